@@ -1,0 +1,40 @@
+# Everything a person needs: `make demo`, `make test`. `make help` lists the rest.
+PY := .venv/bin/python
+QUICK := tests/unit $(wildcard tests/test_*.py)
+.DEFAULT_GOAL := help
+
+help:        ## List these targets.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+
+setup:       ## System packages, .venv with pinned packages, native agent; does only what is missing.
+	@sh scripts/setup.sh
+
+demo: setup  ## Run the main job on four virtual phones and this machine; under three minutes.
+	@.venv/bin/farm demo
+
+agent:       ## Build the agent for phones, with the NDK in ANDROID_NDK; ABI=arm64-v8a.
+	@ANDROID_NDK='$(ANDROID_NDK)' sh scripts/agent_for_phones.sh $(ABI)
+
+test:        ## Set up and run all that CI runs: lint, types, every test.
+	@sh scripts/setup.sh --tests
+	@sh scripts/check.sh
+	$(PY) -m pytest $(QUICK) -n auto
+	$(PY) -m pytest tests/contract tests/integration -n 2 --dist loadfile --reruns 2 --durations=15
+	$(PY) -m pytest tests/chaos --reruns 2 --durations=15
+
+check: setup ## Lint, types and unit tests: quick, before every commit.
+	@sh scripts/check.sh
+	$(PY) -m pytest $(QUICK) -n auto
+
+lint:        ## Mend what ruff can mend, and format.
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+schemas:     ## Write the JSON Schemas of events, plans and experiments again.
+	$(PY) -m orchestrator.schemas
+
+clean:       ## Remove everything that make has made; leaves .farm (ledger and results) alone.
+	rm -rf .venv build dist *.egg-info device_agent/build* .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: help setup demo agent test check lint schemas clean
