@@ -1,0 +1,88 @@
+"""Draft -> bundle: memory laid out, programs rendered, weights written to the blob."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from .lower.draft import Draft
+from .memory import Place, plan_memory
+from .options import Limits, Options
+from .plan import Buffer, Bundle, Plan, Pool, Program, Requires
+from .programs import render_programs
+
+BLOB = "blob.bin"
+
+
+def assemble(draft: Draft, options: Options, limits: Limits, *, spirv_cache: Path | None = None) -> Bundle:
+    """Finish a draft. The same draft always gives the same bundle. Raises ToolError."""
+    alignment = max(16, limits.offset_alignment)
+    pools, places = plan_memory(draft, alignment=alignment, largest=limits.max_buffer_bytes)
+    buffers, blob = _place_buffers(draft, places)
+    programs, files = render_programs(draft.programs.values(), options, limits, cache=spirv_cache)
+    files = {BLOB: blob, **files}
+    plan = Plan(
+        name=draft.name,
+        api=options.backend,
+        precision=options.precision,
+        options=_recorded(draft, options),
+        blob_bytes=len(blob),
+        files={name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())},
+        requires=_requires(pools, programs, options),
+        programs=tuple(programs),
+        pools=tuple(pools),
+        buffers=tuple(buffers),
+        steps=tuple(draft.steps),
+        inputs=tuple(draft.inputs),
+        outputs=tuple(draft.outputs),
+    )
+    return Bundle(plan, files)
+
+
+def _place_buffers(draft: Draft, places: Mapping[str, Place]) -> tuple[list[Buffer], bytes]:
+    """Placed buffers, and the blob: the weights' content, each from a 16-byte boundary on."""
+    buffers: list[Buffer] = []
+    parts: list[bytes] = []
+    end = 0
+    for name, place in places.items():
+        buffer = draft.buffers[name]
+        start = None
+        if buffer.content is not None:
+            start, end = end, end + buffer.size
+            parts += [buffer.content, bytes(buffer.size - len(buffer.content))]
+        buffers.append(
+            Buffer(
+                id=name,
+                pool=place.pool,
+                offset=place.offset,
+                bytes=buffer.size,
+                role=buffer.role,
+                tensor=buffer.tensor,
+                blob_offset=start,
+            )
+        )
+    return buffers, b"".join(parts)
+
+
+def _requires(pools: list[Pool], programs: list[Program], options: Options) -> Requires:
+    sizes = [pool.bytes for pool in pools]
+    return Requires(
+        total_bytes=sum(sizes),
+        max_buffer_bytes=max(sizes, default=0),
+        work_group=max((p.work_group[0] * p.work_group[1] * p.work_group[2] for p in programs), default=1),
+        local_bytes=max((program.local_bytes for program in programs), default=0),
+        fp16=options.precision == "fp16",
+    )
+
+
+def _recorded(draft: Draft, options: Options) -> dict[str, int | str | bool]:
+    """The options, and each convolution's algorithm after `auto`."""
+    asked: dict[str, int | str | bool] = {
+        "algorithm": options.algorithm,
+        "granularity": options.granularity,
+        "threads": options.threads,
+        "fuse": options.fuse and not options.keep_all,
+        "keep_all": options.keep_all,
+    }
+    return {**asked, **{f"algorithm:{layer}": name for layer, name in draft.chosen.items()}}

@@ -1,0 +1,62 @@
+"""Algorithms of convolution: each says when it fits, its tunables, and the dispatch that it becomes.
+
+`auto` takes the first that fits, in the order of `ALGORITHMS` (the most specialised first). An algorithm that is asked
+for by name is used wherever it fits, and the others elsewhere; where it fits nowhere in a network, that is an
+OptionError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from kernels.errors import OptionError
+from kernels.graph import Array
+from kernels.options import Limits, Options
+
+from .convolution import Call, Convolution, convolution_of
+from .depthwise import Depthwise
+from .direct import Direct, Window
+from .pointwise import Pointwise
+
+
+class Algorithm(Protocol):
+    """One way to compute a convolution."""
+
+    name: str
+    summary: str
+
+    def misfit(self, conv: Convolution) -> str | None: ...
+
+    def lower(self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits) -> Call: ...
+
+
+ALGORITHMS: dict[str, Algorithm] = {entry.name: entry for entry in (Depthwise(), Pointwise(), Window(), Direct())}
+
+
+def choose(asked: str, conv: Convolution) -> Algorithm:
+    """The algorithm for one convolution: the asked one where it fits, else the first that does."""
+    if asked in ALGORITHMS and ALGORITHMS[asked].misfit(conv) is None:
+        return ALGORITHMS[asked]
+    return next(entry for entry in ALGORITHMS.values() if entry.misfit(conv) is None)
+
+
+def check_algorithm(asked: str, convolutions: Sequence[tuple[str, Convolution]]) -> None:
+    """Raise OptionError where `asked` is unknown or fits no convolution of the network; name those that fit."""
+    if asked == "auto":
+        return
+    fitting = [
+        name for name, entry in ALGORITHMS.items() if any(entry.misfit(conv) is None for _, conv in convolutions)
+    ]
+    allowed = ", ".join(["auto", *fitting])
+    if asked not in ALGORITHMS:
+        raise OptionError(f"algorithm {asked!r} is not known; this network can use: {allowed}")
+    if asked not in fitting:
+        why = "; ".join(f"{layer}: {ALGORITHMS[asked].misfit(conv)}" for layer, conv in convolutions[:3])
+        raise OptionError(
+            f"algorithm {asked!r} ({ALGORITHMS[asked].summary}) fits no convolution of this network"
+            f"{f' ({why})' if why else ''}; it can use: {allowed}"
+        )
+
+
+__all__ = ["ALGORITHMS", "Algorithm", "Call", "Convolution", "check_algorithm", "choose", "convolution_of"]

@@ -1,0 +1,33 @@
+"""Depthwise convolution: one filter a channel."""
+
+from __future__ import annotations
+
+from kernels.graph import Array
+from kernels.options import Limits, Options
+
+from .convolution import Call, Convolution
+from .packing import pack_depthwise, padded
+
+
+class Depthwise:
+    """Four channels at a time, lane by lane."""
+
+    name = "depthwise"
+    summary = "one filter a channel: groups = input channels = output channels"
+
+    def misfit(self, conv: Convolution) -> str | None:
+        """Why it does not fit; None where it does."""
+        return None if conv.is_depthwise else "it does not have one filter a channel"
+
+    def lower(self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits) -> Call:
+        """The dispatch for one convolution; weight (C, 1, kh, kw), bias (C)."""
+        del options, limits  # its tile has one stack: more would not share a loaded value
+        pixels = 1 if conv.ow == 1 else 4
+        return Call(
+            kernel="conv_depthwise",
+            tunables={"PIXELS": pixels},
+            weight=pack_depthwise(weight),
+            bias=padded(bias, 0, 4),
+            ints={"dh": conv.dilations[0], "dw": conv.dilations[1], **conv.window},
+            work_items=(-(-conv.ow // pixels) * conv.oh, conv.out_stacks, conv.n),
+        )

@@ -1,0 +1,39 @@
+"""Weights in the order in which kernels read them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernels.graph import Array
+
+
+def padded(array: Array, axis: int, multiple: int) -> Array:
+    """Zeros appended on one axis up to a multiple."""
+    missing = -array.shape[axis] % multiple
+    widths = [(0, missing if i == axis else 0) for i in range(array.ndim)]
+    return np.pad(array, widths) if missing else array
+
+
+def pack_filters(weight: Array, vectors: int, lanes: int) -> Array:
+    """(K, C, kh, kw) -> [K / (vectors lanes)][C / 4][kh][kw][vectors][4 inputs][lanes outputs], zero-padded."""
+    full = padded(padded(weight, 0, vectors * lanes), 1, 4)
+    k, c, kh, kw = full.shape
+    split = full.reshape(k // (vectors * lanes), vectors, lanes, c // 4, 4, kh, kw)
+    return np.ascontiguousarray(split.transpose(0, 3, 5, 6, 1, 4, 2))
+
+
+def pack_depthwise(weight: Array) -> Array:
+    """(C, 1, kh, kw) -> [C / 4][kh][kw][4 channels], zero-padded."""
+    full = padded(weight[:, 0], 0, 4)
+    c, kh, kw = full.shape
+    return np.ascontiguousarray(full.reshape(c // 4, 4, kh, kw).transpose(0, 2, 3, 1))
+
+
+def ungroup(weight: Array, groups: int, channels: int) -> Array:
+    """Write a grouped convolution's weights as those of an ungrouped one, zero outside the groups."""
+    k, per_group, kh, kw = weight.shape
+    out = np.zeros((k, channels, kh, kw), np.float32)
+    for group in range(groups):
+        rows = slice(group * k // groups, (group + 1) * k // groups)
+        out[rows, group * per_group : (group + 1) * per_group] = weight[rows]
+    return out

@@ -1,0 +1,38 @@
+"""1x1 convolution as a register-tiled matrix product over the pixels."""
+
+from __future__ import annotations
+
+from kernels.graph import Array
+from kernels.options import Limits, Options
+
+from .convolution import Call, Convolution
+from .packing import pack_filters, padded
+from .tiles import choose_tile
+
+
+class Pointwise:
+    """Without window arithmetic; pixels are one flat axis."""
+
+    name = "pointwise"
+    summary = "1x1, stride 1, no padding, one group: a matrix product over the pixels"
+
+    def misfit(self, conv: Convolution) -> str | None:
+        """Why it does not fit; None where it does."""
+        if conv.kernel != (1, 1):
+            return f"its window is {conv.kernel[0]}x{conv.kernel[1]}, not 1x1"
+        if conv.strides != (1, 1) or any(conv.pads) or conv.groups != 1:
+            return "it has strides, padding or groups"
+        return None
+
+    def lower(self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits) -> Call:
+        """The dispatch for one convolution; weight (K, C, 1, 1), bias (K). Raises OptionError."""
+        hw = conv.oh * conv.ow
+        tile = choose_tile(options, limits, width=hw, stacks=conv.out_stacks)
+        return Call(
+            kernel="conv_pointwise",
+            tunables=tile.tunables,
+            weight=pack_filters(weight, tile.vectors, tile.lanes),
+            bias=padded(bias, 0, 4 * tile.stacks),
+            ints={"in_stacks": conv.in_stacks, "out_stacks": conv.out_stacks, "hw": hw},
+            work_items=(-(-hw // tile.pixels), -(-conv.out_stacks // tile.stacks), conv.n),
+        )

@@ -1,0 +1,94 @@
+"""How many outputs a work-item computes: a tile of pixels x vectors of output channels.
+
+What is scarce differs. On a GPU it is registers: eight vectors of four. PoCL turns a vector of the source into one of
+the processor, so its vectors are as wide as the widest processor's. lavapipe computes eight work-items at once, lane by
+lane, and pays for loads (each is a loop over the lanes, some hundred cycles), not for registers: its tiles are
+large, as far as the time to compile them allows (twice the pixels gain nothing and take twice as long to compile).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kernels.errors import OptionError
+from kernels.options import Limits, Options
+
+_MAX_GRANULARITY = 64
+_WIDTHS = (16, 8, 4)
+_MAX_PIXELS = 16
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The outputs of one work-item: `pixels` adjacent pixels x `vectors` vectors of `lanes` channels."""
+
+    pixels: int
+    vectors: int
+    lanes: int
+
+    @property
+    def stacks(self) -> int:
+        """Stacks of four channels."""
+        return self.vectors * self.lanes // 4
+
+    @property
+    def tunables(self) -> Mapping[str, int]:
+        return {"PIXELS": self.pixels, "VECTORS": self.vectors, "LANES": self.lanes}
+
+
+@dataclass(frozen=True)
+class _Device:
+    """What a kind of device computes with best."""
+
+    stacks: int
+    sums: int
+    """Vectors of sums of a work-item."""
+    widest: int = 4
+    """Lanes of a vector."""
+
+
+_GPU = _Device(stacks=2, sums=8)
+_POCL = _Device(stacks=4, sums=8, widest=16)
+_LAVAPIPE = _Device(stacks=4, sums=32)
+_LAVAPIPE_UNROLLED = _Device(stacks=2, sums=16)
+"""Half of it where a kernel writes out the taps of a row: longer code takes seconds to compile."""
+
+
+def choose_tile(
+    options: Options, limits: Limits, *, width: int, stacks: int, whole: int = 0, unrolled: bool = False
+) -> Tile:
+    """The tile for rows of `width` pixels and `stacks` stacks of output channels. Raises OptionError.
+
+    `whole`: a number of stacks that no tile may straddle (those of a group); 0: there is none.
+    `unrolled`: the kernel writes out the taps of a row.
+    """
+    device = _device(options, limits, unrolled)
+    chosen = options.granularity and _asked_stacks(options.granularity)
+    chosen = chosen or min(device.stacks, 1 << (stacks - 1).bit_length())
+    if whole:
+        chosen = _dividing(chosen, whole)
+    lanes = next(lanes for lanes in _WIDTHS if lanes <= device.widest and 4 * chosen % lanes == 0)
+    vectors = 4 * chosen // lanes
+    pixels = 1 if width == 1 else max(1, min(device.sums // vectors, _MAX_PIXELS))
+    return Tile(pixels, vectors, lanes)
+
+
+def _device(options: Options, limits: Limits, unrolled: bool) -> _Device:
+    if not limits.cpu_device:
+        return _GPU
+    if options.backend == "opencl":
+        return _POCL
+    return _LAVAPIPE_UNROLLED if unrolled else _LAVAPIPE
+
+
+def _asked_stacks(granularity: int) -> int:
+    if granularity % 4 or not 4 <= granularity <= _MAX_GRANULARITY:
+        fitting = ", ".join(map(str, range(4, _MAX_GRANULARITY + 1, 4)))
+        raise OptionError(f"granularity {granularity} does not fit: kernels compute channels by fours; give {fitting}")
+    return granularity // 4
+
+
+def _dividing(stacks: int, group_stacks: int) -> int:
+    """The largest tile up to `stacks` that does not straddle two groups."""
+    return next(size for size in range(min(stacks, group_stacks), 0, -1) if group_stacks % size == 0)

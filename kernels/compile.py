@@ -1,0 +1,89 @@
+"""graph -> passes -> lowering -> memory -> plan -> validation. `python -m kernels.compile` writes a bundle."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from .assemble import assemble
+from .errors import CompileError, OptionError
+from .graph import Graph
+from .load import load_workload
+from .lower.cpu import lower_cpu
+from .lower.gpu import lower_gpu
+from .options import Limits, Options
+from .passes import optimise
+from .plan import Bundle
+from .validate import validate
+
+
+def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache: Path | None = None) -> Bundle:
+    """Compile a graph for a device. The same input gives the same `plan_hash`.
+
+    `spirv_cache`: folder of compiled shaders; None: the user's cache folder. Raises OptionError (an option does not
+    fit: names those that do), UnsupportedNode, PlanError (a limit of the device is exceeded), ToolError (no SPIR-V
+    compiler).
+    """
+    _check_options(options, limits)
+    graph = optimise(graph, fuse=options.fuse and not options.keep_all)
+    if options.keep_all:
+        graph = _keep_all(graph)
+    draft = lower_cpu(graph, options) if options.backend == "cpu" else lower_gpu(graph, options, limits)
+    bundle = assemble(draft, options, limits, spirv_cache=spirv_cache)
+    validate(bundle.plan, limits)
+    return bundle
+
+
+def _check_options(options: Options, limits: Limits) -> None:
+    if options.precision not in limits.precisions:
+        allowed = ", ".join(limits.precisions)
+        raise OptionError(f"the device has no {options.precision} for {options.backend}; it has: {allowed}")
+    if options.backend == "cpu" and options.precision == "fp16":
+        raise OptionError("the CPU backend has no fp16; it has: fp32, relaxed")
+    if options.backend != "cpu" and options.threads:
+        raise OptionError(f"threads is an option of the CPU backend, not of {options.backend}; leave it out")
+
+
+def _keep_all(graph: Graph) -> Graph:
+    """Every node's output becomes an output of the graph, in the order of the nodes; the graph's own come first."""
+    kept = [name for node in graph.nodes for name in node.outputs if name]
+    return replace(graph, outputs=tuple(dict.fromkeys([*graph.outputs, *kept])))
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Compile a network or an ONNX file to a folder, for development; `farm plan` is the users' way."""
+    parser = argparse.ArgumentParser(prog="python -m kernels.compile", description=main.__doc__)
+    model = parser.add_mutually_exclusive_group(required=True)
+    model.add_argument("--network", help="name of a built-in network")
+    model.add_argument("--onnx", type=Path, help="ONNX file")
+    parser.add_argument("--seed", type=int, default=1, help="seed of a network's weights")
+    parser.add_argument("--backend", choices=("opencl", "vulkan", "cpu"), default="opencl")
+    parser.add_argument("--precision", choices=("fp32", "relaxed", "fp16"), default="fp32")
+    parser.add_argument("--algorithm", default="auto")
+    parser.add_argument("--granularity", type=int, default=0)
+    parser.add_argument("--keep-all", action="store_true", help="make every node's output an output of the plan")
+    parser.add_argument("--cpu-device", action="store_true", help="compile for PoCL or lavapipe")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the bundle")
+    arguments = parser.parse_args(argv)
+    options = Options(
+        backend=arguments.backend,
+        precision=arguments.precision,
+        algorithm=arguments.algorithm,
+        granularity=arguments.granularity,
+        keep_all=arguments.keep_all,
+    )
+    try:
+        graph = load_workload(network=arguments.network, onnx=arguments.onnx, seed=arguments.seed)
+        bundle = compile_graph(graph, options, Limits(cpu_device=arguments.cpu_device))
+    except CompileError as e:
+        print(f"error: {e}", file=sys.stderr)
+        return 1
+    bundle.write(arguments.output)
+    print(f"{arguments.output}: {bundle.plan.name}, {len(bundle.plan.steps)} steps, plan {bundle.plan.plan_hash}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

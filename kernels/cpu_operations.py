@@ -1,0 +1,50 @@
+"""The agent's built-in CPU operations: a contract with `device_agent/src/backends/cpu/`.
+
+Every buffer is plain row-major fp32 (NCHW). Parameters are given in this order. `activation`: 0 none, 1 relu,
+2 clip to [lo, hi], 3 sigmoid. `dst_channels`/`dst_offset`: the destination has `dst_channels` channels per image and
+the result goes to channels from `dst_offset` on (a concat without copies). An optional buffer that is absent is given
+as the destination itself, with its `has_...` flag 0.
+"""
+
+from __future__ import annotations
+
+from .plan import Parameter
+
+
+def _parameters(buffers: str, ints: str, floats: str = "") -> tuple[Parameter, ...]:
+    out = [
+        Parameter(name=name.rstrip("*"), kind="buffer", access="write" if name.endswith("*") else "read")
+        for name in buffers.split()
+    ]
+    out += [Parameter(name=n, kind="i32") for n in ints.split()]
+    return (*out, *(Parameter(name=n, kind="f32") for n in floats.split()))
+
+
+CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
+    # weight (k, c/groups, kh, kw); bias (k); residual of the result's shape (n, k, oh, ow), added before the activation
+    "conv2d": _parameters(
+        "src weight bias residual dst*",
+        "n c h w k oh ow kh kw sh sw pad_t pad_l dh dw groups has_bias has_residual activation dst_channels dst_offset",
+        "lo hi",
+    ),
+    # src (n, c), weight (c, m), bias (m), dst (n, m)
+    "dense": _parameters("src weight bias dst*", "n c m has_bias activation", "lo hi"),
+    # a (batch, m, k), b (batch, k, n), dst (batch, m, n)
+    "matmul": _parameters("a b dst*", "batch m k n"),
+    # mode 0 max, 1 average over the valid elements, 2 average over the whole window (pads count)
+    "pool2d": _parameters("src dst*", "n c h w oh ow kh kw sh sw pad_t pad_l mode dst_channels dst_offset pad_b pad_r"),
+    "global_average_pool": _parameters("src dst*", "n c hw"),
+    # src and dst (outer, axis, inner)
+    "softmax": _parameters("src dst*", "outer axis inner"),
+    "lrn": _parameters("src dst*", "n c hw size", "alpha beta bias"),
+    # count elements; activation as above
+    "activation": _parameters("src dst*", "count activation", "lo hi"),
+    # op 0 add, 1 multiply; a (outer, axis, inner); b the same shape (mode 0), (axis) (mode 1) or one element (mode 2)
+    "binary": _parameters("a b dst*", "op mode outer axis inner activation", "lo hi"),
+    # dst = src * scale[c] + shift[c]
+    "affine": _parameters("src scale shift dst*", "n c hw"),
+    # dst of shape (d0..d3); source strides in elements
+    "transpose": _parameters("src dst*", "d0 d1 d2 d3 s0 s1 s2 s3"),
+    # copy a (outer, count) block into rows of dst_stride elements from dst_offset on (concat on any axis)
+    "copy_block": _parameters("src dst*", "outer count dst_stride dst_offset"),
+}

@@ -1,0 +1,40 @@
+"""Errors of the compiler. All are about the input, never about the farm; the caller translates them.
+
+CompileError
+|-- ModelError            the model file cannot be read, is truncated, has NaN weights, or a shape does not fit
+|   `-- UnsupportedNode   node, operator, opset, what is supported
+|-- InputError            an input array of the wrong name, shape or type
+|-- OptionError           an option that is unknown or does not fit: names those that do
+|-- PlanError             a plan is malformed, or exceeds a limit of the device: which limit, by how much
+`-- ToolError             a tool of this machine (the SPIR-V compiler) is missing or failed
+"""
+
+from __future__ import annotations
+
+
+class CompileError(Exception):
+    """Root of the compiler's errors; the message says what, where and how to mend it."""
+
+
+class ModelError(CompileError):
+    pass
+
+
+class UnsupportedNode(ModelError):
+    pass
+
+
+class InputError(CompileError):
+    pass
+
+
+class OptionError(CompileError):
+    pass
+
+
+class PlanError(CompileError):
+    pass
+
+
+class ToolError(CompileError):
+    pass

@@ -1,0 +1,69 @@
+"""The graph: tensors and nodes with static shapes, between import and lowering.
+
+Canonical operations (what passes and lowering see; `reference/` defines their meaning, `onnx_import/` produces them).
+Activations are NCHW or (N, features). `x` is an activation, the other inputs may be constants.
+
+| op | inputs | attributes |
+|---|---|---|
+| conv | x, w (K,C/groups,kh,kw), [b (K)], [residual] | strides (h,w), pads (t,l,b,r), dilations, groups, activation |
+| dense | x (N,C), w (C,M), [b (M)] | activation |
+| matmul | a (..,M,K), b (..,K,N) both activations | |
+| relu, sigmoid | x | |
+| clip | x | min, max |
+| max_pool | x | kernel, strides, pads (t,l,b,r) (ceil_mode resolved into the output's shape) |
+| average_pool | x | kernel, strides, pads, count_include_pad (0/1) |
+| global_average_pool | x -> (N,C,1,1) | |
+| concat | x... | axis (>= 0) |
+| add, mul | a, b (same shape, or b a constant of a's rank with at most one dimension > 1) | activation |
+| affine | x, scale (C), shift (C) | (batch normalisation that could not be folded) |
+| softmax | x | axis (>= 0) |
+| lrn | x | size, alpha, beta, bias |
+| reshape | x -> attribute shape (row-major, no data moved) | shape |
+| transpose | x | perm |
+
+`activation` is absent, or a tuple: ("relu",), ("sigmoid",), ("clip", min, max).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operation; `inputs` and `outputs` are tensor names ('' for an absent optional input)."""
+
+    name: str
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def output(self) -> str:
+        return self.outputs[0]
+
+
+@dataclass
+class Graph:
+    """Nodes in topological order; every tensor's shape is known."""
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    nodes: list[Node]
+    shapes: dict[str, tuple[int, ...]]
+    constants: dict[str, Array]
+
+    def producer(self, tensor: str) -> Node | None:
+        """The node that writes a tensor; None for inputs and constants."""
+        return next((node for node in self.nodes if tensor in node.outputs), None)
+
+    def consumers(self, tensor: str) -> list[Node]:
+        return [node for node in self.nodes if tensor in node.inputs]

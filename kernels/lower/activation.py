@@ -1,0 +1,27 @@
+"""A node's fused activation as the three scalars that kernels and CPU operations take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernels.graph import Node
+
+FLOAT_MAX = 3.4028234663852886e38
+
+
+def activation_scalars(node: Node) -> tuple[int, float, float]:
+    """(code, lo, hi) of a node: fused in its attribute, or the node itself is one."""
+    if node.op == "clip":
+        return _scalars(("clip", node.attributes["min"], node.attributes["max"]))
+    if node.op in ("relu", "sigmoid"):
+        return _scalars((node.op,))
+    return _scalars(tuple(node.attributes.get("activation") or ()))
+
+
+def _scalars(activation: tuple[Any, ...]) -> tuple[int, float, float]:
+    if not activation:
+        return 0, 0.0, 0.0
+    if activation[0] == "clip":
+        lo, hi = (max(-FLOAT_MAX, min(FLOAT_MAX, float(x))) for x in activation[1:3])
+        return 2, lo, hi
+    return {"relu": 1, "sigmoid": 3}[activation[0]], 0.0, 0.0

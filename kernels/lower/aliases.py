@@ -1,0 +1,45 @@
+"""Concat without copies: which tensors can be written straight into their place in a concat's result."""
+
+from __future__ import annotations
+
+from kernels.graph import Graph, Node
+
+WRITES_STACKS = frozenset(
+    {
+        "conv", "dense", "relu", "sigmoid", "clip", "max_pool", "average_pool", "global_average_pool", "add", "mul",
+        "affine", "lrn", "concat", "softmax",
+    }
+)  # fmt: skip
+"""Operations whose kernels write four-channel stacks at any stack offset."""
+
+
+def plan_aliases(graph: Graph, *, multiple: int) -> dict[str, tuple[str, int]]:
+    """Tensor -> (concat's output, first channel in it), for offsets that are a multiple of `multiple` channels."""
+    producers = {name: node for node in graph.nodes for name in node.outputs}
+    aliases: dict[str, tuple[str, int]] = {}
+    for node in graph.nodes:
+        if node.op == "concat" and node.attributes["axis"] == 1 and len(graph.shapes[node.output]) in (2, 4):
+            _alias_parts(graph, node, producers, aliases, multiple)
+    return aliases
+
+
+def _alias_parts(
+    graph: Graph, node: Node, producers: dict[str, Node], aliases: dict[str, tuple[str, int]], multiple: int
+) -> None:
+    offset = 0
+    for index, name in enumerate(node.inputs):
+        channels = graph.shapes[name][1]
+        last = index == len(node.inputs) - 1
+        producer = producers.get(name)
+        if (
+            offset % multiple == 0
+            and (channels % multiple == 0 or last)
+            and producer is not None
+            and producer.op in WRITES_STACKS
+            and not (producer.op == "softmax" and producer.attributes["axis"] != 1)
+            and not (producer.op == "concat" and producer.attributes["axis"] != 1)
+            and node.inputs.count(name) == 1
+            and name not in aliases
+        ):
+            aliases[name] = (node.output, offset)
+        offset += channels

@@ -1,0 +1,46 @@
+"""Lowering for CPU threads: calls of the agent's built-in operations on row-major fp32 buffers."""
+
+from __future__ import annotations
+
+from math import prod
+
+from kernels.errors import OptionError, UnsupportedNode
+from kernels.graph import Graph
+from kernels.lower.draft import Draft
+from kernels.options import Options
+from kernels.plan import Copy, Port, Tensor
+
+from .context import CpuContext
+from .operations import LOWERINGS
+
+__all__ = ["lower_cpu"]
+
+
+def lower_cpu(graph: Graph, options: Options) -> Draft:
+    """Lower a graph of canonical operations. Raises OptionError, UnsupportedNode."""
+    if options.algorithm not in ("auto", "direct"):
+        raise OptionError(f"algorithm {options.algorithm!r} is not one of the CPU backend; it can use: auto, direct")
+    if options.granularity:
+        raise OptionError("granularity is an option of the OpenCL and Vulkan kernels, not of the CPU; leave it out")
+    context = CpuContext(graph)
+    for name in graph.inputs:
+        context.draft.inputs.append(Port(name=name, buffer=context.write(name, "input"), shape=graph.shapes[name]))
+    for node in graph.nodes:
+        if node.op not in LOWERINGS:
+            raise UnsupportedNode(f"{node.name}: no CPU lowering for {node.op!r}; known: {', '.join(LOWERINGS)}")
+        LOWERINGS[node.op](context, node)
+        if node.output in graph.outputs:  # at once, so that its memory is free for the next
+            _add_output(context, node.output)
+    for name in graph.outputs:
+        if name in graph.inputs or name in graph.constants:
+            _add_output(context, name)
+    context.draft.outputs.sort(key=lambda port: graph.outputs.index(port.name))
+    return context.draft
+
+
+def _add_output(context: CpuContext, name: str) -> None:
+    shape = context.graph.shapes[name]
+    size = prod(shape) * 4
+    target = context.draft.add_buffer(f"{name}:output", size, "output", Tensor(shape=shape, dtype="f32"))
+    context.draft.steps.append(Copy(layer=f"{name}:output", source=context.read(name), target=target, bytes=size))
+    context.draft.outputs.append(Port(name=name, buffer=target, shape=shape))

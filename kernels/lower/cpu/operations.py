@@ -1,0 +1,194 @@
+"""Each canonical operation as calls of the agent's built-in operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+
+from kernels.catalog import convolution_of
+from kernels.errors import UnsupportedNode
+from kernels.graph import Array, Node
+from kernels.lower.activation import activation_scalars
+
+from .context import CpuContext
+
+
+def _activation(node: Node) -> tuple[dict[str, int], dict[str, float]]:
+    code, lo, hi = activation_scalars(node)
+    return {"activation": code}, {"lo": lo, "hi": hi}
+
+
+def _optional(context: CpuContext, node: Node, index: int, absent: str) -> tuple[str, int]:
+    """(buffer, flag) of an optional operand."""
+    if len(node.inputs) > index and node.inputs[index]:
+        return context.read(node.inputs[index]), 1
+    return absent, 0
+
+
+def _conv(context: CpuContext, node: Node) -> None:
+    conv = convolution_of(context.graph, node)
+    context.draft.chosen[node.name] = "direct"
+    src, weight = context.read(node.inputs[0]), context.read(node.inputs[1])
+    dst, channels, offset = context.place(node.output)
+    bias, has_bias = _optional(context, node, 2, dst)
+    residual, has_residual = _optional(context, node, 3, dst)
+    ints, floats = _activation(node)
+    ints |= {
+        "n": conv.n, "c": conv.c, "k": conv.k, "dh": conv.dilations[0], "dw": conv.dilations[1],
+        "groups": conv.groups, "has_bias": has_bias, "has_residual": has_residual, "dst_channels": channels,
+        "dst_offset": offset, **conv.window,
+    }  # fmt: skip
+    buffers = {"src": src, "weight": weight, "bias": bias, "residual": residual, "dst": dst}
+    context.call("conv2d", node, buffers, ints, floats, conv.flops)
+
+
+def _dense(context: CpuContext, node: Node) -> None:
+    n, c = context.graph.shapes[node.inputs[0]]
+    m = context.graph.shapes[node.output][1]
+    src, weight = context.read(node.inputs[0]), context.read(node.inputs[1])
+    dst = context.write(node.output)
+    bias, has_bias = _optional(context, node, 2, dst)
+    ints, floats = _activation(node)
+    buffers = {"src": src, "weight": weight, "bias": bias, "dst": dst}
+    context.call("dense", node, buffers, {"n": n, "c": c, "m": m, "has_bias": has_bias, **ints}, floats, 2 * n * c * m)
+
+
+def _matmul(context: CpuContext, node: Node) -> None:
+    shape, a, b = context.graph.shapes[node.output], node.inputs[0], node.inputs[1]
+    batch, m, n, k = prod(shape[:-2]), shape[-2], shape[-1], context.graph.shapes[a][-1]
+    for name in (a, b):
+        if prod(context.graph.shapes[name][:-2]) != batch:
+            raise UnsupportedNode(f"{node.name}: matmul that broadcasts its batch is not supported on the CPU backend")
+    buffers = {"a": context.read(a), "b": context.read(b), "dst": context.write(node.output)}
+    context.call("matmul", node, buffers, {"batch": batch, "m": m, "k": k, "n": n}, None, 2 * batch * m * n * k)
+
+
+def _pool(context: CpuContext, node: Node) -> None:
+    n, c, h, w = context.graph.shapes[node.inputs[0]]
+    _, _, oh, ow = context.graph.shapes[node.output]
+    a = node.attributes
+    (kh, kw), (sh, sw) = a["kernel"], a.get("strides", (1, 1))
+    top, left, bottom, right = a.get("pads", (0, 0, 0, 0))
+    src = context.read(node.inputs[0])
+    dst, channels, offset = context.place(node.output)
+    ints = {
+        "n": n, "c": c, "h": h, "w": w, "oh": oh, "ow": ow, "kh": kh, "kw": kw, "sh": sh, "sw": sw, "pad_t": top,
+        "pad_l": left, "pad_b": bottom, "pad_r": right, "dst_channels": channels, "dst_offset": offset,
+        "mode": 0 if node.op == "max_pool" else 2 if a.get("count_include_pad", 0) else 1,
+    }  # fmt: skip
+    context.call("pool2d", node, {"src": src, "dst": dst}, ints, None, n * c * oh * ow * kh * kw)
+
+
+def _global_average_pool(context: CpuContext, node: Node) -> None:
+    n, c, h, w = context.graph.shapes[node.inputs[0]]
+    buffers = {"src": context.read(node.inputs[0]), "dst": context.write(node.output)}
+    context.call("global_average_pool", node, buffers, {"n": n, "c": c, "hw": h * w}, None, n * c * h * w)
+
+
+def _softmax(context: CpuContext, node: Node) -> None:
+    shape, axis = context.graph.shapes[node.inputs[0]], node.attributes["axis"]
+    ints = {"outer": prod(shape[:axis]), "axis": shape[axis], "inner": prod(shape[axis + 1 :])}
+    buffers = {"src": context.read(node.inputs[0]), "dst": context.write(node.output)}
+    context.call("softmax", node, buffers, ints, None, 4 * prod(shape))
+
+
+def _lrn(context: CpuContext, node: Node) -> None:
+    n, c, *rest = context.graph.shapes[node.inputs[0]]
+    a = node.attributes
+    ints = {"n": n, "c": c, "hw": prod(rest), "size": int(a["size"])}
+    floats = {name: float(a[name]) for name in ("alpha", "beta", "bias")}
+    buffers = {"src": context.read(node.inputs[0]), "dst": context.write(node.output)}
+    context.call("lrn", node, buffers, ints, floats, n * c * prod(rest) * (2 * int(a["size"]) + 4))
+
+
+def _element(context: CpuContext, node: Node) -> None:
+    count = prod(context.graph.shapes[node.output])
+    ints, floats = _activation(node)
+    buffers = {"src": context.read(node.inputs[0]), "dst": context.write(node.output)}
+    context.call("activation", node, buffers, {"count": count, **ints}, floats, count)
+
+
+def _binary(context: CpuContext, node: Node) -> None:
+    a, b = node.inputs[:2]
+    if a in context.graph.constants:
+        a, b = b, a
+    shape = context.graph.shapes[node.output]
+    right, mode, axes = _broadcast(context, node, b, shape)
+    ints, floats = _activation(node)
+    ints |= {"op": int(node.op == "mul"), "mode": mode, **dict(zip(("outer", "axis", "inner"), axes, strict=True))}
+    buffers = {"a": context.read(a), "b": right, "dst": context.write(node.output)}
+    context.call("binary", node, buffers, ints, floats, prod(shape))
+
+
+def _broadcast(
+    context: CpuContext, node: Node, b: str, shape: tuple[int, ...]
+) -> tuple[str, int, tuple[int, int, int]]:
+    """(buffer, mode, (outer, axis, inner)); a constant that fits no mode is written out in full."""
+    given = context.graph.shapes[b]
+    if given == shape or b not in context.graph.constants:
+        return context.read(b), 0, (1, prod(shape), 1)
+    if prod(given) == 1:
+        return context.read(b), 2, (1, prod(shape), 1)
+    wide = [axis for axis, size in enumerate((1,) * (len(shape) - len(given)) + given) if size > 1]
+    if len(wide) == 1:
+        axis = wide[0]
+        return context.read(b), 1, (prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :]))
+    full: Array = np.broadcast_to(context.graph.constants[b], shape)
+    return context.weight(f"{node.name}:{b}", full), 0, (1, prod(shape), 1)
+
+
+def _affine(context: CpuContext, node: Node) -> None:
+    n, c, *rest = context.graph.shapes[node.inputs[0]]
+    scale, shift = (context.read(name) for name in node.inputs[1:3])
+    buffers = {"src": context.read(node.inputs[0]), "scale": scale, "shift": shift, "dst": context.write(node.output)}
+    context.call("affine", node, buffers, {"n": n, "c": c, "hw": prod(rest)}, None, 2 * n * c * prod(rest))
+
+
+def _concat(context: CpuContext, node: Node) -> None:
+    shape, axis = context.graph.shapes[node.output], node.attributes["axis"]
+    dst, offset = context.write(node.output), 0
+    for name in node.inputs:
+        count = prod(context.graph.shapes[name][axis:])
+        if not context.is_placed(name):
+            stride = prod(shape[axis:])
+            ints = {"outer": prod(shape[:axis]), "count": count, "dst_stride": stride, "dst_offset": offset}
+            context.call("copy_block", node, {"src": context.read(name), "dst": dst}, ints)
+        offset += count
+
+
+def _reshape(context: CpuContext, node: Node) -> None:
+    context.buffers[node.output] = context.read(node.inputs[0])
+
+
+def _transpose(context: CpuContext, node: Node) -> None:
+    perm, old = tuple(node.attributes["perm"]), context.graph.shapes[node.inputs[0]]
+    strides = [prod(old[axis + 1 :]) for axis in range(len(old))]
+    missing = 4 - len(old)
+    sizes = [1] * missing + [old[axis] for axis in perm]
+    steps = [0] * missing + [strides[axis] for axis in perm]
+    ints = {**{f"d{i}": sizes[i] for i in range(4)}, **{f"s{i}": steps[i] for i in range(4)}}
+    buffers = {"src": context.read(node.inputs[0]), "dst": context.write(node.output)}
+    context.call("transpose", node, buffers, ints)
+
+
+LOWERINGS: dict[str, Callable[[CpuContext, Node], None]] = {
+    "conv": _conv,
+    "dense": _dense,
+    "matmul": _matmul,
+    "relu": _element,
+    "sigmoid": _element,
+    "clip": _element,
+    "max_pool": _pool,
+    "average_pool": _pool,
+    "global_average_pool": _global_average_pool,
+    "concat": _concat,
+    "add": _binary,
+    "mul": _binary,
+    "affine": _affine,
+    "softmax": _softmax,
+    "lrn": _lrn,
+    "reshape": _reshape,
+    "transpose": _transpose,
+}

@@ -1,0 +1,84 @@
+"""A plan before memory is laid out and programs are rendered: lowering writes it, `kernels/assemble.py` finishes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from kernels.plan import Argument, BufferArgument, Copy, Dispatch, FloatArgument, IntArgument, Port, Tensor
+from kernels.source.kernel import Kernel
+
+Role = Literal["input", "output", "weight", "activation", "scratch"]
+
+
+@dataclass(frozen=True)
+class DraftBuffer:
+    """A buffer without a place yet. `content` is set for weights."""
+
+    id: str
+    size: int
+    """Bytes."""
+    role: Role
+    tensor: Tensor
+    content: bytes | None = None
+
+
+@dataclass(frozen=True)
+class DraftProgram:
+    """A kernel with chosen tunables and work-group; `kernel` is None for an operation of the CPU backend."""
+
+    id: str
+    name: str
+    kernel: Kernel | None
+    tunables: tuple[tuple[str, int], ...] = ()
+    work_group: tuple[int, int, int] = (1, 1, 1)
+
+
+@dataclass
+class Draft:
+    """Programs, buffers and steps in order."""
+
+    name: str
+    buffers: dict[str, DraftBuffer] = field(default_factory=dict)
+    programs: dict[str, DraftProgram] = field(default_factory=dict)
+    steps: list[Dispatch | Copy] = field(default_factory=list)
+    inputs: list[Port] = field(default_factory=list)
+    outputs: list[Port] = field(default_factory=list)
+    chosen: dict[str, str] = field(default_factory=dict)
+    """Layer -> algorithm, for people."""
+    _ids: dict[str, int] = field(default_factory=dict)
+
+    def add_buffer(self, wanted: str, size: int, role: Role, tensor: Tensor, content: bytes | None = None) -> str:
+        """Add a buffer under a free id made from `wanted`; its size is rounded up to whole vectors (16 bytes)."""
+        count = self._ids.get(wanted, 0)
+        self._ids[wanted] = count + 1
+        name = wanted if count == 0 else f"{wanted}~{count}"
+        if name in self.buffers:
+            return self.add_buffer(wanted, size, role, tensor, content)
+        self.buffers[name] = DraftBuffer(name, max(16, (size + 15) // 16 * 16), role, tensor, content)
+        return name
+
+    def add_weight(self, wanted: str, content: bytes, tensor: Tensor) -> str:
+        """Add constant content; the same content is kept once."""
+        same = (b for b in self.buffers.values() if b.content == content and b.tensor == tensor)
+        known = next(same, None)
+        return known.id if known else self.add_buffer(wanted, len(content), "weight", tensor, content)
+
+
+def arguments(
+    buffers: Mapping[str, str], parameters: tuple[str, ...], ints: Mapping[str, int], floats: Mapping[str, float]
+) -> tuple[Argument, ...]:
+    """Order named values as a program's parameters are ordered. A missing or surplus name is a KeyError."""
+    given = {*buffers, *ints, *floats}
+    if given != set(parameters):
+        raise KeyError(f"arguments {sorted(given ^ set(parameters))} are missing or not known")
+    out: list[Argument] = []
+    for name in parameters:
+        if name in buffers:
+            out.append(BufferArgument(buffer=buffers[name]))
+        elif name in ints:
+            out.append(IntArgument(i32=ints[name]))
+        else:
+            out.append(FloatArgument(f32=floats[name]))
+    return tuple(out)

@@ -1,0 +1,83 @@
+"""Lowering for OpenCL and Vulkan: the same steps, kernels and layout for both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from kernels.catalog import check_algorithm, convolution_of
+from kernels.errors import UnsupportedNode
+from kernels.graph import Graph, Node
+from kernels.lower.draft import Draft
+from kernels.options import Limits, Options
+from kernels.plan import Copy, Port, Tensor
+
+from .context import GpuContext
+from .convolution import lower_conv
+from .elementwise import lower_activation, lower_affine, lower_binary
+from .layout import single, write_single
+from .movement import lower_concat, lower_reshape, lower_transpose
+from .pooling import lower_global_average_pool, lower_lrn, lower_pool, lower_softmax
+from .product import lower_dense, lower_matmul
+from .values import Value
+
+LOWERINGS: dict[str, Callable[[GpuContext, Node], None]] = {
+    "conv": lower_conv,
+    "dense": lower_dense,
+    "matmul": lower_matmul,
+    "relu": lower_activation,
+    "sigmoid": lower_activation,
+    "clip": lower_activation,
+    "max_pool": lower_pool,
+    "average_pool": lower_pool,
+    "global_average_pool": lower_global_average_pool,
+    "concat": lower_concat,
+    "add": lower_binary,
+    "mul": lower_binary,
+    "affine": lower_affine,
+    "softmax": lower_softmax,
+    "lrn": lower_lrn,
+    "reshape": lower_reshape,
+    "transpose": lower_transpose,
+}
+
+
+def lower_gpu(graph: Graph, options: Options, limits: Limits) -> Draft:
+    """Lower a graph of canonical operations. Raises OptionError, UnsupportedNode."""
+    convolutions = [(node.name, convolution_of(graph, node)) for node in graph.nodes if node.op == "conv"]
+    check_algorithm(options.algorithm, convolutions)
+    context = GpuContext(graph, options, limits)
+    for name in graph.inputs:
+        _add_input(context, name)
+    for node in graph.nodes:
+        if node.op not in LOWERINGS:
+            raise UnsupportedNode(f"{node.name}: no lowering for {node.op!r}; known: {', '.join(LOWERINGS)}")
+        LOWERINGS[node.op](context, node)
+        if node.output in graph.outputs:  # at once, so that its memory is free for the next
+            _add_output(context, node.output)
+    for name in graph.outputs:
+        if name in graph.inputs or name in graph.constants:
+            _add_output(context, name)
+    context.draft.outputs.sort(key=lambda port: graph.outputs.index(port.name))
+    return context.draft
+
+
+def _add_input(context: GpuContext, name: str) -> None:
+    buffer = context.plain_buffer(name, "f32", role="input")
+    context.values[name] = Value(single=buffer)
+    context.draft.inputs.append(Port(name=name, buffer=buffer, shape=context.graph.shapes[name]))
+
+
+def _add_output(context: GpuContext, name: str) -> None:
+    shape = context.graph.shapes[name]
+    described = Tensor(shape=shape, dtype="f32")
+    target = context.draft.add_buffer(f"{name}:output", prod(shape) * 4, "output", described)
+    value = context.values.get(name, Value())
+    in_stacks = value.packed is not None and context.dims(name).hw > 1
+    in_half = context.half and value.single is None and value != Value()
+    if in_stacks or in_half:
+        write_single(context, name, target)
+    else:
+        source = single(context, name)
+        context.draft.steps.append(Copy(layer=f"{name}:output", source=source, target=target, bytes=prod(shape) * 4))
+    context.draft.outputs.append(Port(name=name, buffer=target, shape=shape))

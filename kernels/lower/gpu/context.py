@@ -1,0 +1,128 @@
+"""State of one lowering for OpenCL or Vulkan: where tensors are, and how a dispatch is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from kernels.errors import OptionError
+from kernels.graph import Array, Graph, Node
+from kernels.lower.aliases import plan_aliases
+from kernels.lower.draft import Draft, DraftProgram, Role, arguments
+from kernels.options import Limits, Options
+from kernels.plan import Dispatch, Dtype, Tensor
+from kernels.source.library import KERNELS
+
+from .values import Dims, Value, View, dims_of
+
+_HALF_MAX = 65504.0
+
+
+class GpuContext:
+    """What the operations' lowerings share. Tensors are converted between layouts where first needed."""
+
+    def __init__(self, graph: Graph, options: Options, limits: Limits) -> None:
+        self.graph = replace(graph, constants=dict(graph.constants), shapes=dict(graph.shapes))
+        self.options = options
+        self.limits = limits
+        self.draft = Draft(graph.name)
+        self.half = options.precision == "fp16"
+        self.dtype: Dtype = "f16" if self.half else "f32"
+        self.values: dict[str, Value] = {}
+        self._aliases = plan_aliases(graph, multiple=4)
+        self._group_x = _group_size(limits)
+
+    def dims(self, tensor: str) -> Dims:
+        return dims_of(self.graph.shapes[tensor])
+
+    # -- buffers ------------------------------------------------------------------------------------------------------
+
+    def weight(self, name: str, array: Array, shape: tuple[int, ...] | None = None) -> str:
+        """A constant in the plan's data type. Raises OptionError where half cannot hold it."""
+        if self.half and array.size and float(np.abs(array).max()) > _HALF_MAX:
+            raise OptionError(f"{name}: a value exceeds the range of fp16 ({_HALF_MAX:.0f}); use fp32 or relaxed")
+        content = array.astype(np.float16 if self.half else np.float32).tobytes()
+        tensor = Tensor(shape=shape or array.shape, dtype=self.dtype, layout="packed")
+        return self.draft.add_weight(name, content, tensor)
+
+    def plain_buffer(self, tensor: str, dtype: Dtype | None = None, role: Role = "activation") -> str:
+        """A new row-major buffer of a tensor's size."""
+        shape, dtype = self.graph.shapes[tensor], dtype or self.dtype
+        size = prod(shape) * (2 if dtype == "f16" else 4)
+        return self.draft.add_buffer(tensor, size, role, Tensor(shape=shape, dtype=dtype))
+
+    def new_packed(self, tensor: str) -> View:
+        """The place where a node writes a tensor in stacks: its own buffer, or its part of a concat's result."""
+        value = self.values.setdefault(tensor, Value())
+        if value.packed is None:
+            value.packed = self._place_packed(tensor)
+        return value.packed
+
+    def new_plain(self, tensor: str) -> str:
+        """A new row-major buffer in which a node writes a tensor."""
+        buffer = self.plain_buffer(tensor)
+        self.values[tensor] = Value(plain=buffer, single=None if self.half else buffer)
+        return buffer
+
+    def is_alias(self, tensor: str) -> bool:
+        """Whether a tensor lives in a concat's result."""
+        return tensor in self._aliases
+
+    def _place_packed(self, tensor: str) -> View:
+        if tensor in self._aliases:
+            parent, channel = self._aliases[tensor]
+            whole = self.new_packed(parent)
+            return View(whole.buffer, whole.stacks, whole.stack0 + channel // 4)
+        dims = self.dims(tensor)
+        size = dims.packed_elements * (2 if self.half else 4)
+        described = Tensor(shape=self.graph.shapes[tensor], dtype=self.dtype, layout="nc4hw4")
+        return View(self.draft.add_buffer(tensor, size, "activation", described), dims.stacks, 0)
+
+    # -- dispatches ---------------------------------------------------------------------------------------------------
+
+    def dispatch(
+        self,
+        kernel: str,
+        layer: str,
+        buffers: Mapping[str, str],
+        ints: Mapping[str, int],
+        work_items: tuple[int, int, int],
+        *,
+        floats: Mapping[str, float] | None = None,
+        tunables: Mapping[str, int] | None = None,
+        flops: int = 0,
+        traffic: int = 0,
+    ) -> None:
+        """Append a step; arguments are given by name."""
+        program = self._program(kernel, tunables or {})
+        names = tuple(parameter.name for parameter in KERNELS[kernel].parameters)
+        self.draft.steps.append(
+            Dispatch(
+                program=program.id,
+                layer=layer,
+                work_items=work_items,
+                arguments=arguments(buffers, names, ints, floats or {}),
+                flops=flops,
+                bytes=traffic,
+            )
+        )
+
+    def traffic(self, node: Node) -> int:
+        """Compulsory bytes of a node: operands once, result once."""
+        elements = sum(prod(self.graph.shapes[name]) for name in (*node.inputs, *node.outputs) if name)
+        return elements * (2 if self.half else 4)
+
+    def _program(self, kernel: str, tunables: Mapping[str, int]) -> DraftProgram:
+        chosen = tuple(sorted(tunables.items()))
+        name = "_".join([kernel, *(f"{key[0]}{value}" for key, value in chosen)])
+        group = (self._group_x, 1, 1)
+        return self.draft.programs.setdefault(name, DraftProgram(name, kernel, KERNELS[kernel], chosen, group))
+
+
+def _group_size(limits: Limits) -> int:
+    wanted = 16 if limits.cpu_device else 64
+    first = limits.max_work_item_sizes[0] if limits.max_work_item_sizes else wanted
+    return max(1, min(wanted, limits.max_work_group or wanted, first or wanted))

@@ -1,0 +1,83 @@
+"""Element by element: activations, add and mul, affine."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from kernels.catalog.packing import padded
+from kernels.graph import Array, Node
+from kernels.lower.activation import activation_scalars
+
+from .context import GpuContext
+from .convolution import constant
+from .layout import packed
+from .values import Dims, View
+
+
+def lower_activation(context: GpuContext, node: Node) -> None:
+    """relu, sigmoid, clip."""
+    source, target, dims = packed(context, node.inputs[0]), context.new_packed(node.output), context.dims(node.output)
+    code, lo, hi = activation_scalars(node)
+    context.dispatch(
+        "activation", node.name, {"src": source.buffer, "dst": target.buffer},
+        {**source.ints("src"), **target.ints("dst"), "hw": dims.hw, "activation": code},
+        (dims.hw, dims.stacks, dims.n), floats={"lo": lo, "hi": hi},
+        flops=prod(context.graph.shapes[node.output]), traffic=context.traffic(node),
+    )  # fmt: skip
+
+
+def lower_binary(context: GpuContext, node: Node) -> None:
+    """add, mul: two tensors, or a tensor and a constant that broadcasts."""
+    a, b = node.inputs[:2]
+    if a in context.graph.constants:
+        a, b = b, a
+    dims, shape = context.dims(node.output), context.graph.shapes[node.output]
+    left = packed(context, a)
+    by_channel = b in context.graph.constants and _is_by_channel(context.graph.shapes[b], shape)
+    right = _channel_vector(context, node, b, dims) if by_channel else _operand(context, b, shape, node)
+    target = context.new_packed(node.output)
+    code, lo, hi = activation_scalars(node)
+    context.dispatch(
+        "binary", node.name, {"a": left.buffer, "b": right.buffer, "dst": target.buffer},
+        {
+            **left.ints("a"), **right.ints("b"), **target.ints("dst"), "hw": dims.hw,
+            "multiply": int(node.op == "mul"), "by_channel": int(by_channel), "activation": code,
+        },
+        (dims.hw, dims.stacks, dims.n), floats={"lo": lo, "hi": hi}, flops=prod(shape), traffic=context.traffic(node),
+    )  # fmt: skip
+
+
+def lower_affine(context: GpuContext, node: Node) -> None:
+    """x * scale[c] + shift[c]."""
+    source, target, dims = packed(context, node.inputs[0]), context.new_packed(node.output), context.dims(node.output)
+    scale, shift = (context.weight(node.inputs[i], padded(constant(context, node, i), 0, 4)) for i in (1, 2))
+    context.dispatch(
+        "affine", node.name, {"src": source.buffer, "scale": scale, "shift": shift, "dst": target.buffer},
+        {**source.ints("src"), **target.ints("dst"), "hw": dims.hw}, (dims.hw, dims.stacks, dims.n),
+        flops=2 * prod(context.graph.shapes[node.output]), traffic=context.traffic(node),
+    )  # fmt: skip
+
+
+def _is_by_channel(b: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether a constant varies along the channels only."""
+    if len(shape) not in (2, 4):
+        return False
+    full = (1,) * (len(shape) - len(b)) + b
+    return len(full) == len(shape) and all(size == 1 for axis, size in enumerate(full) if axis != 1)
+
+
+def _channel_vector(context: GpuContext, node: Node, name: str, dims: Dims) -> View:
+    array: Array = np.broadcast_to(context.graph.constants[name].astype(np.float32).reshape(-1), (dims.c,))
+    return View(context.weight(f"{node.name}:{name}", padded(array, 0, 4)), dims.stacks, 0)
+
+
+def _operand(context: GpuContext, name: str, shape: tuple[int, ...], node: Node) -> View:
+    """A tensor, or a constant written out to the result's shape."""
+    if name in context.graph.constants and context.graph.shapes[name] != shape:
+        full = f"{node.name}:{name}"
+        context.graph.constants[full] = np.broadcast_to(context.graph.constants[name], shape).astype(np.float32)
+        context.graph.shapes[full] = shape
+        return packed(context, full)
+    return packed(context, name)

@@ -1,0 +1,109 @@
+"""Conversions between row-major arrays and four-channel stacks, inserted where an operation needs the other form."""
+
+from __future__ import annotations
+
+from kernels.plan import Tensor
+
+from .context import GpuContext
+from .values import Dims, Value, View
+
+
+def packed(context: GpuContext, tensor: str) -> View:
+    """The tensor in stacks of four channels."""
+    value = _value(context, tensor)
+    if value.packed is None:
+        dims = context.dims(tensor)
+        source = value.plain if context.half else value.single
+        if source is not None and dims.hw == 1 and (dims.c % 4 == 0 or _is_flat(context, tensor)):
+            value.packed = View(source, dims.stacks, 0)
+        else:
+            value.packed = _pack(context, tensor, value, dims)
+    return value.packed
+
+
+def plain(context: GpuContext, tensor: str) -> str:
+    """The tensor as a row-major buffer of the plan's data type."""
+    if not context.half:
+        return single(context, tensor)
+    value = _value(context, tensor)
+    if value.plain is None:
+        shared = _as_row_major(context, tensor, value)
+        if shared is not None:
+            value.plain = shared
+        elif value.packed is not None:
+            value.plain = _unpack(context, tensor, value.packed, "unpack_data", context.plain_buffer(tensor))
+        else:
+            value.plain = _convert(context, tensor, "narrow", str(value.single), context.plain_buffer(tensor))
+    return value.plain
+
+
+def single(context: GpuContext, tensor: str) -> str:
+    """The tensor as a row-major fp32 buffer."""
+    value = _value(context, tensor)
+    if value.single is None:
+        shared = None if context.half else _as_row_major(context, tensor, value)
+        if shared is not None:
+            value.single = shared
+        else:
+            value.single = write_single(context, tensor, context.plain_buffer(tensor, "f32"))
+    return value.single
+
+
+def write_single(context: GpuContext, tensor: str, target: str) -> str:
+    """Write the tensor as row-major fp32 into `target`, from stacks or from half."""
+    value = _value(context, tensor)
+    if value.packed is not None:
+        return _unpack(context, tensor, value.packed, "unpack", target)
+    return _convert(context, tensor, "widen", str(value.plain), target)
+
+
+def _value(context: GpuContext, tensor: str) -> Value:
+    value = context.values.setdefault(tensor, Value())
+    if value == Value():
+        array = context.graph.constants[tensor]
+        described = Tensor(shape=array.shape, dtype="f32")
+        value.single = context.draft.add_weight(tensor, array.astype("<f4").tobytes(), described)
+    return value
+
+
+def _is_flat(context: GpuContext, tensor: str) -> bool:
+    """Tensors of other ranks than 2 and 4 are only read element by element: their last lanes may hold anything."""
+    return len(context.graph.shapes[tensor]) not in (2, 4)
+
+
+def _as_row_major(context: GpuContext, tensor: str, value: Value) -> str | None:
+    """The packed buffer itself where its bytes are in row-major order."""
+    dims, view = context.dims(tensor), value.packed
+    whole = view is not None and view.stack0 == 0 and (view.stacks == dims.stacks or dims.n == 1)
+    if view is not None and whole and dims.hw == 1 and (dims.n == 1 or dims.c % 4 == 0):
+        return view.buffer
+    return None
+
+
+def _pack(context: GpuContext, tensor: str, value: Value, dims: Dims) -> View:
+    kernel, source = ("pack", value.single) if value.single is not None else ("pack_data", value.plain)
+    view = context.new_packed(tensor)
+    context.dispatch(
+        kernel, f"{tensor}:pack", {"src": str(source), "dst": view.buffer},
+        {"channels": dims.c, "hw": dims.hw, **view.ints("dst")}, (dims.hw, dims.stacks, dims.n),
+        traffic=2 * dims.packed_elements * 4,
+    )  # fmt: skip
+    return view
+
+
+def _unpack(context: GpuContext, tensor: str, view: View, kernel: str, target: str) -> str:
+    dims = context.dims(tensor)
+    context.dispatch(
+        kernel, f"{tensor}:unpack", {"src": view.buffer, "dst": target},
+        {"channels": dims.c, "hw": dims.hw, **view.ints("src")}, (dims.hw, dims.stacks, dims.n),
+        traffic=2 * dims.packed_elements * 4,
+    )  # fmt: skip
+    return target
+
+
+def _convert(context: GpuContext, tensor: str, kernel: str, source: str, target: str) -> str:
+    dims = context.dims(tensor)
+    count = dims.n * dims.c * dims.hw
+    buffers = {"src": source, "dst": target}
+    context.dispatch(kernel, f"{tensor}:{kernel}", buffers, {"count": count}, (count, 1, 1), traffic=6 * count)
+    return target

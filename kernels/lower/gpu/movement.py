@@ -1,0 +1,80 @@
+"""Operations that move data: concat, reshape, transpose."""
+
+from __future__ import annotations
+
+from math import prod
+
+from kernels.graph import Node
+
+from .context import GpuContext
+from .layout import packed, plain, single
+from .values import Value, dims_of
+
+
+def lower_concat(context: GpuContext, node: Node) -> None:
+    """Parts that were written in place cost nothing; the others are copied."""
+    shape, axis = context.graph.shapes[node.output], node.attributes["axis"]
+    if axis == 1 and len(shape) in (2, 4):
+        _concat_channels(context, node)
+    else:
+        _concat_plain(context, node, axis)
+
+
+def _concat_channels(context: GpuContext, node: Node) -> None:
+    target, dims = context.new_packed(node.output), context.dims(node.output)
+    offset = 0
+    for index, name in enumerate(node.inputs):
+        part = context.dims(name)
+        view = packed(context, name)
+        in_place = view.buffer == target.buffer and view.stack0 * 4 == target.stack0 * 4 + offset
+        if not in_place or offset % 4:
+            last = index == len(node.inputs) - 1
+            written = part.c + (-(offset + part.c) % 4 if last else 0)
+            context.dispatch(
+                "copy_channels", node.name, {"src": view.buffer, "dst": target.buffer},
+                {
+                    **view.ints("src"), **target.ints("dst"), "channels": part.c, "written": written,
+                    "dst_channel0": offset, "hw": dims.hw,
+                },
+                (dims.hw, written, dims.n), traffic=2 * prod(context.graph.shapes[name]) * (2 if context.half else 4),
+            )  # fmt: skip
+        offset += part.c
+
+
+def _concat_plain(context: GpuContext, node: Node, axis: int) -> None:
+    shape = context.graph.shapes[node.output]
+    sources = [plain(context, name) for name in node.inputs]
+    target = context.new_plain(node.output)
+    stride, offset = prod(shape[axis:]), 0
+    for name, source in zip(node.inputs, sources, strict=True):
+        count = prod(context.graph.shapes[name][axis:])
+        ints = {"count": count, "dst_stride": stride, "dst_offset": offset}
+        items = (count, prod(shape[:axis]), 1)
+        traffic = 2 * prod(context.graph.shapes[name]) * (2 if context.half else 4)
+        context.dispatch("copy_block", node.name, {"src": source, "dst": target}, ints, items, traffic=traffic)
+        offset += count
+
+
+def lower_reshape(context: GpuContext, node: Node) -> None:
+    """No data moves: the result is another view of the row-major bytes, or of the stacks where these agree."""
+    source, shape = node.inputs[0], context.graph.shapes[node.output]
+    old = context.graph.shapes[source]
+    if dims_of(old) == dims_of(shape) and {len(old), len(shape)} <= {2, 4}:
+        packed(context, source)
+        context.values[node.output] = context.values[source]
+    elif context.half:
+        context.values[node.output] = Value(plain=plain(context, source))
+    else:
+        context.values[node.output] = Value(single=single(context, source))
+
+
+def lower_transpose(context: GpuContext, node: Node) -> None:
+    """Any permutation of up to four axes, row-major to row-major."""
+    perm, old = tuple(node.attributes["perm"]), context.graph.shapes[node.inputs[0]]
+    strides = [prod(old[axis + 1 :]) for axis in range(len(old))]
+    missing = 4 - len(old)
+    sizes = [1] * missing + [old[axis] for axis in perm]
+    steps = [0] * missing + [strides[axis] for axis in perm]
+    buffers = {"src": plain(context, node.inputs[0]), "dst": context.new_plain(node.output)}
+    ints = {"count": prod(old), **{f"d{i}": sizes[i] for i in (1, 2, 3)}, **{f"s{i}": steps[i] for i in range(4)}}
+    context.dispatch("transpose", node.name, buffers, ints, (prod(old), 1, 1), traffic=context.traffic(node))

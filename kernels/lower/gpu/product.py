@@ -1,0 +1,114 @@
+"""dense and matmul -> the register-tiled matrix product."""
+
+from __future__ import annotations
+
+from math import prod
+
+from kernels.catalog.packing import padded
+from kernels.graph import Node
+from kernels.lower.activation import activation_scalars
+from kernels.plan import Tensor
+
+from .context import GpuContext
+from .convolution import constant
+from .layout import packed, plain
+from .values import Value, View
+
+
+def lower_dense(context: GpuContext, node: Node) -> None:
+    """x (N, C) in stacks times w (C, M) packed in rows of vectors."""
+    n, c = context.graph.shapes[node.inputs[0]]
+    m = context.graph.shapes[node.output][1]
+    weight = padded(constant(context, node, 1), 1, 4)
+    has_bias = len(node.inputs) > 2 and node.inputs[2] != ""
+    source = packed(context, node.inputs[0])
+    target = context.new_packed(node.output)
+    weights = context.weight(node.inputs[1], weight)
+    bias = context.weight(f"{node.name}:bias", padded(constant(context, node, 2), 0, 4)) if has_bias else weights
+    _product(
+        context, node, source.buffer, weights, bias, target.buffer,
+        {
+            "rows": n, "depth": c, "columns4": -(-m // 4), "a_start": source.stack0, "a_stride": source.stacks,
+            "a_batch": 0, "b_stride": weight.shape[1] // 4, "b_batch": 0, "dst_start": target.stack0,
+            "dst_stride": target.stacks, "dst_batch": 0, "has_bias": int(has_bias),
+        },
+        batch=1,
+    )  # fmt: skip
+
+
+def lower_matmul(context: GpuContext, node: Node) -> None:
+    """a (.., M, K) times b (.., K, N): rows are padded to vectors first where they are not whole ones."""
+    a_shape, b_shape = (context.graph.shapes[name] for name in node.inputs[:2])
+    shape = context.graph.shapes[node.output]
+    rows, depth, columns = shape[-2], a_shape[-1], shape[-1]
+    batch = prod(shape[:-2])
+    depth4, columns4 = -(-depth // 4), -(-columns // 4)
+    left = _rows(context, node.inputs[0], prod(a_shape[:-1]), depth)
+    right = _rows(context, node.inputs[1], prod(b_shape[:-1]), columns)
+    target, direct = _result_rows(context, node.output, batch * rows, columns)
+    _product(
+        context, node, left, right, right, target,
+        {
+            "rows": rows, "depth": depth, "columns4": columns4, "a_start": 0, "a_stride": depth4,
+            "a_batch": rows * depth4 if prod(a_shape[:-2]) > 1 else 0, "b_stride": columns4,
+            "b_batch": depth * columns4 if prod(b_shape[:-2]) > 1 else 0, "dst_start": 0, "dst_stride": columns4,
+            "dst_batch": rows * columns4, "has_bias": 0,
+        },
+        batch=batch,
+    )  # fmt: skip
+    if direct:
+        context.values[node.output] = Value(plain=target, single=None if context.half else target)
+    else:
+        _unpad(context, node, target, batch * rows, columns)
+
+
+def _product(
+    context: GpuContext, node: Node, a: str, b: str, bias: str, target: str, ints: dict[str, int], *, batch: int
+) -> None:
+    code, lo, hi = activation_scalars(node)
+    rows, columns4 = ints["rows"], ints["columns4"]
+    tile_rows, tile_columns = (1, 1) if rows == 1 else (4, 2 if columns4 > 1 else 1)
+    context.dispatch(
+        "matmul", node.name, {"a": a, "b": b, "bias": bias, "dst": target}, {**ints, "activation": code},
+        (-(-columns4 // tile_columns), -(-rows // tile_rows), batch),
+        floats={"lo": lo, "hi": hi},
+        tunables={"ROWS": tile_rows, "COLUMNS": tile_columns},
+        flops=2 * batch * rows * ints["depth"] * prod(context.graph.shapes[node.output][-1:]),
+        traffic=context.traffic(node),
+    )  # fmt: skip
+
+
+def _rows(context: GpuContext, tensor: str, rows: int, columns: int) -> str:
+    """A tensor as rows of whole vectors: itself, or a padded copy."""
+    source = plain(context, tensor)
+    if columns % 4 == 0:
+        return source
+    view, _ = _new_rows(context, tensor, rows, columns)
+    context.dispatch(
+        "pack_data", f"{tensor}:rows", {"src": source, "dst": view.buffer},
+        {"channels": columns, "hw": 1, **view.ints("dst")}, (1, view.stacks, rows),
+    )  # fmt: skip
+    return view.buffer
+
+
+def _result_rows(context: GpuContext, tensor: str, rows: int, columns: int) -> tuple[str, bool]:
+    if columns % 4 == 0:
+        return context.plain_buffer(tensor), True
+    view, _ = _new_rows(context, tensor, rows, columns)
+    return view.buffer, False
+
+
+def _unpad(context: GpuContext, node: Node, source: str, rows: int, columns: int) -> None:
+    target = context.new_plain(node.output)
+    stacks = -(-columns // 4)
+    context.dispatch(
+        "unpack_data", f"{node.name}:rows", {"src": source, "dst": target},
+        {"channels": columns, "hw": 1, "src_stacks": stacks, "src_stack0": 0}, (1, stacks, rows),
+    )  # fmt: skip
+
+
+def _new_rows(context: GpuContext, tensor: str, rows: int, columns: int) -> tuple[View, int]:
+    stacks = -(-columns // 4)
+    size = rows * stacks * 4 * (2 if context.half else 4)
+    described = Tensor(shape=(rows, columns), dtype=context.dtype, layout="nc4hw4")
+    return View(context.draft.add_buffer(f"{tensor}:rows", size, "scratch", described), stacks, 0), size

@@ -1,0 +1,110 @@
+"""Memory plan: lifetimes -> offsets in pools.
+
+Greedy by size (Pisarchyk and Lee, 2020): the largest buffer first, each at the lowest offset that is free during its
+whole life. Weights have pools of their own, filled in order, so that they are uploaded once; inputs and outputs too,
+visible to the host. An input keeps its bytes throughout, because a plan is run many times after one upload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from .lower.draft import Draft, DraftBuffer
+from .plan import BufferArgument, Copy, Dispatch, Pool
+
+POOLS = {"weight": "weights", "input": "ports", "output": "ports", "activation": "arena", "scratch": "arena"}
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """The steps, first to last inclusive, during which a buffer's content matters."""
+
+    first: int
+    last: int
+
+    def meets(self, other: Lifetime) -> bool:
+        return self.first <= other.last and other.first <= self.last
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a buffer lies."""
+
+    pool: str
+    offset: int
+
+
+def lifetimes(draft: Draft) -> dict[str, Lifetime]:
+    """Lifetime of every buffer that a step uses; weights, inputs and outputs live throughout."""
+    end = max(len(draft.steps) - 1, 0)
+    lives: dict[str, Lifetime] = {}
+    for index, step in enumerate(draft.steps):
+        for name in used_buffers(step):
+            known = lives.get(name)
+            lives[name] = Lifetime(known.first if known else index, index)
+    throughout = {name for name, buffer in draft.buffers.items() if POOLS[buffer.role] != "arena"}
+    return {**lives, **dict.fromkeys(throughout, Lifetime(0, end))}
+
+
+def used_buffers(step: Dispatch | Copy) -> list[str]:
+    """Buffers that a step reads or writes."""
+    if isinstance(step, Copy):
+        return [step.source, step.target]
+    return [argument.buffer for argument in step.arguments if isinstance(argument, BufferArgument)]
+
+
+def plan_memory(draft: Draft, *, alignment: int, largest: int) -> tuple[list[Pool], dict[str, Place]]:
+    """Place every used buffer; a pool is at most `largest` bytes (0: any size), unless one buffer alone is larger."""
+    lives = lifetimes(draft)
+    pools: list[Pool] = []
+    places: dict[str, Place] = {}
+    for kind in ("weights", "ports", "arena"):
+        buffers = [b for name, b in draft.buffers.items() if name in lives and POOLS[b.role] == kind]
+        for index, layout in enumerate(_layouts(buffers, lives, alignment, largest)):
+            name = kind if index == 0 else f"{kind}{index}"
+            size = max(offset + draft.buffers[buffer].size for buffer, offset in layout.items())
+            pools.append(Pool(id=name, bytes=size, memory="host_visible" if kind == "ports" else "device"))
+            places.update({buffer: Place(name, offset) for buffer, offset in layout.items()})
+    return pools, places
+
+
+def _layouts(
+    buffers: Sequence[DraftBuffer], lives: Mapping[str, Lifetime], alignment: int, largest: int
+) -> list[dict[str, int]]:
+    """Offsets by pool: a buffer goes to the first pool that it fits."""
+    layouts: list[dict[str, int]] = []
+    sizes = {buffer.id: buffer.size for buffer in buffers}
+    for buffer in _in_order(buffers, lives):
+        for layout in layouts:
+            offset = lowest_offset(buffer, layout, sizes, lives, alignment)
+            if not largest or offset + buffer.size <= largest:
+                layout[buffer.id] = offset
+                break
+        else:
+            layouts.append({buffer.id: 0})
+    return layouts
+
+
+def _in_order(buffers: Sequence[DraftBuffer], lives: Mapping[str, Lifetime]) -> list[DraftBuffer]:
+    if all(buffer.role == "weight" for buffer in buffers):  # as the network reads them
+        return list(buffers)
+    return sorted(buffers, key=lambda b: (-b.size, lives[b.id].first, b.id))
+
+
+def lowest_offset(
+    buffer: DraftBuffer,
+    layout: Mapping[str, int],
+    sizes: Mapping[str, int],
+    lives: Mapping[str, Lifetime],
+    alignment: int,
+) -> int:
+    """The lowest aligned offset at which no placed buffer that lives at the same time overlaps."""
+    life = lives[buffer.id]
+    taken = sorted((start, start + sizes[name]) for name, start in layout.items() if lives[name].meets(life))
+    offset = 0
+    for start, end in taken:
+        if offset + buffer.size <= start:
+            break
+        offset = max(offset, -(-end // alignment) * alignment)
+    return offset

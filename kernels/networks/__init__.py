@@ -1,0 +1,34 @@
+"""Built-in networks: Python builders with seeded weights, by name."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kernels.graph import Graph
+
+from .autoencoder import autoencoder_784
+from .caffe import alexnet, cifar10_quick, lenet
+from .mobilenet import mobilenet_v1, mobilenet_v2
+from .resnet import resnet18
+from .squeezenet import squeezenet_v1_0, squeezenet_v1_1
+
+__all__ = ["NETWORKS", "Network"]
+
+
+class Network(Protocol):
+    """Builds a network whose weights depend on the seed only; without a seed its shapes, with weights that are zero."""
+
+    def __call__(self, seed: int | None, batch: int = 1) -> Graph: ...
+
+
+NETWORKS: dict[str, Network] = {
+    "alexnet": alexnet,
+    "autoencoder_784": autoencoder_784,
+    "cifar10_quick": cifar10_quick,
+    "lenet": lenet,
+    "mobilenet_v1": mobilenet_v1,
+    "mobilenet_v2": mobilenet_v2,
+    "resnet18": resnet18,
+    "squeezenet_v1_0": squeezenet_v1_0,
+    "squeezenet_v1_1": squeezenet_v1_1,
+}

@@ -1,0 +1,75 @@
+"""Activations, softmax, concatenation, and what does nothing at inference."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from .context import Context, OnnxNode
+
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+
+
+def relu(node: OnnxNode, to: Context) -> None:
+    to.emit(node, "relu", (to.activation(node),))
+
+
+def sigmoid(node: OnnxNode, to: Context) -> None:
+    to.emit(node, "sigmoid", (to.activation(node),))
+
+
+def clip(node: OnnxNode, to: Context) -> None:
+    bounds = {
+        "min": _bound(node, to, 1, "min", -FLOAT32_MAX),
+        "max": _bound(node, to, 2, "max", FLOAT32_MAX),
+    }
+    to.emit(node, "clip", (to.activation(node),), bounds)
+
+
+def _bound(node: OnnxNode, to: Context, index: int, name: str, default: float) -> float:
+    """A bound from an attribute (opset < 11) or an input; an infinite one is fp32's largest number."""
+    given = to.optional_constant(node, index)
+    value = float(np.asarray(given).reshape(())) if given is not None else float(node.attributes.get(name, default))
+    if np.isnan(value):
+        node.reject(f"bound {name} is NaN")
+    return min(max(value, -FLOAT32_MAX), FLOAT32_MAX)
+
+
+def concat(node: OnnxNode, to: Context) -> None:
+    names = tuple(to.activation(node, i) for i in range(len(node.inputs)))
+    axis = node.axis(node.attributes["axis"], len(to.shapes[names[0]]))
+    to.emit(node, "concat", names, {"axis": axis})
+
+
+def softmax(node: OnnxNode, to: Context) -> None:
+    """Before opset 13 over all axes from `axis` on, taken together; since then over one axis."""
+    x = to.activation(node)
+    shape = to.shapes[x]
+    axis = node.axis(node.attributes.get("axis", -1 if node.opset >= 13 else 1), len(shape))
+    if node.opset >= 13 or prod(shape[axis + 1 :]) == 1:
+        to.emit(node, "softmax", (x,), {"axis": axis})
+        return
+    rows = (prod(shape[:axis]), prod(shape[axis:]))
+    flat = to.reshape(node, x, rows, output=to.fresh(f"{node.outputs[0]}.rows"))
+    result = to.emit(node, "softmax", (flat,), {"axis": 1}, output=to.fresh(f"{node.outputs[0]}.flat"))
+    to.reshape(node, result, shape)
+
+
+def identity(node: OnnxNode, to: Context) -> None:
+    x = to.activation(node)
+    to.reshape(node, x, to.shapes[x])
+
+
+def dropout(node: OnnxNode, to: Context) -> None:
+    training = to.optional_constant(node, 2)
+    if training is not None and np.any(training):
+        node.reject("training mode is not supported; export the model for inference (model.eval())")
+    identity(node, to)
+
+
+def cast(node: OnnxNode, to: Context) -> None:
+    """Of an activation, which is fp32, only to fp32."""
+    if node.attributes.get("to") != 1:
+        node.reject("an activation can only be cast to FLOAT")
+    identity(node, to)

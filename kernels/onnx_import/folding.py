@@ -1,0 +1,148 @@
+"""Nodes whose inputs are all constants, as exporters emit them to compute shapes: evaluated at import."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+import onnx
+
+from kernels.errors import ModelError
+
+from .context import AnyArray, Context, OnnxNode
+from .layout import target_shape
+
+MAX_ELEMENTS = 1 << 26
+"""A constant that a model computes may not be larger."""
+
+
+def constant(node: OnnxNode, to: Context) -> None:
+    """A Constant node: the importer has decoded its tensor; the other forms are numbers."""
+    for key, dtype in _CONSTANT_FORMS.items():
+        if key in node.attributes:
+            to.constants[node.outputs[0]] = np.asarray(node.attributes[key], dtype)
+            return
+    node.reject(f"a constant of form {sorted(node.attributes)}; supported: {', '.join(_CONSTANT_FORMS)}")
+
+
+_CONSTANT_FORMS: dict[str, type | None] = {
+    "value": None,
+    "value_float": np.float32,
+    "value_floats": np.float32,
+    "value_int": np.int64,
+    "value_ints": np.int64,
+}
+
+
+def shape(node: OnnxNode, to: Context) -> None:
+    """Shape of anything: shapes are static, so it is a constant."""
+    name = node.input(0)
+    to.require(node, name, "input 0")
+    extents = to.constants[name].shape if name in to.constants else to.shapes[name]
+    window = slice(node.attributes.get("start", 0), node.attributes.get("end"))
+    to.constants[node.outputs[0]] = np.asarray(extents[window], np.int64)
+
+
+def fold(node: OnnxNode, to: Context) -> None:
+    """Evaluate a node of `FOLDS` whose inputs are all constants."""
+    values = [to.constants[name] if name else None for name in node.inputs]
+    try:
+        result = np.asarray(FOLDS[node.op](node, values))
+    except ModelError:
+        raise
+    except (ValueError, IndexError, KeyError, TypeError, ArithmeticError) as e:
+        raise ModelError(f"node {node.name!r} ({node.op}): its constant inputs do not fit: {e}") from e
+    to.constants[node.outputs[0]] = result
+
+
+Values = list[Any]
+
+
+def _concat(node: OnnxNode, values: Values) -> AnyArray:
+    return np.concatenate(values, axis=node.attributes["axis"])
+
+
+def _gather(node: OnnxNode, values: Values) -> AnyArray:
+    return np.asarray(np.take(values[0], values[1], axis=node.attributes.get("axis", 0)))
+
+
+def _axes(node: OnnxNode, values: Values) -> tuple[int, ...] | None:
+    stored = node.attributes.get("axes", values[1] if len(values) > 1 else None)
+    return None if stored is None else tuple(int(axis) for axis in np.reshape(stored, -1))
+
+
+def _squeeze(node: OnnxNode, values: Values) -> AnyArray:
+    return np.asarray(np.squeeze(values[0], axis=_axes(node, values)))
+
+
+def _unsqueeze(node: OnnxNode, values: Values) -> AnyArray:
+    return np.expand_dims(values[0], _axes(node, values) or ())
+
+
+def _slice(node: OnnxNode, values: Values) -> AnyArray:
+    """Slice with attributes (opset < 10) or inputs."""
+    data: AnyArray = values[0]
+    names = ("starts", "ends", "axes", "steps")
+    given = {n: values[i] for i, n in enumerate(names, 1) if i < len(values) and values[i] is not None}
+    parts = {n: np.reshape(v, -1) for n, v in {**node.attributes, **given}.items() if n in names}
+    count = len(parts["starts"])
+    axes, steps = parts.get("axes", np.arange(count)), parts.get("steps", np.ones(count, int))
+    index = [slice(None)] * data.ndim
+    for axis, start, end, step in zip(axes, parts["starts"], parts["ends"], steps, strict=True):
+        whole_to_front = step < 0 and end < -data.shape[axis]
+        index[axis] = slice(int(start), None if whole_to_front else int(end), int(step))
+    return np.asarray(data[tuple(index)])
+
+
+def _cast(node: OnnxNode, values: Values) -> AnyArray:
+    out: AnyArray = values[0].astype(onnx.helper.tensor_dtype_to_np_dtype(node.attributes["to"]))
+    return out
+
+
+def _reshape(node: OnnxNode, values: Values) -> AnyArray:
+    data: AnyArray = values[0]
+    wanted = [int(extent) for extent in values[1]]
+    return data.reshape(target_shape(data.shape, wanted, allow_zero=bool(node.attributes.get("allowzero", 0))))
+
+
+def _transpose(node: OnnxNode, values: Values) -> AnyArray:
+    return np.transpose(values[0], node.attributes.get("perm"))
+
+
+def _constant_of_shape(node: OnnxNode, values: Values) -> AnyArray:
+    shape = tuple(int(extent) for extent in values[0])
+    if prod(shape) > MAX_ELEMENTS:
+        raise ModelError(f"node {node.name!r}: a constant of shape {shape} is larger than {MAX_ELEMENTS} elements")
+    value = np.asarray(node.attributes.get("value", np.zeros(1, np.float32))).reshape(())
+    return np.full(shape, value)
+
+
+def _div(_: OnnxNode, values: Values) -> AnyArray:
+    """Integers are divided towards zero."""
+    a, b = values
+    if not np.all(b):
+        raise ValueError("division by zero")
+    if np.issubdtype(np.asarray(a).dtype, np.integer):
+        return np.asarray(np.trunc(a / b)).astype(a.dtype)
+    return np.asarray(a / b)
+
+
+FOLDS: dict[str, Callable[[OnnxNode, Values], AnyArray]] = {
+    "Add": lambda _, v: np.asarray(v[0] + v[1]),
+    "Cast": _cast,
+    "Concat": _concat,
+    "ConstantOfShape": _constant_of_shape,
+    "Div": _div,
+    "Gather": _gather,
+    "Identity": lambda _, v: np.asarray(v[0]),
+    "Mul": lambda _, v: np.asarray(v[0] * v[1]),
+    "Reshape": _reshape,
+    "Slice": _slice,
+    "Squeeze": _squeeze,
+    "Sub": lambda _, v: np.asarray(v[0] - v[1]),
+    "Transpose": _transpose,
+    "Unsqueeze": _unsqueeze,
+}
+"""Operators that are evaluated where every input is a constant."""

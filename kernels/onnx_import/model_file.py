@@ -1,0 +1,85 @@
+"""Reading an ONNX file: the protobuf, its structure, and its tensors, also those kept in files beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+
+from kernels.errors import ModelError
+
+OLDEST_OPSET = 7
+VERIFIED_OPSET = 26
+"""Operators are checked against onnxruntime up to here; in a newer opset those that have not changed since pass."""
+
+
+def read_model(path: Path) -> onnx.ModelProto:
+    """Parse a model, without its external data. Raises ModelError for what is no complete ONNX model."""
+    try:
+        content = path.read_bytes()
+    except OSError as e:
+        raise ModelError(f"{path}: cannot be read: {e.strerror or e}; give the path of an .onnx file") from e
+    try:
+        model = onnx.load_model_from_string(content)
+    except DecodeError as e:
+        raise ModelError(
+            f"{path}: truncated, or no ONNX model ({len(content)} bytes): {e}; copy or export it again"
+        ) from e
+    if not model.HasField("graph") or not model.opset_import or not model.graph.output:
+        raise ModelError(f"{path}: no ONNX model: it has no graph, opset or output; copy or export it again")
+    return model
+
+
+def opset(model: onnx.ModelProto, path: Path) -> int:
+    """Version of the standard operators. Raises ModelError outside of the range that is supported."""
+    version = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), None)
+    if version is None:
+        raise ModelError(f"{path}: does not import the standard ONNX operators")
+    newest = onnx.defs.onnx_opset_version()
+    if not OLDEST_OPSET <= version <= newest:
+        raise ModelError(
+            f"{path}: opset {version} is not supported; convert it (onnx.version_converter) or export it again "
+            f"with an opset from {OLDEST_OPSET} to {newest}"
+        )
+    return int(version)
+
+
+def tensor_array(tensor: onnx.TensorProto, folder: Path) -> npt.NDArray[Any]:
+    """The content of a stored tensor; external data is read from files below `folder`. Raises ModelError."""
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        stored = onnx.TensorProto()
+        stored.CopyFrom(tensor)
+        stored.data_location = onnx.TensorProto.DEFAULT
+        stored.raw_data = _external_bytes(tensor, folder)
+        tensor = stored
+    try:
+        return np.asarray(onnx.numpy_helper.to_array(tensor))
+    except (ValueError, TypeError, KeyError, OverflowError, MemoryError) as e:
+        raise ModelError(
+            f"tensor {tensor.name!r} of shape {tuple(tensor.dims)} is damaged: {e}; copy or export the model again"
+        ) from e
+
+
+def _external_bytes(tensor: onnx.TensorProto, folder: Path) -> bytes:
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    location = entries.get("location", "")
+    root = folder.resolve()
+    path = (root / location).resolve()
+    if not location or not path.is_relative_to(root):
+        raise ModelError(f"tensor {tensor.name!r}: external data {location!r} lies outside of the folder {root}")
+    try:
+        offset, length = int(entries.get("offset", 0)), int(entries.get("length", -1))
+        with path.open("rb") as file:
+            file.seek(offset)
+            content: bytes = file.read(length if length >= 0 else -1)
+    except (OSError, ValueError, OverflowError) as e:
+        raise ModelError(
+            f"tensor {tensor.name!r}: external data file {path} cannot be read: {e}; put it beside the model"
+        ) from e
+    if 0 <= length != len(content):
+        raise ModelError(f"tensor {tensor.name!r}: {path} ends after {len(content)} of {length} bytes; copy it again")
+    return content

@@ -1,0 +1,36 @@
+"""Check single nodes against ONNX's own schemas: required attributes, their types, numbers of inputs and outputs."""
+
+from __future__ import annotations
+
+import onnx
+
+from kernels.errors import ModelError, UnsupportedNode
+
+from .model_file import VERIFIED_OPSET
+from .operators import is_known
+
+
+class NodeChecker:
+    """Checks nodes of one model. Unknown operators pass: the import names them."""
+
+    def __init__(self, opset: int, ir_version: int) -> None:
+        self._opset = opset
+        self._context = onnx.checker.C.CheckerContext()
+        self._context.ir_version = ir_version
+        self._context.opset_imports = {"": opset}
+
+    def __call__(self, node: onnx.NodeProto) -> None:
+        """Raise ModelError for a node that breaks its operator's schema, UnsupportedNode for a schema too new."""
+        if not is_known(node.op_type, node.domain):
+            return
+        name = node.name or (node.output[0] if node.output else "")
+        since = onnx.defs.get_schema(node.op_type, self._opset).since_version
+        if since > VERIFIED_OPSET:
+            raise UnsupportedNode(
+                f"node {name!r}: operator {node.op_type} (opset {self._opset}): changed in opset {since}, "
+                f"supported as it was up to {VERIFIED_OPSET}; export the model with opset {VERIFIED_OPSET} or older"
+            )
+        try:
+            onnx.checker.check_node(node, self._context)
+        except (onnx.checker.ValidationError, UnicodeDecodeError) as e:
+            raise ModelError(f"node {name!r} ({node.op_type}): {e}".strip()) from e

@@ -1,0 +1,44 @@
+"""What a compilation may be told; every option is an axis of an experiment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Backend = Literal["opencl", "vulkan", "cpu"]
+Precision = Literal["fp32", "relaxed", "fp16"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """Choices of one compilation."""
+
+    backend: Backend
+    precision: Precision = "fp32"
+    algorithm: str = "auto"
+    """Convolution algorithm (`kernels/catalog`), or `auto`."""
+    granularity: int = 0
+    """Outputs per work-item of direct convolution (g of study S); 0: the default of the algorithm."""
+    threads: int = 0
+    """Threads of the CPU backend; 0: every core."""
+    fuse: bool = True
+    keep_all: bool = False
+    """Make every node's output an output of the plan (`farm infer --dump`); implies no fusion."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the compiler must know of the device; zeros mean unknown and are not checked."""
+
+    max_buffer_bytes: int = 0
+    memory_budget_bytes: int = 0
+    max_work_group: int = 256
+    max_work_item_sizes: tuple[int, ...] = ()
+    local_bytes: int = 0
+    offset_alignment: int = 256
+    precisions: tuple[str, ...] = ("fp32", "relaxed", "fp16")
+    cpu_device: bool = False
+    """The device is a CPU behind a GPU interface (PoCL, lavapipe): long vectors pay, local memory does not."""
+    opencl_c: str = "1.2"
+    """Newest OpenCL C that the device compiles: 1.1, 1.2, 2.0, 3.0."""
+    extra: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,40 @@
+"""Let the node before a relu, clip or sigmoid apply it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from kernels.graph import Graph, Node
+
+from .rewrite import ACTIVATIONS, rebuilt, use_counts
+
+TAKES_ACTIVATION = ("conv", "dense", "add", "mul")
+
+
+def fuse_activations(graph: Graph) -> Graph:
+    """A conv, dense, add or mul that only an activation reads writes the activated result."""
+    counts = use_counts(graph)
+    nodes: list[Node] = []
+    place: dict[str, int] = {}
+    for node in graph.nodes:
+        index = place.get(node.inputs[0]) if node.op in ACTIVATIONS else None
+        if index is not None and _fits(nodes[index]) and counts[node.inputs[0]] == 1:
+            before = nodes[index]
+            attributes = {**before.attributes, "activation": _activation(node)}
+            nodes[index] = replace(before, outputs=node.outputs, attributes=attributes)
+            place[node.output] = index
+        else:
+            place[node.output] = len(nodes)
+            nodes.append(node)
+    return rebuilt(graph, nodes)
+
+
+def _fits(node: Node) -> bool:
+    return node.op in TAKES_ACTIVATION and node.attributes.get("activation") is None
+
+
+def _activation(node: Node) -> tuple[Any, ...]:
+    if node.op == "clip":
+        return ("clip", node.attributes["min"], node.attributes["max"])
+    return (node.op,)

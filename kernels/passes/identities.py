@@ -1,0 +1,64 @@
+"""Take out what does nothing: reshapes to the same shape (Dropout, Identity), reshapes of reshapes, single concats."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kernels.graph import Graph, Node
+
+from .rewrite import producers, rebuilt, renamed, use_counts
+
+
+def eliminate_identities(graph: Graph) -> Graph:
+    """Readers of an identity read its source. Outputs of the graph keep their names."""
+    return _bypass(_join_reshapes(graph))
+
+
+def _is_identity(graph: Graph, node: Node) -> bool:
+    if node.op == "reshape":
+        return graph.shapes[node.inputs[0]] == graph.shapes[node.output]
+    if node.op == "transpose":
+        return tuple(node.attributes["perm"]) == tuple(range(len(node.attributes["perm"])))
+    return node.op == "concat" and len(node.inputs) == 1
+
+
+def _join_reshapes(graph: Graph) -> Graph:
+    """A reshape of a reshape reads the first one's source."""
+    sources: dict[str, str] = {}
+    nodes = []
+    for node in graph.nodes:
+        new = renamed(node, sources) if node.op == "reshape" else node
+        if node.op == "reshape":
+            sources[node.output] = new.inputs[0]
+        nodes.append(new)
+    return rebuilt(graph, nodes)
+
+
+def _bypass(graph: Graph) -> Graph:
+    sources: dict[str, str] = {}
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        new = renamed(node, sources)
+        if _is_identity(graph, new) and new.output not in graph.outputs:
+            sources[new.output] = new.inputs[0]
+        else:
+            nodes.append(new)
+    return _absorb_outputs(rebuilt(graph, nodes))
+
+
+def _absorb_outputs(graph: Graph) -> Graph:
+    """Where an identity only gives an output its name, its source's node writes that name itself."""
+    counts, writers = use_counts(graph), producers(graph)
+    names: dict[str, str] = {}
+    gone = set()
+    for node in graph.nodes:
+        source = node.inputs[0]
+        if _is_identity(graph, node) and source in writers and counts[source] == 1 and source not in names:
+            names[source] = node.output
+            gone.add(node.output)
+    nodes = [
+        replace(node, outputs=tuple(names.get(name, name) for name in node.outputs))
+        for node in graph.nodes
+        if node.output not in gone
+    ]
+    return rebuilt(graph, nodes)

@@ -1,0 +1,54 @@
+"""What passes are made of: pure edits of a graph."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from kernels.graph import Array, Graph, Node
+from kernels.shapes import Shape
+
+ACTIVATIONS = ("relu", "sigmoid", "clip")
+
+
+def rebuilt(
+    graph: Graph,
+    nodes: Sequence[Node],
+    *,
+    constants: Mapping[str, Array] | None = None,
+    shapes: Mapping[str, Shape] | None = None,
+) -> Graph:
+    """The graph with other nodes and, beside its own, new constants and shapes; what is no longer used is dropped."""
+    all_constants = {**graph.constants, **(constants or {})}
+    all_shapes = {**graph.shapes, **(shapes or {}), **{name: a.shape for name, a in (constants or {}).items()}}
+    used = {*graph.inputs, *graph.outputs, *(name for node in nodes for name in (*node.inputs, *node.outputs))}
+    return replace(
+        graph,
+        nodes=list(nodes),
+        constants={name: array for name, array in all_constants.items() if name in used},
+        shapes={name: shape for name, shape in all_shapes.items() if name in used},
+    )
+
+
+def use_counts(graph: Graph) -> Counter[str]:
+    """How often each tensor is read; being an output of the graph counts as a read."""
+    return Counter([*(name for node in graph.nodes for name in node.inputs), *graph.outputs])
+
+
+def producers(graph: Graph) -> dict[str, Node]:
+    """Tensor -> the node that writes it."""
+    return {output: node for node in graph.nodes for output in node.outputs}
+
+
+def renamed(node: Node, names: Mapping[str, str]) -> Node:
+    """The node reading other tensors."""
+    return replace(node, inputs=tuple(names.get(name, name) for name in node.inputs))
+
+
+def fresh(graph: Graph, base: str) -> str:
+    """A tensor name that the graph does not use."""
+    name = base
+    while name in graph.shapes:
+        name += "_"
+    return name

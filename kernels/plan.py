@@ -1,0 +1,234 @@
+"""The plan: what the agent executes. Narrow waist between the compiler and the native agent.
+
+A plan is a folder (`Bundle`): `plan.json` (this model), `blob.bin` (weights and constants) and `programs/` (OpenCL C,
+GLSL for reading, SPIR-V). The agent validates it before anything is allocated.
+
+Execution model
+- A *pool* is one device allocation; a *buffer* is a range of a pool at an offset. Buffers of one pool may share bytes
+  where their lifetimes do not overlap.
+- A *program* has one kernel with ordered parameters. OpenCL: `clSetKernelArg(i)` in order of `parameters`. Vulkan:
+  descriptor set 0, binding j = the j-th parameter of kind buffer (storage buffers); the scalars, in order, are the push
+  constants, 4 bytes each; the work-group size is specialisation constants 0, 1, 2. CPU: a built-in operation of the
+  agent, called by name (`kernels/cpu_operations.py` lists them with their parameters).
+- `dispatch.work_items` is the number of work-items wanted in x, y, z; the runner rounds it up to whole work-groups and
+  the kernel checks its bounds.
+- Steps run in order; each sees the writes of those before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from .errors import PlanError
+
+SCHEMA_VERSION = 1
+MAX_SCALARS = 32
+"""Push constants of 128 bytes are what every Vulkan device guarantees."""
+
+Dtype = Literal["f32", "f16", "i32", "u8"]
+ITEM_BYTES: dict[str, int] = {"f32": 4, "f16": 2, "i32": 4, "u8": 1}
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Parameter(_Part):
+    """One kernel argument."""
+
+    name: str
+    kind: Literal["buffer", "i32", "f32"]
+    access: Literal["read", "write", "readwrite"] = "read"
+    """For buffers."""
+
+
+class OpenClSource(_Part):
+    file: str
+    """Path in the bundle, e.g. `programs/conv_direct_1a2b.cl`."""
+    options: str
+    """Build options, e.g. `-cl-std=CL1.2 -DG=4`."""
+
+
+class SpirvModule(_Part):
+    file: str
+    """Path in the bundle of the SPIR-V binary."""
+    constants: dict[int, int] = Field(default_factory=dict)
+    """Specialisation constants beside 0, 1, 2 (the work-group size); all are 32-bit integers."""
+
+
+class Program(_Part):
+    id: str
+    kernel: str
+    """Entry point in OpenCL C (Vulkan's is always `main`), or the name of a CPU operation."""
+    parameters: tuple[Parameter, ...]
+    work_group: tuple[int, int, int] = (1, 1, 1)
+    local_bytes: int = Field(default=0, ge=0)
+    """Local (shared) memory of a work-group."""
+    opencl: OpenClSource | None = None
+    vulkan: SpirvModule | None = None
+
+
+class Pool(_Part):
+    """One device allocation."""
+
+    id: str
+    bytes: int = Field(gt=0)
+    memory: Literal["device", "host_visible"] = "device"
+
+
+class Tensor(_Part):
+    """Meaning of a buffer, for people and dumps."""
+
+    shape: tuple[int, ...]
+    dtype: Dtype
+    layout: Literal["plain", "nc4hw4", "packed"] = "plain"
+    """plain: row-major as in ONNX; nc4hw4: channels in stacks of four; packed: weights in a kernel's own order."""
+
+
+class Buffer(_Part):
+    id: str
+    pool: str
+    offset: int = Field(ge=0)
+    bytes: int = Field(gt=0)
+    role: Literal["input", "output", "weight", "activation", "scratch"]
+    tensor: Tensor | None = None
+    blob_offset: int | None = None
+    """Where its initial content starts in `blob.bin` (weights only)."""
+
+
+class BufferArgument(_Part):
+    buffer: str
+
+
+class IntArgument(_Part):
+    i32: int = Field(ge=-(2**31), lt=2**31)
+
+
+class FloatArgument(_Part):
+    f32: float
+
+
+Argument = BufferArgument | IntArgument | FloatArgument
+
+
+class Dispatch(_Part):
+    kind: Literal["dispatch"] = "dispatch"
+    program: str
+    layer: str
+    """Name of the network's layer that this step belongs to."""
+    work_items: tuple[int, int, int]
+    arguments: tuple[Argument, ...]
+    flops: int = 0
+    bytes: int = 0
+    """Compulsory traffic: operands read once, result written once."""
+
+
+class Copy(_Part):
+    kind: Literal["copy"] = "copy"
+    layer: str
+    source: str
+    target: str
+    source_offset: int = Field(default=0, ge=0)
+    target_offset: int = Field(default=0, ge=0)
+    bytes: int = Field(gt=0)
+
+
+class SwapOut(_Part):
+    """Move a buffer's content to host memory; its pool range may be reused until it is swapped in."""
+
+    kind: Literal["swap_out"] = "swap_out"
+    layer: str
+    buffer: str
+
+
+class SwapIn(_Part):
+    kind: Literal["swap_in"] = "swap_in"
+    layer: str
+    buffer: str
+
+
+class Repeat(_Part):
+    kind: Literal["repeat"] = "repeat"
+    layer: str
+    count: int = Field(ge=1)
+    steps: tuple[Step, ...]
+
+
+Step = Annotated[Dispatch | Copy | SwapOut | SwapIn | Repeat, Field(discriminator="kind")]
+
+
+class Port(_Part):
+    """An input or output: a plain row-major fp32 array of the model's own shape."""
+
+    name: str
+    buffer: str
+    shape: tuple[int, ...]
+    dtype: Dtype = "f32"
+
+
+class Requires(_Part):
+    """What the device must offer; checked before anything is allocated."""
+
+    total_bytes: int
+    max_buffer_bytes: int
+    work_group: int = 1
+    local_bytes: int = 0
+    fp16: bool = False
+
+
+class Plan(_Part):
+    schema_version: Literal[1] = 1
+    name: str
+    api: Literal["opencl", "vulkan", "cpu"]
+    precision: Literal["fp32", "relaxed", "fp16"]
+    options: dict[str, int | str | bool] = Field(default_factory=dict)
+    """Options of the compilation, as chosen (after `auto`)."""
+    blob_bytes: int = Field(ge=0)
+    files: dict[str, str]
+    """Every other file of the bundle -> its SHA-256."""
+    requires: Requires
+    programs: tuple[Program, ...]
+    pools: tuple[Pool, ...]
+    buffers: tuple[Buffer, ...]
+    steps: tuple[Step, ...]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+    @property
+    def plan_hash(self) -> str:
+        """SHA-256 (16 hex digits) of the canonical JSON, which names every file by its hash."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class Bundle:
+    """A plan with its files, in memory."""
+
+    def __init__(self, plan: Plan, files: dict[str, bytes]) -> None:
+        self.plan = plan
+        self.files = files
+
+    def write(self, folder: Path) -> None:
+        """Write `plan.json` and every file below `folder` (made if absent)."""
+        for name, content in {"plan.json": self.plan.model_dump_json(indent=1).encode(), **self.files}.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+    @classmethod
+    def read(cls, folder: Path) -> Bundle:
+        """Read a bundle and check every file's hash. Raises PlanError."""
+        try:
+            plan = Plan.model_validate_json((folder / "plan.json").read_bytes())
+            files = {name: (folder / name).read_bytes() for name in plan.files}
+        except (OSError, ValueError) as e:
+            raise PlanError(f"{folder}: not a readable plan: {e}") from e
+        for name, content in files.items():
+            if hashlib.sha256(content).hexdigest() != plan.files[name]:
+                raise PlanError(f"{folder / name}: content does not match the plan's SHA-256; compile it again")
+        return cls(plan, files)

@@ -1,0 +1,78 @@
+"""Draft programs -> rendered programs and their files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from .cpu_operations import CPU_OPERATIONS
+from .lower.draft import DraftProgram
+from .options import Limits, Options
+from .plan import OpenClSource, Program, SpirvModule
+from .source.dialects import opencl, vulkan
+from .spirv import compile_all
+
+
+def render_programs(
+    drafts: Iterable[DraftProgram], options: Options, limits: Limits, *, cache: Path | None = None
+) -> tuple[list[Program], dict[str, bytes]]:
+    """Programs of a plan with the files of its bundle. Raises ToolError where SPIR-V cannot be compiled."""
+    listed = list(drafts)
+    if options.backend == "cpu":
+        return [_cpu(draft) for draft in listed], {}
+    if options.backend == "opencl":
+        return _opencl(listed, options, limits)
+    return _vulkan(listed, options, cache)
+
+
+def _cpu(draft: DraftProgram) -> Program:
+    return Program(id=draft.id, kernel=draft.name, parameters=CPU_OPERATIONS[draft.name])
+
+
+def _opencl(drafts: list[DraftProgram], options: Options, limits: Limits) -> tuple[list[Program], dict[str, bytes]]:
+    programs: list[Program] = []
+    files: dict[str, bytes] = {}
+    for draft in drafts:
+        assert draft.kernel is not None
+        text = opencl.render(draft.kernel, dict(draft.tunables), half=options.precision == "fp16").encode()
+        file = f"programs/{draft.id}_{_digest(text)}.cl"
+        files[file] = text
+        words = opencl.build_options(draft.work_group, version=limits.opencl_c, relaxed=options.precision == "relaxed")
+        programs.append(
+            Program(
+                id=draft.id,
+                kernel=draft.name,
+                parameters=draft.kernel.parameters,
+                work_group=draft.work_group,
+                opencl=OpenClSource(file=file, options=words),
+            )
+        )
+    return programs, files
+
+
+def _vulkan(drafts: list[DraftProgram], options: Options, cache: Path | None) -> tuple[list[Program], dict[str, bytes]]:
+    kernels = [draft.kernel for draft in drafts if draft.kernel is not None]
+    texts = [
+        vulkan.render(kernel, dict(draft.tunables), half=options.precision == "fp16")
+        for kernel, draft in zip(kernels, drafts, strict=True)
+    ]
+    programs: list[Program] = []
+    files: dict[str, bytes] = {}
+    for draft, kernel, text, binary in zip(drafts, kernels, texts, compile_all(texts, cache=cache), strict=True):
+        stem = f"programs/{draft.id}_{_digest(text.encode())}"
+        files[f"{stem}.comp"], files[f"{stem}.spv"] = text.encode(), binary
+        programs.append(
+            Program(
+                id=draft.id,
+                kernel=draft.name,
+                parameters=kernel.parameters,
+                work_group=draft.work_group,
+                vulkan=SpirvModule(file=f"{stem}.spv"),
+            )
+        )
+    return programs, files
+
+
+def _digest(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()[:8]

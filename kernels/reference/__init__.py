@@ -1,0 +1,48 @@
+"""The meaning of every canonical operation, in NumPy: what a kernel must equal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from kernels.graph import Graph, Node
+
+from .inputs import check_inputs
+from .operations import OPERATIONS, AnyArray
+
+__all__ = ["OPERATIONS", "check_inputs", "evaluate"]
+
+
+def evaluate(
+    graph: Graph, inputs: Mapping[str, AnyArray], *, dtype: type[np.floating] = np.float64, keep: bool = False
+) -> dict[str, AnyArray]:
+    """Evaluate a graph on the host.
+
+    `inputs`: one array per graph input. Arithmetic and results are in `dtype`. Returns the graph's outputs by name;
+    with `keep` every activation, inputs included. Raises InputError for an input that is missing, unknown or does
+    not fit.
+    """
+    check_inputs(graph, inputs)
+    values: dict[str, AnyArray] = {name: np.asarray(inputs[name], dtype) for name in graph.inputs}
+    last_use = {name: i for i, node in enumerate(graph.nodes) for name in node.inputs}
+    for i, node in enumerate(graph.nodes):
+        values[node.output] = _run(graph, node, values, dtype)
+        if not keep:
+            _forget(graph, values, {name for name in node.inputs if last_use[name] == i})
+    return values if keep else {name: values[name] for name in graph.outputs}
+
+
+def _run(graph: Graph, node: Node, values: dict[str, AnyArray], dtype: type[np.floating]) -> AnyArray:
+    def value(name: str) -> AnyArray | None:
+        if not name:
+            return None
+        return values[name] if name in values else graph.constants[name].astype(dtype)
+
+    out = OPERATIONS[node.op](node, [value(name) for name in node.inputs], graph.shapes[node.output])
+    return np.ascontiguousarray(out, dtype)
+
+
+def _forget(graph: Graph, values: dict[str, AnyArray], names: set[str]) -> None:
+    for name in names - set(graph.outputs):
+        values.pop(name, None)

@@ -1,0 +1,60 @@
+"""Convolution as a matrix product over gathered patches; depthwise as a sum over the kernel's positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+AnyArray = npt.NDArray[np.floating[Any]]
+
+
+def convolve(
+    x: AnyArray,
+    weight: AnyArray,
+    *,
+    strides: Sequence[int],
+    pads: Sequence[int],
+    dilations: Sequence[int],
+    groups: int,
+) -> AnyArray:
+    """Cross-correlate x (N,C,H,W) with weight (K,C/groups,kh,kw), zero pads (t,l,b,r) -> (N,K,OH,OW).
+
+    out[n,k,y,x] = sum over c,i,j of weight[k,c,i,j] * padded[n, group(k)*C/groups + c, y*sh + i*dh, x*sw + j*dw]
+    """
+    patches = _patches(pad(x, pads), weight.shape[2:], strides, dilations)
+    n, c, kh, kw, oh, ow = patches.shape
+    k = weight.shape[0]
+    if groups == c == k:
+        return _depthwise(patches, weight[:, 0])
+    columns = np.ascontiguousarray(patches).reshape(n, groups, c // groups * kh * kw, oh * ow)
+    matrix = weight.reshape(groups, k // groups, c // groups * kh * kw)
+    out: AnyArray = matrix @ columns
+    return out.reshape(n, k, oh, ow)
+
+
+def pad(x: AnyArray, pads: Sequence[int], value: float = 0.0) -> AnyArray:
+    """Surround the last two axes with `value`; pads are (t, l, b, r)."""
+    top, left, bottom, right = pads
+    if not any(pads):
+        return x
+    return np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=value)
+
+
+def _patches(x: AnyArray, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> AnyArray:
+    """View x (N,C,H,W) as (N,C,kh,kw,OH,OW) without a copy."""
+    reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilations, strict=True)]
+    views = np.lib.stride_tricks.sliding_window_view(x, reach, axis=(2, 3))
+    picked = views[:, :, :: strides[0], :: strides[1], :: dilations[0], :: dilations[1]]
+    return picked.transpose(0, 1, 4, 5, 2, 3)
+
+
+def _depthwise(patches: AnyArray, weight: AnyArray) -> AnyArray:
+    n, c, kh, kw, oh, ow = patches.shape
+    out: AnyArray = np.zeros((n, c, oh, ow), patches.dtype)
+    for i in range(kh):
+        for j in range(kw):
+            out += patches[:, :, i, j] * weight[None, :, i, j, None, None]
+    return out

@@ -1,0 +1,152 @@
+"""One function per canonical operation: (node, inputs, shape of the output) -> output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernels.graph import Node
+
+from . import pooling
+from .convolution import convolve
+
+AnyArray = npt.NDArray[np.floating[Any]]
+Inputs = Sequence[Any]
+"""Arrays in the node's order; None for an absent optional input."""
+Shape = tuple[int, ...]
+
+
+def activate(x: AnyArray, activation: tuple[Any, ...] | None) -> AnyArray:
+    """Apply ("relu",), ("sigmoid",), ("clip", min, max) or nothing."""
+    if activation is None:
+        return x
+    kind, *bounds = activation
+    if kind == "relu":
+        return np.maximum(x, 0)
+    if kind == "clip":
+        return np.minimum(np.maximum(x, x.dtype.type(bounds[0])), x.dtype.type(bounds[1]))
+    if kind == "sigmoid":
+        half = x.dtype.type(0.5)
+        return half * (np.tanh(half * x) + 1)
+    raise ValueError(f"unknown activation {activation}")
+
+
+def _conv(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+    x, weight, bias, residual = (*inputs, None, None)[:4]
+    geometry = {key: node.attributes[key] for key in ("strides", "pads", "dilations", "groups")}
+    out = convolve(x, weight, **geometry)
+    if bias is not None:
+        out = out + bias[:, None, None]
+    if residual is not None:
+        out = out + residual
+    return activate(out, node.attributes.get("activation"))
+
+
+def _dense(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+    x, weight, bias = (*inputs, None)[:3]
+    out = x @ weight
+    return activate(out if bias is None else out + bias, node.attributes.get("activation"))
+
+
+def _matmul(_: Node, inputs: Inputs, __: Shape) -> AnyArray:
+    out: AnyArray = inputs[0] @ inputs[1]
+    return out
+
+
+def _relu(_: Node, inputs: Inputs, __: Shape) -> AnyArray:
+    return activate(inputs[0], ("relu",))
+
+
+def _sigmoid(_: Node, inputs: Inputs, __: Shape) -> AnyArray:
+    return activate(inputs[0], ("sigmoid",))
+
+
+def _clip(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+    return activate(inputs[0], ("clip", node.attributes["min"], node.attributes["max"]))
+
+
+def _max_pool(node: Node, inputs: Inputs, shape: Shape) -> AnyArray:
+    a = node.attributes
+    return pooling.max_pool(inputs[0], shape, a["kernel"], a["strides"], a["pads"])
+
+
+def _average_pool(node: Node, inputs: Inputs, shape: Shape) -> AnyArray:
+    a = node.attributes
+    include_pad = bool(a["count_include_pad"])
+    return pooling.average_pool(inputs[0], shape, a["kernel"], a["strides"], a["pads"], count_include_pad=include_pad)
+
+
+def _global_average_pool(_: Node, inputs: Inputs, __: Shape) -> AnyArray:
+    out: AnyArray = inputs[0].mean(axis=(2, 3), keepdims=True)
+    return out
+
+
+def _concat(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+    return np.concatenate(inputs, axis=node.attributes["axis"])
+
+
+def _add(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+    return activate(inputs[0] + inputs[1], node.attributes.get("activation"))
+
+
+def _mul(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+    return activate(inputs[0] * inputs[1], node.attributes.get("activation"))
+
+
+def _affine(_: Node, inputs: Inputs, __: Shape) -> AnyArray:
+    x, scale, shift = inputs
+    per_channel = (-1,) + (1,) * (x.ndim - 2)
+    out: AnyArray = x * scale.reshape(per_channel) + shift.reshape(per_channel)
+    return out
+
+
+def _softmax(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+    axis = node.attributes["axis"]
+    exponentials = np.exp(inputs[0] - inputs[0].max(axis=axis, keepdims=True))
+    out: AnyArray = exponentials / exponentials.sum(axis=axis, keepdims=True)
+    return out
+
+
+def _lrn(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+    """x / (bias + alpha/size * sum of squares over `size` neighbouring channels) ** beta, as ONNX's LRN."""
+    x, a = inputs[0], node.attributes
+    size, channels = a["size"], inputs[0].shape[1]
+    before = (size - 1) // 2
+    squares = np.pad(x * x, ((0, 0), (before, size - 1 - before), (0, 0), (0, 0)))
+    total = sum(squares[:, i : i + channels] for i in range(size))
+    out: AnyArray = x / (a["bias"] + a["alpha"] / size * total) ** a["beta"]
+    return out
+
+
+def _reshape(_: Node, inputs: Inputs, shape: Shape) -> AnyArray:
+    out: AnyArray = inputs[0].reshape(shape)
+    return out
+
+
+def _transpose(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+    return np.transpose(inputs[0], node.attributes["perm"])
+
+
+OPERATIONS: dict[str, Callable[[Node, Inputs, Shape], AnyArray]] = {
+    "conv": _conv,
+    "dense": _dense,
+    "matmul": _matmul,
+    "relu": _relu,
+    "sigmoid": _sigmoid,
+    "clip": _clip,
+    "max_pool": _max_pool,
+    "average_pool": _average_pool,
+    "global_average_pool": _global_average_pool,
+    "concat": _concat,
+    "add": _add,
+    "mul": _mul,
+    "affine": _affine,
+    "softmax": _softmax,
+    "lrn": _lrn,
+    "reshape": _reshape,
+    "transpose": _transpose,
+}
+"""Every canonical operation of `graph.py`."""

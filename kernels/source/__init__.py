@@ -1,0 +1,1 @@
+"""Kernel bodies in a common subset of OpenCL C and GLSL, and the dialects that render them."""

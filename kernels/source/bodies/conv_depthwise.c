@@ -1,0 +1,39 @@
+// One filter a channel: PIXELS adjacent outputs of a row x one stack of four channels a work-item.
+// Weights: [stacks][kh][kw] vectors of four channels.
+{
+    const int blocks = (ow + PIXELS - 1) / PIXELS;
+    const int block = GLOBAL_ID(0);
+    if (block >= blocks * oh) return;
+    const int oy = block / blocks;
+    const int ox = (block - oy * blocks) * PIXELS;
+    const int stack = GROUP_ID(1);
+    const int picture = GROUP_ID(2);
+    const int plane = (picture * src_stacks + src_stack0 + stack) * h * w;
+
+    FLOAT4 sums[PIXELS];
+    UNROLL for (int p = 0; p < PIXELS; ++p) sums[p] = LOAD_bias(stack);
+    for (int ky = 0; ky < kh; ++ky) {
+        const int iy = oy * sh - pad_t + ky * dh;
+        const bool row_inside = iy >= 0 && iy < h;
+        const int row = plane + IMIN(IMAX(iy, 0), h - 1) * w;
+        for (int kx = 0; kx < kw; ++kx) {
+            const FLOAT4 weights = LOAD_weight((stack * kh + ky) * kw + kx);
+            UNROLL for (int p = 0; p < PIXELS; ++p) {
+                const int ix = (ox + p) * sw - pad_l + kx * dw;
+                const FLOAT4 loaded = LOAD_src(row + IMIN(IMAX(ix, 0), w - 1));
+                const FLOAT4 value = row_inside && ix >= 0 && ix < w ? loaded : SPLAT(0.0f);
+                sums[p] = MAD(value, weights, sums[p]);
+            }
+        }
+    }
+    UNROLL for (int p = 0; p < PIXELS; ++p) {
+        if (ox + p < ow) {
+            const int pixel = oy * ow + ox + p;
+            FLOAT4 sum = sums[p];
+            if (has_residual != 0) {
+                sum += LOAD_residual((picture * residual_stacks + residual_stack0 + stack) * oh * ow + pixel);
+            }
+            STORE_dst((picture * dst_stacks + dst_stack0 + stack) * oh * ow + pixel, ACTIVATE(sum));
+        }
+    }
+}

@@ -1,0 +1,51 @@
+// A 1x1 convolution is a matrix product: PIXELS pixels x VECTORS vectors of LANES output channels a work-item.
+// Weights: [out / (VECTORS * LANES)][in stacks][VECTORS][4 inputs] vectors of LANES outputs.
+{
+    const int pixel = GLOBAL_ID(0) * PIXELS;
+    if (pixel >= hw) return;
+    const int first = GROUP_ID(1) * STACKS;
+    const int picture = GROUP_ID(2);
+
+    VECTOR sums[PIXELS * VECTORS];
+    UNROLL for (int t = 0; t < VECTORS; ++t) {
+        const VECTOR start = LOADV_bias(GROUP_ID(1) * VECTORS + t);
+        UNROLL for (int p = 0; p < PIXELS; ++p) sums[p * VECTORS + t] = start;
+    }
+    int weight_at = GROUP_ID(1) * in_stacks * VECTORS * 4;
+    int plane = (picture * src_stacks + src_stack0) * hw;
+    for (int s = 0; s < in_stacks; ++s) {
+        FLOAT4 value[PIXELS];
+        UNROLL for (int p = 0; p < PIXELS; ++p) value[p] = LOAD_src(plane + IMIN(pixel + p, hw - 1));
+        UNROLL for (int t = 0; t < VECTORS; ++t) {
+            const VECTOR w0 = LOADV_weight(weight_at + t * 4);
+            const VECTOR w1 = LOADV_weight(weight_at + t * 4 + 1);
+            const VECTOR w2 = LOADV_weight(weight_at + t * 4 + 2);
+            const VECTOR w3 = LOADV_weight(weight_at + t * 4 + 3);
+            UNROLL for (int p = 0; p < PIXELS; ++p) {
+                VECTOR sum = sums[p * VECTORS + t];
+                sum = MAD(VSPLAT(value[p].x), w0, sum);
+                sum = MAD(VSPLAT(value[p].y), w1, sum);
+                sum = MAD(VSPLAT(value[p].z), w2, sum);
+                sums[p * VECTORS + t] = MAD(VSPLAT(value[p].w), w3, sum);
+            }
+        }
+        weight_at += VECTORS * 4;
+        plane += hw;
+    }
+    UNROLL for (int t = 0; t < VECTORS; ++t) {
+        UNROLL for (int part = 0; part < PARTS; ++part) {
+            const int stack = first + t * PARTS + part;
+            if (stack < out_stacks) {
+                UNROLL for (int p = 0; p < PIXELS; ++p) {
+                    if (pixel + p < hw) {
+                        FLOAT4 sum = PART(sums[p * VECTORS + t], part);
+                        if (has_residual != 0) {
+                            sum += LOAD_residual((picture * residual_stacks + residual_stack0 + stack) * hw + pixel + p);
+                        }
+                        STORE_dst((picture * dst_stacks + dst_stack0 + stack) * hw + pixel + p, ACTIVATE(sum));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+// A window of KW adjacent columns, stride 1: each row of the source is loaded once for all of them.
+// One work-item: PIXELS adjacent outputs of a row x VECTORS vectors of LANES output channels.
+// Weights: [out / (VECTORS * LANES)][in stacks][kh][KW][VECTORS][4 inputs] vectors of LANES outputs.
+{
+    const int blocks = (ow + PIXELS - 1) / PIXELS;
+    const int block = GLOBAL_ID(0);
+    if (block >= blocks * oh) return;
+    const int oy = block / blocks;
+    const int ox = (block - oy * blocks) * PIXELS;
+    const int first = GROUP_ID(1) * STACKS;
+    const int picture = GROUP_ID(2);
+    const int in_first = src_stack0 + (first / group_stacks) * in_stacks;
+
+    VECTOR sums[PIXELS * VECTORS];
+    UNROLL for (int t = 0; t < VECTORS; ++t) {
+        const VECTOR start = LOADV_bias(GROUP_ID(1) * VECTORS + t);
+        UNROLL for (int p = 0; p < PIXELS; ++p) sums[p * VECTORS + t] = start;
+    }
+    int weight_at = GROUP_ID(1) * in_stacks * kh * KW * VECTORS * 4;
+    for (int s = 0; s < in_stacks; ++s) {
+        const int plane = (picture * src_stacks + in_first + s) * h * w;
+        for (int ky = 0; ky < kh; ++ky) {
+            const int iy = oy * sh - pad_t + ky * dh;
+            const bool row_inside = iy >= 0 && iy < h;
+            const int row = plane + IMIN(IMAX(iy, 0), h - 1) * w;
+            FLOAT4 value[COLUMNS];
+            UNROLL for (int c = 0; c < COLUMNS; ++c) {
+                const int ix = ox - pad_l + c;
+                const FLOAT4 loaded = LOAD_src(row + IMIN(IMAX(ix, 0), w - 1));
+                value[c] = row_inside && ix >= 0 && ix < w ? loaded : SPLAT(0.0f);
+            }
+            UNROLL for (int kx = 0; kx < KW; ++kx) {
+                UNROLL for (int t = 0; t < VECTORS; ++t) {
+                    const VECTOR w0 = LOADV_weight(weight_at + (kx * VECTORS + t) * 4);
+                    const VECTOR w1 = LOADV_weight(weight_at + (kx * VECTORS + t) * 4 + 1);
+                    const VECTOR w2 = LOADV_weight(weight_at + (kx * VECTORS + t) * 4 + 2);
+                    const VECTOR w3 = LOADV_weight(weight_at + (kx * VECTORS + t) * 4 + 3);
+                    UNROLL for (int p = 0; p < PIXELS; ++p) {
+                        VECTOR sum = sums[p * VECTORS + t];
+                        sum = MAD(VSPLAT(value[p + kx].x), w0, sum);
+                        sum = MAD(VSPLAT(value[p + kx].y), w1, sum);
+                        sum = MAD(VSPLAT(value[p + kx].z), w2, sum);
+                        sums[p * VECTORS + t] = MAD(VSPLAT(value[p + kx].w), w3, sum);
+                    }
+                }
+            }
+            weight_at += KW * VECTORS * 4;
+        }
+    }
+    UNROLL for (int t = 0; t < VECTORS; ++t) {
+        UNROLL for (int part = 0; part < PARTS; ++part) {
+            const int stack = first + t * PARTS + part;
+            if (stack < out_stacks) {
+                UNROLL for (int p = 0; p < PIXELS; ++p) {
+                    if (ox + p < ow) {
+                        const int pixel = oy * ow + ox + p;
+                        FLOAT4 sum = PART(sums[p * VECTORS + t], part);
+                        if (has_residual != 0) {
+                            sum += LOAD_residual((picture * residual_stacks + residual_stack0 + stack) * oh * ow + pixel);
+                        }
+                        STORE_dst((picture * dst_stacks + dst_stack0 + stack) * oh * ow + pixel, ACTIVATE(sum));
+                    }
+                }
+            }
+        }
+    }
+}

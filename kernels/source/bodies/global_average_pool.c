@@ -1,0 +1,9 @@
+{
+    const int stack = GLOBAL_ID(0);
+    if (stack >= stacks) return;
+    const int picture = GROUP_ID(2);
+    const int plane = (picture * src_stacks + src_stack0 + stack) * hw;
+    FLOAT4 sum = SPLAT(0.0f);
+    for (int i = 0; i < hw; ++i) sum += LOAD_src(plane + i);
+    STORE_dst(picture * dst_stacks + dst_stack0 + stack, sum / SPLAT(FLOAT(hw)));
+}

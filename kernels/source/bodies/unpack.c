@@ -1,0 +1,13 @@
+// Stacks of four channels -> plain NCHW.
+{
+    const int pixel = GLOBAL_ID(0);
+    if (pixel >= hw) return;
+    const int c = GROUP_ID(1) * 4;
+    const int picture = GROUP_ID(2);
+    const FLOAT4 v = LOAD_src((picture * src_stacks + src_stack0 + GROUP_ID(1)) * hw + pixel);
+    const int base = (picture * channels + c) * hw + pixel;
+    STORE_dst(base, v.x);
+    if (c + 1 < channels) { STORE_dst(base + hw, v.y); }
+    if (c + 2 < channels) { STORE_dst(base + 2 * hw, v.z); }
+    if (c + 3 < channels) { STORE_dst(base + 3 * hw, v.w); }
+}

@@ -1,0 +1,72 @@
+"""Every kernel that the lowering may call, by name.
+
+Conventions of the bodies
+- Activations are stacks of four channels (nc4hw4): element ((n * stacks + stack) * h * w + pixel), four lanes.
+- A tensor may be a range of another's stacks (a concat without copies): `x_stacks` is the number of stacks of one image
+  of the whole buffer, `x_stack0` where the tensor starts.
+- Work-groups are (X, 1, 1): what depends on dimensions 1 and 2 is uniform in a work-group, so weights are read once.
+- `activation`: 0 none, 1 relu, 2 clip to [lo, hi], 3 sigmoid (as in `kernels/cpu_operations.py`).
+- Lanes beyond the last channel hold finite numbers that are never read as data.
+"""
+
+from __future__ import annotations
+
+from .kernel import Kernel, kernel
+
+_WINDOW = "h w oh ow kh kw sh sw pad_t pad_l"
+_SRC_DST = "src_stacks src_stack0 dst_stacks dst_stack0"
+
+_ALL = (
+    kernel(
+        "conv_direct", "src:4 weight:4 bias:4 residual:4 dst:4*",
+        f"{_SRC_DST} residual_stacks residual_stack0 in_stacks out_stacks group_stacks {_WINDOW} dh dw "
+        "has_residual activation",
+        "lo hi", "PIXELS VECTORS LANES",
+    ),
+    kernel(
+        "conv_window", "src:4 weight:4 bias:4 residual:4 dst:4*",
+        f"{_SRC_DST} residual_stacks residual_stack0 in_stacks out_stacks group_stacks h w oh ow kh sh pad_t pad_l dh "
+        "has_residual activation",
+        "lo hi", "PIXELS VECTORS LANES KW",
+    ),
+    kernel(
+        "conv_pointwise", "src:4 weight:4 bias:4 residual:4 dst:4*",
+        f"{_SRC_DST} residual_stacks residual_stack0 in_stacks out_stacks hw has_residual activation",
+        "lo hi", "PIXELS VECTORS LANES",
+    ),
+    kernel(
+        "conv_depthwise", "src:4 weight:4 bias:4 residual:4 dst:4*",
+        f"{_SRC_DST} residual_stacks residual_stack0 {_WINDOW} dh dw has_residual activation",
+        "lo hi", "PIXELS",
+    ),
+    # a (rows, depth4) and b (depth, columns4) -> dst (rows, columns4), in vectors of four columns
+    kernel(
+        "matmul", "a:4 b:4 bias:4 dst:4*",
+        "rows depth columns4 a_start a_stride a_batch b_stride b_batch dst_start dst_stride dst_batch has_bias "
+        "activation",
+        "lo hi", "ROWS COLUMNS",
+    ),
+    kernel("pool", "src:4 dst:4*", f"{_SRC_DST} {_WINDOW} pad_b pad_r mode"),
+    kernel("global_average_pool", "src:4 dst:4*", f"{_SRC_DST} hw stacks"),
+    kernel("softmax_channels", "src:4 dst:4*", f"{_SRC_DST} channels hw"),
+    kernel("softmax_plain", "src:1 dst:1*", "axis inner count"),
+    kernel("lrn", "src:1 dst:4*", f"{_SRC_DST} channels hw size", "alpha beta bias"),
+    kernel("activation", "src:4 dst:4*", f"{_SRC_DST} hw activation", "lo hi"),
+    # b is a tensor of the same shape (by_channel 0), or one vector a stack (by_channel 1)
+    kernel(
+        "binary", "a:4 b:4 dst:4*",
+        "a_stacks a_stack0 b_stacks b_stack0 dst_stacks dst_stack0 hw multiply by_channel activation", "lo hi",
+    ),
+    kernel("affine", "src:4 scale:4 shift:4 dst:4*", f"{_SRC_DST} hw"),
+    kernel("pack", "src:1:f32 dst:4*", "channels hw dst_stacks dst_stack0"),
+    kernel("pack_data", "src:1 dst:4*", "channels hw dst_stacks dst_stack0", body="pack"),
+    kernel("unpack", "src:4 dst:1:f32*", "channels hw src_stacks src_stack0"),
+    kernel("unpack_data", "src:4 dst:1*", "channels hw src_stacks src_stack0", body="unpack"),
+    kernel("narrow", "src:1:f32 dst:1*", "count", body="convert"),
+    kernel("widen", "src:1 dst:1:f32*", "count", body="convert"),
+    kernel("copy_channels", "src:1 dst:1*", f"{_SRC_DST} channels written dst_channel0 hw"),
+    kernel("copy_block", "src:1 dst:1*", "count dst_stride dst_offset"),
+    kernel("transpose", "src:1 dst:1*", "count d1 d2 d3 s0 s1 s2 s3"),
+)  # fmt: skip
+
+KERNELS: dict[str, Kernel] = {entry.name: entry for entry in _ALL}

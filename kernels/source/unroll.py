@@ -1,0 +1,44 @@
+"""Write out the loops that a body marks `UNROLL`.
+
+Drivers' own unrolling differs (and an array that is indexed in a loop that was not unrolled lives in memory, ten times
+slower), so it is done in the text, the same for every API.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_HEADER = re.compile(r"UNROLL for \(int (?P<name>\w+) = 0; (?P=name) < (?P<count>\w+); \+\+(?P=name)\) ")
+
+
+def unroll(text: str, tunables: Mapping[str, int]) -> str:
+    """Replace each `UNROLL for (int i = 0; i < COUNT; ++i) statement` by its iterations.
+
+    COUNT is a number or a tunable. A block keeps its braces, so that its variables stay its own.
+    """
+    while (header := _HEADER.search(text)) is not None:
+        end = _statement_end(text, header.end())
+        statement = text[header.end() : end]
+        count = int(tunables.get(header["count"], 0) or header["count"])
+        name = re.compile(rf"\b{header['name']}\b")
+        line = text[text.rfind("\n", 0, header.start()) + 1 : header.start()]
+        indent = line if line.isspace() else " " * (len(line) - len(line.lstrip()))
+        turns = [name.sub(str(turn), statement) for turn in range(count)]
+        text = text[: header.start()] + f"\n{indent}".join(turns) + text[end:]
+    return text
+
+
+def _statement_end(text: str, start: int) -> int:
+    """End of the statement at `start`: behind its `;`, or behind the brace that closes it."""
+    depth = 0
+    for index in range(start, len(text)):
+        if text[index] in "({":
+            depth += 1
+        elif text[index] in ")}":
+            depth -= 1
+            if depth == 0 and text[index] == "}":
+                return index + 1
+        elif text[index] == ";" and depth == 0:
+            return index + 1
+    raise ValueError("a statement does not end")

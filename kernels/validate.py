@@ -1,0 +1,229 @@
+"""Check a plan before anything is allocated: a plan that cannot run says which limit, by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from .errors import PlanError
+from .options import Limits
+from .plan import (
+    MAX_SCALARS,
+    Argument,
+    Buffer,
+    BufferArgument,
+    Copy,
+    Dispatch,
+    FloatArgument,
+    IntArgument,
+    Parameter,
+    Plan,
+    Program,
+    Repeat,
+    Step,
+    SwapIn,
+    SwapOut,
+)
+
+_KINDS: dict[type[object], str] = {BufferArgument: "buffer", IntArgument: "i32", FloatArgument: "f32"}
+
+
+def validate(plan: Plan, limits: Limits) -> None:
+    """Raise PlanError where a plan is malformed or exceeds a limit (a limit of zero is unknown and not checked)."""
+    _check_unique("pool", [pool.id for pool in plan.pools])
+    _check_unique("buffer", [buffer.id for buffer in plan.buffers])
+    _check_unique("program", [program.id for program in plan.programs])
+    buffers = {buffer.id: buffer for buffer in plan.buffers}
+    programs = {program.id: program for program in plan.programs}
+    steps = list(_flat(plan.steps))
+    _check_ranges(plan)
+    for program in plan.programs:
+        _check_program(plan, program, limits)
+    for index, step in enumerate(steps):
+        _check_step(f"step {index} ({step.layer})", step, buffers, programs)
+    _check_ports(plan, buffers)
+    _check_overlaps(plan, steps)
+    _check_memory(plan, limits)
+
+
+def _flat(steps: Sequence[Step]) -> Iterator[Dispatch | Copy | SwapOut | SwapIn]:
+    for step in steps:
+        if isinstance(step, Repeat):
+            yield from _flat(step.steps)
+        else:
+            yield step
+
+
+def _check_unique(kind: str, ids: list[str]) -> None:
+    for name in {name for name in ids if ids.count(name) > 1} if len(set(ids)) < len(ids) else ():
+        raise PlanError(f"{kind} {name!r} is defined twice")
+
+
+def _check_ranges(plan: Plan) -> None:
+    """Every buffer lies in its pool, its content in the blob."""
+    pools = {pool.id: pool for pool in plan.pools}
+    for buffer in plan.buffers:
+        where = f"buffer {buffer.id!r}"
+        if buffer.pool not in pools:
+            raise PlanError(f"{where} is in pool {buffer.pool!r}, which does not exist")
+        beyond = buffer.offset + buffer.bytes - pools[buffer.pool].bytes
+        if beyond > 0:
+            raise PlanError(f"{where} ends {beyond} bytes beyond its pool {buffer.pool!r}")
+        if buffer.offset % 4:
+            raise PlanError(f"{where} starts at offset {buffer.offset}, which is not a multiple of 4")
+        if buffer.blob_offset is not None:
+            beyond = buffer.blob_offset + buffer.bytes - plan.blob_bytes
+            if buffer.blob_offset < 0 or beyond > 0:
+                outside = max(beyond, -buffer.blob_offset)
+                raise PlanError(f"{where} takes content from outside the blob, by {outside} bytes")
+
+
+def _check_program(plan: Plan, program: Program, limits: Limits) -> None:
+    where = f"program {program.id!r}"
+    scalars = sum(parameter.kind != "buffer" for parameter in program.parameters)
+    if plan.api != "cpu" and scalars > MAX_SCALARS:
+        raise PlanError(f"{where} has {scalars} scalars, {scalars - MAX_SCALARS} more than the {MAX_SCALARS} allowed")
+    present = {"opencl": program.opencl, "vulkan": program.vulkan}
+    if plan.api in present:
+        source = present[plan.api]
+        if source is None:
+            raise PlanError(f"{where} has no code for {plan.api}")
+        if source.file not in plan.files:
+            raise PlanError(f"{where} names the file {source.file!r}, which is not in the plan")
+    size = program.work_group[0] * program.work_group[1] * program.work_group[2]
+    _limit(f"{where}: work-group of {size} work-items", size, limits.max_work_group, "largest work-group")
+    for axis, (wanted, most) in enumerate(zip(program.work_group, limits.max_work_item_sizes, strict=False)):
+        _limit(
+            f"{where}: work-group of {wanted} in dimension {axis}", wanted, most, f"largest size of dimension {axis}"
+        )
+    local = program.local_bytes
+    _limit(f"{where}: {local} bytes of local memory", local, limits.local_bytes, "local memory")
+
+
+def _check_step(
+    where: str,
+    step: Dispatch | Copy | SwapOut | SwapIn,
+    buffers: Mapping[str, Buffer],
+    programs: Mapping[str, Program],
+) -> None:
+    if isinstance(step, Copy):
+        _check_copy(where, step, buffers)
+    elif isinstance(step, Dispatch):
+        if step.program not in programs:
+            raise PlanError(f"{where}: program {step.program!r} does not exist")
+        if min(step.work_items) < 1:
+            raise PlanError(f"{where}: work_items {step.work_items} has a dimension below 1")
+        _check_arguments(where, programs[step.program].parameters, step.arguments, buffers)
+    else:
+        _known(where, step.buffer, buffers)
+
+
+def _check_copy(where: str, step: Copy, buffers: Mapping[str, Buffer]) -> None:
+    for name, offset in ((step.source, step.source_offset), (step.target, step.target_offset)):
+        beyond = offset + step.bytes - _known(where, name, buffers).bytes
+        if beyond > 0:
+            raise PlanError(f"{where}: copies {beyond} bytes beyond buffer {name!r}")
+
+
+def _check_arguments(
+    where: str, parameters: Sequence[Parameter], given: Sequence[Argument], buffers: Mapping[str, Buffer]
+) -> None:
+    if len(parameters) != len(given):
+        raise PlanError(f"{where}: {len(given)} arguments for {len(parameters)} parameters")
+    for parameter, argument in zip(parameters, given, strict=True):
+        if _KINDS[type(argument)] != parameter.kind:
+            raise PlanError(f"{where}: argument {parameter.name!r} is not of kind {parameter.kind}")
+        if isinstance(argument, BufferArgument):
+            _known(where, argument.buffer, buffers)
+
+
+def _known(where: str, name: str, buffers: Mapping[str, Buffer]) -> Buffer:
+    if name not in buffers:
+        raise PlanError(f"{where}: buffer {name!r} does not exist")
+    return buffers[name]
+
+
+def _check_ports(plan: Plan, buffers: Mapping[str, Buffer]) -> None:
+    for role, ports in (("input", plan.inputs), ("output", plan.outputs)):
+        _check_unique(role, [port.name for port in ports])
+        for port in ports:
+            buffer = _known(f"{role} {port.name!r}", port.buffer, buffers)
+            needed = 4
+            for size in port.shape:
+                needed *= size
+            if buffer.role != role or buffer.bytes < needed:
+                raise PlanError(f"{role} {port.name!r}: buffer {buffer.id!r} is {buffer.role}, {buffer.bytes} bytes")
+
+
+@dataclass(frozen=True)
+class _Span:
+    """A stretch of steps during which a buffer's content matters."""
+
+    buffer: Buffer
+    first: int
+    last: int
+
+
+def _check_overlaps(plan: Plan, steps: Sequence[Dispatch | Copy | SwapOut | SwapIn]) -> None:
+    """No two buffers share bytes of a pool while both live."""
+    by_pool: dict[str, list[_Span]] = {}
+    for span in _spans(plan, steps):
+        by_pool.setdefault(span.buffer.pool, []).append(span)
+    for spans in by_pool.values():
+        _check_pool(sorted(spans, key=lambda span: span.buffer.offset))
+
+
+def _check_pool(spans: list[_Span]) -> None:
+    open_spans: list[_Span] = []
+    for span in spans:
+        start = span.buffer.offset
+        open_spans = [other for other in open_spans if other.buffer.offset + other.buffer.bytes > start]
+        for other in open_spans:
+            if other.buffer is not span.buffer and span.first <= other.last and other.first <= span.last:
+                shared = min(other.buffer.offset + other.buffer.bytes, start + span.buffer.bytes) - start
+                raise PlanError(
+                    f"buffers {other.buffer.id!r} and {span.buffer.id!r} share {shared} bytes of pool "
+                    f"{span.buffer.pool!r} from step {max(span.first, other.first)} on, where both live"
+                )
+        open_spans.append(span)
+
+
+def _spans(plan: Plan, steps: Sequence[Dispatch | Copy | SwapOut | SwapIn]) -> Iterator[_Span]:
+    """Spans of every buffer; a swap-out ends one and a swap-in begins another. Ports and weights live throughout."""
+    buffers = {buffer.id: buffer for buffer in plan.buffers}
+    current: dict[str, tuple[int, int]] = {
+        name: (0, len(steps)) for name, buffer in buffers.items() if buffer.role in ("weight", "input", "output")
+    }
+    for index, step in enumerate(steps):
+        for name in _touched(step):
+            first, last = current.get(name, (index, index))
+            current[name] = (first, max(last, index))
+        if isinstance(step, SwapOut):
+            first, last = current.pop(step.buffer)
+            yield _Span(buffers[step.buffer], first, min(last, index))
+    for name, (first, last) in current.items():
+        yield _Span(buffers[name], first, last)
+
+
+def _touched(step: Dispatch | Copy | SwapOut | SwapIn) -> list[str]:
+    if isinstance(step, Dispatch):
+        return [argument.buffer for argument in step.arguments if isinstance(argument, BufferArgument)]
+    return [step.source, step.target] if isinstance(step, Copy) else [step.buffer]
+
+
+def _check_memory(plan: Plan, limits: Limits) -> None:
+    for pool in plan.pools:
+        buffers = [buffer for buffer in plan.buffers if buffer.pool == pool.id]
+        largest = max(buffers, key=lambda buffer: buffer.bytes, default=None)
+        holding = f" (largest buffer: {largest.id!r})" if largest else ""
+        what = f"pool {pool.id!r}{holding} of {pool.bytes} bytes"
+        _limit(what, pool.bytes, limits.max_buffer_bytes, "largest allocation")
+    total = sum(pool.bytes for pool in plan.pools)
+    _limit(f"the plan's {total} bytes of memory", total, limits.memory_budget_bytes, "memory budget")
+    if total != plan.requires.total_bytes:
+        raise PlanError(f"the plan requires {plan.requires.total_bytes} bytes, but its pools have {total}")
+
+
+def _limit(what: str, value: int, most: int, name: str) -> None:
+    if most and value > most:
+        raise PlanError(f"{what} exceeds the device's {name} of {most} by {value - most}")
