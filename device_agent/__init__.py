@@ -1,0 +1,1 @@
+"""MEASURES: the native agent (C++), and virtual phones (Python) that run it."""

@@ -1,0 +1,59 @@
+// What the runner needs of a compute API. Factories return a value or an error; nothing throws, nothing exits.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../bundle.h"
+#include "../environment.h"
+#include "../facts.h"
+#include "../setup_log.h"
+#include "../status.h"
+
+namespace pocketfarm {
+
+struct BackendRequest {
+  const Environment& environment;
+  std::string device;     // part of the device's name; empty: the best device of the API
+  int threads = 0;        // CPU backend; 0: every core
+  bool fp16 = false;      // the plan needs 16-bit storage
+  std::string cache_dir;  // empty: no cache
+};
+
+// One device with one plan on it. Contexts, programs and memory are made once and used for every inference.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual const ApiFacts& facts() const = 0;
+  virtual int threads() const { return 0; }
+  // Builds programs, allocates pools, uploads the blob. The bundle outlives the backend.
+  virtual Status prepare(const Bundle& bundle, SetupLog& log) = 0;
+  virtual Status write(const Buffer& buffer, const void* data, uint64_t bytes) = 0;
+  virtual Status read(const Buffer& buffer, void* data, uint64_t bytes) = 0;
+  // One inference, from submission to completion.
+  virtual Status run() = 0;
+  // One inference with device time stamps: adds each step's time in ns to `leaf_ns` (size Plan::leaves).
+  virtual Status run_profiled(std::vector<int64_t>& leaf_ns) = 0;
+  // Bytes allocated on the device by this backend; only grows while a plan is loaded, so it is the peak as well.
+  virtual uint64_t device_bytes() const = 0;
+};
+
+using BackendFactory = Result<std::unique_ptr<Backend>> (*)(const BackendRequest&, SetupLog&);
+using BackendProbe = Result<std::vector<ApiFacts>> (*)(const Environment&);
+
+struct ApiEntry {
+  Api api;
+  BackendFactory open;
+  BackendProbe probe;  // every device of the API, the one that `open` chooses by default first
+};
+
+// The APIs of this build.
+const std::vector<ApiEntry>& apis();
+
+// Chooses among device names, given best first: index, or `no_device` with the names that there are.
+Result<size_t> choose_device(const std::vector<std::string>& names, const std::string& wanted, Api api);
+
+}  // namespace pocketfarm

@@ -1,0 +1,95 @@
+// dense and matmul.
+#include <algorithm>
+
+#include "gemm.h"
+#include "operation.h"
+
+namespace pocketfarm::cpu {
+namespace {
+
+constexpr int64_t kMinGemmRows = 4;  // rows from which the matrix product pays
+constexpr int64_t kGrain = 64;       // outputs of a part of a vector-matrix product
+
+struct Dense {
+  const float *src, *weight, *bias;
+  float* dst;
+  int64_t n, c, m;
+  bool has_bias;
+  int32_t activation;
+  float lo, hi;
+
+  explicit Dense(const Call& call)
+      : src(call.buffers[0].data), weight(call.buffers[1].data), bias(call.buffers[2].data), dst(call.buffers[3].data),
+        n(call.ints[0]), c(call.ints[1]), m(call.ints[2]), has_bias(call.ints[3] != 0), activation(call.ints[4]),
+        lo(call.floats[0]), hi(call.floats[1]) {}
+};
+
+Status check_dense(const Call& call) {
+  const Dense v(call);
+  return Check(call)
+      .sizes({v.n, v.c, v.m})
+      .range("activation", v.activation, 0, 3)
+      .holds("src", 0, {v.n, v.c})
+      .holds("weight", 1, {v.c, v.m})
+      .holds("bias", 2, {v.has_bias ? v.m : 1})
+      .holds("dst", 3, {v.n, v.m})
+      .status();
+}
+
+void finish(const Dense& v, int64_t row, int64_t begin, int64_t count) {
+  float* out = v.dst + row * v.m + begin;
+  if (v.has_bias)
+    for (int64_t i = 0; i < count; ++i) out[i] += v.bias[begin + i];
+  activate(out, count, v.activation, v.lo, v.hi);
+}
+
+// One row: reads the weights once, in order.
+void vector_matrix(const Dense& v, int64_t row, int64_t begin, int64_t end) {
+  float* out = v.dst + row * v.m;
+  std::fill(out + begin, out + end, 0.0f);
+  for (int64_t i = 0; i < v.c; ++i) {
+    const float factor = v.src[row * v.c + i];
+    const float* weight = v.weight + i * v.m;
+    for (int64_t j = begin; j < end; ++j) out[j] += factor * weight[j];
+  }
+  finish(v, row, begin, end - begin);
+}
+
+void run_dense(const Call& call, ThreadPool& pool) {
+  const Dense v(call);
+  if (v.n < kMinGemmRows) {
+    for (int64_t row = 0; row < v.n; ++row)
+      pool.ranges(v.m, kGrain, [&](int64_t begin, int64_t end) { vector_matrix(v, row, begin, end); });
+    return;
+  }
+  Gemm gemm{v.n, v.m, v.c, v.src, v.c, v.dst, v.m, pack_rows(v.weight, v.m), {}};
+  gemm.finish = [&](const Block& b) {
+    for (int64_t row = b.row; row < b.row + b.rows; ++row) finish(v, row, b.column, b.columns);
+  };
+  multiply(gemm, pool);
+}
+
+Status check_matmul(const Call& call) {
+  const int64_t batch = call.ints[0], m = call.ints[1], k = call.ints[2], n = call.ints[3];
+  return Check(call)
+      .sizes({batch, m, k, n})
+      .holds("a", 0, {batch, m, k})
+      .holds("b", 1, {batch, k, n})
+      .holds("dst", 2, {batch, m, n})
+      .status();
+}
+
+void run_matmul(const Call& call, ThreadPool& pool) {
+  const int64_t batch = call.ints[0], m = call.ints[1], k = call.ints[2], n = call.ints[3];
+  for (int64_t i = 0; i < batch; ++i)
+    multiply({m, n, k, call.buffers[0].data + i * m * k, k, call.buffers[2].data + i * m * n, n,
+              pack_rows(call.buffers[1].data + i * k * n, n), {}},
+             pool);
+}
+
+}  // namespace
+
+const Operation kDense{"dense", 4, 5, 2, check_dense, run_dense};
+const Operation kMatmul{"matmul", 3, 4, 0, check_matmul, run_matmul};
+
+}  // namespace pocketfarm::cpu

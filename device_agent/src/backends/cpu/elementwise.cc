@@ -1,0 +1,99 @@
+// activation, binary and affine.
+#include <algorithm>
+
+#include "operation.h"
+
+namespace pocketfarm::cpu {
+namespace {
+
+constexpr int64_t kGrain = 16384;  // elements that are worth a thread
+
+Status check_activation(const Call& call) {
+  const int64_t count = call.ints[0];
+  return Check(call)
+      .sizes({count})
+      .range("activation", call.ints[1], 0, 3)
+      .holds("src", 0, {count})
+      .holds("dst", 1, {count})
+      .status();
+}
+
+void run_activation(const Call& call, ThreadPool& pool) {
+  const float* src = call.buffers[0].data;
+  float* dst = call.buffers[1].data;
+  pool.ranges(call.ints[0], kGrain, [&](int64_t begin, int64_t end) {
+    if (src != dst) std::copy(src + begin, src + end, dst + begin);
+    activate(dst + begin, end - begin, call.ints[1], call.floats[0], call.floats[1]);
+  });
+}
+
+enum Mode : int32_t { kSame = 0, kAlongAxis = 1, kOne = 2 };
+
+Status check_binary(const Call& call) {
+  const int64_t mode = call.ints[1], outer = call.ints[2], axis = call.ints[3], inner = call.ints[4];
+  Check check(call);
+  check.range("op", call.ints[0], 0, 1).range("mode", mode, 0, 2).range("activation", call.ints[5], 0, 3);
+  check.sizes({outer, axis, inner}).holds("a", 0, {outer, axis, inner}).holds("dst", 2, {outer, axis, inner});
+  if (mode == kSame) return check.holds("b", 1, {outer, axis, inner}).status();
+  return check.holds("b", 1, {mode == kAlongAxis ? axis : 1}).status();
+}
+
+template <typename Combine>
+void combine(const Call& call, int64_t begin, int64_t end, Combine op) {
+  const float *a = call.buffers[0].data, *b = call.buffers[1].data;
+  float* dst = call.buffers[2].data;
+  const int64_t axis = call.ints[3], inner = call.ints[4];
+  if (call.ints[1] == kSame) {
+    for (int64_t i = begin; i < end; ++i) dst[i] = op(a[i], b[i]);
+    return;
+  }
+  for (int64_t i = begin; i < end;) {  // runs of elements that meet the same element of b
+    const bool one = call.ints[1] == kOne;
+    const int64_t run_end = one ? end : std::min(end, (i / inner + 1) * inner);
+    const float other = one ? b[0] : b[i / inner % axis];
+    for (; i < run_end; ++i) dst[i] = op(a[i], other);
+  }
+}
+
+void run_binary(const Call& call, ThreadPool& pool) {
+  const int64_t count = int64_t{call.ints[2]} * call.ints[3] * call.ints[4];
+  pool.ranges(count, kGrain, [&](int64_t begin, int64_t end) {
+    if (call.ints[0] == 0) {
+      combine(call, begin, end, [](float a, float b) { return a + b; });
+    } else {
+      combine(call, begin, end, [](float a, float b) { return a * b; });
+    }
+    activate(call.buffers[2].data + begin, end - begin, call.ints[5], call.floats[0], call.floats[1]);
+  });
+}
+
+Status check_affine(const Call& call) {
+  const int64_t n = call.ints[0], c = call.ints[1], hw = call.ints[2];
+  return Check(call)
+      .sizes({n, c, hw})
+      .holds("src", 0, {n, c, hw})
+      .holds("scale", 1, {c})
+      .holds("shift", 2, {c})
+      .holds("dst", 3, {n, c, hw})
+      .status();
+}
+
+void run_affine(const Call& call, ThreadPool& pool) {
+  const int64_t n = call.ints[0], c = call.ints[1], hw = call.ints[2];
+  pool.ranges(n * c, std::max<int64_t>(1, kGrain / hw), [&](int64_t begin, int64_t end) {
+    for (int64_t plane = begin; plane < end; ++plane) {
+      const float scale = call.buffers[1].data[plane % c], shift = call.buffers[2].data[plane % c];
+      const float* src = call.buffers[0].data + plane * hw;
+      float* dst = call.buffers[3].data + plane * hw;
+      for (int64_t i = 0; i < hw; ++i) dst[i] = src[i] * scale + shift;
+    }
+  });
+}
+
+}  // namespace
+
+const Operation kActivation{"activation", 2, 2, 2, check_activation, run_activation};
+const Operation kBinary{"binary", 3, 6, 2, check_binary, run_binary};
+const Operation kAffine{"affine", 4, 3, 0, check_affine, run_affine};
+
+}  // namespace pocketfarm::cpu

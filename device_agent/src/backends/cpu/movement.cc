@@ -1,0 +1,57 @@
+// transpose and copy_block.
+#include <algorithm>
+
+#include "operation.h"
+
+namespace pocketfarm::cpu {
+namespace {
+
+Status check_transpose(const Call& call) {
+  const int32_t *d = call.ints.data(), *s = d + 4;
+  Check check(call);
+  check.sizes({d[0], d[1], d[2], d[3]});
+  for (int i = 0; i < 4; ++i) check.range("a source stride", s[i], 0, Check::kMaxSize);
+  if (check.status()) return check.status();
+  check.holds("dst", 1, {d[0], d[1], d[2], d[3]});
+  int64_t last = 0;  // each term is below 2^56
+  for (int i = 0; i < 4; ++i) last += int64_t{d[i] - 1} * s[i];
+  return check.holds("src", 0, {last + 1}).status();
+}
+
+void run_transpose(const Call& call, ThreadPool& pool) {
+  const int32_t *d = call.ints.data(), *s = d + 4;
+  pool.ranges(int64_t{d[0]} * d[1] * d[2], 64, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t i0 = row / d[2] / d[1], i1 = row / d[2] % d[1], i2 = row % d[2];
+      const float* src = call.buffers[0].data + i0 * s[0] + i1 * s[1] + i2 * s[2];
+      float* dst = call.buffers[1].data + row * d[3];
+      for (int64_t i3 = 0; i3 < d[3]; ++i3) dst[i3] = src[i3 * s[3]];
+    }
+  });
+}
+
+Status check_copy_block(const Call& call) {
+  const int64_t outer = call.ints[0], count = call.ints[1], stride = call.ints[2], offset = call.ints[3];
+  Check check(call);
+  check.sizes({outer, count, stride});
+  if (check.status()) return check.status();
+  return check.range("dst_offset", offset, 0, stride - count)
+      .holds("src", 0, {outer, count})
+      .holds("dst", 1, {outer, stride})
+      .status();
+}
+
+void run_copy_block(const Call& call, ThreadPool& pool) {
+  const int64_t outer = call.ints[0], count = call.ints[1], stride = call.ints[2], offset = call.ints[3];
+  pool.ranges(outer, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      std::copy_n(call.buffers[0].data + i * count, count, call.buffers[1].data + i * stride + offset);
+  });
+}
+
+}  // namespace
+
+const Operation kTranspose{"transpose", 2, 8, 0, check_transpose, run_transpose};
+const Operation kCopyBlock{"copy_block", 2, 4, 0, check_copy_block, run_copy_block};
+
+}  // namespace pocketfarm::cpu

@@ -1,0 +1,68 @@
+#include "operation.h"
+
+#include <cmath>
+
+namespace pocketfarm::cpu {
+namespace {
+
+const Operation* const kOperations[] = {&kConv2d, &kDense,      &kMatmul, &kPool2d, &kGlobalAveragePool, &kSoftmax,
+                                        &kLrn,    &kActivation, &kBinary, &kAffine, &kTranspose,         &kCopyBlock};
+
+}  // namespace
+
+const Operation* find_operation(const std::string& name) {
+  for (const Operation* operation : kOperations)
+    if (name == operation->name) return operation;
+  return nullptr;
+}
+
+std::string operation_names() {
+  std::string out;
+  for (const Operation* operation : kOperations) (out += out.empty() ? "" : ", ") += operation->name;
+  return out;
+}
+
+Check& Check::that(bool ok, const std::string& message) {
+  if (!ok && !status_) status_ = Error{Code::plan_invalid, message};
+  return *this;
+}
+
+Check& Check::range(const char* name, int64_t value, int64_t min, int64_t max) {
+  return that(value >= min && value <= max, std::string(name) + " is " + std::to_string(value) + ", allowed: " +
+                                                std::to_string(min) + " to " + std::to_string(max));
+}
+
+Check& Check::sizes(std::initializer_list<int64_t> values) {
+  for (int64_t value : values) range("a size or stride", value, 1, kMaxSize);
+  return *this;
+}
+
+Check& Check::holds(const char* name, size_t buffer, std::initializer_list<int64_t> extents) {
+  int64_t elements = 1;
+  bool overflow = false;
+  for (int64_t extent : extents) overflow |= __builtin_mul_overflow(elements, extent, &elements);
+  const int64_t have = call_.buffers[buffer].elements;
+  return that(!overflow && elements <= have, std::string("buffer of `") + name + "` has " + std::to_string(have) +
+                                                 " elements, the sizes ask for " +
+                                                 (overflow ? "more than 2^63" : std::to_string(elements)));
+}
+
+void activate(float* data, int64_t count, int32_t activation, float lo, float hi) {
+  switch (static_cast<Activation>(activation)) {
+    case Activation::none: return;
+    case Activation::relu:
+      for (int64_t i = 0; i < count; ++i) data[i] = data[i] < 0 ? 0 : data[i];
+      return;
+    case Activation::clip:
+      for (int64_t i = 0; i < count; ++i) {
+        const float x = data[i] < lo ? lo : data[i];
+        data[i] = x > hi ? hi : x;
+      }
+      return;
+    case Activation::sigmoid:
+      for (int64_t i = 0; i < count; ++i) data[i] = 1 / (1 + std::exp(-data[i]));
+      return;
+  }
+}
+
+}  // namespace pocketfarm::cpu

@@ -1,0 +1,110 @@
+// pool2d and global_average_pool.
+#include <algorithm>
+#include <limits>
+
+#include "operation.h"
+
+namespace pocketfarm::cpu {
+namespace {
+
+enum Mode : int64_t { kMax = 0, kAverageValid = 1, kAverageWindow = 2 };
+
+struct Pool {
+  int64_t n, c, h, w, oh, ow, kh, kw, sh, sw, pad_t, pad_l, mode, dst_channels, dst_offset, pad_b, pad_r;
+
+  explicit Pool(const Call& call) {
+    const int32_t* i = call.ints.data();
+    for (int64_t* field : {&n, &c, &h, &w, &oh, &ow, &kh, &kw, &sh, &sw, &pad_t, &pad_l, &mode, &dst_channels,
+                           &dst_offset, &pad_b, &pad_r})
+      *field = *i++;
+  }
+};
+
+Status check_pool(const Call& call) {
+  const Pool v(call);
+  Check check(call);
+  check.sizes({v.n, v.c, v.h, v.w, v.oh, v.ow, v.kh, v.kw, v.sh, v.sw, v.dst_channels}).range("mode", v.mode, 0, 2);
+  for (int64_t pad : {v.pad_t, v.pad_l, v.pad_b, v.pad_r}) check.range("a pad", pad, 0, Check::kMaxSize);
+  if (check.status()) return check.status();
+  return check.range("dst_offset", v.dst_offset, 0, v.dst_channels - v.c)
+      .holds("src", 0, {v.n, v.c, v.h, v.w})
+      .holds("dst", 1, {v.n, v.dst_channels, v.oh, v.ow})
+      .status();
+}
+
+// A window along one axis: its elements inside the input, and how many count in mode kAverageWindow.
+struct Window {
+  int64_t begin, end, padded;
+};
+Window window(int64_t first, int64_t kernel, int64_t extent, int64_t pad_end) {
+  return {std::max<int64_t>(first, 0), std::min(first + kernel, extent), std::min(first + kernel, extent + pad_end) - first};
+}
+
+// Folds the rows of a window into one, column by column: the part that vectorises.
+void fold_rows(const Pool& v, const float* src, const Window& y, float* row) {
+  if (v.mode != kMax) {
+    std::fill_n(row, v.w, 0.0f);
+    for (int64_t iy = y.begin; iy < y.end; ++iy)
+      for (int64_t ix = 0; ix < v.w; ++ix) row[ix] += src[iy * v.w + ix];
+    return;
+  }
+  std::fill_n(row, v.w, -std::numeric_limits<float>::infinity());
+  for (int64_t iy = y.begin; iy < y.end; ++iy)
+    for (int64_t ix = 0; ix < v.w; ++ix) {
+      const float value = src[iy * v.w + ix];
+      row[ix] = value > row[ix] || value != value ? value : row[ix];  // NaN wins, as in NumPy
+    }
+}
+
+float largest(const float* row, const Window& x) {
+  float best = -std::numeric_limits<float>::infinity();
+  for (int64_t ix = x.begin; ix < x.end; ++ix) best = row[ix] > best || row[ix] != row[ix] ? row[ix] : best;
+  return best;
+}
+
+float average(const float* row, const Window& y, const Window& x, int64_t mode) {
+  float sum = 0;
+  for (int64_t ix = x.begin; ix < x.end; ++ix) sum += row[ix];
+  const int64_t count = mode == kAverageWindow ? y.padded * x.padded : (y.end - y.begin) * (x.end - x.begin);
+  return sum / static_cast<float>(count);
+}
+
+void run_pool(const Call& call, ThreadPool& pool) {
+  const Pool v(call);
+  pool.each(v.n * v.c, [&](int64_t plane, int thread) {
+    float* row = pool.scratch(thread, static_cast<size_t>(v.w));
+    const float* src = call.buffers[0].data + plane * v.h * v.w;
+    float* dst = call.buffers[1].data + (plane / v.c * v.dst_channels + v.dst_offset + plane % v.c) * v.oh * v.ow;
+    for (int64_t oy = 0; oy < v.oh; ++oy) {
+      const Window y = window(oy * v.sh - v.pad_t, v.kh, v.h, v.pad_b);
+      fold_rows(v, src, y, row);
+      for (int64_t ox = 0; ox < v.ow; ++ox) {
+        const Window x = window(ox * v.sw - v.pad_l, v.kw, v.w, v.pad_r);
+        *dst++ = v.mode == kMax ? largest(row, x) : average(row, y, x, v.mode);
+      }
+    }
+  });
+}
+
+Status check_global(const Call& call) {
+  const int64_t n = call.ints[0], c = call.ints[1], hw = call.ints[2];
+  return Check(call).sizes({n, c, hw}).holds("src", 0, {n, c, hw}).holds("dst", 1, {n, c}).status();
+}
+
+void run_global(const Call& call, ThreadPool& pool) {
+  const int64_t planes = int64_t{call.ints[0]} * call.ints[1], hw = call.ints[2];
+  pool.ranges(planes, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t plane = begin; plane < end; ++plane) {
+      double sum = 0;
+      for (int64_t i = 0; i < hw; ++i) sum += call.buffers[0].data[plane * hw + i];
+      call.buffers[1].data[plane] = static_cast<float>(sum / static_cast<double>(hw));
+    }
+  });
+}
+
+}  // namespace
+
+const Operation kPool2d{"pool2d", 2, 17, 0, check_pool, run_pool};
+const Operation kGlobalAveragePool{"global_average_pool", 2, 3, 0, check_global, run_global};
+
+}  // namespace pocketfarm::cpu

@@ -1,0 +1,44 @@
+// Threads that stay for the whole run; the caller is one of them.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace pocketfarm::cpu {
+
+class ThreadPool {
+ public:
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+  // Calls task(index, thread) for every index below `count`, spread over the threads; returns when all are done.
+  void each(int64_t count, const std::function<void(int64_t index, int thread)>& task);
+  // Calls task(begin, end) for parts of [0, count) of at least `grain` elements.
+  void ranges(int64_t count, int64_t grain, const std::function<void(int64_t begin, int64_t end)>& task);
+  // A thread's own scratch memory of at least `floats`, valid until it asks for more.
+  float* scratch(int thread, size_t floats);
+
+ private:
+  void work(int thread);
+  void take_tasks(int thread);
+
+  std::mutex mutex_;
+  std::condition_variable wake_, done_;
+  uint64_t generation_ = 0;
+  int busy_ = 0;
+  bool stop_ = false;
+  int64_t count_ = 0;
+  std::atomic<int64_t> next_{0};
+  const std::function<void(int64_t, int)>* task_ = nullptr;
+  std::vector<std::vector<float>> scratch_;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace pocketfarm::cpu

@@ -1,0 +1,92 @@
+#include "library.h"
+
+#include <dlfcn.h>
+
+namespace pocketfarm::opencl {
+namespace {
+
+const char* const kCandidates[] = {
+#ifndef __ANDROID__
+    "libOpenCL.so.1",
+#endif
+    "libOpenCL.so",
+    "/vendor/lib64/libOpenCL.so",
+    "/system/vendor/lib64/libOpenCL.so",
+    "libOpenCL-pixel.so",
+    "/vendor/lib64/egl/libGLES_mali.so",
+    "libmali.so",
+    "/vendor/lib64/libPVROCL.so",
+};
+
+// Pixel phones hide the API behind two functions of their own.
+void* pixel_symbol(void* handle, const char* name) {
+  using Enable = void (*)();
+  using Load = void* (*)(const char*);
+  const auto enable = reinterpret_cast<Enable>(::dlsym(handle, "enableOpenCL"));
+  const auto load = reinterpret_cast<Load>(::dlsym(handle, "loadOpenCLPointer"));
+  if (enable == nullptr || load == nullptr) return nullptr;
+  enable();
+  return load(name);
+}
+
+void* symbol(void* handle, const char* name) {
+  void* found = ::dlsym(handle, name);
+  return found != nullptr ? found : pixel_symbol(handle, name);
+}
+
+bool complete(void* handle, Library& library) {
+#define POCKETFARM_LOAD(name)                                              \
+  library.name = reinterpret_cast<decltype(&::name)>(symbol(handle, #name)); \
+  if (library.name == nullptr) return false;
+  POCKETFARM_OPENCL_FUNCTIONS(POCKETFARM_LOAD)
+#undef POCKETFARM_LOAD
+  return true;
+}
+
+bool has_platform(const Library& library) {
+  cl_uint count = 0;
+  return library.clGetPlatformIDs(0, nullptr, &count) == CL_SUCCESS && count >= 1;
+}
+
+const char* name_of(cl_int code) {
+  switch (code) {
+    case CL_DEVICE_NOT_FOUND: return "CL_DEVICE_NOT_FOUND";
+    case CL_DEVICE_NOT_AVAILABLE: return "CL_DEVICE_NOT_AVAILABLE";
+    case CL_MEM_OBJECT_ALLOCATION_FAILURE: return "CL_MEM_OBJECT_ALLOCATION_FAILURE";
+    case CL_OUT_OF_RESOURCES: return "CL_OUT_OF_RESOURCES";
+    case CL_OUT_OF_HOST_MEMORY: return "CL_OUT_OF_HOST_MEMORY";
+    case CL_BUILD_PROGRAM_FAILURE: return "CL_BUILD_PROGRAM_FAILURE";
+    case CL_MISALIGNED_SUB_BUFFER_OFFSET: return "CL_MISALIGNED_SUB_BUFFER_OFFSET";
+    case CL_INVALID_VALUE: return "CL_INVALID_VALUE";
+    case CL_INVALID_BUFFER_SIZE: return "CL_INVALID_BUFFER_SIZE";
+    case CL_INVALID_KERNEL_NAME: return "CL_INVALID_KERNEL_NAME";
+    case CL_INVALID_ARG_SIZE: return "CL_INVALID_ARG_SIZE";
+    case CL_INVALID_WORK_GROUP_SIZE: return "CL_INVALID_WORK_GROUP_SIZE";
+    case CL_INVALID_WORK_ITEM_SIZE: return "CL_INVALID_WORK_ITEM_SIZE";
+    default: return "error";
+  }
+}
+
+}  // namespace
+
+Result<const Library*> Library::load() {
+  static Library library;
+  if (!library.path.empty()) return &library;
+  std::string tried;
+  for (const char* candidate : kCandidates) {
+    (tried += tried.empty() ? "" : ", ") += candidate;
+    void* handle = ::dlopen(candidate, RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr || !complete(handle, library) || !has_platform(library)) continue;
+    library.path = candidate;
+    return &library;
+  }
+  return Error{Code::no_device, "no OpenCL library with a platform; looked for " + tried};
+}
+
+Error cl_error(const std::string& call, cl_int code) {
+  const bool memory = code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY;
+  return {memory ? Code::out_of_memory : Code::device_error,
+          call + " failed: " + name_of(code) + " (" + std::to_string(code) + ")"};
+}
+
+}  // namespace pocketfarm::opencl

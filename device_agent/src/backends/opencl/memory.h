@@ -1,0 +1,38 @@
+// The pools and buffers of a plan on an OpenCL device.
+#pragma once
+
+#include <vector>
+
+#include "../../bundle.h"
+#include "library.h"
+
+namespace pocketfarm::opencl {
+
+class Memory {
+ public:
+  explicit Memory(const Library& library) : library_(library) {}
+
+  // One allocation per pool, one sub-buffer per buffer that is not a whole pool, host memory for what is swapped out.
+  Status allocate(const Plan& plan, cl_context context);
+  // Waits for every write.
+  Status upload(const Bundle& bundle, cl_command_queue queue);
+  cl_mem buffer(size_t index) const { return views_[index].get() != nullptr ? views_[index].get() : whole_[index]; }
+  const cl_mem* argument(size_t index) const {
+    return views_[index].get() != nullptr ? views_[index].address() : &whole_[index];
+  }
+  std::vector<std::byte>& swapped(size_t index) { return swapped_[index]; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  Status add_pool(const Pool& pool, cl_context context);
+  Status add_buffer(const Plan& plan, const Buffer& buffer);
+
+  const Library& library_;
+  std::vector<Owned<cl_mem>> pools_;
+  std::vector<Owned<cl_mem>> views_;  // destroyed before the pools
+  std::vector<cl_mem> whole_;
+  std::vector<std::vector<std::byte>> swapped_;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace pocketfarm::opencl

@@ -1,0 +1,11 @@
+// The OpenCL backend.
+#pragma once
+
+#include "../backend.h"
+
+namespace pocketfarm {
+
+Result<std::unique_ptr<Backend>> open_opencl(const BackendRequest& request, SetupLog& log);
+Result<std::vector<ApiFacts>> probe_opencl(const Environment& environment);
+
+}  // namespace pocketfarm

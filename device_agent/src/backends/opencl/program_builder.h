@@ -1,0 +1,39 @@
+// OpenCL programs from source or from the cache of binaries.
+#pragma once
+
+#include <string>
+
+#include "device.h"
+#include "library.h"
+
+namespace pocketfarm::opencl {
+
+struct BuiltProgram {
+  Owned<cl_program> program;
+  bool cached = false;
+};
+
+// Builds for one device. Binaries are keyed by driver, device, build fingerprint, source and options.
+class ProgramBuilder {
+ public:
+  ProgramBuilder(const Library& library, const Device& device, cl_context context, std::string cache_dir)
+      : library_(library), device_(device), context_(context), cache_dir_(std::move(cache_dir)) {}
+
+  // `build_failed` carries the end of the compiler's log.
+  Result<BuiltProgram> build(const std::string& source, const std::string& options, const std::string& name);
+  // Keeps the binary. Call after the kernels were created: some drivers compile only then. Failure is no error
+  // of the run; it is told as text.
+  std::string save(cl_program program, const std::string& source, const std::string& options);
+
+ private:
+  std::string cache_file(const std::string& source, const std::string& options) const;
+  Owned<cl_program> load(const std::string& file, const std::string& options);
+  Error build_error(cl_program program, const std::string& name, cl_int code);
+
+  const Library& library_;
+  const Device& device_;
+  cl_context context_;
+  std::string cache_dir_;
+};
+
+}  // namespace pocketfarm::opencl

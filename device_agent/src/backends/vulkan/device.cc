@@ -1,0 +1,106 @@
+#include "device.h"
+
+namespace pocketfarm::vulkan {
+
+Result<std::unique_ptr<Device>> Device::open(const Library& library, PhysicalDevice physical, bool fp16) {
+  if (fp16 && !physical.storage_16bit)
+    return Error{Code::unsupported, "`" + physical.facts.device_name + "` has no 16-bit storage buffers (fp16)"};
+  std::unique_ptr<Device> device(new Device(library, std::move(physical), fp16));
+  if (auto error = device->create()) return *error;
+  if (auto error = device->create_queue_objects()) return *error;
+  return device;
+}
+
+Device::~Device() {
+  fence_ = {};
+  commands_ = {};
+  if (handle_ != nullptr) library_.vkDestroyDevice(handle_, nullptr);
+}
+
+Status Device::create() {
+  const float priority = 1;
+  VkDeviceQueueCreateInfo queue{};
+  queue.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
+  queue.queueFamilyIndex = physical_.queue_family;
+  queue.queueCount = 1;
+  queue.pQueuePriorities = &priority;
+  VkPhysicalDeviceShaderFloat16Int8Features float16{};
+  float16.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES;
+  float16.shaderFloat16 = VK_TRUE;
+  VkPhysicalDevice16BitStorageFeatures storage{};
+  storage.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES;
+  storage.storageBuffer16BitAccess = VK_TRUE;
+  if (physical_.shader_float16) storage.pNext = &float16;
+  VkDeviceCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
+  info.pNext = fp16_ ? &storage : nullptr;
+  info.queueCreateInfoCount = 1;
+  info.pQueueCreateInfos = &queue;
+  if (const VkResult result = library_.vkCreateDevice(physical_.handle, &info, nullptr, &handle_))
+    return vk_error("vkCreateDevice", result);
+  return kOk;
+}
+
+Status Device::create_queue_objects() {
+  library_.vkGetDeviceQueue(handle_, physical_.queue_family, 0, &queue_);
+  VkCommandPoolCreateInfo pool_info{};
+  pool_info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
+  pool_info.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
+  pool_info.queueFamilyIndex = physical_.queue_family;
+  VkCommandPool pool{};
+  if (const VkResult result = library_.vkCreateCommandPool(handle_, &pool_info, nullptr, &pool))
+    return vk_error("vkCreateCommandPool", result);
+  commands_ = {handle_, pool, library_.vkDestroyCommandPool};
+  VkFenceCreateInfo fence_info{};
+  fence_info.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
+  VkFence fence{};
+  if (const VkResult result = library_.vkCreateFence(handle_, &fence_info, nullptr, &fence))
+    return vk_error("vkCreateFence", result);
+  fence_ = {handle_, fence, library_.vkDestroyFence};
+  return kOk;
+}
+
+Result<VkCommandBuffer> Device::command_buffer() const {
+  VkCommandBufferAllocateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
+  info.commandPool = commands_.get();
+  info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  info.commandBufferCount = 1;
+  VkCommandBuffer commands{};
+  if (const VkResult result = library_.vkAllocateCommandBuffers(handle_, &info, &commands))
+    return vk_error("vkAllocateCommandBuffers", result);
+  return commands;
+}
+
+Status Device::record(VkCommandBuffer commands, const std::function<Status()>& fill) const {
+  VkCommandBufferBeginInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+  if (const VkResult result = library_.vkBeginCommandBuffer(commands, &info))
+    return vk_error("vkBeginCommandBuffer", result);
+  if (auto error = fill()) return error;
+  if (const VkResult result = library_.vkEndCommandBuffer(commands)) return vk_error("vkEndCommandBuffer", result);
+  return kOk;
+}
+
+Status Device::execute(VkCommandBuffer commands) const {
+  const VkFence fence = fence_.get();
+  VkSubmitInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
+  info.commandBufferCount = 1;
+  info.pCommandBuffers = &commands;
+  library_.vkResetFences(handle_, 1, &fence);
+  if (const VkResult result = library_.vkQueueSubmit(queue_, 1, &info, fence)) return vk_error("vkQueueSubmit", result);
+  if (const VkResult result = library_.vkWaitForFences(handle_, 1, &fence, VK_TRUE, UINT64_MAX))
+    return vk_error("vkWaitForFences", result);
+  return kOk;
+}
+
+int Device::memory_type(uint32_t allowed, VkMemoryPropertyFlags wanted, VkMemoryPropertyFlags needed) const {
+  const VkPhysicalDeviceMemoryProperties& memory = physical_.memory;
+  for (VkMemoryPropertyFlags flags : {wanted, needed})
+    for (uint32_t i = 0; i < memory.memoryTypeCount; ++i)
+      if ((allowed >> i & 1) && (memory.memoryTypes[i].propertyFlags & flags) == flags) return static_cast<int>(i);
+  return -1;
+}
+
+}  // namespace pocketfarm::vulkan

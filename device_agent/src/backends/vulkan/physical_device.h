@@ -1,0 +1,29 @@
+// Vulkan devices and what they offer.
+#pragma once
+
+#include <vector>
+
+#include "../../facts.h"
+#include "library.h"
+
+namespace pocketfarm::vulkan {
+
+struct PhysicalDevice {
+  VkPhysicalDevice handle;
+  VkPhysicalDeviceProperties properties;
+  VkPhysicalDeviceMemoryProperties memory;
+  bool storage_16bit = false;
+  bool shader_float16 = false;
+  bool subgroups = false;
+  uint32_t queue_family = 0;
+  uint32_t timestamp_bits = 0;
+  ApiFacts facts;
+
+  // The version that both the device and the instance speak.
+  uint32_t version = VK_API_VERSION_1_0;
+};
+
+// Every device with a compute queue: discrete and integrated GPUs first, CPUs last; `no_device` where there is none.
+Result<std::vector<PhysicalDevice>> list_devices(const Library& library);
+
+}  // namespace pocketfarm::vulkan

@@ -1,0 +1,52 @@
+// Compute pipelines of a plan's programs, and the descriptor sets of its dispatches.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "../../bundle.h"
+#include "../../setup_log.h"
+#include "device.h"
+#include "memory.h"
+
+namespace pocketfarm::vulkan {
+
+struct Pipeline {
+  Owned<VkDescriptorSetLayout> set_layout;
+  Owned<VkPipelineLayout> layout;
+  Owned<VkPipeline> pipeline;
+  uint32_t push_bytes = 0;
+};
+
+class Pipelines {
+ public:
+  Pipelines(const Device& device, std::string cache_dir) : device_(device), cache_dir_(std::move(cache_dir)) {}
+
+  // Shader modules (step `build`), then pipelines (step `pipeline`).
+  Status build(const Bundle& bundle, SetupLog& log);
+  // One descriptor set for each dispatch of the plan.
+  Status bind(const Plan& plan, const Memory& memory);
+
+  const Pipeline& of_program(size_t program) const { return pipelines_[program]; }
+  VkDescriptorSet of_leaf(size_t leaf) const { return sets_[leaf]; }
+
+ private:
+  Status make_modules(const Bundle& bundle);
+  Status make_cache(const Plan& plan, bool& cached);
+  Status make_pipeline(const Program& program, VkShaderModule module);
+  Status make_layouts(const Program& program, Pipeline& out);
+  Status make_descriptor_pool(const Plan& plan);
+  Status bind_step(const Plan& plan, const Step& step, const Memory& memory);
+  std::string cache_file(const Plan& plan) const;
+  void save_cache(const Plan& plan, SetupLog& log);
+
+  const Device& device_;
+  const std::string cache_dir_;
+  std::vector<Owned<VkShaderModule>> modules_;  // by program, until the pipelines are made
+  Owned<VkPipelineCache> cache_;
+  std::vector<Pipeline> pipelines_;
+  Owned<VkDescriptorPool> descriptors_;
+  std::vector<VkDescriptorSet> sets_;
+};
+
+}  // namespace pocketfarm::vulkan

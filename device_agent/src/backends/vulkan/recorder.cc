@@ -1,0 +1,116 @@
+#include "recorder.h"
+
+#include <cstring>
+
+namespace pocketfarm::vulkan {
+
+Range Recorder::range(size_t buffer, uint64_t offset, uint64_t bytes, bool written) const {
+  const Buffer& b = plan_.buffers[buffer];
+  return {b.pool, b.offset + offset, b.offset + offset + bytes, written};
+}
+
+std::vector<Range> Recorder::accesses(const Step& step) const {
+  if (step.kind == Step::Kind::copy)
+    return {range(step.source, step.source_offset, step.bytes, false),
+            range(step.target, step.target_offset, step.bytes, true)};
+  if (step.kind != Step::Kind::dispatch) {
+    const bool in = step.kind == Step::Kind::swap_in;
+    const uint64_t place = plan_.pools.size() + step.source;  // the buffer's host memory
+    return {range(step.source, 0, step.bytes, in), {place, 0, step.bytes, !in}};
+  }
+  std::vector<Range> out;
+  const Program& program = plan_.programs[step.program];
+  for (size_t i = 0; i < step.arguments.size(); ++i)
+    if (step.arguments[i].kind == Parameter::Kind::buffer)
+      out.push_back(range(step.arguments[i].buffer, 0, plan_.buffers[step.arguments[i].buffer].bytes,
+                          program.parameters[i].writes));
+  return out;
+}
+
+Status Recorder::record_all(VkCommandBuffer commands) const {
+  return device_.record(commands, [&]() -> Status {
+    Hazards hazards;
+    barrier(commands);
+    const Status error = plan_.each_executed([&](const Step& step) -> Status {
+      if (hazards.add(accesses(step))) barrier(commands);
+      record_step(commands, step);
+      return kOk;
+    });
+    barrier(commands);
+    return error;
+  });
+}
+
+void Recorder::barrier(VkCommandBuffer commands) const {
+  constexpr VkPipelineStageFlags kWork = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+  VkMemoryBarrier memory{};
+  memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
+  memory.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+  memory.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_READ_BIT |
+                         VK_ACCESS_TRANSFER_WRITE_BIT | VK_ACCESS_HOST_READ_BIT;
+  device_.vk().vkCmdPipelineBarrier(commands, kWork, kWork | VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &memory, 0, nullptr, 0,
+                                    nullptr);
+}
+
+void Recorder::record_step(VkCommandBuffer commands, const Step& step) const {
+  if (step.kind == Step::Kind::dispatch) return dispatch(commands, step);
+  copy(commands, step);
+}
+
+void Recorder::copy(VkCommandBuffer commands, const Step& step) const {
+  const Buffer& source = plan_.buffers[step.source];
+  const VkBuffer pool = memory_.pool(source.pool), host = memory_.swapped(step.source);
+  if (step.kind == Step::Kind::copy) {
+    const Buffer& target = plan_.buffers[step.target];
+    const VkBufferCopy region{source.offset + step.source_offset, target.offset + step.target_offset, step.bytes};
+    device_.vk().vkCmdCopyBuffer(commands, pool, memory_.pool(target.pool), 1, &region);
+  } else if (step.kind == Step::Kind::swap_out) {
+    const VkBufferCopy region{source.offset, 0, step.bytes};
+    device_.vk().vkCmdCopyBuffer(commands, pool, host, 1, &region);
+  } else {
+    const VkBufferCopy region{0, source.offset, step.bytes};
+    device_.vk().vkCmdCopyBuffer(commands, host, pool, 1, &region);
+  }
+}
+
+Extent Recorder::groups(const Step& step) const {
+  const Extent& group = plan_.programs[step.program].work_group;
+  Extent out{};
+  for (int i = 0; i < 3; ++i) out[i] = static_cast<uint32_t>((uint64_t{step.work_items[i]} + group[i] - 1) / group[i]);
+  return out;
+}
+
+void Recorder::dispatch(VkCommandBuffer commands, const Step& step) const {
+  const Library& vk = device_.vk();
+  const Pipeline& pipeline = pipelines_.of_program(step.program);
+  const VkPipelineLayout layout = pipeline.layout.get();
+  const VkDescriptorSet set = pipelines_.of_leaf(step.leaf);
+  vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.pipeline.get());
+  vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &set, 0, nullptr);
+  uint32_t scalars[32];
+  uint32_t count = 0;
+  for (const Argument& argument : step.arguments) {
+    if (argument.kind == Parameter::Kind::i32) std::memcpy(&scalars[count++], &argument.i32, 4);
+    if (argument.kind == Parameter::Kind::f32) std::memcpy(&scalars[count++], &argument.f32, 4);
+  }
+  if (count > 0) vk.vkCmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, count * 4, scalars);
+  const Extent size = groups(step);
+  vk.vkCmdDispatch(commands, size[0], size[1], size[2]);
+}
+
+Status Recorder::check_dispatches() const {
+  const uint32_t* limits = device_.physical().properties.limits.maxComputeWorkGroupCount;
+  return plan_.each_executed([&](const Step& step) -> Status {
+    if (step.kind != Step::Kind::dispatch) return kOk;
+    const Extent size = groups(step);
+    for (int i = 0; i < 3; ++i)
+      if (size[i] > limits[i])
+        return Error{Code::limit, "step " + std::to_string(step.index) + ": " + std::to_string(size[i]) +
+                                      " work-groups in dimension " + std::to_string(i) + " exceed maxComputeWorkGroupCount " +
+                                      std::to_string(limits[i]) + " by " + std::to_string(size[i] - limits[i]),
+                     step.layer};
+    return kOk;
+  });
+}
+
+}  // namespace pocketfarm::vulkan

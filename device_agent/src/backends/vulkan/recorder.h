@@ -1,0 +1,38 @@
+// Records a plan's steps into command buffers.
+#pragma once
+
+#include "../../plan.h"
+#include "hazards.h"
+#include "memory.h"
+#include "pipelines.h"
+
+namespace pocketfarm::vulkan {
+
+class Recorder {
+ public:
+  Recorder(const Plan& plan, const Device& device, const Memory& memory, const Pipelines& pipelines)
+      : plan_(plan), device_(device), memory_(memory), pipelines_(pipelines) {}
+
+  // The whole inference, with barriers between dependent steps only.
+  Status record_all(VkCommandBuffer commands) const;
+  // One step without barriers.
+  void record_step(VkCommandBuffer commands, const Step& step) const;
+  // Everything before is done and visible to everything after, and to the host.
+  void barrier(VkCommandBuffer commands) const;
+  // `limit` where a dispatch needs more work-groups than the device allows.
+  Status check_dispatches() const;
+
+ private:
+  std::vector<Range> accesses(const Step& step) const;
+  Range range(size_t buffer, uint64_t offset, uint64_t bytes, bool written) const;
+  void dispatch(VkCommandBuffer commands, const Step& step) const;
+  void copy(VkCommandBuffer commands, const Step& step) const;
+  Extent groups(const Step& step) const;
+
+  const Plan& plan_;
+  const Device& device_;
+  const Memory& memory_;
+  const Pipelines& pipelines_;
+};
+
+}  // namespace pocketfarm::vulkan

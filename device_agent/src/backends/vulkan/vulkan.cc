@@ -1,0 +1,131 @@
+#include "vulkan.h"
+
+#include "device.h"
+#include "library.h"
+#include "memory.h"
+#include "pipelines.h"
+#include "recorder.h"
+#include "timestamps.h"
+
+namespace pocketfarm {
+namespace vulkan {
+namespace {
+
+class VulkanBackend final : public Backend {
+ public:
+  VulkanBackend(std::unique_ptr<Device> device, const std::string& cache_dir)
+      : device_(std::move(device)), memory_(*device_), pipelines_(*device_, cache_dir) {}
+
+  const ApiFacts& facts() const override { return device_->physical().facts; }
+  Status prepare(const Bundle& bundle, SetupLog& log) override;
+  Status write(const Buffer& buffer, const void* data, uint64_t bytes) override {
+    return memory_.write(buffer, static_cast<const std::byte*>(data), bytes);
+  }
+  Status read(const Buffer& buffer, void* data, uint64_t bytes) override {
+    return memory_.read(buffer, static_cast<std::byte*>(data), bytes);
+  }
+  Status run() override { return device_->execute(inference_); }
+  Status run_profiled(std::vector<int64_t>& leaf_ns) override;
+  uint64_t device_bytes() const override { return memory_.bytes(); }
+
+ private:
+  Status record();
+  Status profile(const Recorder& recorder, const Timestamps& timestamps, std::vector<const Step*>& batch,
+                 std::vector<int64_t>& leaf_ns);
+
+  std::unique_ptr<Device> device_;  // destroyed last
+  Memory memory_;
+  Pipelines pipelines_;
+  const Plan* plan_ = nullptr;
+  VkCommandBuffer inference_ = nullptr;
+  VkCommandBuffer profiled_ = nullptr;
+};
+
+Status VulkanBackend::prepare(const Bundle& bundle, SetupLog& log) {
+  plan_ = &bundle.plan;
+  const Recorder recorder(*plan_, *device_, memory_, pipelines_);
+  if (auto error = recorder.check_dispatches()) return error;
+  if (auto error = pipelines_.build(bundle, log)) return error;
+  int64_t start_ns = boottime_ns();
+  if (auto error = memory_.allocate(*plan_)) return error;
+  if (auto error = pipelines_.bind(*plan_, memory_)) return error;
+  for (VkCommandBuffer* made : {&inference_, &profiled_}) {
+    const auto commands = device_->command_buffer();
+    if (!commands) return commands.error();
+    *made = *commands;
+  }
+  if (auto error = recorder.record_all(inference_)) return error;
+  log.record("allocate", start_ns, std::to_string(plan_->pools.size()) + " pools, one command buffer", false,
+             memory_.bytes());
+  start_ns = boottime_ns();
+  if (auto error = memory_.upload(bundle)) return error;
+  log.record("upload", start_ns, "", false, plan_->blob_bytes);
+  return kOk;
+}
+
+Status VulkanBackend::run_profiled(std::vector<int64_t>& leaf_ns) {
+  const Recorder recorder(*plan_, *device_, memory_, pipelines_);
+  Timestamps timestamps(*device_);
+  if (auto error = timestamps.make()) return error;
+  std::vector<const Step*> batch;
+  const Status error = plan_->each_executed([&](const Step& step) -> Status {
+    batch.push_back(&step);
+    return batch.size() < Timestamps::kPairs ? kOk : profile(recorder, timestamps, batch, leaf_ns);
+  });
+  return error ? error : profile(recorder, timestamps, batch, leaf_ns);
+}
+
+Status VulkanBackend::profile(const Recorder& recorder, const Timestamps& timestamps, std::vector<const Step*>& batch,
+                              std::vector<int64_t>& leaf_ns) {
+  const auto fill = [&]() -> Status {
+    timestamps.reset(profiled_);
+    for (uint32_t i = 0; i < batch.size(); ++i) {
+      recorder.barrier(profiled_);
+      timestamps.write(profiled_, 2 * i);
+      recorder.record_step(profiled_, *batch[i]);
+      recorder.barrier(profiled_);
+      timestamps.write(profiled_, 2 * i + 1);
+    }
+    return kOk;
+  };
+  if (auto error = device_->record(profiled_, fill)) return error;
+  if (auto error = device_->execute(profiled_)) return error;
+  const auto durations = timestamps.durations(static_cast<uint32_t>(batch.size()));
+  if (!durations) return durations.error();
+  for (size_t i = 0; i < batch.size(); ++i) leaf_ns[batch[i]->leaf] += (*durations)[i];
+  batch.clear();
+  return kOk;
+}
+
+}  // namespace
+}  // namespace vulkan
+
+Result<std::unique_ptr<Backend>> open_vulkan(const BackendRequest& request, SetupLog& log) {
+  int64_t start_ns = boottime_ns();
+  const auto library = vulkan::Library::load();
+  if (!library) return library.error();
+  auto devices = vulkan::list_devices(**library);
+  if (!devices) return devices.error();
+  log.record("library", start_ns, (*library)->path);
+  start_ns = boottime_ns();
+  std::vector<std::string> names;
+  for (const vulkan::PhysicalDevice& device : *devices) names.push_back(device.facts.device_name);
+  const auto chosen = choose_device(names, request.device, Api::vulkan);
+  if (!chosen) return chosen.error();
+  auto device = vulkan::Device::open(**library, (*devices)[*chosen], request.fp16);
+  if (!device) return device.error();
+  log.record("context", start_ns);
+  return std::unique_ptr<Backend>(std::make_unique<vulkan::VulkanBackend>(std::move(*device), request.cache_dir));
+}
+
+Result<std::vector<ApiFacts>> probe_vulkan(const Environment&) {
+  const auto library = vulkan::Library::load();
+  if (!library) return library.error();
+  const auto devices = vulkan::list_devices(**library);
+  if (!devices) return devices.error();
+  std::vector<ApiFacts> facts;
+  for (const vulkan::PhysicalDevice& device : *devices) facts.push_back(device.facts);
+  return facts;
+}
+
+}  // namespace pocketfarm

@@ -1,0 +1,11 @@
+// The Vulkan backend.
+#pragma once
+
+#include "../backend.h"
+
+namespace pocketfarm {
+
+Result<std::unique_ptr<Backend>> open_vulkan(const BackendRequest& request, SetupLog& log);
+Result<std::vector<ApiFacts>> probe_vulkan(const Environment& environment);
+
+}  // namespace pocketfarm

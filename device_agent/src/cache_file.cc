@@ -1,0 +1,39 @@
+#include "cache_file.h"
+
+#include "environment.h"
+#include "files.h"
+#include "sha256.h"
+
+namespace pocketfarm {
+namespace {
+
+constexpr size_t kMaxBytes = 256u << 20;
+constexpr size_t kDigestBytes = 64;
+
+}  // namespace
+
+std::string cache_path(const std::string& folder, const char* prefix, std::initializer_list<std::string_view> key) {
+  Sha256 hash;
+  const auto add = [&](std::string_view part) {
+    hash.update(part.data(), part.size());
+    hash.update("", 1);
+  };
+  add(kAgentVersion);
+  add(build_fingerprint());
+  for (std::string_view part : key) add(part);
+  return folder + "/" + prefix + "-" + hash.hex().substr(0, 32) + ".bin";
+}
+
+std::string load_cached(const std::string& path) {
+  auto file = read_file(path, kMaxBytes);
+  if (!file || file->size() <= kDigestBytes) return "";
+  const std::string content = file->substr(kDigestBytes);
+  return sha256_hex(content) == file->substr(0, kDigestBytes) ? content : "";
+}
+
+Status save_cached(const std::string& path, std::string_view content) {
+  const std::string file = sha256_hex(content) + std::string(content);
+  return write_file(path, file.data(), file.size());
+}
+
+}  // namespace pocketfarm

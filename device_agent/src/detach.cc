@@ -1,0 +1,56 @@
+#include "detach.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <string>
+
+namespace pocketfarm {
+namespace {
+
+bool await_byte(int fd) {
+  char byte;
+  ssize_t got;
+  do got = ::read(fd, &byte, 1);
+  while (got < 0 && errno == EINTR);
+  return got == 1;
+}
+
+}  // namespace
+
+Result<int> Detached::start(Journal& journal) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return Error{Code::internal, std::string("pipe: ") + strerror(errno)};
+  Descriptor reading(ends[0]), writing(ends[1]);
+  const int pid = ::fork();
+  if (pid < 0) return Error{Code::internal, std::string("fork: ") + strerror(errno)};
+  if (pid == 0) {
+    ready_ = std::move(writing);
+    become_child(journal);
+    return 0;
+  }
+  { const Descriptor closed = std::move(writing); }
+  if (!await_byte(reading.get()))
+    return Error{Code::internal, "the detached agent ended before its first line; read its journal"};
+  return pid;
+}
+
+void Detached::become_child(Journal& journal) {
+  ::setsid();
+  ::signal(SIGHUP, SIG_IGN);
+  const Descriptor null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null.get(), stream);
+  journal.detach();
+}
+
+void Detached::ready() {
+  if (!ready_) return;
+  const char byte = 1;
+  [[maybe_unused]] const ssize_t written = ::write(ready_.get(), &byte, 1);
+  ready_ = Descriptor();
+}
+
+}  // namespace pocketfarm

@@ -1,0 +1,28 @@
+// What the process is told by its environment and finds out about its machine; read once, in main.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "facts.h"
+
+namespace pocketfarm {
+
+inline constexpr const char* kAgentVersion = "0.1.0";
+
+struct Environment {
+  std::string slot;     // POCKETFARM_SLOT: lock file by which runs on one host take turns
+  std::string sysroot;  // POCKETFARM_SYSROOT: prefix of /sys and /system
+  std::string apis;     // POCKETFARM_APIS: comma-separated; empty: all
+
+  static Environment read();
+  bool offers(Api api) const;
+};
+
+const char* abi();
+int online_cores();
+uint64_t memory_bytes();
+// ro.build.fingerprint on Android; kernel release and version elsewhere.
+std::string build_fingerprint();
+
+}  // namespace pocketfarm

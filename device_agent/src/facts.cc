@@ -1,0 +1,40 @@
+#include "facts.h"
+
+#include <algorithm>
+
+namespace pocketfarm {
+
+const char* word(Api api) { return api == Api::opencl ? "opencl" : api == Api::vulkan ? "vulkan" : "cpu"; }
+
+const char* word(Precision precision) {
+  return precision == Precision::fp32 ? "fp32" : precision == Precision::relaxed ? "relaxed" : "fp16";
+}
+
+bool ApiFacts::has(Precision precision) const {
+  return std::find(precisions.begin(), precisions.end(), precision) != precisions.end();
+}
+
+JsonObject ApiFacts::json() const {
+  std::vector<std::string> precision_words;
+  for (Precision precision : precisions) precision_words.emplace_back(word(precision));
+  return JsonObject()
+      .set("api", word(api))
+      .set("version", version)
+      .set("device_name", device_name)
+      .set("vendor", vendor)
+      .set("driver", driver)
+      .set("library", library)
+      .set("precisions", precision_words)
+      .set("global_bytes", global_bytes)
+      .set("max_buffer_bytes", max_buffer_bytes)
+      .set("local_bytes", local_bytes)
+      .set("max_work_group", std::max<uint64_t>(max_work_group, 1))
+      .set("max_work_item_sizes", std::vector<int64_t>(max_work_item_sizes.begin(), max_work_item_sizes.end()))
+      .set("compute_units", compute_units)
+      .set("clock_mhz", clock_mhz)
+      .set("offset_alignment", std::max<uint64_t>(offset_alignment, 1))
+      .set("subgroup_size", subgroup_size)
+      .set("unified_memory", unified_memory);
+}
+
+}  // namespace pocketfarm

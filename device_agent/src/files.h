@@ -1,0 +1,54 @@
+// Files as values: RAII descriptors, whole reads and writes, errors with path and cause.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "status.h"
+
+namespace pocketfarm {
+
+// Owns a file descriptor.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor();
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_;
+};
+
+// A file's bytes, mapped read-only.
+class MappedFile {
+ public:
+  static Result<MappedFile> open(const std::string& path);
+  MappedFile() = default;
+  MappedFile(MappedFile&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+  const std::byte* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  const std::byte* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+Result<std::string> read_file(const std::string& path, size_t max_bytes);
+// Writes through a temporary file and a rename, so that a reader never sees a part.
+Status write_file(const std::string& path, const void* data, size_t bytes);
+Status write_all(int fd, const void* data, size_t bytes, const std::string& path);
+Status make_folder(const std::string& path);
+// Content of a small node of /proc or /sys without the trailing white space; empty where it cannot be read.
+std::string read_node(const std::string& path);
+// `io`, or `storage_full` where errno says so.
+Error io_error(const std::string& what, const std::string& path, int cause);
+
+}  // namespace pocketfarm

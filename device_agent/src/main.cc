@@ -1,0 +1,108 @@
+// Commands of the agent. The only file that ends the process.
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "args.h"
+#include "clock.h"
+#include "detach.h"
+#include "environment.h"
+#include "journal.h"
+#include "probe.h"
+#include "runner.h"
+#include "stop.h"
+#include "watchdog.h"
+
+namespace pocketfarm {
+namespace {
+
+constexpr int kUsageExit = 2;
+
+JsonObject hello(const Args& args) {
+  return JsonObject()
+      .set("schema_version", 1)
+      .set("agent_version", kAgentVersion)
+      .set("command", args.command)
+      .set("pid", ::getpid())
+      .set("marker", args.marker)
+      .set("boot_id", read_node("/proc/sys/kernel/random/boot_id"))
+      .set("abi", abi())
+      .set("cores", online_cores())
+      .set("page_bytes", ::sysconf(_SC_PAGE_SIZE));
+}
+
+void finish_run(const Result<Ran>& ran, Journal& journal) {
+  if (!ran) {
+    journal.finish(ran.error());
+    return;
+  }
+  journal.finish("result", JsonObject().set("samples", ran->samples).set("run_ns", ran->run_ns));
+}
+
+void execute(const Args& args, const Environment& environment, Journal& journal, Watchdog& watchdog) {
+  try {
+    if (args.command == "run") return finish_run(run_plan(args, environment, journal, watchdog), journal);
+    watchdog.arm(args.deadline_s);
+    const int64_t start_ns = boottime_ns();
+    probe_devices(environment, journal);
+    journal.finish("result", JsonObject().set("samples", 0).set("run_ns", boottime_ns() - start_ns));
+  } catch (const std::bad_alloc&) {
+    journal.finish({Code::out_of_memory, "the agent itself ran out of memory"});
+  } catch (const std::exception& fault) {
+    journal.finish({Code::internal, fault.what()});
+  }
+}
+
+// `probe` and `run`. Drivers may crash or hang in their exit handlers: the process ends without running those.
+[[noreturn]] void measure(const Args& args) {
+  Watchdog::block_signals();
+  static Journal journal;
+  if (Status error = Journal::open(args.journal, journal)) {
+    journal.finish(*error);
+    ::_exit(journal.exit_code());
+  }
+  Detached detached;
+  if (args.detach) {
+    const Result<int> child = detached.start(journal);
+    if (!child) {
+      std::fprintf(stderr, "pocketfarm-agent: %s\n", child.error().message.c_str());
+      ::_exit(1);
+    }
+    if (*child > 0) {
+      journal.print(JsonObject().set("pid", *child));
+      ::_exit(0);
+    }
+  }
+  journal.write("hello", hello(args));
+  detached.ready();
+  Watchdog watchdog([](const Error& error) {
+    journal.finish(error);
+    ::_exit(journal.exit_code());
+  });
+  execute(args, Environment::read(), journal, watchdog);
+  ::_exit(journal.exit_code());
+}
+
+int main(int argc, char** argv) {
+  const Result<Args> args = parse_args(argc, argv);
+  if (!args) {
+    std::fprintf(stderr, "pocketfarm-agent: %s\n%s", args.error().message.c_str(), kUsage);
+    return kUsageExit;
+  }
+  if (args->command == "version") {
+    std::puts(JsonObject().set("agent_version", kAgentVersion).set("schema_version", 1).set("abi", abi()).text().c_str());
+    return 0;
+  }
+  if (args->command == "stop") {
+    std::printf("%d\n", stop_agents(args->marker_prefix, Environment::read().sysroot));
+    return 0;
+  }
+  measure(*args);
+}
+
+}  // namespace
+}  // namespace pocketfarm
+
+int main(int argc, char** argv) { return pocketfarm::main(argc, argv); }

@@ -1,0 +1,19 @@
+// `run`: one plan on one device, from the first event to the result.
+#pragma once
+
+#include "args.h"
+#include "environment.h"
+#include "journal.h"
+#include "status.h"
+#include "watchdog.h"
+
+namespace pocketfarm {
+
+// Writes every event but the last; the caller finishes the journal with the error, or with what `Ran` says.
+struct Ran {
+  int samples = 0;
+  int64_t run_ns = 0;  // whole run, from here to the last output
+};
+Result<Ran> run_plan(const Args& args, const Environment& environment, Journal& journal, Watchdog& watchdog);
+
+}  // namespace pocketfarm

@@ -1,0 +1,45 @@
+// Errors as values: a Status is empty on success, a Result holds a value or the error.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace pocketfarm {
+
+// The codes of the `error` event (orchestrator/model/event.py).
+enum class Code {
+  usage, plan_invalid, limit, no_device, unsupported, build_failed, out_of_memory,
+  device_error, io, storage_full, deadline, cancelled, internal,
+};
+
+const char* word(Code code);
+
+struct Error {
+  Code code;
+  std::string message;  // what failed, where, and how to mend it
+  std::string step = "";  // name of the set-up step or layer, where one is concerned
+};
+
+using Status = std::optional<Error>;
+inline constexpr std::nullopt_t kOk = std::nullopt;
+
+template <typename T>
+class Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+
+  explicit operator bool() const { return state_.index() == 0; }
+  T& operator*() { return std::get<0>(state_); }
+  const T& operator*() const { return std::get<0>(state_); }
+  T* operator->() { return &std::get<0>(state_); }
+  const T* operator->() const { return &std::get<0>(state_); }
+  const Error& error() const { return std::get<1>(state_); }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+}  // namespace pocketfarm

@@ -1,0 +1,76 @@
+#include "stop.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <thread>
+#include <vector>
+
+#include "files.h"
+
+namespace pocketfarm {
+namespace {
+
+constexpr auto kGrace = std::chrono::seconds(3);
+constexpr auto kLook = std::chrono::milliseconds(20);
+
+constexpr char kSysroot[] = "POCKETFARM_SYSROOT=";
+
+// Strings of a file of /proc/<pid> that end with NUL; none where it is gone or not ours to read.
+std::vector<std::string> strings_of(int pid, const char* name) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/" + name, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::vector<std::string> words;
+  for (size_t at = 0; at < text.size(); at = text.find('\0', at) + 1) words.emplace_back(text.c_str() + at);
+  return words;
+}
+
+// The virtual phones of a host share its /proc: an agent belongs to the phone that its environment names.
+std::string sysroot_of(int pid) {
+  for (const std::string& entry : strings_of(pid, "environ"))
+    if (entry.compare(0, sizeof kSysroot - 1, kSysroot) == 0) return entry.substr(sizeof kSysroot - 1);
+  return "";
+}
+
+bool has_marker(int pid, const std::string& prefix) {
+  const std::vector<std::string> words = strings_of(pid, "cmdline");
+  if (words.empty() || words[0].substr(words[0].rfind('/') + 1) != "pocketfarm-agent") return false;
+  const auto marker = std::find(words.begin(), words.end(), "--marker");
+  return marker != words.end() && marker + 1 != words.end() && (marker + 1)->compare(0, prefix.size(), prefix) == 0;
+}
+
+std::vector<int> agents(const std::string& prefix, const std::string& sysroot) {
+  std::vector<int> pids;
+  DIR* proc = ::opendir("/proc");
+  if (proc == nullptr) return pids;
+  while (const dirent* entry = ::readdir(proc)) {
+    const int pid = std::atoi(entry->d_name);
+    if (pid > 0 && pid != ::getpid() && has_marker(pid, prefix) && sysroot_of(pid) == sysroot) pids.push_back(pid);
+  }
+  ::closedir(proc);
+  return pids;
+}
+
+// A zombie's command line is empty, so it counts as ended.
+bool alive(int pid, const std::string& prefix) { return has_marker(pid, prefix); }
+
+}  // namespace
+
+int stop_agents(const std::string& prefix, const std::string& sysroot) {
+  const std::vector<int> pids = agents(prefix, sysroot);
+  for (int pid : pids) ::kill(pid, SIGTERM);
+  const auto until = std::chrono::steady_clock::now() + kGrace;
+  const auto any_alive = [&] { return std::any_of(pids.begin(), pids.end(), [&](int pid) { return alive(pid, prefix); }); };
+  while (any_alive() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(kLook);
+  for (int pid : pids)
+    if (alive(pid, prefix)) ::kill(pid, SIGKILL);
+  return static_cast<int>(pids.size());
+}
+
+}  // namespace pocketfarm

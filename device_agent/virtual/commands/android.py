@@ -1,0 +1,91 @@
+"""Android's own commands: settings, cmd, svc, am, pm, wm, input, reboot, and the rest that is accepted silently."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from .registry import Call, CommandError, command
+
+if TYPE_CHECKING:
+    from device_agent.virtual.phone import Phone
+    from device_agent.virtual.shell_io import Io
+
+_AIRPLANE_COMMAND_SDK = 30
+_THERMAL_SERVICE_SDK = 29
+
+
+@command("settings")
+async def settings(call: Call) -> int:
+    words = call.arguments[2:] if call.arguments[:1] == ["--user"] else call.arguments
+    if len(words) < 2 or words[1] not in call.phone.settings:
+        raise CommandError("usage: settings get|put|delete|list global|system|secure [NAME [VALUE]]", 255)
+    verb, space, *rest = words
+    values = call.phone.settings[space]
+    if verb == "list":
+        await call.io.out("".join(f"{name}={value}\n" for name, value in sorted(values.items())).encode())
+    elif verb == "get" and rest:
+        await call.io.out(f"{values.get(rest[0], 'null')}\n".encode())
+    elif verb == "put" and len(rest) >= 2:
+        values[rest[0]] = rest[1]
+        call.phone.save()
+    elif verb == "delete" and rest:
+        await call.io.out(f"Deleted {int(values.pop(rest[0], None) is not None)} rows\n".encode())
+        call.phone.save()
+    else:
+        raise CommandError(f"bad call.arguments: {' '.join(call.arguments)}", 255)
+    return 0
+
+
+@command("cmd")
+async def cmd(call: Call) -> int:
+    service, *words = call.arguments or [""]
+    phone = call.phone
+    if service == "connectivity" and words[:1] == ["airplane-mode"] and phone.profile.sdk >= _AIRPLANE_COMMAND_SDK:
+        return await _airplane_mode(phone, words[1:], call.io)
+    if service == "thermalservice" and phone.profile.sdk >= _THERMAL_SERVICE_SDK:
+        return _thermal_service(phone, words)
+    if service == "battery" and words:
+        return await call.shell.call(["dumpsys", "battery", *words], call.io)
+    if service in ("settings", "statusbar", "notification", "power", "stats", "package", "activity"):
+        return await call.shell.call(["settings", *words], call.io) if service == "settings" else 0
+    await call.io.err(f"cmd: Can't find service: {service}\n".encode())
+    return 20
+
+
+async def _airplane_mode(phone: Phone, words: list[str], io: Io) -> int:
+    if not words:
+        await io.out(b"disabled\n" if phone.radios_on else b"enabled\n")
+        return 0
+    if words[0] not in ("enable", "disable"):
+        raise CommandError(f"airplane-mode {words[0]}: enable or disable", 255)
+    phone.radios_on = words[0] == "disable"
+    phone.settings["global"]["airplane_mode_on"] = str(int(not phone.radios_on))
+    phone.save()
+    return 0
+
+
+def _thermal_service(phone: Phone, words: list[str]) -> int:
+    """`override-status N` changes what is reported, not the heat: throttling goes on."""
+    if words[:1] == ["override-status"] and len(words) == 2 and words[1].isdigit() and int(words[1]) <= 6:
+        phone.thermal_override = int(words[1])
+        return 0
+    if words[:1] == ["reset"]:
+        phone.thermal_override = None
+        return 0
+    raise CommandError("thermalservice: override-status 0..6 or reset", 255)
+
+
+@command("svc", "am", "input", "wm", "pm", "appops", "device_config", "monkey", "media", "ime")
+async def accept(call: Call) -> int:
+    """There are no apps, no screen and no radio on a virtual phone: nothing to do."""
+    if call.arguments[:2] == ["list", "packages"]:
+        await call.io.out(b"package:android\n")
+    return 0
+
+
+@command("reboot")
+async def reboot(call: Call) -> int:
+    call.phone.reboot_requested.set()
+    await asyncio.sleep(3600)  # as on a phone, the connection goes before the command returns
+    return 0

@@ -1,0 +1,65 @@
+"""Where the built-in commands of a virtual phone are entered."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from device_agent.virtual.phone import Phone
+    from device_agent.virtual.shell import Shell
+    from device_agent.virtual.shell_io import Io
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One use of a command."""
+
+    shell: Shell
+    arguments: list[str]
+    io: Io
+
+    @property
+    def phone(self) -> Phone:
+        return self.shell.phone
+
+
+Handler = Callable[[Call], Awaitable[int]]
+"""Returns the exit status. OSErrors and CommandErrors become messages on standard error."""
+
+COMMANDS: dict[str, Handler] = {}
+
+
+class CommandError(Exception):
+    """A command failed; the text follows its name on standard error."""
+
+    def __init__(self, message: str, status: int = 1) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def command(*names: str) -> Callable[[Handler], Handler]:
+    """Enter a handler under its names."""
+
+    def enter(handler: Handler) -> Handler:
+        COMMANDS.update(dict.fromkeys(names, handler))
+        return handler
+
+    return enter
+
+
+def split_options(arguments: list[str], *, with_value: str = "") -> tuple[dict[str, str], list[str]]:
+    """Single-letter options (those in `with_value` take one) and the rest, as toybox reads them."""
+    options: dict[str, str] = {}
+    rest = list(arguments)
+    while rest and rest[0].startswith("-") and len(rest[0]) > 1:
+        word = rest.pop(0)
+        if word == "--":
+            break
+        for position, letter in enumerate(word[1:], start=1):
+            if letter in with_value:
+                options[letter] = word[position + 1 :] or (rest.pop(0) if rest else "")
+                break
+            options[letter] = ""
+    return options, rest

@@ -1,0 +1,131 @@
+"""Executables of the phone's own tree as real processes of the host."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import posixpath
+import signal
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from .garbage import Garbler
+from .phone import Phone
+from .processes import reap
+from .shell_io import Io, Sink, Source
+from .tree import refusal
+
+_BLOCK = 1 << 16
+_PHONE_FOLDERS = ("/data", "/sdcard", "/storage", "/system", "/vendor", "/sys", "/proc", "/cache")
+_SIGNAL_STATUS = 0x80
+
+
+def find_executable(phone: Phone, name: str, cwd: str) -> Path:
+    """Host path of an executable of the phone. Raises FileNotFoundError or PermissionError naming it."""
+    if "/" not in name:
+        raise refusal(errno.ENOENT, name)
+    path = phone.tree.host(name, cwd)
+    if not path.exists():
+        raise refusal(errno.ENOENT, name)
+    if path.is_dir() or not path.stat().st_mode & 0o111:
+        raise refusal(errno.EACCES, name)
+    return path
+
+
+def host_argument(phone: Phone, argument: str) -> str:
+    """An argument with its phone path made a host path: `/data/x`, `--name=/data/x` or `NAME=/data/x`."""
+    name, equals, path = argument.rpartition("=") if "=/" in argument else ("", "", argument)
+    inside = any(path == folder or path.startswith(folder + "/") for folder in _PHONE_FOLDERS)
+    return f"{name}{equals}{phone.tree.host(path)}" if inside else argument
+
+
+async def execute(
+    phone: Phone, executable: Path, argv: Sequence[str], cwd: str, variables: dict[str, str], io: Io
+) -> int:
+    """Run an executable with paths translated; its exit status, 0x80 | signal where it was killed.
+
+    Cancelling (the host closed the stream) sends SIGHUP to this process alone, as adbd does: a detached agent goes on.
+    """
+    _note_journal(phone, argv, cwd)
+    environment = phone.environment() | {
+        name: host_argument(phone, value) for name, value in variables.items() if name not in ("HOME", "PATH", "TMPDIR")
+    }
+    phone.starting += 1
+    try:
+        process = await asyncio.create_subprocess_exec(
+            executable,
+            *(host_argument(phone, argument) for argument in argv[1:]),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=phone.tree.host(cwd),
+            env=environment,
+            start_new_session=True,
+        )
+        phone.own_children.add(process.pid)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, argv[0]) from error
+    finally:
+        phone.starting -= 1
+    return await _attend(phone, process, io)
+
+
+def reap_orphans(phones: Sequence[Phone]) -> None:
+    """Collect detached agents that have ended.
+
+    Not while a program is being started: until its pid is known it looks like an orphan, and if it ended at once, its
+    exit status would be lost (asyncio then reports 255).
+    """
+    if not any(phone.starting for phone in phones):
+        reap({pid for phone in phones for pid in phone.own_children})
+
+
+def _note_journal(phone: Phone, argv: Sequence[str], cwd: str) -> None:
+    for option, value in pairwise(argv):
+        if option == "--journal":
+            phone.journals.add(phone.tree.normal(posixpath.join(cwd, value)))
+
+
+async def _attend(phone: Phone, process: asyncio.subprocess.Process, io: Io) -> int:
+    assert process.stdin and process.stdout and process.stderr
+    feeder = asyncio.create_task(_feed(io.stdin, process.stdin))
+    garbler = Garbler()
+    ended = asyncio.create_task(process.wait())
+    phone.started_at = time.monotonic()
+    ended.add_done_callback(lambda _: phone.own_children.discard(process.pid))
+    try:
+        await asyncio.gather(
+            _drain(process.stdout, _garbling(phone, garbler, io.out)),
+            _drain(process.stderr, io.err),
+        )
+        code = await asyncio.shield(ended)
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGHUP)
+        raise
+    finally:
+        feeder.cancel()
+    return code if code >= 0 else _SIGNAL_STATUS | -code
+
+
+def _garbling(phone: Phone, garbler: Garbler, sink: Sink) -> Sink:
+    async def write(data: bytes) -> None:
+        await sink(garbler.spoil(data) if phone.garbled else data)
+
+    return write
+
+
+async def _drain(reader: asyncio.StreamReader, sink: Sink) -> None:
+    while data := await reader.read(_BLOCK):
+        await sink(data)
+
+
+async def _feed(source: Source, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(ConnectionError, BrokenPipeError):
+        while data := await source.read():
+            writer.write(data)
+            await writer.drain()
+    writer.close()

@@ -1,0 +1,127 @@
+"""Processes that run inside virtual phones: real processes of this host, found by their environment.
+
+A detached agent leaves its process group and session, so its phone's root in POCKETFARM_SYSROOT, which every child
+inherits, is what tells whose it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT_VARIABLE = "POCKETFARM_SYSROOT"
+
+_PROC = Path("/proc")
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process inside a phone."""
+
+    pid: int
+    name: str
+    cpu_s: float
+
+
+class ProcessTable:
+    """Looks through /proc for the processes of virtual phones. A process's root is read once, when first seen."""
+
+    def __init__(self) -> None:
+        self._root_of: dict[int, str | None] = {}
+
+    def scan(self) -> dict[str, list[Process]]:
+        """All phones' processes now, by the phone's root."""
+        pids = [int(entry.name) for entry in os.scandir(_PROC) if entry.name.isdigit()]
+        self._root_of = {pid: self._root_of[pid] if pid in self._root_of else _root(pid) for pid in pids}
+        found: dict[str, list[Process]] = {}
+        for pid, root in self._root_of.items():
+            if root and (process := _process(pid)):
+                found.setdefault(root, []).append(process)
+        return found
+
+    def of(self, root: Path) -> list[Process]:
+        """One phone's processes now."""
+        return self.scan().get(str(root), [])
+
+    def below(self, folder: Path) -> list[Process]:
+        """Processes of all phones whose root lies below a folder."""
+        return [
+            process
+            for root, processes in self.scan().items()
+            if Path(root).is_relative_to(folder)
+            for process in processes
+        ]
+
+
+def send_signal(processes: list[Process], number: int) -> int:
+    """Signal processes; how many were still there."""
+    reached = 0
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(process.pid, number)
+            reached += 1
+    return reached
+
+
+def end_all(table: ProcessTable, folder: Path) -> None:
+    """SIGKILL to every process of the phones below a folder."""
+    send_signal(table.below(folder), signal.SIGKILL)
+
+
+def adopt_orphans() -> None:
+    """Make this process the parent of detached agents, so that they do not stay behind as zombies. Linux only."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def reap(known_children: set[int]) -> None:
+    """Collect ended children that were adopted, leaving those in `known_children` to who started them."""
+    for pid in _children():
+        if pid not in known_children and _state(pid) == "Z":
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+
+
+def _children() -> list[int]:
+    found: list[int] = []
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):
+            found.extend(int(pid) for pid in (task / "children").read_text().split())
+    return found
+
+
+def _root(pid: int) -> str | None:
+    try:
+        environment = (_PROC / str(pid) / "environ").read_bytes()
+    except OSError:
+        return None
+    prefix = f"{ROOT_VARIABLE}=".encode()
+    values = (entry[len(prefix) :] for entry in environment.split(b"\0") if entry.startswith(prefix))
+    return os.fsdecode(next(values, b"")) or None
+
+
+def _stat(pid: int) -> tuple[str, list[str]] | None:
+    """Name and the fields behind it; None where the process is gone."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_text()
+    except OSError:
+        return None
+    name, _, rest = text.partition("(")[2].rpartition(")")
+    return name, rest.split()
+
+
+def _state(pid: int) -> str:
+    stat = _stat(pid)
+    return stat[1][0] if stat else ""
+
+
+def _process(pid: int) -> Process | None:
+    stat = _stat(pid)
+    if stat is None or stat[1][0] == "Z":
+        return None
+    return Process(pid, stat[0], (int(stat[1][11]) + int(stat[1][12])) / _TICKS_PER_S)

@@ -1,0 +1,176 @@
+"""What a virtual phone is modelled on: a validated YAML file in `profiles/`."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+PROFILE_DIR = Path(__file__).with_name("profiles")
+
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Positive = Annotated[float, Field(gt=0)]
+
+
+class Part(BaseModel):
+    """Frozen, and a misspelt field is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class Battery(Part):
+    """Electrical model: open-circuit voltage by charge, behind an inner resistance."""
+
+    capacity_mah: Positive
+    design_voltage_v: Positive = 3.85
+    resistance_ohm: Positive = 0.12
+    level: Fraction = 0.7
+    """State of charge of a new phone."""
+    charging: bool = False
+    """Whether a new phone is powered by USB."""
+    charge_w: Positive = 5.0
+    ocv_v: tuple[tuple[Fraction, Positive], ...] = (
+        (0.0, 3.30), (0.05, 3.55), (0.1, 3.65), (0.2, 3.72), (0.4, 3.79), (0.6, 3.90), (0.8, 4.06), (1.0, 4.32),
+    )  # fmt: skip
+    """(state of charge, volts), both rising."""
+
+    @model_validator(mode="after")
+    def _curve_rises(self) -> Battery:
+        charge, volts = zip(*self.ocv_v, strict=True)
+        rising = all(a < b for column in (charge, volts) for a, b in pairwise(column))
+        if not rising or charge[0] != 0 or charge[-1] != 1:
+            raise ValueError("ocv_v must rise in both columns, from charge 0 to charge 1")
+        return self
+
+
+class Power(Part):
+    """Electrical power of the whole phone, screen dimmed, airplane mode."""
+
+    idle_w: Positive
+    load_w: Positive
+    """With all of the host's cores busy for the phone's agent; in between, the share of the cores counts."""
+
+    @model_validator(mode="after")
+    def _load_exceeds_idle(self) -> Power:
+        if self.load_w <= self.idle_w:
+            raise ValueError("load_w must exceed idle_w")
+        return self
+
+
+class Thermal(Part):
+    """Three heat capacities in a row (die - skin - surroundings, battery - skin), and where throttling begins."""
+
+    ambient_c: float = 24.0
+    die_j_per_k: Positive = 4.0
+    skin_j_per_k: Positive = 60.0
+    battery_j_per_k: Positive = 45.0
+    die_skin_w_per_k: Positive = 0.25
+    battery_skin_w_per_k: Positive = 0.4
+    skin_ambient_w_per_k: Positive = 0.14
+    status_skin_c: tuple[float, float, float, float, float, float] = (39.0, 42.0, 45.0, 49.0, 54.0, 58.0)
+    """Skin temperature from which thermal status 1 (light) to 6 (shutdown) holds."""
+    status_cap: tuple[Fraction, ...] = (1.0, 0.85, 0.7, 0.5, 0.35, 0.25, 0.2)
+    """Share of the highest clock that remains at status 0 to 6."""
+    hal_ready: bool = True
+    """False: `dumpsys thermalservice` says `HAL Ready: false` and prints no HAL section."""
+
+    @model_validator(mode="after")
+    def _monotone(self) -> Thermal:
+        if list(self.status_skin_c) != sorted(self.status_skin_c):
+            raise ValueError("status_skin_c must rise")
+        if len(self.status_cap) != 7 or list(self.status_cap) != sorted(self.status_cap, reverse=True):
+            raise ValueError("status_cap needs seven falling values")
+        return self
+
+
+class Gauge(Part):
+    """How the fuel gauge's nodes lie: real phones differ in sign, unit, rate and noise."""
+
+    refresh_ms: Positive = 250.0
+    unit: Literal["uA", "mA"] = "uA"
+    discharging_sign: Literal[-1, 1] = -1
+    """Sign of `current_now` while discharging; the kernel's documentation says -1."""
+    quantum_ua: Positive = 1000.0
+    noise_ua: Annotated[float, Field(ge=0)] = 2000.0
+    """Standard deviation of a reading, seeded by the phone."""
+    denied: tuple[str, ...] = ()
+    """Names of battery nodes that answer `Permission denied`, e.g. current_now."""
+
+
+class CpuCluster(Part):
+    """Cores that share a clock."""
+
+    cores: int = Field(ge=1)
+    min_khz: int = Field(gt=0)
+    max_khz: int = Field(gt=0)
+
+
+class Gpu(Part):
+    """The graphics processor, and which of its nodes the shell user may read."""
+
+    name: str
+    vendor: Literal["adreno", "mali"]
+    clocks_hz: tuple[int, ...] = Field(min_length=1)
+    """Rising."""
+    denied: tuple[str, ...] = ()
+    """Names of nodes below the GPU's folder that answer `Permission denied`, e.g. gpuclk."""
+
+
+class Figure(Part):
+    """Where a figure of this file comes from."""
+
+    status: Literal["measured", "published", "assumed"]
+    source: str
+
+
+class Profile(Part):
+    """A model of phone."""
+
+    schema_version: Literal[1] = 1
+    name: str = Field(pattern=r"^[a-z0-9_]+$")
+    model: str
+    manufacturer: str
+    device: str
+    """Code name, `ro.product.device`."""
+    platform: str
+    """`ro.board.platform`."""
+    soc: str
+    android: str
+    sdk: int = Field(ge=19)
+    memory_bytes: int = Field(gt=0)
+    storage_bytes: int = Field(gt=0)
+    storage_free_bytes: int = Field(gt=0)
+    """Room on /data of a new phone; what is pushed takes from it."""
+    apis: tuple[Literal["opencl", "vulkan", "cpu"], ...]
+    cpu: tuple[CpuCluster, ...] = Field(min_length=1)
+    gpu: Gpu
+    battery: Battery
+    power: Power
+    thermal: Thermal = Thermal()
+    gauge: Gauge = Gauge()
+    cycle_count: int = Field(default=100, ge=0)
+    figures: dict[str, Figure]
+    """Field (dotted) to its origin. What is not listed is assumed."""
+
+    @property
+    def cores(self) -> int:
+        return sum(cluster.cores for cluster in self.cpu)
+
+
+def profile_names() -> list[str]:
+    """Names of the profiles that come with the product."""
+    return sorted(path.stem for path in PROFILE_DIR.glob("*.yaml"))
+
+
+def load_profile(name_or_path: str) -> Profile:
+    """A profile by name, or by path of a YAML file. Raises ValueError saying what is wrong and what there is."""
+    path = Path(name_or_path) if name_or_path.endswith((".yaml", ".yml")) else PROFILE_DIR / f"{name_or_path}.yaml"
+    if not path.is_file():
+        raise ValueError(f"no virtual phone profile {name_or_path!r}; there are: {', '.join(profile_names())}")
+    try:
+        return Profile.model_validate(yaml.safe_load(path.read_text()))
+    except (yaml.YAMLError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from error

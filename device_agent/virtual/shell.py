@@ -1,0 +1,234 @@
+"""The shell of a virtual phone: interprets scripts, runs built-in commands in process and the phone's executables as
+real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import glob
+import posixpath
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .adb_wire import StreamClosed
+from .commands import COMMANDS
+from .commands.registry import Call, CommandError
+from .execution import execute, find_executable
+from .phone import Phone
+from .shell_grammar import Chain, Command, Pipeline, Redirection, parse
+from .shell_io import BytesSink, BytesSource, Io, Sink, discard
+from .shell_words import GrammarError, Word
+from .tree import refusal
+
+NOT_FOUND = 127
+
+
+class ShellExit(Exception):
+    """`exit` was called."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class Shell:
+    """One shell session: a working folder, variables and the status of the last command."""
+
+    def __init__(self, phone: Phone) -> None:
+        self.phone = phone
+        self.cwd = "/"
+        self.status = 0
+        self.variables = {"HOME": "/", "USER": "shell", "TMPDIR": "/data/local/tmp", "PATH": "/system/bin"}
+        self._background: set[asyncio.Task[int]] = set()
+
+    async def run(self, script: str, io: Io) -> int:
+        """Run a script to its end; its exit status."""
+        try:
+            for chain in parse(script):
+                await self._chain(chain, io)
+        except GrammarError as error:
+            await io.err(f"/system/bin/sh: {error}\n".encode())
+            self.status = 1
+        except ShellExit as leaving:
+            self.status = leaving.status
+        return self.status
+
+    def child(self) -> Shell:
+        """A subshell: what it changes stays with it."""
+        shell = Shell(self.phone)
+        shell.cwd, shell.status, shell.variables = self.cwd, self.status, dict(self.variables)
+        return shell
+
+    async def _chain(self, chain: Chain, io: Io) -> None:
+        if chain.background:
+            task = asyncio.create_task(self.child()._in_background(chain, replace(io, stdin=BytesSource())))
+            holders = self.phone.background if _is_detached(chain) else self._background
+            holders.add(task)
+            task.add_done_callback(holders.discard)
+            self.status = 0
+            return
+        await self._pipeline(chain.first, io)
+        for operator, pipeline in chain.rest:
+            if (operator == "&&") == (self.status == 0):
+                await self._pipeline(pipeline, io)
+
+    async def _in_background(self, chain: Chain, io: Io) -> int:
+        chain.background = False
+        with contextlib.suppress(ShellExit, StreamClosed):
+            await self._chain(chain, io)
+        return self.status
+
+    async def wait_for_background(self) -> None:
+        """As a real phone's adbd, which keeps the stream until nobody holds its output."""
+        await asyncio.gather(*self._background)
+
+    async def _pipeline(self, pipeline: Pipeline, io: Io) -> None:
+        source = io.stdin
+        for command in pipeline.commands[:-1]:
+            sink = BytesSink()
+            await self.child()._command(command, Io(source, sink, io.err))
+            source = BytesSource(bytes(sink.data))
+        self.status = await self._command(pipeline.commands[-1], replace(io, stdin=source))
+        if pipeline.negated:
+            self.status = int(self.status == 0)
+
+    async def _command(self, command: Command, io: Io) -> int:
+        try:
+            io = await self._redirected(command.redirections, io)
+            if command.group is not None:
+                return await self._group(command.group, io)
+            assigned = {name: "".join(await self._expand(word)) for name, word in command.assignments}
+            argv = [text for word in command.words for text in await self._expand(word)]
+        except OSError as error:
+            await io.err(f"/system/bin/sh: can't open {error.filename}: {error.strerror}\n".encode())
+            return 1
+        if not argv:
+            self.variables.update(assigned)
+            return 0
+        saved = dict(self.variables)
+        self.variables.update(assigned)
+        try:
+            return await self.call(argv, io)
+        finally:
+            for name in assigned:
+                self.variables.pop(name, None)
+                if name in saved:
+                    self.variables[name] = saved[name]
+
+    async def _group(self, chains: list[Chain], io: Io) -> int:
+        shell = self.child()
+        try:
+            for chain in chains:
+                await shell._chain(chain, io)
+        except ShellExit as leaving:
+            return leaving.status
+        return shell.status
+
+    async def call(self, argv: Sequence[str], io: Io) -> int:
+        """Run one command by its words; its exit status."""
+        name = argv[0]
+        if name == "exit":
+            raise ShellExit(int(argv[1]) if len(argv) > 1 and argv[1].isdigit() else self.status)
+        try:
+            if handler := COMMANDS.get(name.removeprefix("/system/bin/")):
+                return await handler(Call(self, list(argv[1:]), io))
+            executable = find_executable(self.phone, name, self.cwd)
+            return await execute(self.phone, executable, argv, self.cwd, self.variables, io)
+        except CommandError as error:
+            await io.err(f"{name}: {error}\n".encode())
+            return error.status
+        except FileNotFoundError as error:
+            if error.filename != name:
+                return await self._failed(name, error, io)
+            await io.err(f"/system/bin/sh: {name}: inaccessible or not found\n".encode())
+            return NOT_FOUND
+        except OSError as error:
+            return await self._failed(name, error, io)
+
+    async def _failed(self, name: str, error: OSError, io: Io) -> int:
+        what = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
+        not_run = error.errno == errno.EACCES and error.filename == name
+        await io.err(f"{'/system/bin/sh' if not_run else name}: {what}\n".encode())
+        return 126 if not_run else 1
+
+    # words -----------------------------------------------------------------
+
+    async def _expand(self, word: Word) -> list[str]:
+        """The words that one word becomes: variables, substitutions, splitting and file names."""
+        fields: list[str] = [""]
+        patterns: list[str] = [""]
+        empty = not any(segment.quoted or segment.kind == "text" for segment in word)
+        for segment in word:
+            text = segment.text if segment.kind == "text" else await self._value(segment.kind, segment.text)
+            pieces = [text] if segment.quoted or segment.kind == "text" else _split(text)
+            for number, piece in enumerate(pieces):
+                if number:
+                    fields.append("")
+                    patterns.append("")
+                fields[-1] += piece
+                patterns[-1] += glob.escape(piece) if segment.quoted else piece
+        if empty and fields == [""]:
+            return []
+        return [name for text, pattern in zip(fields, patterns, strict=True) for name in self._glob(text, pattern)]
+
+    async def _value(self, kind: str, text: str) -> str:
+        if kind == "variable":
+            special = {"?": str(self.status), "$": "1"}
+            return special.get(text, self.variables.get(text, ""))
+        sink = BytesSink()
+        await self.child().run(text, Io(BytesSource(), sink, discard))
+        return sink.data.decode(errors="replace").rstrip("\n")
+
+    def _glob(self, text: str, pattern: str) -> list[str]:
+        if not glob.has_magic(pattern.replace("[[]", "").replace("[*]", "").replace("[?]", "")):
+            return [text]
+        root = str(self.phone.tree.root)
+        absolute = posixpath.normpath(posixpath.join(self.cwd, pattern))
+        found = sorted(path[len(root) :] for path in glob.glob(glob.escape(root) + absolute))  # noqa: PTH207 (Path.glob has no escape)
+        relative = not pattern.startswith("/")
+        return [posixpath.relpath(path, self.cwd) if relative else path for path in found] or [text]
+
+    # redirections ------------------------------------------------------------
+
+    async def _redirected(self, redirections: list[Redirection], io: Io) -> Io:
+        sinks: dict[int, Sink] = {1: io.out, 2: io.err}
+        stdin = io.stdin
+        for redirection in redirections:
+            target = "".join(await self._expand(redirection.target))
+            if redirection.operator == "<":
+                stdin = BytesSource(b"" if target == "/dev/null" else self.phone.tree.read(target, self.cwd))
+            elif redirection.operator == ">&":
+                sinks[redirection.descriptor] = sinks[int(target)] if target in ("1", "2") else discard
+            else:
+                sink = self._file_sink(target, append=redirection.operator == ">>")
+                for descriptor in (1, 2) if redirection.descriptor < 0 else (redirection.descriptor,):
+                    sinks[descriptor] = sink
+        return Io(stdin, sinks[1], sinks[2])
+
+    def _file_sink(self, target: str, *, append: bool) -> Sink:
+        if self.phone.tree.normal(target, self.cwd) == "/dev/null":
+            return discard
+        path = self.phone.tree.writable_file(target, self.cwd)
+        if not append:
+            path.write_bytes(b"")
+
+        async def write(data: bytes) -> None:
+            if self.phone.tree.full:
+                raise refusal(errno.ENOSPC, target)
+            with path.open("ab") as file:
+                file.write(data)
+
+        return write
+
+
+def _is_detached(chain: Chain) -> bool:
+    """Whether no command of the chain holds the shell's own output, so that the shell may end before it."""
+    pipelines = [chain.first, *(pipeline for _, pipeline in chain.rest)]
+    commands = [command for pipeline in pipelines for command in pipeline.commands]
+    outputs = [{redirection.descriptor for redirection in command.redirections} for command in commands]
+    return all({1, 2} <= output or -1 in output for output in outputs)
+
+
+def _split(text: str) -> list[str]:
+    return text.split() or [""]

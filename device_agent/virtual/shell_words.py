@@ -1,0 +1,131 @@
+"""Words, operators and redirections of a shell script: the first half of `shell_grammar`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+_OPERATORS = ("&&", "||", "&>", ";", "&", "|", "(", ")", "\n")
+_REDIRECTION = re.compile(r"(\d?)(>>|>&|>|<)")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+class GrammarError(ValueError):
+    """The script cannot be parsed; the text is what the phone's shell would print after `sh: `."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Part of a word."""
+
+    kind: Literal["text", "variable", "substitution"]
+    text: str
+    quoted: bool
+
+
+Word = tuple[Segment, ...]
+
+
+Token = str | Word | tuple[int, str]
+"""An operator, a word, or a redirection as (descriptor, operator); descriptor -1 is both outputs."""
+
+
+def tokens(script: str) -> list[Token]:
+    """Split a script. Raises GrammarError."""
+    found: list[Token] = []
+    at = 0
+    while at < len(script):
+        if script[at] in " \t":
+            at += 1
+        elif script[at] == "#":
+            end = script.find("\n", at)
+            at = len(script) if end < 0 else end
+        elif script.startswith("<<", at):
+            raise GrammarError("syntax error: here-documents are not part of a virtual phone's shell")
+        elif match := _REDIRECTION.match(script, at):
+            found.append((int(match[1] or ("0" if match[2] == "<" else "1")), match[2]))
+            at = match.end()
+        elif operator := next((op for op in _OPERATORS if script.startswith(op, at)), None):
+            found.append((-1, ">") if operator == "&>" else operator)
+            at += len(operator)
+        else:
+            word, at = _word(script, at)
+            found.append(word)
+    return found
+
+
+def _word(script: str, at: int) -> tuple[Word, int]:
+    segments: list[Segment] = []
+    while at < len(script) and script[at] not in " \t\n;&|()<>":
+        if script[at] == "'":
+            end = script.find("'", at + 1)
+            if end < 0:
+                raise GrammarError("syntax error: unexpected end of file: no closing quote")
+            segments.append(Segment("text", script[at + 1 : end], quoted=True))
+            at = end + 1
+        elif script[at] == '"':
+            at = _double_quoted(script, at + 1, segments)
+        else:
+            at = _piece(script, at, segments, quoted=False)
+    return tuple(segments), at
+
+
+def _double_quoted(script: str, at: int, segments: list[Segment]) -> int:
+    segments.append(Segment("text", "", quoted=True))
+    while at < len(script) and script[at] != '"':
+        at = _piece(script, at, segments, quoted=True)
+    if at >= len(script):
+        raise GrammarError("syntax error: unexpected end of file: no closing quote")
+    return at + 1
+
+
+def _piece(script: str, at: int, segments: list[Segment], *, quoted: bool) -> int:
+    """One escape, expansion or character; the position behind it."""
+    if script[at] == "\\" and at + 1 < len(script):
+        escaped = script[at + 1]
+        keeps_backslash = quoted and escaped not in '"\\$`\n'
+        text = "\\" + escaped if keeps_backslash else "" if escaped == "\n" else escaped
+        segments.append(Segment("text", text, quoted=True))
+        return at + 2
+    if script[at] == "`":
+        raise GrammarError("syntax error: use $( ) instead of back quotes on a virtual phone")
+    if script[at] == "$":
+        return _expansion(script, at, segments, quoted=quoted)
+    segments.append(Segment("text", script[at], quoted=quoted))
+    return at + 1
+
+
+def _expansion(script: str, at: int, segments: list[Segment], *, quoted: bool) -> int:
+    if script.startswith("$(", at):
+        end = _closing(script, at + 2)
+        segments.append(Segment("substitution", script[at + 2 : end], quoted))
+        return end + 1
+    if script.startswith("${", at):
+        end = script.find("}", at)
+        if end < 0 or not _NAME.fullmatch(script[at + 2 : end]):
+            raise GrammarError("bad substitution")
+        segments.append(Segment("variable", script[at + 2 : end], quoted))
+        return end + 1
+    if match := re.compile(r"[?$]|[A-Za-z_]\w*").match(script, at + 1):
+        segments.append(Segment("variable", match[0], quoted))
+        return match.end()
+    segments.append(Segment("text", "$", quoted))
+    return at + 1
+
+
+def _closing(script: str, at: int) -> int:
+    """Position of the parenthesis that closes `$(`, quotes respected."""
+    depth, quote = 1, ""
+    while at < len(script):
+        character = script[at]
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "'\"":
+            quote = character
+        else:
+            depth += (character == "(") - (character == ")")
+        if depth == 0:
+            return at
+        at += 1
+    raise GrammarError("syntax error: unexpected end of file: no closing parenthesis")

@@ -1,0 +1,139 @@
+"""The phone's file system: a real folder on the host, seen through the rights of Android's shell user."""
+
+from __future__ import annotations
+
+import errno
+import fnmatch
+import os
+import posixpath
+from collections.abc import Callable
+from pathlib import Path
+
+_BLOCK_BYTES = 4096
+WRITABLE = ("/data/local/tmp", "/sdcard", "/storage/emulated/0")
+_FOLDERS = (*WRITABLE[:1], "/storage/emulated/0", "/system/bin", "/vendor/lib64", "/proc", "/sys", "/dev", "/cache")
+
+
+def refusal(number: int, path: str) -> OSError:
+    """An OSError as the phone's kernel would return it."""
+    return OSError(number, os.strerror(number), path)
+
+
+def _no_host_path(_path: str) -> Path | None:
+    return None
+
+
+class Tree:
+    """Maps phone paths to host paths, and checks them as the phone would. All methods raise OSError with the
+    phone's path in `filename`."""
+
+    def __init__(self, root: Path, *, capacity_bytes: int, denied: tuple[str, ...] = ()) -> None:
+        self.root = root.absolute()
+        for folder in _FOLDERS:
+            self._below(folder).mkdir(parents=True, exist_ok=True)
+        sdcard = self.root / "sdcard"
+        if not sdcard.is_symlink():
+            sdcard.symlink_to("storage/emulated/0")
+        self.root = Path(os.path.realpath(self.root))
+        self.full = False
+        """Fault: no room is left."""
+        self.live: dict[str, Callable[[], str]] = {}
+        """Files whose text is made when they are read, e.g. /proc/uptime."""
+        self.pass_through: Callable[[str], Path | None] = _no_host_path
+        """Phone paths that are the host's own, e.g. /proc/<pid of an agent>; None for all others."""
+        self._capacity_bytes = capacity_bytes
+        self._denied = denied
+
+    def _below(self, path: str) -> Path:
+        return self.root / path.lstrip("/")
+
+    def normal(self, path: str, cwd: str = "/") -> str:
+        """The absolute phone path, without `.` and `..`. A host path below the root is accepted as well, because an
+        agent's output may name one."""
+        absolute = posixpath.normpath(posixpath.join(cwd, path))
+        absolute = "/" + absolute.lstrip("/")
+        root = str(self.root)
+        if absolute == root or absolute.startswith(root + "/"):
+            return absolute[len(root) :] or "/"
+        return absolute
+
+    def host(self, path: str, cwd: str = "/") -> Path:
+        """Host path of a phone path; never outside of the root, whatever links there are."""
+        absolute = self.normal(path, cwd)
+        if passed := self.pass_through(absolute):
+            return passed
+        target = self._below(absolute)
+        real = os.path.realpath(target.parent)
+        if real != str(self.root) and not real.startswith(f"{self.root}/") and target != self.root:
+            raise refusal(errno.EACCES, path)
+        return target
+
+    def check_readable(self, path: str, cwd: str = "/") -> None:
+        """Raises PermissionError where the profile denies this node to the shell user."""
+        absolute = self.normal(path, cwd)
+        if any(fnmatch.fnmatch(absolute, pattern) for pattern in self._denied):
+            raise refusal(errno.EACCES, path)
+
+    def check_writable(self, path: str, cwd: str = "/") -> None:
+        """Raises PermissionError or OSError(EROFS) outside of the folders that the shell user may write."""
+        absolute = self.normal(path, cwd)
+        if absolute.startswith(tuple(f"{folder}/" for folder in WRITABLE)) or absolute in (*WRITABLE, "/dev/null"):
+            return
+        read_only = absolute.startswith(("/system", "/vendor"))
+        raise refusal(errno.EROFS if read_only else errno.EACCES, path)
+
+    def read(self, path: str, cwd: str = "/") -> bytes:
+        """Whole content of a file."""
+        self.check_readable(path, cwd)
+        if maker := self.live.get(self.normal(path, cwd)):
+            return maker().encode()
+        return self._checked(path, cwd).read_bytes()
+
+    def readable_file(self, path: str, cwd: str = "/") -> Path:
+        """Host path of an existing file that may be read."""
+        self.check_readable(path, cwd)
+        return self._checked(path, cwd)
+
+    def _checked(self, path: str, cwd: str) -> Path:
+        target = self.host(path, cwd)
+        if not os.path.lexists(target):
+            raise refusal(errno.ENOENT, path)
+        if target.is_dir():
+            raise refusal(errno.EISDIR, path)
+        return target
+
+    def writable_file(self, path: str, cwd: str = "/") -> Path:
+        """Host path of a file that may be made or overwritten; its folder exists and there is room."""
+        self.check_writable(path, cwd)
+        target = self.host(path, cwd)
+        if not target.parent.is_dir():
+            raise refusal(errno.ENOENT, path)
+        if target.is_dir():
+            raise refusal(errno.EISDIR, path)
+        self.claim(1, path)
+        return target
+
+    def claim(self, size: int, path: str) -> None:
+        """Raises OSError(ENOSPC) unless `size` bytes are free. What fits into a block is not worth counting for."""
+        if self.full or (size > _BLOCK_BYTES and size > self.free_bytes()):
+            raise refusal(errno.ENOSPC, path)
+
+    def used_bytes(self) -> int:
+        """What the files that were put on the phone take."""
+        total = 0
+        for folder in ("data/local/tmp", "storage"):
+            for directory, _, files in os.walk(self.root / folder):
+                for name in files:
+                    try:
+                        total += os.lstat(Path(directory, name)).st_size
+                    except OSError:  # removed meanwhile
+                        continue
+        return total
+
+    def free_bytes(self) -> int:
+        """Room that is left on /data."""
+        return 0 if self.full else max(0, self._capacity_bytes - self.used_bytes())
+
+    def denied_names(self, folder: str) -> set[str]:
+        """Names below a folder that are there, but closed to the shell user."""
+        return {Path(path).name for path in self._denied if posixpath.dirname(path) == folder}
