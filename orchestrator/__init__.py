@@ -1,0 +1,1 @@
+"""DECIDES: what runs where and when, and what came of it."""

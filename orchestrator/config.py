@@ -1,0 +1,58 @@
+"""Settings of the farm. Nothing else reads the environment. Secrets come from here and never reach a log."""
+
+from __future__ import annotations
+
+import socket
+from functools import lru_cache
+from pathlib import Path
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """Every setting can be given as an environment variable `FARM_<NAME>`; `farm up` sets them for its parts."""
+
+    model_config = SettingsConfigDict(env_prefix="FARM_", extra="ignore", use_attribute_docstrings=True)
+
+    state: Path = Path(".farm")
+    """Folder for everything that this farm keeps: ledger, spool, caches, logs, artifacts."""
+    ledger_url: str = ""
+    """SQLAlchemy URL; empty: SQLite in the state folder. PostgreSQL: postgresql+psycopg://user@host/db"""
+    redis_url: str = ""
+    """redis://, rediss:// or unix:// URL; empty: what `farm up` wrote into the state folder."""
+    redis_password: SecretStr = SecretStr("")
+    host: str = Field(default_factory=lambda: socket.gethostname().split(".")[0] or "host")
+    """Name of this farm host: one adb server and the worker that owns it."""
+    adb_path: str = ""
+    """Absolute path of the adb binary; empty: the one on PATH."""
+    adb_port: int = 5037
+    """Port of this host's adb server."""
+    exporter_host: str = "127.0.0.1"
+    """Address that the metrics exporter listens on; another one only inside a container's own network."""
+    exporter_port: int = 9464
+    """0: a free port, which the exporter prints."""
+    debug: bool = False
+    """Show the Python traceback of an error."""
+    lease_ttl_s: float = 15.0
+    """A lease that is not renewed for this long is reaped."""
+    tick_s: float = 0.25
+    """Period of the scheduler."""
+    attempts: int = 3
+    """Attempts of a job before a transient failure becomes final."""
+    sessions: int = Field(default=32, ge=1, le=400)
+    """Sessions that this host holds at the same time."""
+    agent_dir: Path | None = None
+    """Folder with the built agents, `<abi>/pocketfarm-agent`; None: device_agent/build of the checkout."""
+    engine_slot: Path | None = None
+    """Lock file by which engine runs on this host's own cores take turns."""
+
+    @property
+    def ledger(self) -> str:
+        return self.ledger_url or f"sqlite:///{(self.state / 'ledger.sqlite').absolute()}"
+
+
+@lru_cache
+def settings() -> Settings:
+    """The settings of this process, read once."""
+    return Settings()

@@ -1,0 +1,110 @@
+"""The errors of the farm: every one is Stable or Transient.
+
+    FarmError
+    |-- StableError        the request cannot work; another attempt would fail the same way: tell the person
+    |   |-- SpecError          an experiment file is wrong: file, line, field, what is allowed
+    |   |-- ModelFileError     an ONNX file or input cannot be used
+    |   |-- PlanRejected       the plan exceeds a limit of the device or is malformed
+    |   |-- Unsupported        the device lacks what is asked
+    |   |-- AgentFault         the agent reported an error of the workload itself
+    |   `-- SetupError         this machine lacks a part, or a part has the wrong version
+    `-- TransientError     phone, cable or host failed: another attempt, elsewhere if need be
+        |-- TransportLost      the connection to the device went away or timed out
+        |-- DeviceBusy         somebody else holds the device
+        |-- DeviceSick         storage full, garbage from the agent, failed verification: counts towards quarantine
+        |-- ConditionNotMet    hot, charging, flat: a schedulable fact, with the time when it may be met
+        |-- LeaseLost          our fencing token is no longer the newest: stop and leave the device alone
+        `-- ServiceDown        Redis, adb server or ledger is away
+
+A message says what happened, on which device, and what to do.
+"""
+
+from __future__ import annotations
+
+
+class FarmError(Exception):
+    """Root of all errors of the farm.
+
+    `cause` is a stable, bounded word for metrics and records; `device` the serial, where one is concerned;
+    `remedy` one line that says what to do.
+    """
+
+    cause = "error"
+
+    def __init__(self, message: str, *, device: str | None = None, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.device = device
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        where = f"[{self.device}] " if self.device else ""
+        mend = f"\n  remedy: {self.remedy}" if self.remedy else ""
+        return f"{where}{super().__str__()}{mend}"
+
+
+class StableError(FarmError):
+    """Another attempt would fail the same way."""
+
+    cause = "stable"
+
+
+class SpecError(StableError):
+    cause = "spec"
+
+
+class ModelFileError(StableError):
+    cause = "model_file"
+
+
+class PlanRejected(StableError):
+    cause = "plan_rejected"
+
+
+class Unsupported(StableError):
+    cause = "unsupported"
+
+
+class AgentFault(StableError):
+    cause = "agent_fault"
+
+
+class SetupError(StableError):
+    cause = "setup"
+
+
+class TransientError(FarmError):
+    """Phone, cable or host failed; the job may succeed in another attempt."""
+
+    cause = "transient"
+
+
+class TransportLost(TransientError):
+    cause = "transport_lost"
+
+
+class DeviceBusy(TransientError):
+    cause = "device_busy"
+
+
+class DeviceSick(TransientError):
+    cause = "device_sick"
+
+
+class ConditionNotMet(TransientError):
+    """A condition of the experiment is not met now; `retry_after_s` says when it may be."""
+
+    cause = "condition_not_met"
+
+    def __init__(
+        self, message: str, *, device: str | None = None, remedy: str | None = None, retry_after_s: float = 60.0
+    ) -> None:
+        super().__init__(message, device=device, remedy=remedy)
+        self.retry_after_s = retry_after_s
+
+
+class LeaseLost(TransientError):
+    cause = "lease_lost"
+
+
+class ServiceDown(TransientError):
+    cause = "service_down"

@@ -1,0 +1,141 @@
+"""Attempts: begun with a growing token, ended by a record or by the sweeper, counted against job and device."""
+
+from __future__ import annotations
+
+import time
+
+from sqlalchemy import Connection, insert, select, update
+
+from orchestrator.model.job import Job
+from orchestrator.model.lease import Assignment
+from orchestrator.model.record import Outcome, Record
+
+from .database import count_up
+from .health import judge
+from .rows import AnyRow, JobState, Kept, pack, unpack
+from .tables import ATTEMPTS, EXPERIMENTS, JOBS, RECORDS
+
+NOT_COUNTED = frozenset(
+    {"condition_not_met", "device_busy", "not_claimed", "lease_refused", "lease_missing", "host_stopping",
+     "service_down"}
+)  # fmt: skip
+"""Causes of a loss that say nothing against the job: they do not use up its retry budget."""
+PAUSES_S = {"condition_not_met": 10.0, "device_busy": 10.0, "service_down": 5.0}
+"""Wait before the next attempt after these; others are tried again at once."""
+UNCOUNTED_LIMIT = 50
+"""Even losses that are not counted end at some time."""
+
+
+def begin(connection: Connection, job_id: str, serial: str, host: str, ttl_s: float) -> Assignment | None:
+    """Begin an attempt at a waiting job, under a new token; None where the job does not wait any more."""
+    row = _locked(connection, job_id)
+    if row is None or row.state != JobState.WAITING:
+        return None
+    token, attempt, now = count_up(connection, "token"), row.attempts + 1, time.time()
+    connection.execute(
+        insert(ATTEMPTS).values(
+            job_id=job_id, attempt=attempt, token=token, serial=serial, host=host, ttl_s=ttl_s, started_at=now
+        )
+    )
+    connection.execute(
+        update(JOBS).where(JOBS.c.id == job_id).values(state=JobState.PLACED, attempts=attempt, token=token)
+    )
+    served = update(EXPERIMENTS).where(EXPERIMENTS.c.id == row.experiment_id)
+    connection.execute(served.values(served_at=now))
+    job = Job.model_validate_json(unpack(row.body))
+    return Assignment(serial=serial, host=host, job=job, attempt=attempt, token=token, ttl_s=ttl_s)
+
+
+def keep(connection: Connection, record: Record, budget: int, quarantine_after: int) -> Kept:
+    """Keep a record once, if it is of its job's newest attempt; conclude that attempt."""
+    row = _locked(connection, record.job_id)
+    if row is None:
+        return Kept.STALE
+    key = (RECORDS.c.job_id == record.job_id) & (RECORDS.c.attempt == record.attempt)
+    if connection.execute(select(RECORDS.c.token).where(key)).first() is not None:
+        return Kept.DUPLICATE
+    attempt = _attempt(connection, record.job_id, record.attempt)
+    if attempt is None or attempt.token != record.token or row.token != record.token:
+        return Kept.STALE
+    connection.execute(insert(RECORDS).values(**_columns(record)))
+    conclude(connection, row, attempt, record.outcome, record.cause, budget, quarantine_after)
+    return Kept.NEW
+
+
+def end(
+    connection: Connection,
+    job_id: str,
+    attempt: int,
+    outcome: Outcome,
+    cause: str,
+    budget: int,
+    quarantine_after: int,
+) -> JobState | None:
+    """End an attempt that left no record. Returns the job's state after it; None where it had ended already."""
+    row, tried = _locked(connection, job_id), _attempt(connection, job_id, attempt)
+    if row is None or tried is None or tried.ended_at is not None:
+        return None
+    return conclude(connection, row, tried, outcome, cause, budget, quarantine_after)
+
+
+def conclude(
+    connection: Connection,
+    job: AnyRow,
+    attempt: AnyRow,
+    outcome: Outcome,
+    cause: str,
+    budget: int,
+    quarantine_after: int,
+) -> JobState:
+    """Note how an attempt ended; decide what becomes of its job: final, or tried again within the budget.
+
+    A record that comes after its attempt was given up as lost still counts, unless it too says lost.
+    """
+    known_lost = attempt.ended_at is not None and outcome in (Outcome.LOST, Outcome.CANCELLED)
+    key = (ATTEMPTS.c.job_id == attempt.job_id) & (ATTEMPTS.c.attempt == attempt.attempt)
+    ended_at = attempt.ended_at or time.time()
+    connection.execute(update(ATTEMPTS).where(key).values(ended_at=ended_at, outcome=outcome, cause=cause[:40]))
+    if known_lost or job.state == JobState.CANCELLED:
+        return JobState(job.state)
+    judge(connection, attempt.serial, outcome, cause, quarantine_after)
+    changes = _after(job, outcome, cause, budget)
+    connection.execute(update(JOBS).where(JOBS.c.id == job.id).values(cause=cause[:40], **changes))
+    return JobState(str(changes["state"]))
+
+
+def _after(job: AnyRow, outcome: Outcome, cause: str, budget: int) -> dict[str, object]:
+    """The columns of a job after an attempt with this outcome."""
+    now = time.time()
+    if outcome not in (Outcome.LOST, Outcome.CANCELLED):
+        return {"state": JobState.DONE, "outcome": outcome, "ended_at": now}
+    failures = job.failures + (cause not in NOT_COUNTED)
+    if failures >= budget or job.attempts >= budget + UNCOUNTED_LIMIT:
+        return {"state": JobState.DONE, "outcome": Outcome.LOST, "ended_at": now, "failures": failures}
+    return {"state": JobState.WAITING, "failures": failures, "not_before": now + PAUSES_S.get(cause, 0.0)}
+
+
+def _columns(record: Record) -> dict[str, object]:
+    return {
+        "job_id": record.job_id,
+        "attempt": record.attempt,
+        "token": record.token,
+        "experiment_id": record.experiment_id,
+        "cell_id": record.cell_id,
+        "serial": record.device.serial,
+        "outcome": record.outcome,
+        "cause": record.cause[:40],
+        "source": record.source,
+        "started_at": record.started_at,
+        "kept_at": time.time(),
+        "body": pack(record),
+    }
+
+
+def _locked(connection: Connection, job_id: str) -> AnyRow | None:
+    """A job's row, locked until the transaction ends (SQLite's writers have the whole database)."""
+    return connection.execute(select(JOBS).where(JOBS.c.id == job_id).with_for_update()).first()
+
+
+def _attempt(connection: Connection, job_id: str, attempt: int) -> AnyRow | None:
+    key = (ATTEMPTS.c.job_id == job_id) & (ATTEMPTS.c.attempt == attempt)
+    return connection.execute(select(ATTEMPTS).where(key)).first()

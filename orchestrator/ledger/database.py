@@ -1,0 +1,131 @@
+"""The database under the ledger: SQLite (one host) or PostgreSQL, opened and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, update
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import (
+    ArgumentError,
+    DatabaseError,
+    IntegrityError,
+    NoSuchModuleError,
+    OperationalError,
+    ProgrammingError,
+)
+
+from orchestrator.errors import ServiceDown, SetupError
+
+from . import schema
+from .tables import COUNTERS
+
+BUSY_MS = 10_000
+"""How long a SQLite writer waits for another."""
+
+
+class Database:
+    """Transactions on the ledger's tables. Threads may share it."""
+
+    def __init__(self, url: str) -> None:
+        self._engine = _engine(url)
+        self._name = self._engine.url.render_as_string(hide_password=True)
+        self._writer = self._engine.execution_options(farm_write=True)
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A transaction that only reads. Raises ServiceDown where the database is away."""
+        with self._translated(), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A transaction that writes, alone on SQLite from its start. Raises ServiceDown where the database is away."""
+        with self._translated(), self._writer.begin() as connection:
+            yield connection
+
+    def _prepare(self) -> None:
+        """Make the tables where there are none. Raises SetupError where there are others than this version's."""
+        with self._readable(), self.read() as connection:
+            found = schema.fault(connection)
+        if found is schema.EMPTY:
+            self._make_tables()
+            with self.read() as connection:
+                found = schema.fault(connection)
+        if found is not None:
+            raise SetupError(f"the ledger {self._name} cannot be used: {found.what}", remedy=found.remedy)
+
+    def _make_tables(self) -> None:
+        try:
+            with self.write() as connection:
+                schema.create(connection)
+        except (IntegrityError, ProgrammingError):
+            return  # another process made them at the same moment
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except DatabaseError as e:
+            raise SetupError(f"{self._name} is no ledger: {e.orig}", remedy=schema.REMEDY) from e
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except OperationalError as e:
+            raise ServiceDown(
+                f"the ledger {self._name} does not answer: {e.orig}",
+                remedy="check that the database runs and that its disk has space",
+            ) from e
+
+
+def count_up(connection: Connection, name: str) -> int:
+    """The next value of a counter, in the caller's transaction: no value is ever given twice."""
+    statement = update(COUNTERS).where(COUNTERS.c.name == name).values(value=COUNTERS.c.value + 1)
+    return int(connection.execute(statement.returning(COUNTERS.c.value)).scalar_one())
+
+
+def _engine(url: str) -> Engine:
+    try:
+        parsed = make_url(url)
+        if parsed.get_backend_name() == "sqlite" and parsed.database:
+            Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+        engine = create_engine(parsed, pool_pre_ping=parsed.get_backend_name() != "sqlite")
+    except (ArgumentError, NoSuchModuleError, ImportError) as e:
+        raise SetupError(
+            f"the ledger's URL cannot be used: {e}",
+            remedy="FARM_LEDGER_URL is sqlite:///PATH or postgresql+psycopg://USER@HOST/DATABASE",
+        ) from e
+    except OSError as e:
+        raise SetupError(
+            f"the ledger's folder cannot be made: {e}",
+            remedy="give a folder that you may write with --state or FARM_STATE",
+        ) from e
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _configure_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _configure_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # transactions begin where SQLAlchemy says, see _begin_sqlite
+    for pragma in (f"busy_timeout={BUSY_MS}", "journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    """A writer takes the write lock at once: a reader that turns writer cannot wait and would fail."""
+    write = connection.get_execution_options().get("farm_write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")

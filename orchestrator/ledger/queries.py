@@ -1,0 +1,191 @@
+"""What the ledger can be asked."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+
+from sqlalchemy import Connection, Select, Subquery, case, func, select
+
+from orchestrator.matrix import Exclusion
+from orchestrator.model.experiment import Experiment
+from orchestrator.model.job import Job
+from orchestrator.model.lease import Assignment
+from orchestrator.model.record import Outcome
+from orchestrator.placement import Share, WaitingJob
+
+from .attempts import NOT_COUNTED
+from .rows import OPEN, AnyRow, JobRow, JobState, RunningRow, unpack
+from .tables import ATTEMPTS, EXPERIMENTS, JOBS
+
+JOB_BODY_COLUMNS = (
+    JOBS.c.id,
+    JOBS.c.body,
+    JOBS.c.state,
+    JOBS.c.outcome,
+    JOBS.c.cause,
+    JOBS.c.attempts,
+    JOBS.c.ended_at,
+)
+
+
+_WAITING = (
+    "id", "experiment_id", "label", "candidates", "priority", "experiment_sequence", "sequence", "not_before",
+)  # fmt: skip
+
+MAX_PAUSED = 200
+"""Jobs that pause before their next attempt, of which placement is told so that it can say so."""
+
+
+def waiting(connection: Connection, limit: int, spec: Callable[[str], Experiment]) -> list[WaitingJob]:
+    """The jobs that could be placed now, in order: of each experiment and choice of devices no more than devices."""
+    columns = [JOBS.c[name] for name in _WAITING]
+    ids = select(_in_turn().c.id).union_all(_paused())
+    order = (JOBS.c.priority.desc(), JOBS.c.experiment_sequence, JOBS.c.sequence)
+    rows = connection.execute(select(*columns).where(JOBS.c.id.in_(ids)).order_by(*order).limit(limit)).all()
+    failed = _failed_on(connection)
+    return [
+        WaitingJob(
+            job_id=row.id,
+            experiment_id=row.experiment_id,
+            label=row.label,
+            candidates=tuple(json.loads(row.candidates)),
+            conditions=spec(row.experiment_id).conditions,
+            priority=row.priority,
+            order=(row.experiment_sequence, row.sequence),
+            failed_on=frozenset(failed.get(row.id, ())),
+            not_before=row.not_before,
+        )
+        for row in rows
+    ]
+
+
+def _in_turn() -> Subquery:
+    """The first waiting jobs of each experiment and choice of devices; read in order of an index."""
+    place = func.row_number().over(partition_by=(JOBS.c.experiment_id, JOBS.c.candidates), order_by=JOBS.c.sequence)
+    ready = (JOBS.c.state == JobState.WAITING) & (JOBS.c.not_before <= time.time())
+    ranked = select(JOBS.c.id, JOBS.c.candidate_count, place.label("place")).where(ready).subquery()
+    return select(ranked.c.id).where(ranked.c.place <= ranked.c.candidate_count).subquery()
+
+
+def _paused() -> Select[str]:
+    paused = (JOBS.c.state == JobState.WAITING) & (JOBS.c.not_before > time.time())
+    return select(select(JOBS.c.id).where(paused).limit(MAX_PAUSED).subquery().c.id)
+
+
+def _failed_on(connection: Connection) -> dict[str, set[str]]:
+    """Job -> devices on which attempts were lost, for jobs that wait."""
+    rows = connection.execute(
+        select(ATTEMPTS.c.job_id, ATTEMPTS.c.serial)
+        .join(JOBS, JOBS.c.id == ATTEMPTS.c.job_id)
+        .where(JOBS.c.state == JobState.WAITING, JOBS.c.failures > 0)
+        .where(ATTEMPTS.c.outcome == Outcome.LOST, ATTEMPTS.c.cause.not_in(NOT_COUNTED))
+    )
+    failed: dict[str, set[str]] = {}
+    for job_id, serial in rows:
+        failed.setdefault(job_id, set()).add(serial)
+    return failed
+
+
+def shares(connection: Connection) -> dict[str, Share]:
+    """What each experiment has of the farm."""
+    under_way = (
+        select(JOBS.c.experiment_id, func.count().label("running"))
+        .join(ATTEMPTS, ATTEMPTS.c.job_id == JOBS.c.id)
+        .where(ATTEMPTS.c.ended_at.is_(None))
+        .group_by(JOBS.c.experiment_id)
+        .subquery()
+    )
+    rows = connection.execute(
+        select(EXPERIMENTS.c.id, func.coalesce(under_way.c.running, 0), EXPERIMENTS.c.served_at).outerjoin(
+            under_way, under_way.c.experiment_id == EXPERIMENTS.c.id
+        )
+    )
+    return {experiment: Share(int(count), float(served_at)) for experiment, count, served_at in rows}
+
+
+def running(connection: Connection) -> list[RunningRow]:
+    """Attempts that began and have not ended."""
+    columns = (JOBS.c.experiment_id, JOBS.c.label, JOBS.c.state)
+    rows = connection.execute(
+        select(ATTEMPTS, *columns)
+        .join(JOBS, JOBS.c.id == ATTEMPTS.c.job_id)
+        .where(ATTEMPTS.c.ended_at.is_(None))
+        .order_by(ATTEMPTS.c.token)
+    )
+    return [
+        RunningRow(
+            job_id=row.job_id,
+            experiment_id=row.experiment_id,
+            label=row.label,
+            attempt=row.attempt,
+            token=row.token,
+            serial=row.serial,
+            host=row.host,
+            ttl_s=row.ttl_s,
+            started_at=row.started_at,
+            state=JobState(row.state),
+        )
+        for row in rows
+    ]
+
+
+def assignment(connection: Connection, row: RunningRow) -> Assignment:
+    """The assignment of an attempt, as it was handed out."""
+    body = connection.execute(select(JOBS.c.body).where(JOBS.c.id == row.job_id)).scalar_one()
+    job = Job.model_validate_json(unpack(body))
+    return Assignment(serial=row.serial, host=row.host, job=job, attempt=row.attempt, token=row.token, ttl_s=row.ttl_s)
+
+
+def counts(connection: Connection, experiment_id: str | None) -> dict[str, dict[str, int]]:
+    """Experiment -> jobs by state, or by outcome where done."""
+    statement = select(JOBS.c.experiment_id, JOBS.c.state, JOBS.c.outcome, func.count()).group_by(
+        JOBS.c.experiment_id, JOBS.c.state, JOBS.c.outcome
+    )
+    if experiment_id is not None:
+        statement = statement.where(JOBS.c.experiment_id == experiment_id)
+    found: dict[str, dict[str, int]] = {}
+    for experiment, state, outcome, count in connection.execute(statement):
+        by_word = found.setdefault(experiment, {})
+        word = outcome if state == JobState.DONE else state
+        by_word[word] = by_word.get(word, 0) + count
+    return found
+
+
+def device_counts(connection: Connection, experiment_id: str | None) -> dict[str, tuple[int, int]]:
+    """Device -> (jobs that are over, all jobs), of the jobs that only this device may run."""
+    over = case((JOBS.c.state.in_(OPEN), 0), else_=1)
+    statement = select(JOBS.c.candidates, func.sum(over), func.count()).where(JOBS.c.candidate_count == 1)
+    if experiment_id is not None:
+        statement = statement.where(JOBS.c.experiment_id == experiment_id)
+    rows = connection.execute(statement.group_by(JOBS.c.candidates))
+    return {json.loads(candidates)[0]: (int(done), int(total)) for candidates, done, total in rows}
+
+
+def job_row(row: AnyRow) -> JobRow:
+    return JobRow(
+        job_id=row.id,
+        job=Job.model_validate_json(unpack(row.body)),
+        state=JobState(row.state),
+        outcome=row.outcome,
+        cause=row.cause,
+        attempts=row.attempts,
+        ended_at=row.ended_at,
+    )
+
+
+def experiment_rows(connection: Connection, experiment_id: str | None) -> list[AnyRow]:
+    statement = select(EXPERIMENTS).order_by(EXPERIMENTS.c.sequence)
+    if experiment_id is not None:
+        statement = statement.where(EXPERIMENTS.c.id == experiment_id)
+    return list(connection.execute(statement).all())
+
+
+def exclusions_to_json(exclusions: Iterable[Exclusion]) -> str:
+    return json.dumps([asdict(exclusion) for exclusion in exclusions])
+
+
+def exclusions_from_json(text: str) -> tuple[Exclusion, ...]:
+    return tuple(Exclusion(**fields) for fields in json.loads(text))

@@ -1,0 +1,112 @@
+"""What the ledger answers: frozen rows, and the packing of models into columns."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel
+from sqlalchemy import Row
+
+from orchestrator.matrix import Exclusion
+from orchestrator.model.experiment import Experiment
+from orchestrator.model.job import Job
+
+AnyRow = Row[*tuple[Any, ...]]
+
+MAX_UNPACKED_BYTES = 256 << 20
+
+
+class JobState(StrEnum):
+    WAITING = "waiting"
+    PLACED = "placed"
+    RUNNING = "running"
+    DONE = "done"
+    CANCELLED = "cancelled"
+
+
+OPEN = (JobState.WAITING, JobState.PLACED, JobState.RUNNING)
+"""States of a job that is not over."""
+
+
+class Kept(StrEnum):
+    """What became of a record that was offered."""
+
+    NEW = "new"
+    DUPLICATE = "duplicate"
+    STALE = "stale"
+    """From an attempt that is not its job's newest, or of a job that the ledger does not know."""
+
+
+@dataclass(frozen=True)
+class ExperimentRow:
+    """An experiment, and how far it is."""
+
+    id: str
+    experiment: Experiment
+    exclusions: tuple[Exclusion, ...]
+    submitted_at: float
+    counts: Mapping[str, int]
+    """Jobs by state (waiting, placed, running, cancelled) or, where done, by outcome."""
+
+    @property
+    def finished(self) -> bool:
+        return not any(self.counts.get(state) for state in OPEN)
+
+
+@dataclass(frozen=True)
+class JobRow:
+    """A job, and how far it is."""
+
+    job_id: str
+    job: Job
+    state: JobState
+    outcome: str
+    """Set where done."""
+    cause: str
+    """Of the latest loss or failure."""
+    attempts: int
+    ended_at: float | None
+
+
+@dataclass(frozen=True)
+class RunningRow:
+    """An attempt that began and has not ended."""
+
+    job_id: str
+    experiment_id: str
+    label: str
+    attempt: int
+    token: int
+    serial: str
+    host: str
+    ttl_s: float
+    started_at: float
+    state: JobState
+    """State of its job: placed, running, or cancelled while the session still stops."""
+
+
+@dataclass(frozen=True)
+class Quarantine:
+    serial: str
+    reason: str
+    since: float
+    """Unix time."""
+    until: float
+    """Unix time from which a device that is well gets work again, on probation."""
+
+
+def pack(model: BaseModel) -> bytes:
+    return zlib.compress(model.model_dump_json().encode(), 6)
+
+
+def unpack(body: bytes) -> bytes:
+    """The JSON of a packed model; bounded."""
+    unpacker = zlib.decompressobj()
+    text = unpacker.decompress(body, MAX_UNPACKED_BYTES)
+    if not unpacker.eof:
+        raise ValueError(f"a stored model unpacks to more than {MAX_UNPACKED_BYTES} bytes")
+    return text

@@ -1,0 +1,120 @@
+"""Tables of the ledger. Version 1.
+
+A job's state: waiting -> placed (an attempt began) -> running (a worker claimed it) -> done, or waiting again after a
+transient failure; cancelled from any of the first three. `outcome` is set where the state is done.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+)  # fmt: skip
+
+SCHEMA_VERSION = 1
+
+METADATA = MetaData()
+
+EXPERIMENTS = Table(
+    "experiments",
+    METADATA,
+    Column("id", String(100), primary_key=True),
+    Column("sequence", Integer, nullable=False, unique=True),
+    Column("spec", Text, nullable=False),
+    Column("exclusions", Text, nullable=False),
+    Column("submitted_at", Float, nullable=False),
+    Column("served_at", Float, nullable=False, default=0.0),
+)
+
+JOBS = Table(
+    "jobs",
+    METADATA,
+    Column("id", String(32), primary_key=True),
+    Column("experiment_id", ForeignKey("experiments.id"), nullable=False),
+    Column("experiment_sequence", Integer, nullable=False),
+    Column("sequence", Integer, nullable=False),
+    Column("cell_id", String(32), nullable=False),
+    Column("block", Integer, nullable=False),
+    Column("label", Text, nullable=False),
+    Column("candidates", Text, nullable=False),
+    Column("candidate_count", Integer, nullable=False),
+    Column("priority", Integer, nullable=False),
+    Column("state", String(12), nullable=False),
+    Column("outcome", String(12), nullable=False, default=""),
+    Column("cause", String(40), nullable=False, default=""),
+    Column("attempts", Integer, nullable=False, default=0),
+    Column("failures", Integer, nullable=False, default=0),
+    Column("token", Integer, nullable=False, default=0),
+    Column("not_before", Float, nullable=False, default=0.0),
+    Column("ended_at", Float),
+    Column("body", LargeBinary, nullable=False),
+)
+Index("jobs_by_state", JOBS.c.state, JOBS.c.experiment_sequence, JOBS.c.sequence)
+Index(
+    "jobs_in_turn",
+    JOBS.c.state, JOBS.c.experiment_id, JOBS.c.candidates, JOBS.c.sequence, JOBS.c.candidate_count, JOBS.c.not_before,
+    JOBS.c.id,
+)  # fmt: skip
+Index("jobs_by_experiment", JOBS.c.experiment_id, JOBS.c.state)
+
+ATTEMPTS = Table(
+    "attempts",
+    METADATA,
+    Column("job_id", ForeignKey("jobs.id"), primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    Column("token", Integer, nullable=False, unique=True),
+    Column("serial", String(200), nullable=False),
+    Column("host", String(200), nullable=False),
+    Column("ttl_s", Float, nullable=False),
+    Column("started_at", Float, nullable=False),
+    Column("ended_at", Float),
+    Column("outcome", String(12), nullable=False, default=""),
+    Column("cause", String(40), nullable=False, default=""),
+)
+Index("attempts_by_end", ATTEMPTS.c.ended_at)
+
+RECORDS = Table(
+    "records",
+    METADATA,
+    Column("job_id", ForeignKey("jobs.id"), primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    Column("token", Integer, nullable=False),
+    Column("experiment_id", ForeignKey("experiments.id"), nullable=False),
+    Column("cell_id", String(32), nullable=False),
+    Column("serial", String(200), nullable=False),
+    Column("outcome", String(12), nullable=False),
+    Column("cause", String(40), nullable=False),
+    Column("source", String(12), nullable=False),
+    Column("started_at", Float, nullable=False),
+    Column("kept_at", Float, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+)
+Index("records_by_experiment", RECORDS.c.experiment_id, RECORDS.c.started_at)
+Index("records_by_device", RECORDS.c.serial, RECORDS.c.started_at)
+Index("records_by_kept_at", RECORDS.c.kept_at)
+
+DEVICE_HEALTH = Table(
+    "device_health",
+    METADATA,
+    Column("serial", String(200), primary_key=True),
+    Column("failures", Integer, nullable=False),
+    Column("failed_at", Float, nullable=False, default=0.0),
+    Column("quarantined_at", Float),
+    Column("reason", Text, nullable=False, default=""),
+)
+
+COUNTERS = Table(
+    "counters",
+    METADATA,
+    Column("name", String(40), primary_key=True),
+    Column("value", Integer, nullable=False),
+)
+"""`schema` is the version of these tables, `token` the newest fencing token, `experiment` the newest sequence."""

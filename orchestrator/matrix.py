@@ -1,0 +1,197 @@
+"""The matrix: an experiment and the devices -> jobs and exclusions. Pure and exact.
+
+Every combination of the axes on every matching device in every block is either a job or an exclusion with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any
+
+from . import select
+from .errors import SpecError
+from .model.device import Api, Device
+from .model.experiment import Experiment, Workload
+from .model.job import Cell, Job
+
+APPLIES: dict[str, tuple[Api, ...]] = {
+    "algorithm": (Api.OPENCL, Api.VULKAN),
+    "granularity": (Api.OPENCL, Api.VULKAN),
+    "threads": (Api.CPU,),
+    "fuse": (Api.OPENCL, Api.VULKAN, Api.CPU),
+}
+"""Optional axes, and the backends on which each means anything."""
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """A combination that is not run on a device (`serial` empty: on none), in any block."""
+
+    serial: str
+    cell: str
+    """Label of the combination."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """What an experiment comes to on the devices of the day."""
+
+    jobs: tuple[Job, ...]
+    """Blocks interleaved: block 0 of every cell, then block 1, ..."""
+    exclusions: tuple[Exclusion, ...]
+    cells: tuple[Cell, ...]
+    """Distinct combinations, in the order of the axes, whether or not a device can run them."""
+
+
+@dataclass(frozen=True)
+class _Combination:
+    workload: Workload
+    backend: Api
+    precision: Any
+    options: dict[str, Any]
+
+    @property
+    def cell(self) -> Cell:
+        """The cell that it comes to: options that mean nothing to the backend fall away."""
+        options = {name: value for name, value in self.options.items() if self.backend in APPLIES[name]}
+        return Cell(workload=self.workload, backend=self.backend, precision=self.precision, options=options)
+
+    @property
+    def label(self) -> str:
+        return Cell.model_construct(**vars(self)).label
+
+    @property
+    def idle(self) -> list[str]:
+        """Axes of this combination that mean nothing to its backend."""
+        return [name for name in self.options if self.backend not in APPLIES[name]]
+
+
+def size(experiment: Experiment) -> int:
+    """Number of distinct cells x blocks: runs per device. Counts without building anything."""
+    matrix = experiment.matrix
+    axes = {name: len(values) for name, values in _options(experiment).items()}
+    fixed = len(matrix.network or ("",)) * len(matrix.precision) * experiment.sampling.blocks
+    return fixed * sum(prod(n for name, n in axes.items() if api in APPLIES[name]) for api in matrix.backend)
+
+
+def expand(experiment: Experiment, experiment_id: str, devices: Sequence[Device]) -> Expansion:
+    """Expand the matrix over the devices that the experiment selects.
+
+    `count: all` makes a job for each of them that is capable, n for the first n capable ones in order of serial, `any`
+    one job with all of them as candidates. Raises SpecError where the selection matches nothing, or fewer than n.
+    """
+    chosen = _chosen(experiment, devices)
+    cells, exclusions = _cells(experiment)
+    placed: list[tuple[Cell, tuple[str, ...]]] = []
+    for cell in cells:
+        capable, lacking = _capable(cell, chosen)
+        candidates, unneeded = _candidates(cell, capable, experiment.devices.count)
+        placed += [(cell, serials) for serials in candidates]
+        exclusions += lacking + unneeded
+    jobs = [
+        _job(experiment, experiment_id, cell, block, serials)
+        for block in range(experiment.sampling.blocks)
+        for cell, serials in placed
+    ]
+    return Expansion(tuple(jobs), tuple(exclusions), tuple(cells))
+
+
+def _job(experiment: Experiment, experiment_id: str, cell: Cell, block: int, serials: tuple[str, ...]) -> Job:
+    return Job(
+        experiment_id=experiment_id,
+        cell=cell,
+        block=block,
+        candidates=serials,
+        sampling=experiment.sampling,
+        conditions=experiment.conditions,
+        measure=experiment.measure,
+        priority=experiment.priority,
+    )
+
+
+def _chosen(experiment: Experiment, devices: Sequence[Device]) -> list[Device]:
+    selection = select.parse(experiment.devices.where)
+    ordered = sorted(devices, key=lambda device: device.serial)
+    chosen = [device for device in ordered if selection.matches(device)]
+    count = experiment.devices.count
+    wanted = count if isinstance(count, int) else 1
+    if len(chosen) < wanted:
+        found = "no device" if not chosen else f"only {len(chosen)} of the {wanted} devices asked for"
+        known = "\n".join(f"    {d.serial}: {selection.why_not(d) or 'matches'}" for d in ordered)
+        raise SpecError(
+            f"devices.where: {found} matches `{selection.expression}`; known devices:\n{known or '    none'}",
+            remedy="change `devices.where` or `devices.count`, or connect the devices (`farm devices` lists them)",
+        )
+    return chosen
+
+
+def _options(experiment: Experiment) -> dict[str, tuple[Any, ...]]:
+    """The optional axes that the experiment lists."""
+    return {name: values for name in APPLIES if (values := getattr(experiment.matrix, name)) is not None}
+
+
+def _workloads(experiment: Experiment) -> list[Workload]:
+    workload, networks = experiment.workload, experiment.matrix.network
+    if networks is None:
+        return [workload]
+    if workload.onnx is not None:
+        raise SpecError("matrix.network sweeps built-in networks, but `workload.onnx` names a file; remove one of them")
+    return [workload.model_copy(update={"network": network}) for network in networks]
+
+
+def _combinations(experiment: Experiment) -> Iterator[_Combination]:
+    options = _options(experiment)
+    axes = (_workloads(experiment), experiment.matrix.backend, experiment.matrix.precision, *options.values())
+    for workload, backend, precision, *values in product(*axes):
+        yield _Combination(workload, backend, precision, dict(zip(options, values, strict=True)))
+
+
+def _cells(experiment: Experiment) -> tuple[list[Cell], list[Exclusion]]:
+    """Distinct cells; a combination that comes to an earlier cell is excluded instead of run twice."""
+    cells: dict[str, Cell] = {}
+    exclusions = []
+    for combination in _combinations(experiment):
+        cell = combination.cell
+        if cell.cell_id in cells:
+            idle = " and ".join(combination.idle)
+            reason = f"no meaning on {cell.backend}: {idle}; the same as `{cell.label}`, which is run once"
+            exclusions.append(Exclusion("", combination.label, reason))
+        else:
+            cells[cell.cell_id] = cell
+    return list(cells.values()), exclusions
+
+
+def _capable(cell: Cell, devices: list[Device]) -> tuple[list[Device], list[Exclusion]]:
+    lacking = {device.serial: _lacks(cell, device) for device in devices}
+    exclusions = [Exclusion(serial, cell.label, reason) for serial, reason in lacking.items() if reason]
+    return [device for device in devices if not lacking[device.serial]], exclusions
+
+
+def _lacks(cell: Cell, device: Device) -> str:
+    """What a cell needs and the device lacks; empty where it can run."""
+    facts = device.facts.api(cell.backend)
+    if not device.facts.apis:
+        why = f"{device.state.health}: {device.state.reason}" if device.state.reason else str(device.state.health)
+        return f"its APIs are not known ({why})"
+    if facts is None:
+        return f"the device has no {cell.backend} (it has {', '.join(a.api for a in device.facts.apis)})"
+    if cell.precision not in facts.precisions:
+        offered = ", ".join(facts.precisions)
+        return f"the device's {cell.backend} has no {cell.precision} (it has {offered})"
+    return ""
+
+
+def _candidates(cell: Cell, capable: list[Device], count: int | str) -> tuple[list[tuple[str, ...]], list[Exclusion]]:
+    """Candidate serials of each job of one block, and who is not needed."""
+    serials = [device.serial for device in capable]
+    if count == "any":
+        return ([tuple(serials)] if serials else []), []
+    if count == "all":
+        return [(serial,) for serial in serials], []
+    assert isinstance(count, int)
+    reason = f"devices.count is {count}, and other capable devices come first"
+    return [(s,) for s in serials[:count]], [Exclusion(s, cell.label, reason) for s in serials[count:]]

@@ -1,0 +1,54 @@
+"""The exporter: `python -m orchestrator.metrics` serves /metrics until it is told to end."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+from importlib.metadata import version
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.process_collector import ProcessCollector
+
+from orchestrator.config import Settings
+
+from .collector import FarmCollector
+from .parts import LedgerPart, RedisPart
+
+
+def serve(settings: Settings, stop: threading.Event) -> int:
+    """Serve until `stop`; prints the address. Exit status 1 where the port is taken."""
+    registry = CollectorRegistry()
+    registry.register(
+        FarmCollector({"redis": RedisPart(settings), "ledger": LedgerPart(settings)}, version("pocketfarm"))
+    )
+    ProcessCollector(namespace="farm_exporter", registry=registry)
+    try:
+        server, thread = start_http_server(settings.exporter_port, settings.exporter_host, registry)
+    except OSError as e:
+        print(
+            f"exporter: {settings.exporter_host}:{settings.exporter_port}: {e.strerror}\n"
+            "  remedy: give another port with FARM_EXPORTER_PORT",
+            file=sys.stderr,
+        )
+        return 1
+    print(f"exporter: http://{settings.exporter_host}:{server.server_port}/metrics", flush=True)
+    stop.wait()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+    return 0
+
+
+def main() -> int:
+    """Run in the foreground; SIGTERM and SIGINT end it."""
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    return serve(Settings(), stop)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

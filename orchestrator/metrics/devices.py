@@ -1,0 +1,83 @@
+"""Devices and hosts, as their hosts last announced them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from orchestrator.model.device import Device, DeviceState, Health
+from orchestrator.model.live import HostAnnouncement
+
+INFO = ("serial", "host", "kind", "source", "model", "manufacturer", "soc", "gpu", "gpu_vendor", "abi", "profile")
+
+STATE: dict[str, tuple[str, Callable[[DeviceState], float | bool | None]]] = {
+    "farm_device_battery_ratio": (
+        "Charge of the battery, 0 to 1.",
+        lambda state: None if state.battery_percent is None else state.battery_percent / 100,
+    ),
+    "farm_device_battery_temperature_celsius": ("Temperature of the battery.", lambda state: state.battery_temp_c),
+    "farm_device_charging": ("1 while the battery is being charged.", lambda state: state.charging),
+    "farm_device_thermal_status": (
+        "Android's thermal status: 0 none, 1 light, 2 moderate, 3 severe ... 6 shutdown.",
+        lambda state: state.thermal_status,
+    ),
+    "farm_device_storage_free_bytes": ("Free space on the device.", lambda state: state.free_storage_bytes),
+    "farm_device_ready_timestamp_seconds": (
+        "When a hot or flat device is predicted to be ready.",
+        lambda state: state.ready_at,
+    ),
+    "farm_device_last_seen_timestamp_seconds": ("When its host last saw the device.", lambda state: state.seen_at),
+}
+"""Gauges of a device's state; a fact that a device lacks (None) has no sample."""
+
+
+def device_families(devices: Iterable[Device]) -> Iterator[Metric]:
+    """What each device is, whether it can work, and how it is."""
+    listed = list(devices)
+    info = GaugeMetricFamily("farm_device_info", "What a device is; always 1.", labels=INFO)
+    api = GaugeMetricFamily(
+        "farm_device_api_info",
+        "A compute API of a device, with the driver behind it; always 1.",
+        labels=("serial", "api", "version", "driver", "device_name"),
+    )
+    for device in listed:
+        info.add_metric([str(getattr(device.facts, name)) for name in INFO], 1)
+        for facts in device.facts.apis:
+            api.add_metric([device.serial, facts.api, facts.version, facts.driver, facts.device_name], 1)
+    yield from (info, api, _health(listed))
+    for name, (text, read) in STATE.items():
+        family = GaugeMetricFamily(name, text, labels=("serial",))
+        for device in listed:
+            value = read(device.state)
+            if value is not None:
+                family.add_metric([device.serial], float(value))
+        yield family
+
+
+def _health(devices: Iterable[Device]) -> Metric:
+    family = GaugeMetricFamily(
+        "farm_device_health", "1 for the health that a device has now, 0 for the others.", labels=("serial", "health")
+    )
+    for device in devices:
+        for health in Health:
+            family.add_metric([device.serial, health], device.state.health is health)
+    return family
+
+
+def host_families(hosts: Iterable[HostAnnouncement]) -> Iterator[Metric]:
+    """Workers that are alive, and what they have in hand."""
+    up = GaugeMetricFamily("farm_host_up", "1 for each host that announces itself.", labels=("host",))
+    seen = GaugeMetricFamily(
+        "farm_host_last_seen_timestamp_seconds", "When a host last announced itself.", labels=("host",)
+    )
+    running = GaugeMetricFamily("farm_host_running_jobs", "Jobs that a host's worker runs now.", labels=("host",))
+    spooled = GaugeMetricFamily(
+        "farm_host_spool_records", "Records on a host's disk that the ledger does not have yet.", labels=("host",)
+    )
+    for host in hosts:
+        up.add_metric([host.host], 1)
+        seen.add_metric([host.host], host.seen_at)
+        running.add_metric([host.host], len(host.running))
+        spooled.add_metric([host.host], host.spooled)
+    yield from (up, seen, running, spooled)

@@ -1,0 +1,71 @@
+"""The parts of the farm that a scrape asks: Redis for what is now, the ledger for what was and what waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from redis import Redis
+
+from orchestrator import keys
+from orchestrator.config import Settings
+from orchestrator.inventory import Inventory
+from orchestrator.leases import Leases
+from orchestrator.ledger.database import Database
+from orchestrator.redis_client import client_of
+
+from .devices import device_families, host_families
+from .queue import queue_families
+from .results import Results
+from .sessions import lease_families, session_families
+
+REPLY_S = 2.0
+"""A Redis that hangs must not take the ledger's series with it: Prometheus gives a scrape ten seconds."""
+
+
+class RedisPart:
+    """Live state. A call raises ServiceDown where Redis is away, SetupError where none is configured."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._redis: Redis | None = None
+
+    def __call__(self) -> list[Metric]:
+        if self._redis is None:
+            self._redis = client_of(self._settings, reply_s=REPLY_S)
+        inventory = Inventory(self._redis)
+        return [
+            *device_families(inventory.devices()),
+            *host_families(inventory.hosts()),
+            *lease_families(Leases(self._redis).all().values()),
+            *session_families(inventory.progress()),
+            *_record_families(self._redis),
+        ]
+
+
+class LedgerPart:
+    """Counts and results. A call raises ServiceDown where the database is away, SetupError where its URL is wrong."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._database: Database | None = None
+        self._results = Results()
+
+    def __call__(self) -> list[Metric]:
+        if self._database is None:
+            self._database = Database(self._settings.ledger)
+        with self._database.read() as connection:
+            self._results.update(connection)
+            return [*queue_families(connection), *self._results.families()]
+
+
+def _record_families(redis: Redis) -> Iterator[Metric]:
+    """Records between a host's spool and the ledger."""
+    yield GaugeMetricFamily(
+        "farm_stream_records", "Records in Redis on their way to the ledger.", value=redis.xlen(keys.RECORDS)
+    )
+    yield GaugeMetricFamily(
+        "farm_dead_letters",
+        "Entries that the ledger could not take; the newest 200 are kept.",
+        value=redis.llen(keys.POISON),
+    )

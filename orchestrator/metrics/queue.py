@@ -1,0 +1,132 @@
+"""The queue by the ledger's count: experiments, jobs, attempts, records, quarantine. Aggregates only, read-only."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from sqlalchemy import Connection, func, select
+
+from orchestrator.ledger.rows import OPEN, JobState
+from orchestrator.ledger.tables import ATTEMPTS, DEVICE_HEALTH, EXPERIMENTS, JOBS, RECORDS
+
+MAX_EXPERIMENTS = 50
+"""Names of experiments that get series of their own: the newest ones."""
+
+
+def queue_families(connection: Connection) -> Iterator[Metric]:
+    """What waits, runs and is done."""
+    yield _jobs(connection)
+    yield _oldest_waiting(connection)
+    yield from _attempts(connection)
+    yield _records(connection)
+    yield _quarantined(connection)
+    yield from _experiments(connection)
+
+
+def _jobs(connection: Connection) -> Metric:
+    family = GaugeMetricFamily(
+        "farm_jobs", "Jobs by state; those that are done also by outcome.", labels=("state", "outcome")
+    )
+    grouped = select(JOBS.c.state, JOBS.c.outcome, func.count()).group_by(JOBS.c.state, JOBS.c.outcome)
+    counts = {(state.value, ""): 0 for state in OPEN}
+    counts |= {(state, outcome): count for state, outcome, count in connection.execute(grouped)}
+    for (state, outcome), count in sorted(counts.items()):
+        family.add_metric([state, outcome], count)
+    return family
+
+
+def _oldest_waiting(connection: Connection) -> Metric:
+    """Alert on its age: a queue may be long and well."""
+    family = GaugeMetricFamily(
+        "farm_jobs_oldest_waiting_timestamp_seconds", "When the oldest job that waits was submitted."
+    )
+    waiting = select(JOBS.c.experiment_id).where(JOBS.c.state == JobState.WAITING)
+    oldest = connection.scalar(select(func.min(EXPERIMENTS.c.submitted_at)).where(EXPERIMENTS.c.id.in_(waiting)))
+    if oldest is not None:
+        family.add_metric([], oldest)
+    return family
+
+
+def _attempts(connection: Connection) -> Iterator[Metric]:
+    yield CounterMetricFamily(
+        "farm_attempts_started",
+        "Attempts that began.",
+        value=connection.scalar(select(func.count()).select_from(ATTEMPTS)) or 0,
+    )
+    ended = CounterMetricFamily(
+        "farm_attempts",
+        "Attempts that ended, by outcome and cause (an error's bounded word).",
+        labels=("outcome", "cause"),
+    )
+    by_cause = (ATTEMPTS.c.outcome, ATTEMPTS.c.cause)
+    for outcome, cause, count in connection.execute(
+        select(*by_cause, func.count()).where(ATTEMPTS.c.ended_at.is_not(None)).group_by(*by_cause)
+    ):
+        ended.add_metric([outcome, cause], count)
+    yield ended
+
+
+def _records(connection: Connection) -> Metric:
+    family = CounterMetricFamily(
+        "farm_records", "Records in the ledger, by outcome and source.", labels=("outcome", "source")
+    )
+    columns = (RECORDS.c.outcome, RECORDS.c.source)
+    for outcome, source, count in connection.execute(select(*columns, func.count()).group_by(*columns)):
+        family.add_metric([outcome, source], count)
+    return family
+
+
+def _quarantined(connection: Connection) -> Metric:
+    family = GaugeMetricFamily(
+        "farm_device_quarantined_timestamp_seconds",
+        "Since when a device is in quarantine; absent where it is not.",
+        labels=("serial",),
+    )
+    rows = select(DEVICE_HEALTH.c.serial, DEVICE_HEALTH.c.quarantined_at)
+    for serial, since in connection.execute(rows.where(DEVICE_HEALTH.c.quarantined_at.is_not(None))):
+        family.add_metric([serial], since)
+    return family
+
+
+def _experiments(connection: Connection) -> Iterator[Metric]:
+    """Progress and latest good result of the newest experiments, by name: runs of one name are one series."""
+    newest = select(EXPERIMENTS.c.id, EXPERIMENTS.c.spec).order_by(EXPERIMENTS.c.sequence.desc()).limit(MAX_EXPERIMENTS)
+    names = {row.id: str(json.loads(row.spec)["name"]) for row in connection.execute(newest)}
+    yield _progress(connection, names)
+    yield _latest_results(connection, names)
+
+
+def _progress(connection: Connection, names: dict[str, str]) -> Metric:
+    family = GaugeMetricFamily(
+        "farm_experiment_jobs", "Jobs of an experiment that is not over, by state.", labels=("experiment", "state")
+    )
+    counted: Counter[tuple[str, str]] = Counter()
+    states = select(JOBS.c.experiment_id, JOBS.c.state, func.count()).where(JOBS.c.experiment_id.in_(names))
+    for experiment_id, state, count in connection.execute(states.group_by(JOBS.c.experiment_id, JOBS.c.state)):
+        counted[names[experiment_id], state] += count
+    active = {name for name, state in counted if state in OPEN}
+    for (name, state), count in sorted(counted.items()):
+        if name in active:
+            family.add_metric([name, state], count)
+    return family
+
+
+def _latest_results(connection: Connection, names: dict[str, str]) -> Metric:
+    family = GaugeMetricFamily(
+        "farm_experiment_last_result_timestamp_seconds",
+        "When the latest block of an experiment that went well was measured.",
+        labels=("experiment",),
+    )
+    good = select(RECORDS.c.experiment_id, func.max(RECORDS.c.started_at)).where(
+        RECORDS.c.experiment_id.in_(names), RECORDS.c.outcome == "ok"
+    )
+    latest: dict[str, float] = {}
+    for experiment_id, at in connection.execute(good.group_by(RECORDS.c.experiment_id)):
+        name = names[experiment_id]
+        latest[name] = max(at, latest.get(name, at))
+    for name, at in sorted(latest.items()):
+        family.add_metric([name], at)
+    return family

@@ -1,0 +1,1 @@
+"""The nouns: frozen, validated, described data. Imports nothing of ours."""

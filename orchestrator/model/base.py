@@ -1,0 +1,22 @@
+"""What every model of the farm has in common."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Model(BaseModel):
+    """Frozen data that may cross a process; unknown fields are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+def content_hash(value: BaseModel | dict[str, Any]) -> str:
+    """Hash a value's canonical JSON: the identity of jobs, cells and plans (SHA-256, 16 hex digits)."""
+    data = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

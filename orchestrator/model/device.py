@@ -1,0 +1,138 @@
+"""A device: facts (what it is) apart from state (how it is now)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field
+
+from .base import Model
+
+
+class Api(StrEnum):
+    """A compute interface of a device."""
+
+    OPENCL = "opencl"
+    VULKAN = "vulkan"
+    CPU = "cpu"
+
+
+class Precision(StrEnum):
+    """Arithmetic of a plan: IEEE single; single with relaxed (fast) maths; half storage with single accumulation."""
+
+    FP32 = "fp32"
+    RELAXED = "relaxed"
+    FP16 = "fp16"
+
+
+class Source(StrEnum):
+    """Where a result comes from; shown wherever the result is shown."""
+
+    PHONE = "phone"
+    WORKSTATION = "workstation"
+    VIRTUAL = "virtual"
+    REPLAY = "replay"
+    IMPORT = "import"
+
+
+class ApiFacts(Model):
+    """What one compute API of a device offers, as the agent's probe found it."""
+
+    api: Api
+    version: str
+    """Version string of the API, e.g. `OpenCL 3.0` or `1.3.204`."""
+    device_name: str
+    """Name that the driver gives to the device, e.g. `pthread-...` (PoCL) or `llvmpipe (LLVM 15)`."""
+    vendor: str = ""
+    driver: str = ""
+    """Driver name and version."""
+    library: str = ""
+    """Path or soname of the library that was loaded."""
+    precisions: tuple[Precision, ...] = (Precision.FP32,)
+    global_bytes: int = Field(default=0, ge=0)
+    max_buffer_bytes: int = Field(default=0, ge=0)
+    """Largest single allocation (0: unknown)."""
+    local_bytes: int = Field(default=0, ge=0)
+    """Local (shared) memory of one work-group, bytes."""
+    max_work_group: int = Field(default=1, ge=1)
+    max_work_item_sizes: tuple[int, ...] = ()
+    compute_units: int = Field(default=1, ge=0)
+    clock_mhz: int = 0
+    """As the driver reports it; Adreno often says 1: never derive a peak from it."""
+    offset_alignment: int = Field(default=256, ge=1)
+    """Alignment of sub-buffer offsets, bytes."""
+    subgroup_size: int = 0
+    unified_memory: bool = False
+
+
+class DeviceFacts(Model):
+    """What a device is. Changes only with an update, a repair or another phone under the same serial."""
+
+    serial: str
+    """What the farm calls it: a phone's own serial number (`ro.serialno`), however it is connected."""
+    host: str
+    kind: Literal["phone", "workstation"]
+    source: Source
+    address: str = ""
+    """What its host's adb server calls it now, e.g. `127.0.0.1:5555`; empty on a workstation."""
+    model: str = ""
+    manufacturer: str = ""
+    soc: str = ""
+    gpu: str = ""
+    gpu_vendor: str = ""
+    """Lower case: adreno, mali, powervr, intel, amd, nvidia, cpu (software) ..."""
+    abi: str = ""
+    sdk: int = 0
+    """Android API level; 0 on a workstation."""
+    fingerprint: str = ""
+    """ro.build.fingerprint; kernel and distribution on a workstation."""
+    memory_bytes: int = 0
+    cores: int = 0
+    boot_id: str = ""
+    profile: str = ""
+    """Name of the virtual phone's profile; empty for real devices."""
+    apis: tuple[ApiFacts, ...] = ()
+
+    def api(self, api: Api) -> ApiFacts | None:
+        """Facts of one API, or None where the device lacks it."""
+        return next((facts for facts in self.apis if facts.api == api), None)
+
+
+class Health(StrEnum):
+    """Whether a device can be given work."""
+
+    READY = "ready"
+    OFFLINE = "offline"
+    UNAUTHORIZED = "unauthorized"
+    PROBING = "probing"
+    SICK = "sick"
+    QUARANTINED = "quarantined"
+
+
+class DeviceState(Model):
+    """How a device is now, as its host last announced it."""
+
+    health: Health
+    reason: str = ""
+    """Why it is not ready, and what to do."""
+    battery_percent: float | None = None
+    battery_temp_c: float | None = None
+    charging: bool | None = None
+    thermal_status: int | None = None
+    free_storage_bytes: int | None = None
+    ready_at: float | None = None
+    """Unix time when a hot or flat device is predicted to be ready; None: now or unknown."""
+    seen_at: float = 0.0
+    """Unix time of the announcement."""
+
+
+class Device(Model):
+    """One device of the farm as the inventory knows it."""
+
+    facts: DeviceFacts
+    state: DeviceState
+
+    @property
+    def serial(self) -> str:
+        return self.facts.serial

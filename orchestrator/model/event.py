@@ -1,0 +1,177 @@
+"""What the agent says: one JSON object a line. Times are CLOCK_BOOTTIME in ns.
+
+The JSON Schema of these models is committed in `device_agent/schema/` (`make schemas` renews it).
+Every event has `event` (its kind), `seq` (0, 1, 2, ... without gaps) and `t_ns` (when it was written).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from .base import Model
+from .device import Api, ApiFacts, Precision
+
+SCHEMA_VERSION = 1
+
+
+class _Event(Model):
+    seq: int = Field(ge=0)
+    t_ns: int = Field(ge=0)
+
+
+class Hello(_Event):
+    """First line of every journal: who speaks."""
+
+    event: Literal["hello"] = "hello"
+    schema_version: Literal[1] = 1
+    agent_version: str
+    command: Literal["probe", "run", "serve"]
+    pid: int
+    marker: str = ""
+    """The job marker given on the command line; a stale agent is found and ended by it."""
+    boot_id: str = ""
+    abi: str
+    cores: int
+    page_bytes: int
+
+
+class Probe(_Event):
+    """What the device offers: one per API that could be loaded and has a device."""
+
+    event: Literal["probe"] = "probe"
+    facts: ApiFacts
+
+
+class Device(_Event):
+    """The device and driver that really run this plan; a plan never falls back to another."""
+
+    event: Literal["device"] = "device"
+    facts: ApiFacts
+    precision: Precision
+    plan: str
+    """Hash of the plan."""
+    threads: int = 0
+    """Threads of the CPU backend; 0 elsewhere."""
+
+
+SetupName = Literal["slot", "library", "context", "build", "pipeline", "allocate", "upload", "input", "readback"]
+
+
+class Setup(_Event):
+    """One set-up step: its start and how long it took."""
+
+    event: Literal["setup"] = "setup"
+    step: SetupName
+    start_ns: int
+    duration_ns: int = Field(ge=0)
+    detail: str = ""
+    """E.g. the number of programs built, and whether from a cache."""
+    cached: bool = False
+    bytes: int = 0
+
+
+class Sample(_Event):
+    """One inference, wall time from submission to completion on the device, without profiling."""
+
+    event: Literal["sample"] = "sample"
+    index: int = Field(ge=0)
+    phase: Literal["warmup", "timed"]
+    start_ns: int
+    duration_ns: int = Field(ge=0)
+
+
+class Layer(_Event):
+    """Device time of one step, from OpenCL events or Vulkan time stamps, in the separate profiled pass."""
+
+    event: Literal["layer"] = "layer"
+    index: int = Field(ge=0)
+    """Index of the step in the plan."""
+    layer: str
+    program: str
+    duration_ns: int = Field(ge=0)
+    repeat: int = Field(default=0, ge=0)
+    """Which profiled pass."""
+
+
+class Power(_Event):
+    """One reading of the battery gauge; absent nodes are null."""
+
+    event: Literal["power"] = "power"
+    current_ua: int | None = None
+    """As the node prints it: sign and unit differ between phones and are calibrated on the host."""
+    voltage_uv: int | None = None
+    temp_dc: int | None = None
+    """Battery temperature, tenths of a degree Celsius."""
+    status: str = ""
+    charge_uah: int | None = None
+    gpu_hz: int | None = None
+    cpu_khz: tuple[int, ...] = ()
+
+
+class Memory(_Event):
+    """Memory of the agent; the figures have different meanings and are never added up."""
+
+    event: Literal["memory"] = "memory"
+    device_bytes: int = Field(ge=0)
+    """The agent's own count of what it has allocated on the device."""
+    device_peak_bytes: int = Field(ge=0)
+    vm_hwm_bytes: int = Field(ge=0)
+    vm_rss_bytes: int = Field(ge=0)
+    pss_bytes: int | None = None
+
+
+class Output(_Event):
+    """One output tensor was written to a file."""
+
+    event: Literal["output"] = "output"
+    name: str
+    file: str
+    bytes: int
+    sha256: str
+    finite: bool
+    """False where the tensor holds a NaN or an infinity."""
+
+
+class Warning(_Event):
+    """Something that casts a doubt on the result, but does not end the run."""
+
+    event: Literal["warning"] = "warning"
+    code: str
+    message: str
+
+
+class Result(_Event):
+    """Last line of a run that went well."""
+
+    event: Literal["result"] = "result"
+    samples: int
+    run_ns: int
+
+
+class Error(_Event):
+    """Last line of a run that failed."""
+
+    event: Literal["error"] = "error"
+    code: Literal[
+        "usage", "plan_invalid", "limit", "no_device", "unsupported", "build_failed", "out_of_memory",
+        "device_error", "io", "storage_full", "deadline", "cancelled", "internal",
+    ]  # fmt: skip
+    message: str
+    step: str = ""
+
+
+Event = Annotated[
+    Hello | Probe | Device | Setup | Sample | Layer | Power | Memory | Output | Warning | Result | Error,
+    Field(discriminator="event"),
+]
+EVENT: TypeAdapter[Event] = TypeAdapter(Event)
+
+
+def parse_event(line: str | bytes) -> Event:
+    """Validate one line of the agent. Raises pydantic.ValidationError on anything else."""
+    return EVENT.validate_json(line)
+
+
+__all__ = ["EVENT", "Api", "Event", "parse_event"]

@@ -1,0 +1,169 @@
+"""What a person asks: workload x axes x devices, how often, under which conditions, measuring what."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+
+from .base import Model
+from .device import Api, Precision
+from .quantity import parse_bytes, parse_celsius, parse_seconds
+
+Seconds = Annotated[float, BeforeValidator(parse_seconds), Field(gt=0)]
+Celsius = Annotated[float, BeforeValidator(parse_celsius)]
+Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(ge=0)]
+
+
+def _plain_name(value: str) -> str:
+    if not value or len(value) > 60 or not all(c.isalnum() or c in "_-." for c in value):
+        raise ValueError("allowed: 1 to 60 letters, digits, '_', '-' and '.'")
+    return value
+
+
+Name = Annotated[str, AfterValidator(_plain_name)]
+
+
+class Workload(Model):
+    """A network by name with seeded weights, or an ONNX file; exactly one of the two."""
+
+    network: str | None = None
+    """Name of a built-in network (`farm networks` lists them)."""
+    seed: int = 1
+    """Seed of the weights of a built-in network, and of the random input where no input file is given."""
+    onnx: str | None = None
+    """Path of an ONNX file, relative to the experiment file."""
+    onnx_sha256: str | None = None
+    """Filled in at submission: the model's identity."""
+    input: str | None = None
+    """Path of a `.npy` input, relative to the experiment file; seeded random numbers where absent."""
+    input_sha256: str | None = None
+    """Filled in at submission."""
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Workload:
+        if (self.network is None) == (self.onnx is None):
+            raise ValueError("give exactly one of `network` (a built-in name) and `onnx` (a file)")
+        return self
+
+    @property
+    def label(self) -> str:
+        if self.network is not None:
+            return self.network
+        return str(self.onnx).rsplit("/", 1)[-1].removesuffix(".onnx")
+
+
+class DeviceChoice(Model):
+    """Which devices take part."""
+
+    where: str = "true"
+    """Expression over device facts, e.g. `gpu_vendor == "adreno" and memory >= 3 GiB and "vulkan" in apis`."""
+    count: Literal["all", "any"] | Annotated[int, Field(ge=1)] = "all"
+    """`all` that match; a number of them; or `any` one, whichever is free first."""
+
+
+class Sampling(Model):
+    """How often is measured."""
+
+    blocks: int = Field(default=3, ge=1, le=1000)
+    """Independent repetitions, each in a fresh agent process."""
+    warmup: int = Field(default=1, ge=0, le=10_000)
+    """Inferences at the start of a block that are kept but marked as warm-up."""
+    samples: int = Field(default=5, ge=1, le=100_000)
+    """Timed inferences of a block."""
+    deadline: Seconds = 120.0
+    """Wall-clock limit of one block, with a unit: `90 s`, `5 min`."""
+
+
+class Range(Model):
+    """A closed interval; either end may be open."""
+
+    min: float | None = None
+    max: float | None = None
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Range:
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"min {self.min} is above max {self.max}")
+        return self
+
+
+class Conditions(Model):
+    """What must hold on a phone when a block starts. Workstation devices lack these facts and are not gated."""
+
+    battery_percent: Range = Range(min=20)
+    battery_temp_max: Celsius = 40.0
+    """Highest battery temperature at the start, with a unit: `38 C`."""
+    thermal_status_max: int = Field(default=1, ge=0, le=6)
+    """Android's thermal status: 0 none ... 6 shutdown."""
+    free_storage: Bytes = 200 * 1024 * 1024
+    """Free space needed on the phone, with a unit: `1 GiB`."""
+    airplane_mode: bool = False
+    """Switch the radios off for the block, and back afterwards."""
+    screen_dimmed: bool = False
+    """Manual minimum brightness for the block, restored afterwards."""
+
+
+Quantity = Literal["latency", "layers", "memory", "power"]
+
+
+class Measure(Model):
+    """What is measured."""
+
+    quantities: tuple[Quantity, ...] = ("latency", "memory")
+    """`latency` and `memory` cost nothing; `layers` is a separate profiled pass; `power` samples the gauge."""
+    power_period: Seconds = 0.1
+    """Sampling period of the power gauge, with a unit: `100 ms`."""
+
+    @field_validator("quantities", mode="before")
+    @classmethod
+    def _unique(cls, value: object) -> object:
+        if isinstance(value, list | tuple) and len(set(map(str, value))) != len(value):
+            raise ValueError("a quantity is listed twice")
+        return value
+
+
+class Matrix(Model):
+    """The axes: every combination once. Axes that are not listed keep their default."""
+
+    network: tuple[str, ...] | None = None
+    """Built-in networks to sweep; replaces `workload.network`."""
+    backend: tuple[Api, ...] = (Api.OPENCL,)
+    precision: tuple[Precision, ...] = (Precision.FP32,)
+    algorithm: tuple[str, ...] | None = None
+    """Convolution algorithm; `farm plan --help` lists them."""
+    granularity: tuple[Annotated[int, Field(ge=1, le=64)], ...] | None = None
+    """Outputs per work-item of direct convolution (g in study S)."""
+    threads: tuple[Annotated[int, Field(ge=1, le=64)], ...] | None = None
+    """Threads of the CPU backend."""
+    fuse: tuple[bool, ...] | None = None
+    """Whether nodes are fused."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _listed(cls, value: object) -> object:
+        """A single value is a list of one; an empty or repeating list is an error."""
+        if value is None:
+            return value
+        values = list(value) if isinstance(value, list | tuple) else [value]
+        if not values:
+            raise ValueError("an axis needs at least one value")
+        if len({str(v) for v in values}) != len(values):
+            raise ValueError("a value is listed twice")
+        return values
+
+
+class Experiment(Model):
+    """One experiment file, validated."""
+
+    schema_version: Literal[1] = 1
+    name: Name
+    description: str = ""
+    workload: Workload
+    devices: DeviceChoice = DeviceChoice()
+    matrix: Matrix = Matrix()
+    sampling: Sampling = Sampling()
+    conditions: Conditions = Conditions()
+    measure: Measure = Measure()
+    priority: int = Field(default=0, ge=-100, le=100)
+    """Higher goes first; equal priorities share the devices fairly."""

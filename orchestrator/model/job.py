@@ -1,0 +1,49 @@
+"""A job: one block of one cell of the matrix. Its identity is the hash of its content."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from pydantic import Field
+
+from .base import Model, content_hash
+from .device import Api, Precision
+from .experiment import Conditions, Measure, Sampling, Workload
+
+
+class Cell(Model):
+    """One combination of the matrix: what is run, apart from where and how often."""
+
+    workload: Workload
+    backend: Api
+    precision: Precision = Precision.FP32
+    options: dict[str, int | str | bool] = Field(default_factory=dict)
+    """Further axes, given to the compiler: `algorithm`, `granularity`, `threads`, `fuse` ..."""
+
+    @cached_property
+    def cell_id(self) -> str:
+        return content_hash(self)
+
+    @property
+    def label(self) -> str:
+        """Short name for tables, e.g. `squeezenet_v1_0 opencl fp32 granularity=4`."""
+        rest = "".join(f" {key}={value}" for key, value in sorted(self.options.items()))
+        return f"{self.workload.label} {self.backend} {self.precision}{rest}"
+
+
+class Job(Model):
+    """One block of one cell, for one of the candidate devices."""
+
+    experiment_id: str
+    cell: Cell
+    block: int = Field(ge=0)
+    candidates: tuple[str, ...] = Field(min_length=1)
+    """Serials that may run it; exactly one where the experiment asks for every device."""
+    sampling: Sampling
+    conditions: Conditions
+    measure: Measure
+    priority: int = Field(default=0, ge=-100, le=100)
+
+    @cached_property
+    def job_id(self) -> str:
+        return content_hash(self)

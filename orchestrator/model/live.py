@@ -1,0 +1,42 @@
+"""What hosts and sessions say of themselves while they work; kept in Redis only."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from .base import Model
+
+Phase = Literal["claimed", "waiting", "preparing", "compiling", "pushing", "running", "collecting", "restoring"]
+
+
+class Progress(Model):
+    """How far one session is; shown by `farm watch`."""
+
+    serial: str
+    job_id: str
+    attempt: int
+    token: int
+    label: str
+    """Short name of the cell and block."""
+    phase: Phase
+    done: int = 0
+    """Samples finished."""
+    total: int = 0
+    since: float
+    """Unix time at which this phase began."""
+    last_ms: float | None = None
+    """Latest latency."""
+
+
+class HostAnnouncement(Model):
+    """A host worker is alive, and runs these (serial, job, attempt, token)."""
+
+    host: str
+    worker: str
+    pid: int
+    adb: str = ""
+    """Version and port of its adb server, or what is wrong with it."""
+    running: tuple[tuple[str, str, int, int], ...] = ()
+    spooled: int = 0
+    """Records waiting in the spool for the ledger."""
+    seen_at: float = 0.0

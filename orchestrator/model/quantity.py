@@ -1,0 +1,39 @@
+"""Quantities with units, as people write them in experiment files."""
+
+from __future__ import annotations
+
+import re
+
+_NUMBER = re.compile(r"^\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*([A-Za-z%°]*)\s*$")
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_CELSIUS = {"C": 1.0, "°C": 1.0}
+
+
+def parse_seconds(value: object) -> float:
+    """`"90 s"`, `"5 min"`, `"100 ms"` -> seconds. A bare number in a file is refused: it has no unit."""
+    return _parse(value, _SECONDS, "a time such as `90 s`")
+
+
+def parse_bytes(value: object) -> int:
+    """`"1 GiB"`, `"200 MB"` -> bytes."""
+    return int(_parse(value, _BYTES, "a size such as `1 GiB`"))
+
+
+def parse_celsius(value: object) -> float:
+    """`"38 C"` -> degrees Celsius."""
+    return _parse(value, _CELSIUS, "a temperature such as `38 C`")
+
+
+def _parse(value: object, units: dict[str, float] | dict[str, int], wanted: str) -> float:
+    if isinstance(value, bool):
+        raise ValueError(f"expected {wanted}, got {value!r}")
+    if isinstance(value, int | float):  # already parsed: a stored model is validated again
+        return float(value)
+    match = _NUMBER.match(str(value))
+    if match is None:
+        raise ValueError(f"expected {wanted}, got {value!r}")
+    number, unit = match.groups()
+    if unit not in units:
+        raise ValueError(f"unit {unit!r} is not known here; expected {wanted}; units: {', '.join(units)}")
+    return float(number) * units[unit]

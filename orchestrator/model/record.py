@@ -1,0 +1,135 @@
+"""What an attempt leaves behind: raw samples, environment, provenance, outcome, doubts. Append-only."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field
+
+from .base import Model
+from .device import Api, ApiFacts, DeviceFacts, DeviceState, Precision, Source
+from .event import Layer, Memory, Output, Power, Sample, Setup
+
+
+class Outcome(StrEnum):
+    OK = "ok"
+    INVALID = "invalid"
+    """Measured, but under conditions that make the figures unusable; kept with its reasons."""
+    FAILED = "failed"
+    """Stable cause: another attempt would fail the same way."""
+    LOST = "lost"
+    """Transient cause: retried within the budget."""
+    KILLED = "killed"
+    """The device ended the agent (out of memory): a result."""
+    CANCELLED = "cancelled"
+
+
+class DoubtCode(StrEnum):
+    """What may be wrong with a record; each has a remedy in `REMEDIES`."""
+
+    VIRTUAL_DEVICE = "virtual_device"
+    SHARED_HOST = "shared_host"
+    FEW_SAMPLES = "few_samples"
+    UNSTABLE = "unstable"
+    DRIFT = "drift"
+    CHARGING = "charging"
+    HOT = "hot"
+    FREQUENCY_CHANGED = "frequency_changed"
+    NON_FINITE_OUTPUT = "non_finite_output"
+    NO_POWER_GAUGE = "no_power_gauge"
+    RESUMED = "resumed"
+    AGENT_WARNING = "agent_warning"
+
+
+REMEDIES: dict[DoubtCode, str] = {
+    DoubtCode.VIRTUAL_DEVICE: "run on a real phone before you publish",
+    DoubtCode.SHARED_HOST: "leave the host alone while it measures, or use a device of its own",
+    DoubtCode.FEW_SAMPLES: "raise sampling.samples",
+    DoubtCode.UNSTABLE: "raise sampling.warmup, close background work, let the device cool",
+    DoubtCode.DRIFT: "raise sampling.warmup or let the device cool between blocks",
+    DoubtCode.CHARGING: "cut the supply during the block (a switchable hub, or Wi-Fi adb)",
+    DoubtCode.HOT: "lower conditions.battery_temp_max or give the phone air",
+    DoubtCode.FREQUENCY_CHANGED: "lock the clocks, or compare only blocks under the same clocks",
+    DoubtCode.NON_FINITE_OUTPUT: "check the model and the precision: the output holds NaN or infinity",
+    DoubtCode.NO_POWER_GAUGE: "the device has no readable gauge: use an external meter",
+    DoubtCode.RESUMED: "the cable dropped during the run; the journal is complete",
+    DoubtCode.AGENT_WARNING: "read the agent's warning in the record",
+}
+
+
+class Doubt(Model):
+    code: DoubtCode
+    detail: str = ""
+
+    @property
+    def remedy(self) -> str:
+        return REMEDIES[self.code]
+
+
+class Provenance(Model):
+    """What exactly was run by what."""
+
+    plan_hash: str = ""
+    agent_sha256: str = ""
+    agent_version: str = ""
+    model_sha256: str = ""
+    fingerprint: str = ""
+    boot_id: str = ""
+    farm_version: str = ""
+
+
+class RunsOn(Model):
+    """The device, driver and API that really ran, as the agent reported them."""
+
+    api: Api
+    precision: Precision
+    facts: ApiFacts
+    threads: int = 0
+
+
+class OutputCheck(Model):
+    """How the outputs compare with the host's reference for the same plan input."""
+
+    name: str
+    max_abs_difference: float
+    """Largest absolute difference from the reference."""
+    tolerance: float
+    ok: bool
+
+
+class Record(Model):
+    """One attempt's record; the ledger accepts it once, from the newest fencing token only."""
+
+    schema_version: Literal[1] = 1
+    experiment_id: str
+    job_id: str
+    cell_id: str
+    block: int
+    attempt: int
+    token: int
+    worker: str
+    device: DeviceFacts
+    source: Source
+    state_before: DeviceState | None = None
+    state_after: DeviceState | None = None
+    outcome: Outcome
+    cause: str = ""
+    """Bounded word: an error's `cause`, or the agent's error code."""
+    reasons: tuple[str, ...] = ()
+    """For people: what happened, where, and what to do."""
+    started_at: float
+    """Unix time."""
+    ended_at: float
+    runs_on: RunsOn | None = None
+    setup: tuple[Setup, ...] = ()
+    samples: tuple[Sample, ...] = ()
+    layers: tuple[Layer, ...] = ()
+    power: tuple[Power, ...] = ()
+    memory: Memory | None = None
+    outputs: tuple[Output, ...] = ()
+    checks: tuple[OutputCheck, ...] = ()
+    provenance: Provenance = Provenance()
+    doubts: tuple[Doubt, ...] = ()
+    evidence: tuple[str, ...] = Field(default=(), max_length=50)
+    """Lines that could not be read, last lines of a killed agent: at most 50, each cut at 500 characters."""

@@ -1,0 +1,196 @@
+"""Placement: which waiting job goes to which free device now. A pure function of its arguments, whatever their order.
+
+Laws: at most one job a device; only devices that are ready, free and candidates; no runnable job is left while one of
+its devices is free; priority first, then the experiment that runs least (and was served longest ago), then the order
+of submission.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .model.device import Device, Health
+from .model.experiment import Conditions
+from .model.lease import Lease
+
+
+@dataclass(frozen=True)
+class WaitingJob:
+    """A job that waits, as far as placement must know it."""
+
+    job_id: str
+    experiment_id: str
+    label: str
+    candidates: tuple[str, ...]
+    conditions: Conditions
+    priority: int
+    order: tuple[int, int]
+    """Order of submission: of the experiment, and within it."""
+    failed_on: frozenset[str] = frozenset()
+    """Devices on which earlier attempts were lost."""
+    not_before: float = 0.0
+    """Unix time before which it is not tried again."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What an experiment has of the farm."""
+
+    running: int = 0
+    served_at: float = 0.0
+    """Unix time of its latest attempt."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What placement respects beyond the devices themselves."""
+
+    host_limit: int = 400
+    """Sessions that one host runs at once."""
+    shares: Mapping[str, Share] = field(default_factory=dict)
+    """By experiment."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Names for people of the jobs that hold leases."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The answer: (job, serial) pairs, and for every other job why it waits."""
+
+    assignments: tuple[tuple[str, str], ...]
+    waiting: Mapping[str, str]
+
+
+def place(
+    waiting: Sequence[WaitingJob],
+    devices: Sequence[Device],
+    leases: Mapping[str, Lease],
+    policy: Policy,
+    now: float,
+) -> Placement:
+    """Assign waiting jobs to free devices. `now` is Unix time; `leases` by serial, expired ones included."""
+    floor = _Floor(devices, leases, policy, now)
+    demand = Counter(serial for job in waiting for serial in job.candidates)
+    assignments: list[tuple[str, str]] = []
+    reasons: dict[str, str] = {}
+    for job in _in_turn(waiting, policy, assignments):
+        runnable = [serial for serial in floor.usable(job) if not floor.obstacle(job, serial)]
+        if runnable:
+            serial = min(runnable, key=lambda s: (demand[s], s))
+            floor.take(serial, job)
+            assignments.append((job.job_id, serial))
+        else:
+            reasons[job.job_id] = floor.reason(job)
+    return Placement(tuple(sorted(assignments)), reasons)
+
+
+def _in_turn(
+    waiting: Sequence[WaitingJob], policy: Policy, assignments: Sequence[tuple[str, str]]
+) -> Iterable[WaitingJob]:
+    """Every job once. Within a priority, the next job comes from the experiment with the least share so far;
+    a job that the caller appended to `assignments` counts to its experiment's share."""
+    by_priority: dict[int, dict[str, list[WaitingJob]]] = defaultdict(lambda: defaultdict(list))
+    for job in sorted(waiting, key=lambda j: (j.order, j.job_id), reverse=True):
+        by_priority[job.priority][job.experiment_id].append(job)
+    running = {experiment: share.running for experiment, share in policy.shares.items()}
+    served: dict[str, tuple[int, float]] = {e: (0, share.served_at) for e, share in policy.shares.items()}
+    for _, queues in sorted(by_priority.items(), reverse=True):
+        turns = [(running.get(e, 0), served.get(e, (0, 0.0)), queue[-1].order, e) for e, queue in queues.items()]
+        heapq.heapify(turns)
+        while turns:
+            *_, experiment = heapq.heappop(turns)
+            queue, before = queues[experiment], len(assignments)
+            yield queue.pop()
+            if len(assignments) > before:
+                running[experiment] = running.get(experiment, 0) + 1
+                served[experiment] = (len(assignments), 0.0)
+            if queue:
+                turn = (running.get(experiment, 0), served.get(experiment, (0, 0.0)), queue[-1].order, experiment)
+                heapq.heappush(turns, turn)
+
+
+class _Floor:
+    """The devices during one placement: what is free, and why the rest is not."""
+
+    def __init__(self, devices: Sequence[Device], leases: Mapping[str, Lease], policy: Policy, now: float) -> None:
+        self._devices = {device.serial: device for device in devices}
+        self._host_limit, self._now = policy.host_limit, now
+        self._busy = {
+            serial: f"busy with {policy.labels.get(lease.job_id, f'job {lease.job_id}')}"
+            for serial, lease in leases.items()
+        }
+        self._sessions = Counter(self._devices[s].facts.host for s in leases if s in self._devices)
+        self._blocked = {serial: self._unready(device) for serial, device in self._devices.items()}
+
+    def take(self, serial: str, job: WaitingJob) -> None:
+        self._busy[serial] = f"busy with {job.label}"
+        self._sessions[self._devices[serial].facts.host] += 1
+
+    def usable(self, job: WaitingJob) -> list[str]:
+        """Candidates, without those where it failed as long as another one is alive."""
+        others = [s for s in job.candidates if s not in job.failed_on]
+        alive = any(s in self._devices and self._devices[s].state.health is Health.READY for s in others)
+        return others if alive else list(job.candidates)
+
+    def obstacle(self, job: WaitingJob, serial: str) -> str:
+        """Why a job cannot start on a device now; empty where it can."""
+        if serial in self._busy:
+            return self._busy[serial]
+        if serial not in self._devices:
+            return "offline: no host announces it"
+        if self._blocked[serial]:
+            return self._blocked[serial]
+        if job.not_before > self._now:
+            return f"waits before the next attempt, until {_clock(job.not_before)}"
+        device = self._devices[serial]
+        if self._sessions[device.facts.host] >= self._host_limit:
+            return f"host {device.facts.host} is at its limit of {self._host_limit} sessions"
+        return _unmet(job.conditions, device)
+
+    def reason(self, job: WaitingJob) -> str:
+        """Why a job waits, for people: of one device, or of the first few candidates."""
+        if len(job.candidates) == 1:
+            return self.obstacle(job, job.candidates[0])
+        usable = set(self.usable(job))
+        whys = [
+            f"{s}: {self.obstacle(job, s) or 'an earlier attempt was lost there'}"
+            for s in sorted(job.candidates, key=lambda s: (s not in usable, s))
+        ]
+        more = f"; and {len(whys) - 3} more" if len(whys) > 3 else ""
+        return "; ".join(whys[:3]) + more
+
+    def _unready(self, device: Device) -> str:
+        state = device.state
+        if state.health is not Health.READY:
+            return f"{state.health}: {state.reason}" if state.reason else str(state.health)
+        if state.ready_at is not None and state.ready_at > self._now:
+            return f"{state.reason or 'cooling'}, ready at about {_clock(state.ready_at)}"
+        return ""
+
+
+def _unmet(conditions: Conditions, device: Device) -> str:
+    """The first condition that the device's announced state does not meet; what is not known is not a bar."""
+    state = device.state
+    if device.facts.kind != "phone":
+        return ""
+    battery, level = state.battery_percent, conditions.battery_percent
+    if battery is not None and level.min is not None and battery < level.min:
+        return f"battery at {battery:g} %, the experiment wants at least {level.min:g} %"
+    if battery is not None and level.max is not None and battery > level.max:
+        return f"battery at {battery:g} %, the experiment wants at most {level.max:g} %"
+    if state.battery_temp_c is not None and state.battery_temp_c > conditions.battery_temp_max:
+        return f"hot: {state.battery_temp_c:g} C, the experiment wants at most {conditions.battery_temp_max:g} C"
+    if state.thermal_status is not None and state.thermal_status > conditions.thermal_status_max:
+        return f"thermal status {state.thermal_status}, the experiment wants at most {conditions.thermal_status_max}"
+    if state.free_storage_bytes is not None and state.free_storage_bytes < conditions.free_storage:
+        free, wanted = state.free_storage_bytes / 2**20, conditions.free_storage / 2**20
+        return f"free storage {free:.0f} MiB, the experiment wants {wanted:.0f} MiB"
+    return ""
+
+
+def _clock(unix_s: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(unix_s))

@@ -1,0 +1,141 @@
+"""Results as tables for a terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from io import StringIO
+from itertools import groupby
+
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.terminal_theme import SVG_EXPORT_THEME
+from rich.text import Text
+
+from orchestrator.matrix import Exclusion
+from orchestrator.model.record import Outcome
+from orchestrator.statistics import Summary
+
+from . import wording
+from .content import Content, DoubtCount
+
+SHOWN_EXCLUSIONS = 12
+SHOWN_REASONS = 2
+COLUMNS = ("", "ran on", "median ms", "95 % interval", "p90", "memory", "blocks", "doubts")
+RAN_ON, MEDIAN, BLOCKS = 1, 2, 6
+RAN_ON_WIDTH = 40
+SVG_COLUMNS = 112
+
+
+def render(content: Content) -> RenderableType:
+    """The whole report: results, what was left out, what is doubtful."""
+    parts: list[RenderableType] = [heading(content), Text(), *results(content.summaries, content.doubts)]
+    if content.exclusions:
+        parts += [Text(), exclusions(content.exclusions, {summary.serial for summary in content.summaries})]
+    if content.doubts:
+        parts += [Text(), doubts(content.doubts)]
+    return Group(*parts)
+
+
+def as_svg(content: Content, title: str, width: int = SVG_COLUMNS) -> str:
+    """The whole report as a drawing of a terminal window; it asks the network for nothing, fonts included."""
+    console = Console(record=True, file=StringIO(), width=width, force_terminal=True, color_system="truecolor")
+    console.print(render(content))
+    svg = console.export_svg(title=title, unique_id="farm", theme=SVG_EXPORT_THEME)
+    return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
+
+
+def heading(content: Content) -> Text:
+    text = Text()
+    text.append(content.experiment.name, style="bold")
+    text.append(f"  {content.experiment_id}  ", style="dim")
+    text.append(wording.outcomes(content.outcomes))
+    if content.unreal:
+        words = " and ".join(wording.source_word(source) for source in content.unreal)
+        text.append(f"\n{words} results: they show how the farm works, not how fast a phone is.", style="yellow")
+    return text
+
+
+def results(summaries: Sequence[Summary], doubts: Sequence[DoubtCount]) -> list[RenderableType]:
+    """A table per device, all with the same widths; doubts by their numbers in the list that follows."""
+    several = wording.several_workloads(summaries)
+    rows = [_row(summary, doubts, workload=several) for summary in summaries]
+    widths = [max([len(name), *(len(row[i]) for row in rows)]) for i, name in enumerate(COLUMNS)]
+    widths[RAN_ON] = min(widths[RAN_ON], RAN_ON_WIDTH)
+    parts: list[RenderableType] = [_table([], widths, header=True)]
+    for _, group in groupby(zip(summaries, rows, strict=True), key=lambda pair: pair[0].serial):
+        own = list(group)
+        parts += [_device(own[0][0]), _table(own, widths, header=False)]
+    return parts
+
+
+def _device(summary: Summary) -> Text:
+    text = Text(summary.serial, style="bold")
+    told = summary.profile and summary.profile not in summary.serial
+    text.append(f" {summary.profile} " if told else " ", style="not bold")
+    word = wording.source_word(summary.source)
+    text.append(word, style="yellow" if word.isupper() else "not bold dim")
+    return text
+
+
+def _table(own: Sequence[tuple[Summary, list[str]]], widths: Sequence[int], *, header: bool) -> RenderableType:
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), show_header=header)
+    for index, (name, width) in enumerate(zip(COLUMNS, widths, strict=True)):
+        shrinks = index == RAN_ON  # a narrow terminal cuts this one first, in the header as in the rows
+        table.add_column(
+            Text(name.ljust(width), no_wrap=True, overflow="crop") if shrinks else name,
+            justify="left" if index <= RAN_ON or index == len(COLUMNS) - 1 else "right",
+            min_width=12 if shrinks else width,
+            max_width=width,
+            style="dim" if shrinks else "",
+            no_wrap=not shrinks,
+        )
+    for summary, row in own:
+        cells = [Text(cell, no_wrap=True, overflow="ellipsis") for cell in row]
+        cells[MEDIAN].stylize("bold" if summary.latency else "red")
+        if summary.outcomes.get(Outcome.OK, 0) < summary.blocks:
+            cells[BLOCKS].stylize("red")
+        table.add_row(*cells)
+        for reason in summary.reasons[:SHOWN_REASONS] if summary.latency is None else ():
+            table.add_row("", Text(reason, style="red"))
+    return Padding(table, (0, 0, 0, 2))
+
+
+def _row(summary: Summary, doubts: Sequence[DoubtCount], *, workload: bool) -> list[str]:
+    latency = summary.latency
+    return [
+        wording.cell(summary, workload=workload),
+        wording.driver(summary),
+        wording.ms(latency.median_ms) if latency else "none",
+        wording.interval(latency),
+        wording.ms(latency.p90_ms) if latency else "",
+        wording.mib(summary.memory.device_peak_bytes) if summary.memory else "",
+        wording.blocks(summary),
+        " ".join(map(str, wording.doubt_numbers(summary, doubts))),
+    ]
+
+
+def exclusions(found: Iterable[Exclusion], known: Iterable[str]) -> RenderableType:
+    """What was left out, and why; what has one reason is put together."""
+    table = Table(box=None, header_style="dim", title="Left out", title_justify="left", padding=(0, 2, 0, 0))
+    for column in ("combinations", "devices", "reason"):
+        table.add_column(column, overflow="fold")
+    groups = wording.group_exclusions(found, known)
+    for group in groups[:SHOWN_EXCLUSIONS]:
+        table.add_row(*(escape(text) for text in group))
+    if len(groups) > SHOWN_EXCLUSIONS:
+        table.add_row(f"... {len(groups) - SHOWN_EXCLUSIONS} more")
+    return table
+
+
+def doubts(found: Iterable[DoubtCount]) -> Table:
+    """What may be wrong with the results, by number."""
+    table = Table(box=None, header_style="dim", title="Doubts", title_justify="left", padding=(0, 2, 0, 0))
+    table.add_column("", justify="right")
+    for column in ("doubt", "results", "what to do"):
+        table.add_column(column, overflow="fold")
+    for number, doubt in enumerate(found, 1):
+        table.add_row(str(number), doubt.code.value, str(doubt.results), doubt.remedy)
+    return table

@@ -1,0 +1,89 @@
+"""What a report says, before it takes a form."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from orchestrator.matrix import Exclusion
+from orchestrator.model.base import Model
+from orchestrator.model.device import Source
+from orchestrator.model.experiment import Experiment
+from orchestrator.model.job import Cell
+from orchestrator.model.record import DoubtCode, Record
+from orchestrator.statistics import Summary, newest_attempts, summarise
+
+
+class DoubtCount(Model):
+    """A doubt with the results that it touches."""
+
+    code: DoubtCode
+    remedy: str
+    results: int
+    """Number of cells on devices that have it."""
+    details: tuple[str, ...]
+    """A few examples."""
+
+
+class Content(Model):
+    """Everything that a report shows, derived from one experiment's records."""
+
+    experiment_id: str
+    experiment: Experiment
+    outcomes: dict[str, int]
+    """Jobs by outcome; those without a record are `waiting` or `running`."""
+    summaries: tuple[Summary, ...]
+    records: tuple[Record, ...]
+    """The record that counts of each job, oldest first."""
+    exclusions: tuple[Exclusion, ...]
+    doubts: tuple[DoubtCount, ...]
+    generated_at: float
+    """Unix time."""
+
+    @property
+    def unreal(self) -> tuple[Source, ...]:
+        """Sources among the results that are no phone's or workstation's own."""
+        found = {summary.source for summary in self.summaries}
+        return tuple(sorted(found - {Source.PHONE, Source.WORKSTATION}))
+
+
+def build(
+    experiment_id: str,
+    experiment: Experiment,
+    *,
+    cells: Mapping[str, Cell],
+    records: Iterable[Record],
+    outcomes: Mapping[str, int],
+    exclusions: Iterable[Exclusion] = (),
+    now: float,
+) -> Content:
+    """Derive a report's content. `cells` must hold the cell of every record."""
+    newest = sorted(newest_attempts(records), key=lambda record: (record.started_at, record.job_id))
+    summaries = tuple(summarise(newest, cells))
+    return Content(
+        experiment_id=experiment_id,
+        experiment=experiment,
+        outcomes=dict(outcomes),
+        summaries=summaries,
+        records=tuple(newest),
+        exclusions=tuple(exclusions),
+        doubts=count_doubts(summaries),
+        generated_at=now,
+    )
+
+
+def count_doubts(summaries: Iterable[Summary]) -> tuple[DoubtCount, ...]:
+    """Doubts of all results, the most frequent first, with up to three different details each."""
+    results: Counter[DoubtCode] = Counter()
+    details: dict[DoubtCode, dict[str, None]] = {}
+    remedies: dict[DoubtCode, str] = {}
+    for summary in summaries:
+        results.update({doubt.code for doubt in summary.doubts})
+        for doubt in summary.doubts:
+            remedies[doubt.code] = doubt.remedy
+            if doubt.detail:
+                details.setdefault(doubt.code, {})[doubt.detail] = None
+    return tuple(
+        DoubtCount(code=code, remedy=remedies[code], results=count, details=tuple(details.get(code, {}))[:3])
+        for code, count in sorted(results.items(), key=lambda item: (-item[1], item[0]))
+    )

@@ -1,0 +1,106 @@
+"""Figures as inline SVG that follows the page's colours, light or dark.
+
+matplotlib draws; text stays text. Foreground, muted and grid colours are placeholders that become CSS variables, ids
+get a prefix per figure, and everything that names an address (namespaces, metadata) is removed: HTML needs none of it.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+FOREGROUND, MUTED, GRID, PAGE = "#010203", "#040506", "#070809", "#0a0b0c"
+"""Placeholders: no figure uses these colours for anything else."""
+_VARIABLES = {FOREGROUND: "--ink", MUTED: "--muted", GRID: "--line", PAGE: "--page"}
+
+BACKENDS = {"opencl": "#2f81f7", "vulkan": "#e8590c", "cpu": "#2da44e"}
+PALETTE = ("#2f81f7", "#e8590c", "#2da44e", "#bf4b8a", "#8250df", "#c29b0c", "#0e9aa7", "#8c6d5a", "#6e7781", "#d1453b")
+"""Colours that are readable on white and on near black."""
+
+POINT_PX = 96 / 72
+STYLE = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9.0,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "pocketfarm",
+    "text.parse_math": False,
+    "text.color": FOREGROUND,
+    "axes.labelcolor": MUTED,
+    "axes.edgecolor": GRID,
+    "axes.facecolor": "none",
+    "axes.titlesize": 9.0,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.7,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": MUTED,
+    "ytick.labelcolor": FOREGROUND,
+    "figure.facecolor": "none",
+    "savefig.facecolor": "none",
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+}
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """The look of every figure."""
+    with mpl.rc_context(STYLE):
+        yield
+
+
+def new_figure(width_px: float, height_px: float) -> Figure:
+    return Figure(figsize=(width_px / 96, height_px / 96), layout="constrained")
+
+
+def bare(axes: Axes, *, grid: str) -> None:
+    """Only the grid lines that help to read: `x` or `y`."""
+    axes.grid(visible=False)
+    axes.grid(visible=True, axis=grid)  # type: ignore[arg-type]
+    axes.tick_params(length=0)
+    for side in axes.spines.values():
+        side.set_visible(False)
+
+
+def to_svg(figure: Figure, name: str, title: str) -> str:
+    """The figure as an SVG element for HTML; `name` prefixes its ids, `title` is what a screen reader says."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
+    text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.S)
+    text = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", text)
+    text = text.replace("xlink:href", "href")
+    text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
+    text = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", text)
+    text = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', text)
+    for colour, variable in _VARIABLES.items():
+        text = text.replace(colour, f"var({variable})")
+    text = re.sub(r"font:[^;\"]*?([\d.]+)px[^;\"]*", r"font-size: \1px", text)
+    return _open_tag(text, title)
+
+
+def _open_tag(text: str, title: str) -> str:
+    """Scale with the page, never above the drawn size."""
+    match = re.match(r"<svg[^>]*viewBox=\"0 0 ([\d.]+) ([\d.]+)\"[^>]*>", text)
+    assert match is not None, "matplotlib's SVG has no viewBox"
+    width_px = float(match[1]) * POINT_PX
+    label = title.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+    opening = (
+        f'<svg role="img" aria-label="{label}" viewBox="0 0 {match[1]} {match[2]}" style="max-width:{width_px:.0f}px">'
+    )
+    return opening + text[match.end() :]

@@ -1,0 +1,19 @@
+"""Results as JSON, for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from orchestrator.model.record import Record
+
+from .content import Content
+
+
+def as_data(content: Content, records: Iterable[Record] | None = None) -> dict[str, Any]:
+    """The report as plain data; with `records` these too, in full: all samples, events and provenance."""
+    data = content.model_dump(mode="json", exclude={"records"})
+    named = {"experiment": data.pop("experiment_id"), "spec": data.pop("experiment"), **data}
+    if records is not None:
+        named["records"] = [record.model_dump(mode="json") for record in records]
+    return named

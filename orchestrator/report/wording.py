@@ -1,0 +1,132 @@
+"""How numbers and sources are worded, the same in every form of report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from orchestrator.matrix import Exclusion
+from orchestrator.model.device import Source
+from orchestrator.model.record import Outcome
+from orchestrator.statistics import Latency, Summary
+
+from .content import DoubtCount
+
+UNREAL = {
+    Source.VIRTUAL: "VIRTUAL",
+    Source.REPLAY: "REPLAY",
+    Source.IMPORT: "IMPORT",
+}
+
+SHOWN_DEVICES = 4
+
+
+def source_word(source: Source) -> str:
+    """`phone`, `workstation`; in capitals what is neither."""
+    return UNREAL.get(source, source.value)
+
+
+def ms(value: float) -> str:
+    """Milliseconds with three significant digits: `0.123`, `4.56`, `78.9`, `1234`."""
+    if value >= 100:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 1 else f"{value:.3f}"
+
+
+def interval(latency: Latency | None) -> str:
+    """`[low, high]` in ms; empty where there are too few blocks for one."""
+    if latency is None or latency.interval_ms is None:
+        return ""
+    return f"[{ms(latency.interval_ms.low)}, {ms(latency.interval_ms.high)}]"
+
+
+def mib(size_bytes: int | None) -> str:
+    return "" if size_bytes is None else f"{size_bytes / 2**20:.1f} MiB"
+
+
+def driver(summary: Summary) -> str:
+    """Driver and device that really ran, short enough for a table."""
+    if summary.runs_on is None:
+        return ""
+    facts = summary.runs_on.facts
+    software, hardware = short_name(facts.driver or facts.version), short_name(facts.device_name)
+    if hardware.split(" ")[0] in software:
+        hardware = ""
+    threads = f"{summary.runs_on.threads} threads" if summary.runs_on.threads else ""
+    return " · ".join(dict.fromkeys(filter(None, (software, hardware, threads))))
+
+
+def short_name(text: str) -> str:
+    """A driver's name for a device without what says nothing: trade marks, clock, `Processor`."""
+    text = re.sub(r"^(pthread|basic|cpu)-[a-z0-9.-]+?-(?=[A-Z])", "", text)  # PoCL puts LLVM's name before the maker's
+    text = re.sub(r"\((R|TM|C)\)|\bProcessor\b|\bCPU\b|@ [\d.]+ ?GHz|\+debian\b", " ", text, flags=re.IGNORECASE)
+    text = re.sub(r"^pocketfarm-agent [\d.]+", "agent", text)
+    return " ".join(text.replace("Portable Computing Language", "PoCL").split())
+
+
+def cell(summary: Summary, *, workload: bool) -> str:
+    """`opencl fp32 granularity=4`, after the workload's name where there are several of them."""
+    return summary.label if workload else summary.label.removeprefix(summary.workload + " ")
+
+
+def several_workloads(summaries: Iterable[Summary]) -> bool:
+    return len({summary.workload for summary in summaries}) > 1
+
+
+def blocks(summary: Summary) -> str:
+    """Blocks that went well of those with a record, e.g. `3/3`."""
+    return f"{summary.outcomes.get(Outcome.OK, 0)}/{summary.blocks}"
+
+
+def outcomes(counts: dict[str, int]) -> str:
+    """`12 ok, 1 failed`; empty outcomes are left out."""
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "no job"
+
+
+class ExclusionGroup(NamedTuple):
+    """Combinations that were left out on some devices for one reason."""
+
+    combinations: str
+    devices: str
+    reason: str
+
+
+def doubt_numbers(summary: Summary, doubts: Sequence[DoubtCount]) -> list[int]:
+    """The doubts of a result as numbers in the list of all doubts, from 1."""
+    own = {doubt.code for doubt in summary.doubts}
+    return [number for number, doubt in enumerate(doubts, 1) if doubt.code in own]
+
+
+def group_exclusions(found: Iterable[Exclusion], known: Iterable[str] = ()) -> list[ExclusionGroup]:
+    """Exclusions with the same reason on the same devices in one row; a workload that all share is left out.
+
+    `known`: serials of all the devices that there are, which are not listed one by one.
+    """
+    listed = list(found)
+    shared = shared_word([each.cell for each in listed])
+    everywhere = {each.serial for each in listed if each.serial} | set(known)
+    devices: dict[tuple[str, str], dict[str, None]] = {}
+    for each in listed:
+        devices.setdefault((each.cell.removeprefix(shared), each.reason), {})[each.serial] = None
+    cells: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (label, reason), serials in devices.items():
+        cells.setdefault((reason, tuple(serials)), []).append(label)
+    return [
+        ExclusionGroup("; ".join(labels), _device_names(serials, everywhere), reason)
+        for (reason, serials), labels in cells.items()
+    ]
+
+
+def _device_names(serials: Sequence[str], known: Collection[str]) -> str:
+    """An empty serial stands for every device."""
+    if "" in serials or (len(known) > 1 and set(serials) >= set(known)):
+        return "every device"
+    more = f" and {len(serials) - SHOWN_DEVICES} more" if len(serials) > SHOWN_DEVICES else ""
+    return ", ".join(serials[:SHOWN_DEVICES]) + more
+
+
+def shared_word(labels: Sequence[str]) -> str:
+    """The first word of all labels with its space, where it is the same; they say more than that."""
+    first = {label.partition(" ")[0] for label in labels}
+    return f"{first.pop()} " if len(first) == 1 and all(" " in label for label in labels) else ""

@@ -1,0 +1,134 @@
+"""Submit an experiment: its files kept, its matrix expanded over the devices of the day, its jobs in the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from . import matrix
+from .artifacts import Artifacts
+from .config import Settings
+from .errors import ModelFileError, SpecError
+from .inventory import Inventory
+from .ledger import ExperimentRow, Ledger
+from .matrix import Expansion
+from .model.base import content_hash
+from .model.experiment import Experiment, Workload
+from .model.job import Cell
+
+MAX_RERUNS = 10_000
+
+
+@dataclass(frozen=True)
+class Submission:
+    experiment_id: str
+    expansion: Expansion
+    resumed: bool
+    """An unfinished experiment of the same content was there; nothing new was submitted."""
+
+
+def submit(
+    settings: Settings,
+    ledger: Ledger,
+    inventory: Inventory,
+    experiment: Experiment,
+    base: Path,
+    *,
+    again: bool = False,
+) -> Submission:
+    """Submit an experiment whose files lie relative to `base`.
+
+    The same content (files included) is the same experiment: an unfinished one is resumed, unless `again`; a finished
+    one is rerun under a new id. Raises SpecError where nothing can run, ModelFileError where a file cannot be used.
+    """
+    experiment = _with_files(experiment, base, Artifacts(settings.state))
+    stem = f"{experiment.name}-{content_hash(experiment)[:8]}"
+    known = {row.id: row for row in ledger.experiments()}
+    latest, following = _ids(stem, known)
+    if latest is not None and not again and not known[latest].finished:
+        return Submission(latest, _stored(ledger, known[latest]), resumed=True)
+    expansion = matrix.expand(experiment, following, inventory.devices())
+    if not expansion.jobs:
+        raise SpecError("nothing can run on the selected devices:\n" + _reasons(expansion))
+    ledger.submit(following, experiment, expansion.jobs, expansion.exclusions)
+    return Submission(following, expansion, resumed=False)
+
+
+def _ids(stem: str, known: dict[str, ExperimentRow]) -> tuple[str | None, str]:
+    """The newest experiment of this content, if any, and the id that follows."""
+    latest, following = None, stem
+    for rerun in range(2, MAX_RERUNS):
+        if following not in known:
+            break
+        latest, following = following, f"{stem}-{rerun}"
+    return latest, following
+
+
+def _stored(ledger: Ledger, row: ExperimentRow) -> Expansion:
+    jobs = tuple(found.job for found in ledger.jobs(row.id))
+    cells: dict[str, Cell] = {job.cell.cell_id: job.cell for job in jobs}
+    return Expansion(jobs, row.exclusions, tuple(cells.values()))
+
+
+def _reasons(expansion: Expansion) -> str:
+    lines = [f"    {e.serial or 'every device'}, {e.cell}: {e.reason}" for e in expansion.exclusions]
+    return "\n".join(lines[:20] + ([f"    and {len(lines) - 20} more"] if len(lines) > 20 else []))
+
+
+def _with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Experiment:
+    """The experiment with its files checked, kept as artifacts, and named by their content."""
+    workload = experiment.workload
+    found: dict[str, str] = {}
+    if workload.onnx is not None:
+        found["onnx_sha256"] = artifacts.put(_file(base, workload.onnx, "workload.onnx"))
+    if workload.input is not None:
+        found["input_sha256"] = artifacts.put(_file(base, workload.input, "workload.input"))
+    _check_algorithms(experiment.matrix.algorithm or ())
+    for network in experiment.matrix.network or (workload.network,):
+        _check(workload.model_copy(update={"network": network}), found, artifacts)
+    return experiment.model_copy(update={"workload": workload.model_copy(update=found)})
+
+
+def _file(base: Path, name: str, field: str) -> Path:
+    path = base / name
+    if not path.is_file():
+        raise ModelFileError(f"{field}: there is no file {path}", remedy="paths are relative to the experiment file")
+    return path
+
+
+def _check_algorithms(names: Iterable[str]) -> None:
+    """A typing error is told now; whether an algorithm fits a network is the compiler's to say."""
+    from kernels.catalog import ALGORITHMS
+
+    known = ("auto", *ALGORITHMS)
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean `{near[0]}`? " if near else ""
+            raise SpecError(f"matrix.algorithm: there is no `{name}`; {hint}known: {', '.join(known)}")
+
+
+def _check(workload: Workload, found: dict[str, str], artifacts: Artifacts) -> None:
+    """Import the kept model and read the kept input as a worker will, so that a bad file is refused here and now."""
+    from kernels.errors import CompileError
+    from kernels.load import load_inputs, load_workload
+    from kernels.networks import NETWORKS
+
+    if workload.network is not None and workload.network not in NETWORKS:
+        near = get_close_matches(workload.network, NETWORKS, n=1)
+        hint = f"did you mean `{near[0]}`? " if near else ""
+        raise SpecError(f"no built-in network is called `{workload.network}`; {hint}known: {', '.join(NETWORKS)}")
+    if not found:
+        return
+    kept = {name: artifacts.path(sha256) for name, sha256 in found.items()}
+    try:
+        graph = load_workload(network=workload.network, onnx=kept.get("onnx_sha256"), seed=workload.seed)
+        if "input_sha256" in kept:
+            load_inputs(graph, kept["input_sha256"])
+    except CompileError as e:
+        message = str(e)
+        for field, path in kept.items():
+            message = message.replace(str(path), str(getattr(workload, field.removesuffix("_sha256"))))
+        raise ModelFileError(message) from e
