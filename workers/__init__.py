@@ -1,0 +1,1 @@
+"""ACTS: finds devices, holds sessions with them, drives the agent, returns records."""

@@ -1,0 +1,231 @@
+"""Drives the agent on a device: start it detached, follow its journal through lost cables, stop it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from orchestrator.errors import DeviceSick, TransportLost
+from orchestrator.model.event import Device, Error, Event, Hello, Result, Setup
+
+from .facts import read_boot_id
+from .fleet import Member
+from .install import run
+from .journal import Journal, evidence
+
+POLL_S = (0.05, 1.0)
+"""First and longest pause between two looks at the journal."""
+RECONNECT_S = 180.0
+"""How long a device may be away in mid-run before the attempt is given up."""
+START_S = 1800.0
+"""How long an agent may wait for its turn and prepare, before the block's own deadline begins."""
+GRACE_S = 15.0
+"""The agent ends itself at its deadline; this much later the device is called sick."""
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """The options of `pocketfarm-agent run`; paths are the device's."""
+
+    plan: str
+    inputs: Mapping[str, str]
+    folder: str
+    """For this attempt alone: journal and outputs."""
+    marker: str
+    """`<serial>/<job>/<attempt>` (`Member.marker` has the details)."""
+    warmup: int
+    samples: int
+    layer_passes: int
+    threads: int
+    power_period_ms: int
+    deadline_s: float
+    cache: str
+    device: str = ""
+    """Part of the name of the device to use, where there are several."""
+
+    @property
+    def journal(self) -> str:
+        return f"{self.folder}/journal.jsonl"
+
+    @property
+    def outputs(self) -> str:
+        return f"{self.folder}/outputs"
+
+    def argv(self) -> list[str]:
+        options = {
+            "--plan": self.plan,
+            "--output-dir": self.outputs,
+            "--journal": self.journal,
+            "--warmup": self.warmup,
+            "--samples": self.samples,
+            "--layer-passes": self.layer_passes,
+            "--threads": self.threads,
+            "--power-period-ms": self.power_period_ms,
+            "--deadline-s": f"{self.deadline_s:g}",
+            "--marker": self.marker,
+            "--cache-dir": self.cache,
+        }
+        argv = ["run", *(word for name, value in options.items() for word in (name, str(value)))]
+        argv += [word for name, path in self.inputs.items() for word in ("--input", f"{name}={path}")]
+        return [*argv, *(("--device", self.device) if self.device else ()), "--detach"]
+
+
+@dataclass
+class AgentRun:
+    """How a run went, as far as the journal tells."""
+
+    events: list[Event] = field(default_factory=list)
+    resumed: bool = False
+    """The connection was lost and found again."""
+    killed: bool = False
+    """The process went away without a last word."""
+    evidence: tuple[str, ...] = ()
+
+    @property
+    def error(self) -> Error | None:
+        return next((event for event in self.events if isinstance(event, Error)), None)
+
+
+def has_turn(event: Event) -> bool:
+    """Whether the agent has the engine for itself by now; without a slot to wait for, its device says so."""
+    return isinstance(event, Device) or (isinstance(event, Setup) and event.step == "slot")
+
+
+def stop_agents(member: Member, marker_prefix: str) -> None:
+    """End every agent on the device whose marker starts so."""
+    run(member.connection, member.agent, "stop", "--marker-prefix", marker_prefix, deadline_s=20.0)
+
+
+def start_agent(member: Member, request: RunRequest) -> None:
+    """Start detached; returns when the agent has said hello, or when the cable went away while it may have.
+
+    Raises DeviceSick with what it printed where it did not start.
+    """
+    connection = member.connection
+    run(connection, "mkdir", "-p", request.outputs, request.cache)
+    prefix = ("env", *member.environment) if member.environment else ()
+    try:
+        result = connection.shell([*prefix, member.agent, *request.argv()], deadline_s=60.0)
+    except TransportLost:
+        return  # whether it runs, its journal tells
+    told = result.code == 1 and connection.shell(["ls", request.journal]).code == 0  # an error event says why
+    if result.code != 0 and not told:
+        said = (result.stderr or result.stdout).decode(errors="replace").strip()[-500:]
+        raise DeviceSick(
+            f"the agent did not start (exit status {result.code}): {said}",
+            device=connection.serial,
+            remedy=f"run it by hand: {member.agent} version",
+        )
+
+
+class Follower:
+    """Reads one run's journal until its last event."""
+
+    def __init__(
+        self, member: Member, request: RunRequest, check: Callable[[], None], on_event: Callable[[Event], None]
+    ) -> None:
+        self._member = member
+        self._connection = member.connection
+        self._request = request
+        self._check = check
+        self._on_event = on_event
+        self._journal = Journal(member.facts.serial)
+        self._run = AgentRun(self._journal.events)
+        self._ends_at = time.monotonic() + START_S
+        self._pause_s = POLL_S[0]
+
+    def follow(self) -> AgentRun:
+        """Until the result, the error, or the end of the process.
+
+        Raises Garbage, DeviceSick (no end by the deadline), TransportLost (gone too long, or restarted), and whatever
+        `check` raises.
+        """
+        while True:
+            self._check()
+            try:
+                if self._poll():
+                    return self._run
+            except TransportLost as e:
+                self._await_return(e)
+            if time.monotonic() > self._ends_at:
+                raise DeviceSick(
+                    "the agent did not end by its own deadline",
+                    device=self._connection.serial,
+                    remedy="a driver may hang: restart the device",
+                )
+            time.sleep(self._pause_s)
+            self._pause_s = min(2 * self._pause_s, POLL_S[1])
+
+    def _poll(self) -> bool:
+        """Whether the run is over."""
+        if self._read():
+            return self._is_over()
+        if not self._gone():
+            return False
+        while self._read():  # its last words between our two looks
+            pass
+        if not self._journal.events:
+            raise DeviceSick("the agent left no journal", device=self._connection.serial, remedy="try again")
+        self._run.killed = not self._is_over()
+        if self._run.killed:
+            self._run.evidence = self._last_words()
+        return True
+
+    def _read(self) -> bool:
+        """Whether there was something new."""
+        content = self._tail()
+        fresh = self._journal.feed(content)
+        for event in fresh:
+            self._on_event(event)
+            if has_turn(event):
+                self._ends_at = time.monotonic() + self._request.deadline_s + GRACE_S
+        if fresh:
+            self._pause_s = POLL_S[0]
+        return bool(content)
+
+    def _tail(self) -> bytes:
+        result = self._connection.shell(["tail", "-c", f"+{self._journal.offset + 1}", self._request.journal])
+        return result.stdout if result.code == 0 else b""
+
+    def _is_over(self) -> bool:
+        events = self._journal.events
+        return bool(events) and isinstance(events[-1], Result | Error)
+
+    def _gone(self) -> bool:
+        """The process is no more (or a zombie that nobody reaps); without a hello it never was."""
+        events = self._journal.events
+        if not events or not isinstance(events[0], Hello):
+            return self._connection.shell(["ls", self._request.journal]).code != 0
+        pid = str(events[0].pid)
+        if self._connection.shell(["kill", "-0", pid]).code != 0:
+            return True
+        stat = self._connection.shell(["cat", f"/proc/{pid}/stat"]).stdout
+        return stat.rpartition(b")")[2].split()[:1] in ([b"Z"], [b"X"])
+
+    def _last_words(self) -> tuple[str, ...]:
+        if not self._journal.events:
+            return ()
+        last = self._journal.events[-1]
+        return evidence([json.dumps(last.model_dump(mode="json")).encode()])
+
+    def _await_return(self, lost: TransportLost) -> None:
+        """Wait for the same device, not restarted. Raises TransportLost."""
+        self._run.resumed = True
+        give_up_at = time.monotonic() + RECONNECT_S
+        while time.monotonic() < give_up_at:
+            self._check()
+            try:
+                boot_id = read_boot_id(self._connection, deadline_s=5.0)
+            except (TransportLost, DeviceSick):
+                time.sleep(1.0)
+                continue
+            if self._member.facts.boot_id and boot_id != self._member.facts.boot_id:
+                raise TransportLost("it restarted in mid-run", device=self._connection.serial) from lost
+            return
+        raise TransportLost(
+            f"it did not come back within {RECONNECT_S:g} s: {lost.args[0]}",
+            device=self._connection.serial,
+            remedy="check cable, hub and phone",
+        ) from lost

@@ -1,0 +1,29 @@
+"""Charge of the battery within its window."""
+
+from __future__ import annotations
+
+from orchestrator.errors import ConditionNotMet
+from orchestrator.model.device import DeviceState
+from orchestrator.model.experiment import Conditions
+
+CHARGE_S_PER_PERCENT = 60.0
+"""A phone on a hub's port gains about a percent a minute, and loses one less quickly."""
+
+
+class BatteryCharge:
+    def check(self, state: DeviceState, wanted: Conditions) -> None:
+        percent, window = state.battery_percent, wanted.battery_percent
+        if percent is None:
+            return
+        if window.min is not None and percent < window.min:
+            raise ConditionNotMet(
+                f"battery at {percent:g} %, below {window.min:g} %",
+                remedy="charge it, or lower conditions.battery_percent.min",
+                retry_after_s=max(60.0, (window.min - percent) * CHARGE_S_PER_PERCENT),
+            )
+        if window.max is not None and percent > window.max:
+            raise ConditionNotMet(
+                f"battery at {percent:g} %, above {window.max:g} %",
+                remedy="cut its supply, or raise conditions.battery_percent.max",
+                retry_after_s=max(60.0, (percent - window.max) * 2 * CHARGE_S_PER_PERCENT),
+            )

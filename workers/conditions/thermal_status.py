@@ -1,0 +1,18 @@
+"""Android's own verdict on the heat: 0 none, 1 light, ... 6 shutdown."""
+
+from __future__ import annotations
+
+from orchestrator.errors import ConditionNotMet
+from orchestrator.model.device import DeviceState
+from orchestrator.model.experiment import Conditions
+
+
+class ThermalStatus:
+    def check(self, state: DeviceState, wanted: Conditions) -> None:
+        status = state.thermal_status
+        if status is not None and status > wanted.thermal_status_max:
+            raise ConditionNotMet(
+                f"cooling: thermal status {status}, above {wanted.thermal_status_max}",
+                remedy="let it cool, or raise conditions.thermal_status_max",
+                retry_after_s=60.0 * (status - wanted.thermal_status_max),
+            )

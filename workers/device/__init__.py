@@ -1,0 +1,1 @@
+"""How a device is reached: adb, or this host itself."""

@@ -1,0 +1,63 @@
+"""This host as a device: the same Protocol over its own shell, in a folder of its own."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from orchestrator.errors import DeviceSick, TransportLost
+
+from .base import ShellResult
+from .quote import quote
+
+
+class LocalConnection:
+    """Implements `DeviceConnection`; `root` is made when it is first needed and belongs to this serial alone."""
+
+    address = ""
+
+    def __init__(self, serial: str, root: Path) -> None:
+        self.serial = serial
+        self.folder = str(root.absolute())
+
+    def shell(self, argv: Sequence[str], *, deadline_s: float = 10.0) -> ShellResult:
+        command = quote(argv)
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        with process:
+            try:
+                stdout, stderr = process.communicate(timeout=deadline_s)
+            except subprocess.TimeoutExpired as e:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise TransportLost(
+                    f"connection lost in `{command[:200]}`: no end within {deadline_s:g} s", device=self.serial
+                ) from e
+        code = process.returncode
+        return ShellResult(code if code >= 0 else 128 - code, stdout, stderr)
+
+    def push(self, source: Path, target: str, *, mode: int = 0o644, deadline_s: float = 120.0) -> None:  # noqa: ARG002
+        path = Path(target)
+        self._copy(source, path, f"push {target}")
+        path.chmod(mode)
+
+    def pull(self, source: str, target: Path, *, deadline_s: float = 120.0) -> None:  # noqa: ARG002
+        self._copy(Path(source), target, f"pull {source}")
+
+    def _copy(self, source: Path, target: Path, what: str) -> None:
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+        except OSError as e:
+            if e.errno == errno.ENOSPC:
+                raise DeviceSick(f"storage full: {what}: {e}", device=self.serial, remedy="free space") from e
+            raise DeviceSick(f"{what}: {e}", device=self.serial, remedy=f"look at {self.folder}") from e

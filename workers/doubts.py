@@ -1,0 +1,88 @@
+"""What may be wrong with a record, found in the record itself. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from orchestrator.model.device import DeviceFacts, DeviceState, Source
+from orchestrator.model.event import Event, Output, Power, Sample, Warning
+from orchestrator.model.job import Job
+from orchestrator.model.record import Doubt, DoubtCode
+
+FEW = 5
+"""Fewer timed samples than this say little."""
+UNSTABLE_SHARE = 0.05
+"""Median absolute deviation over median."""
+DRIFT_SHARE = 0.05
+"""Median of the last fifth over that of the first."""
+
+
+def find_doubts(
+    job: Job,
+    device: DeviceFacts,
+    events: Sequence[Event],
+    states: Sequence[DeviceState | None],
+    *,
+    resumed: bool,
+) -> tuple[Doubt, ...]:
+    """All doubts about one block, in a fixed order."""
+    known = [state for state in states if state is not None]
+    timed = [e.duration_ns for e in events if isinstance(e, Sample) and e.phase == "timed"]
+    return (
+        *_of_device(device),
+        *_of_samples(timed),
+        *_of_states(known, job.conditions.battery_temp_max),
+        *_of_events(events, power="power" in job.measure.quantities),
+        *((Doubt(code=DoubtCode.RESUMED),) if resumed else ()),
+    )
+
+
+def _of_device(device: DeviceFacts) -> Iterator[Doubt]:
+    if device.source in (Source.VIRTUAL, Source.REPLAY):
+        yield Doubt(code=DoubtCode.VIRTUAL_DEVICE, detail=device.profile)
+    if device.source == Source.VIRTUAL or (device.kind == "workstation" and device.gpu_vendor == "cpu"):
+        yield Doubt(code=DoubtCode.SHARED_HOST, detail=f"the cores of {device.host}")
+
+
+def _of_samples(timed_ns: Sequence[int]) -> Iterator[Doubt]:
+    if len(timed_ns) < FEW:
+        yield Doubt(code=DoubtCode.FEW_SAMPLES, detail=f"{len(timed_ns)} timed samples")
+    if len(timed_ns) < 2:
+        return
+    middle = median(timed_ns)
+    spread = median(abs(value - middle) for value in timed_ns) / middle
+    if spread > UNSTABLE_SHARE:
+        yield Doubt(code=DoubtCode.UNSTABLE, detail=f"median absolute deviation {spread:.1%} of the median")
+    fifth = len(timed_ns) // 5
+    if fifth:
+        drift = median(timed_ns[-fifth:]) / median(timed_ns[:fifth]) - 1
+        if abs(drift) > DRIFT_SHARE:
+            yield Doubt(code=DoubtCode.DRIFT, detail=f"last fifth {drift:+.1%} against the first")
+
+
+def _of_states(states: Sequence[DeviceState], battery_temp_max: float) -> Iterator[Doubt]:
+    if any(state.charging for state in states):
+        yield Doubt(code=DoubtCode.CHARGING)
+    for state in states:
+        hot = (state.battery_temp_c or 0.0) > battery_temp_max
+        if (state.thermal_status or 0) > 0 or hot:
+            yield Doubt(
+                code=DoubtCode.HOT, detail=f"thermal status {state.thermal_status}, battery {state.battery_temp_c} C"
+            )
+            return
+
+
+def _of_events(events: Sequence[Event], *, power: bool) -> Iterator[Doubt]:
+    clocks = {event.gpu_hz for event in events if isinstance(event, Power) and event.gpu_hz}
+    if len(clocks) > 1:
+        detail = f"GPU between {min(clocks) // 10**6} and {max(clocks) // 10**6} MHz"
+        yield Doubt(code=DoubtCode.FREQUENCY_CHANGED, detail=detail)
+    for event in events:
+        if isinstance(event, Output) and not event.finite:
+            yield Doubt(code=DoubtCode.NON_FINITE_OUTPUT, detail=event.name)
+    if power and not any(isinstance(e, Power) and e.current_ua is not None for e in events):
+        yield Doubt(code=DoubtCode.NO_POWER_GAUGE)
+    for event in events:
+        if isinstance(event, Warning):
+            yield Doubt(code=DoubtCode.AGENT_WARNING, detail=f"{event.code}: {event.message}"[:500])

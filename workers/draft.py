@@ -1,0 +1,146 @@
+"""A record in the making: filled in while the attempt goes on, valid at any moment."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import TypeVar
+
+from kernels.errors import CompileError
+from orchestrator.errors import ConditionNotMet, FarmError, TransientError
+from orchestrator.model.device import DeviceFacts, DeviceState
+from orchestrator.model.event import Device, Event, Hello, Layer, Memory, Output, Power, Sample, Setup
+from orchestrator.model.lease import Assignment
+from orchestrator.model.record import Doubt, Outcome, OutputCheck, Provenance, Record, RunsOn
+
+from .agent import AgentRun
+from .claim import JobCancelled
+from .doubts import find_doubts
+from .journal import Garbage
+from .plans import StoredPlan
+
+Kind = TypeVar("Kind")
+
+
+@dataclass
+class Draft:
+    """What is known of one attempt so far."""
+
+    assignment: Assignment
+    worker: str
+    device: DeviceFacts
+    agent_sha256: str = ""
+    started_at: float = field(default_factory=time.time)
+    state_before: DeviceState | None = None
+    state_after: DeviceState | None = None
+    stored: StoredPlan | None = None
+    run: AgentRun = field(default_factory=AgentRun)
+    checks: tuple[OutputCheck, ...] = ()
+    outcome: Outcome = Outcome.OK
+    cause: str = ""
+    reasons: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+
+    def end(self, outcome: Outcome, cause: str, *reasons: str) -> None:
+        """The first end counts."""
+        if self.outcome == Outcome.OK:
+            self.outcome, self.cause, self.reasons = outcome, cause, reasons
+
+    def fail(self, error: Exception) -> None:
+        """Turn whatever ended the attempt into its outcome."""
+        self.end(outcome_of(error), cause_of(error), str(error) or type(error).__name__)
+        if isinstance(error, Garbage):
+            self.evidence = error.evidence
+
+    def record(self) -> Record:
+        """The attempt as it will be kept."""
+        job, events = self.assignment.job, self.run.events
+        return Record(
+            experiment_id=job.experiment_id,
+            job_id=job.job_id,
+            cell_id=job.cell.cell_id,
+            block=job.block,
+            attempt=self.assignment.attempt,
+            token=self.assignment.token,
+            worker=self.worker,
+            device=self.device,
+            source=self.device.source,
+            state_before=self.state_before,
+            state_after=self.state_after,
+            outcome=self.outcome,
+            cause=self.cause,
+            reasons=self.reasons,
+            started_at=self.started_at,
+            ended_at=time.time(),
+            runs_on=runs_on(events),
+            setup=_all(events, Setup),
+            samples=_all(events, Sample),
+            layers=_all(events, Layer),
+            power=_all(events, Power),
+            memory=next(reversed(_all(events, Memory)), None),
+            outputs=_all(events, Output),
+            checks=self.checks,
+            provenance=self._provenance(),
+            doubts=self._doubts(),
+            evidence=self.evidence or self.run.evidence,
+        )
+
+    def _doubts(self) -> tuple[Doubt, ...]:
+        states = (self.state_before, self.state_after)
+        if self.outcome not in (Outcome.OK, Outcome.INVALID):
+            return ()
+        return find_doubts(self.assignment.job, self.device, self.run.events, states, resumed=self.run.resumed)
+
+    def _provenance(self) -> Provenance:
+        hello = next((event for event in self.run.events if isinstance(event, Hello)), None)
+        return Provenance(
+            plan_hash=self.stored.plan_hash if self.stored else "",
+            agent_sha256=self.agent_sha256,
+            agent_version=hello.agent_version if hello else "",
+            model_sha256=self.assignment.job.cell.workload.onnx_sha256 or "",
+            fingerprint=self.device.fingerprint,
+            boot_id=self.device.boot_id,
+            farm_version=farm_version(),
+        )
+
+
+def outcome_of(error: Exception) -> Outcome:
+    """Stable causes fail, transient ones are lost (and retried); what nobody foresaw would happen again: it fails."""
+    if isinstance(error, JobCancelled):
+        return Outcome.CANCELLED
+    if isinstance(error, TransientError):
+        return Outcome.LOST
+    return Outcome.FAILED
+
+
+def cause_of(error: Exception) -> str:
+    if isinstance(error, FarmError):
+        return error.cause
+    return "compile" if isinstance(error, CompileError) else "internal"
+
+
+def runs_on(events: list[Event]) -> RunsOn | None:
+    """What the agent said that it ran on."""
+    device = next((event for event in events if isinstance(event, Device)), None)
+    if device is None:
+        return None
+    return RunsOn(api=device.facts.api, precision=device.precision, facts=device.facts, threads=device.threads)
+
+
+def retry_at(error: Exception) -> float | None:
+    """Unix time at which an unmet condition may be met."""
+    return time.time() + error.retry_after_s if isinstance(error, ConditionNotMet) else None
+
+
+@cache
+def farm_version() -> str:
+    try:
+        return version("pocketfarm")
+    except PackageNotFoundError:  # run from a checkout that was not installed
+        return ""
+
+
+def _all(events: list[Event], kind: type[Kind]) -> tuple[Kind, ...]:
+    return tuple(event for event in events if isinstance(event, kind))

@@ -1,0 +1,98 @@
+"""What Android's tools print, as data. Pure functions; formats as AOSP and Samsung print them.
+
+Anything missing or unreadable is None or absent: a phone that prints less is not an error.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_PROPERTY = re.compile(r"^\[([^\]]+)\]: \[(.*)\]$", re.MULTILINE)
+_TEMPERATURE = re.compile(r"Temperature\{mValue=(-?[\d.]+), mType=(-?\d+), mName=([^,]*), mStatus=(\d+)\}")
+
+
+class Battery(NamedTuple):
+    """`dumpsys battery`."""
+
+    percent: float | None = None
+    temp_c: float | None = None
+    charging: bool | None = None
+    """Whether any supply is connected; None where the phone names none."""
+    updates_stopped: bool = False
+    """Someone froze the figures (`dumpsys battery unplug`): they cannot be trusted."""
+
+
+class Temperature(NamedTuple):
+    """One sensor of the thermal HAL."""
+
+    name: str
+    type: int
+    """0 CPU, 1 GPU, 2 battery, 3 skin ..."""
+    temp_c: float
+    status: int
+
+
+class Thermal(NamedTuple):
+    """`dumpsys thermalservice`, from the HAL only: the cached block was seen 30 C off."""
+
+    status: int | None = None
+    temperatures: tuple[Temperature, ...] = ()
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """`getprop`: `[name]: [value]` a line."""
+    return dict(_PROPERTY.findall(text))
+
+
+def parse_battery(text: str) -> Battery:
+    """`dumpsys battery`; Samsung's event log after `[EventLogBuffer]` holds old values and is not read."""
+    fields: dict[str, str] = {}
+    current = text.split("[EventLogBuffer]", 1)[0]
+    for line in current.splitlines():
+        name, colon, value = line.strip().partition(":")
+        if colon:
+            fields.setdefault(name, value.strip())
+    level, scale = _number(fields.get("level")), _number(fields.get("scale")) or 100.0
+    temp_dc = _number(fields.get("temperature"))
+    powered = [value == "true" for name, value in fields.items() if name.endswith(" powered")]
+    return Battery(
+        percent=None if level is None else 100.0 * level / scale,
+        temp_c=None if temp_dc is None else temp_dc / 10.0,
+        charging=any(powered) if powered else None,
+        updates_stopped="UPDATES STOPPED" in current,
+    )
+
+
+def parse_thermal(text: str) -> Thermal:
+    """`dumpsys thermalservice`: the status, and the block `Current temperatures from HAL:` alone."""
+    status = re.search(r"^Thermal Status: (\d+)", text, re.MULTILINE)
+    if "HAL Ready: false" in text:
+        return Thermal(None if status is None else int(status[1]))
+    _, _, rest = text.partition("Current temperatures from HAL:\n")
+    temperatures = []
+    for line in rest.splitlines():
+        match = _TEMPERATURE.search(line)
+        if match is None:  # the next block begins
+            break
+        temperatures.append(Temperature(match[3], int(match[2]), float(match[1]), int(match[4])))
+    return Thermal(None if status is None else int(status[1]), tuple(temperatures))
+
+
+def parse_free_bytes(text: str) -> int | None:
+    """`df -k FOLDER`: the available 1 KiB blocks in the last line (a long device name may wrap before it)."""
+    fields = text.strip().splitlines()[-1].split() if text.strip() else []
+    return int(fields[-3]) * 1024 if len(fields) >= 5 and fields[-3].isdigit() else None
+
+
+def parse_memory_bytes(text: str) -> int:
+    """`MemTotal` of /proc/meminfo; 0 where it is absent."""
+    match = re.search(r"^MemTotal:\s+(\d+) kB", text, re.MULTILINE)
+    return int(match[1]) * 1024 if match else 0
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return float(text or "")
+    except ValueError:
+        return None

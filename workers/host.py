@@ -1,0 +1,155 @@
+"""The process of one farm host: `python -m workers.host`. Discovers devices, runs sessions, sends records."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from redis import Redis
+
+from orchestrator.config import Settings, settings
+from orchestrator.errors import DeviceBusy, FarmError, LeaseLost, SetupError, TransientError
+from orchestrator.inventory import Inventory
+from orchestrator.leases import Leases
+from orchestrator.model.device import Device
+from orchestrator.model.lease import Assignment
+from orchestrator.model.live import HostAnnouncement
+from orchestrator.queue import make_app
+from orchestrator.redis_client import client_of
+
+from .claim import Claim
+from .device.adb import AdbServer
+from .discovery import Discovery
+from .fleet import Fleet
+from .lock import device_lock
+from .plans import Plans
+from .run import Workbench, run_job
+from .spool import Spool
+from .tasks import consume, register
+
+log = logging.getLogger(__name__)
+JOIN_S = 10.0
+
+
+class HostStopping(TransientError):
+    """This worker is being ended; the job may run again, here or elsewhere."""
+
+    cause = "host_stopping"
+
+
+class Host:
+    """One host: its fleet, its spool, and the sessions that wake-ups ask for."""
+
+    def __init__(self, farm: Settings, redis: Redis) -> None:
+        self._farm, self._redis = farm, redis
+        self._leases, self._inventory = Leases(redis), Inventory(redis)
+        self._spool = Spool(farm.state)
+        self._fleet = Fleet()
+        self._discovery = Discovery(self._fleet, farm, AdbServer(farm.adb_port, farm.adb_path or "adb"))
+        self._worker = f"{farm.host}-{os.getpid()}-{secrets.token_hex(2)}"
+        self._bench = Workbench(farm, self._fleet, Plans(farm.state), self._worker)
+        self._stopping = threading.Event()
+        """No new steps on any device."""
+        self._stop = threading.Event()
+        """Sessions are over: the threads may end."""
+
+    def run(self) -> int:
+        """Until SIGTERM or SIGINT; sessions then stop their agents and put the phones back. Returns the exit status."""
+        app = make_app(self._farm)
+        register(app, self.wake)
+        threads = [
+            threading.Thread(target=self._discovery.run, args=(self._stop, self._announce), name="discovery"),
+            threading.Thread(target=self._spool.run, args=(self._redis, self._stop), name="spool"),
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            return consume(app, self._farm.host, self._farm.sessions, self._stopping.set)
+        finally:
+            self._stopping.set()
+            self._stop.set()
+            self._spool.nudge()
+            for thread in threads:
+                thread.join(JOIN_S)
+
+    def wake(self, serial: str, token: int) -> None:
+        """Claim the lease of a device and run what it says. Nothing to claim: nothing to do."""
+        if self._stopping.is_set():
+            return
+        try:
+            assignment = self._leases.claim(serial, token, self._worker)
+        except FarmError as e:  # the sweeper will wake again
+            log.warning("%s: not claimed: %s", serial, e)
+            return
+        if assignment is not None:
+            self._serve(assignment)
+
+    def _serve(self, assignment: Assignment) -> None:
+        serial, job_id = assignment.serial, assignment.job.job_id
+        self._fleet.start(serial, job_id, assignment.attempt, assignment.token)
+        try:
+            with Claim(self._redis, assignment, self._worker) as claim:
+                record = run_job(assignment, self._bench, lambda: self._check(claim, serial), claim.report)
+                self._spool.add(record)
+            claim.release()
+            log.info("%s: job %s attempt %d: %s %s", serial, job_id, record.attempt, record.outcome, record.cause)
+        except LeaseLost as e:
+            log.warning("%s", e)
+        finally:
+            self._fleet.end(serial, assignment.token)
+
+    def _check(self, claim: Claim, serial: str) -> None:
+        claim.check()
+        if self._stopping.is_set():
+            raise HostStopping("the host's worker is being ended", device=serial)
+
+    def _announce(self, devices: list[Device]) -> None:
+        self._inventory.announce_host(
+            HostAnnouncement(
+                host=self._farm.host,
+                worker=self._worker,
+                pid=os.getpid(),
+                adb=self._discovery.adb,
+                running=self._fleet.running(),
+                spooled=len(self._spool.waiting()),
+                seen_at=time.time(),
+            )
+        )
+        for device in devices:
+            self._inventory.announce_device(device)
+
+
+def main() -> int:
+    """Run this machine's host worker in the foreground."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(name)s: %(message)s")
+    farm = settings()
+    try:
+        with client_of(farm) as redis, _only_one(farm):
+            return Host(farm, redis).run()
+    except SetupError as e:
+        print(f"error: {e}", file=sys.stderr)
+        return 2
+
+
+@contextmanager
+def _only_one(farm: Settings) -> Iterator[None]:
+    """One worker per host and state folder: it alone announces the host. Raises SetupError."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(device_lock(farm.state, f"host-{farm.host}", wait_s=2.0))
+        except DeviceBusy as e:
+            raise SetupError(
+                f"a worker of host {farm.host!r} runs already with state {farm.state}",
+                remedy="stop it, or set FARM_HOST to another name",
+            ) from e
+        yield
+
+
+if __name__ == "__main__":
+    sys.exit(main())

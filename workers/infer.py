@@ -1,0 +1,120 @@
+"""One inference outside the queue, on this host or on a phone of its adb server. Needs neither Redis nor a ledger."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from kernels.compile import compile_graph
+from kernels.graph import Graph
+from kernels.options import Options
+from kernels.plan import Plan
+from orchestrator.config import Settings
+from orchestrator.errors import DeviceSick, Unsupported
+from orchestrator.model.device import Api, DeviceFacts, Precision
+from orchestrator.model.event import Memory, Sample, Setup
+from orchestrator.model.live import Phase
+from orchestrator.model.record import RunsOn
+
+from .device.adb import AdbServer
+from .draft import runs_on
+from .enrol import enrol_phone
+from .find import find_phone
+from .fleet import Member
+from .lock import device_lock
+from .measure import Block, Measurement, measure, raise_for
+from .plans import Arrays, StoredPlan, limits_of, store
+from .session import session
+from .workstation import CPU_SERIAL, enrol_workstation
+
+log = logging.getLogger(__name__)
+LOCK_WAIT_S = 2.0
+
+
+@dataclass(frozen=True)
+class InferResult:
+    """Outputs by name (the model's own shapes), and what it took."""
+
+    outputs: dict[str, npt.NDArray[Any]]
+    plan: Plan
+    device: DeviceFacts
+    runs_on: RunsOn
+    setup: tuple[Setup, ...]
+    sample: Sample
+    memory: Memory | None
+
+
+def infer(
+    *,
+    device: str | None,
+    graph: Graph,
+    inputs: Arrays,
+    options: Options,
+    settings: Settings,
+    deadline_s: float = 600.0,
+    report: Callable[[Phase, int, int, float | None], None] = lambda *_: None,
+) -> InferResult:
+    """Compile for the device, run once, fetch the outputs (with `options.keep_all`: those of every node).
+
+    `device`: a serial or an adb address; None: this host. Raises DeviceBusy where a session holds it, Unsupported,
+    AgentFault, the transient errors, and those of the compiler.
+    """
+    api, precision = Api(options.backend), Precision(options.precision)
+    member = find_member(device, api, settings)
+    report("compiling", 0, 0, None)
+    limits = limits_of(member.facts, api, precision)
+    bundle = compile_graph(graph, options, limits, spirv_cache=settings.state / "cache" / "spirv")
+    with tempfile.TemporaryDirectory(prefix="pocketfarm-plan-") as temporary:
+        store(bundle, Path(temporary) / "plan")
+        stored = StoredPlan(bundle.plan, Path(temporary) / "plan", bundle.plan.plan_hash)
+        block = Block("infer/1", warmup=0, samples=1, deadline_s=deadline_s, threads=options.threads)
+        with session(member, None, settings.state, _go_on, lock_wait_s=LOCK_WAIT_S):
+            measured = measure(member, stored, inputs, block, _go_on, report)
+    return _result(measured, bundle.plan, member.facts)
+
+
+def find_member(serial: str | None, api: Api, settings: Settings) -> Member:
+    """The named device, or this host's own: a GPU before the CPU. Raises Unsupported, TransportLost, SetupError."""
+    if serial is not None and not serial.startswith("local-"):
+        server = AdbServer(settings.adb_port, settings.adb_path or "adb")
+        server.check()
+        connection = find_phone(serial, server)
+        with device_lock(settings.state, connection.serial, wait_s=LOCK_WAIT_S):
+            return enrol_phone(connection, settings)[0]
+    own = {member.facts.serial: member for member, _ in enrol_workstation(settings)}
+    if serial is not None:
+        if serial not in own:
+            raise Unsupported(f"this host has: {', '.join(own)}", device=serial)
+        return own[serial]
+    fitting = [member for member in own.values() if member.facts.api(api)]
+    if not fitting:
+        raise Unsupported(f"this host has no {api} device", remedy="`farm doctor` tells what to install")
+    return min(fitting, key=lambda member: member.facts.serial == CPU_SERIAL)
+
+
+def _result(measured: Measurement, plan: Plan, device: DeviceFacts) -> InferResult:
+    raise_for(measured.run, device.serial)
+    events = measured.run.events
+    where = runs_on(events)
+    sample = next((event for event in events if isinstance(event, Sample)), None)
+    if measured.run.killed or where is None or sample is None:
+        raise DeviceSick("the agent ended without a result: most likely out of memory", device=device.serial)
+    return InferResult(
+        outputs=measured.outputs,
+        plan=plan,
+        device=device,
+        runs_on=where,
+        setup=tuple(event for event in events if isinstance(event, Setup)),
+        sample=sample,
+        memory=next((event for event in reversed(events) if isinstance(event, Memory)), None),
+    )
+
+
+def _go_on() -> None:
+    """Outside the queue there is no lease to lose."""

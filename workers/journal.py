@@ -1,0 +1,61 @@
+"""The agent's journal, read on from where the last reading ended."""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+
+from orchestrator.errors import DeviceSick
+from orchestrator.model.event import Event, parse_event
+
+MAX_LINE_BYTES = 64 << 10
+MAX_EVIDENCE = 50
+_CUT = 500
+
+
+class Garbage(DeviceSick):
+    """The journal holds what no agent writes. `evidence`: the lines, as found."""
+
+    def __init__(self, message: str, *, device: str, evidence: tuple[str, ...]) -> None:
+        super().__init__(message, device=device, remedy="see the record's evidence; check the phone's storage")
+        self.evidence = evidence
+
+
+class Journal:
+    """Events of one journal in order. A line counts once it is whole."""
+
+    def __init__(self, serial: str) -> None:
+        self._serial = serial
+        self._rest = b""
+        self.offset = 0
+        """Bytes of the journal that were read."""
+        self.events: list[Event] = []
+
+    def feed(self, content: bytes) -> list[Event]:
+        """Take what follows `offset`; returns the new events. Raises Garbage, with the unreadable lines as evidence."""
+        self.offset += len(content)
+        *lines, self._rest = (self._rest + content).split(b"\n")
+        fresh = [self._event(line, lines[i:]) for i, line in enumerate(lines)]
+        if len(self._rest) > MAX_LINE_BYTES:
+            raise self._garbage(f"a line of more than {MAX_LINE_BYTES} bytes", [self._rest])
+        return fresh
+
+    def _event(self, line: bytes, from_here: list[bytes]) -> Event:
+        if len(line) > MAX_LINE_BYTES:
+            raise self._garbage(f"a line of {len(line)} bytes", from_here)
+        try:
+            event = parse_event(line)
+        except ValidationError as e:
+            problem = e.errors(include_url=False, include_input=False)[0]
+            raise self._garbage(f"no event: {problem['msg']} at {problem['loc']}", from_here) from e
+        if event.seq != len(self.events):
+            raise self._garbage(f"event {event.seq} where {len(self.events)} was due", from_here)
+        self.events.append(event)
+        return event
+
+    def _garbage(self, what: str, lines: list[bytes]) -> Garbage:
+        return Garbage(f"the agent's journal is unreadable: {what}", device=self._serial, evidence=evidence(lines))
+
+
+def evidence(lines: list[bytes]) -> tuple[str, ...]:
+    """Lines as a record may keep them."""
+    return tuple(line[:_CUT].decode(errors="backslashreplace")[:_CUT] for line in lines[:MAX_EVIDENCE])

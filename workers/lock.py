@@ -1,0 +1,48 @@
+"""One session per device on this host, whatever the leases say."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from orchestrator.errors import DeviceBusy
+
+
+@contextmanager
+def device_lock(state: Path, serial: str, *, wait_s: float = 0.0) -> Iterator[None]:
+    """Hold the device's lock file; the kernel frees it when the process ends, however it ends.
+
+    Excludes threads of one process as well as other processes. Raises DeviceBusy after `wait_s`.
+    """
+    path = state / "locks" / f"{file_name(serial)}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        _acquire(descriptor, serial, path, time.monotonic() + wait_s)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def file_name(serial: str) -> str:
+    """A serial as a file name: `127.0.0.1:5555` -> `127.0.0.1_5555`; no separator and no leading dot survives."""
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in serial).lstrip(".") or "_"
+
+
+def _acquire(descriptor: int, serial: str, path: Path, ends_at: float) -> None:
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError as e:
+            if time.monotonic() >= ends_at:
+                raise DeviceBusy(
+                    "another session on this host holds the device",
+                    device=serial,
+                    remedy=f"wait, or see who holds {path}",
+                ) from e
+        time.sleep(0.02)

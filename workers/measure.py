@@ -1,0 +1,193 @@
+"""One run of one plan on one device, inside a session: push, start, follow, collect."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from orchestrator.errors import AgentFault, DeviceSick, FarmError, LeaseLost, TransientError
+from orchestrator.model.device import Api, DeviceFacts
+from orchestrator.model.event import Event, Output, Sample
+from orchestrator.model.live import Phase
+
+from .agent import AgentRun, Follower, RunRequest, has_turn, start_agent, stop_agents
+from .device.base import DeviceConnection
+from .fleet import Member
+from .install import put_files, run
+from .plans import Arrays, StoredPlan
+
+log = logging.getLogger(__name__)
+_DTYPES = {"f32": "<f4", "f16": "<f2", "i32": "<i4", "u8": "|u1"}
+_TRANSIENT = {"device_error", "io", "storage_full", "cancelled"}
+"""Error codes of the agent that speak of the device, not of the workload; a `cancelled` not by us is a takeover."""
+
+Report = Callable[[Phase, int, int, float | None], None]
+"""phase, samples done, of how many, latest latency in ms"""
+
+
+@dataclass(frozen=True)
+class Block:
+    """How one block is run."""
+
+    name: str
+    """`<job>/<attempt>`: with the device's marker before it, the agent's."""
+    warmup: int
+    samples: int
+    deadline_s: float
+    layer_passes: int = 0
+    threads: int = 0
+    power_period_ms: int = 0
+
+
+@dataclass(frozen=True)
+class Measurement:
+    run: AgentRun
+    outputs: dict[str, npt.NDArray[Any]]
+    """Empty where the run did not end with a result."""
+
+
+def measure(
+    member: Member, stored: StoredPlan, inputs: Arrays, block: Block, check: Callable[[], None], report: Report
+) -> Measurement:
+    """The caller holds a session. A run that failed or was killed is returned too: `raise_for` tells.
+
+    `check` is called before each step on the device and stops the agent unless it raises LeaseLost.
+    """
+    connection = member.connection
+    total = block.warmup + block.samples
+    check()
+    report("pushing", 0, total, None)
+    plan = put_files(connection, "plans", stored.plan_hash, stored.files)
+    check()
+    with _run_folder(connection, block) as folder:
+        request = RunRequest(
+            plan=plan,
+            inputs=_push_inputs(connection, stored, inputs),
+            folder=folder,
+            marker=member.marker + block.name,
+            warmup=block.warmup,
+            samples=block.samples,
+            layer_passes=block.layer_passes,
+            threads=block.threads,
+            power_period_ms=block.power_period_ms,
+            deadline_s=block.deadline_s,
+            cache=f"{connection.folder}/cache",
+            device=device_option(member.facts, Api(stored.plan.api)),
+        )
+        check()
+        report("waiting", 0, total, None)
+        done = _drive(member, request, check, _Counter(total, report))
+        report("collecting", total, total, None)
+        outputs = {} if done.killed or done.error else _pull_outputs(connection, stored, request, done.events)
+    return Measurement(done, outputs)
+
+
+def raise_for(run: AgentRun, serial: str) -> None:
+    """Turn the agent's error, if it reported one, into ours: AgentFault or DeviceSick."""
+    error = run.error
+    if error is None:
+        return
+    step = f" in {error.step}" if error.step else ""
+    kind: type[FarmError] = DeviceSick if error.code in _TRANSIENT else AgentFault
+    raised = kind(f"the agent reported {error.code}{step}: {error.message}", device=serial)
+    raised.cause = error.code
+    raise raised
+
+
+def device_option(facts: DeviceFacts, api: Api) -> str:
+    """A workstation may have several devices per API: name ours. A phone has one."""
+    found = facts.api(api)
+    return found.device_name if facts.kind == "workstation" and found and api != Api.CPU else ""
+
+
+def _drive(
+    member: Member, request: RunRequest, check: Callable[[], None], on_event: Callable[[Event], None]
+) -> AgentRun:
+    """Start and follow; whatever ends it early stops the agent, except a lost lease: then the device is not ours."""
+    try:
+        start_agent(member, request)
+        return Follower(member, request, check, on_event).follow()
+    except LeaseLost:
+        raise
+    except BaseException:
+        _quietly(lambda: stop_agents(member, request.marker))
+        raise
+
+
+class _Counter:
+    """Turns events into progress: `running` once the agent has its turn, then sample by sample."""
+
+    def __init__(self, total: int, report: Report) -> None:
+        self._total, self._report, self._done = total, report, 0
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Sample):
+            self._done += 1
+            self._report("running", self._done, self._total, event.duration_ns / 1e6)
+        elif has_turn(event) and not self._done:
+            self._report("running", 0, self._total, None)
+
+
+@contextmanager
+def _run_folder(connection: DeviceConnection, block: Block) -> Iterator[str]:
+    """A fresh folder of this attempt, removed afterwards unless the device is no longer ours."""
+    folder = f"{connection.folder}/runs/{block.name.replace('/', '-')}"
+    run(connection, "rm", "-rf", folder)
+    run(connection, "mkdir", "-p", folder)
+    try:
+        yield folder
+    except LeaseLost:
+        raise
+    except BaseException:
+        _quietly(lambda: run(connection, "rm", "-rf", folder))
+        raise
+    else:
+        _quietly(lambda: run(connection, "rm", "-rf", folder))
+
+
+def _push_inputs(connection: DeviceConnection, stored: StoredPlan, inputs: Arrays) -> dict[str, str]:
+    """Port name -> path on the device, by content."""
+    paths: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(prefix="pocketfarm-") as temporary:
+        for port in stored.plan.inputs:
+            content = np.ascontiguousarray(inputs[port.name], dtype=_DTYPES[port.dtype]).tobytes()
+            identity = hashlib.sha256(content).hexdigest()
+            file = Path(temporary) / identity
+            file.write_bytes(content)
+            paths[port.name] = f"{put_files(connection, 'inputs', identity, {'data.bin': file})}/data.bin"
+    return paths
+
+
+def _pull_outputs(
+    connection: DeviceConnection, stored: StoredPlan, request: RunRequest, events: list[Event]
+) -> dict[str, npt.NDArray[Any]]:
+    """Every output of the plan, verified by the SHA-256 in its event. Raises DeviceSick."""
+    written = {event.name: event for event in events if isinstance(event, Output)}
+    outputs: dict[str, npt.NDArray[Any]] = {}
+    with tempfile.TemporaryDirectory(prefix="pocketfarm-") as temporary:
+        for port in stored.plan.outputs:
+            if port.name not in written:
+                raise DeviceSick(f"the agent wrote no output {port.name!r}", device=connection.serial)
+            file = Path(temporary) / "output.bin"
+            connection.pull(f"{request.outputs}/{written[port.name].file.rsplit('/', 1)[-1]}", file)
+            content = file.read_bytes()
+            if hashlib.sha256(content).hexdigest() != written[port.name].sha256:
+                raise DeviceSick(f"output {port.name!r} did not arrive intact", device=connection.serial)
+            outputs[port.name] = np.frombuffer(content, _DTYPES[port.dtype]).reshape(port.shape)
+    return outputs
+
+
+def _quietly(act: Callable[[], object]) -> None:
+    try:
+        act()
+    except TransientError as e:
+        log.info("%s", e)

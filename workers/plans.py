@@ -1,0 +1,188 @@
+"""What a job needs from the compiler, made once and kept: graph, inputs, reference outputs, plan."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import kernels
+from kernels.compile import compile_graph
+from kernels.errors import PlanError
+from kernels.graph import Graph
+from kernels.load import load_inputs, load_workload, random_inputs
+from kernels.options import Limits, Options
+from kernels.plan import Bundle, Plan
+from kernels.reference import evaluate
+from orchestrator.artifacts import Artifacts
+from orchestrator.errors import SpecError, Unsupported
+from orchestrator.model.base import content_hash
+from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Precision
+from orchestrator.model.experiment import Workload
+from orchestrator.model.job import Cell
+
+from .facts import gpu_vendor
+from .memo import Memo
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+MAX_PLANS = 128
+"""Plans kept on the host's disk."""
+
+
+@dataclass(frozen=True)
+class StoredPlan:
+    """A plan in a folder of this host, as it is pushed."""
+
+    plan: Plan
+    folder: Path
+    plan_hash: str
+
+    @property
+    def files(self) -> dict[str, Path]:
+        return {name: self.folder / name for name in ("plan.json", *self.plan.files)}
+
+
+class Plans:
+    """Caches of one host process, shared by its threads; plans also on disk, keyed by everything that shapes them."""
+
+    def __init__(self, state: Path) -> None:
+        self._folder = state / "cache" / "plans"
+        self._shaders = state / "cache" / "spirv"
+        self._artifacts = Artifacts(state)
+        self._graphs: Memo[Graph] = Memo(8)
+        self._inputs: Memo[Arrays] = Memo(16)
+        self._references: Memo[Arrays] = Memo(16)
+        self._plans: Memo[StoredPlan] = Memo(64)
+
+    def graph(self, workload: Workload) -> Graph:
+        return self._graphs.get(content_hash(workload), lambda: self._load(workload))
+
+    def inputs(self, workload: Workload) -> Arrays:
+        """Port name -> array: the workload's file, or seeded random numbers."""
+        return self._inputs.get(content_hash(workload), lambda: self._load_inputs(workload))
+
+    def reference(self, workload: Workload) -> Arrays:
+        """Output name -> what NumPy makes of the same inputs."""
+        return self._references.get(
+            content_hash(workload), lambda: evaluate(self.graph(workload), dict(self.inputs(workload)))
+        )
+
+    def plan(self, cell: Cell, device: DeviceFacts) -> StoredPlan:
+        """The cell compiled for a device. Raises Unsupported, SpecError and the compiler's errors."""
+        options, limits = options_of(cell), limits_of(device, cell.backend, cell.precision)
+        key = content_hash(
+            {
+                "compiler": compiler_sha256(),
+                "workload": cell.workload.model_dump(mode="json"),
+                "options": asdict(options),
+                "limits": asdict(limits),
+            }
+        )
+        return self._plans.get(key, lambda: self._stored(key, cell, options, limits))
+
+    def _stored(self, key: str, cell: Cell, options: Options, limits: Limits) -> StoredPlan:
+        folder = self._folder / key
+        try:
+            bundle = Bundle.read(folder)
+        except PlanError:  # not there yet, or damaged
+            bundle = compile_graph(self.graph(cell.workload), options, limits, spirv_cache=self._shaders)
+            store(bundle, folder)
+            _prune(self._folder)
+        return StoredPlan(bundle.plan, folder, bundle.plan.plan_hash)
+
+    def _load(self, workload: Workload) -> Graph:
+        onnx = self._file(workload.onnx, workload.onnx_sha256) if workload.onnx else None
+        return load_workload(network=workload.network, onnx=onnx, seed=workload.seed)
+
+    def _load_inputs(self, workload: Workload) -> Arrays:
+        graph = self.graph(workload)
+        if workload.input is None:
+            return random_inputs(graph, workload.seed)
+        return load_inputs(graph, self._file(workload.input, workload.input_sha256))
+
+    def _file(self, name: str, sha256: str | None) -> Path:
+        """The submitted content, not what the file may have become since."""
+        return self._artifacts.path(sha256) if sha256 else Path(name)
+
+
+def store(bundle: Bundle, folder: Path) -> None:
+    """Write a bundle as a whole: a reader sees all of it or nothing."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=folder.parent))
+    try:
+        bundle.write(partial)
+        shutil.rmtree(folder, ignore_errors=True)
+        partial.rename(folder)
+    except OSError:
+        if not folder.is_dir():  # another process may have been quicker
+            raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def options_of(cell: Cell) -> Options:
+    """The cell's axes as the compiler takes them. Raises SpecError for an unknown one."""
+    try:
+        return Options(backend=cell.backend.value, precision=cell.precision.value, **cell.options)  # type: ignore[arg-type]
+    except TypeError as e:
+        known = ", ".join(sorted(Options.__dataclass_fields__))
+        raise SpecError(f"{cell.label}: {e}", remedy=f"axes that the compiler knows: {known}") from e
+
+
+def limits_of(device: DeviceFacts, backend: Api, precision: Precision) -> Limits:
+    """What the compiler must respect on this device. Raises Unsupported where it lacks the API or the precision."""
+    api = device.api(backend)
+    if api is None:
+        has = ", ".join(facts.api for facts in device.apis) or "none"
+        raise Unsupported(f"it has no {backend}; it has: {has}", device=device.serial)
+    if precision not in api.precisions:
+        raise Unsupported(
+            f"its {backend} has no {precision}; it has: {', '.join(api.precisions)}", device=device.serial
+        )
+    return Limits(
+        max_buffer_bytes=api.max_buffer_bytes,
+        memory_budget_bytes=api.global_bytes,
+        max_work_group=api.max_work_group,
+        max_work_item_sizes=api.max_work_item_sizes,
+        local_bytes=api.local_bytes,
+        offset_alignment=api.offset_alignment,
+        precisions=tuple(each.value for each in api.precisions),
+        cpu_device=api.api == Api.CPU or gpu_vendor(api.device_name, api.vendor, api.driver) == "cpu",
+        opencl_c=opencl_c(api),
+    )
+
+
+def opencl_c(api: ApiFacts) -> str:
+    """Newest OpenCL C of a device by its version string, e.g. `OpenCL 2.1 AMD-APP` -> 2.0."""
+    match = re.search(r"OpenCL (\d)\.(\d)", api.version)
+    version = (int(match[1]), int(match[2])) if match else (1, 2)
+    return next(f"{a}.{b}" for a, b in ((3, 0), (2, 0), (1, 2), (1, 1), (0, 0)) if version >= (a, b)).replace(
+        "0.0", "1.1"
+    )
+
+
+@cache
+def compiler_sha256() -> str:
+    """Hash of every source file of the compiler: another compiler, another plan."""
+    root = Path(os.fspath(kernels.__path__[0]))
+    digest = hashlib.sha256(np.__version__.encode())
+    for path in sorted(p for p in root.rglob("*") if p.is_file() and p.suffix != ".pyc"):
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _prune(folder: Path) -> None:
+    """Remove the oldest plans beyond the bound."""
+    plans = sorted((p for p in folder.iterdir() if not p.name.startswith(".")), key=lambda p: p.stat().st_mtime)
+    for path in plans[:-MAX_PLANS]:
+        shutil.rmtree(path, ignore_errors=True)
