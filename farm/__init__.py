@@ -1,0 +1,1 @@
+"""COMPOSES: the command line, the supervisor behind `farm up`, the doctor."""

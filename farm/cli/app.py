@@ -1,0 +1,97 @@
+"""The application: all commands, and what happens with their errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from pydantic import ValidationError
+
+from kernels.errors import CompileError
+from orchestrator.config import Settings
+from orchestrator.errors import FarmError
+
+from . import demo, devices, engine, experiments, lifecycle, results, schema
+from .output import describe, print_json, show_error
+
+USAGE, FAILED, INTERRUPTED = 2, 1, 130
+
+app = typer.Typer(
+    name="farm",
+    help="A device farm for deep learning on phone GPUs.\n\nStart with `farm doctor`, then `farm demo`.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for group in (lifecycle, devices, experiments, results, engine, schema, demo):
+    group.register(app)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit status: 0 all is well, 1 not so, 2 wrong usage, 130 interrupted."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        result = app(given, standalone_mode=False, prog_name="farm")
+    except KeyboardInterrupt:
+        show_error("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away: nothing to say to it
+        return FAILED
+    except Exception as error:
+        return _report(error, as_json="--json" in given)
+    return result if isinstance(result, int) else 0
+
+
+def _report(error: Exception, *, as_json: bool) -> int:
+    """Say what went wrong, in the form that was asked for; the exit status."""
+    if isinstance(error, typer.Exit):
+        return int(error.exit_code)
+    if isinstance(error, typer.Abort):
+        show_error("aborted")
+        return FAILED
+    if isinstance(error, typer.TyperException):
+        return _report_usage(error, as_json)
+    if _debug():
+        raise error
+    facts = _facts(error)
+    if as_json:
+        print_json({"error": facts})
+    show_error(facts["message"], facts["remedy"], facts["device"])
+    return FAILED
+
+
+def _report_usage(error: typer.TyperException, as_json: bool) -> int:
+    message = error.format_message() if hasattr(error, "format_message") else str(error)
+    if as_json:
+        print_json({"error": {"type": "UsageError", "cause": "usage", "message": message}})
+    if message:
+        show_error(message, "the command with --help shows how")
+    return int(getattr(error, "exit_code", USAGE))
+
+
+def _facts(error: Exception) -> dict[str, Any]:
+    if isinstance(error, FarmError | CompileError):
+        return describe(error)
+    if isinstance(error, OSError) and error.filename:
+        remedy = "check the path, its permissions and the room on its disk"
+        return _data(error, "file", f"{error.filename}: {error.strerror}", remedy)
+    # the farm's own: the message says which, FARM_DEBUG=1 shows where
+    remedy = "set FARM_DEBUG=1 to see where it comes from, and report it"
+    return _data(error, "internal", f"{type(error).__name__}: {error}", remedy)
+
+
+def _data(error: Exception, cause: str, message: str, remedy: str) -> dict[str, Any]:
+    return {"type": type(error).__name__, "cause": cause, "message": message, "device": None, "remedy": remedy}
+
+
+def _debug() -> bool:
+    try:
+        return Settings().debug
+    except ValidationError:
+        return False

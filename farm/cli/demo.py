@@ -1,0 +1,118 @@
+"""`farm demo`: the main job, end to end, on four virtual phones and this workstation."""
+
+from __future__ import annotations
+
+import signal
+import time
+from importlib.metadata import version
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from orchestrator.report import console
+
+from . import live
+from .experiments import all_ok, outcomes, tell
+from .farm_access import open_inventory, open_leases, open_ledger
+from .lifecycle import settings_of
+from .output import JsonOption, log, out, print_json
+from .results import gather, write_html
+
+if TYPE_CHECKING:
+    from farm.demo import Demo
+
+STATE = Path(".farm/demo")
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel="Help")(demo)
+
+
+def demo(
+    state: Annotated[
+        Path, typer.Option("--state", metavar="DIR", help="Folder of the demo's state; its report goes there too.")
+    ] = STATE,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the main job on this machine, without a phone: four virtual phones and the workstation's own devices.
+
+    Starts a farm, submits experiments/first.yaml, shows it live, prints the results, writes an HTML report, and ends
+    all that it started. Interrupted at any moment, it leaves nothing behind, and the next `farm demo` resumes.
+
+    Example: `farm demo`
+    """
+    from farm.demo import Demo
+
+    started = time.monotonic()
+    before = _interrupt_on_signals()
+    session = Demo(state)
+    try:
+        content, page = _run(session, state)
+    except KeyboardInterrupt:
+        log().print("\n[yellow]Interrupted.[/] What is measured is kept: the next `farm demo` goes on from there.")
+        raise
+    finally:
+        _ignore_signals()
+        with log().status("ending the farm"):
+            session.stop()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    seconds = time.monotonic() - started
+    if as_json:
+        facts = {"experiment": content.experiment_id, "outcomes": outcomes(content.outcomes)}
+        print_json({**facts, "report": page, "seconds": round(seconds, 1)})
+    else:
+        out().print(console.render(content))
+        _next_steps(page, state, seconds)
+    if not all_ok(content.outcomes):
+        raise typer.Exit(1)
+
+
+def _run(session: Demo, state: Path) -> tuple[Any, Path]:
+    """Start, submit, follow, report."""
+    console_ = log()
+    console_.print(f"[bold]pocketfarm {version('pocketfarm')}[/]: four virtual phones and this workstation, in {state}")
+    with console_.status("starting Redis, adb server, phones, scheduler, worker, exporter"):
+        session.start()
+    settings = settings_of(state)
+    inventory = open_inventory(settings)
+    with console_.status("waiting for the devices") as status:
+        devices = session.wait_for_devices(inventory, lambda words: status.update(f"waiting for the devices: {words}"))
+    console_.print(f"ready: {', '.join(f'{d.serial} ({d.facts.profile or d.facts.kind})' for d in devices)}")
+    with open_ledger(settings) as ledger:
+        submission = session.submit(settings, ledger, inventory, devices)
+        tell(submission)
+        with live.view(console_, "first") as show:
+            session.follow(ledger, inventory, open_leases(settings), submission.experiment_id, show)
+        content = gather(ledger, ledger.experiment(submission.experiment_id))
+    return content, write_html(content, state / "report.html")
+
+
+def _interrupt_on_signals() -> dict[int, Any]:
+    """A kill or a closed terminal ends the demo as Ctrl-C does. Returns the handlers before."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    return {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+
+
+def _ignore_signals() -> None:
+    """Ending is under way and bounded: a second Ctrl-C must not tear it."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _next_steps(page: Path, state: Path, seconds: float) -> None:
+    option = f" --state {state}"
+    out().print(
+        f"\nDone in {seconds:.0f} s; everything that was started has ended.\n"
+        f"  [bold]{page}[/]  the report, for a browser\n"
+        f"  farm results latest{option}   this table again; --json --raw for every sample\n"
+        f"  farm infer --network squeezenet_v1_0 --backend vulkan   one inference, outside the queue\n"
+        f"  farm up{option} --virtual 4   keep a farm running; then: farm run experiments/first.yaml --wait{option}\n"
+        f"  farm doctor   what this machine lacks; with phones on USB: farm up",
+        soft_wrap=True,
+    )

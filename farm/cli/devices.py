@@ -1,0 +1,156 @@
+"""`farm devices`, `farm release`."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from orchestrator.errors import Unsupported
+from orchestrator.model.device import ApiFacts, Device, Health, Precision, Source
+from orchestrator.report import wording
+
+from .farm_access import open_inventory, open_ledger
+from .lifecycle import settings_of
+from .output import JsonOption, StateOption, log, out, print_json
+
+HEALTH_STYLES = {Health.READY: "green", Health.PROBING: "cyan", Health.SICK: "red", Health.QUARANTINED: "red"}
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel="The farm")(devices)
+    app.command(rich_help_panel="The farm")(release)
+
+
+def devices(
+    serial: Annotated[str | None, typer.Argument(help="Show everything that is known of this one.")] = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the devices of the running farm, or show one with its APIs and limits.
+
+    Example: `farm devices`, `farm devices local-cpu --json`
+    """
+    from orchestrator.fitness import devices_for_work
+
+    settings = settings_of(state)
+    announced = open_inventory(settings).devices()
+    with open_ledger(settings) as ledger:
+        found = sorted(devices_for_work(announced, ledger), key=lambda device: device.serial)
+    if serial is None:
+        if as_json:
+            print_json(found)
+        else:
+            out().print(table_of(found))
+        return
+    device = _one(found, serial)
+    if as_json:
+        print_json(device)
+    else:
+        _show(device)
+
+
+def release(
+    serial: Annotated[str, typer.Argument(help="The device.")],
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Release a device from quarantine: it gets work at once, and its losses are forgotten. Needs no running farm.
+
+    A device that loses several attempts in a row is put into quarantine, for a minute the first time. Left alone, it
+    gets work again after that if its host finds it well, on probation: one more loss puts it back for twice as long.
+
+    Example: `farm release R58M123ABC`
+    """
+    with open_ledger(settings_of(state)) as ledger:
+        held = [each.serial for each in ledger.quarantined()]
+        if not ledger.clear_quarantine(serial):
+            known = f"in quarantine: {', '.join(held)}" if held else "no device is in quarantine"
+            raise Unsupported(f"{serial!r} is not in quarantine; {known}", remedy="farm devices")
+    if as_json:
+        print_json({"released": serial})
+    log().print(f"{serial} is released")
+
+
+def _one(found: list[Device], serial: str) -> Device:
+    for device in found:
+        if device.serial == serial:
+            return device
+    known = ", ".join(device.serial for device in found) or "none"
+    raise Unsupported(f"no device {serial!r} on this farm; there are: {known}", remedy="farm devices")
+
+
+def source_label(source: Source) -> str:
+    """How the source of a result or device is shown: what is not real stands out."""
+    return {
+        Source.VIRTUAL: "[bold yellow]VIRTUAL[/]",
+        Source.REPLAY: "[bold yellow]REPLAY[/]",
+        Source.IMPORT: "[bold yellow]IMPORT[/]",
+    }.get(source, str(source))
+
+
+def table_of(found: list[Device]) -> Table:
+    """One row a device; in a narrow terminal what it is and how it is wrap between words."""
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for column in ("device", "source", "what", "APIs", "state"):
+        table.add_column(column, no_wrap=column in ("device", "source", "APIs"), overflow="fold")
+    for device in found:
+        now = device.state
+        health = f"[{HEALTH_STYLES.get(now.health, 'yellow')}]{now.health}[/]"
+        state = " ".join(filter(None, (health, _battery(device), escape(now.reason))))
+        table.add_row(escape(device.serial), source_label(device.facts.source), _what(device), _apis(device), state)
+    return table
+
+
+def _what(device: Device) -> str:
+    """`Pixel 7, Tensor G2, Mali-G710, 8.0 GiB`; a name that says two things at once is said once."""
+    facts = device.facts
+    names = [wording.short_name(name) for name in (facts.model or facts.profile, facts.soc, facts.gpu) if name]
+    memory = f"{facts.memory_bytes / 2**30:.1f} GiB" if facts.memory_bytes else ""
+    return escape(", ".join(filter(None, (*dict.fromkeys(names), memory))))
+
+
+def _apis(device: Device) -> str:
+    """Names of the APIs, and which of them calculate in fp16."""
+    half = {api.api for api in device.facts.apis if Precision.FP16 in api.precisions}
+    return " ".join(f"{api.api}+fp16" if api.api in half else str(api.api) for api in device.facts.apis)
+
+
+def _battery(device: Device) -> str:
+    now = device.state
+    parts = []
+    if now.battery_percent is not None:
+        parts.append(f"{now.battery_percent:.0f} %")
+    if now.battery_temp_c is not None:
+        parts.append(f"{now.battery_temp_c:.1f} C")
+    if now.charging:
+        parts.append("charging")
+    if now.ready_at is not None and now.ready_at > time.time():
+        parts.append(f"ready in {now.ready_at - time.time():.0f} s")
+    return " ".join(parts)
+
+
+def _show(device: Device) -> None:
+    """Facts, state and APIs of one device."""
+    console = out()
+    console.print(table_of([device]))
+    grid = Table.grid(padding=(0, 2))
+    skipped = {"serial", "source", "apis"}
+    rows = {**device.facts.model_dump(mode="json", exclude=skipped), **device.state.model_dump(mode="json")}
+    for name, value in rows.items():
+        if value not in (None, "", 0):
+            grid.add_row(f"[bold]{name}[/]", str(value))
+    console.print(grid)
+    for api in device.facts.apis:
+        console.print(_api(api))
+
+
+def _api(api: ApiFacts) -> Table:
+    table = Table(title=f"{api.api}: {api.device_name}", title_justify="left", box=None, show_header=False)
+    for name, value in api.model_dump(mode="json", exclude={"api", "device_name"}).items():
+        if value not in ("", 0, [], False):
+            table.add_row(f"  {name}", ", ".join(map(str, value)) if isinstance(value, list) else str(value))
+    return table

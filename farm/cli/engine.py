@@ -1,0 +1,192 @@
+"""`farm networks`, `farm plan`, `farm infer`: the compiler and the engine, outside the queue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.progress import Progress, SpinnerColumn, TextColumn
+from rich.table import Table
+
+from kernels.options import Limits, Options
+from orchestrator.errors import Unsupported
+from orchestrator.model.device import Api, Precision
+
+from .lifecycle import settings_of
+from .output import JsonOption, StateOption, log, out, print_json
+
+if TYPE_CHECKING:
+    from kernels.graph import Graph
+
+PANEL = "The engine, outside the queue"
+
+ModelArgument = Annotated[Path | None, typer.Argument(metavar="[MODEL.onnx]", help="ONNX file.", show_default=False)]
+NetworkOption = Annotated[str | None, typer.Option("--network", help="Built-in network instead of a file.")]
+SeedOption = Annotated[int, typer.Option("--seed", help="Seed of a built-in network's weights and of random inputs.")]
+BackendOption = Annotated[Api, typer.Option("--backend", "-b", help="Compute API.")]
+PrecisionOption = Annotated[Precision, typer.Option("--precision", "-p", help="Arithmetic.")]
+AlgorithmOption = Annotated[str, typer.Option("--algorithm", help="Convolution algorithm, or auto.")]
+GranularityOption = Annotated[int, typer.Option("--granularity", min=0, help="Outputs per work-item; 0: automatic.")]
+ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Threads of the CPU backend; 0: every core.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel=PANEL)(networks)
+    app.command(rich_help_panel=PANEL)(plan)
+    app.command(rich_help_panel=PANEL)(infer)
+
+
+def networks(as_json: JsonOption = False) -> None:
+    """List the built-in networks with their inputs, outputs and sizes.
+
+    Example: `farm networks --json`
+    """
+    from kernels.networks import NETWORKS
+
+    rows = [_network(name, build(None)) for name, build in NETWORKS.items()]
+    if as_json:
+        print_json(rows)
+        return
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for column in ("network", "input", "output"):
+        table.add_column(column)
+    for column in ("nodes", "parameters"):
+        table.add_column(column, justify="right")
+    for row in rows:
+        shapes = [_shape(next(iter(row[port].values()))) for port in ("inputs", "outputs")]
+        table.add_row(row["name"], *shapes, str(row["nodes"]), f"{row['parameters'] / 1e6:.2f} M")
+    out().print(table)
+
+
+def _network(name: str, graph: Graph) -> dict[str, Any]:
+    return {
+        "name": name,
+        "inputs": {port: graph.shapes[port] for port in graph.inputs},
+        "outputs": {port: graph.shapes[port] for port in graph.outputs},
+        "nodes": len(graph.nodes),
+        "parameters": int(sum(constant.size for constant in graph.constants.values())),
+    }
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape))
+
+
+def plan(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder of the bundle.")],
+    model: ModelArgument = None,
+    network: NetworkOption = None,
+    seed: SeedOption = 1,
+    backend: BackendOption = Api.OPENCL,
+    precision: PrecisionOption = Precision.FP32,
+    algorithm: AlgorithmOption = "auto",
+    granularity: GranularityOption = 0,
+    threads: ThreadsOption = 0,
+    fuse: Annotated[bool, typer.Option(help="Fuse nodes.")] = True,
+    device: Annotated[
+        str | None, typer.Option("--for", metavar="DEVICE", help="Device of the running farm whose limits count.")
+    ] = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compile a model and write the plan that the agent would run: plan.json, weights, kernel sources.
+
+    Without `--for` no limit of a device is checked.
+
+    Example: `farm plan squeezenet.onnx -o plan --backend vulkan --precision fp16`
+    """
+    from kernels.compile import compile_graph
+
+    options = Options(
+        backend=backend.value, precision=precision.value, algorithm=algorithm, granularity=granularity,
+        threads=threads, fuse=fuse,
+    )  # fmt: skip
+    limits = Limits() if device is None else _limits_for(state, device, backend, precision)
+    bundle = compile_graph(load_graph(model, network, seed), options, limits)
+    bundle.write(output)
+    from .plan_summary import as_data, render
+
+    if as_json:
+        print_json({"folder": output, **as_data(bundle.plan)})
+    else:
+        out().print(render(bundle.plan))
+        log().print(f"written to {output}")
+
+
+def load_graph(model: Path | None, network: str | None, seed: int) -> Graph:
+    """The graph that a command was given. Raises UsageError for both or neither, and the compiler's errors."""
+    from kernels.load import load_workload
+
+    if (model is None) == (network is None):
+        raise typer.BadParameter("give either a MODEL.onnx or --network NAME (`farm networks` lists them)")
+    return load_workload(network=network, onnx=model, seed=seed)
+
+
+def _limits_for(state: Path | None, serial: str, backend: Api, precision: Precision) -> Limits:
+    from workers.plans import limits_of
+
+    from .farm_access import open_inventory
+
+    found = {device.serial: device for device in open_inventory(settings_of(state)).devices()}
+    if serial not in found:
+        raise Unsupported(f"no device {serial!r}; there are: {', '.join(found) or 'none'}", remedy="farm devices")
+    return limits_of(found[serial].facts, backend, precision)
+
+
+def infer(
+    model: ModelArgument = None,
+    network: NetworkOption = None,
+    input_file: Annotated[
+        Path | None, typer.Option("--input", "-i", metavar="X.npy", help="Input; seeded random numbers without it.")
+    ] = None,
+    backend: BackendOption = Api.OPENCL,
+    precision: PrecisionOption = Precision.FP32,
+    device: Annotated[str | None, typer.Option("--device", "-d", help="Serial; default: this workstation.")] = None,
+    dump: Annotated[
+        Path | None, typer.Option("--dump", metavar="DIR", help="Write each node's output as DIR/<output name>.npy.")
+    ] = None,
+    seed: SeedOption = 1,
+    algorithm: AlgorithmOption = "auto",
+    granularity: GranularityOption = 0,
+    threads: ThreadsOption = 0,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run one inference outside the queue, and show what it took: set-up steps, time, memory, device, driver.
+
+    With `--dump` nothing is fused, and every node's output is written in fp32, in the model's own shape and layout;
+    `DIR/index.json` says which file holds which tensor.
+
+    Example: `farm infer squeezenet.onnx --input cat.npy --backend vulkan --dump tensors`
+    """
+    from kernels.load import load_inputs, random_inputs
+    from workers.infer import infer as run_inference
+
+    graph = load_graph(model, network, seed)
+    inputs = random_inputs(graph, seed) if input_file is None else load_inputs(graph, input_file)
+    options = Options(
+        backend=backend.value, precision=precision.value, algorithm=algorithm, granularity=granularity,
+        threads=threads, keep_all=dump is not None,
+    )  # fmt: skip
+    with _spinner() as progress:
+        task = progress.add_task("starting")
+        result = run_inference(
+            device=device, graph=graph, inputs=inputs, options=options, settings=settings_of(state),
+            report=lambda phase, *_: progress.update(task, description=phase),
+        )  # fmt: skip
+    from . import inference
+
+    written = {} if dump is None else inference.write_tensors(dump, result.outputs)
+    facts = inference.as_data(result, graph.outputs, written)
+    if as_json:
+        print_json(facts)
+    else:
+        out().print(inference.render(facts))
+        if dump is not None:
+            log().print(f"{len(written)} tensors written to {escape(str(dump))}")
+
+
+def _spinner() -> Progress:
+    return Progress(SpinnerColumn(), TextColumn("{task.description}"), console=log(), transient=True)

@@ -1,0 +1,116 @@
+"""`farm up`, `farm down`, `farm doctor`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from farm import endpoints
+from orchestrator.config import Settings
+from orchestrator.errors import SetupError
+
+from .output import JsonOption, StateOption, log, out, print_json
+
+STYLES = {"ready": "green", "died": "bold red", "stopped": "dim", "stopping": "dim", "left over": "yellow"}
+DOWN_LIMIT_S = 60.0
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel="The farm")(up)
+    app.command(rich_help_panel="The farm")(down)
+    app.command(rich_help_panel="The farm")(doctor)
+
+
+def up(
+    virtual: Annotated[int, typer.Option("--virtual", "-n", min=0, max=400, help="How many virtual phones.")] = 0,
+    profile: Annotated[
+        list[str] | None, typer.Option("--profile", help="Profile of a virtual phone; repeat it for more of them.")
+    ] = None,
+    usb: Annotated[
+        bool, typer.Option("--usb", help="Use this machine's adb server and its phones beside virtual ones.")
+    ] = False,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the farm in the foreground: Redis, adb server, scheduler, host worker, exporter.
+
+    Without virtual phones it uses this machine's adb server and the phones on it. Ctrl-C ends everything that it
+    started; jobs that were under way are resumed by the next `farm up`.
+
+    Example: `farm up --virtual 4`
+    """
+    from farm.up import run_farm
+
+    run_farm(settings_of(state), virtual, profile or [], usb=usb, say=_say, ready=lambda found: _ready(found, as_json))
+
+
+def _say(part: str, what: str, detail: str) -> None:
+    log().print(f"[bold]{part:<10}[/bold] [{STYLES.get(what, 'default')}]{what:<8}[/] {detail}", soft_wrap=True)
+
+
+def _ready(found: endpoints.Endpoints, as_json: bool) -> None:
+    if as_json:
+        print_json({"ready": True, "endpoints": public(found)})
+    log().print(f"[bold green]The farm is up[/] (pid {found.pid}). Metrics: {found.exporter_url}. Ctrl-C ends it.")
+
+
+def public(found: endpoints.Endpoints) -> dict[str, Any]:
+    """Endpoints without the secret."""
+    return {**found.model_dump(mode="json", exclude={"redis_password"}), "exporter_url": found.exporter_url}
+
+
+def down(state: StateOption = None, as_json: JsonOption = False) -> None:
+    """End the farm that runs on a state folder, and wait until it has ended.
+
+    Example: `farm down --state .farm`
+    """
+    settings = settings_of(state)
+    pid = endpoints.holder(settings.state)
+    if pid:
+        os.kill(pid, signal.SIGTERM)
+        _wait_until_down(settings, pid)
+    if as_json:
+        print_json({"state": settings.state.absolute(), "ended": pid})
+    log().print(f"farm on {settings.state} ended (pid {pid})" if pid else f"no farm runs on {settings.state}")
+
+
+def _wait_until_down(settings: Settings, pid: int) -> None:
+    limit = time.monotonic() + DOWN_LIMIT_S
+    while endpoints.holder(settings.state) == pid:
+        if time.monotonic() > limit:
+            raise SetupError(f"the farm (pid {pid}) has not ended after {DOWN_LIMIT_S:.0f} s", remedy=f"kill -9 {pid}")
+        time.sleep(0.1)
+
+
+def doctor(state: StateOption = None, as_json: JsonOption = False) -> None:
+    """Check what this machine has, and show the line that mends what is missing.
+
+    Exit status 1 where something that the farm needs is missing; optional parts only warn.
+
+    Example: `farm doctor --json`
+    """
+    from farm.doctor import Verdict, examine
+
+    findings = examine(settings_of(state))
+    well = all(finding.verdict is not Verdict.MISSING for finding in findings)
+    if as_json:
+        print_json({"ok": well, "checks": [finding.as_dict() for finding in findings]})
+    else:
+        table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+        for column in ("", "check", "found", "mend it with"):
+            table.add_column(column, overflow="fold")
+        for finding in findings:
+            table.add_row(finding.verdict.mark, finding.name, finding.found, finding.remedy)
+        out().print(table)
+    if not well:
+        raise typer.Exit(1)
+
+
+def settings_of(state: Any) -> Settings:
+    """Settings of a command, with the endpoints of the farm that runs on its state folder."""
+    return endpoints.settings_for(state)

@@ -1,0 +1,194 @@
+"""The live view: one line a device, what waits and why, how far the whole is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeAlias
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.markup import escape
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.model.device import Health
+from orchestrator.model.live import Progress
+from orchestrator.model.record import Outcome
+from orchestrator.report import wording
+
+if TYPE_CHECKING:
+    from farm.snapshot import Lane, Snapshot
+
+PLAIN_PERIOD_S = 10.0
+"""Shortest period of plain lines where standard error is no terminal."""
+WATCHED_JOBS = 5
+WATCHED_JOBS_OF_A_DEVICE = 2
+"""Jobs that must have ended before a prediction is worth anything."""
+SHOWN_LANES = 40
+SHOWN_REASONS = 4
+OUTCOME_STYLES = {"ok": "green", "invalid": "yellow", "failed": "red", "lost": "red", "killed": "red"}
+
+
+class Pace:
+    """Predicts the end of the whole and of each device from the jobs that were finished while somebody watched."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, tuple[float, int]] = {}
+
+    def all_left_s(self, snapshot: Snapshot) -> float | None:
+        """None until enough jobs were seen to end."""
+        return self._left_s("", snapshot.at, snapshot.done, snapshot.total, WATCHED_JOBS)
+
+    def left_s(self, lane: Lane, at: float) -> float | None:
+        """None until two jobs of this device were seen to end."""
+        return self._left_s(lane.device.serial, at, lane.done, lane.total, WATCHED_JOBS_OF_A_DEVICE)
+
+    def _left_s(self, key: str, at: float, done: int, total: int, enough: int) -> float | None:
+        since, before = self._first.setdefault(key, (at, done))
+        finished = done - before
+        if finished < enough or done == total:
+            return None
+        return (total - done) * (at - since) / finished
+
+
+def render(snapshot: Snapshot, title: str, pace: Pace) -> RenderableType:
+    """The whole view."""
+    return Group(_head(snapshot, title, pace.all_left_s(snapshot)), _lanes(snapshot, pace), _waiting(snapshot))
+
+
+def _head(snapshot: Snapshot, title: str, left_s: float | None) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    bar = ProgressBar(total=max(1, snapshot.total), completed=snapshot.done, width=30)
+    left = Text(f"about {_clock(left_s)} left" if left_s is not None else "", style="dim")
+    grid.add_row(Text(title, style="bold"), bar, Text(f"{snapshot.done}/{snapshot.total}"), outcomes(snapshot), left)
+    return grid
+
+
+def outcomes(snapshot: Snapshot) -> Text:
+    """Finished jobs by outcome, coloured."""
+    text = Text()
+    for outcome in Outcome:
+        if count := snapshot.counts.get(outcome.value):
+            text.append(f"{count} {outcome.value}  ", style=OUTCOME_STYLES.get(outcome.value, "dim"))
+    return text
+
+
+def _clock(seconds: float | None) -> str:
+    """`1:05`; empty for what is not known."""
+    return "" if seconds is None else "{}:{:02d}".format(*divmod(round(seconds), 60))
+
+
+def _lanes(snapshot: Snapshot, pace: Pace) -> Table:
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for name in ("device", ""):
+        table.add_column(name, no_wrap=True)
+    for name in ("done", "left", "last ms"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("job", no_wrap=True)
+    table.add_column("now", overflow="fold")
+    busy_first = sorted(snapshot.lanes, key=lambda lane: (lane.progress is None, lane.device.serial))
+    shared = _shared_word(snapshot)
+    for lane in sorted(busy_first[:SHOWN_LANES], key=lambda lane: lane.device.serial):
+        table.add_row(*_lane(lane, snapshot, pace.left_s(lane, snapshot.at), shared))
+    if len(snapshot.lanes) > SHOWN_LANES:
+        table.add_row(f"... {len(snapshot.lanes) - SHOWN_LANES} more devices")
+    return table
+
+
+def _shared_word(snapshot: Snapshot) -> str:
+    """The workload that all jobs on the way share: there is no need to say it in each row."""
+    return wording.shared_word([lane.progress.label for lane in snapshot.lanes if lane.progress is not None])
+
+
+def _lane(lane: Lane, snapshot: Snapshot, left_s: float | None, shared: str) -> list[RenderableType]:
+    serial, one = lane.device.serial, lane.progress
+    word = wording.source_word(lane.device.facts.source)
+    kind = "" if _kind(lane) in serial else f" [dim]{escape(_kind(lane))}[/]"
+    return [
+        f"{escape(serial)}{kind}",
+        f"[yellow]{word}[/]" if word.isupper() else f"[dim]{word}[/]",
+        f"{lane.done}/{lane.total}" if lane.total else "",
+        _clock(left_s),
+        wording.ms(one.last_ms) if one is not None and one.last_ms is not None else "",
+        escape(one.label.removeprefix(shared)) if one is not None else "",
+        _idle(lane) if one is None else _session(lane, one, snapshot),
+    ]
+
+
+def _kind(lane: Lane) -> str:
+    facts = lane.device.facts
+    return facts.profile or wording.short_name(facts.model)
+
+
+def _session(lane: Lane, one: Progress, snapshot: Snapshot) -> str:
+    """What a session does, and for how long."""
+    what = f"[cyan]{one.phase}[/]"
+    if lane.waits_for_its_turn:
+        other = snapshot.at_the_engine
+        after = f" after {escape(_kind(other) or other.device.serial)}" if other is not None else ""
+        what = f"[yellow]waits its turn[/]{after}"
+    elif one.phase == "running":
+        what += f" {one.done}/{one.total}"
+    elif one.phase == "waiting":
+        what = "[yellow]waits[/] for the device"
+    return f"{what} [dim]{max(0.0, snapshot.at - one.since):.0f} s[/]"
+
+
+def _idle(lane: Lane) -> str:
+    """What a device does that has no session."""
+    now = lane.device.state
+    if now.health is not Health.READY:
+        return f"[red]{now.health}[/] {escape(now.reason)}"
+    if lane.leased:
+        return "[cyan]starting[/]"
+    if lane.why:
+        return f"[yellow]waits[/] {escape(lane.why)}"
+    if lane.total and lane.done == lane.total:
+        return "[dim]done[/]"
+    return "[dim]between jobs[/]" if lane.done < lane.total else "[dim]free[/]"
+
+
+def _waiting(snapshot: Snapshot) -> Text:
+    """How many jobs wait, and why those do that more than one device may run."""
+    if not snapshot.waiting:
+        return Text()
+    reasons = [reason for reason, _ in sorted(snapshot.reasons.items(), key=lambda item: -item[1])]
+    text = Text(f"{snapshot.waiting} jobs wait", style="dim")
+    for reason in reasons[:SHOWN_REASONS]:
+        text.append(f"\n  {reason}")
+    return text
+
+
+def plain(snapshot: Snapshot) -> str:
+    """One line, where there is no terminal to draw on."""
+    busy = sum(lane.progress is not None for lane in snapshot.lanes)
+    done = outcomes(snapshot).plain.strip().replace("  ", ", ") or "none yet"
+    return f"{snapshot.done}/{snapshot.total} done ({done}); {busy} of {len(snapshot.lanes)} devices work"
+
+
+Show: TypeAlias = "Callable[[Snapshot], None]"
+
+
+@contextmanager
+def view(console: Console, title: str) -> Iterator[Show]:
+    """Gives a function that shows a snapshot: redrawn in place on a terminal, plain lines now and then elsewhere."""
+    pace = Pace()
+    if not console.is_terminal:
+        yield _plain_shower(console)
+        return
+    with Live(console=console, auto_refresh=False, transient=True) as screen:
+        yield lambda snapshot: screen.update(render(snapshot, title, pace), refresh=True)
+
+
+def _plain_shower(console: Console) -> Show:
+    last = [float("-inf"), -1.0]
+
+    def show(snapshot: Snapshot) -> None:
+        changed = snapshot.done != last[1]
+        if changed and (snapshot.at - last[0] >= PLAIN_PERIOD_S or snapshot.done == snapshot.total):
+            console.print(plain(snapshot), markup=False, soft_wrap=True)
+            last[:] = [snapshot.at, snapshot.done]
+
+    return show

@@ -1,0 +1,72 @@
+"""Where commands write: the result on standard output, progress and errors on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import BaseModel
+from rich.console import Console
+from rich.text import Text
+
+from kernels.errors import CompileError
+from orchestrator.errors import FarmError
+
+StateOption = Annotated[
+    Path | None,
+    typer.Option("--state", metavar="DIR", help="Folder of the farm's state.", show_default="FARM_STATE or .farm"),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
+
+
+def out() -> Console:
+    """Console of results; as wide as the terminal, 120 columns where there is none."""
+    return Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+
+
+def log() -> Console:
+    """Console of progress and errors."""
+    return Console(stderr=True, width=None if sys.stderr.isatty() else 120, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """Write one JSON document to standard output. Models are written by their JSON form."""
+    sys.stdout.write(json.dumps(value, indent=1, default=_plain, allow_nan=False) + "\n")
+    sys.stdout.flush()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, set | frozenset | tuple):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def describe(error: FarmError | CompileError) -> dict[str, Any]:
+    """An error as data: what, where, and how to mend it."""
+    if isinstance(error, FarmError):
+        message = str(error.args[0]) if error.args else type(error).__name__
+        return {
+            "type": type(error).__name__,
+            "cause": error.cause,
+            "message": message,
+            "device": error.device,
+            "remedy": error.remedy,
+        }
+    return {"type": type(error).__name__, "cause": "compile", "message": str(error), "device": None, "remedy": None}
+
+
+def show_error(message: str, remedy: str | None = None, device: str | None = None) -> None:
+    """One red message on standard error, with what to do about it."""
+    text = Text("error: ", style="bold red")
+    text.append(f"[{device}] " if device else "", style="bold")
+    text.append(message, style="red")
+    if remedy:
+        text.append(f"\n  remedy: {remedy}", style="default")
+    log().print(text, soft_wrap=True)

@@ -1,0 +1,99 @@
+"""A compiled plan for people: steps, programs, memory, copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from kernels.plan import Copy, Dispatch, Plan, Repeat, Step, SwapIn, SwapOut
+from orchestrator.report import wording
+
+
+def flat(steps: Iterable[Step], times: int = 1) -> Iterator[tuple[Step, int]]:
+    """Every step that is no repetition, and how often it runs."""
+    for step in steps:
+        if isinstance(step, Repeat):
+            yield from flat(step.steps, times * step.count)
+        else:
+            yield step, times
+
+
+def as_data(plan: Plan) -> dict[str, Any]:
+    """Figures of a plan."""
+    steps = list(flat(plan.steps))
+    roles: dict[str, int] = {}
+    for buffer in plan.buffers:
+        roles[buffer.role] = roles.get(buffer.role, 0) + buffer.bytes
+    return {
+        "name": plan.name,
+        "plan_hash": plan.plan_hash,
+        "api": plan.api,
+        "precision": plan.precision,
+        "options": plan.options,
+        "steps": sum(times for _, times in steps),
+        "dispatches": sum(times for step, times in steps if isinstance(step, Dispatch)),
+        "copies": sum(times for step, times in steps if isinstance(step, Copy)),
+        "copied_bytes": sum(step.bytes * times for step, times in steps if isinstance(step, Copy)),
+        "swaps": sum(times for step, times in steps if isinstance(step, SwapIn | SwapOut)),
+        "programs": len(plan.programs),
+        "flops": sum(step.flops * times for step, times in steps if isinstance(step, Dispatch)),
+        "pool_bytes": sum(pool.bytes for pool in plan.pools),
+        "buffer_bytes_by_role": roles,
+        "requires": plan.requires.model_dump(mode="json"),
+        "inputs": {port.name: list(port.shape) for port in plan.inputs},
+        "outputs": {port.name: list(port.shape) for port in plan.outputs},
+    }
+
+
+def render(plan: Plan) -> RenderableType:
+    """Head figures, then one row a step."""
+    facts = as_data(plan)
+    grid = Table.grid(padding=(0, 2))
+    options = " ".join(f"{key}={value}" for key, value in plan.options.items() if ":" not in key)
+    grid.add_row("[bold]plan[/]", escape(f"{plan.name} {plan.api} {plan.precision}  {facts['plan_hash']}  {options}"))
+    grid.add_row("[bold]ports[/]", escape(_ports(plan)))
+    grid.add_row(
+        "[bold]steps[/]",
+        f"{facts['dispatches']} dispatches, {facts['copies']} copies ({wording.mib(facts['copied_bytes'])}), "
+        f"{facts['swaps']} swaps; {facts['programs']} programs; {facts['flops'] / 1e9:.2f} GFLOP",
+    )
+    roles = ", ".join(f"{role} {wording.mib(size)}" for role, size in facts["buffer_bytes_by_role"].items())
+    grid.add_row(
+        "[bold]memory[/]",
+        f"{wording.mib(facts['pool_bytes'])} in {len(plan.pools)} allocations (largest "
+        f"{wording.mib(plan.requires.max_buffer_bytes)}); buffers: {roles}",
+    )
+    return Group(grid, "", _steps(plan))
+
+
+def _ports(plan: Plan) -> str:
+    def worded(ports: Iterable[Any]) -> str:
+        return ", ".join(f"{port.name} {'x'.join(map(str, port.shape))}" for port in ports)
+
+    return f"{worded(plan.inputs)} -> {worded(plan.outputs)}"
+
+
+def _steps(plan: Plan) -> Table:
+    kernels = {program.id: program for program in plan.programs}
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("#", justify="right")
+    for column in ("layer", "step", "work-items", "work-group"):
+        table.add_column(column, overflow="fold")
+    table.add_column("MFLOP", justify="right")
+    table.add_column("MiB", justify="right")
+    for index, (step, times) in enumerate(flat(plan.steps)):
+        repeated = f" x {times}" if times > 1 else ""
+        if isinstance(step, Dispatch):
+            program = kernels[step.program]
+            sizes = (" x ".join(map(str, step.work_items)), " x ".join(map(str, program.work_group)))
+            cost = (f"{step.flops / 1e6:.1f}", f"{step.bytes / 2**20:.2f}")
+            table.add_row(str(index), escape(step.layer), escape(program.kernel) + repeated, *sizes, *cost)
+        elif isinstance(step, Copy):
+            table.add_row(str(index), escape(step.layer), f"copy{repeated}", "", "", "", f"{step.bytes / 2**20:.2f}")
+        else:
+            table.add_row(str(index), escape(step.layer), f"{step.kind}{repeated}")
+    return table

@@ -1,0 +1,108 @@
+"""`farm results`, `farm report`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestrator.errors import SetupError
+from orchestrator.report import console, export
+
+from .experiments import PANEL, ExperimentArgument, present
+from .farm_access import find_experiment, open_ledger
+from .lifecycle import settings_of
+from .output import JsonOption, StateOption, log, out, print_json
+
+if TYPE_CHECKING:
+    from orchestrator.ledger import ExperimentRow, Ledger
+    from orchestrator.report.content import Content
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel=PANEL)(results)
+    app.command(rich_help_panel=PANEL)(report)
+
+
+def results(
+    experiment: ExperimentArgument,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="With --json: every record too, lost attempts included, with all samples.")
+    ] = False,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="FILE", help="Draw the table into an SVG file instead.")
+    ] = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print an experiment's results: medians, intervals, memory, exclusions, doubts. Needs no running farm.
+
+    Example: `farm results latest`, `farm results latest --json --raw > records.json`
+    """
+    with open_ledger(settings_of(state)) as ledger:
+        content = gather(ledger, find_experiment(ledger, experiment))
+        records = list(ledger.records(content.experiment_id)) if raw else None
+    if svg is not None:
+        write_whole(svg, console.as_svg(content, f"farm results {content.experiment.name}"), "--svg")
+        log().print(f"drawn into {svg}")
+    if as_json:
+        print_json(export.as_data(content, records))
+    elif svg is None:
+        out().print(console.render(content))
+
+
+def report(
+    experiment: ExperimentArgument,
+    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")] = Path("report.html"),
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a self-contained HTML report with plots. Needs no running farm, and the file needs no server.
+
+    Example: `farm report latest -o report.html`
+    """
+    with open_ledger(settings_of(state)) as ledger:
+        content = gather(ledger, find_experiment(ledger, experiment))
+    written = write_html(content, output)
+    if as_json:
+        print_json({"experiment": content.experiment_id, "file": written, "results": len(content.summaries)})
+    log().print(f"report of {content.experiment_id} written to {written}")
+
+
+def gather(ledger: Ledger, row: ExperimentRow) -> Content:
+    """An experiment's report content, from the ledger."""
+    from orchestrator.report.content import build
+
+    cells = {job.job.cell.cell_id: job.job.cell for job in ledger.jobs(row.id)}
+    return build(
+        row.id,
+        row.experiment,
+        cells=cells,
+        records=ledger.records(row.id),
+        outcomes=present(row.counts),
+        exclusions=row.exclusions,
+        now=time.time(),
+    )
+
+
+def write_html(content: Content, path: Path) -> Path:
+    """Write the HTML report, whole or not at all. Raises SetupError where it cannot be written."""
+    from orchestrator.report.html import render
+
+    return write_whole(path, render(content), "-o")
+
+
+def write_whole(path: Path, text: str, option: str) -> Path:
+    """Write a file, whole or not at all. Raises SetupError where it cannot be written."""
+    if not path.parent.is_dir():
+        raise SetupError(f"{path}: there is no folder {path.parent}", remedy=f"mkdir -p {path.parent}")
+    new = path.with_name(path.name + ".new")
+    try:
+        new.write_text(text, encoding="utf-8")
+        new.replace(path)
+    except OSError as e:
+        new.unlink(missing_ok=True)
+        raise SetupError(f"{path}: cannot be written: {e.strerror}", remedy=f"give another file with {option}") from e
+    return path

@@ -1,0 +1,60 @@
+"""`farm schema`: JSON Schemas of what people and programs write and read."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import BaseModel
+
+from kernels.plan import Plan
+from orchestrator.model.event import EVENT
+from orchestrator.model.experiment import Experiment
+from orchestrator.model.record import Record
+
+from .output import JsonOption, log, print_json
+
+
+class Kind(StrEnum):
+    EXPERIMENT = "experiment"
+    RECORD = "record"
+    EVENT = "event"
+    PLAN = "plan"
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel="Help")(schema)
+
+
+def schema(
+    kind: Annotated[Kind, typer.Argument(help="What to describe.")] = Kind.EXPERIMENT,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write it to this file.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the JSON Schema of experiment files (for an editor), records, agent events or plans. Always JSON.
+
+    With `# yaml-language-server: $schema=experiment.schema.json` as its first line, an experiment file completes and
+    checks itself in most editors.
+
+    Example: `farm schema -o experiment.schema.json`
+    """
+    found = schema_of(kind)
+    if output is None:
+        print_json(found)
+        return
+    import json
+
+    output.write_text(json.dumps(found, indent=1) + "\n")
+    if as_json:
+        print_json({"file": output})
+    log().print(f"wrote {output}")
+
+
+def schema_of(kind: Kind) -> dict[str, Any]:
+    """The JSON Schema of one kind."""
+    if kind is Kind.EVENT:
+        return EVENT.json_schema()
+    models: dict[Kind, type[BaseModel]] = {Kind.EXPERIMENT: Experiment, Kind.RECORD: Record, Kind.PLAN: Plan}
+    return models[kind].model_json_schema()

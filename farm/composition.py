@@ -1,0 +1,113 @@
+"""Which parts a farm has, and what they tell each other through the environment."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from orchestrator.config import Settings
+from orchestrator.errors import SetupError
+
+from . import processes
+from .endpoints import Endpoints
+from .parts import services
+from .parts.adb_server import AdbServer
+from .parts.part import Part, free_port, is_free
+from .parts.redis_server import RedisServer
+from .parts.virtual_phones import VirtualPhones
+
+
+@dataclass(frozen=True)
+class Composition:
+    """A farm that is ready to be started."""
+
+    parts: tuple[Part, ...]
+    environment: dict[str, str]
+    endpoints: Endpoints
+
+
+def compose(settings: Settings, profiles: list[str], *, real_phones: bool) -> Composition:
+    """Choose ports and put the parts in their order of start.
+
+    `profiles`: one per virtual phone. `real_phones`: use the machine's own adb server (and its USB phones) instead of a
+    private one. Raises SetupError where this machine lacks a part.
+    """
+    server = RedisServer(settings.state)
+    adb = AdbServer(settings, virtual_only=not real_phones)
+    exporter_port, note = _exporter_port(settings)
+    phones = VirtualPhones(settings.state, adb, profiles) if profiles else None
+    endpoints = Endpoints(
+        pid=os.getpid(),
+        redis_url=server.url,
+        redis_password=SecretStr(server.password),
+        adb_path=adb.path,
+        adb_port=adb.port,
+        host=settings.host,
+        exporter_port=exporter_port,
+        virtual_phones=len(profiles),
+    )
+    parts = [server.part(), *_phone_parts(adb, phones)]
+    parts += [
+        services.scheduler(),
+        services.host_worker(server, settings.host),
+        services.exporter(exporter_port, settings.state, note),
+    ]
+    return Composition(tuple(parts), _environment(settings, endpoints), endpoints)
+
+
+def _exporter_port(settings: Settings) -> tuple[int, str]:
+    """The exporter's port and what to say of it. Raises SetupError where a port that somebody asked for is taken."""
+    wanted = settings.exporter_port
+    if wanted == 0:
+        return free_port(), ""
+    if is_free(wanted):
+        return wanted, ""
+    if "exporter_port" in settings.model_fields_set:
+        raise SetupError(
+            f"port {wanted} for the metrics (FARM_EXPORTER_PORT) is taken by another process",
+            remedy=f"end what listens there (`ss -ltnp sport = :{wanted}`), or set another port (0: a free one)",
+        )
+    return free_port(), f" (port {wanted} is taken by another process: tell Prometheus)"
+
+
+def _phone_parts(adb: AdbServer, phones: VirtualPhones | None) -> list[Part]:
+    server = adb.part()
+    if phones is None:
+        return [server] if server else []
+    own = [replace(server, after_ready=phones.reconnect)] if server else []
+    return [*own, phones.part()]
+
+
+def _environment(settings: Settings, endpoints: Endpoints) -> dict[str, str]:
+    """Environment of every part: this one's, the settings, and the mark that tells whose they are."""
+    state = settings.state.absolute()
+    root = str(Path(__file__).resolve().parents[1])
+    return {
+        **_driver_caches(state),
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")])),
+        "PYTHONUNBUFFERED": "1",
+        processes.MARK: str(state),
+        "FARM_STATE": str(state),
+        "FARM_LEDGER_URL": settings.ledger,
+        "FARM_REDIS_URL": endpoints.redis_url,
+        "FARM_REDIS_PASSWORD": endpoints.redis_password.get_secret_value(),
+        "FARM_ADB_PATH": endpoints.adb_path,
+        "FARM_ADB_PORT": str(endpoints.adb_port),
+        "FARM_HOST": endpoints.host,
+        "FARM_EXPORTER_PORT": str(endpoints.exporter_port),
+        "FARM_ENGINE_SLOT": str(settings.engine_slot or state / "engine.slot"),
+    }
+
+
+def _driver_caches(state: Path) -> dict[str, str]:
+    """Where this host's drivers keep compiled kernels: virtual phones share the host's drivers, and so their caches.
+
+    Without it each virtual phone, having a home of its own, would compile everything once more.
+    """
+    folder = state / "cache" / "drivers"
+    folder.mkdir(parents=True, exist_ok=True)
+    return {"POCL_CACHE_DIR": str(folder / "pocl"), "MESA_SHADER_CACHE_DIR": str(folder / "mesa")}

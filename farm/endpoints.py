@@ -1,0 +1,154 @@
+"""Where a running farm can be reached: `farm.json` in its state folder, and the lock that says that it runs."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError, field_serializer
+
+from orchestrator.config import Settings
+from orchestrator.errors import SetupError
+
+
+class Endpoints(BaseModel):
+    """What `farm up` tells the other commands. The file is readable by its owner only."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
+
+    pid: int
+    """The supervisor."""
+    redis_url: str
+    redis_password: SecretStr
+    adb_path: str = ""
+    adb_port: int
+    host: str
+    exporter_port: int
+    virtual_phones: int = 0
+
+    @field_serializer("redis_password", when_used="json")
+    def _reveal(self, value: SecretStr) -> str:
+        return value.get_secret_value()
+
+    @property
+    def exporter_url(self) -> str:
+        return f"http://127.0.0.1:{self.exporter_port}/metrics"
+
+
+def _file(state: Path) -> Path:
+    return state / "farm.json"
+
+
+def write(state: Path, endpoints: Endpoints) -> None:
+    """Write `farm.json` at once and for the owner's eyes only."""
+    new = state / "farm.json.new"
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(endpoints.model_dump_json(indent=1) + "\n")
+    new.replace(_file(state))
+
+
+def read(state: Path) -> Endpoints | None:
+    """Endpoints of the farm that runs on this state folder; None where none runs."""
+    if holder(state) is None:
+        return None
+    try:
+        return Endpoints.model_validate_json(_file(state).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def clear(state: Path) -> None:
+    """Forget the endpoints: the farm ends."""
+    _file(state).unlink(missing_ok=True)
+
+
+class StateLock:
+    """The right to run a farm on a state folder. The kernel lets go of it when its holder ends, however it ends."""
+
+    def __init__(self, state: Path) -> None:
+        """Take it. Raises SetupError naming the pid that holds it, or why the folder cannot be used."""
+        try:
+            state.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._fd = os.open(_lock_file(state), os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as e:
+            raise unusable(state, e) from e
+        if not self._taken():
+            os.close(self._fd)
+            raise SetupError(
+                f"a farm already runs on {state} (pid {holder(state) or 'unknown'})",
+                remedy=f"use it, end it with `farm down --state {state}`, or give another folder with --state",
+            )
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, str(os.getpid()).encode(), 0)
+
+    def _taken(self) -> bool:
+        for _ in range(20):  # `holder` of another process holds a shared lock for an instant
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(0.01)
+            else:
+                return True
+        return False
+
+    def release(self) -> None:
+        os.ftruncate(self._fd, 0)
+        os.close(self._fd)
+
+
+def unusable(state: Path, why: OSError) -> SetupError:
+    """A state folder that cannot be made or written."""
+    remedy = "give a folder that you may write with --state or FARM_STATE"
+    return SetupError(f"the state folder {state} cannot be used: {why.strerror}", remedy=remedy)
+
+
+def holder(state: Path) -> int | None:
+    """Pid of the supervisor that runs on this state folder; None where none does."""
+    try:
+        fd = os.open(_lock_file(state), os.O_RDWR)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        text = os.pread(fd, 32, 0).decode(errors="replace")
+        return int(text) if text.isdigit() else 0
+    finally:
+        os.close(fd)
+    return None
+
+
+def _lock_file(state: Path) -> Path:
+    return state / "farm.lock"
+
+
+def _from_environment(state: Path | None) -> Settings:
+    try:
+        return Settings() if state is None else Settings(state=state)
+    except ValidationError as e:
+        wrong = "; ".join(f"FARM_{str(each['loc'][0]).upper()}: {each['msg']}" for each in e.errors() if each["loc"])
+        raise SetupError(f"the environment holds a setting that cannot be used: {wrong}", remedy="unset it") from e
+
+
+def settings_for(state: Path | None) -> Settings:
+    """Settings of a command: the environment first, then what `farm up` wrote into the state folder.
+
+    Raises SetupError where a variable of the environment has no usable value.
+    """
+    settings = _from_environment(state)
+    endpoints = read(settings.state)
+    if settings.redis_url or endpoints is None:
+        return settings
+    return settings.model_copy(
+        update={
+            "redis_url": endpoints.redis_url,
+            "redis_password": endpoints.redis_password,
+            "adb_port": endpoints.adb_port,
+            "adb_path": settings.adb_path or endpoints.adb_path,
+            "host": endpoints.host,
+            "exporter_port": endpoints.exporter_port,
+        }
+    )

@@ -1,0 +1,45 @@
+"""Follow an experiment to its end, whatever comes and goes meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from orchestrator.errors import TransientError
+from orchestrator.inventory import Inventory
+from orchestrator.leases import Leases
+from orchestrator.ledger import Ledger
+
+from .snapshot import Snapshot, take
+
+PERIOD_S = 0.5
+PATIENCE_S = 60.0
+"""How long Redis or the ledger may be away before we give up."""
+
+
+def follow(
+    ledger: Ledger,
+    inventory: Inventory,
+    leases: Leases,
+    experiment_id: str | None,
+    show: Callable[[Snapshot], None],
+    is_over: Callable[[Snapshot], bool] = lambda snapshot: snapshot.done == snapshot.total,
+) -> Snapshot:
+    """Look twice a second until `is_over`; the last snapshot. Rides out short absences of Redis and ledger.
+
+    Raises the transient error where they stay away.
+    """
+    away_since: float | None = None
+    while True:
+        try:
+            snapshot = take(ledger, inventory, leases, experiment_id)
+        except TransientError:
+            away_since = away_since or time.monotonic()
+            if time.monotonic() - away_since > PATIENCE_S:
+                raise
+        else:
+            away_since = None
+            show(snapshot)
+            if is_over(snapshot):
+                return snapshot
+        time.sleep(PERIOD_S)

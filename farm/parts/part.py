@@ -1,0 +1,50 @@
+"""What the supervisor must know of a part."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+def nothing() -> None:
+    """What most parts need before they start and after they are ready."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One process of the farm."""
+
+    name: str
+    command: tuple[str, ...]
+    is_ready: Callable[[], bool]
+    """Asked ten times a second until it says True; must not block longer than a second or raise."""
+    detail: str = ""
+    """For people: port, version."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """Added to what all parts have."""
+    before_start: Callable[[], None] = nothing
+    """Prepares every start, also a restart."""
+    after_ready: Callable[[], None] = nothing
+    """Follows every time it becomes ready. May raise FarmError: the part is then restarted."""
+    ready_limit_s: float = 20.0
+    grace_s: float = 5.0
+    """From SIGTERM to SIGKILL."""
+
+
+def free_port() -> int:
+    """A loopback port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def is_free(port: int) -> bool:
+    """Whether a loopback port can be bound now."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True

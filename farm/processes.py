@@ -1,0 +1,136 @@
+"""Processes of the supervisor: each under its keeper (`supervised.py`), with a log file and a bounded end.
+
+Every process that a farm starts inherits the variable `FARM_SUPERVISOR=<state folder>`; what was left behind where even
+the keepers were killed is found by it, so that no pid file can point at somebody else's process. (Redis overwrites its
+environment; it ends with its keeper by PR_SET_PDEATHSIG.)
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+MARK = "FARM_SUPERVISOR"
+KEEPER = Path(__file__).with_name("supervised.py")
+LOG_LIMIT_BYTES = 10 * 2**20
+KEEPER_GRACE_S = 7.0
+"""How much longer than its part a keeper may take: it kills and reaps what the part left."""
+
+
+class Process:
+    """One running process and its family. Start it from the main thread: a keeper ends with the thread it came from."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path, grace_s: float) -> None:
+        self.grace_s = grace_s
+        keeper = [sys.executable, "-I", "-S", str(KEEPER), "--parent", str(os.getpid()), "--grace", str(grace_s), "--"]
+        rotate(log)
+        with log.open("ab") as output:
+            self._popen = subprocess.Popen(
+                [*keeper, *command],
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        """Pid of the keeper, which leads the session."""
+        return self._popen.pid
+
+    def poll(self) -> int | None:
+        """Exit status of the part (128 + signal where a signal ended it); None while it runs."""
+        return self._popen.poll()
+
+    def stop(self) -> None:
+        """Ask it to end; returns at once. `join` waits."""
+        if self._popen.poll() is None:
+            self._popen.terminate()
+
+    def join(self) -> int:
+        """Wait for the end after `stop`; SIGKILL to keeper and family where the grace passed without one."""
+        try:
+            return self._popen.wait(self.grace_s + KEEPER_GRACE_S)
+        except subprocess.TimeoutExpired:
+            self._popen.kill()  # its part ends with it (PR_SET_PDEATHSIG); the rest is found by its mark
+            return self._popen.wait()
+
+
+def rotate(log: Path) -> None:
+    """Keep one older log where the present one has grown."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    if log.exists() and log.stat().st_size > LOG_LIMIT_BYTES:
+        log.replace(log.with_name(log.name + ".1"))
+
+
+def last_lines(log: Path, count: int = 8) -> list[str]:
+    """The end of a log, for error messages."""
+    if not log.exists():
+        return []
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - 16_384))
+        return file.read().decode(errors="replace").splitlines()[-count:]
+
+
+def marked(state: Path) -> list[int]:
+    """Pids of this user's processes that a supervisor of this state folder started."""
+    pids = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    return [pid for pid in pids if pid != os.getpid() and is_marked(pid, state)]
+
+
+def is_marked(pid: int, state: Path) -> bool:
+    """Whether a supervisor of this state folder started this process."""
+    try:
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return False  # another user's, or it ended
+    return f"{MARK}={state.absolute()}".encode() in environment.split(b"\0")
+
+
+def listens(port: int, state: Path) -> bool:
+    """Whether it is a process of this state folder's farm that listens on this TCP port, and nobody else."""
+    wanted = _listening(port)
+    return bool(wanted) and wanted <= {inode for pid in marked(state) for inode in _sockets(pid)}
+
+
+def _listening(port: int) -> set[str]:
+    """Inodes of the sockets that listen on a port, see proc_net_tcp(5): address in hex, state 0A, inode."""
+    found = set()
+    for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
+        rows = table.read_text().splitlines()[1:] if table.exists() else []
+        for fields in map(str.split, rows):
+            if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port:
+                found.add(f"socket:[{fields[9]}]")
+    return found
+
+
+def _sockets(pid: int) -> set[str]:
+    """What a process has open."""
+    try:
+        return {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()}
+    except OSError:
+        return set()  # it ended, or closed one just now
+
+
+def reap_leftovers(state: Path, limit_s: float = 5.0) -> int:
+    """End whatever an earlier supervisor of this state folder left behind; how many there were.
+
+    Call it only while holding the state's lock: then whatever is marked belongs to nobody.
+    """
+    left = first = marked(state)
+    limit = time.monotonic() + limit_s
+    while left and time.monotonic() < limit:
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        time.sleep(0.05)
+        left = marked(state)
+    return len(first)

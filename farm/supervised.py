@@ -1,0 +1,158 @@
+"""Run one part of the farm so that nothing of it outlives its supervisor.
+
+    python -m farm.supervised --parent PID --grace SECONDS -- COMMAND...
+
+The keeper is the part's parent and its *child subreaper*: a process that the part detaches (an agent with its own
+session) becomes the keeper's child when its own parent ends. When the part ends, when the keeper is told to stop
+(SIGTERM), or when the supervisor dies in any way (PR_SET_PDEATHSIG), the whole family ends: SIGTERM to the part, a
+grace, then SIGKILL to all that is left. Standard library only: there is one keeper a part, it has to be small.
+
+Exit status: the part's own; 128 + signal where a signal ended it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+ORPHAN_GRACE_S = 1.0
+"""Grace of a part whose supervisor died: it can no longer finish anything useful."""
+REAP_LIMIT_S = 5.0
+"""How long killed processes may take to go away (a driver in the kernel may hold them)."""
+
+
+def prctl(option: int, value: int) -> None:
+    """Call prctl(2). Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option}) failed")
+
+
+def children_by_parent() -> dict[int, list[int]]:
+    """Every process of this machine, by its parent's pid."""
+    found: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            stat = (entry / "stat").read_bytes()
+        except OSError:
+            continue  # it ended meanwhile
+        parent = int(stat[stat.rindex(b")") + 2 :].split()[1])  # the name may hold spaces and brackets
+        found.setdefault(parent, []).append(int(entry.name))
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    """Children of a process, their children, and so on."""
+    tree = children_by_parent()
+    found: list[int] = []
+    queue = list(tree.get(pid, ()))
+    while queue:
+        child = queue.pop()
+        found.append(child)
+        queue.extend(tree.get(child, ()))
+    return found
+
+
+def end_family() -> None:
+    """SIGKILL every descendant and reap it, until none is left."""
+    limit = time.monotonic() + REAP_LIMIT_S
+    while time.monotonic() < limit:
+        for pid in descendants(os.getpid()):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(0.01)
+
+
+class Keeper:
+    """Parent of one part until it ends."""
+
+    def __init__(self, command: list[str], supervisor: int, grace_s: float) -> None:
+        self.command = command
+        self.supervisor = supervisor
+        self.grace_s = grace_s
+        self.kill_at: float | None = None
+        self.status: int | None = None
+
+    def run(self) -> int:
+        """Start the part, wait for its end, end its family; the exit status."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS | {signal.SIGCHLD})
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != self.supervisor:
+            return 1  # it died before we could ask to be told
+        self.part = self._start()
+        while self.status is None and not self._late():
+            self._wait()
+        end_family()
+        return 128 + signal.SIGKILL if self.status is None else self.status
+
+    def _start(self) -> int:
+        keeper = os.getpid()
+        pid = os.fork()
+        if pid:
+            return pid
+        try:
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != keeper:
+                os._exit(1)
+            signal.pthread_sigmask(signal.SIG_SETMASK, set())
+            os.execvp(self.command[0], self.command)  # noqa: S606
+        except OSError as e:
+            os.write(2, f"{self.command[0]}: {e}\n".encode())
+        finally:
+            os._exit(127)
+
+    def _wait(self) -> None:
+        left = 60.0 if self.kill_at is None else max(0.0, self.kill_at - time.monotonic())
+        received = signal.sigtimedwait(STOP_SIGNALS | {signal.SIGCHLD}, left)
+        if received is not None and received.si_signo in STOP_SIGNALS:
+            self._stop()
+        self._reap()
+
+    def _stop(self) -> None:
+        grace_s = self.grace_s if os.getppid() == self.supervisor else ORPHAN_GRACE_S
+        if self.kill_at is None:
+            os.kill(self.part, signal.SIGTERM)
+        self.kill_at = min(self.kill_at or float("inf"), time.monotonic() + grace_s)
+
+    def _reap(self) -> None:
+        try:
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                if ended[0] == self.part:
+                    code = os.waitstatus_to_exitcode(ended[1])
+                    self.status = code if code >= 0 else 128 - code
+        except ChildProcessError:
+            pass
+
+    def _late(self) -> bool:
+        return self.kill_at is not None and time.monotonic() >= self.kill_at
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="farm.supervised")
+    parser.add_argument("--parent", type=int, required=True)
+    parser.add_argument("--grace", type=float, default=5.0)
+    parser.add_argument("command", nargs="+")
+    arguments = parser.parse_args()
+    return Keeper(arguments.command, arguments.parent, arguments.grace).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""The story of `farm up`: lock the state, end leftovers, start the parts, watch them, end them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from orchestrator.config import Settings
+
+from . import endpoints
+from .composition import compose
+from .endpoints import Endpoints, StateLock
+from .parts.virtual_phones import profiles_for
+from .processes import reap_leftovers
+from .supervisor import Say, Stopped, Supervisor
+
+
+def run_farm(
+    settings: Settings,
+    virtual: int,
+    profiles: list[str],
+    *,
+    usb: bool,
+    say: Say,
+    ready: Callable[[Endpoints], None],
+) -> None:
+    """Run a farm until a signal ends it. `ready` is called once, when every part is up.
+
+    Raises SetupError where one runs already, this machine lacks a part, or a part does not start.
+    """
+    state = settings.state
+    lock = StateLock(state)
+    try:
+        if left := reap_leftovers(state):
+            say("farm", "left over", f"ended {left} processes of a farm that was killed")
+        phones = profiles_for(virtual, profiles)
+        farm = compose(settings, phones, real_phones=usb or not phones)
+        supervisor = Supervisor(farm.parts, farm.environment, state / "logs", say)
+        supervisor.listen()
+        try:
+            supervisor.start()
+            endpoints.write(state, farm.endpoints)
+            ready(farm.endpoints)
+            supervisor.watch()
+        except Stopped:
+            say("farm", "stopping", "before everything was up")
+        finally:
+            endpoints.clear(state)
+            supervisor.stop()
+            reap_leftovers(state)
+    finally:
+        lock.release()
