@@ -1,0 +1,16 @@
+# One image for the farm's own parts: scheduler, exporter, adb server, worker. compose.yaml says which runs where.
+FROM debian:bookworm-20250520-slim
+
+WORKDIR /opt/pocketfarm
+COPY scripts scripts
+RUN sh scripts/setup.sh --packages && apt-get install -y -qq --no-install-recommends procps \
+    && rm -rf /var/lib/apt/lists/*
+
+COPY . .
+RUN sh scripts/setup.sh \
+    && useradd --system --home-dir /var/lib/pocketfarm --create-home --groups plugdev farm
+
+USER farm
+VOLUME /var/lib/pocketfarm
+ENV PATH=/opt/pocketfarm/.venv/bin:/usr/bin:/bin PYTHONUNBUFFERED=1
+CMD ["farm", "--help"]
