@@ -1,0 +1,125 @@
+"""A whole farm as a user starts it: `farm up` in a process of its own, spoken to through the command line only."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from redis import Redis
+
+from device_agent.virtual.control import ControlClient
+from device_agent.virtual.launch import read_phones
+from farm import endpoints
+from orchestrator.inventory import Inventory
+from orchestrator.ledger import Ledger
+from orchestrator.model.live import Progress
+from orchestrator.redis_client import connect
+
+T = TypeVar("T")
+LEASE_TTL_S = 4.0
+READY_S = 90.0
+
+SPEC = """\
+schema_version: 1
+name: {name}
+workload: {{network: squeezenet_v1_1}}
+devices: {{where: '{where}', count: {count}}}
+matrix: {{backend: cpu}}
+sampling: {{blocks: 1, warmup: 1, samples: {samples}, deadline: 60 s}}
+conditions: {{battery_temp_max: 60 C, thermal_status_max: 6}}
+"""
+
+
+class RunningFarm:
+    """The farm's state folder, and what a person does with it."""
+
+    def __init__(self, state: Path, process: subprocess.Popen[bytes]) -> None:
+        self.state = state
+        self.process = process
+
+    def cli(self, *arguments: str, status: int | None = 0) -> Any:
+        """Run a `farm` command with --json; its parsed standard output."""
+        command = [sys.executable, "-m", "farm.cli", *arguments, "--state", str(self.state), "--json"]
+        done = subprocess.run(command, capture_output=True, timeout=100, env=environment())
+        assert status is None or done.returncode == status, (done.stdout + done.stderr).decode()
+        return json.loads(done.stdout)
+
+    def submit(
+        self, folder: Path, name: str, *, where: str = 'source == "virtual"', samples: int, count: str = "any"
+    ) -> str:
+        """Submit an experiment of one cell; its id."""
+        path = folder / f"{name}.yaml"
+        path.write_text(SPEC.format(name=name, where=where, samples=samples, count=count))
+        return str(self.cli("run", str(path))["experiment"])
+
+    def records(self, experiment: str) -> list[dict[str, Any]]:
+        """Every record of the experiment, as the ledger has them."""
+        with Ledger(endpoints.settings_for(self.state).ledger) as ledger:
+            return [record.model_dump(mode="json") for record in ledger.records(experiment)]
+
+    def redis(self) -> Redis:
+        """The farm's own Redis."""
+        return connect(endpoints.settings_for(self.state))
+
+    def running(self) -> Progress | None:
+        """A session that is measuring now, or None."""
+        found = Inventory(self.redis()).progress()
+        return next((each for each in found if each.phase == "running" and each.done > 0), None)
+
+    def until_finished(self, experiment: str, limit_s: float = 90.0) -> list[dict[str, Any]]:
+        """Wait for the experiment's end; its records."""
+
+        def finished() -> bool:
+            return bool(self.cli("status", experiment, status=None)["finished"])
+
+        until(finished, limit_s, f"{experiment} to finish")
+        return self.records(experiment)
+
+    @property
+    def phones(self) -> ControlClient:
+        """The switchboard of the virtual phones."""
+        return read_phones(self.state / "virtual").control
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "FARM_LEASE_TTL_S": str(LEASE_TTL_S)}
+
+
+def until(question: Callable[[], T], limit_s: float, what: str) -> T:
+    """Ask again and again until the answer is true; fails after `limit_s`."""
+    end = time.monotonic() + limit_s
+    while time.monotonic() < end:
+        if answer := question():
+            return answer
+        time.sleep(0.1)
+    raise AssertionError(f"waited {limit_s} s for {what}")
+
+
+@contextmanager
+def running_farm(state: Path, phones: int) -> Iterator[RunningFarm]:
+    """`farm up` with virtual phones, ready to work; ended and gone afterwards."""
+    state.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "farm.cli", "up", "--state", str(state), "--virtual", str(phones)]
+    with (state / "up.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment())
+        farm = RunningFarm(state, process)
+        try:
+            until(lambda: endpoints.read(state) or process.poll() is not None, READY_S, "farm up")
+            assert process.poll() is None, (state / "up.log").read_text()
+            until(lambda: ready(farm) == phones + 1, READY_S, "every device to be ready")
+            yield farm
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def ready(farm: RunningFarm) -> int:
+    """How many devices can be given work."""
+    return sum(device["state"]["health"] == "ready" for device in farm.cli("devices"))

@@ -1,0 +1,79 @@
+"""What all tests share: markers by folder, one seed for random inputs, and no process that stays behind.
+
+pytest -m unit                     tests/unit, tests/contract, tests/integration, tests/chaos have markers
+POCKETFARM_TEST_SEED=7 pytest ...  the seed that a failed run printed
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+KINDS = ("unit", "contract", "integration", "chaos")
+SEED = "POCKETFARM_TEST_SEED"
+SESSION = "POCKETFARM_TEST_SESSION"
+GRACE_S = 5.0
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    os.environ.setdefault(SEED, str(random.randrange(2**31)))
+    os.environ[SESSION] = str(os.getpid())
+    _find_postgres()
+
+
+def pytest_report_header() -> str:
+    return f"random inputs: {SEED}={os.environ[SEED]}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test's kind is the folder that it lies in."""
+    root = Path(__file__).parent
+    for item in items:
+        kind = item.path.relative_to(root).parts[0]
+        if kind in KINDS:
+            item.add_marker(kind)
+
+
+@pytest.fixture
+def seed() -> int:
+    """Seed of random inputs: another one in every run, printed in its header."""
+    return int(os.environ[SEED])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_stays_behind() -> Iterator[None]:
+    """Every process that a test started, however far it went, has ended by the end of the session."""
+    yield
+    _, left = psutil.wait_procs(list(_descendants()), timeout=GRACE_S)
+    told = [f"pid {process.pid}: {_command(process)}" for process in left]
+    for process in left:
+        process.kill()
+    assert not told, "processes stayed behind:\n  " + "\n  ".join(told)
+
+
+def _descendants() -> Iterator[psutil.Process]:
+    """Processes with this session's mark in their environment: a daemon keeps it, its parent it does not."""
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and process.environ().get(SESSION) == str(os.getpid()):
+                yield process
+        except (psutil.Error, OSError):
+            continue
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())[:300]
+    except psutil.Error:
+        return "(ended)"
+
+
+def _find_postgres() -> None:
+    """Debian keeps PostgreSQL's server programs outside PATH."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    os.environ["PATH"] = os.pathsep.join([os.environ["PATH"], *map(str, found[-1:])])

@@ -1,0 +1,112 @@
+"""Many calls of the agent's CPU operations in one plan."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from kernels.cpu_operations import CPU_OPERATIONS
+from kernels.plan import (
+    Argument,
+    Buffer,
+    BufferArgument,
+    Bundle,
+    Dispatch,
+    FloatArgument,
+    IntArgument,
+    Plan,
+    Pool,
+    Port,
+    Program,
+    Requires,
+)
+
+from .driver import Agent
+from .plans import Array
+
+ALIGNMENT = 64
+
+
+@dataclass
+class Calls:
+    """Each call gets operands of its own and one result."""
+
+    operation: str
+    blob: bytearray = field(default_factory=bytearray)
+    buffers: list[Buffer] = field(default_factory=list)
+    steps: list[Dispatch] = field(default_factory=list)
+    shapes: list[tuple[int, ...]] = field(default_factory=list)
+    end: int = 0
+    """First free byte of the pool."""
+
+    def add(
+        self, operands: Mapping[str, Array | None], ints: Mapping[str, int], shape: tuple[int, ...],
+        floats: Mapping[str, float] | None = None,
+    ) -> None:  # fmt: skip
+        """Append a call; an operand that is None is given as the destination itself."""
+        number = len(self.steps)
+        target = self._buffer(f"{number}:dst", 4 * prod(shape), "output")
+        names = {"dst": target}
+        for name, array in operands.items():
+            names[name] = target if array is None else self._weight(f"{number}:{name}", array)
+        values = {**ints, **(floats or {})}
+        arguments: list[Argument] = []
+        for parameter in CPU_OPERATIONS[self.operation]:
+            if parameter.kind == "buffer":
+                arguments.append(BufferArgument(buffer=names[parameter.name]))
+            elif parameter.kind == "i32":
+                arguments.append(IntArgument(i32=int(values[parameter.name])))
+            else:
+                arguments.append(FloatArgument(f32=float(values.get(parameter.name, 0.0))))
+        layer = f"call {number}"
+        self.steps.append(Dispatch(program="p", layer=layer, work_items=(1, 1, 1), arguments=tuple(arguments)))
+        self.shapes.append(shape)
+
+    def _buffer(self, name: str, size: int, role: str, blob_offset: int | None = None) -> str:
+        self.buffers.append(
+            Buffer.model_validate(
+                {
+                    "id": name,
+                    "pool": "pool",
+                    "offset": self.end,
+                    "bytes": size,
+                    "role": role,
+                    "blob_offset": blob_offset,
+                }
+            )
+        )
+        self.end += -(-size // ALIGNMENT) * ALIGNMENT
+        return name
+
+    def _weight(self, name: str, array: Array) -> str:
+        content = np.ascontiguousarray(array, np.float32).tobytes()
+        offset = len(self.blob)
+        self.blob += content
+        return self._buffer(name, len(content), "weight", offset)
+
+    def bundle(self) -> Bundle:
+        blob = bytes(self.blob)
+        plan = Plan(
+            name=self.operation, api="cpu", precision="fp32", blob_bytes=len(blob),
+            files={"blob.bin": hashlib.sha256(blob).hexdigest()},
+            requires=Requires(total_bytes=self.end, max_buffer_bytes=self.end),
+            programs=(Program(id="p", kernel=self.operation, parameters=CPU_OPERATIONS[self.operation]),),
+            pools=(Pool(id="pool", bytes=self.end),), buffers=tuple(self.buffers), steps=tuple(self.steps), inputs=(),
+            outputs=tuple(Port(name=f"{i}", buffer=f"{i}:dst", shape=shape) for i, shape in enumerate(self.shapes)),
+        )  # fmt: skip
+        return Bundle(plan, {"blob.bin": blob})
+
+    def run(self, agent: Agent, *options: object) -> list[Array]:
+        """The calls' results, in order."""
+        run = agent.run(self.bundle(), {}, *options)
+        assert run.code == 0, run.events[-1]
+        return [run.output(i).reshape(shape) for i, shape in enumerate(self.shapes)]
+
+
+def noise(draw: np.random.Generator, *shape: int) -> npt.NDArray[np.float32]:
+    return draw.standard_normal(shape, dtype=np.float32)

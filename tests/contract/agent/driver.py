@@ -1,0 +1,118 @@
+"""Runs the agent and reads what it says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernels.plan import Bundle
+from orchestrator.model.event import Error, Event, Output, parse_event
+
+from .plans import Array
+
+TIMEOUT_S = 60
+
+
+@dataclass(frozen=True)
+class Ended:
+    """An agent that has ended: every line is a valid event, numbered without gaps."""
+
+    events: list[Any]
+    code: int
+    stderr: str
+
+    def all(self, kind: str) -> list[Any]:
+        return [event for event in self.events if event.event == kind]
+
+    def one(self, kind: str) -> Any:
+        (event,) = self.all(kind)
+        return event
+
+    @property
+    def error(self) -> Error:
+        assert self.code == 1
+        last = self.events[-1]
+        assert isinstance(last, Error), last
+        return last
+
+    def output(self, number: int = 0) -> Array:
+        event = self.all("output")[number]
+        assert isinstance(event, Output)
+        return np.fromfile(event.file, dtype=np.float32)
+
+
+def read_events(text: str) -> list[Event]:
+    """Parse lines and check what holds for every journal."""
+    events = [parse_event(line) for line in text.splitlines()]
+    assert [event.seq for event in events] == list(range(len(events)))
+    times = [event.t_ns for event in events]
+    assert times == sorted(times)
+    assert events[0].event == "hello"
+    assert events[-1].event in ("result", "error")
+    assert not any(event.event in ("result", "error") for event in events[:-1])
+    return events
+
+
+@dataclass(frozen=True)
+class Agent:
+    """The built agent, in a folder of its own."""
+
+    binary: Path
+    folder: Path
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    def environment(self, extra: Mapping[str, str]) -> dict[str, str]:
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("POCKETFARM_")}
+        kept = {name: os.environ[name] for name in ("POCKETFARM_TEST_SESSION",) if name in os.environ}
+        return {**clean, **kept, **extra}
+
+    def argv(self, bundle: Bundle | Path, inputs: Mapping[str, Array], *options: object) -> list[str]:
+        """The command line of `run`; a bundle and its inputs are written first."""
+        plan = bundle if isinstance(bundle, Path) else self.folder / "plan"
+        if isinstance(bundle, Bundle):
+            bundle.write(plan)
+        words = [str(self.binary), "run", "--plan", str(plan), "--output-dir", str(self.folder / "outputs")]
+        for name, array in inputs.items():
+            array.tofile(self.folder / f"{name}.bin")
+            words += ["--input", f"{name}={self.folder / name}.bin"]
+        return [*words, *map(str, options)]
+
+    def call(self, argv: Sequence[str], **environment: str) -> Ended:
+        done = subprocess.run(
+            argv, capture_output=True, text=True, timeout=TIMEOUT_S, env=self.environment(environment), check=False
+        )
+        assert "Validation Error" not in done.stderr, done.stderr  # by Vulkan's layer, where it is switched on
+        return Ended(read_events(done.stdout), done.returncode, done.stderr)
+
+    def run(self, bundle: Bundle | Path, inputs: Mapping[str, Array], *options: object, **environment: str) -> Ended:
+        return self.call(self.argv(bundle, inputs, *options), **environment)
+
+    def start(
+        self, bundle: Bundle | Path, inputs: Mapping[str, Array], *options: object, **environment: str
+    ) -> subprocess.Popen[str]:
+        """`run` in the background; it is ended with the test."""
+        process = subprocess.Popen(
+            self.argv(bundle, inputs, *options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=self.environment(environment),
+        )  # fmt: skip
+        self.started.append(process)
+        return process
+
+    def end(self) -> None:
+        """End what was started and still runs."""
+        for process in self.started:
+            process.kill()
+            process.communicate(timeout=TIMEOUT_S)
+
+    def plain(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """A command that writes no events."""
+        return subprocess.run(
+            [str(self.binary), *words], capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+            env=self.environment(environment),
+        )  # fmt: skip

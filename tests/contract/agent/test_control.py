@@ -1,0 +1,255 @@
+"""How a run is watched, ended and survives its shell."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from kernels.plan import BufferArgument, Bundle, Dispatch, IntArgument, Parameter, Program, Repeat
+
+from .driver import TIMEOUT_S, Agent, Ended, read_events
+from .plans import Draft, binary_program, combine, vector
+
+FOREVER = ("--samples", 1_000_000)
+
+
+def small(api: str) -> Bundle:
+    return Draft(api, [combine("x", "x", "y")]).bundle()
+
+
+def slow(api: str) -> Bundle:
+    """An inference of some milliseconds, so that an endless run does not write a million lines."""
+    return Draft(api, [Repeat(layer="repeat", count=2000, steps=(combine("x", "x", "y"),))]).bundle()
+
+
+def finish(process: subprocess.Popen[str]) -> Ended:
+    out, err = process.communicate(timeout=TIMEOUT_S)
+    return Ended(read_events(out), process.returncode, err)
+
+
+def await_text(file: Path, text: str) -> str:
+    until = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < until:
+        if file.exists() and text in (content := file.read_text()):
+            return content
+        time.sleep(0.01)
+    raise AssertionError(f"{text!r} did not come in {file}")
+
+
+def test_deadline(agent: Agent, api: str) -> None:
+    run = agent.run(slow(api), {"x": vector(1)}, *FOREVER, "--deadline-s", 1.5)
+    assert run.error.code == "deadline"
+    assert "1.5 s" in run.error.message
+
+
+def test_end_while_the_driver_hangs(agent: Agent) -> None:
+    """One dispatch that lasts for hours: the agent's main thread waits inside the driver."""
+    journal = agent.folder / "journal"
+    spin = Program(
+        id="spin", kernel="spin", work_group=(1, 1, 1), opencl=binary_program("opencl").opencl,
+        parameters=(Parameter(name="dst", kind="buffer", access="readwrite"), Parameter(name="rounds", kind="i32")),
+    )  # fmt: skip
+    step = Dispatch(
+        program="spin", layer="spin", work_items=(1, 1, 1),
+        arguments=(BufferArgument(buffer="y"), IntArgument(i32=2**30)),
+    )  # fmt: skip
+    bundle = Draft("opencl", [step], programs=[spin]).bundle()
+    process = agent.start(bundle, {"x": vector(1)}, "--journal", journal)
+    await_text(journal, '"input"')
+    time.sleep(0.5)
+    process.terminate()
+    run = finish(process)
+    assert run.error.code == "cancelled"
+    assert run.all("sample") == []
+
+
+def test_sigterm(agent: Agent, api: str) -> None:
+    journal = agent.folder / "journal"
+    process = agent.start(slow(api), {"x": vector(1)}, *FOREVER, "--journal", journal)
+    await_text(journal, '"sample"')
+    process.send_signal(signal.SIGTERM)
+    run = finish(process)
+    assert (run.error.code, run.error.message) == ("cancelled", "ended by SIGTERM")
+    assert read_events(journal.read_text()) == run.events
+
+
+def test_detached_run_survives_hangup_and_finishes(agent: Agent) -> None:
+    journal = agent.folder / "journal"
+    done = subprocess.run(
+        agent.argv(small("cpu"), {"x": vector(1)}, "--detach", "--journal", journal, "--samples", 20_000),
+        capture_output=True, text=True, timeout=TIMEOUT_S, check=True, env=agent.environment({}),
+    )  # fmt: skip
+    pid = json.loads(done.stdout)["pid"]
+    assert read_first(journal)["pid"] == pid
+    if psutil.pid_exists(pid):
+        os.kill(pid, signal.SIGHUP)
+        assert os.getsid(pid) == pid
+    run = Ended(read_events(await_text(journal, '"result"')), 0, "")
+    assert run.events[-1].samples == 20_000
+    np.testing.assert_array_equal(run.output(), vector(1) * 2)
+
+
+def read_first(journal: Path) -> dict[str, object]:
+    first: dict[str, object] = json.loads(journal.read_text().splitlines()[0])
+    return first
+
+
+def test_detached_run_tells_its_error_in_the_journal(agent: Agent) -> None:
+    journal = agent.folder / "journal"
+    argv = agent.argv(agent.folder / "absent", {}, "--detach", "--journal", journal)
+    done = subprocess.run(argv, capture_output=True, timeout=TIMEOUT_S, check=False, env=agent.environment({}))
+    assert done.returncode == 0
+    assert read_events(await_text(journal, '"error"'))[-1].code == "io"
+
+
+def test_stop_ends_agents_by_marker(agent: Agent) -> None:
+    bundle = agent.folder / "plan"
+    slow("cpu").write(bundle)
+    started = {}
+    for marker in (f"{agent.folder}/a/1", f"{agent.folder}/a/2", f"{agent.folder}/b/1"):
+        journal = agent.folder / marker.replace("/", "_")
+        options = (*FOREVER, "--marker", marker, "--journal", journal)
+        started[marker] = agent.start(bundle, {}, "--input", f"x={x_file(agent)}", *options)
+        await_text(journal, '"sample"')
+    stopped = agent.plain("stop", "--marker-prefix", f"{agent.folder}/a/")
+    assert (stopped.returncode, stopped.stdout) == (0, "2\n")
+    last = started.pop(f"{agent.folder}/b/1")
+    assert [finish(process).error.code for process in started.values()] == ["cancelled", "cancelled"]
+    assert last.poll() is None
+    assert agent.plain("stop", "--marker-prefix", f"{agent.folder}/").stdout == "1\n"
+    assert finish(last).error.code == "cancelled"
+
+
+def test_stop_ends_the_agents_of_its_own_phone_only(agent: Agent) -> None:
+    """Virtual phones of two farms may have one name, and one /proc."""
+    slow("cpu").write(agent.folder / "plan")
+    marker, phone, journal = f"{agent.folder}/1", str(agent.folder / "phone"), agent.folder / "journal"
+    options = (*FOREVER, "--marker", marker, "--journal", journal)
+    inside = agent.start(agent.folder / "plan", {}, "--input", f"x={x_file(agent)}", *options, POCKETFARM_SYSROOT=phone)
+    await_text(journal, '"sample"')
+    assert agent.plain("stop", "--marker-prefix", marker).stdout == "0\n"
+    assert agent.plain("stop", "--marker-prefix", marker, POCKETFARM_SYSROOT=f"{phone}-2").stdout == "0\n"
+    assert inside.poll() is None
+    assert agent.plain("stop", "--marker-prefix", marker, POCKETFARM_SYSROOT=phone).stdout == "1\n"
+    assert finish(inside).error.code == "cancelled"
+
+
+def x_file(agent: Agent) -> Path:
+    file = agent.folder / "vector.bin"
+    if not file.exists():
+        vector(1).tofile(file)
+    return file
+
+
+def test_journal_on_a_full_disk(agent: Agent) -> None:
+    run = agent.run(small("cpu"), {"x": vector(1)}, "--journal", "/dev/full")
+    assert run.error.code == "storage_full"
+    assert "/dev/full" in run.error.message
+
+
+def test_last_words_fit_on_a_full_disk(agent: Agent) -> None:
+    """A detached agent has nothing but its journal: the line that says why it ended must still fit."""
+    argv = agent.argv(slow("cpu"), {"x": vector(1)}, *FOREVER, "--journal", "small/journal")
+    (agent.folder / "small").mkdir()
+    script = 'mount -t tmpfs -o size=160k none small && "$@" >/dev/null; cat small/journal'
+    done = subprocess.run(
+        ["unshare", "--map-root-user", "--mount", "sh", "-c", script, "sh", *argv],
+        capture_output=True, text=True, timeout=TIMEOUT_S, check=False, cwd=agent.folder, env=agent.environment({}),
+    )  # fmt: skip
+    if not done.stdout and ("mount" in done.stderr or "unshare" in done.stderr):
+        pytest.skip(f"no mount namespace here: {done.stderr.strip()}")
+    assert read_events(done.stdout)[-1].code == "storage_full"
+
+
+def test_journal_that_cannot_be_made(agent: Agent) -> None:
+    argv = agent.argv(small("cpu"), {"x": vector(1)}, "--journal", agent.folder / "absent" / "journal")
+    done = subprocess.run(
+        argv, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=agent.environment({})
+    )
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["code"] == "io"
+
+
+def test_slot_is_waited_for_outside_the_deadline(agent: Agent) -> None:
+    slot = agent.folder / "slot"
+    with slot.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        process = agent.start(small("cpu"), {"x": vector(1)}, "--deadline-s", 3, POCKETFARM_SLOT=str(slot))
+        time.sleep(3.2)
+        assert process.poll() is None
+    run = finish(process)
+    assert run.code == 0
+    first = run.all("setup")[0]
+    assert first.step == "slot"
+    assert first.duration_ns > 2e9
+
+
+def test_sigterm_while_waiting_for_the_slot(agent: Agent) -> None:
+    slot, journal = agent.folder / "slot", agent.folder / "journal"
+    with slot.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        process = agent.start(small("cpu"), {"x": vector(1)}, "--journal", journal, POCKETFARM_SLOT=str(slot))
+        await_text(journal, '"hello"')
+        process.terminate()
+        assert finish(process).error.code == "cancelled"
+
+
+def test_power_is_sampled_below_the_sysroot(agent: Agent) -> None:
+    battery = agent.folder / "sys" / "class" / "power_supply" / "battery"
+    battery.mkdir(parents=True)
+    nodes = {
+        "type": "Battery",
+        "current_now": "-412000",
+        "voltage_now": "3911000",
+        "temp": "287",
+        "status": "Discharging",
+    }
+    for name, value in nodes.items():
+        (battery / name).write_text(value + "\n")
+    clock = agent.folder / "sys" / "devices" / "system" / "cpu" / "cpu0" / "cpufreq" / "scaling_cur_freq"
+    clock.parent.mkdir(parents=True)
+    clock.write_text("1401600\n")
+    run = agent.run(
+        slow("cpu"), {"x": vector(1)}, "--samples", 100, "--power-period-ms", 2, POCKETFARM_SYSROOT=str(agent.folder)
+    )
+    power = run.all("power")
+    assert len(power) >= 2
+    reading = power[0]
+    assert (reading.current_ua, reading.voltage_uv, reading.temp_dc) == (-412000, 3911000, 287)
+    assert (reading.status, reading.charge_uah, reading.cpu_khz) == ("Discharging", None, (1401600,))
+
+
+def test_missing_gauge_is_told_once(agent: Agent) -> None:
+    run = agent.run(small("cpu"), {"x": vector(1)}, "--power-period-ms", 5, POCKETFARM_SYSROOT=str(agent.folder))
+    assert [e.code for e in run.all("warning")] == ["no_power_gauge"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["launch"], ["run"], ["run", "--plan"], ["run", "--plan", "x", "--samples", "-1"],
+        ["run", "--plan", "x", "--typo"],
+        ["run", "--plan", "x", "--deadline-s", "nan"], ["run", "--plan", "x", "--samples", "99999999999999999999"],
+        ["run", "--plan", "x", "--detach"], ["run", "--plan", "x", "--samples", "0"], ["stop"],
+        ["stop", "--marker-prefix", ""], ["run", "--plan", "x", "--input", "novalue"],
+    ],
+)  # fmt: skip
+def test_usage(agent: Agent, words: list[str]) -> None:
+    done = agent.plain(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "usage: pocketfarm-agent" in done.stderr
+
+
+def test_version(agent: Agent) -> None:
+    done = agent.plain("version")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["schema_version"] == 1

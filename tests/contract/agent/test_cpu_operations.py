@@ -1,0 +1,273 @@
+"""Every CPU operation equals the NumPy reference on fresh random inputs of random shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernels.cpu_operations import CPU_OPERATIONS
+from kernels.graph import Node
+from kernels.reference import OPERATIONS
+
+from .calls import Calls, noise
+from .driver import Agent
+from .plans import Array
+
+CASES = 24
+ACTIVATIONS: list[tuple[Any, ...] | None] = [None, ("relu",), ("clip", -0.25, 0.5), ("sigmoid",)]
+
+
+@pytest.fixture
+def draw(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def reference(op: str, inputs: Sequence[Array | None], shape: tuple[int, ...], **attributes: Any) -> Any:
+    wide = [None if array is None else array.astype(np.float64) for array in inputs]
+    return OPERATIONS[op](Node("n", op, (), (), attributes), wide, shape)
+
+
+def scalars(activation: tuple[Any, ...] | None) -> tuple[dict[str, int], dict[str, float]]:
+    bounds = (0.0, 0.0) if activation is None or len(activation) == 1 else activation[1:]
+    return {"activation": ACTIVATIONS.index(activation)}, {"lo": bounds[0], "hi": bounds[1]}
+
+
+def size(extent: int, pads: int, kernel: int, stride: int, dilation: int = 1) -> int:
+    return (extent + pads - (kernel - 1) * dilation - 1) // stride + 1
+
+
+def compare(results: Sequence[Array], expected: Sequence[Any]) -> None:
+    assert len(results) == len(expected)
+    for number, (result, want) in enumerate(zip(results, expected, strict=True)):
+        np.testing.assert_allclose(
+            result, want, rtol=2e-4, atol=2e-5 * max(1.0, float(np.abs(want).max(initial=0))), err_msg=f"call {number}"
+        )
+
+
+def test_every_operation_is_known(agent: Agent) -> None:
+    """The agent's own list, as it tells it in an error, is the contract's."""
+    calls = Calls("affine")
+    calls.add(
+        {"src": noise(np.random.default_rng(0), 1), "scale": None, "shift": None}, {"n": 1, "c": 1, "hw": 1}, (1,)
+    )
+    bundle = calls.bundle()
+    programs = [bundle.plan.programs[0].model_copy(update={"kernel": "?"})]
+    bundle.plan = bundle.plan.model_copy(update={"programs": tuple(programs)})
+    names = agent.run(bundle, {}).error.message.split("there are: ")[1]
+    assert set(names.split(", ")) == set(CPU_OPERATIONS)
+
+
+def conv_case(calls: Calls, draw: np.random.Generator, groups: int, per_group: int, outputs: int, kernel: int) -> Any:
+    """Add one random convolution; returns the expected destination."""
+    n, c, k = int(draw.integers(1, 3)), groups * per_group, groups * outputs
+    kh, kw = kernel, int(draw.integers(1, kernel + 1))
+    (sh, sw), (dh, dw) = draw.integers(1, 4, 2).tolist(), draw.integers(1, 3, 2).tolist()
+    top, left, bottom, right = draw.integers(0, kernel, 4).tolist()
+    h, w = (int(draw.integers(dh * kh, 40)), int(draw.integers(dw * kw, 40)))
+    oh, ow = size(h, top + bottom, kh, sh, dh), size(w, left + right, kw, sw, dw)
+    offset = int(draw.integers(0, 4))
+    channels = k + offset + int(draw.integers(0, 3))
+    x, weight = noise(draw, n, c, h, w), noise(draw, k, per_group, kh, kw)
+    bias = noise(draw, k) if draw.random() < 0.7 else None
+    residual = noise(draw, n, k, oh, ow) if draw.random() < 0.5 else None
+    activation = ACTIVATIONS[draw.integers(0, 4)]
+    ints, floats = scalars(activation)
+    ints |= {
+        "n": n, "c": c, "h": h, "w": w, "k": k, "oh": oh, "ow": ow, "kh": kh, "kw": kw, "sh": sh, "sw": sw,
+        "pad_t": top, "pad_l": left, "dh": dh, "dw": dw, "groups": groups, "has_bias": int(bias is not None),
+        "has_residual": int(residual is not None), "dst_channels": channels, "dst_offset": offset,
+    }  # fmt: skip
+    operands = {"src": x, "weight": weight, "bias": bias, "residual": residual}
+    calls.add(operands, ints, (n, channels, oh, ow), floats)
+    geometry = {"strides": (sh, sw), "pads": (top, left, bottom, right), "dilations": (dh, dw), "groups": groups}
+    expected = np.zeros((n, channels, oh, ow))
+    expected[:, offset : offset + k] = reference(
+        "conv", [x, weight, bias, residual], (n, k, oh, ow), activation=activation, **geometry
+    )
+    return expected
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_conv2d(agent: Agent, draw: np.random.Generator, threads: int) -> None:
+    calls = Calls("conv2d")
+    expected = [
+        conv_case(calls, draw, 1, int(draw.integers(1, 70)), int(draw.integers(1, 70)), int(draw.choice([1, 3, 5])))
+        for _ in range(CASES)
+    ]
+    compare(calls.run(agent, "--threads", threads), expected)
+
+
+def test_conv2d_in_groups(agent: Agent, draw: np.random.Generator) -> None:
+    calls = Calls("conv2d")
+    expected = [
+        conv_case(calls, draw, int(draw.integers(2, 9)), int(draw.integers(1, 5)), int(draw.integers(1, 9)), 3)
+        for _ in range(CASES)
+    ]
+    compare(calls.run(agent), expected)
+
+
+def test_conv2d_of_one_pixel_and_of_many_channels(agent: Agent, draw: np.random.Generator) -> None:
+    calls = Calls("conv2d")
+    expected = []
+    for c, k, side in ((600, 33, 1), (257, 100, 7), (3, 17, 31)):
+        x, weight = noise(draw, 1, c, side, side), noise(draw, k, c, 1, 1)
+        ints = dict.fromkeys(("n", "kh", "kw", "sh", "sw", "dh", "dw", "groups"), 1) | dict.fromkeys(
+            ("pad_t", "pad_l", "has_bias", "has_residual", "activation", "dst_offset"), 0
+        )
+        ints |= {"c": c, "h": side, "w": side, "k": k, "oh": side, "ow": side, "dst_channels": k}
+        calls.add({"src": x, "weight": weight, "bias": None, "residual": None}, ints, (1, k, side, side))
+        expected.append(np.einsum("kc,nchw->nkhw", weight[:, :, 0, 0].astype(np.float64), x))
+    compare(calls.run(agent), expected)
+
+
+def test_dense(agent: Agent, draw: np.random.Generator) -> None:
+    calls, expected = Calls("dense"), []
+    for _ in range(CASES):
+        n, c, m = int(draw.integers(1, 12)), int(draw.integers(1, 600)), int(draw.integers(1, 300))
+        x, weight = noise(draw, n, c), noise(draw, c, m)
+        bias, activation = noise(draw, m) if draw.random() < 0.7 else None, ACTIVATIONS[draw.integers(0, 4)]
+        ints, floats = scalars(activation)
+        ints |= {"n": n, "c": c, "m": m, "has_bias": int(bias is not None)}
+        calls.add({"src": x, "weight": weight, "bias": bias}, ints, (n, m), floats)
+        expected.append(reference("dense", [x, weight, bias], (n, m), activation=activation))
+    compare(calls.run(agent), expected)
+
+
+def test_matmul(agent: Agent, draw: np.random.Generator) -> None:
+    calls, expected = Calls("matmul"), []
+    for _ in range(CASES):
+        batch, m, k, n = draw.integers(1, [4, 70, 600, 150]).tolist()
+        a, b = noise(draw, batch, m, k), noise(draw, batch, k, n)
+        calls.add({"a": a, "b": b}, {"batch": batch, "m": m, "k": k, "n": n}, (batch, m, n))
+        expected.append(reference("matmul", [a, b], (batch, m, n)))
+    compare(calls.run(agent), expected)
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_pool2d(agent: Agent, draw: np.random.Generator, mode: int) -> None:
+    calls, expected = Calls("pool2d"), []
+    for _ in range(CASES):
+        n, c, h, w = draw.integers([1, 1, 5, 5], [3, 9, 40, 40]).tolist()
+        (kh, kw), (sh, sw) = draw.integers(1, 5, 2).tolist(), draw.integers(1, 4, 2).tolist()
+        pads = [int(draw.integers(0, extent)) for extent in (kh, kw, kh, kw)]
+        top, left, bottom, right = pads
+        oh, ow = size(h, top + bottom, kh, sh), size(w, left + right, kw, sw)
+        if draw.random() < 0.5:  # ceil_mode: one window more, as long as it begins inside
+            oh, ow = oh + int(oh * sh < h + top), ow + int(ow * sw < w + left)
+        x, offset = noise(draw, n, c, h, w), int(draw.integers(0, 3))
+        ints = {
+            "n": n, "c": c, "h": h, "w": w, "oh": oh, "ow": ow, "kh": kh, "kw": kw, "sh": sh, "sw": sw, "mode": mode,
+            "pad_t": top, "pad_l": left, "pad_b": bottom, "pad_r": right, "dst_channels": c + 2, "dst_offset": offset,
+        }  # fmt: skip
+        calls.add({"src": x}, ints, (n, c + 2, oh, ow))
+        attributes = {"kernel": (kh, kw), "strides": (sh, sw), "pads": pads, "count_include_pad": int(mode == 2)}
+        want = np.zeros((n, c + 2, oh, ow))
+        want[:, offset : offset + c] = reference(
+            "average_pool" if mode else "max_pool", [x], (n, c, oh, ow), **attributes
+        )
+        expected.append(want)
+    compare(calls.run(agent), expected)
+
+
+def test_global_average_pool(agent: Agent, draw: np.random.Generator) -> None:
+    calls, expected = Calls("global_average_pool"), []
+    for _ in range(CASES):
+        n, c, h, w = draw.integers(1, [4, 200, 20, 20]).tolist()
+        x = noise(draw, n, c, h, w)
+        calls.add({"src": x}, {"n": n, "c": c, "hw": h * w}, (n, c, 1, 1))
+        expected.append(reference("global_average_pool", [x], (n, c, 1, 1)))
+    compare(calls.run(agent), expected)
+
+
+def test_softmax(agent: Agent, draw: np.random.Generator) -> None:
+    calls, expected = Calls("softmax"), []
+    for _ in range(CASES):
+        outer, axis, inner = draw.integers(1, [8, 1000, 8]).tolist()
+        x = noise(draw, outer, axis, inner) * 20
+        calls.add({"src": x}, {"outer": outer, "axis": axis, "inner": inner}, x.shape)
+        expected.append(reference("softmax", [x], x.shape, axis=1))
+    compare(calls.run(agent), expected)
+
+
+def test_lrn(agent: Agent, draw: np.random.Generator) -> None:
+    calls, expected = Calls("lrn"), []
+    for _ in range(CASES):
+        n, c, hw, window = draw.integers(1, [3, 40, 50, 9]).tolist()
+        x, factors = noise(draw, n, c, hw), {"alpha": 0.02, "beta": 0.75, "bias": 1.5}
+        calls.add({"src": x}, {"n": n, "c": c, "hw": hw, "size": window}, x.shape, factors)
+        expected.append(reference("lrn", [x[..., None]], (n, c, hw, 1), size=window, **factors)[..., 0])
+    compare(calls.run(agent), expected)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS[1:])
+def test_activation(agent: Agent, draw: np.random.Generator, activation: tuple[Any, ...]) -> None:
+    calls, expected = Calls("activation"), []
+    ints, floats = scalars(activation)
+    for count in (1, 7, 100_001):
+        x = noise(draw, count) * 3
+        calls.add({"src": x}, {"count": count, **ints}, x.shape, floats)
+        names = dict(zip(("min", "max"), activation[1:], strict=False))
+        expected.append(reference(activation[0], [x], x.shape, **names))
+    compare(calls.run(agent), expected)
+
+
+@pytest.mark.parametrize("op", [0, 1])
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_binary(agent: Agent, draw: np.random.Generator, op: int, mode: int) -> None:
+    calls, expected = Calls("binary"), []
+    for _ in range(CASES):
+        shape = tuple(draw.integers(1, [5, 30, 400]).tolist())
+        a, b = noise(draw, *shape), noise(draw, *(shape, (shape[1],), (1,))[mode])
+        activation = ACTIVATIONS[draw.integers(0, 4)]
+        ints, floats = scalars(activation)
+        ints |= {"op": op, "mode": mode, **dict(zip(("outer", "axis", "inner"), shape, strict=True))}
+        calls.add({"a": a, "b": b}, ints, shape, floats)
+        operands = [a, b[:, None] if mode == 1 else b]
+        expected.append(reference("mul" if op else "add", operands, shape, activation=activation))
+    compare(calls.run(agent), expected)
+
+
+def test_affine(agent: Agent, draw: np.random.Generator) -> None:
+    calls, expected = Calls("affine"), []
+    for _ in range(CASES):
+        n, c, hw = draw.integers(1, [4, 100, 300]).tolist()
+        x, scale, shift = noise(draw, n, c, hw), noise(draw, c), noise(draw, c)
+        calls.add({"src": x, "scale": scale, "shift": shift}, {"n": n, "c": c, "hw": hw}, x.shape)
+        expected.append(reference("affine", [x, scale, shift], x.shape))
+    compare(calls.run(agent), expected)
+
+
+def test_transpose(agent: Agent, draw: np.random.Generator) -> None:
+    calls, expected = Calls("transpose"), []
+    for _ in range(CASES):
+        x = noise(draw, *draw.integers(1, 12, 4).tolist())
+        perm = draw.permutation(4).tolist()
+        strides = [stride // 4 for stride in x.strides]
+        shape = tuple(x.shape[axis] for axis in perm)
+        ints = {f"d{i}": shape[i] for i in range(4)} | {f"s{i}": strides[axis] for i, axis in enumerate(perm)}
+        calls.add({"src": x}, ints, shape)
+        expected.append(reference("transpose", [x], shape, perm=perm))
+    compare(calls.run(agent), expected)
+
+
+def test_copy_block(agent: Agent, draw: np.random.Generator) -> None:
+    calls, expected = Calls("copy_block"), []
+    for _ in range(CASES):
+        outer, count, before, after = draw.integers([1, 1, 0, 0], [50, 100, 20, 20]).tolist()
+        x, stride = noise(draw, outer, count), before + count + after
+        ints = {"outer": outer, "count": count, "dst_stride": stride, "dst_offset": before}
+        calls.add({"src": x}, ints, (outer, stride))
+        expected.append(np.pad(x, ((0, 0), (before, after))))
+    compare(calls.run(agent), expected)
+
+
+def test_nan_survives_activations_and_pooling(agent: Agent) -> None:
+    x = np.array([1.0, np.nan, -2.0, 3.0], np.float32)
+    calls = Calls("activation")
+    for activation in ACTIVATIONS[1:]:
+        ints, floats = scalars(activation)
+        calls.add({"src": x}, {"count": 4, **ints}, (4,), floats)
+    assert all(np.isnan(result[1]) for result in calls.run(agent))

@@ -1,0 +1,132 @@
+"""One suite for every API: what a run does and says."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from kernels.plan import Copy, Repeat, SwapIn, SwapOut
+
+from .driver import Agent
+from .plans import COUNT, Draft, combine, vector
+
+
+def test_output_equals_numpy(agent: Agent, api: str, seed: int) -> None:
+    x, w = vector(seed), vector(seed + 1)
+    run = agent.run(Draft(api, [combine("x", "w", "y")], weights={"w": w}).bundle(), {"x": x})
+    assert run.code == 0
+    np.testing.assert_allclose(run.output(), x + w, rtol=1e-6)
+
+
+def test_events_of_a_run(agent: Agent, api: str) -> None:
+    bundle = Draft(api, [combine("x", "x", "t", layer="first"), combine("t", "x", "y", op=1, layer="second")]).bundle()
+    run = agent.run(bundle, {"x": vector(1)}, "--warmup", 2, "--samples", 3, "--layer-passes", 2, "--marker", "s/1")
+    assert run.events[0].marker == "s/1"
+    device = run.one("device")
+    assert (device.facts.api, device.precision, device.plan) == (api, "fp32", bundle.plan.plan_hash)
+    assert (device.threads > 0) == (api == "cpu")
+    assert {"context", "build", "allocate", "upload", "input", "readback"} <= {e.step for e in run.all("setup")}
+    samples = [(e.phase, e.index) for e in run.all("sample")]
+    assert samples == [("warmup", 0), ("warmup", 1), ("timed", 0), ("timed", 1), ("timed", 2)]
+    assert all(e.duration_ns > 0 for e in run.all("sample"))
+    layers = [(e.repeat, e.index, e.layer, e.program) for e in run.all("layer")]
+    assert layers == [(p, i, name, "binary") for p in (0, 1) for i, name in enumerate(("first", "second"))]
+    memory = run.one("memory")
+    assert memory.device_bytes == bundle.plan.requires.total_bytes
+    assert memory.vm_hwm_bytes >= memory.vm_rss_bytes > 0
+    assert run.events[-1].samples == 3
+    output = run.one("output")
+    assert (output.name, output.bytes, output.finite) == ("y", COUNT * 4, True)
+    assert output.sha256 == hashlib.sha256(run.output().tobytes()).hexdigest()
+
+
+def test_copy_moves_a_part(agent: Agent, api: str, seed: int) -> None:
+    x, w = vector(seed), vector(seed + 1)
+    steps = [
+        combine("x", "w", "y"),
+        Copy(layer="copy", source="x", target="y", source_offset=400, target_offset=40, bytes=80),
+    ]
+    run = agent.run(Draft(api, steps, weights={"w": w}).bundle(), {"x": x}, "--layer-passes", 1)
+    expected = x + w
+    expected[10:30] = x[100:120]
+    np.testing.assert_allclose(run.output(), expected, rtol=1e-6)
+    assert [e.program for e in run.all("layer")] == ["binary", "copy"]
+
+
+def test_swapped_buffer_comes_back(agent: Agent, api: str, seed: int) -> None:
+    x, w = vector(seed), vector(seed + 1)
+    steps = [
+        combine("x", "w", "t"),
+        SwapOut(layer="out", buffer="t"),
+        combine("x", "x", "overwriting", op=1),
+        combine("overwriting", "w", "z"),
+        SwapIn(layer="in", buffer="t"),
+        combine("t", "z", "y"),
+    ]
+    draft = Draft(api, steps, weights={"w": w}, places={"x": 0, "w": 1, "y": 2, "z": 3, "t": 4, "overwriting": 4})
+    run = agent.run(draft.bundle(), {"x": x}, "--samples", 2)
+    np.testing.assert_allclose(run.output(), (x + w) + (x * x + w), rtol=1e-5)
+
+
+def test_repeat_runs_its_steps_in_order(agent: Agent, api: str, seed: int) -> None:
+    x, w = vector(seed), np.full(COUNT, 0.5, np.float32)
+    back = {"layer": "back", "target": "y", "bytes": COUNT * 4}
+    inner = Repeat(layer="inner", count=2, steps=(combine("y", "x", "t"), Copy(source="t", **back)))
+    halve = (combine("y", "w", "u", op=1), Copy(source="u", **back))
+    steps = [Copy(source="x", **back), Repeat(layer="outer", count=3, steps=(inner, *halve))]
+    run = agent.run(Draft(api, steps, weights={"w": w}).bundle(), {"x": x}, "--samples", 2, "--layer-passes", 1)
+    expected = x.copy()
+    for _ in range(3):
+        expected = (expected + x + x) * np.float32(0.5)
+    np.testing.assert_allclose(run.output(), expected, rtol=1e-5)
+    assert [e.index for e in run.all("layer")] == [0, 1, 1, 1, 1]
+
+
+def test_inputs_are_fresh_in_every_inference(agent: Agent, api: str, seed: int) -> None:
+    """The output shares the input's bytes, so one inference destroys the next one's input."""
+    x, w = vector(seed), vector(seed + 1)
+    draft = Draft(api, [combine("x", "w", "y")], weights={"w": w}, places={"x": 0, "w": 1, "y": 0})
+    run = agent.run(draft.bundle(), {"x": x}, "--warmup", 1, "--samples", 2, "--layer-passes", 1)
+    np.testing.assert_allclose(run.output(), x + w, rtol=1e-6)
+
+
+def test_outputs_that_are_not_finite_are_told(agent: Agent, api: str) -> None:
+    x = vector(1)
+    x[7] = np.inf
+    run = agent.run(Draft(api, [combine("x", "x", "y")]).bundle(), {"x": x})
+    assert run.code == 0
+    assert run.one("output").finite is False
+
+
+def test_two_inputs_two_outputs(agent: Agent, api: str, seed: int) -> None:
+    a, b = vector(seed), vector(seed + 1)
+    steps = [combine("a", "b", "sum"), combine("a", "b", "product", op=1)]
+    run = agent.run(Draft(api, steps, inputs=["a", "b"], outputs=["product", "sum"]).bundle(), {"a": a, "b": b})
+    np.testing.assert_allclose(run.output(0), a * b, rtol=1e-6)
+    np.testing.assert_allclose(run.output(1), a + b, rtol=1e-6)
+
+
+@pytest.mark.parametrize("api", ["opencl", "vulkan"])
+def test_cache_is_used_and_a_damaged_one_is_not(agent: Agent, api: str, seed: int) -> None:
+    bundle = Draft(api, [combine("x", "x", "y")]).bundle()
+    cache = agent.folder / "cache"
+    step = {"opencl": "build", "vulkan": "pipeline"}[api]
+
+    def cached() -> bool:
+        run = agent.run(bundle, {"x": vector(seed)}, "--cache-dir", cache)
+        np.testing.assert_allclose(run.output(), vector(seed) * 2, rtol=1e-6)
+        (event,) = [e for e in run.all("setup") if e.step == step]
+        return bool(event.cached)
+
+    assert [cached(), cached()] == [False, True]
+    (file,) = cache.glob("*.bin")
+    file.write_bytes(file.read_bytes()[:-100])
+    assert not cached()
+    assert cached()
+
+
+def test_threads_of_the_cpu(agent: Agent) -> None:
+    bundle = Draft("cpu", [combine("x", "x", "y")]).bundle()
+    assert agent.run(bundle, {"x": vector(1)}, "--threads", 3).one("device").threads == 3

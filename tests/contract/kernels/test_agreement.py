@@ -1,0 +1,64 @@
+"""Every operation and convolution, in one plan: what the agent computes equals the reference.
+
+OpenCL has the same cases one by one, through pyopencl, in `tests/unit/kernels/back`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernels.compile import compile_graph
+from kernels.graph import Graph
+from kernels.options import Limits, Options
+from kernels.reference import evaluate
+from tests.contract.agent.driver import Agent
+from tests.unit.kernels.back.graphs import TOLERANCE, Builder, inputs_of, relative_error, side_by_side
+from tests.unit.kernels.back.test_convolution import SHAPES
+from tests.unit.kernels.back.test_operations import CASES, concat_of
+
+
+def _every_case() -> dict[str, Graph]:
+    graphs: dict[str, Graph] = {}
+    for name, case in CASES.items():
+        build = Builder()
+        graphs[name] = build.outputs(case(build))
+    for name, (size, *rest) in SHAPES.items():
+        build = Builder()
+        graphs[f"conv_{name}"] = build.outputs(build.conv(build.input(*size), *rest, activation=("relu",)))
+    build = Builder()
+    x, other = build.input(2, 10, 6, 5), build.input(2, 10, 6, 5, name="other")
+    graphs["conv_residual"] = build.outputs(
+        build.conv(x, 10, (3, 3), (1, 1), (1, 1, 1, 1), residual=other, activation=("clip", 0.0, 0.5))
+    )
+    return {**graphs, **{f"concat_{parts}": concat_of(parts) for parts in ([4, 8], [3, 5, 4], [4, 3, 5, 8])}}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("backend", "precision"), [("vulkan", "fp32"), ("vulkan", "fp16"), ("cpu", "fp32")])
+def test_the_agent_agrees_with_the_reference(agent: Agent, backend: str, precision: str, tmp_path: Path) -> None:
+    _check(agent, side_by_side(_every_case()), Options(backend, precision), Limits(), tmp_path)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ["pointwise_wide", "window_wide", "direct_wide"])
+def test_the_agent_agrees_with_the_tiles_for_lavapipe(agent: Agent, shape: str, tmp_path: Path) -> None:
+    window = {"pointwise_wide": (1, 1), "window_wide": (3, 3), "direct_wide": (2, 2)}[shape]
+    build = Builder()
+    graph = build.outputs(build.conv(build.input(1, 5, 3, 17), 18, window, (1, 1), (window[0] - 1,) * 4))
+    _check(agent, graph, Options("vulkan"), Limits(cpu_device=True), tmp_path)
+
+
+def _check(agent: Agent, graph: Graph, options: Options, limits: Limits, folder: Path) -> None:
+    inputs = inputs_of(graph)
+    bundle = compile_graph(graph, options, limits, spirv_cache=folder / "spirv")
+    ended = agent.run(bundle, inputs, "--warmup", 0, "--samples", 1)
+    assert ended.code == 0, ended.events[-1]
+    wanted = evaluate(graph, inputs)
+    errors = {
+        port.name: relative_error(ended.output(i).reshape(port.shape), wanted[port.name])
+        for i, port in enumerate(bundle.plan.outputs)
+    }
+    assert {name: error for name, error in errors.items() if not error <= TOLERANCE[options.precision]} == {}
+    assert set(errors) == set(graph.outputs)

@@ -1,0 +1,122 @@
+"""Virtual phones behind a real, private adb server."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from device_agent.virtual.control import ControlClient, PhoneStatus
+from device_agent.virtual.launch import VirtualPhones, start_phones
+from tests.servers import private_adb, required
+
+PROFILES = ("galaxy_s7", "nexus_5", "pixel_7", "sd888_hdk")
+TMP = "/data/local/tmp"
+
+
+class Adb:
+    """The real adb command line against one server, and one phone where `serial` is given."""
+
+    def __init__(self, port: int, serial: str = "") -> None:
+        self.port = port
+        self._command = [required("adb"), "-P", str(port), *(["-s", serial] if serial else [])]
+        self.serial = serial
+
+    def __call__(
+        self, *arguments: str, stdin: bytes = b"", timeout_s: float = 20.0
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run `adb ARGUMENTS`. Raises subprocess.TimeoutExpired."""
+        environment = {**os.environ, "ANDROID_ADB_SERVER_PORT": str(self.port)}
+        command = [*self._command, *arguments]
+        return subprocess.run(command, input=stdin, capture_output=True, timeout=timeout_s, env=environment)
+
+    def shell(self, script: str, *, timeout_s: float = 20.0) -> str:
+        """Output of a script that must succeed."""
+        done = self("shell", script, timeout_s=timeout_s)
+        assert done.returncode == 0, done
+        return done.stdout.decode()
+
+    def popen(self, *arguments: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([*self._command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def connect(self, timeout_s: float = 20.0) -> None:
+        """Have the server connect anew, without its own 3 to 10 s between two tries; fails where it never does."""
+
+        def connected() -> bool:
+            if self.state() != "device":
+                self("disconnect", self.serial)
+                self("connect", self.serial)
+            return self.state() == "device"
+
+        eventually(connected, timeout_s)
+
+    def state(self) -> str:
+        """The state of the phone in `adb devices`; empty where it is not listed."""
+        rows = (line.split("\t") for line in self("devices").stdout.decode().splitlines() if "\t" in line)
+        return {row[0]: row[1] for row in rows}.get(self.serial, "")
+
+
+def eventually(holds: Callable[[], bool], timeout_s: float = 15.0) -> None:
+    """Wait until a condition holds; fails where it never does."""
+    give_up_at = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < give_up_at, "it never came true"
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="session")
+def adb_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    with private_adb(tmp_path_factory.mktemp("adb")) as port:
+        yield port
+
+
+@pytest.fixture(scope="session")
+def phones(tmp_path_factory: pytest.TempPathFactory, adb_port: int) -> Iterator[VirtualPhones]:
+    folder = tmp_path_factory.mktemp("phones")
+    with start_phones(folder, PROFILES, slot=folder / "slot") as running:
+        for serial in running.serials:
+            reply = Adb(adb_port)("connect", serial).stdout
+            assert reply.startswith(b"connected to"), reply
+        yield running
+
+
+@pytest.fixture
+def control(phones: VirtualPhones) -> Iterator[ControlClient]:
+    """The control socket; every fault is taken back after the test."""
+    yield phones.control
+    phones.control.clear()
+
+
+@pytest.fixture
+def phone(phones: VirtualPhones) -> PhoneStatus:
+    """The Galaxy S7."""
+    return phones.phones[0]
+
+
+@pytest.fixture
+def adb(adb_port: int, phone: PhoneStatus) -> Adb:
+    """adb for the Galaxy S7, connected and idle."""
+    adb = Adb(adb_port, phone.serial)
+    adb.connect()
+    return adb
+
+
+@pytest.fixture
+def program(phone: PhoneStatus) -> Iterator[Callable[[str], str]]:
+    """Put a shell script for the host on the phone as an executable; its phone path."""
+    made: list[Path] = []
+
+    def make(text: str, name: str = "program") -> str:
+        path = phone.root / TMP.lstrip("/") / name
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+        made.append(path)
+        return f"{TMP}/{name}"
+
+    yield make
+    for path in made:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,110 @@
+"""The real agent inside a virtual phone."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kernels.compile
+from device_agent.virtual.control import ControlClient, PhoneStatus
+from device_agent.virtual.faults import KillAgent, Unplug
+from device_agent.virtual.launch import VirtualPhones
+from kernels.load import load_workload, random_inputs
+from kernels.options import Limits, Options
+
+from .conftest import TMP, Adb, eventually
+
+AGENT = Path(__file__).parents[3] / "device_agent" / "build" / platform.machine() / "pocketfarm-agent"
+ON_PHONE = f"{TMP}/agent/pocketfarm-agent"
+JOURNAL = f"{TMP}/run/journal.jsonl"
+
+
+def events(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def installed(port: int, phone: PhoneStatus) -> Adb:
+    """adb for a phone that has the agent."""
+    if not AGENT.is_file():
+        verdict = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        verdict(f"{AGENT} is missing: python -m device_agent.build")
+    adb = Adb(port, phone.serial)
+    adb.connect()
+    assert adb("push", str(AGENT), ON_PHONE).returncode == 0
+    return adb
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    """A small network as an OpenCL plan, and its input beside it."""
+    graph = load_workload(network="lenet", onnx=None, seed=1)
+    bundle = kernels.compile.compile_graph(graph, Options(backend="opencl"), Limits())
+    bundle.write(tmp_path / "plan")
+    for name, array in random_inputs(graph, 1).items():
+        (tmp_path / "plan" / f"{name}.input").write_bytes(array.tobytes())
+    return tmp_path / "plan"
+
+
+@pytest.fixture
+def run_command(plan: Path) -> str:
+    """Starts a run of the plan, of some seconds, detached."""
+    inputs = " ".join(f"--input {file.stem}={TMP}/run/plan/{file.name}" for file in plan.glob("*.input"))
+    return (
+        f"{ON_PHONE} run --plan {TMP}/run/plan {inputs} --output-dir {TMP}/run/out --journal {JOURNAL} "
+        "--samples 150 --power-period-ms 50 --deadline-s 60 --marker test/1 --detach"
+    )
+
+
+def test_probe_shows_no_more_than_the_profile_has(adb_port: int, phones: VirtualPhones) -> None:
+    found = {}
+    for phone in phones.phones[:2]:
+        lines = events(installed(adb_port, phone).shell(f"{ON_PHONE} probe"))
+        assert (lines[0]["event"], lines[-1]["event"]) == ("hello", "result")
+        found[phone.profile] = {line["facts"]["api"] for line in lines if line["event"] == "probe"}
+    assert "opencl" in found["nexus_5"]
+    assert "vulkan" not in found["nexus_5"]
+    assert found["nexus_5"] <= found["galaxy_s7"]
+
+
+def test_a_run_survives_the_cable_and_its_power_is_the_phone_s(
+    adb_port: int, control: ControlClient, phone: PhoneStatus, plan: Path, run_command: str
+) -> None:
+    adb = installed(adb_port, phone)
+    adb.shell(f"rm -rf {TMP}/run; mkdir -p {TMP}/run")
+    assert adb("push", str(plan), f"{TMP}/run/").returncode == 0
+    pid = json.loads(adb.shell(run_command))["pid"]
+    assert adb("shell", f"kill -0 {pid} && cat /proc/{pid}/stat").stdout.startswith(f"{pid} ".encode())
+    control.fault(phone.name, Unplug(seconds=0.5))
+    eventually(lambda: adb.state() != "device")
+    adb.connect()
+    eventually(lambda: '"event":"result"' in adb.shell(f"tail -n 1 {JOURNAL}"), timeout_s=60)
+    lines = events(adb.shell(f"cat {JOURNAL}"))
+    assert [line["seq"] for line in lines] == list(range(len(lines)))
+    assert sum(line["event"] == "sample" and line["phase"] == "timed" for line in lines) == 150
+    assert "slot" in {line["step"] for line in lines if line["event"] == "setup"}
+    power = [line for line in lines if line["event"] == "power"]
+    assert len({line["current_ua"] for line in power}) > 1
+    assert all(line["current_ua"] < 0 and line["status"] == "Discharging" for line in power)
+    (output,) = [line for line in lines if line["event"] == "output"]
+    assert adb.shell(f"sha256sum {output['file']}").split()[0] == output["sha256"]
+    adb.shell(f"rm -rf {TMP}/run")
+
+
+def test_a_killed_agent_leaves_a_journal_without_a_last_word(
+    adb_port: int, control: ControlClient, phone: PhoneStatus, plan: Path, run_command: str
+) -> None:
+    adb = installed(adb_port, phone)
+    adb.shell(f"rm -rf {TMP}/run; mkdir -p {TMP}/run")
+    assert adb("push", str(plan), f"{TMP}/run/").returncode == 0
+    pid = json.loads(adb.shell(run_command))["pid"]
+    control.fault(phone.name, KillAgent())
+    eventually(lambda: adb("shell", f"kill -0 {pid}").returncode == 1)
+    lines = events(adb.shell(f"cat {JOURNAL}"))
+    assert lines[0]["event"] == "hello"
+    assert lines[-1]["event"] not in ("result", "error")
+    adb.shell(f"rm -rf {TMP}/run")

@@ -1,0 +1,149 @@
+"""The process of the virtual phones: many phones, restarts, scripts, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import adbutils
+import psutil
+import pytest
+
+from device_agent.virtual.launch import start_phones
+
+from .conftest import TMP, Adb, eventually
+
+MANY = 50
+
+
+def test_fifty_phones_answer_for_themselves(tmp_path: Path, adb_port: int) -> None:
+    with start_phones(tmp_path, ["galaxy_s7", "pixel_7"], count=MANY) as many:
+        client = adbutils.AdbClient(host="127.0.0.1", port=adb_port, socket_timeout=20.0)
+
+        def name_of(serial: str) -> str:
+            return client.device(serial).shell2("getprop ro.serialno", v2=True, timeout=20).stdout.strip()
+
+        for serial in many.serials:  # one at a time: adb 29 dies of connects and disconnects that cross
+            assert client.connect(serial).startswith("connected to")
+        with ThreadPoolExecutor(8) as pool:
+            names = list(pool.map(name_of, many.serials))
+        for serial in many.serials:
+            client.disconnect(serial)
+        assert names == [phone.name for phone in many.phones]
+        assert len(set(names)) == MANY
+
+
+def test_a_restart_keeps_files_settings_charge_and_port(tmp_path: Path, adb_port: int) -> None:
+    with start_phones(tmp_path, ["galaxy_s7"]) as first:
+        adb = Adb(adb_port, first.serials[0])
+        adb("connect", adb.serial)
+        adb.shell(f"echo kept > {TMP}/kept; settings put global x y")
+        before = adb.shell("cat /proc/sys/kernel/random/boot_id")
+    assert not (tmp_path / "phones.json").exists()
+    with start_phones(tmp_path, ["galaxy_s7"]) as second:
+        assert second.serials == first.serials
+        adb.connect()
+        assert adb.shell(f"cat {TMP}/kept; settings get global x") == "kept\ny\n"
+        assert adb.shell("cat /proc/sys/kernel/random/boot_id") != before
+    adb("disconnect", adb.serial)
+
+
+def inside(root: Path) -> list[int]:
+    """Processes whose environment names this phone."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("POCKETFARM_SYSROOT") == str(root):
+                found.append(process.pid)
+        except (psutil.Error, OSError):
+            continue
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_its_end_ends_what_runs_inside(tmp_path: Path, adb_port: int, number: int) -> None:
+    """After SIGKILL nobody is there to do it, so that the next start does."""
+    with start_phones(tmp_path, ["nexus_5"]) as phones:
+        (phone,) = phones.phones
+        program = phone.root / "data/local/tmp/program"
+        program.write_text("#!/bin/sh\ntrap '' HUP TERM\nsleep 77\n")
+        program.chmod(0o755)
+        adb = Adb(adb_port, phone.serial)
+        adb("connect", phone.serial)
+        adb.shell(f"nohup setsid {TMP}/program > /dev/null 2>&1 &")
+        eventually(lambda: len(inside(phone.root)) == 2)
+        os.kill(phones.pid, number)
+        eventually(lambda: not psutil.pid_exists(phones.pid) or psutil.Process(phones.pid).status() == "zombie")
+    if number == signal.SIGKILL:
+        assert inside(phone.root)
+        with start_phones(tmp_path, ["nexus_5"]):
+            assert not inside(phone.root)
+    eventually(lambda: not inside(phone.root))
+    adb("disconnect", phone.serial)
+
+
+def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+    script = (
+        "import sys, time; from pathlib import Path; from device_agent.virtual.launch import start_phones\n"
+        f"with start_phones(Path({str(tmp_path)!r}), ['nexus_5']) as phones:\n"
+        "    print(phones.pid, flush=True); time.sleep(60)\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    assert parent.stdout
+    pid = int(parent.stdout.readline())
+    parent.kill()
+    parent.communicate()
+    eventually(lambda: not (tmp_path / "phones.json").exists())
+    eventually(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == "zombie")
+
+
+def test_a_fault_script_runs_by_itself(tmp_path: Path) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text("- {at_s: 0.2, phone: virtual-nexus_5-0, do: {fault: hang, seconds: 0.5}}\n")
+    with start_phones(tmp_path / "state", ["nexus_5", "galaxy_s7"], script=script) as phones:
+
+        def faults() -> list[list[str]]:
+            return [phone.faults for phone in phones.control.phones()]
+
+        eventually(lambda: faults() == [["hang"], []])
+        eventually(lambda: faults() == [[], []])
+
+
+def test_time_can_run_faster_for_the_body(tmp_path: Path) -> None:
+    with start_phones(tmp_path, ["nexus_6p"], speed=600) as phones:
+        before = phones.phones[0].charge
+        time.sleep(1.2)
+        eventually(lambda: phones.control.phones()[0].skin_c > 27)
+        assert phones.control.phones()[0].charge < before
+
+
+def test_wrong_arguments_are_refused_in_one_line(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "device_agent.virtual", "--state", str(tmp_path), "--phones", "nokia_3310"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: no virtual phone profile 'nokia_3310'; there are: galaxy_s24")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_state_folder_has_one_server(tmp_path: Path) -> None:
+    second = start_phones(tmp_path, ["nexus_5"])
+    with start_phones(tmp_path, ["nexus_5"]) as phones:
+        with pytest.raises(RuntimeError, match="in use"):
+            second.__enter__()
+        assert phones.control.phones()
+
+
+def test_phones_json_says_where_everything_is(tmp_path: Path) -> None:
+    with start_phones(tmp_path, ["nexus_5"]) as phones:
+        document = json.loads((tmp_path / "phones.json").read_text())
+        (phone,) = document["phones"]
+        assert phone["serial"] == f"127.0.0.1:{phone['port']}"
+        assert phone["profile"] == "nexus_5"
+        assert (Path(phone["root"]) / "sys/class/power_supply/battery/current_now").is_file()
+        assert document["pid"] == phones.pid

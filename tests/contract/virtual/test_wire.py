@@ -1,0 +1,186 @@
+"""The ADB protocol itself, spoken by hand."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from device_agent.virtual.adb_message import MAX_PAYLOAD, VERSION, Message, encode_header
+from device_agent.virtual.control import ControlClient, PhoneStatus
+from device_agent.virtual.faults import Unauthorized
+from device_agent.virtual.launch import start_phones
+
+
+class Host:
+    """The adb server's end of a connection."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=5)
+
+    def send(self, command: bytes, arg0: int, arg1: int, data: bytes = b"") -> None:
+        self.socket.sendall(encode_header(Message(command, arg0, arg1, data)) + data)
+
+    def take(self) -> Message:
+        """The next message. Raises TimeoutError where none comes, EOFError at the end; checks magic and sum."""
+        command, arg0, arg1, size, total, magic = struct.unpack("<4sIIIII", self._exactly(24))
+        assert magic == int.from_bytes(command, "little") ^ 0xFFFFFFFF
+        data = self._exactly(size)
+        assert total in (0, sum(data))
+        self.sum = total
+        return Message(command, arg0, arg1, data)
+
+    def greet(self, version: int = VERSION) -> Message:
+        self.send(b"CNXN", version, MAX_PAYLOAD, b"host::features=shell_v2")
+        return self.take()
+
+    def is_quiet(self, for_s: float = 0.3) -> bool:
+        """Whether nothing comes for a while."""
+        self.socket.settimeout(for_s)
+        try:
+            self.socket.recv(1, socket.MSG_PEEK)
+        except TimeoutError:
+            return True
+        finally:
+            self.socket.settimeout(5)
+        return False
+
+    def _exactly(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            piece = self.socket.recv(size - len(data))
+            if not piece:
+                raise EOFError
+            data += piece
+        return data
+
+
+@pytest.fixture(scope="module")
+def lone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PhoneStatus, ControlClient]]:
+    """A phone that no adb server knows."""
+    folder: Path = tmp_path_factory.mktemp("lone")
+    with start_phones(folder, ["galaxy_s7"]) as phones:
+        yield phones.phones[0], phones.control
+
+
+@pytest.fixture
+def host(lone: tuple[PhoneStatus, ControlClient]) -> Iterator[Host]:
+    host = Host(lone[0].port)
+    with host.socket:
+        yield host
+
+
+def test_the_banner_names_product_and_features(host: Host) -> None:
+    reply = host.greet()
+    assert (reply.command, reply.arg0, reply.arg1) == (b"CNXN", VERSION, MAX_PAYLOAD)
+    assert reply.data == (
+        b"device::ro.product.name=heroqltevzw_virtual;ro.product.model=SM-G930V;ro.product.device=heroqltevzw;"
+        b"features=shell_v2,cmd,stat_v2,ls_v2,fixed_push_mkdir,sendrecv_v2"
+    )
+
+
+def test_one_block_is_in_flight_until_it_is_acknowledged(host: Host) -> None:
+    host.greet()
+    host.send(b"OPEN", 7, 0, b"shell:echo one; echo two\0")
+    opened = host.take()
+    assert (opened.command, opened.arg1) == (b"OKAY", 7)
+    assert host.take().data == b"one\n"
+    assert host.is_quiet()
+    host.send(b"OKAY", 7, opened.arg0)
+    assert host.take().data == b"two\n"
+    closed = host.take()
+    assert (closed.command, closed.arg0, closed.arg1) == (b"CLSE", opened.arg0, 7)
+
+
+def test_blocks_respect_the_limit_of_the_other_end(host: Host) -> None:
+    host.send(b"CNXN", VERSION, 4096, b"host::")
+    host.take()
+    host.send(b"OPEN", 1, 0, b"exec:dd if=/dev/zero bs=10000 count=1 status=none\0")
+    opened = host.take()
+    sizes = []
+    while (message := host.take()).command == b"WRTE":
+        sizes.append(len(message.data))
+        host.send(b"OKAY", 1, opened.arg0)
+    assert sizes == [4096, 4096, 1808]
+
+
+def test_streams_do_not_disturb_each_other(host: Host) -> None:
+    host.greet()
+    for stream in (1, 2):
+        host.send(b"OPEN", stream, 0, b"shell:cat\0")
+    ids = {message.arg1: message.arg0 for message in (host.take(), host.take())}
+    host.send(b"WRTE", 2, ids[2], b"second")
+    replies = {message.command: message for message in (host.take(), host.take())}
+    assert replies[b"OKAY"].arg1 == 2
+    assert (replies[b"WRTE"].arg1, replies[b"WRTE"].data) == (2, b"second")
+    host.send(b"CLSE", 1, ids[1])
+    assert host.take().command == b"CLSE"
+    host.send(b"OKAY", 2, ids[2])
+    assert host.is_quiet()
+
+
+@pytest.mark.parametrize("service", [b"tcpip:5555\0", b"root:\0", b"tcp:80\0", b"reverse:forward:x\0", b"\0"])
+def test_unknown_services_are_closed_at_once(host: Host, service: bytes) -> None:
+    host.greet()
+    host.send(b"OPEN", 9, 0, service)
+    assert host.take() == Message(b"CLSE", 0, 9)
+
+
+def test_an_old_host_gets_sums(host: Host) -> None:
+    reply = host.greet(version=0x01000000)
+    assert host.sum == sum(reply.data)
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [b"GET / HTTP/1.1\r\nHost: phone\r\n\r\n", encode_header(Message(b"CNXN", 1, 1))[:-1] + b"\0", bytes(24)],
+)
+def test_garbage_ends_the_connection_and_nothing_else(
+    host: Host, lone: tuple[PhoneStatus, ControlClient], garbage: bytes
+) -> None:
+    host.socket.sendall(garbage)
+    with pytest.raises((EOFError, ConnectionError)):
+        host.take()
+    another = Host(lone[0].port)
+    with another.socket:
+        assert another.greet().command == b"CNXN"
+
+
+def test_a_payload_beyond_the_limit_ends_the_connection(host: Host) -> None:
+    header = bytearray(encode_header(Message(b"WRTE", 1, 1)))
+    struct.pack_into("<I", header, 12, MAX_PAYLOAD + 1)
+    host.socket.sendall(header)
+    with pytest.raises((EOFError, ConnectionError)):
+        host.take()
+
+
+def test_a_bad_sync_request_is_answered_with_its_fault(host: Host) -> None:
+    host.greet()
+    host.send(b"OPEN", 1, 0, b"sync:\0")
+    opened = host.take()
+    host.send(b"WRTE", 1, opened.arg0, struct.pack("<4sI", b"HELO", 1) + b"/")
+    replies = {message.command: message.data for message in (host.take(), host.take())}
+    assert replies[b"WRTE"].startswith(b"FAIL")
+    assert b"HELO" in replies[b"WRTE"]
+
+
+def test_no_signature_is_accepted_before_the_person_agrees(host: Host, lone: tuple[PhoneStatus, ControlClient]) -> None:
+    phone, control = lone
+    control.fault(phone.name, Unauthorized())
+    host.socket.close()  # the fault has dropped it
+    host.socket = Host(phone.port).socket
+    token = host.greet()
+    assert (token.command, token.arg0, len(token.data)) == (b"AUTH", 1, 20)
+    host.send(b"AUTH", 2, 0, b"signature")
+    again = host.take()
+    assert again.command == b"AUTH"
+    assert again.data != token.data
+    host.send(b"AUTH", 3, 0, b"public key\0")
+    assert host.is_quiet()
+    host.send(b"OPEN", 1, 0, b"shell:id\0")
+    control.clear(phone.name)
+    assert host.take().command == b"CNXN"
+    host.socket.close()

@@ -1,0 +1,109 @@
+"""What every `DeviceConnection` keeps to, whatever the transport."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import DeviceSick, TransportLost
+from workers.device.base import DeviceConnection, ShellResult
+
+NASTY = [
+    "two  blanks",
+    "",
+    "'single'",
+    '"double"',
+    "$HOME `id` $(id)",
+    "back\\slash \\n",
+    "new\nline",
+    "tab\t",
+    "* ? [a-z] ~ {a,b}",
+    "; rm -rf /nowhere & | > < # !",
+    "Grüße 電話",
+    "--option",
+]
+
+
+def test_exit_code_and_both_streams(connection: DeviceConnection) -> None:
+    result = connection.shell(["sh", "-c", "echo out; echo err >&2; exit 7"])
+    assert result == ShellResult(7, b"out\n", b"err\n")
+
+
+@pytest.mark.parametrize("code", [0, 1, 126, 255])
+def test_any_exit_code(connection: DeviceConnection, code: int) -> None:
+    assert connection.shell(["sh", "-c", f"exit {code}"]).code == code
+
+
+def test_unknown_command(connection: DeviceConnection) -> None:
+    result = connection.shell(["no-such-command-here"])
+    assert result.code == 127
+    assert b"not found" in result.stderr
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_arguments_arrive_as_they_are(connection: DeviceConnection, text: str) -> None:
+    assert connection.shell(["printf", "%s|%s|%s|", "x", text, "y"]).stdout.decode() == f"x|{text}|y|"
+
+
+def test_a_command_never_waits_for_input(connection: DeviceConnection) -> None:
+    assert connection.shell(["cat"], deadline_s=5.0).stdout == b""
+
+
+def test_large_output_is_whole(connection: DeviceConnection, tmp_path: Path) -> None:
+    content = random.Random(1).randbytes(3_000_000)
+    (tmp_path / "source").write_bytes(content)
+    path = f"{connection.folder}/contract/large"
+    connection.push(tmp_path / "source", path)
+    assert connection.shell(["cat", path]).stdout == content
+
+
+def test_the_deadline_bounds_the_whole_call(connection: DeviceConnection) -> None:
+    started = time.monotonic()
+    with pytest.raises(TransportLost) as caught:
+        connection.shell(["sleep", "30"], deadline_s=0.5)
+    assert time.monotonic() - started < 3
+    assert caught.value.device == connection.serial
+    assert "sleep 30" in str(caught.value)
+
+
+def test_a_trickle_does_not_extend_the_deadline(connection: DeviceConnection) -> None:
+    started = time.monotonic()
+    with pytest.raises(TransportLost):
+        connection.shell(["sh", "-c", "; ".join(["echo tick; sleep 0.2"] * 40)], deadline_s=0.7)
+    assert time.monotonic() - started < 3
+
+
+def test_push_and_pull(connection: DeviceConnection, tmp_path: Path) -> None:
+    content = random.Random(2).randbytes(200_001)
+    (tmp_path / "source").write_bytes(content)
+    path = f"{connection.folder}/contract/a folder/file'with\"quotes"
+    connection.push(tmp_path / "source", path, mode=0o755)
+    listed = connection.shell(["sha256sum", path]).stdout.decode()
+    assert listed.split()[0].lstrip("\\") == hashlib.sha256(content).hexdigest()
+    connection.pull(path, tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == content
+
+
+def test_push_sets_the_mode_and_overwrites(connection: DeviceConnection, tmp_path: Path) -> None:
+    path = f"{connection.folder}/contract/script"
+    for text in ("#!/bin/sh\necho a much longer first version\n", "#!/bin/sh\necho second\n"):
+        (tmp_path / "script").write_text(text)
+        connection.push(tmp_path / "script", path, mode=0o755)
+    assert connection.shell(["cat", path]).stdout == b"#!/bin/sh\necho second\n"
+    assert connection.shell(["test", "-x", path]).code == 0
+
+
+def test_an_empty_file(connection: DeviceConnection, tmp_path: Path) -> None:
+    (tmp_path / "empty").write_bytes(b"")
+    connection.push(tmp_path / "empty", f"{connection.folder}/contract/empty")
+    connection.pull(f"{connection.folder}/contract/empty", tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == b""
+
+
+def test_pull_of_nothing(connection: DeviceConnection, tmp_path: Path) -> None:
+    with pytest.raises(DeviceSick, match="No such file"):
+        connection.pull(f"{connection.folder}/contract/not/there", tmp_path / "back")

@@ -1,0 +1,165 @@
+"""compose.yaml, as far as it can be checked without an engine; its Redis command is run for real."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import secrets
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import yaml
+from redis import Redis
+from redis.exceptions import AuthenticationError, RedisError
+
+from orchestrator.config import Settings
+from tests.servers import Server, free_port, required
+from tests.source_tree import ROOT
+
+TEXT = (ROOT / "compose.yaml").read_text()
+COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+KEYS = {
+    "build", "command", "depends_on", "device_cgroup_rules", "environment", "healthcheck", "image", "init",
+    "network_mode", "ports", "restart", "stop_grace_period", "volumes",
+}  # fmt: skip
+each_service = pytest.mark.parametrize("name", SERVICES)
+
+
+def mounts(name: str) -> list[tuple[str, str]]:
+    """(source, target) of each volume."""
+    return [(volume.split(":")[0], volume.split(":")[1]) for volume in SERVICES[name].get("volumes", ())]
+
+
+def test_brings_up_what_it_should() -> None:
+    wanted = {"redis", "postgres", "prometheus", "grafana", "scheduler", "exporter", "worker"}
+    assert wanted <= set(SERVICES)
+    assert {key for key in COMPOSE if not key.startswith("x-")} == {"name", "services", "volumes"}
+
+
+@each_service
+def test_service_is_pinned_checked_and_restarted(name: str) -> None:
+    service = SERVICES[name]
+    assert set(service) <= KEYS
+    assert re.search(r":v?\d+\.\d+", service["image"]), "an image has an exact version"
+    assert service["restart"] == "unless-stopped"
+    assert service["healthcheck"]["test"][0] in ("CMD", "CMD-SHELL")
+
+
+@each_service
+def test_only_loopback_ports_are_published(name: str) -> None:
+    assert all(port.startswith("127.0.0.1:") for port in SERVICES[name].get("ports", ()))
+
+
+@each_service
+def test_mounts_exist(name: str) -> None:
+    for source, target in mounts(name):
+        assert target.startswith("/")
+        if source.startswith("."):
+            assert (ROOT / source).exists(), source
+        elif not source.startswith("/"):
+            assert source in COMPOSE["volumes"], source
+
+
+def test_every_volume_is_used() -> None:
+    assert {source for name in SERVICES for source, _ in mounts(name)} >= set(COMPOSE["volumes"])
+
+
+@each_service
+def test_waits_for_services_that_have_a_health(name: str) -> None:
+    for other, condition in SERVICES[name].get("depends_on", {}).items():
+        assert condition == {"condition": "service_healthy"}
+        assert "healthcheck" in SERVICES[other]
+    network = SERVICES[name].get("network_mode", "")
+    assert not network or network.removeprefix("service:") in SERVICES
+
+
+def test_variables_are_documented_and_secrets_are_required() -> None:
+    asked = dict(re.findall(r"(?<!\$)\$\{(\w+)(:[?-])", TEXT))
+    told = set(re.findall(r"^(\w+)=", (ROOT / ".env.example").read_text(), re.MULTILINE))
+    assert set(asked) == told
+    assert all(kind == ":?" for name, kind in asked.items() if "PASSWORD" in name)
+    assert re.findall(r"^\w*PASSWORD=(.+)$", (ROOT / ".env.example").read_text(), re.MULTILINE) == []
+
+
+@each_service
+def test_our_parts_exist_and_know_their_settings(name: str) -> None:
+    service = SERVICES[name]
+    if "build" not in service:
+        return
+    if service["command"][:2] == ["python", "-m"]:
+        assert importlib.util.find_spec(service["command"][2]) is not None
+    settings = {f"FARM_{field.upper()}" for field in Settings.model_fields}
+    assert {key for key in service["environment"] if key.startswith("FARM_")} <= settings
+
+
+def test_the_image_is_built_from_files_that_are_sent() -> None:
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    copied = [line.split()[1] for line in lines if line.startswith("COPY")]
+    ignored = (ROOT / ".dockerignore").read_text().split()
+    assert copied and all((ROOT / source).exists() and source not in ignored for source in copied)
+    assert ".env" in ignored, "secrets stay out of images"
+    assert any(line.startswith("USER ") and line != "USER root" for line in lines)
+
+
+def test_grafana_finds_dashboard_and_data_source() -> None:
+    targets = dict(mounts("grafana"))
+    provisioning = ROOT / "dashboards" / "grafana" / "provisioning"
+    provider = yaml.safe_load((provisioning / "dashboards" / "farm.yml").read_text())["providers"][0]
+    assert Path(targets["./dashboards/grafana/farm.json"]).parent == Path(provider["options"]["path"])
+    source = yaml.safe_load((provisioning / "datasources" / "prometheus.yml").read_text())["datasources"][0]
+    assert source["uid"] == "prometheus"
+    assert source["url"].removeprefix("$") in SERVICES["grafana"]["environment"]
+    assert targets["./dashboards/grafana/provisioning"] == "/etc/grafana/provisioning"
+
+
+def test_prometheus_finds_its_files() -> None:
+    targets = {Path(source).name: target for source, target in mounts("prometheus")}
+    assert f"--config.file={targets['prometheus.yml']}" in SERVICES["prometheus"]["command"]
+    config = yaml.safe_load((ROOT / "dashboards" / "prometheus.yml").read_text())
+    assert Path(targets["alerts.yml"]).name == config["rule_files"][0]
+    assert Path(targets["targets.compose.yml"]).name == config["scrape_configs"][0]["file_sd_configs"][0]["files"][0]
+    (where,) = yaml.safe_load((ROOT / "dashboards" / "targets.compose.yml").read_text())
+    assert where["targets"] == [f"exporter:{SERVICES['exporter']['environment']['FARM_EXPORTER_PORT']}"]
+
+
+def test_redis_command_keeps_its_password_to_itself(tmp_path: Path) -> None:
+    """The very command, but for its folder and port: it asks for the password, and `ps` does not show it."""
+    port, password = free_port(), secrets.token_hex(24)
+    required("redis-server")
+    script = SERVICES["redis"]["command"][-1].replace("$$", "$").replace("/data", f"{tmp_path} --port {port}")
+
+    def answers() -> bool:
+        try:
+            return bool(Redis(port=port, password=password).ping())
+        except RedisError:
+            return False
+
+    argv = [*SERVICES["redis"]["command"][:-1], script]
+    environment = {**os.environ, "FARM_REDIS_PASSWORD": password}
+    server = Server(argv, tmp_path / "redis.log", answers, env=environment)
+    server.start()
+    try:
+        with pytest.raises(AuthenticationError):
+            Redis(port=port).ping()
+        commands = [" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])]
+        assert not [command for command in commands if password in command]
+    finally:
+        server.stop()
+
+
+def test_docker_accepts_it(tmp_path: Path) -> None:
+    """Only where Docker's compose is installed; an engine is not needed."""
+    docker = shutil.which("docker")
+    if docker is None or subprocess.run([docker, "compose", "version"], capture_output=True).returncode != 0:
+        pytest.skip("no `docker compose` on this machine")
+    env = tmp_path / ".env"
+    env.write_text((ROOT / ".env.example").read_text().replace("PASSWORD=", "PASSWORD=x"))
+    command = [docker, "compose", "--env-file", str(env), "config", "--quiet"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

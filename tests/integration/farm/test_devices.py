@@ -1,0 +1,67 @@
+"""`farm devices` and `farm release`: what a device is, and what keeps it from work."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+
+import pytest
+from redis import Redis
+from rich.console import Console
+
+from farm.cli.devices import table_of
+from orchestrator.config import Settings
+from orchestrator.inventory import Inventory
+from orchestrator.ledger import Ledger
+from orchestrator.matrix import expand
+from orchestrator.model.device import Api, Precision
+from orchestrator.model.record import Outcome
+from tests.unit.orchestrator import make
+
+from .conftest import Cli
+
+
+@pytest.fixture
+def quarantined(settings: Settings, redis: Redis) -> str:
+    """Device A, whose three latest attempts were lost."""
+    device = make.device("A")
+    Inventory(redis).announce_device(device)
+    experiment = make.many(3)
+    jobs = expand(experiment, "e-1", [device]).jobs
+    with Ledger(settings.ledger) as ledger:
+        ledger.submit("e-1", experiment, jobs)
+        for job in jobs:
+            assignment = ledger.begin_attempt(job.job_id, "A", "lab", 15.0)
+            assert assignment is not None
+            ledger.end_attempt(job.job_id, assignment.attempt, Outcome.LOST, "transport_lost")
+    return "A"
+
+
+def test_quarantine_is_shown_with_its_reason_and_lifted_by_hand(quarantined: str, cli: Cli) -> None:
+    (shown,) = json.loads(cli("devices", "--json")[1])
+    assert shown["state"]["health"] == "quarantined"
+    assert "3 attempts in a row" in shown["state"]["reason"]
+    assert "farm release A" in shown["state"]["reason"]
+    assert json.loads(cli("release", "A", "--json")[1]) == {"released": "A"}
+    assert json.loads(cli("devices", "A", "--json")[1])["state"]["health"] == "ready"
+
+
+def test_what_is_not_in_quarantine_cannot_be_released(quarantined: str, cli: Cli) -> None:
+    code, out, err = cli("release", "B", "--json")
+    assert code == 1
+    assert json.loads(out)["error"]["message"] == "'B' is not in quarantine; in quarantine: A"
+    assert "farm devices" in err
+    cli("release", "A")
+    assert "no device is in quarantine" in cli("release", "A")[2]
+
+
+def test_the_table_fits_a_terminal_of_100_columns() -> None:
+    apis = [make.api(api, Precision.FP32, Precision.FP16) for api in Api]
+    found = make.device("virtual-galaxy_s7-0", *apis, battery_percent=72, battery_temp_c=24, reason="cooling down")
+    facts = {"model": "SM-G930V", "soc": "Snapdragon 820", "gpu": "Adreno (TM) 530", "memory_bytes": 4 << 30}
+    found = found.model_copy(update={"facts": found.facts.model_copy(update=facts)})
+    buffer = StringIO()
+    Console(file=buffer, width=100).print(table_of([found]))
+    words = buffer.getvalue().split()
+    assert {"virtual-galaxy_s7-0", "opencl+fp16", "vulkan+fp16", "cpu+fp16", "SM-G930V,", "530,", "72"} <= set(words)
+    assert len(buffer.getvalue().splitlines()) <= 5

@@ -1,0 +1,80 @@
+"""`farm run`, `watch` and `results` against a scheduler and a host that answers at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from orchestrator.model.lease import Assignment
+from orchestrator.model.record import Outcome, Record
+from tests.integration.orchestrator.hosts import Host, answered
+
+from .conftest import Cli
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> str:
+    path = tmp_path / "two.yaml"
+    path.write_text("name: two\nworkload: {network: lenet}\nmatrix: {backend: [opencl]}\nsampling: {blocks: 2}\n")
+    return str(path)
+
+
+def test_the_last_words_count_every_outcome(host: Host, cli: Cli, spec: str) -> None:
+    code, out, _ = cli("run", spec, "--wait", "--json")
+    found = json.loads(out)
+    nothing = {"invalid": 0, "failed": 0, "lost": 0, "killed": 0, "cancelled": 0}
+    assert code == 0
+    assert found == {"experiment": found["experiment"], "outcomes": {"ok": 2, **nothing}}
+    assert json.loads(cli("watch", "latest", "--json")[1]) == found
+    assert cli("run", spec, "--wait")[1].endswith(": 2 ok\n")
+
+
+def test_a_job_that_fails_makes_the_exit_status_1(host: Host, cli: Cli, spec: str) -> None:
+    host.answer = lambda assignment: answered(assignment, Outcome.FAILED, "agent_fault")
+    code, out, _ = cli("run", spec, "--wait", "--json")
+    assert code == 1
+    assert json.loads(out)["outcomes"] == {
+        "ok": 0, "invalid": 0, "failed": 2, "lost": 0, "killed": 0, "cancelled": 0,
+    }  # fmt: skip
+
+
+def test_raw_results_hold_lost_attempts_too(host: Host, cli: Cli, spec: str) -> None:
+    def first_is_lost(assignment: Assignment) -> Record:
+        lost = assignment.job.block == 0 and assignment.attempt == 1
+        return answered(assignment, Outcome.LOST if lost else Outcome.OK, "host_stopping" if lost else "")
+
+    host.answer = first_is_lost
+    assert cli("run", spec, "--wait")[0] == 0
+    records = json.loads(cli("results", "latest", "--json", "--raw")[1])["records"]
+    assert sorted((each["block"], each["attempt"], each["outcome"]) for each in records) == [
+        (0, 1, "lost"), (0, 2, "ok"), (1, 1, "ok"),
+    ]  # fmt: skip
+    assert "records" not in json.loads(cli("results", "latest", "--json")[1])
+
+
+def test_results_are_drawn_into_a_file_or_refused(host: Host, cli: Cli, spec: str, tmp_path: Path) -> None:
+    assert cli("run", spec, "--wait")[0] == 0
+    picture = tmp_path / "new" / "demo.svg"
+    picture.parent.mkdir()
+    assert cli("results", "two", "--svg", str(picture))[:2] == (0, "")
+    assert picture.read_text().startswith("<svg")
+    assert [path.name for path in picture.parent.iterdir()] == ["demo.svg"]
+    for command in (("report", "two", "-o"), ("results", "two", "--svg")):
+        code, out, err = cli(*command, "/proc/nowhere/x", "--json")
+        assert code == 1
+        assert "/proc/nowhere/x: there is no folder /proc/nowhere" in json.loads(out)["error"]["message"]
+        assert "remedy: mkdir -p /proc/nowhere" in err
+
+
+def test_an_interrupted_watcher_says_that_the_farm_goes_on(
+    host: Host, cli: Cli, spec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("farm.following.take", interrupt)
+    code, out, err = cli("run", spec, "--wait", "--json")
+    assert (code, out) == (130, "")
+    assert "farm cancel two-" in err

@@ -1,0 +1,138 @@
+"""A keeper's part and all that it leaves end with the part, with a stop, and with the supervisor."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from farm.processes import MARK, Process, last_lines, marked, reap_leftovers, rotate
+
+STUBBORN = """
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"], start_new_session=True)
+print("ready", flush=True)
+time.sleep(300)
+"""
+"""Ignores SIGTERM, and has a child in a session of its own."""
+
+LEAVES = """
+import subprocess, sys
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"], start_new_session=True)
+print("ready", flush=True)
+sys.exit(7)
+"""
+"""Ends by itself and leaves a child in a session of its own."""
+
+
+def wait_for(condition: Callable[[], bool], limit_s: float = 10.0) -> None:
+    limit = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < limit, "waited in vain"
+        time.sleep(0.02)
+
+
+def start(code: str, state: Path, grace_s: float = 0.5) -> Process:
+    environment = {**os.environ, MARK: str(state.absolute())}
+    return Process([sys.executable, "-c", code], environment, state / "part.log", grace_s)
+
+
+def is_ready(state: Path) -> bool:
+    return last_lines(state / "part.log") == ["ready"]
+
+
+def test_a_stop_ends_the_whole_family_within_its_grace(tmp_path: Path) -> None:
+    process = start(STUBBORN, tmp_path)
+    wait_for(lambda: is_ready(tmp_path))
+    assert len(marked(tmp_path)) == 3
+    started = time.monotonic()
+    process.stop()
+    assert process.join() == 128 + signal.SIGKILL
+    assert time.monotonic() - started < 5.0
+    assert marked(tmp_path) == []
+
+
+def test_what_a_part_leaves_ends_with_it_and_its_status_is_told(tmp_path: Path) -> None:
+    process = start(LEAVES, tmp_path)
+    wait_for(lambda: process.poll() is not None)
+    assert process.poll() == 7
+    assert marked(tmp_path) == []
+
+
+def test_a_part_killed_by_a_signal_says_which(tmp_path: Path) -> None:
+    process = start("import os; os.abort()", tmp_path)
+    wait_for(lambda: process.poll() is not None)
+    assert process.poll() == 128 + signal.SIGABRT
+
+
+def test_a_command_that_is_not_there_is_status_127(tmp_path: Path) -> None:
+    process = Process(["/no/such/program"], os.environ, tmp_path / "part.log", 1.0)
+    wait_for(lambda: process.poll() is not None)
+    assert process.poll() == 127
+    assert "No such file" in last_lines(tmp_path / "part.log")[-1]
+
+
+SUPERVISOR = """
+import sys, time
+from pathlib import Path
+from tests.integration.farm.test_keeper import STUBBORN, is_ready, start
+state = Path(sys.argv[1])
+start(STUBBORN, state, grace_s=60.0)
+while not is_ready(state):
+    time.sleep(0.02)
+print("ready", flush=True)
+time.sleep(300)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_all_ends_when_the_supervisor_is_killed(tmp_path: Path, number: int) -> None:
+    root = Path(__file__).resolve().parents[3]
+    with subprocess.Popen(
+        [sys.executable, "-c", SUPERVISOR, str(tmp_path)], cwd=root, stdout=subprocess.PIPE, text=True
+    ) as supervisor:
+        assert supervisor.stdout is not None
+        assert supervisor.stdout.readline() == "ready\n"
+        assert len(marked(tmp_path)) == 3
+        supervisor.send_signal(number)
+        supervisor.wait(10)
+    wait_for(lambda: marked(tmp_path) == [])
+
+
+def test_leftovers_of_a_killed_keeper_are_reaped(tmp_path: Path) -> None:
+    process = start(STUBBORN, tmp_path)
+    wait_for(lambda: is_ready(tmp_path))
+    (detached,) = [pid for pid in marked(tmp_path) if psutil.Process(pid).parent() != psutil.Process()][-1:]
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    wait_for(lambda: len(marked(tmp_path)) <= 1)
+    assert detached in marked(tmp_path) or marked(tmp_path) == []
+    reap_leftovers(tmp_path)
+    assert marked(tmp_path) == []
+
+
+def test_leftovers_of_another_state_folder_are_left_alone(tmp_path: Path) -> None:
+    mine, other = tmp_path / "a", tmp_path / "ab"
+    process = start("print('ready', flush=True); import time; time.sleep(300)", other)
+    wait_for(lambda: is_ready(other))
+    assert reap_leftovers(mine) == 0
+    assert process.poll() is None
+    process.stop()
+    process.join()
+
+
+def test_a_log_that_has_grown_is_put_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("farm.processes.LOG_LIMIT_BYTES", 10)
+    log = tmp_path / "x.log"
+    log.write_text("0123456789abc")
+    rotate(log)
+    assert not log.exists()
+    assert (tmp_path / "x.log.1").read_text() == "0123456789abc"

@@ -1,0 +1,77 @@
+"""Which Redis and which adb server a farm takes, and what it says where it cannot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from farm.parts import adb_server, redis_server
+from farm.parts.adb_server import AdbServer
+from orchestrator.config import Settings
+from orchestrator.errors import ServiceDown, SetupError
+from tests.servers import free_port, private_adb, required
+
+
+def settings(state: Path, port: int) -> Settings:
+    return Settings(state=state, adb_path=required("adb"), adb_port=port)
+
+
+def test_a_running_server_of_the_same_version_is_used_and_not_ours_to_end(tmp_path: Path) -> None:
+    with private_adb(tmp_path / "adb") as port:
+        assert AdbServer(settings(tmp_path, port), virtual_only=False).part() is None
+
+
+def test_a_server_of_another_version_is_an_error_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with private_adb(tmp_path / "adb") as port:
+        monkeypatch.setattr(adb_server, "client_version", lambda path: 32)
+        with pytest.raises(SetupError, match=f"port {port} has version 41") as caught:
+            AdbServer(settings(tmp_path, port), virtual_only=False).part()
+        assert "kill-server" in str(caught.value.remedy)
+
+
+def test_without_a_server_one_is_started_there(tmp_path: Path) -> None:
+    port = free_port()
+    part = AdbServer(settings(tmp_path, port), virtual_only=False).part()
+    assert part is not None
+    assert part.command[1:3] == ("-P", str(port))
+    assert "HOME" not in part.environment  # real phones trust the user's own key
+
+
+def test_virtual_phones_get_a_private_server(tmp_path: Path) -> None:
+    with private_adb(tmp_path / "adb") as port:
+        server = AdbServer(settings(tmp_path, port), virtual_only=True)
+        part = server.part()
+    assert part is not None
+    assert server.port != port
+    assert part.environment["ADB_USB"] == "0"
+    assert Path(part.environment["HOME"]).is_relative_to(tmp_path)
+
+
+def test_a_phone_that_is_not_there_is_said_so(tmp_path: Path) -> None:
+    nobody = f"127.0.0.1:{free_port()}"
+    with private_adb(tmp_path / "adb") as port:
+        server = AdbServer(settings(tmp_path, port), virtual_only=False)
+        with pytest.raises(ServiceDown, match=nobody):
+            server.connect(nobody)
+        server.disconnect(nobody)
+
+
+def test_no_redis_on_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SetupError, match="not installed") as caught:
+        redis_server.find()
+    assert caught.value.remedy == "sudo apt-get install redis-server"
+
+
+@pytest.mark.parametrize(("said", "fits"), [("v=6.0.16", False), ("v=6.2.0", True), ("v=7.0.15", True), ("?", False)])
+def test_an_old_redis_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, fits: bool) -> None:
+    fake = tmp_path / "redis-server"
+    fake.write_text(f"#!/bin/sh\necho 'Redis server {said} sha=0'\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    if fits:
+        assert redis_server.find() == (str(fake), said.removeprefix("v="))
+    else:
+        with pytest.raises(SetupError, match=r"6\.2 or newer"):
+            redis_server.find()

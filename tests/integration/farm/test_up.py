@@ -1,0 +1,221 @@
+"""`farm up` with real parts: Redis, adb server, a virtual phone, scheduler, worker, exporter."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import redis
+
+from farm.endpoints import read, settings_for
+from farm.processes import marked
+from tests.servers import required
+
+ROOT = Path(__file__).resolve().parents[3]
+READY_S = 60.0
+CALM = {key: value for key, value in os.environ.items() if not key.startswith("FARM_")}
+
+
+@pytest.fixture(autouse=True)
+def _needs_servers() -> None:
+    for binary in ("redis-server", "adb"):
+        required(binary)
+
+
+def wait_for(condition: Callable[[], Any], limit_s: float = 20.0) -> Any:
+    limit = time.monotonic() + limit_s
+    while not (found := condition()):
+        assert time.monotonic() < limit, "waited in vain"
+        time.sleep(0.05)
+    return found
+
+
+def farm(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "farm.cli", *arguments], cwd=ROOT, env=CALM, capture_output=True, text=True, timeout=90
+    )
+
+
+class Up:
+    """A `farm up` in the background."""
+
+    def __init__(self, state: Path, *options: str) -> None:
+        self.state = state
+        command = [sys.executable, "-m", "farm.cli", "up", "--json", "--state", str(state), *options]
+        self.log = state.with_suffix(".up")
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                command, cwd=ROOT, env=CALM, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            )
+
+    def wait_until_ready(self) -> None:
+        def ready() -> bool:
+            assert self.process.poll() is None, self.log.read_text()
+            return read(self.state) is not None
+
+        try:
+            wait_for(ready, READY_S)
+        except AssertionError as e:
+            raise AssertionError(f"{e}\n{self.log.read_text()}") from e
+
+    def family(self) -> list[psutil.Process]:
+        """Every process that belongs to it and runs."""
+        children = psutil.Process(self.process.pid).children(recursive=True)
+        return [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(60)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait(10)
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[Up]:
+    found = Up(tmp_path / "farm", "--virtual", "1")
+    try:
+        found.wait_until_ready()
+        yield found
+    finally:
+        found.kill()
+
+
+@pytest.mark.timeout(180)
+def test_up_serves_restarts_refuses_a_second_and_ends(up: Up) -> None:
+    """One start for all of this: it takes seconds."""
+    endpoints = read(up.state)
+    assert endpoints is not None
+    assert endpoints.pid == up.process.pid
+    assert (up.state / "farm.json").stat().st_mode & 0o777 == 0o600
+    client = redis.Redis.from_url(endpoints.redis_url, password=endpoints.redis_password.get_secret_value())
+    assert client.config_get("appendonly") == {"appendonly": "yes"}
+    with pytest.raises(redis.AuthenticationError):
+        redis.Redis.from_url(endpoints.redis_url).ping()
+    with urllib.request.urlopen(endpoints.exporter_url, timeout=5) as reply:
+        assert b"farm_" in reply.read()
+    _the_secret_is_in_no_command_line(up, endpoints.redis_password.get_secret_value())
+
+    _the_phone_is_listed(up)
+    _a_second_one_is_refused(up)
+    _a_dead_redis_and_adb_server_come_back(up, client)
+    client.close()
+    _down_leaves_nothing(up)
+
+
+def _the_secret_is_in_no_command_line(up: Up, secret: str) -> None:
+    for process in up.family():
+        assert secret not in " ".join(process.cmdline())
+
+
+def _the_phone_is_listed(up: Up) -> None:
+    def ready() -> bool:
+        done = farm("devices", "--state", str(up.state), "--json")
+        found = json.loads(done.stdout)
+        return any(d["facts"]["source"] == "virtual" and d["state"]["health"] == "ready" for d in found)
+
+    wait_for(ready, 60)
+    assert "VIRTUAL" in farm("devices", "--state", str(up.state)).stdout
+
+
+def _a_second_one_is_refused(up: Up) -> None:
+    done = farm("up", "--virtual", "1", "--state", str(up.state), "--json")
+    assert done.returncode == 1
+    assert f"pid {up.process.pid}" in json.loads(done.stdout)["error"]["message"]
+    assert up.process.poll() is None
+
+
+def _a_dead_redis_and_adb_server_come_back(up: Up, client: redis.Redis) -> None:
+    for name in ("redis-server", "adb"):
+        (old,) = _parts(up, name)
+        psutil.Process(old).kill()
+        wait_for(lambda name=name, old=old: any(pid != old for pid in _parts(up, name)))
+    wait_for(lambda: _pings(client))
+    wait_for(lambda: "device" in _adb_devices(up))
+
+
+def _parts(up: Up, name: str) -> list[int]:
+    """Pids of the farm's processes of a name."""
+    return [each.pid for each in up.family() if each.name() == name]
+
+
+def _pings(client: redis.Redis) -> bool:
+    try:
+        return bool(client.ping())
+    except redis.RedisError:
+        return False
+
+
+def _adb_devices(up: Up) -> str:
+    from farm.parts.adb_server import ask
+
+    try:
+        return ask(settings_for(up.state).adb_port, "host:devices").partition("\t")[2]
+    except Exception:  # it is being started again
+        return ""
+
+
+def _down_leaves_nothing(up: Up) -> None:
+    family = up.family()
+    done = farm("down", "--state", str(up.state), "--json")
+    assert json.loads(done.stdout)["ended"] == up.process.pid
+    assert up.process.wait(10) == 0
+    assert psutil.wait_procs(family, timeout=2)[1] == []
+    assert marked(up.state) == []
+    assert not (up.state / "farm.json").exists()
+    lines = up.log.read_text().splitlines()
+    ended = [line.split()[0] for line in lines if "stopped" in line]
+    assert ended == ["exporter", "worker", "scheduler", "phones", "adb", "redis"]
+
+
+@pytest.mark.timeout(120)
+def test_a_killed_farm_leaves_nothing(tmp_path: Path) -> None:
+    state = tmp_path / "farm"
+    first = Up(state, "--virtual", "1")
+    try:
+        first.wait_until_ready()
+        family = first.family()
+        assert len(family) >= 12  # six parts and their keepers
+        first.process.send_signal(signal.SIGKILL)
+        first.process.wait(10)
+        _, alive = psutil.wait_procs(family, timeout=10)
+        assert alive == []
+        assert marked(state) == []
+        assert read(state) is None
+    finally:
+        first.kill()
+
+
+@pytest.mark.timeout(60)
+def test_an_interrupt_while_it_starts_ends_what_was_started(tmp_path: Path) -> None:
+    state = tmp_path / "farm"
+    farm_up = Up(state, "--virtual", "1")
+    try:
+        wait_for(lambda: marked(state))
+        farm_up.process.send_signal(signal.SIGINT)
+        farm_up.process.wait(30)
+        assert marked(state) == []
+    finally:
+        farm_up.kill()
+
+
+def test_a_part_that_cannot_start_is_named_with_its_log(tmp_path: Path) -> None:
+    state = tmp_path / "farm"
+    done = farm("up", "--profile", "no_such_phone", "--state", str(state), "--json")
+    message = json.loads(done.stdout)["error"]["message"]
+    assert done.returncode == 1
+    assert "phones did not start" in message
+    assert "no_such_phone" in message
+    assert marked(state) == []

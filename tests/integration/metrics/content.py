@@ -1,0 +1,164 @@
+"""A farm's content for metrics: four virtual phones, one workstation, one finished and one running experiment.
+
+Written by the farm's own ledger, inventory and leases into real stores; the figures are drawn from a seed.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from redis import Redis
+
+from orchestrator import keys
+from orchestrator.inventory import Inventory
+from orchestrator.leases import Leases
+from orchestrator.ledger import Kept, Ledger
+from orchestrator.model.device import Api, ApiFacts, Device, DeviceFacts, DeviceState, Health, Precision, Source
+from orchestrator.model.event import Memory, Sample
+from orchestrator.model.experiment import Experiment, Workload
+from orchestrator.model.job import Cell, Job
+from orchestrator.model.lease import Assignment
+from orchestrator.model.live import HostAnnouncement, Progress
+from orchestrator.model.record import Outcome, Record, RunsOn
+
+PHONES = {
+    "galaxy-s7": ("Galaxy S7", "exynos8890", "Mali-T880", "mali"),
+    "nexus-5": ("Nexus 5", "msm8974", "Adreno 330", "adreno"),
+    "mate-10": ("Mate 10", "kirin970", "Mali-G72", "mali"),
+    "sd888-hdk": ("SD888 HDK", "sm8350", "Adreno 660", "adreno"),
+}
+BLOCKS = 3
+
+
+@dataclass
+class Content:
+    """What was written, for the tests to compare with."""
+
+    devices: list[Device]
+    records: list[Record] = field(default_factory=list)
+    leased: list[Assignment] = field(default_factory=list)
+
+
+def device(serial: str, index: int) -> Device:
+    """One device of the farm: number 3 is hot, number 2 is offline."""
+    model, soc, gpu, vendor = PHONES.get(serial, ("", "x86_64", "llvmpipe", "cpu"))
+    phone = serial in PHONES
+    facts = DeviceFacts(
+        serial=serial, host="lab", kind="phone" if phone else "workstation",
+        source=Source.VIRTUAL if phone else Source.WORKSTATION, model=model, soc=soc, gpu=gpu, gpu_vendor=vendor,
+        abi="x86_64", profile=serial if phone else "", apis=tuple(api_facts(api) for api in Api),
+    )  # fmt: skip
+    state = DeviceState(
+        health=Health.OFFLINE if index == 2 else Health.READY,
+        battery_percent=35.0 + 15 * index if phone else None,
+        battery_temp_c=29.5 + 4 * index if phone else None,
+        charging=index % 2 == 0 if phone else None,
+        thermal_status=int(index == 3) if phone else None,
+        free_storage_bytes=(4 + index) << 30,
+        ready_at=time.time() + 90 if index == 3 else None,
+        seen_at=time.time(),
+    )
+    return Device(facts=facts, state=state)
+
+
+def api_facts(api: Api) -> ApiFacts:
+    return ApiFacts(api=api, version="3.0", device_name=f"{api} device", driver="1.2.3")
+
+
+def announce(redis: Redis, devices: list[Device], leased: list[Assignment]) -> None:
+    """What the host's worker says every two seconds."""
+    inventory = Inventory(redis)
+    for each in devices:
+        inventory.announce_device(each)
+    running = tuple((a.serial, a.job.job_id, a.attempt, a.token) for a in leased)
+    inventory.announce_host(
+        HostAnnouncement(host="lab", worker="lab-1", pid=4711, running=running, spooled=2, seen_at=time.time())
+    )
+    for a in leased:
+        progress = Progress(
+            serial=a.serial, job_id=a.job.job_id, attempt=a.attempt, token=a.token, label=a.job.cell.label,
+            phase="running", done=1, total=5, since=time.time(), last_ms=30.0,
+        )  # fmt: skip
+        inventory.announce_progress(progress)
+
+
+def fill(redis: Redis, ledger: Ledger, seed: int) -> Content:
+    """A finished experiment, one under way, a quarantined phone, a leased one and records in transit."""
+    content = Content([device(serial, index) for index, serial in enumerate([*PHONES, "lab-pocl"])])
+    rng = random.Random(seed)
+    for name in ("squeeze-nightly", "first"):
+        submit(ledger, name, [each.serial for each in content.devices])
+    for row in ledger.jobs("squeeze-nightly-1"):
+        finish(ledger, row.job, content, rng)
+    _quarantine(ledger, "nexus-5")
+    leases = Leases(redis)
+    for row in ledger.jobs("first-1")[: 2 * BLOCKS : BLOCKS]:  # one job of each of two phones
+        begun = ledger.begin_attempt(row.job_id, row.job.candidates[0], "lab", 60.0)
+        assert begun is not None and leases.acquire(begun)
+        assert leases.claim(begun.serial, begun.token, "lab-1") is not None
+        content.leased.append(begun)
+    redis.xadd(keys.RECORDS, {"record": content.records[-1].model_dump_json()})
+    announce(redis, content.devices, content.leased)
+    return content
+
+
+def submit(ledger: Ledger, name: str, serials: list[str]) -> None:
+    """An experiment NAME-1: two backends, three blocks, on each of these devices."""
+    experiment = Experiment(name=name, workload=Workload(network="squeezenet_v1_0"))
+    jobs = [
+        Job(
+            experiment_id=f"{name}-1", cell=Cell(workload=experiment.workload, backend=api, precision=Precision.FP32),
+            block=block, candidates=(serial,), sampling=experiment.sampling, conditions=experiment.conditions,
+            measure=experiment.measure,
+        )
+        for api in (Api.OPENCL, Api.VULKAN) for serial in serials for block in range(BLOCKS)
+    ]  # fmt: skip
+    assert ledger.submit(f"{name}-1", experiment, jobs)
+
+
+def finish(ledger: Ledger, job: Job, content: Content, rng: random.Random) -> Record:
+    """Begin and end one attempt, with a record that went well."""
+    begun = ledger.begin_attempt(job.job_id, job.candidates[0], "lab", 15.0)
+    assert begun is not None
+    facts = next(each.facts for each in content.devices if each.serial == begun.serial)
+    record = _record(begun, facts, rng)
+    assert ledger.keep(record) is Kept.NEW
+    content.records.append(record)
+    return record
+
+
+def _record(begun: Assignment, facts: DeviceFacts, rng: random.Random) -> Record:
+    job = begun.job
+    times = [int(rng.uniform(20e6, 60e6)) for _ in range(6)]
+    samples = tuple(
+        Sample(seq=i, t_ns=i, index=i, phase="timed" if i else "warmup", start_ns=i, duration_ns=duration)
+        for i, duration in enumerate(times)
+    )
+    memory = Memory(
+        seq=9, t_ns=9, device_bytes=1 << 20, device_peak_bytes=rng.randrange(10 << 20, 20 << 20), vm_hwm_bytes=90 << 20,
+        vm_rss_bytes=80 << 20, pss_bytes=70 << 20,
+    )  # fmt: skip
+    return Record(
+        experiment_id=job.experiment_id, job_id=job.job_id, cell_id=job.cell.cell_id, block=job.block,
+        attempt=begun.attempt, token=begun.token, worker="lab-1", device=facts, source=facts.source, outcome=Outcome.OK,
+        started_at=time.time() - 20, ended_at=time.time() - 10, samples=samples, memory=memory,
+        runs_on=RunsOn(api=job.cell.backend, precision=job.cell.precision, facts=api_facts(job.cell.backend)),
+    )  # fmt: skip
+
+
+def _quarantine(ledger: Ledger, serial: str) -> None:
+    """Three losses in a row on one phone, as the sweeper counts them."""
+    mine = [row for row in ledger.jobs("first-1") if row.job.candidates == (serial,)]
+    for row in mine[-3:]:
+        begun = ledger.begin_attempt(row.job_id, serial, "lab", 15.0)
+        assert begun is not None
+        ledger.end_attempt(row.job_id, begun.attempt, Outcome.LOST, "transport_lost")
+    assert [each.serial for each in ledger.quarantined()] == [serial]
+
+
+def state_settings(folder: Path, redis_url: str) -> dict[str, str]:
+    """Environment of an exporter over these stores, on a free port."""
+    return {"FARM_STATE": str(folder), "FARM_REDIS_URL": redis_url, "FARM_EXPORTER_PORT": "0"}

@@ -1,0 +1,93 @@
+"""A real exporter and a real Prometheus, started as a user would, ended by pid."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.servers import Server, free_port, required
+from tests.source_tree import ROOT
+
+DASHBOARDS = ROOT / "dashboards"
+
+
+@contextmanager
+def exporter(environment: dict[str, str]) -> Iterator[str]:
+    """`python -m orchestrator.metrics`; yields the URL that it prints."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "orchestrator.metrics"],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().removeprefix("exporter: ").strip()
+    finally:
+        process.terminate()
+        assert process.wait(10) == 0
+        process.stdout.close()
+
+
+def get(url: str, **query: str) -> str:
+    """The body of a reply with status 200."""
+    full = f"{url}?{urllib.parse.urlencode(query)}" if query else url
+    with urllib.request.urlopen(full, timeout=20) as reply:
+        return str(reply.read().decode())
+
+
+class Prometheus:
+    """A running Prometheus."""
+
+    def __init__(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        """The result of an instant query."""
+        reply = json.loads(get(f"{self.url}/api/v1/query", query=expression))
+        assert reply["status"] == "success", reply
+        result: list[dict[str, Any]] = reply["data"]["result"]
+        return result
+
+    def wait_for(self, expression: str, limit_s: float = 30.0) -> list[dict[str, Any]]:
+        """Ask until there is a result."""
+        end = time.monotonic() + limit_s
+        while not (found := self.query(expression)):
+            assert time.monotonic() < end, f"no result within {limit_s} s: {expression}"
+            time.sleep(0.2)
+        return found
+
+
+@contextmanager
+def prometheus(folder: Path, exporter_url: str) -> Iterator[Prometheus]:
+    """A Prometheus with the repository's own configuration, but our exporter and a second's pace."""
+    binary, port = required("prometheus"), free_port()
+    text = (DASHBOARDS / "prometheus.yml").read_text().replace("15s", "1s")
+    (folder / "prometheus.yml").write_text(text)
+    (folder / "alerts.yml").write_text((DASHBOARDS / "alerts.yml").read_text())
+    target = urllib.parse.urlsplit(exporter_url).netloc
+    (folder / "targets.yml").write_text((DASHBOARDS / "targets.yml").read_text().replace("127.0.0.1:9464", target))
+    argv = [binary, f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}"]
+    server = Server([*argv, f"--web.listen-address=127.0.0.1:{port}"], folder / "prometheus.log", lambda: _ready(port))
+    server.start()
+    try:
+        yield Prometheus(port)
+    finally:
+        server.stop()
+
+
+def _ready(port: int) -> bool:
+    try:
+        return bool(get(f"http://127.0.0.1:{port}/-/ready"))
+    except OSError:
+        return False

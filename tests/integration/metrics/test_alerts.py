@@ -1,0 +1,51 @@
+"""The alert rules, in the hands of Prometheus's own tool and of a real server."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+
+import yaml
+
+from tests.servers import required
+
+from .conftest import Farm
+from .servers import DASHBOARDS, get
+
+RULES = yaml.safe_load((DASHBOARDS / "alerts.yml").read_text())["groups"][0]["rules"]
+
+
+def promtool(*arguments: str) -> None:
+    done = subprocess.run(
+        [required("promtool"), *arguments], capture_output=True, text=True, cwd=DASHBOARDS, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_rules_pass_their_tests() -> None:
+    promtool("test", "rules", "alerts_test.yml")
+
+
+def test_configuration_is_valid() -> None:
+    promtool("check", "config", "prometheus.yml")
+
+
+def test_every_alert_has_a_test_that_it_fires() -> None:
+    tests = yaml.safe_load((DASHBOARDS / "alerts_test.yml").read_text())["tests"]
+    fired = {each["alertname"] for test in tests for each in test.get("alert_rule_test", ()) if each["exp_alerts"]}
+    asked = [each for test in tests for each in test.get("promql_expr_test", ()) if each.get("exp_samples")]
+    fired |= {name for each in asked for name in re.findall(r'alertname="(\w+)"', each["expr"])}
+    assert fired == {rule["alert"] for rule in RULES}
+
+
+def test_every_alert_says_what_to_do() -> None:
+    assert all({"summary", "remedy"} == set(rule["annotations"]) for rule in RULES)
+    assert all(rule["labels"]["severity"] in {"critical", "warning"} for rule in RULES)
+
+
+def test_a_server_evaluates_all_of_them(farm: Farm) -> None:
+    farm.prometheus.wait_for('ALERTS{alertname="DeviceQuarantined", alertstate="firing", serial="nexus-5"}')
+    rules = json.loads(get(f"{farm.prometheus.url}/api/v1/rules"))["data"]["groups"][0]["rules"]
+    assert {rule["name"]: rule["lastError"] for rule in rules if rule.get("lastError")} == {}
+    assert len(rules) == len(RULES)

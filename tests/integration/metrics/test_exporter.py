@@ -1,0 +1,192 @@
+"""What the exporter says of a filled farm, checked against what was written; it goes on when parts are away."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from redis import Redis
+
+from orchestrator.ledger import Ledger
+from orchestrator.model.record import Record
+from orchestrator.statistics import latency, timed_ms
+from tests.servers import RedisServer, private_redis, required
+
+from .conftest import Farm
+from .content import BLOCKS, PHONES, fill, state_settings
+from .servers import DASHBOARDS, exporter, get
+
+PROMETHEUS_GIVES_UP_S = 10.0
+"""Its default `scrape_timeout`."""
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def scrape(url: str) -> Samples:
+    """Every sample by name and labels."""
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(get(url))
+        for sample in family.samples
+    }
+
+
+def value(samples: Samples, name: str, **labels: str) -> float:
+    """The one sample with this name and these labels (it may have more)."""
+    found = [v for (n, each), v in samples.items() if n == name and labels.items() <= dict(each).items()]
+    assert len(found) == 1, f"{name} {labels}: {found}"
+    return found[0]
+
+
+@pytest.fixture(scope="module")
+def samples(farm: Farm) -> Samples:
+    return scrape(farm.exporter_url)
+
+
+def test_devices(farm: Farm, samples: Samples) -> None:
+    assert value(samples, "farm_device_info", serial="galaxy-s7", source="virtual", gpu="Mali-T880") == 1
+    assert value(samples, "farm_device_health", serial="galaxy-s7", health="ready") == 1
+    assert value(samples, "farm_device_health", serial="mate-10", health="ready") == 0
+    assert value(samples, "farm_device_health", serial="mate-10", health="offline") == 1
+    assert value(samples, "farm_device_battery_ratio", serial="galaxy-s7") == pytest.approx(0.35)
+    assert value(samples, "farm_device_battery_temperature_celsius", serial="sd888-hdk") == pytest.approx(41.5)
+    (hot,) = (device.state.ready_at for device in farm.content.devices if device.state.ready_at is not None)
+    assert value(samples, "farm_device_ready_timestamp_seconds", serial="sd888-hdk") == pytest.approx(hot)
+    assert not [key for key in samples if key[0] == "farm_device_battery_ratio" and ("serial", "lab-pocl") in key[1]]
+
+
+def test_hosts_leases_and_sessions(farm: Farm, samples: Samples) -> None:
+    assert value(samples, "farm_host_up", host="lab") == 1
+    assert value(samples, "farm_host_spool_records", host="lab") == 2
+    assert value(samples, "farm_host_running_jobs", host="lab") == len(farm.content.leased)
+    assert value(samples, "farm_leases", state="claimed") == len(farm.content.leased)
+    assert value(samples, "farm_leases", state="waking") == 0
+    assert value(samples, "farm_sessions", phase="running") == len(farm.content.leased)
+    assert value(samples, "farm_stream_records") == 1
+
+
+def test_queue(farm: Farm, samples: Samples) -> None:
+    done, leased = len(farm.content.records), len(farm.content.leased)
+    assert value(samples, "farm_jobs", state="done", outcome="ok") == done
+    assert value(samples, "farm_jobs", state="placed") == leased
+    assert value(samples, "farm_attempts_started_total") == done + leased + 3
+    assert value(samples, "farm_attempts_total", outcome="lost", cause="transport_lost") == 3
+    assert value(samples, "farm_records_total", outcome="ok", source="virtual") == 2 * BLOCKS * len(PHONES)
+    assert value(samples, "farm_device_quarantined_timestamp_seconds", serial="nexus-5") <= time.time()
+
+
+def test_only_experiments_under_way_have_progress(samples: Samples) -> None:
+    shown = {dict(labels)["experiment"] for name, labels in samples if name == "farm_experiment_jobs"}
+    assert shown == {"first"}
+    assert value(samples, "farm_experiment_last_result_timestamp_seconds", experiment="squeeze-nightly") > 0
+
+
+def test_results_have_the_definitions_of_statistics(farm: Farm, samples: Samples) -> None:
+    cells: dict[tuple[str, str], list[Record]] = {}
+    for record in farm.content.records:
+        assert record.runs_on is not None
+        cells.setdefault((record.device.serial, record.runs_on.api.value), []).append(record)
+    for (serial, backend), records in cells.items():
+        expected = latency([timed_ms(record) for record in records])
+        assert expected is not None
+        labels = {"serial": serial, "backend": backend, "network": "squeezenet_v1_0"}
+        name = "farm_results_latency_seconds"
+        assert value(samples, name, stat="median", **labels) == pytest.approx(expected.median_ms / 1e3)
+        assert value(samples, name, stat="p90", **labels) == pytest.approx(expected.p90_ms / 1e3)
+        assert value(samples, "farm_results_blocks", **labels) == BLOCKS
+
+
+def test_no_label_is_a_job(farm: Farm) -> None:
+    text = get(farm.exporter_url)
+    assert not [a.job.job_id for a in farm.content.leased if a.job.job_id in text]
+    assert not [record.job_id for record in farm.content.records if record.job_id in text]
+
+
+def test_promtool_finds_nothing_to_complain_of(farm: Farm) -> None:
+    """Its linter knows Prometheus's conventions: base units, suffixes, help texts."""
+    text = get(farm.exporter_url)
+    done = subprocess.run([required("promtool"), "check", "metrics"], input=text, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_documented(farm: Farm) -> None:
+    page = (DASHBOARDS.parent / "docs" / "metrics.md").read_text()
+    names = set(re.findall(r"^# TYPE (farm_\w+)", get(farm.exporter_url), re.MULTILINE))
+    told = set(re.findall(r"`(farm_\w+)", page))
+    assert {name for name in names - told if not name.startswith("farm_exporter_process_")} == set()
+    assert told <= names, "documented, but not exported"
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[tuple[RedisServer, str]]:
+    """An exporter of its own, with a Redis that may be stopped."""
+    server = RedisServer(tmp_path / "redis")
+    server.start()
+    try:
+        with (
+            Redis.from_url(server.url, decode_responses=True) as redis,
+            Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}") as ledger,
+        ):
+            fill(redis, ledger, seed=1)
+        with exporter(state_settings(tmp_path, server.url)) as url:
+            yield server, url
+    finally:
+        server.close()
+
+
+def until(url: str, part: str, up: float, limit_s: float = 20.0) -> Samples:
+    """Scrape until a part is up or away: answers are cached for two seconds."""
+    end = time.monotonic() + limit_s
+    while True:
+        samples = scrape(url)
+        if value(samples, "farm_up", part=part) == up:
+            return samples
+        assert time.monotonic() < end, f"{part} did not become {up}"
+        time.sleep(0.3)
+
+
+def test_goes_on_without_redis_and_finds_it_again(alone: tuple[RedisServer, str]) -> None:
+    server, url = alone
+    assert value(until(url, "redis", 1), "farm_device_info", serial="galaxy-s7") == 1
+    server.stop(kill=True)
+    away = until(url, "redis", 0)
+    assert not [key for key in away if key[0] == "farm_device_info"], "what was last known is not what is"
+    assert value(away, "farm_up", part="ledger") == 1
+    assert value(away, "farm_jobs", state="done", outcome="ok") > 0
+    assert value(away, "farm_scrape_errors_total", part="redis") >= 1
+    server.start()
+    until(url, "redis", 1)
+
+
+def test_a_redis_that_hangs_does_not_cost_a_scrape(alone: tuple[RedisServer, str]) -> None:
+    server, url = alone
+    until(url, "redis", 1)
+    with Redis.from_url(server.url, decode_responses=True) as redis:
+        pid = redis.info("server")["process_id"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        hung = until(url, "redis", 0)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert value(hung, "farm_up", part="ledger") == 1
+    took = sum(v for (name, _), v in hung.items() if name == "farm_scrape_duration_seconds")
+    assert took < PROMETHEUS_GIVES_UP_S
+    until(url, "redis", 1)
+
+
+def test_goes_on_without_the_ledger(tmp_path: Path) -> None:
+    with private_redis(tmp_path / "redis") as redis_url:
+        settings = state_settings(tmp_path, redis_url)
+        settings["FARM_LEDGER_URL"] = f"postgresql+psycopg://farm@/farm?host={tmp_path / 'nowhere'}"
+        with exporter(settings) as url:
+            samples = scrape(url)
+            assert value(samples, "farm_up", part="ledger") == 0
+            assert value(samples, "farm_up", part="redis") == 1
+            assert value(samples, "farm_leases", state="claimed") == 0

@@ -1,0 +1,90 @@
+"""The newest figures win, whatever the order in which records come; a starting exporter finds them again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.ledger import Ledger
+from orchestrator.ledger.database import Database
+from orchestrator.metrics import results
+from orchestrator.metrics.results import Results, latency_seconds
+from orchestrator.model.job import Job
+from orchestrator.model.record import Record
+
+from .content import Content, device, finish, submit
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'ledger.sqlite'}"
+
+
+@pytest.fixture
+def ledger(url: str) -> Iterator[Ledger]:
+    with Ledger(url) as ledger:
+        yield ledger
+
+
+@pytest.fixture
+def database(url: str, ledger: Ledger) -> Iterator[Database]:
+    database = Database(url)
+    yield database
+    database.close()
+
+
+def update(following: Results, database: Database) -> dict[tuple[str, str], float]:
+    """(serial, backend) -> median, after what is new."""
+    with database.read() as connection:
+        following.update(connection)
+    latency = next(family for family in following.families() if family.name == "farm_results_latency_seconds")
+    return {
+        (sample.labels["serial"], sample.labels["backend"]): sample.value
+        for sample in latency.samples
+        if sample.labels["stat"] == "median"
+    }
+
+
+def measure(ledger: Ledger, experiment: str, serial: str, seed: int) -> dict[str, list[Record]]:
+    """Finish every job of a new experiment; records by backend."""
+    content, rng = Content([device(serial, 0)]), random.Random(seed)
+    submit(ledger, experiment, [serial])
+    jobs: list[Job] = [row.job for row in ledger.jobs(f"{experiment}-1")]
+    rng.shuffle(jobs)
+    by_backend: dict[str, list[Record]] = {}
+    for job in jobs:
+        by_backend.setdefault(job.cell.backend.value, []).append(finish(ledger, job, content, rng))
+    return by_backend
+
+
+def test_a_later_experiment_replaces_an_earlier_one(ledger: Ledger, database: Database, seed: int) -> None:
+    following = Results()
+    assert update(following, database) == {}
+    first = measure(ledger, "one", "galaxy-s7", seed)
+    assert update(following, database) == medians("galaxy-s7", first)
+    other = measure(ledger, "other", "nexus-5", seed + 1)
+    second = measure(ledger, "two", "galaxy-s7", seed + 2)
+    expected = medians("nexus-5", other) | medians("galaxy-s7", second)
+    assert update(following, database) == expected
+    assert update(following, database) == expected, "nothing is new"
+    assert update(Results(), database) == expected, "a starting exporter reads the same"
+
+
+def test_series_are_bounded(ledger: Ledger, database: Database, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    monkeypatch.setattr(results, "MAX_COMBINATIONS", 3)
+    measure(ledger, "one", "galaxy-s7", seed)
+    newest = measure(ledger, "two", "nexus-5", seed)
+    left = update(Results(), database)
+    assert len(left) == 3
+    assert medians("nexus-5", newest).items() <= left.items()
+
+
+def test_no_samples_no_figures() -> None:
+    assert latency_seconds([]) == {}
+
+
+def medians(serial: str, by_backend: dict[str, list[Record]]) -> dict[tuple[str, str], float]:
+    return {(serial, backend): latency_seconds(records)["median"] for backend, records in by_backend.items()}

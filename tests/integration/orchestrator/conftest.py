@@ -1,0 +1,36 @@
+"""A real Redis for each module; emptied for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from redis import Redis
+
+from orchestrator import redis_client
+from orchestrator.config import Settings
+from tests.servers import RedisServer
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    started = RedisServer(tmp_path_factory.mktemp("redis"))
+    try:
+        started.start()
+        yield started
+    finally:
+        started.close()
+
+
+@pytest.fixture
+def farm(server: RedisServer, tmp_path: object) -> Settings:
+    """Settings of a farm on the test's Redis."""
+    return Settings(state=tmp_path, redis_url=server.url, host="lab", lease_ttl_s=5.0)
+
+
+@pytest.fixture
+def redis(farm: Settings) -> Iterator[Redis]:
+    client = redis_client.connect(farm)
+    client.flushall()
+    yield client
+    client.close()

@@ -1,0 +1,96 @@
+"""A host in the test's own process: announces devices, claims what it is woken for, answers with records."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from redis import Redis
+
+from orchestrator import keys, queue
+from orchestrator.config import Settings
+from orchestrator.inventory import Inventory
+from orchestrator.leases import Leases
+from orchestrator.model.device import Device
+from orchestrator.model.lease import Assignment
+from orchestrator.model.live import HostAnnouncement
+from orchestrator.model.record import Outcome, Record
+from tests.unit.orchestrator import make
+
+Answer = Callable[[Assignment], Record | None]
+
+
+def ok(assignment: Assignment) -> Record | None:
+    """A record for this assignment; None stands for a worker that dies without one."""
+    return answered(assignment, Outcome.OK)
+
+
+def answered(assignment: Assignment, outcome: Outcome, cause: str = "") -> Record:
+    return make.record(
+        assignment.job, attempt=assignment.attempt, token=assignment.token, serial=assignment.serial,
+        outcome=outcome, cause=cause, started_at=time.time(), ended_at=time.time(),
+    )  # fmt: skip
+
+
+class Host:
+    """Wake-ups are read from the broker's own list, so that Celery's message is the real one."""
+
+    def __init__(self, farm: Settings, redis: Redis, devices: list[Device], answer: Answer = ok) -> None:
+        self.farm, self.redis, self.devices, self.answer = farm, redis, devices, answer
+        self.leases, self.inventory = Leases(redis), Inventory(redis)
+        self.worker = f"{farm.host}:test"
+        self.running: dict[str, Assignment] = {}
+
+    def announce(self) -> None:
+        for device in self.devices:
+            self.inventory.announce_device(device)
+        running = tuple((a.serial, a.job.job_id, a.attempt, a.token) for a in self.running.values())
+        self.inventory.announce_host(HostAnnouncement(host="lab", worker=self.worker, pid=1, running=running))
+
+    def wake_ups(self) -> int:
+        """Messages that wait; taken away."""
+        count = self.redis.llen(queue.queue_name("lab"))
+        self.redis.delete(queue.queue_name("lab"))
+        return int(count)
+
+    def claim(self) -> list[Assignment]:
+        """Claim every lease of our devices; what was claimed is running until `finish`."""
+        claimed = []
+        for serial, lease in self.leases.all().items():
+            assignment = self.leases.claim(serial, lease.token, self.worker)
+            if assignment is not None:
+                self.running[serial] = assignment
+                claimed.append(assignment)
+        return claimed
+
+    def finish(self) -> None:
+        """Send the record of each running session and give its device back."""
+        for serial, assignment in list(self.running.items()):
+            record = self.answer(assignment)
+            if record is not None:
+                send(self.redis, record)
+                self.leases.release(serial, assignment.token)
+            del self.running[serial]
+
+
+def send(redis: Redis, record: Record) -> None:
+    redis.xadd(keys.RECORDS, {"record": record.model_dump_json()})
+
+
+class HostThread(threading.Thread):
+    """A host that works by itself until it is stopped."""
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(daemon=True)
+        self.host, self._stop_event = host, threading.Event()
+
+    def run(self) -> None:
+        while not self._stop_event.wait(0.02):
+            self.host.announce()
+            self.host.claim()
+            self.host.finish()
+
+    def stop(self) -> None:
+        self._stop_event.set()
+        self.join(10)

@@ -1,0 +1,78 @@
+"""Announcements on a real Redis; garbage is left out; errors are translated."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from pydantic import SecretStr
+from redis import Redis
+
+from orchestrator import keys, redis_client
+from orchestrator.config import Settings
+from orchestrator.errors import ServiceDown, SetupError
+from orchestrator.inventory import Inventory
+from orchestrator.model.live import HostAnnouncement, Progress
+from tests.unit.orchestrator import make
+
+
+def test_devices_hosts_and_sessions(redis: Redis) -> None:
+    inventory = Inventory(redis)
+    assert inventory.devices() == [] and inventory.hosts() == [] and inventory.progress() == []
+    for serial in "BA":
+        inventory.announce_device(make.device(serial))
+    assert inventory.devices() == [make.device("A"), make.device("B")]
+    host = HostAnnouncement(host="lab", worker="lab:1", pid=1, running=(("A", "job", 1, 7),))
+    inventory.announce_host(host)
+    assert inventory.hosts() == [host]
+    progress = Progress(serial="A", job_id="j", attempt=1, token=7, label="x", phase="running", since=1.0)
+    inventory.announce_progress(progress)
+    assert inventory.progress() == [progress]
+    inventory.clear_progress("A")
+    assert inventory.progress() == []
+    assert 0 < redis.ttl(keys.device("A")) <= keys.ANNOUNCE_TTL_S
+    redis.delete(keys.device("A"))
+    assert [d.serial for d in inventory.devices()] == ["B"]
+
+
+def test_garbage_is_left_out_with_a_log_line(redis: Redis, caplog: pytest.LogCaptureFixture) -> None:
+    inventory = Inventory(redis)
+    inventory.announce_device(make.device("A"))
+    inventory.announce_device(make.device("B"))
+    redis.set(keys.device("A"), b"\xff{not json")
+    with caplog.at_level(logging.WARNING):
+        assert [d.serial for d in inventory.devices()] == ["B"]
+    assert "farm:device:A" in caplog.text
+
+
+def test_reasons_of_waiting(redis: Redis) -> None:
+    inventory = Inventory(redis)
+    assert inventory.waiting() == {}
+    inventory.announce_waiting({"j": "cooling, ready at about 10:00:00"})
+    assert inventory.waiting() == {"j": "cooling, ready at about 10:00:00"}
+    redis.set(keys.WAITING, "garbage")
+    assert inventory.waiting() == {}
+
+
+def test_no_redis() -> None:
+    with pytest.raises(SetupError, match="no Redis is configured"):
+        redis_client.connect(Settings(redis_url=""))
+    with pytest.raises(SetupError, match="cannot be used"):
+        redis_client.connect(Settings(redis_url="http://x"))
+    with pytest.raises(ServiceDown, match="does not answer") as caught:
+        redis_client.connect(Settings(redis_url="redis://me:secret@127.0.0.1:1/0"))
+    assert "secret" not in str(caught.value)
+    lost = Inventory(redis_client.client_of(Settings(redis_url="redis://127.0.0.1:1/0")))
+    with pytest.raises(ServiceDown):
+        lost.devices()
+
+
+def test_a_password_is_asked_for(farm: Settings, redis: Redis) -> None:
+    redis.config_set("requirepass", "open sesame / ?")
+    try:
+        with pytest.raises(SetupError, match="refuses us"):
+            redis_client.connect(farm)
+        right = farm.model_copy(update={"redis_password": SecretStr("open sesame / ?")})
+        assert redis_client.connect(right).ping()
+    finally:
+        redis.config_set("requirepass", "")

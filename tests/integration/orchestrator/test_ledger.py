@@ -1,0 +1,339 @@
+"""The ledger on SQLite and on PostgreSQL: idempotent, fenced, within the retry budget."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine
+
+from orchestrator import matrix
+from orchestrator.errors import ServiceDown, SetupError, StableError
+from orchestrator.ledger import JobState, Kept, Ledger
+from orchestrator.model.job import Job
+from orchestrator.model.lease import Assignment
+from orchestrator.model.record import Outcome
+from tests.servers import private_postgres
+from tests.unit.orchestrator import make
+
+
+@pytest.fixture(scope="module")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with private_postgres(tmp_path_factory.mktemp("postgres")) as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'deep' / 'ledger.sqlite'}"
+    return str(request.getfixturevalue("postgres"))
+
+
+@pytest.fixture
+def ledger(url: str) -> Iterator[Ledger]:
+    with Ledger(url, retries=3, quarantine_after=3) as opened:
+        yield opened
+
+
+count = iter(range(10_000))
+
+
+def submitted(ledger: Ledger, blocks: int = 2, serials: str = "A", **choice: object) -> tuple[str, list[Job]]:
+    """Submit a fresh experiment; PostgreSQL is shared by the tests of this module."""
+    experiment_id = f"e{next(count)}"
+    experiment = make.many(blocks, **choice)
+    jobs = matrix.expand(experiment, experiment_id, [make.device(s) for s in serials]).jobs
+    assert ledger.submit(experiment_id, experiment, jobs, [matrix.Exclusion("Z", "cell", "no opencl")])
+    return experiment_id, list(jobs)
+
+
+def begun(ledger: Ledger, job: Job, serial: str = "A") -> Assignment:
+    assignment = ledger.begin_attempt(job.job_id, serial, "lab", 15.0)
+    assert assignment is not None
+    return assignment
+
+
+def answer(assignment: Assignment, outcome: Outcome = Outcome.OK, **more: object):
+    return make.record(
+        assignment.job, attempt=assignment.attempt, token=assignment.token, serial=assignment.serial,
+        outcome=outcome, **more,
+    )  # fmt: skip
+
+
+def test_submit_is_idempotent_and_whole(ledger: Ledger) -> None:
+    experiment_id, jobs = submitted(ledger)
+    assert not ledger.submit(experiment_id, make.many(9), jobs)
+    row = ledger.experiment(experiment_id)
+    assert row.experiment == make.many(2)
+    assert row.exclusions == (matrix.Exclusion("Z", "cell", "no opencl"),)
+    assert row.counts == {"waiting": 2} and not row.finished
+    assert [r.job for r in ledger.jobs(experiment_id)] == jobs
+    assert experiment_id in [r.id for r in ledger.experiments()]
+
+
+def test_a_job_from_waiting_to_done(ledger: Ledger) -> None:
+    experiment_id, (first, second) = submitted(ledger)
+    assignment = begun(ledger, first)
+    assert assignment.job == first and assignment.attempt == 1
+    assert ledger.begin_attempt(first.job_id, "A", "lab", 15.0) is None
+    assert ledger.counts(experiment_id) == {"placed": 1, "waiting": 1}
+    ledger.mark_running([first.job_id])
+    (row,) = [r for r in ledger.running() if r.experiment_id == experiment_id]
+    assert (row.job_id, row.token, row.state) == (first.job_id, assignment.token, JobState.RUNNING)
+    assert ledger.assignment(row) == assignment
+    record = answer(assignment)
+    assert ledger.keep(record) is Kept.NEW
+    assert ledger.keep(record) is Kept.DUPLICATE
+    assert list(ledger.records(experiment_id)) == [record]
+    assert ledger.counts(experiment_id) == {"ok": 1, "waiting": 1}
+    assert begun(ledger, second).token > assignment.token
+
+
+def test_a_lost_attempt_is_retried_until_the_budget_is_used_up(ledger: Ledger) -> None:
+    experiment_id, (job,) = submitted(ledger, blocks=1)
+    for attempt in (1, 2, 3):
+        assignment = begun(ledger, job)
+        assert assignment.attempt == attempt
+        assert ledger.keep(answer(assignment, Outcome.LOST, cause="transport_lost")) is Kept.NEW
+    assert ledger.counts(experiment_id) == {"lost": 1}
+    assert ledger.experiment(experiment_id).finished
+    assert len(list(ledger.records(experiment_id, outcomes=["lost"]))) == 3
+    assert list(ledger.records(experiment_id, outcomes=["ok"])) == []
+
+
+def test_conditions_that_were_not_met_use_up_no_budget(ledger: Ledger) -> None:
+    experiment_id, (job,) = submitted(ledger, blocks=1)
+    for _ in range(5):
+        ledger.keep(answer(begun(ledger, job), Outcome.LOST, cause="condition_not_met"))
+    assert ledger.counts(experiment_id) == {"waiting": 1}
+    (waiting,) = [w for w in ledger.waiting() if w.experiment_id == experiment_id]
+    assert waiting.not_before > 0 and waiting.failed_on == frozenset()
+
+
+def test_stable_outcomes_are_final(ledger: Ledger) -> None:
+    experiment_id, jobs = submitted(ledger, blocks=3)
+    for job, outcome in zip(jobs, (Outcome.FAILED, Outcome.KILLED, Outcome.INVALID), strict=True):
+        ledger.keep(answer(begun(ledger, job), outcome))
+    assert ledger.counts(experiment_id) == {"failed": 1, "killed": 1, "invalid": 1}
+
+
+def test_an_older_token_is_refused(ledger: Ledger) -> None:
+    experiment_id, (job,) = submitted(ledger, blocks=1)
+    old = begun(ledger, job)
+    assert ledger.end_attempt(job.job_id, 1, Outcome.LOST, "lease_expired") is JobState.WAITING
+    assert ledger.end_attempt(job.job_id, 1, Outcome.LOST, "lease_expired") is None
+    new = begun(ledger, job, "A")
+    assert ledger.keep(answer(old)) is Kept.STALE
+    assert ledger.keep(answer(new)) is Kept.NEW
+    assert [r.token for r in ledger.records(experiment_id)] == [new.token]
+    assert ledger.keep(make.record(make.job("unknown"), attempt=1, token=10**9)) is Kept.STALE
+
+
+def test_a_late_record_of_the_newest_token_still_counts(ledger: Ledger) -> None:
+    experiment_id, (job,) = submitted(ledger, blocks=1)
+    assignment = begun(ledger, job)
+    ledger.end_attempt(job.job_id, 1, Outcome.LOST, "lease_expired")
+    assert ledger.keep(answer(assignment)) is Kept.NEW
+    assert ledger.counts(experiment_id) == {"ok": 1}
+
+
+def test_a_late_lost_record_is_not_counted_twice(ledger: Ledger) -> None:
+    _, (job,) = submitted(ledger, blocks=1)
+    assignment = begun(ledger, job)
+    for _ in range(2):
+        ledger.end_attempt(job.job_id, assignment.attempt, Outcome.LOST, "lease_expired")
+        ledger.keep(answer(assignment, Outcome.LOST, cause="transport_lost"))
+        assignment = begun(ledger, job)
+    assert assignment.attempt == 3
+
+
+def test_cancelling(ledger: Ledger) -> None:
+    experiment_id, (first, second, third) = submitted(ledger, blocks=3)
+    ledger.keep(answer(begun(ledger, first)))
+    assignment = begun(ledger, second)
+    assert ledger.cancel(third.job_id) == [third.job_id]
+    assert ledger.cancel(experiment_id) == [second.job_id]
+    assert ledger.cancel(experiment_id) == []
+    (row,) = [r for r in ledger.running() if r.experiment_id == experiment_id]
+    assert row.state is JobState.CANCELLED
+    assert ledger.keep(answer(assignment, Outcome.CANCELLED)) is Kept.NEW
+    assert ledger.counts(experiment_id) == {"ok": 1, "cancelled": 2}
+    with pytest.raises(StableError, match=r"there is no experiment or job"):
+        ledger.cancel("nothing")
+
+
+def test_jobs_are_counted_by_the_only_device_that_may_run_them(ledger: Ledger) -> None:
+    experiment_id, jobs = submitted(ledger, blocks=2, serials="AB")
+    any_of, _ = submitted(ledger, blocks=3, serials="AB", count="any")
+    ledger.keep(answer(begun(ledger, next(job for job in jobs if job.candidates == ("B",)), "B")))
+    assert ledger.device_counts(experiment_id) == {"A": (0, 2), "B": (1, 2)}
+    assert ledger.device_counts(any_of) == {}
+    assert ledger.device_counts()["B"][1] >= 2
+
+
+def test_waiting_shows_no_more_jobs_than_devices_of_each_choice(ledger: Ledger) -> None:
+    all_of, _ = submitted(ledger, blocks=5, serials="AB")
+    any_of, _ = submitted(ledger, blocks=5, serials="ABC", count="any")
+    waiting = ledger.waiting()
+    assert [w.candidates for w in waiting if w.experiment_id == all_of] == [("A",), ("B",)]
+    assert [w.candidates for w in waiting if w.experiment_id == any_of] == [("A", "B", "C")] * 3
+    orders = [w.order for w in waiting if w.experiment_id in (all_of, any_of)]
+    assert orders == sorted(orders)
+
+
+def test_a_device_that_keeps_losing_is_quarantined(ledger: Ledger) -> None:
+    serial = f"S{next(count)}"
+    _, jobs = submitted(ledger, blocks=5, serials=[serial])  # type: ignore[arg-type]
+    causes = ["transport_lost", "service_down", "device_sick", None, "transport_lost", "device_sick", "transport_lost"]
+    for cause in causes:
+        waiting = next(j for j in ledger.jobs(jobs[0].experiment_id, ["waiting"]))
+        assert serial not in [q.serial for q in ledger.quarantined()]
+        assignment = begun(ledger, waiting.job, serial)
+        outcome = Outcome.LOST if cause else Outcome.OK
+        ledger.keep(answer(assignment, outcome, cause=cause or ""))
+    (found,) = [q for q in ledger.quarantined() if q.serial == serial]
+    assert found.reason == "3 attempts in a row were lost on it, the last by transport_lost"
+    assert ledger.clear_quarantine(serial) and not ledger.clear_quarantine(serial)
+
+
+def test_a_relapse_on_probation_doubles_the_quarantine_and_a_success_ends_it(ledger: Ledger) -> None:
+    serial = f"S{next(count)}"
+    _, jobs = submitted(ledger, blocks=9, serials=[serial])  # type: ignore[arg-type]
+
+    def attempt(outcome: Outcome) -> None:
+        waiting = ledger.jobs(jobs[0].experiment_id, ["waiting"])[0]
+        ledger.keep(answer(begun(ledger, waiting.job, serial), outcome, cause="device_sick"))
+
+    def term_s() -> float | None:
+        return next((round(q.until - q.since) for q in ledger.quarantined() if q.serial == serial), None)
+
+    terms: list[float | None] = []
+    for _ in range(3):
+        attempt(Outcome.LOST)
+    for _ in range(8):
+        terms.append(term_s())
+        assert ledger.parole(serial) and term_s() is None
+        attempt(Outcome.LOST)
+    assert terms == [60, 120, 240, 480, 960, 1920, 3600, 3600]
+    ledger.parole(serial)
+    attempt(Outcome.OK)
+    for _ in range(2):
+        attempt(Outcome.LOST)
+    assert term_s() is None
+    attempt(Outcome.LOST)
+    assert term_s() == 60
+    assert not ledger.parole("unknown")
+
+
+def test_failed_devices_are_remembered(ledger: Ledger) -> None:
+    experiment_id, (job,) = submitted(ledger, blocks=1, serials="AB", count="any")
+    ledger.keep(answer(begun(ledger, job, "A"), Outcome.LOST, cause="transport_lost"))
+    (waiting,) = [w for w in ledger.waiting() if w.experiment_id == experiment_id]
+    assert waiting.failed_on == {"A"}
+    assert ledger.shares()[experiment_id].running == 0
+    begun(ledger, job, "B")
+    submitted(ledger)
+    _, rest = submitted(ledger, blocks=2)
+    begun(ledger, rest[0])
+    assert ledger.shares()[rest[0].experiment_id].running == 1
+
+
+def test_threads_that_begin_at_once_get_different_tokens(url: str) -> None:
+    with Ledger(url) as ledger, Ledger(url) as other:
+        _, jobs = submitted(ledger, blocks=12)
+        begun_by: list[Assignment | None] = []
+
+        def work(mine: Ledger) -> None:
+            begun_by.extend([mine.begin_attempt(j.job_id, "A", "lab", 1.0) for j in jobs])
+
+        threads = [threading.Thread(target=work, args=(each,)) for each in (ledger, other, ledger, other)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assigned = [a for a in begun_by if a is not None]
+        assert len(begun_by) == 48 and len(assigned) == 12
+        assert len({a.token for a in assigned}) == 12 and len({a.job.job_id for a in assigned}) == 12
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A ledger's file, closed."""
+    path = tmp_path / "ledger.sqlite"
+    Ledger(f"sqlite:///{path}").close()
+    return path
+
+
+def changed(path: Path, statement: str) -> str:
+    """Do something to a ledger behind its back; its URL."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement)
+    return f"sqlite:///{path}"
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("UPDATE counters SET value = 99 WHERE name = 'schema'", "version 99, this pocketfarm knows 1: a newer"),
+        ("UPDATE counters SET value = 0 WHERE name = 'schema'", "version 0, this pocketfarm knows 1: an older"),
+        ("DELETE FROM counters WHERE name = 'schema'", "without a version"),
+        ("DROP TABLE counters", "without a version"),
+        ("ALTER TABLE device_health DROP COLUMN failed_at", r"lack device_health\.failed_at"),
+        ("DROP TABLE records", r"lack records\.job_id, records\.attempt"),
+    ],
+)
+def test_a_ledger_of_another_schema_is_refused_with_what_to_do(file: Path, statement: str, told: str) -> None:
+    with pytest.raises(SetupError, match=told) as caught:
+        Ledger(changed(file, statement))
+    assert str(file) in str(caught.value)
+    assert "--state" in str(caught.value.remedy)
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    path.write_text("a letter to my aunt, which is longer than the header of a database " * 20)
+    before = path.read_bytes()
+    with pytest.raises(SetupError, match="is no ledger"):
+        Ledger(f"sqlite:///{path}")
+    assert path.read_bytes() == before
+
+
+def test_a_postgresql_ledger_of_another_schema_is_refused(postgres: str) -> None:
+    Ledger(postgres).close()
+    engine = create_engine(postgres)
+
+    def do(statement: str) -> None:
+        with engine.begin() as connection:
+            connection.exec_driver_sql(statement)
+
+    do("ALTER TABLE device_health RENAME COLUMN failed_at TO failed")
+    with pytest.raises(SetupError, match=r"lack device_health\.failed_at"):
+        Ledger(postgres)
+    do("ALTER TABLE device_health RENAME COLUMN failed TO failed_at")
+    engine.dispose()
+    Ledger(postgres).close()
+
+
+def test_processes_that_open_a_new_ledger_at_once_all_can(url: str) -> None:
+    opened: list[Ledger] = []
+    threads = [threading.Thread(target=lambda: opened.append(Ledger(url))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(opened) == 6
+    for ledger in opened:
+        ledger.close()
+
+
+def test_urls_that_cannot_be_used(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="cannot be used"):
+        Ledger("nonsense")
+    with pytest.raises(ServiceDown, match="does not answer") as caught:
+        Ledger(f"postgresql+psycopg://farm:secret@/postgres?host={tmp_path}")
+    assert "secret" not in str(caught.value)

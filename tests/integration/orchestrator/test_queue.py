@@ -1,0 +1,93 @@
+"""Wake-ups through a real Celery worker on a real Redis, over its unix socket."""
+
+from __future__ import annotations
+
+import os
+import queue as stdlib_queue
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from celery import Celery
+from celery.contrib.testing.worker import start_worker
+from pydantic import SecretStr
+from redis import Redis
+
+from orchestrator import queue
+from orchestrator.config import Settings
+from orchestrator.errors import ServiceDown, SetupError
+
+Calls = stdlib_queue.Queue[tuple[str, int]]
+
+
+def consumer(app: Celery, calls: Calls) -> Celery:
+    @app.task(name=queue.WAKE)
+    def wake(serial: str, token: int) -> None:
+        calls.put((serial, token))
+
+    return app
+
+
+@pytest.fixture
+def calls(farm: Settings, redis: Redis) -> Iterator[Calls]:
+    received: Calls = stdlib_queue.Queue()
+    app = consumer(queue.make_app(farm), received)
+    with start_worker(app, pool="threads", concurrency=2, perform_ping_check=False, queues=[queue.queue_name("lab")]):
+        yield received
+
+
+def test_a_wake_up_arrives_at_its_host(farm: Settings, calls: Calls, redis: Redis) -> None:
+    app = queue.make_app(farm)
+    queue.wake("lab", "A", 7, by=app)
+    assert calls.get(timeout=10) == ("A", 7)
+    queue.wake("elsewhere", "B", 8, by=app)
+    assert redis.llen("farm.elsewhere") == 1
+    redis.flushall()
+    queue.wake("lab", "A", 9, by=app)
+    assert calls.get(timeout=10) == ("A", 9)
+
+
+def test_a_password_reaches_the_broker(farm: Settings, redis: Redis) -> None:
+    secret = farm.model_copy(update={"redis_password": SecretStr("a/b:c@d?e %")})
+    redis.config_set("requirepass", "a/b:c@d?e %")
+    try:
+        queue.wake("lab", "A", 1, by=queue.make_app(secret))
+        assert redis.llen("farm.lab") == 1
+        fresh = farm.model_copy(update={"redis_url": f"{farm.redis_url}?db=5"})  # not a pooled, known connection
+        with pytest.raises(ServiceDown):
+            queue.wake("lab", "A", 1, by=queue.make_app(fresh))
+    finally:
+        redis.config_set("requirepass", "")
+
+
+def test_a_broker_that_is_away() -> None:
+    with pytest.raises(ServiceDown, match="does not take wake-ups"):
+        queue.wake("lab", "A", 1, by=queue.make_app(Settings(redis_url="redis://127.0.0.1:1/0")))
+    with pytest.raises(SetupError):
+        queue.make_app(Settings(redis_url=""))
+
+
+@pytest.mark.parametrize(("url", "broker"), [
+    ("redis://h:1/2", "redis://h:1/2"),
+    ("redis://u:p@h:1/2", "redis://u:p@h:1/2"),
+    ("rediss://h:1/0?x=1", "rediss://h:1/0?x=1"),
+    ("unix:///run/r.sock", "redis+socket:///run/r.sock?virtual_host=0"),
+    ("unix:///run/r.sock?db=3", "redis+socket:///run/r.sock?virtual_host=3"),
+])  # fmt: skip
+def test_urls(url: str, broker: str) -> None:
+    assert queue.broker_url(Settings(redis_url=url)) == broker
+
+
+def test_messages_are_json_acknowledged_early_and_without_eta(farm: Settings, redis: Redis) -> None:
+    conf = queue.make_app(farm).conf
+    assert list(conf.accept_content) == ["json"] and conf.task_serializer == "json"
+    assert not conf.task_acks_late and conf.task_ignore_result and conf.worker_prefetch_multiplier == 1
+    assert conf.broker_transport_options["priority_steps"] == [0]
+
+
+def test_the_app_of_the_process_is_configured_at_its_first_use(farm: Settings) -> None:
+    script = "from orchestrator.queue import app; print(app.conf.broker_url, app.conf.task_acks_late)"
+    environment = {**os.environ, "FARM_REDIS_URL": farm.redis_url}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [queue.broker_url(farm), "False"]

@@ -1,0 +1,404 @@
+"""The scheduler's turn on a real Redis and a real ledger, with a host in the test's process."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from orchestrator import keys, reconcile
+from orchestrator.config import Settings
+from orchestrator.errors import ServiceDown
+from orchestrator.leases import Leases
+from orchestrator.ledger import Ledger
+from orchestrator.matrix import expand
+from orchestrator.model.device import Health
+from orchestrator.model.record import Outcome
+from orchestrator.scheduler import Scheduler
+from tests.servers import RedisServer
+from tests.unit.orchestrator import make
+
+from .hosts import Host, HostThread, answered, ok, send
+
+
+@pytest.fixture
+def ledger(farm: Settings) -> Iterator[Ledger]:
+    with Ledger(farm.ledger, rest_s=0.0) as opened:
+        yield opened
+
+
+@pytest.fixture
+def scheduler(farm: Settings, ledger: Ledger, redis: Redis) -> Scheduler:
+    return Scheduler(farm, ledger, redis)
+
+
+def submit(ledger: Ledger, host: Host, blocks: int = 2, experiment_id: str = "e-1", **choice: object) -> None:
+    experiment = make.many(blocks, **choice)
+    jobs = expand(experiment, experiment_id, host.devices).jobs
+    ledger.submit(experiment_id, experiment, jobs)
+
+
+def host_of(farm: Settings, redis: Redis, serials: str = "AB") -> Host:
+    host = Host(farm, redis, [make.device(s) for s in serials])
+    host.announce()
+    return host
+
+
+def test_from_waiting_to_done(farm: Settings, redis: Redis, ledger: Ledger, scheduler: Scheduler) -> None:
+    host = host_of(farm, redis)
+    submit(ledger, host)
+    report = scheduler.tick()
+    assert {a.serial for a in report.placed} == {"A", "B"}
+    assert host.wake_ups() == 2
+    assert {lease.token for lease in Leases(redis).all().values()} == {a.token for a in report.placed}
+    assert len(host.claim()) == 2
+    second = scheduler.tick()
+    assert second.placed == ()
+    assert all(reason == "busy with squeezenet_v1_0 opencl fp32 #0" for reason in second.waiting.values())
+    assert host.inventory.waiting() == second.waiting
+    assert ledger.counts("e-1") == {"running": 2, "waiting": 2}
+    host.finish()
+    third = scheduler.tick()
+    assert third.taken == {"new": 2} and len(third.placed) == 2
+    host.claim()
+    host.finish()
+    assert scheduler.tick().taken == {"new": 2}
+    assert ledger.counts("e-1") == {"ok": 4}
+    assert redis.xlen(keys.RECORDS) == 0
+    assert all(redis.exists(keys.kept(r.job_id, r.attempt)) for r in ledger.records("e-1"))
+
+
+def test_doubled_and_lost_wake_ups_do_no_harm(
+    farm: Settings, redis: Redis, ledger: Ledger, scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = host_of(farm, redis, "A")
+    submit(ledger, host, blocks=1)
+    (assignment,) = scheduler.tick().placed
+    assert host.wake_ups() == 1  # and nobody answers it
+    assert scheduler.tick().woken == 0
+    monkeypatch.setattr(reconcile, "REWAKE_S", 0.0)
+    assert scheduler.tick().woken == 1 and scheduler.tick().woken == 1
+    assert host.wake_ups() == 2
+    assert host.leases.claim("A", assignment.token, host.worker) == assignment
+    assert host.leases.claim("A", assignment.token, host.worker) is None
+    assert scheduler.tick().woken == 0
+
+
+def test_a_dead_worker_costs_one_attempt(redis: Redis, ledger: Ledger, farm: Settings) -> None:
+    quick = farm.model_copy(update={"lease_ttl_s": 1.5})
+    scheduler, host = Scheduler(quick, ledger, redis), host_of(farm, redis, "A")
+    submit(ledger, host, blocks=1)
+    scheduler.tick()
+    (old,) = host.claim()
+    host.running.clear()  # SIGKILL
+    time.sleep(1.6)
+    report = scheduler.tick()
+    assert report.lost == 1
+    (new,) = report.placed
+    assert new.attempt == 2 and new.token > old.token
+    send(redis, answered(old, Outcome.OK))
+    host.claim()
+    host.finish()
+    assert scheduler.tick().taken == {"stale": 1, "new": 1}
+    assert [r.attempt for r in ledger.records("e-1")] == [2]
+    assert ledger.quarantined() == []
+
+
+def test_a_wiped_redis_costs_no_job_and_no_attempt(
+    farm: Settings, redis: Redis, ledger: Ledger, scheduler: Scheduler
+) -> None:
+    host = host_of(farm, redis)
+    submit(ledger, host)
+    scheduler.tick()
+    assert len(host.claim()) == 2
+    tokens = {a.token for a in host.running.values()}
+    redis.flushall()
+    assert scheduler.tick().placed == ()  # nothing is announced yet
+    for device in host.devices:  # devices may come back before the host tells what it runs
+        host.inventory.announce_device(device)
+    assert scheduler.tick().placed == ()
+    host.announce()
+    assert scheduler.tick().restored == 2
+    assert {lease.token for lease in host.leases.all().values()} == tokens
+    assert all(host.leases.renew(s, a.token, host.worker, 5.0) == "held" for s, a in host.running.items())
+    host.finish()
+    report = scheduler.tick()
+    assert report.taken == {"new": 2} and len(report.placed) == 2
+    assert {r.attempt for r in ledger.records("e-1")} == {1}
+
+
+def test_a_wiped_redis_and_a_dead_worker(
+    farm: Settings, redis: Redis, ledger: Ledger, scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = host_of(farm, redis, "A")
+    submit(ledger, host, blocks=1)
+    scheduler.tick()
+    host.claim()
+    redis.flushall()
+    host.running.clear()
+    host.announce()
+    assert scheduler.tick().placed == ()
+    monkeypatch.setattr(reconcile, "MISSING_GRACE_S", 0.0)
+    report = scheduler.tick()
+    assert report.lost == 1
+    (again,) = report.placed
+    assert again.attempt == 2
+
+
+def test_a_released_lease_is_not_restored_and_its_record_is_waited_for(
+    farm: Settings, redis: Redis, ledger: Ledger, scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = host_of(farm, redis, "A")
+    submit(ledger, host, blocks=2)
+    scheduler.tick()
+    (assignment,) = host.claim()
+    host.announce()
+    host.leases.release("A", assignment.token)
+    report = scheduler.tick()
+    assert report.restored == 0 and report.lost == 0
+    assert len(report.placed) == 1  # the device is free for the next job
+    assert scheduler.tick().lost == 0
+    host.running.clear()
+    host.announce()
+    monkeypatch.setattr(reconcile, "RECORD_GRACE_S", 0.0)
+    assert scheduler.tick().lost == 1
+    send(redis, ok(assignment))  # later than late: no other attempt has begun
+    assert scheduler.tick().taken == {"new": 1}
+    assert ledger.counts("e-1")["ok"] == 1
+
+
+def test_lost_attempts_go_elsewhere_and_a_bad_device_ends_in_quarantine(
+    farm: Settings, redis: Redis, ledger: Ledger, scheduler: Scheduler
+) -> None:
+    host = host_of(farm, redis, "AB")
+    host.answer = lambda a: answered(a, Outcome.LOST, "transport_lost") if a.serial == "A" else ok(a)
+    submit(ledger, host, blocks=8, count="any")
+    for _ in range(30):
+        scheduler.tick()
+        host.claim()
+        host.finish()
+    assert ledger.counts("e-1") == {"ok": 8}
+    assert [q.serial for q in ledger.quarantined()] == ["A"]
+    submit(ledger, host, experiment_id="e-2")
+    assert any(reason.startswith("quarantined: 3 attempts") for reason in scheduler.tick().waiting.values())
+
+
+def test_a_device_that_is_well_after_its_quarantine_is_tried_again(farm: Settings, redis: Redis) -> None:
+    host = host_of(farm, redis, "A")
+    host.answer = lambda a: answered(a, Outcome.LOST, "transport_lost")
+    with Ledger(farm.ledger, rest_s=0.0, quarantine_after=1, quarantine_s=0.3) as ledger:
+        scheduler = Scheduler(farm, ledger, redis)
+        submit(ledger, host, blocks=3)
+
+        def until_quarantined() -> float:
+            assert len(scheduler.tick().placed) == 1
+            host.claim()
+            host.finish()
+            assert scheduler.tick().placed == ()
+            (held,) = ledger.quarantined()
+            return held.until
+
+        until = until_quarantined()
+        host.announce()
+        assert scheduler.tick().placed == ()  # its term is not over
+        host.devices = [make.device("A", health=Health.SICK, reason="no answer", seen_at=until + 0.01)]
+        host.announce()
+        scheduler.tick()
+        assert len(ledger.quarantined()) == 1  # its host does not find it well
+        host.devices = [make.device("A", seen_at=until + 0.01)]
+        host.announce()
+        again = until_quarantined()
+        (held,) = ledger.quarantined()
+        assert again - held.since == pytest.approx(0.6)
+
+
+def test_a_device_rests_after_a_loss(farm: Settings, redis: Redis) -> None:
+    """Discovery needs a moment to notice that a phone was unplugged; until then it would lose job after job."""
+    host = host_of(farm, redis, "A")
+    host.answer = lambda a: answered(a, Outcome.LOST, "transport_lost")
+    with Ledger(farm.ledger, rest_s=60.0) as ledger:
+        scheduler = Scheduler(farm, ledger, redis)
+        submit(ledger, host, blocks=3)
+        scheduler.tick()
+        host.claim()
+        host.finish()
+        report = scheduler.tick()
+        assert report.taken == {"new": 1} and report.placed == ()
+        assert all(r.startswith("resting after a lost attempt, ready at about") for r in report.waiting.values())
+    with Ledger(farm.ledger, rest_s=0.0) as ledger:
+        assert len(Scheduler(farm, ledger, redis).tick().placed) == 1
+
+
+def test_cancelling_reaches_the_session(farm: Settings, redis: Redis, ledger: Ledger, scheduler: Scheduler) -> None:
+    host = host_of(farm, redis, "AB")
+    submit(ledger, host, blocks=2)
+    scheduler.tick()
+    claimed = host.leases.claim("A", host.leases.all()["A"].token, host.worker)
+    assert claimed is not None
+    assert len(ledger.cancel("e-1")) == 4
+    scheduler.tick()
+    assert redis.smembers(keys.CANCELLED) >= {claimed.job.job_id}
+    assert set(host.leases.all()) == {"A"}  # nobody had claimed B's
+    send(redis, answered(claimed, Outcome.CANCELLED))
+    host.leases.release("A", claimed.token)
+    assert scheduler.tick().placed == ()
+    assert redis.smembers(keys.CANCELLED) == set()
+    assert ledger.running() == [] and ledger.counts("e-1") == {"cancelled": 4}
+
+
+def test_poison_disturbs_nothing(farm: Settings, redis: Redis, ledger: Ledger, scheduler: Scheduler) -> None:
+    host = host_of(farm, redis, "A")
+    submit(ledger, host, blocks=1)
+    scheduler.tick()
+    (assignment,) = host.claim()
+    redis.xadd(keys.RECORDS, {"record": "{not json"})
+    redis.xadd(keys.RECORDS, {"other": "field"})
+    redis.xadd(keys.RECORDS, {"record": b"\xff\x00"})
+    send(redis, answered(assignment, Outcome.OK).model_copy(update={"experiment_id": "unknown"}))
+    host.finish()
+    assert scheduler.tick().taken["poison"] == 4
+    assert redis.llen(keys.POISON) == 4 and redis.xlen(keys.RECORDS) == 0
+    assert ledger.counts("e-1") == {"ok": 1}
+
+
+def test_a_restarted_redis_is_survived(server: RedisServer, farm: Settings, redis: Redis, ledger: Ledger) -> None:
+    quick = farm.model_copy(update={"lease_ttl_s": 1.5})
+    scheduler, host = Scheduler(quick, ledger, redis), host_of(farm, redis, "A")
+    submit(ledger, host, blocks=1)
+    scheduler.tick()
+    (assignment,) = host.claim()
+    server.stop(kill=True)
+    with pytest.raises(ServiceDown):
+        scheduler.tick()
+    time.sleep(1.6)
+    server.start()
+    host.announce()
+    assert scheduler.tick().lost == 0  # the holder could not renew: it gets the time to do so now
+    assert host.leases.renew("A", assignment.token, host.worker, 5.0) == "held"
+    time.sleep(1.6)
+    assert scheduler.tick().lost == 0
+    host.finish()
+    scheduler.tick()
+    assert ledger.counts("e-1") == {"ok": 1}
+
+
+def test_two_schedulers_do_no_harm(farm: Settings, redis: Redis, ledger: Ledger) -> None:
+    host = Host(farm, redis, [make.device(s) for s in "ABCD"])
+    submit(ledger, host, blocks=10)
+    thread = HostThread(host)
+    thread.start()
+    try:
+        with Ledger(farm.ledger) as other:
+            both = [Scheduler(farm, ledger, redis), Scheduler(farm, other, redis)]
+            turns = [threading.Thread(target=until_done, args=(each, ledger)) for each in both]
+            for turn in turns:
+                turn.start()
+            for turn in turns:
+                turn.join(60)
+    finally:
+        thread.stop()
+    assert ledger.counts("e-1") == {"ok": 40}
+    records = list(ledger.records("e-1"))
+    assert len(records) == 40 and len({r.token for r in records}) == 40
+
+
+def until_done(scheduler: Scheduler, ledger: Ledger) -> None:
+    end = time.monotonic() + 50
+    while not ledger.experiment("e-1").finished and time.monotonic() < end:
+        scheduler.tick()
+
+
+def test_chaos_loses_no_job_and_doubles_no_record(farm: Settings, redis: Redis, ledger: Ledger, seed: int) -> None:
+    """Wipes, dead workers, lost wake-ups and stale records in random order: every job ends once."""
+    chance = random.Random(seed)
+    quick = farm.model_copy(update={"lease_ttl_s": 0.3})
+    scheduler, host = Scheduler(quick, ledger, redis), host_of(farm, redis, "ABC")
+    submit(ledger, host, blocks=8)
+    stale = []
+    end = time.monotonic() + 60
+    while not ledger.experiment("e-1").finished and time.monotonic() < end:
+        host.announce()
+        scheduler.tick()
+        stale += host.claim()
+        fate = chance.random()
+        if fate < 0.05:
+            redis.flushall()
+        elif fate < 0.10:
+            host.running.clear()
+            time.sleep(0.35)
+        elif fate < 0.2 and stale:
+            send(redis, answered(chance.choice(stale), Outcome.OK))
+        else:
+            host.finish()
+    counts = ledger.counts("e-1")
+    assert sum(counts.values()) == 24 and set(counts) <= {"ok", "lost"}, counts
+    records = list(ledger.records("e-1", outcomes=["ok"]))
+    assert len(records) == counts["ok"] == len({r.job_id for r in records})
+
+
+def test_the_program_starts_works_and_ends(farm: Settings, redis: Redis, ledger: Ledger, tmp_path: Path) -> None:
+    host = host_of(farm, redis, "AB")
+    submit(ledger, host, blocks=2)
+    environment = {**os.environ, "FARM_STATE": str(farm.state), "FARM_REDIS_URL": farm.redis_url, "FARM_TICK_S": "0.05"}
+    log = tmp_path / "scheduler.log"
+    with log.open("wb") as errors:
+        process = subprocess.Popen([sys.executable, "-m", "orchestrator.scheduler"], env=environment, stderr=errors)
+    thread = HostThread(host)
+    thread.start()
+    try:
+        end = time.monotonic() + 30
+        while not ledger.experiment("e-1").finished and time.monotonic() < end:
+            time.sleep(0.05)
+        assert ledger.counts("e-1") == {"ok": 4}, log.read_text()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+    finally:
+        thread.stop()
+        process.kill()
+        process.wait(10)
+    assert "event=placed" in log.read_text() and "event=stopped" in log.read_text()
+
+
+def test_a_thousand_jobs_on_a_hundred_devices(
+    farm: Settings, redis: Redis, ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scheduler = Scheduler(farm.model_copy(update={"sessions": 100}), ledger, redis)
+    host = Host(farm, redis, [make.device(f"S{i:03}") for i in range(100)])
+    host.announce()
+    submit(ledger, host, blocks=10)
+    times = []
+    for _ in range(4):
+        start = time.perf_counter()
+        report = scheduler.tick()
+        times.append(1e3 * (time.perf_counter() - start))
+    with capsys.disabled():
+        print(f"\n1000 waiting jobs x 100 devices: {' '.join(f'{t:.0f}' for t in times)} ms a turn (first places 100)")
+    assert report.placed == () and len(host.leases.all()) == 100
+
+
+def test_an_offline_device_is_waited_for(farm: Settings, redis: Redis, ledger: Ledger, scheduler: Scheduler) -> None:
+    host = host_of(farm, redis, "A")
+    submit(ledger, host, blocks=1)
+    host.devices = [make.device("A", health=Health.OFFLINE, reason="unplugged")]
+    host.announce()
+    assert list(scheduler.tick().waiting.values()) == ["offline: unplugged"]
+    host.devices = [make.device("A")]
+    host.announce()
+    assert len(scheduler.tick().placed) == 1
+
+
+def test_a_host_gets_no_more_sessions_than_it_holds(farm: Settings, redis: Redis, ledger: Ledger) -> None:
+    scheduler = Scheduler(farm.model_copy(update={"sessions": 2}), ledger, redis)
+    host = host_of(farm, redis, "ABC")
+    submit(ledger, host, blocks=1)
+    assert len(scheduler.tick().placed) == 2
+    assert list(scheduler.tick().waiting.values()) == ["host lab is at its limit of 2 sessions"]

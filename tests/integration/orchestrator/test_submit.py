@@ -1,0 +1,137 @@
+"""Submitting: files checked and kept, ids by content, resumed or rerun."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from redis import Redis
+
+from orchestrator.artifacts import Artifacts
+from orchestrator.config import Settings
+from orchestrator.errors import ModelFileError, SpecError
+from orchestrator.inventory import Inventory
+from orchestrator.ledger import Ledger
+from orchestrator.model.experiment import Experiment, Matrix, Workload
+from orchestrator.model.record import Outcome
+from orchestrator.submit import Submission, submit
+from tests.unit.orchestrator import make
+
+
+@pytest.fixture
+def ledger(farm: Settings) -> Iterator[Ledger]:
+    with Ledger(farm.ledger) as opened:
+        yield opened
+
+
+class Desk:
+    """Where experiments are handed in: one device is announced."""
+
+    def __init__(self, farm: Settings, redis: Redis, ledger: Ledger, base: Path) -> None:
+        self.farm, self.ledger, self.base, self.inventory = farm, ledger, base, Inventory(redis)
+        self.inventory.announce_device(make.device("A"))
+
+    def submit(self, experiment: Experiment, *, again: bool = False) -> Submission:
+        return submit(self.farm, self.ledger, self.inventory, experiment, self.base, again=again)
+
+    def finish(self, submission: Submission) -> None:
+        for job in submission.expansion.jobs:
+            assignment = self.ledger.begin_attempt(job.job_id, "A", "lab", 1.0)
+            assert assignment is not None
+            self.ledger.keep(make.record(job, attempt=1, token=assignment.token, outcome=Outcome.OK))
+
+
+@pytest.fixture
+def desk(farm: Settings, redis: Redis, ledger: Ledger, tmp_path: Path) -> Desk:
+    return Desk(farm, redis, ledger, tmp_path)
+
+
+def test_unfinished_is_resumed_and_finished_is_rerun(desk: Desk) -> None:
+    first = desk.submit(make.many(2, name="night"))
+    assert first.experiment_id.startswith("night-") and len(first.experiment_id) == len("night-") + 8
+    assert not first.resumed and len(first.expansion.jobs) == 2
+    resumed = desk.submit(make.many(2, name="night"))
+    assert resumed.resumed and resumed.experiment_id == first.experiment_id
+    assert resumed.expansion.jobs == first.expansion.jobs
+    assert resumed.expansion.cells == first.expansion.cells
+    again = desk.submit(make.many(2, name="night"), again=True)
+    assert again.experiment_id == f"{first.experiment_id}-2" and not again.resumed
+    desk.finish(first)
+    assert desk.submit(make.many(2, name="night")).experiment_id == again.experiment_id
+    desk.finish(again)
+    third = desk.submit(make.many(2, name="night"))
+    assert third.experiment_id == f"{first.experiment_id}-3" and not third.resumed
+    assert desk.submit(make.many(3, name="night")).experiment_id[:14] != first.experiment_id[:14]
+
+
+def model(path: Path) -> Path:
+    """A small ONNX model."""
+    from onnx import TensorProto, helper, save
+
+    tensor = helper.make_tensor_value_info
+    node = helper.make_node("Relu", ["x"], ["y"])
+    shape = [1, 4, 2, 2]
+    graph = helper.make_graph(
+        [node], "relu", [tensor("x", TensorProto.FLOAT, shape)], [tensor("y", TensorProto.FLOAT, shape)]
+    )
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    return path
+
+
+def test_files_are_kept_by_content(desk: Desk, tmp_path: Path) -> None:
+    model(tmp_path / "m.onnx")
+    np.save(tmp_path / "x.npy", np.zeros((1, 4, 2, 2), np.float32))
+    experiment = make.experiment(workload=Workload(onnx="m.onnx", input="x.npy"))
+    submission = desk.submit(experiment)
+    workload = submission.expansion.jobs[0].cell.workload
+    kept = Artifacts(desk.farm.state)
+    assert kept.path(workload.onnx_sha256 or "").read_bytes() == (tmp_path / "m.onnx").read_bytes()
+    assert kept.path(workload.input_sha256 or "").read_bytes() == (tmp_path / "x.npy").read_bytes()
+    np.save(tmp_path / "x.npy", np.ones((1, 4, 2, 2), np.float32))
+    assert desk.submit(experiment).experiment_id != submission.experiment_id
+
+
+def test_files_that_cannot_be_used_are_refused_at_once(desk: Desk, tmp_path: Path) -> None:
+    good = model(tmp_path / "m.onnx").read_bytes()
+    with pytest.raises(ModelFileError, match="there is no file"):
+        desk.submit(make.experiment(workload=Workload(onnx="none.onnx")))
+    (tmp_path / "cut.onnx").write_bytes(good[: len(good) // 2])
+    with pytest.raises(ModelFileError, match=r"cut\.onnx"):
+        desk.submit(make.experiment(workload=Workload(onnx="cut.onnx")))
+    (tmp_path / "x.npy").write_bytes(b"no array")
+    with pytest.raises(ModelFileError, match=r"x\.npy"):
+        desk.submit(make.experiment(workload=Workload(onnx="m.onnx", input="x.npy")))
+    np.save(tmp_path / "wrong.npy", np.zeros((3, 3), np.float32))
+    with pytest.raises(ModelFileError, match=r"\(3, 3\)|3x3|\[3, 3\]"):
+        desk.submit(make.experiment(workload=Workload(onnx="m.onnx", input="wrong.npy")))
+    assert desk.ledger.experiments() == []
+
+
+def test_what_cannot_run_is_refused(desk: Desk) -> None:
+    with pytest.raises(SpecError, match="did you mean `squeezenet_v1_0`"):
+        desk.submit(make.experiment(workload=Workload(network="squeezenet_v10")))
+    with pytest.raises(SpecError, match="no built-in network is called `b`"):
+        desk.submit(make.experiment(matrix=Matrix(network=("squeezenet_v1_0", "b"))))
+    with pytest.raises(SpecError, match="did you mean `direct`"):
+        desk.submit(make.experiment(matrix=Matrix(algorithm=("auto", "direkt"))))
+    with pytest.raises(SpecError, match=r"nothing can run(.|\n)*the device has no vulkan"):
+        desk.submit(make.experiment(matrix=Matrix(backend=("vulkan",))))
+
+
+def test_artifacts_are_verified(tmp_path: Path) -> None:
+    kept = Artifacts(tmp_path / "state")
+    (tmp_path / "f").write_bytes(b"content")
+    sha256 = kept.put(tmp_path / "f")
+    assert kept.put(tmp_path / "f") == sha256
+    assert [p.name for p in (tmp_path / "state" / "artifacts").rglob("*") if p.is_file()] == [sha256]
+    kept.path(sha256).write_bytes(b"damaged")
+    with pytest.raises(ModelFileError, match="damaged"):
+        kept.path(sha256)
+    with pytest.raises(ModelFileError, match="is not in"):
+        kept.path("0" * 64)
+    with pytest.raises(ModelFileError, match="not a SHA-256"):
+        kept.path("../../etc/passwd")
+    with pytest.raises(ModelFileError, match="cannot be kept"):
+        kept.put(tmp_path / "none")

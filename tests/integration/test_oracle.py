@@ -1,0 +1,99 @@
+"""The oracle: Caffe's own output for a trained SqueezeNet v1.0, against ours, as a user gets it.
+
+The network, the input and the output are the authors' (study S); they lie beside the checkout and are never part of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from device_agent.virtual.launch import start_phones
+from tests.servers import private_adb
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT.parent / "shared" / "data" / "squeezenet_v1_0"
+MODEL = DATA / "squeezenet_v1_0.onnx"
+TOLERANCE = 1e-4
+BACKENDS = ("opencl", "vulkan", "cpu")
+
+pytestmark = [
+    pytest.mark.skipif(not MODEL.exists(), reason="the trained SqueezeNet of study S is not beside this checkout"),
+    pytest.mark.slow,
+]
+
+
+@pytest.fixture(scope="module")
+def phone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """A virtual Galaxy S7 behind a real adb server: its address, and the environment to reach it."""
+    folder = tmp_path_factory.mktemp("phone")
+    with private_adb(folder / "adb") as port, start_phones(folder / "phones", ["galaxy_s7"]) as running:
+        (found,) = running.phones
+        subprocess.run(["adb", "-P", str(port), "connect", found.serial], check=True, capture_output=True, timeout=20)
+        yield {"address": found.serial, "name": found.name, "FARM_ADB_PORT": str(port)}
+
+
+def infer(state: Path, *arguments: str, environment: dict[str, str] | None = None) -> Any:
+    """`farm infer` of the trained network with the authors' input."""
+    command = [sys.executable, "-m", "farm.cli", "infer", str(MODEL), "--input", str(DATA / "input.npy"), "--json"]
+    command += ["--state", str(state), *arguments]
+    done = subprocess.run(command, capture_output=True, timeout=100, env={**os.environ, **(environment or {})})
+    assert done.returncode == 0, (done.stdout + done.stderr).decode()
+    return json.loads(done.stdout)
+
+
+def agrees_with_caffe(folder: Path) -> None:
+    ours = np.load(folder / "prob.npy").reshape(-1)
+    caffe = np.load(DATA / "prob.npy").reshape(-1)
+    assert np.abs(ours - caffe).max() <= TOLERANCE
+    assert np.argsort(-ours)[:5].tolist() == np.argsort(-caffe)[:5].tolist()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_this_machine_agrees_with_caffe(tmp_path: Path, backend: str) -> None:
+    said = infer(tmp_path / "state", "--backend", backend, "--dump", str(tmp_path / "dump"))
+    assert said["runs_on"]["api"] == backend
+    agrees_with_caffe(tmp_path / "dump")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_virtual_phone_agrees_with_caffe(tmp_path: Path, phone: dict[str, str], backend: str) -> None:
+    arguments = ("--backend", backend, "--dump", str(tmp_path / "dump"), "--device", phone["name"])
+    said = infer(tmp_path / "state", *arguments, environment={"FARM_ADB_PORT": phone["FARM_ADB_PORT"]})
+    assert (said["runs_on"]["api"], said["runs_on"]["source"]) == (backend, "virtual")
+    agrees_with_caffe(tmp_path / "dump")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_every_node_agrees_with_onnxruntime(tmp_path: Path, backend: str) -> None:
+    """`--dump` writes each ONNX node's output: none is lost to fusion, and none differs."""
+    onnx = pytest.importorskip("onnx")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    infer(tmp_path / "state", "--backend", backend, "--dump", str(tmp_path / "dump"))
+    model = onnx.load(MODEL)
+    names = [output for node in model.graph.node if node.op_type != "Constant" for output in node.output if output]
+    del model.graph.output[:]
+    model.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in names)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    data = {session.get_inputs()[0].name: np.load(DATA / "input.npy")}
+    index = json.loads((tmp_path / "dump" / "index.json").read_text())
+    for name, expected in zip(names, session.run(names, data), strict=True):
+        ours = np.load(tmp_path / "dump" / file_of(index, name))
+        assert ours.shape == expected.shape, name
+        assert ours.dtype == np.float32, name
+        error = np.linalg.norm(ours - expected) / max(np.linalg.norm(expected), 1e-30)
+        assert error <= 1e-5, f"{name}: relative error {error:.2e}"
+
+
+def file_of(index: dict[str, Any], name: str) -> str:
+    """The file that holds a tensor, by the dump's index."""
+    files = index.get("files", index)
+    return str(files[name])

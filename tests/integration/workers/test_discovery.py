@@ -1,0 +1,203 @@
+"""Devices come and go on a real adb server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from device_agent.virtual.faults import Unauthorized, Unplug
+from device_agent.virtual.launch import start_phones
+from orchestrator.config import Settings
+from orchestrator.errors import Unsupported
+from orchestrator.model.device import Api, Device, Health, Source
+from workers.device.adb import AdbConnection, AdbServer
+from workers.discovery import Discovery
+from workers.enrol import enrol_phone
+from workers.find import find_phone
+from workers.fleet import Fleet
+from workers.lock import device_lock
+from workers.workstation import CPU_SERIAL
+
+from .conftest import Lab
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.discovery.ANNOUNCE_S", 0.2)
+
+
+class Watch:
+    """A discovery that is driven by hand."""
+
+    def __init__(self, settings: Settings, server: AdbServer) -> None:
+        self.fleet = Fleet()
+        self.discovery = Discovery(self.fleet, settings, server)
+
+    def until(self, what: Callable[[dict[str, Device]], bool], limit_s: float = 15.0) -> dict[str, Device]:
+        end = time.monotonic() + limit_s
+        while time.monotonic() < end:
+            self.discovery.tick()
+            devices = {device.serial: device for device in self.fleet.devices()}
+            if what(devices):
+                return devices
+            time.sleep(0.1)
+        raise AssertionError(f"not within {limit_s} s: {self.fleet.devices()}")
+
+    def phones(self) -> set[str]:
+        return {device.serial for device in self.fleet.devices() if device.facts.kind == "phone"}
+
+    def is_known(self, address: str) -> bool:
+        """Whether the phone that is connected at this address has been asked who it is."""
+        watched = self.discovery._watched.get(address)
+        return watched is not None and (watched.name is not None or watched.stands_by)
+
+    def health(self, serial: str, health: Health, limit_s: float = 15.0) -> Device:
+        return self.until(lambda all_: serial in all_ and all_[serial].state.health == health, limit_s)[serial]
+
+
+@contextmanager
+def disconnected(lab: Lab) -> Iterator[None]:
+    """The phone's usual connection is gone."""
+    lab.server.disconnect(lab.address)
+    try:
+        yield
+    finally:
+        lab.server.connect(lab.address)
+
+
+def test_a_phone_and_this_host_are_enrolled(lab: Lab, lab_settings: Settings) -> None:
+    watch = Watch(lab_settings, lab.server)
+    phone = watch.health(lab.serial, Health.READY)
+    assert (phone.facts.source, phone.facts.profile) == (Source.VIRTUAL, "galaxy_s7")
+    assert (phone.serial, phone.facts.address) == ("virtual-galaxy_s7-0", lab.address)
+    assert (phone.facts.model, phone.facts.soc, phone.facts.gpu) == ("SM-G930V", "Snapdragon 820", "Adreno (TM) 530")
+    assert phone.facts.gpu_vendor == "adreno"
+    assert {api.api for api in phone.facts.apis} >= {Api.OPENCL, Api.CPU}
+    assert phone.facts.memory_bytes > 3 << 30 and phone.facts.boot_id and phone.facts.sdk == 26
+    assert phone.state.battery_percent is not None and 0 < phone.state.battery_percent <= 100
+    assert phone.state.battery_temp_c is not None
+    assert phone.state.thermal_status is None, "Android 8 has no thermalservice"
+    assert phone.state.free_storage_bytes is not None and phone.state.free_storage_bytes > 1 << 30
+    host = watch.health(CPU_SERIAL, Health.READY)
+    assert host.facts.source == Source.WORKSTATION and host.facts.api(Api.CPU)
+    assert watch.discovery.adb.startswith("version 41 on port")
+
+
+def test_unplugged_and_back(lab: Lab, lab_settings: Settings) -> None:
+    watch = Watch(lab_settings, lab.server)
+    ready = watch.health(lab.serial, Health.READY)
+    lab.phones.control.fault(lab.serial, Unplug())
+    lab.server.disconnect(lab.address)
+    away = watch.health(lab.serial, Health.OFFLINE)
+    assert away.facts == ready.facts, "it is still known as what it is"
+    assert watch.phones() == {lab.serial}
+    assert "no longer connected" in away.state.reason
+    lab.phones.control.clear()
+    lab.server.connect(lab.address)
+    watch.health(lab.serial, Health.READY)
+
+
+def test_a_phone_that_stays_away_is_forgotten(
+    lab: Lab, lab_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.discovery.GONE_S", 0.5)
+    watch = Watch(lab_settings, lab.server)
+    watch.health(lab.serial, Health.READY)
+    with disconnected(lab):
+        watch.health(lab.serial, Health.OFFLINE)
+        watch.until(lambda all_: lab.serial not in all_)
+    watch.health(lab.serial, Health.READY)
+
+
+def test_an_unauthorized_phone_says_what_to_do(lab: Lab, lab_settings: Settings) -> None:
+    watch = Watch(lab_settings, lab.server)
+    watch.health(lab.serial, Health.READY)
+    lab.phones.control.fault(lab.serial, Unauthorized())
+    try:
+        known = watch.health(lab.serial, Health.UNAUTHORIZED)
+        assert "accept" in known.state.reason and known.facts.source == Source.VIRTUAL
+        never_asked = Watch(lab_settings, lab.server).health(lab.address, Health.UNAUTHORIZED)
+        assert "accept" in never_asked.state.reason
+    finally:
+        lab.phones.control.clear()
+        lab.server.disconnect(lab.address)
+        lab.server.connect(lab.address)
+    watch.health(lab.serial, Health.READY)
+
+
+def test_a_phone_that_is_connected_twice_is_one_device(lab: Lab, lab_settings: Settings) -> None:
+    watch = Watch(lab_settings, lab.server)
+    second = lab.address.replace("127.0.0.1", "localhost")
+    assert watch.health(lab.serial, Health.READY).facts.address == lab.address
+    lab.server.connect(second)
+    try:
+        watch.until(lambda _: watch.is_known(second))
+        assert watch.phones() == {lab.serial}
+        with disconnected(lab):
+            watch.until(lambda all_: all_[lab.serial].facts.address == second)
+            assert watch.health(lab.serial, Health.READY).facts.source == Source.VIRTUAL
+        watch.until(lambda _: watch.is_known(lab.address))
+        assert watch.health(lab.serial, Health.READY).facts.address == second, "it is in use now"
+    finally:
+        lab.server.disconnect(second)
+    watch.until(lambda all_: all_[lab.serial].facts.address == lab.address)
+
+
+def test_two_phones_with_one_serial_number_are_two_devices(lab: Lab, lab_settings: Settings, tmp_path: Path) -> None:
+    watch = Watch(lab_settings, lab.server)
+    watch.health(lab.serial, Health.READY)
+    with start_phones(tmp_path / "twin", ["galaxy_s7"]) as twins:
+        (address,) = twins.serials
+        assert twins.phones[0].name == lab.serial
+        lab.server.connect(address)
+        try:
+            twin = watch.health(address, Health.READY)
+            assert f"the phone at {lab.address} has the same serial number" in twin.state.reason
+            assert watch.health(lab.serial, Health.READY).facts.address == lab.address
+            with pytest.raises(Unsupported, match="2 phones"):
+                find_phone(lab.serial, lab.server)
+        finally:
+            lab.server.disconnect(address)
+
+
+def test_no_adb_server_leaves_the_host_usable(settings: Settings) -> None:
+    watch = Watch(settings, AdbServer(1, settings.adb_path))
+    watch.health(CPU_SERIAL, Health.READY)
+    assert "port 1" in watch.discovery.adb and "start it" in watch.discovery.adb
+
+
+def test_without_an_agent_the_reason_is_told(lab: Lab, lab_settings: Settings) -> None:
+    without = lab_settings.model_copy(update={"agent_dir": lab_settings.state / "nothing"})
+    reason = Watch(without, lab.server).health(lab.serial, Health.SICK).state.reason
+    assert "build it" in reason
+
+
+def test_a_phone_in_a_session_is_left_alone(lab: Lab, lab_settings: Settings) -> None:
+    watch = Watch(lab_settings, lab.server)
+    with device_lock(lab_settings.state, lab.serial):
+        watch.until(lambda all_: CPU_SERIAL in all_)
+        with pytest.raises(AssertionError):
+            watch.health(lab.serial, Health.READY, limit_s=1.0)
+    watch.health(lab.serial, Health.READY)
+
+
+def test_the_agent_is_sent_once(lab: Lab, lab_settings: Settings) -> None:
+    class Counting(AdbConnection):
+        pushed = 0
+
+        def push(self, *args: object, **options: object) -> None:
+            Counting.pushed += 1
+            super().push(*args, **options)  # type: ignore[arg-type]
+
+    connection = Counting(lab.address, lab.server, serial=lab.serial)
+    first, _ = enrol_phone(connection, lab_settings)
+    sent = Counting.pushed
+    second, _ = enrol_phone(connection, lab_settings)
+    assert Counting.pushed == sent and first.agent == second.agent
+    connection.shell(["sh", "-c", f"echo broken > {first.agent}"])
+    enrol_phone(connection, lab_settings)
+    assert Counting.pushed == sent + 1

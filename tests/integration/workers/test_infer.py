@@ -1,0 +1,71 @@
+"""One inference outside the queue: no Redis, no ledger."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernels.graph import Graph
+from kernels.load import load_workload, random_inputs
+from kernels.options import Backend, Options
+from kernels.reference import evaluate
+from orchestrator.config import Settings
+from orchestrator.errors import DeviceBusy, TransportLost, Unsupported
+from orchestrator.model.device import Source
+from workers.infer import infer
+from workers.lock import device_lock
+from workers.plans import Arrays
+from workers.workstation import CPU_SERIAL
+
+from .conftest import Lab
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return load_workload(network="lenet", onnx=None, seed=3)
+
+
+@pytest.fixture(scope="module")
+def inputs(graph: Graph) -> Arrays:
+    return random_inputs(graph, 4)
+
+
+@pytest.mark.parametrize("backend", ["opencl", "vulkan", "cpu"])
+def test_every_node_on_this_host(graph: Graph, inputs: Arrays, settings: Settings, backend: Backend) -> None:
+    result = infer(device=None, graph=graph, inputs=inputs, options=Options(backend, keep_all=True), settings=settings)
+    expected = evaluate(graph, dict(inputs), keep=True)
+    named = {name for node in graph.nodes for name in node.outputs if name}
+    assert set(result.outputs) >= named
+    for name in named:
+        assert result.outputs[name].shape == graph.shapes[name]
+        scale = float(np.abs(expected[name]).max()) or 1.0
+        np.testing.assert_allclose(result.outputs[name], expected[name], atol=1e-4 * scale, rtol=0)
+    assert result.runs_on.api == backend and result.sample.duration_ns > 0 and result.setup
+
+
+@pytest.mark.parametrize("name", ["serial", "address"])
+def test_on_a_phone(graph: Graph, inputs: Arrays, lab: Lab, lab_settings: Settings, name: str) -> None:
+    options = Options("cpu", threads=1)
+    result = infer(device=getattr(lab, name), graph=graph, inputs=inputs, options=options, settings=lab_settings)
+    assert (result.device.serial, result.device.address) == (lab.serial, lab.address)
+    assert result.device.source == Source.VIRTUAL and result.runs_on.threads == 1
+    expected = evaluate(graph, dict(inputs))
+    assert set(result.outputs) == set(expected)
+    for name, array in expected.items():
+        np.testing.assert_allclose(result.outputs[name], array, atol=1e-4 * float(np.abs(array).max()), rtol=0)
+
+
+def test_a_device_in_a_session_is_busy(
+    graph: Graph, inputs: Arrays, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.infer.LOCK_WAIT_S", 0.1)
+    monkeypatch.setattr("workers.workstation.LOCK_WAIT_S", 0.1)
+    with device_lock(settings.state, CPU_SERIAL), pytest.raises(DeviceBusy):
+        infer(device=CPU_SERIAL, graph=graph, inputs=inputs, options=Options("opencl"), settings=settings)
+
+
+def test_devices_that_are_not_there(graph: Graph, inputs: Arrays, lab_settings: Settings) -> None:
+    with pytest.raises(Unsupported, match="this host has: local-cpu"):
+        infer(device="local-gpu", graph=graph, inputs=inputs, options=Options("opencl"), settings=lab_settings)
+    with pytest.raises(TransportLost, match="not found"):
+        infer(device="no-such", graph=graph, inputs=inputs, options=Options("opencl"), settings=lab_settings)

@@ -1,0 +1,322 @@
+"""Jobs on this host and on a virtual phone, from assignment to record, with the real agent."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from device_agent.virtual.faults import BatteryLevel, Fault, Garbage, KillAgent, Reboot, StorageFull, Unplug
+from orchestrator.config import Settings
+from orchestrator.errors import LeaseLost, TransportLost
+from orchestrator.model.device import Api, Precision, Source
+from orchestrator.model.experiment import Conditions, Measure, Sampling, Workload
+from orchestrator.model.job import Cell, Job
+from orchestrator.model.lease import Assignment
+from orchestrator.model.live import Phase
+from orchestrator.model.record import DoubtCode, Outcome, Record
+from workers.claim import JobCancelled
+from workers.enrol import enrol_phone
+from workers.facts import read_state
+from workers.fleet import Fleet
+from workers.lock import device_lock
+from workers.plans import Plans
+from workers.run import Workbench, run_job
+from workers.workstation import CPU_SERIAL, enrol_workstation
+
+from .conftest import Lab
+
+LENET = Workload(network="lenet")
+LONG = Sampling(warmup=0, samples=100_000, deadline="60 s")
+"""More samples than a test waits for."""
+
+
+def assignment(
+    serial: str,
+    api: Api = Api.OPENCL,
+    *,
+    sampling: Sampling | None = None,
+    conditions: Conditions | None = None,
+    quantities: tuple[str, ...] = ("latency", "memory"),
+    workload: Workload = LENET,
+    **options: int | str | bool,
+) -> Assignment:
+    job = Job(
+        experiment_id="e1",
+        cell=Cell(workload=workload, backend=api, precision=Precision.FP32, options=options),
+        block=0,
+        candidates=(serial,),
+        sampling=sampling or Sampling(warmup=1, samples=5),
+        conditions=conditions or Conditions(),
+        measure=Measure.model_validate({"quantities": quantities}),
+    )
+    return Assignment(serial=serial, host="testhost", job=job, attempt=1, token=1, ttl_s=15.0)
+
+
+class Runner:
+    """A workbench, and what was reported while a job ran."""
+
+    def __init__(self, settings: Settings, plans: Plans) -> None:
+        self.bench = Workbench(settings, Fleet(), plans, "worker-1")
+        self.phases: list[Phase] = []
+        self.done = 0
+        self.at_sample: Callable[[], None] = lambda: None
+        """Called once, when a sample has arrived."""
+
+    def __call__(self, job: Assignment, check: Callable[[], None] = lambda: None) -> Record:
+        return run_job(job, self.bench, check, self._report)
+
+    def _report(self, phase: Phase, done: int, total: int, last_ms: float | None) -> None:
+        if self.phases[-1:] != [phase]:
+            self.phases.append(phase)
+        self.done = done
+        if last_ms is not None:
+            act, self.at_sample = self.at_sample, lambda: None
+            act()
+
+
+@pytest.fixture(scope="session")
+def plans(tmp_path_factory: pytest.TempPathFactory) -> Plans:
+    """Compiled once for all tests."""
+    return Plans(tmp_path_factory.mktemp("plans"))
+
+
+@pytest.fixture
+def here(settings: Settings, plans: Plans) -> Runner:
+    runner = Runner(settings, plans)
+    for member, state in enrol_workstation(settings):
+        runner.bench.fleet.enrol(member, state)
+    return runner
+
+
+@pytest.fixture
+def there(lab_settings: Settings, lab: Lab, plans: Plans) -> Iterator[Runner]:
+    """With the lab's phone."""
+    runner = Runner(lab_settings, plans)
+    runner.bench.fleet.enrol(*enrol_phone(lab.connection, lab_settings))
+    charge(lab, 80)
+    yield runner
+    lab.phones.control.clear()
+
+
+def charge(lab: Lab, percent: int) -> None:
+    """Returns when the phone itself says so."""
+    lab.phones.control.fault(lab.serial, BatteryLevel(level=percent / 100))
+    connection, end = lab.connection, time.monotonic() + 5
+    while round(read_state(connection, "phone").battery_percent or 0) != percent:
+        assert time.monotonic() < end, "the gauge does not follow"
+        time.sleep(0.05)
+
+
+def replug(lab: Lab, after_s: float) -> None:
+    """Do not wait for the adb server's own next try, ten seconds later."""
+
+    def act() -> None:
+        for _ in range(60):
+            with suppress(TransportLost):  # still unplugged
+                lab.server.disconnect(lab.address)
+                lab.server.connect(lab.address)
+                time.sleep(0.25)
+                if [row.state for row in lab.server.devices()] == ["device"]:
+                    return
+            time.sleep(0.25)
+
+    threading.Timer(after_s, act).start()
+
+
+def codes(record: Record) -> set[DoubtCode]:
+    return {doubt.code for doubt in record.doubts}
+
+
+def leftovers(runner: Runner, serial: str) -> list[str]:
+    connection = runner.bench.fleet.member(serial).connection
+    return connection.shell(["ls", f"{connection.folder}/runs"]).stdout.decode().split()
+
+
+@pytest.mark.parametrize("api", [Api.OPENCL, Api.VULKAN, Api.CPU])
+def test_a_block_on_this_host(here: Runner, api: Api) -> None:
+    record = here(assignment(CPU_SERIAL, api))
+    assert (record.outcome, record.reasons) == (Outcome.OK, ())
+    assert record.source == Source.WORKSTATION
+    assert record.runs_on is not None and record.runs_on.api == api and record.runs_on.facts.device_name
+    assert [sample.phase for sample in record.samples] == ["warmup"] + ["timed"] * 5
+    assert all(sample.duration_ns > 0 for sample in record.samples)
+    assert record.checks and all(check.ok for check in record.checks)
+    assert {step.step for step in record.setup} >= {"allocate", "upload"}
+    assert record.memory is not None and record.memory.device_peak_bytes > 0
+    assert record.provenance.plan_hash and record.provenance.agent_sha256 and record.provenance.boot_id
+    assert DoubtCode.SHARED_HOST in codes(record)
+    phases = ["compiling", "waiting", "preparing", "pushing", "waiting", "running", "collecting", "restoring"]
+    assert here.phases == phases
+    assert leftovers(here, CPU_SERIAL) == []
+    assert Record.model_validate_json(record.model_dump_json()) == record
+
+
+def test_a_block_on_a_virtual_phone(there: Runner, lab: Lab) -> None:
+    record = there(assignment(lab.serial, quantities=("latency", "layers", "memory", "power")))
+    assert (record.outcome, record.reasons) == (Outcome.OK, ())
+    assert record.source == Source.VIRTUAL and record.device.profile == "galaxy_s7"
+    assert {DoubtCode.VIRTUAL_DEVICE, DoubtCode.SHARED_HOST} <= codes(record)
+    assert record.layers and record.state_before is not None and record.state_after is not None
+    assert record.state_before.battery_percent == pytest.approx(80, abs=2)
+    assert all(check.ok for check in record.checks)
+
+
+def test_a_cell_that_the_device_cannot_run_fails_for_good(here: Runner) -> None:
+    missing = here(assignment(CPU_SERIAL, workload=Workload(network="no_such_network")))
+    assert (missing.outcome, missing.cause) == (Outcome.FAILED, "compile")
+    unknown = here(assignment(CPU_SERIAL, colour="blue"))
+    assert (unknown.outcome, unknown.cause) == (Outcome.FAILED, "spec")
+    assert "colour" in unknown.reasons[0]
+
+
+def test_a_device_that_is_not_here_is_lost(here: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.run.ENROL_WAIT_S", 0.1)
+    record = here(assignment("gone"))
+    assert (record.outcome, record.cause) == (Outcome.LOST, "transport_lost")
+
+
+def test_a_wrong_answer_is_invalid(here: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = here.bench.plans.reference(LENET)
+    monkeypatch.setattr(Plans, "reference", lambda *_: {name: array + 0.5 for name, array in right.items()})
+    record = here(assignment(CPU_SERIAL))
+    assert (record.outcome, record.cause) == (Outcome.INVALID, "wrong_output")
+    assert "differs from the reference" in record.reasons[0]
+    assert record.samples, "kept with its reasons"
+
+
+def test_a_flat_battery_is_a_fact_for_the_scheduler(there: Runner, lab: Lab) -> None:
+    charge(lab, 10)
+    record = there(assignment(lab.serial))
+    assert (record.outcome, record.cause) == (Outcome.LOST, "condition_not_met")
+    assert "below 20 %" in record.reasons[0]
+    (device,) = there.bench.fleet.devices()
+    assert device.state.ready_at is not None and device.state.ready_at > time.time() + 30
+    assert "below 20 %" in device.state.reason
+
+
+def test_settings_are_put_back_also_by_the_next_session(there: Runner, lab: Lab) -> None:
+    connection = lab.connection
+
+    def brightness() -> str:
+        return connection.shell(["settings", "get", "system", "screen_brightness"]).stdout.decode().strip()
+
+    connection.shell(["settings", "put", "system", "screen_brightness", "77"])
+    seen: list[str] = []
+    there.at_sample = lambda: seen.append(brightness())
+    job = assignment(lab.serial, conditions=Conditions(screen_dimmed=True))
+    record = there(job)
+    assert record.outcome == Outcome.OK, record.reasons
+    assert seen == ["1"] and brightness() == "77"
+
+    def lose() -> None:
+        if there.phases[-2:] == ["pushing", "waiting"]:  # the agent was started
+            raise LeaseLost("superseded", device=lab.serial)
+
+    with pytest.raises(LeaseLost):
+        there(job, lose)
+    assert brightness() == "1", "a session without a lease touches nothing"
+    record = there(assignment(lab.serial))
+    assert record.outcome == Outcome.OK, record.reasons
+    assert brightness() == "77"
+
+
+def test_the_cable_drops_and_the_run_goes_on(there: Runner, lab: Lab) -> None:
+    def drop() -> None:
+        lab.phones.control.fault(lab.serial, Unplug(seconds=0.5))
+        replug(lab, 0.6)
+
+    there.at_sample = drop
+    sampling = Sampling(warmup=0, samples=4000, deadline="60 s")
+    record = there(assignment(lab.serial, sampling=sampling))
+    assert (record.outcome, record.reasons) == (Outcome.OK, ())
+    assert DoubtCode.RESUMED in codes(record)
+    assert [sample.index for sample in record.samples] == list(range(4000))
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome", "cause"),
+    [
+        (KillAgent(), Outcome.KILLED, "killed"),
+        (Garbage(), Outcome.LOST, "device_sick"),
+        (Reboot(seconds=1.0), Outcome.LOST, "transport_lost"),
+    ],
+)
+def test_what_a_phone_does_in_mid_run(there: Runner, lab: Lab, fault: Fault, outcome: Outcome, cause: str) -> None:
+    def strike() -> None:
+        lab.phones.control.fault(lab.serial, fault)
+        if isinstance(fault, Reboot):
+            replug(lab, 1.5)
+
+    there.at_sample = strike
+    record = there(assignment(lab.serial, sampling=LONG))
+    assert (record.outcome, record.cause) == (outcome, cause), record.reasons
+    if not isinstance(fault, Reboot):
+        assert record.evidence
+
+
+def test_a_full_phone_is_sick(there: Runner, lab: Lab) -> None:
+    lab.phones.control.fault(lab.serial, StorageFull())
+    conditions = Conditions.model_validate({"free_storage": "0 B"})
+    record = there(assignment(lab.serial, conditions=conditions, fuse=False))
+    assert (record.outcome, record.cause) == (Outcome.LOST, "device_sick")
+    assert "storage full" in record.reasons[0]
+
+
+def test_cancelled_in_mid_run(here: Runner) -> None:
+    cancelled = threading.Event()
+    here.at_sample = cancelled.set
+
+    def check() -> None:
+        if cancelled.is_set():
+            raise JobCancelled("cancelled")
+
+    record = here(assignment(CPU_SERIAL, sampling=LONG), check)
+    assert record.outcome == Outcome.CANCELLED
+    member = here.bench.fleet.member(CPU_SERIAL)
+    assert agents(member.connection.folder) == []
+    assert leftovers(here, CPU_SERIAL) == []
+
+
+def test_a_stale_agent_is_ended_by_the_next_session(here: Runner) -> None:
+    def superseded() -> None:
+        if here.done:
+            raise LeaseLost("superseded", device=CPU_SERIAL)
+
+    with pytest.raises(LeaseLost):
+        here(assignment(CPU_SERIAL, sampling=LONG), superseded)
+    folder = here.bench.fleet.member(CPU_SERIAL).connection.folder
+    assert len(agents(folder)) == 1, "the device was left alone"
+    assert here(assignment(CPU_SERIAL)).outcome == Outcome.OK
+    assert agents(folder) == []
+
+
+def test_a_deadline_ends_the_run(here: Runner) -> None:
+    sampling = Sampling(warmup=0, samples=100_000, deadline="1 s")
+    record = here(assignment(CPU_SERIAL, sampling=sampling))
+    assert (record.outcome, record.cause) == (Outcome.FAILED, "deadline")
+
+
+def test_two_sessions_never_meet(here: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.session.LOCK_WAIT_S", 0.1)
+    with device_lock(here.bench.settings.state, CPU_SERIAL):
+        record = here(assignment(CPU_SERIAL))
+    assert (record.outcome, record.cause) == (Outcome.LOST, "device_busy")
+
+
+def agents(folder: str) -> list[int]:
+    """Pids of agents that run from a folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                line = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if line.startswith(folder.encode()) and b"--marker" in line:
+                found.append(int(entry.name))
+    return found

@@ -1,0 +1,177 @@
+"""Private servers for tests: real ones, in a temporary folder, ended by pid.
+
+    with private_redis(tmp_path) as url: ...
+    with private_adb(tmp_path) as port: ...
+    with private_postgres(tmp_path) as url: ...
+
+A binary that is missing skips the test at home and fails it in CI (`CI=true`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+START_S = 20.0
+
+
+def required(binary: str) -> str:
+    """Absolute path of a binary; where it is missing: skip at home, fail in CI."""
+    path = shutil.which(binary)
+    if path is None:
+        verdict = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        verdict(f"{binary} is not installed on this machine")
+    assert path is not None
+    return path
+
+
+def free_port() -> int:
+    """A loopback port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Server:
+    """One private server process that can be killed and started again."""
+
+    def __init__(self, argv: Sequence[str], log: Path, answers: Callable[[], bool], **options: Any) -> None:
+        self._argv, self._log, self._answers, self._options = list(argv), log, answers, options
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it and wait until it answers; its log is in the error where it does not."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **self._options
+            )
+        end = time.monotonic() + START_S
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > end:
+                self.stop()
+                raise RuntimeError(f"{self._argv[0]} did not start:\n{self._log.read_text()[-4000:]}")
+            time.sleep(0.01)
+
+    def stop(self, *, kill: bool = False) -> None:
+        """End it by its pid; does nothing where it has ended."""
+        if self._process is None:
+            return
+        with suppress(ProcessLookupError):
+            self._process.kill() if kill else self._process.terminate()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(10)
+        self._process = None
+
+
+class RedisServer(Server):
+    """A Redis on a unix socket, with append-only file; `url` names it."""
+
+    def __init__(self, folder: Path, *, persist: bool = True) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        # A unix socket's path has at most 107 bytes, and pytest's folders are long.
+        self._short = tempfile.TemporaryDirectory(prefix="redis-", ignore_cleanup_errors=True)
+        self.socket = Path(self._short.name) / "redis.sock"
+        self.url = f"unix://{self.socket}"
+        options = ["--port", "0", "--unixsocket", str(self.socket), "--dir", str(folder), "--save", ""]
+        options += ["--appendonly", "yes" if persist else "no", "--appendfsync", "always" if persist else "no"]
+        super().__init__([required("redis-server"), *options], folder / "redis.log", self._pings)
+
+    def _pings(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(1.0)
+            try:
+                client.connect(str(self.socket))
+                client.sendall(b"PING\r\n")
+                return client.recv(64).startswith(b"+PONG")
+            except OSError:
+                return False
+
+    def close(self) -> None:
+        self.stop()
+        self._short.cleanup()
+
+
+@contextmanager
+def private_redis(folder: Path) -> Iterator[str]:
+    """A real redis-server of our own; yields its `unix://` URL."""
+    server = RedisServer(folder)
+    try:
+        server.start()
+        yield server.url
+    finally:
+        server.close()
+
+
+@contextmanager
+def private_adb(folder: Path) -> Iterator[int]:
+    """A real adb server of our own for loopback phones only; yields its port. HOME (keys) is below `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    port = free_port()
+    quiet = {"ADB_USB": "0", "ADB_MDNS": "0", "ADB_EMU": "0", "HOME": str(folder), "ANDROID_ADB_SERVER_PORT": str(port)}
+    environment = {**os.environ, **quiet, "ADB_MDNS_AUTO_CONNECT": ""}
+    argv = [required("adb"), "-P", str(port), "nodaemon", "server"]
+    server = Server(argv, folder / "adb.log", lambda: _adb_answers(port), env=environment)
+    try:
+        server.start()
+        yield port
+    finally:
+        server.stop()
+
+
+def _adb_answers(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1.0) as client:
+            client.sendall(b"000chost:version")
+            return client.recv(4) == b"OKAY"
+    except OSError:
+        return False
+
+
+@contextmanager
+def private_postgres(folder: Path) -> Iterator[str]:
+    """A real PostgreSQL of our own on a unix socket; yields a SQLAlchemy URL."""
+    initdb, postgres = required("initdb"), required("postgres")
+    with tempfile.TemporaryDirectory(prefix="postgres-", ignore_cleanup_errors=True) as short:
+        home, options = Path(short), _other_user(Path(short))
+        data = home / "data"
+        argv = [initdb, "-D", str(data), "-U", "farm", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C"]
+        subprocess.run(argv, check=True, capture_output=True, cwd=short, **options)
+        argv = [postgres, "-D", str(data), "-k", short, "-c", "listen_addresses=", "-c", "fsync=off"]
+        folder.mkdir(parents=True, exist_ok=True)
+        server = Server(argv, folder / "postgres.log", lambda: _postgres_answers(home), cwd=short, **options)
+        try:
+            server.start()
+            yield f"postgresql+psycopg://farm@/postgres?host={short}"
+        finally:
+            server.stop()
+
+
+def _other_user(home: Path) -> dict[str, Any]:
+    """PostgreSQL refuses to run as root: give the folder to `nobody` there."""
+    if os.geteuid() != 0:
+        return {}
+    shutil.chown(home, "nobody")
+    return {"user": "nobody"}
+
+
+def _postgres_answers(home: Path) -> bool:
+    import psycopg
+
+    try:
+        psycopg.connect(host=str(home), user="farm", dbname="postgres").close()
+    except psycopg.OperationalError:
+        return False
+    return True

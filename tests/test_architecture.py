@@ -1,0 +1,199 @@
+"""The house's directions and habits, enforced over every module (docs/architecture.md)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from tests.source_tree import ROOMS, Module, modules, owner
+
+MODULES = modules()
+
+WORKERS_MAY_USE = ("model", "errors", "config", "keys", "queue", "leases", "inventory", "artifacts", "redis_client")
+
+MAY_IMPORT: dict[str, tuple[str, ...]] = {
+    "kernels": (),
+    "device_agent": (),
+    "orchestrator": ("kernels",),
+    "workers": (
+        "kernels",
+        *(f"orchestrator.{part}" for part in WORKERS_MAY_USE),
+    ),
+    "farm": ROOMS,
+}
+"""What a room may import beside itself; a prefix allows all below it."""
+
+ONLY_IN: dict[str, tuple[str, ...]] = {
+    "celery": ("orchestrator.queue", "workers.tasks"),
+    "kombu": ("orchestrator.queue", "workers.tasks"),
+    "adbutils": ("workers.device.adb",),
+    "typer": ("farm",),
+    "click": ("farm",),
+    "rich": ("farm", "orchestrator.report.console"),
+    "sqlalchemy": ("orchestrator.ledger", "orchestrator.metrics"),
+    "prometheus_client": ("orchestrator.metrics",),
+    "pyopencl": ("kernels", "farm"),
+    "onnx": ("kernels",),
+    "lark": ("orchestrator.select",),
+    "yaml": ("orchestrator.spec", "device_agent.virtual"),
+    "jinja2": ("orchestrator.report",),
+    "matplotlib": ("orchestrator.report",),
+}
+"""Third-party packages with one home."""
+
+MAY_READ_ENVIRONMENT = ("orchestrator.config", "device_agent", "farm")
+"""Settings are read once; the agent's build asks for an NDK; the supervisor hands its environment on."""
+
+LONGEST_MODULE = 450
+LOOK_AGAIN = 300
+
+WORK_AT_IMPORT = {
+    "open", "read_text", "read_bytes", "write_text", "write_bytes", "mkdir", "unlink", "glob", "rglob", "iterdir",
+    "exists", "run", "Popen", "check_output", "system", "socket", "create_connection", "urlopen", "create_engine",
+    "Redis", "from_url", "settings", "Settings", "getenv", "sleep", "which", "gethostname", "load", "connect",
+}  # fmt: skip
+"""Names of calls that touch the world: a module that is imported must not."""
+
+
+def _under(name: str, prefixes: tuple[str, ...]) -> bool:
+    return any(name == prefix or name.startswith(prefix + ".") for prefix in prefixes)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_imports_only_from_the_rooms_that_it_may(name: str) -> None:
+    room = name.split(".")[0]
+    allowed = (room, *MAY_IMPORT[room])
+    ours = [each for each in MODULES[name].imports if each.target.split(".")[0] in (*ROOMS, "tests")]
+    wrong = [
+        f"{MODULES[name].where}:{each.line} imports {each.target}" for each in ours if not _under(each.target, allowed)
+    ]
+    assert not wrong, f"{room} may import only {allowed}:\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name.startswith("orchestrator.model")])
+def test_models_import_nothing_of_ours(name: str) -> None:
+    ours = [each.target for each in MODULES[name].imports if each.target.split(".")[0] in ROOMS]
+    assert all(_under(target, ("orchestrator.model",)) for target in ours), ours
+
+
+@pytest.mark.parametrize("package", ONLY_IN)
+def test_third_party_package_stays_at_home(package: str) -> None:
+    wrong = [
+        f"{module.where}:{each.line}"
+        for module in MODULES.values()
+        for each in module.imports
+        if each.target.split(".")[0] == package and not _under(module.name, ONLY_IN[package])
+    ]
+    assert not wrong, f"{package} belongs in {ONLY_IN[package]} only: {wrong}"
+
+
+def test_no_cycles_between_modules() -> None:
+    edges = {name: set(_import_edges(module)) for name, module in MODULES.items()}
+    cycle = _find_cycle(edges)
+    assert cycle is None, " -> ".join(cycle or [])
+
+
+def _import_edges(module: Module) -> Iterator[str]:
+    """Modules of ours that must be loaded before this one; a package's own __init__ is loaded anyway."""
+    for each in module.imports:
+        target = owner(each.target, MODULES)
+        if target and each.top_level and not each.of_types and target not in (module.name, module.package):
+            yield target
+
+
+def _find_cycle(edges: dict[str, set[str]]) -> list[str] | None:
+    finished: set[str] = set()
+
+    def visit(name: str, way: list[str]) -> list[str] | None:
+        if name in way:
+            return [*way[way.index(name) :], name]
+        if name in finished:
+            return None
+        for target in sorted(edges[name]):
+            if (cycle := visit(target, [*way, name])) is not None:
+                return cycle
+        finished.add(name)
+        return None
+
+    return next((cycle for name in edges if (cycle := visit(name, [])) is not None), None)
+
+
+def test_a_cycle_is_found() -> None:
+    assert _find_cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+    assert _find_cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) is None
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_does_no_work_at_import(name: str) -> None:
+    calls = [
+        f"{MODULES[name].where}:{call.lineno} {ast.unparse(call)[:80]}"
+        for statement in MODULES[name].tree.body
+        for call in _calls_at_import(statement)
+        if _called(call) in WORK_AT_IMPORT
+    ]
+    assert not calls, "touches the world while it is imported:\n" + "\n".join(calls)
+
+
+def _calls_at_import(node: ast.AST) -> Iterator[ast.Call]:
+    """Calls that importing executes: not the bodies of functions, nor `if __name__ == "__main__"`."""
+    if isinstance(node, ast.If) and "__name__" in ast.dump(node.test):
+        return
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        for decorator in node.decorator_list:
+            yield from _calls_at_import(decorator)
+        return
+    if isinstance(node, ast.Lambda):
+        return
+    if isinstance(node, ast.Call):
+        yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _calls_at_import(child)
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def test_work_at_import_is_found() -> None:
+    (statement,) = ast.parse("X = Path('x').read_text()").body
+    assert [_called(call) for call in _calls_at_import(statement)] == ["read_text", "Path"]
+    (statement,) = ast.parse("def f():\n    return open('x')").body
+    assert not list(_calls_at_import(statement))
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if not _under(name, MAY_READ_ENVIRONMENT)])
+def test_does_not_read_the_environment(name: str) -> None:
+    reads = [
+        f"{MODULES[name].where}:{node.lineno}"
+        for node in ast.walk(MODULES[name].tree)
+        if isinstance(node, ast.Attribute) and node.attr in ("getenv", "environ")
+    ]
+    reads = [read for read in reads if not _is_harmless(MODULES[name], read)]
+    assert not reads, f"only orchestrator/config.py reads the environment: {reads}"
+
+
+def _is_harmless(module: Module, where: str) -> bool:
+    """`{**os.environ, ...}` gives the whole environment to a child: it reads nothing. XDG folders are no settings."""
+    line = module.text.splitlines()[int(where.rpartition(":")[2]) - 1]
+    return any(harmless in line for harmless in ("**os.environ", "dict(os.environ)", "os.environ.copy()", "XDG_"))
+
+
+def test_modules_are_small() -> None:
+    sizes = {module.where: module.lines for module in MODULES.values()}
+    print("look again at:", {where: lines for where, lines in sizes.items() if lines > LOOK_AGAIN})
+    too_long = {where: lines for where, lines in sizes.items() if lines > LONGEST_MODULE}
+    assert not too_long, f"more than {LONGEST_MODULE} lines: {too_long}"
+
+
+def test_names_say_what_things_are() -> None:
+    vague = {"util", "utils", "common", "helper", "helpers", "misc"}
+    files = [module.where for name, module in MODULES.items() if vague & set(name.split("."))]
+    classes = [
+        f"{module.where}: {node.name}"
+        for module in MODULES.values()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ClassDef) and node.name.endswith("Manager")
+    ]
+    assert not files + classes

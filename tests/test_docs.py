@@ -1,0 +1,169 @@
+"""What the documentation says is so: commands and options exist, examples load, links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from farm.cli.app import app
+from orchestrator import spec
+from orchestrator.model.experiment import Experiment
+from orchestrator.select.facts import FACTS
+from tests.source_tree import ROOT
+
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+EVERYWHERE = {"--help", "-h", "--json", "--state"}
+
+
+@cache
+def tracked() -> tuple[Path, ...]:
+    """Files of the repository; in an unpacked archive every file that no tool has made."""
+    if (ROOT / ".git").exists():
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+        return tuple(path for name in listed.stdout.split("\0") if name and (path := ROOT / name).is_file())
+    made = {".venv", ".farm", "build", "__pycache__", ".mypy_cache", ".ruff_cache", ".hypothesis"}
+    return tuple(path for path in ROOT.rglob("*") if path.is_file() and not made & set(path.parts))
+
+
+def pages() -> list[Path]:
+    return [path for path in tracked() if path.suffix == ".md"]
+
+
+def blocks(page: Path, language: str = "") -> list[str]:
+    """Contents of a page's fenced blocks, dedented."""
+    found = re.findall(rf"^( *)```{language}\n(.*?)^\1```", page.read_text(), re.MULTILINE | re.DOTALL)
+    return ["\n".join(line.removeprefix(indent) for line in body.splitlines()) for indent, body in found]
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def options(command: str) -> set[str]:
+    """Every option of a command, in all its spellings."""
+    spelled = [p for p in COMMANDS[command].params if p.param_type_name == "option"]
+    return EVERYWHERE | {name for p in spelled for name in (*p.opts, *p.secondary_opts)}
+
+
+def section(command: str) -> str:
+    match = re.search(rf"^### farm {command}\n(.*?)(?=^##|\Z)", CLI, re.MULTILINE | re.DOTALL)
+    assert match, f"docs/cli.md has no section `### farm {command}`"
+    return match[1]
+
+
+CLI = (ROOT / "docs" / "cli.md").read_text()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_command_is_described_with_its_options(command: str) -> None:
+    text = section(command)
+    missing = [name for name in sorted(options(command) - EVERYWHERE) if name not in text]
+    assert len(text.split()) >= 5 and not missing, f"docs/cli.md, farm {command}: say something of {missing}"
+
+
+def test_no_command_is_described_that_does_not_exist() -> None:
+    assert set(re.findall(r"^### farm (\S+)", CLI, re.MULTILINE)) == set(COMMANDS)
+
+
+def test_commands_in_examples_exist() -> None:
+    wrong = []
+    for page in pages():
+        for line in re.findall(r"^ *(?:\.venv/bin/)?(farm [a-z].*)", "\n".join(blocks(page)), re.MULTILINE):
+            words = shlex.split(line, comments=True)
+            known = options(words[1]) if words[1] in COMMANDS else set()
+            given = {word.partition("=")[0] for word in words[2:] if re.match(r"--?[a-z]", word)}
+            if words[1] not in COMMANDS or given - known:
+                wrong.append(f"{name_of(page)}: {line}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_make_targets_in_documents_exist() -> None:
+    known = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    told = {
+        (target, name_of(page))
+        for page in pages()
+        for target in re.findall(r"(?:`|^ *)make ([a-z]+)\b", page.read_text(), re.MULTILINE)
+    }
+    assert told and {each for each in told if each[0] not in known} == set()
+
+
+@pytest.mark.parametrize("page", pages(), ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
+    targets = [target for target in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in target]
+    dead = [target for target in targets if not (page.parent / target.partition("#")[0]).resolve().exists()]
+    assert not dead
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "experiments").rglob("*.yaml")), ids=name_of)
+def test_example_experiment_loads(path: Path) -> None:
+    assert spec.load(path).name
+
+
+def test_experiments_in_documents_are_valid() -> None:
+    experiments = [text for page in pages() for text in blocks(page, "yaml") if "workload:" in text]
+    assert experiments
+    for text in experiments:
+        assert spec.parse(text, "a document").name
+
+
+def fields(schema: dict[str, Any]) -> Iterator[str]:
+    """Every field of a JSON Schema, with those of its objects as `object.field`."""
+    for name, field in schema["properties"].items():
+        yield name
+        inner = schema["$defs"].get(field.get("$ref", "").rpartition("/")[2], {})
+        yield from (f"{name}.{each}" for each in inner.get("properties", ()))
+
+
+def test_every_field_of_an_experiment_is_described() -> None:
+    page = (ROOT / "docs" / "howto" / "write-an-experiment.md").read_text()
+    told = set(re.findall(r"`([a-z_0-9.]+)`", page)) | set(re.findall(r"\*\*(\w+)\*\*", page))
+    known = set(fields(Experiment.model_json_schema()))
+    assert "conditions.airplane_mode" in known and known - told == set()
+    rooms = {name.partition(".")[0] for name in known if "." in name}
+    assert {name for name in told if name.partition(".")[0] in rooms} - known - {"devices.where"} == set()
+
+
+def test_every_fact_of_a_device_is_described() -> None:
+    page = (ROOT / "docs" / "howto" / "write-an-experiment.md").read_text()
+    assert [name for name in FACTS if f"`{name}`" not in page] == []
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = ROOT / "docs" / "README.md"
+    linked = {(index.parent / target).resolve() for target in re.findall(r"\]\(([^)\s]+)\)", index.read_text())}
+    pages_below = {path for path in pages() if path.is_relative_to(ROOT / "docs") and "decisions" not in path.parts}
+    assert pages_below - linked - {index} == set()
+    decisions = ROOT / "docs" / "decisions" / "README.md"
+    assert [p.name for p in sorted(decisions.parent.glob("0*.md")) if f"({p.name})" not in decisions.read_text()] == []
+
+
+def test_files_named_in_documents_exist() -> None:
+    rooms = "kernels|orchestrator|workers|device_agent|farm|dashboards|tests|experiments|scripts|docs"
+    dead = [
+        f"{name_of(page)}: {name}"
+        for page in pages()
+        for name in re.findall(rf"`((?:{rooms})/[\w/.-]+)`", page.read_text())
+        if not (ROOT / name).exists() and "build" not in name
+    ]
+    assert not dead, "\n".join(dead)
+
+
+def test_no_path_of_one_machine() -> None:
+    machine = re.compile(r"(?<![\w.])/(?:home|Users|work|root)/[\w.]+")
+    found = []
+    for path in tracked():
+        try:
+            text = path.read_text()
+        except UnicodeDecodeError:
+            continue
+        found += [f"{name_of(path)}: {match}" for match in machine.findall(text)]
+    assert not found, "\n".join(found)

@@ -1,0 +1,281 @@
+"""Every command has help with an example, speaks JSON alone when asked, and says what is wrong without a traceback."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import typer
+import yaml
+
+from farm.cli import main
+from farm.cli.app import app
+from tests.servers import required
+
+COMMANDS = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+EXPECTED = {
+    "up", "down", "doctor", "devices", "networks", "run", "status", "watch", "results", "report", "cancel", "infer",
+    "plan", "schema", "demo", "release",
+}  # fmt: skip
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def farm(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command in an empty folder with no farm; exit status, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("FARM_STATE", "FARM_REDIS_URL", "FARM_LEDGER_URL", "FARM_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def test_the_commands_are_those_that_were_asked_for() -> None:
+    assert COMMANDS == EXPECTED
+
+
+@pytest.mark.parametrize("command", sorted(EXPECTED))
+def test_help_has_an_example_and_the_common_options(farm: Run, command: str) -> None:
+    code, out, err = farm(command, "--help")
+    assert code == 0
+    assert f"farm {command}" in out
+    assert "Example:" in out
+    assert "--json" in out
+    if command not in ("networks", "schema"):
+        assert "--state" in out
+    assert err == ""
+
+
+NEEDS_FARM = [("devices",), ("watch",), ("run", "SPEC"), ("plan", "--network", "lenet", "-o", "x", "--for", "a")]
+
+
+@pytest.mark.parametrize("command", NEEDS_FARM)
+def test_without_a_farm_the_remedy_is_farm_up(farm: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
+    spec = tmp_path / "x.yaml"
+    spec.write_text("name: x\nworkload: {network: lenet}\n")
+    arguments = [str(spec) if word == "SPEC" else word for word in command]
+    code, out, err = farm(*arguments, "--json")
+    assert code == 1
+    error = json.loads(out)["error"]
+    assert "farm up" in error["remedy"]
+    assert "no farm runs" in err
+    assert "Traceback" not in err
+
+
+def test_without_json_standard_output_stays_empty_on_an_error(farm: Run) -> None:
+    code, out, err = farm("devices")
+    assert (code, out) == (1, "")
+    assert "remedy:" in err
+
+
+@pytest.mark.parametrize("command", ["results", "report", "status", "cancel"])
+def test_an_unknown_experiment_is_an_error(farm: Run, command: str) -> None:
+    code, out, _ = farm(command, "no-such", "--json")
+    assert code == 1
+    assert "no-such" in json.loads(out)["error"]["message"]
+
+
+def test_an_empty_ledger_has_no_experiments(farm: Run) -> None:
+    assert farm("status", "--json")[:2] == (0, "[]\n")
+    assert farm("status")[0] == 0
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["run"], ["infer", "--backend", "cuda"], ["up", "--virtual", "x"]])
+def test_wrong_usage_is_status_2_and_json_too(farm: Run, arguments: list[str]) -> None:
+    code, out, err = farm(*arguments, "--json")
+    assert code == 2
+    assert json.loads(out)["error"]["cause"] == "usage"
+    assert "error:" in err
+
+
+def test_model_and_network_exclude_each_other(farm: Run) -> None:
+    assert farm("plan", "-o", "x")[0] == 2
+    assert farm("infer", "model.onnx", "--network", "lenet")[0] == 2
+
+
+def test_a_wrong_spec_names_file_line_and_what_is_allowed(farm: Run, tmp_path: Path) -> None:
+    spec = tmp_path / "wrong.yaml"
+    spec.write_text("name: x\nworkload: {network: lenet}\nsampling:\n  blocs: 3\n")
+    code, out, _ = farm("run", str(spec), "--json")
+    message = json.loads(out)["error"]["message"]
+    assert code == 1
+    assert "wrong.yaml:4" in message
+    assert "blocks" in message
+
+
+def test_an_unreadable_model_is_an_error_of_the_compiler(farm: Run, tmp_path: Path) -> None:
+    model = tmp_path / "broken.onnx"
+    model.write_bytes(b"\x08\x07garbage")
+    code, out, err = farm("plan", str(model), "-o", str(tmp_path / "plan"), "--json")
+    assert code == 1
+    assert json.loads(out)["error"]["cause"] == "compile"
+    assert "broken.onnx" in err
+    assert "Traceback" not in err
+
+
+def test_a_setting_that_is_wrong_is_named(farm: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FARM_ADB_PORT", "many")
+    code, out, _ = farm("status", "--json")
+    assert code == 1
+    assert "FARM_ADB_PORT" in json.loads(out)["error"]["message"]
+
+
+def test_debug_shows_where_an_error_comes_from(farm: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FARM_DEBUG", "1")
+    with pytest.raises(Exception, match="no farm runs"):
+        farm("devices")
+
+
+def test_networks_are_listed(farm: Run) -> None:
+    code, out, _ = farm("networks", "--json")
+    found = {row["name"]: row for row in json.loads(out)}
+    assert code == 0
+    assert found["squeezenet_v1_0"]["inputs"] == {"data": [1, 3, 227, 227]}
+    assert found["squeezenet_v1_0"]["parameters"] == 1_248_424
+
+
+def test_networks_are_listed_without_their_weights(farm: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kernels.networks import NETWORKS, builder
+
+    built = NETWORKS["lenet"](1)
+    monkeypatch.setattr(builder, "seeded_normal", None)
+    (listed,) = [row for row in json.loads(farm("networks", "--json")[1]) if row["name"] == "lenet"]
+    assert listed["parameters"] == sum(constant.size for constant in built.constants.values())
+    assert listed["outputs"] == {name: list(built.shapes[name]) for name in built.outputs}
+    assert NETWORKS["lenet"](None).shapes == built.shapes
+
+
+def test_plan_is_written_and_summarised(farm: Run, tmp_path: Path) -> None:
+    from kernels.plan import Bundle
+
+    code, out, _ = farm("plan", "--network", "lenet", "-o", str(tmp_path / "plan"), "--json")
+    facts = json.loads(out)
+    bundle = Bundle.read(tmp_path / "plan")
+    assert code == 0
+    assert facts["plan_hash"] == bundle.plan.plan_hash
+    assert facts["pool_bytes"] == sum(pool.bytes for pool in bundle.plan.pools)
+    assert facts["dispatches"] + facts["copies"] == len(bundle.plan.steps)
+    text = farm("plan", "--network", "lenet", "-o", str(tmp_path / "plan"))[1]
+    assert "conv1" in text
+    assert "MFLOP" in text
+
+
+@pytest.mark.parametrize("kind", ["experiment", "record", "event", "plan"])
+def test_schemas_are_schemas(farm: Run, kind: str) -> None:
+    schema = json.loads(farm("schema", kind)[1])
+    jsonschema.validators.validator_for(schema).check_schema(schema)
+
+
+def test_the_experiment_schema_knows_right_from_wrong(farm: Run, tmp_path: Path) -> None:
+    assert farm("schema", "-o", str(tmp_path / "s.json"))[0] == 0
+    schema = json.loads((tmp_path / "s.json").read_text())
+    right: Any = yaml.safe_load("name: x\nworkload: {network: lenet}\nmatrix: {backend: [opencl]}\n")
+    jsonschema.validate(right, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**right, "mtrix": {}}, schema)
+
+
+def test_an_interrupt_while_the_commands_are_loaded_is_no_traceback() -> None:
+    program = """
+import sys
+class Interrupt:
+    def find_spec(self, name, path, target=None):
+        if name == "farm.cli.app":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupt())
+from farm.cli import main
+sys.exit(main(["status"]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_down_without_a_farm_is_well(farm: Run) -> None:
+    code, out, _ = farm("down", "--json")
+    assert code == 0
+    assert json.loads(out)["ended"] is None
+
+
+def test_doctor_tells_and_its_status_agrees(farm: Run) -> None:
+    code, out, _ = farm("doctor", "--json")
+    found = json.loads(out)
+    assert (code == 0) == found["ok"]
+    assert {"python", "redis-server", "adb", "OpenCL", "Vulkan", "agent", "disk"} <= {
+        c["name"] for c in found["checks"]
+    }
+    assert all(check["remedy"] for check in found["checks"] if check["verdict"] != "ok")
+
+
+def test_doctor_finds_what_is_missing(farm: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    code, out, _ = farm("doctor", "--json")
+    verdicts = {check["name"]: check for check in json.loads(out)["checks"]}
+    assert code == 1
+    assert verdicts["redis-server"]["verdict"] == "missing"
+    assert verdicts["redis-server"]["remedy"] == "sudo apt-get install redis-server"
+    assert verdicts["chromium"]["verdict"] == "warning"
+    assert "missing" in farm("doctor")[1]
+
+
+def test_doctor_finds_an_adb_server_of_another_version(farm: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("farm.parts.adb_server.server_version", lambda port: 32)
+    code, out, _ = farm("doctor", "--json")
+    check = next(check for check in json.loads(out)["checks"] if check["name"] == "adb server")
+    assert code == 1
+    assert check["remedy"].startswith("adb -P ")
+
+
+STATE_USERS = [("up", "--virtual", "1"), ("demo",), ("status",), ("report", "latest"), ("release", "x")]
+
+
+@pytest.mark.parametrize("command", STATE_USERS, ids=lambda command: command[0])
+def test_a_state_folder_that_cannot_be_used_is_named(farm: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
+    (tmp_path / "file").touch()
+    handler = signal.getsignal(signal.SIGTERM)
+    code, out, err = farm(*command, "--state", str(tmp_path / "file"), "--json")
+    error = json.loads(out)["error"]
+    assert signal.getsignal(signal.SIGTERM) == handler
+    assert code == 1
+    assert "cannot be" in error["message"] and str(tmp_path / "file") in error["message"]
+    assert "--state" in error["remedy"]
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "command", [("schema", "-o", "FILE"), ("plan", "--network", "lenet", "-o", "FILE")], ids=lambda command: command[0]
+)
+def test_a_file_that_cannot_be_written_is_named(farm: Run, command: tuple[str, ...]) -> None:
+    code, out, err = farm(*("/proc/nowhere/x" if word == "FILE" else word for word in command), "--json")
+    error = json.loads(out)["error"]
+    assert code == 1
+    assert error["cause"] == "file" and "/proc/nowhere" in error["message"]
+    assert error["remedy"] in err
+
+
+@pytest.mark.parametrize("found", [(), ("redis-server",)], ids=["nothing", "redis"])
+def test_up_without_its_servers_says_what_to_install(
+    farm: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: tuple[str, ...]
+) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in found:
+        (programs / name).symlink_to(required(name))
+    monkeypatch.setenv("PATH", str(programs))
+    code, out, _ = farm("up", "--virtual", "1", "--json")
+    lacking = "adb" if found else "redis-server"
+    assert code == 1
+    assert json.loads(out)["error"]["message"] == f"{lacking} is not installed on this machine"
+    assert json.loads(out)["error"]["remedy"] == f"sudo apt-get install {lacking}"

@@ -1,0 +1,127 @@
+"""Small graphs of canonical operations with random weights, and how a plan's result is compared with their meaning."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from kernels.compile import compile_graph
+from kernels.graph import Array, Graph, Node
+from kernels.interpret import Run, run_opencl
+from kernels.options import Limits, Options
+from kernels.reference import evaluate
+
+TOLERANCE = {"fp32": 1e-5, "relaxed": 1e-5, "fp16": 3e-3}
+"""Largest error in norm, relative to the result's."""
+
+
+def generator(salt: int = 0) -> np.random.Generator:
+    """Fresh random numbers in every session; the session's header prints the seed."""
+    return np.random.default_rng([int(os.environ["POCKETFARM_TEST_SEED"]), salt])
+
+
+@dataclass
+class Builder:
+    """Writes a graph node by node; shapes of results are given."""
+
+    rng: np.random.Generator = field(default_factory=generator)
+    graph: Graph = field(default_factory=lambda: Graph("small", (), (), [], {}, {}))
+
+    def input(self, *shape: int, name: str = "x") -> str:
+        self.graph.inputs += (name,)
+        self.graph.shapes[name] = shape
+        return name
+
+    def constant(self, *shape: int, scale: float = 1.0) -> str:
+        name = f"constant{len(self.graph.constants)}"
+        self.graph.constants[name] = (self.rng.standard_normal(shape) * scale).astype(np.float32)
+        self.graph.shapes[name] = shape
+        return name
+
+    def node(self, op: str, inputs: list[str], shape: tuple[int, ...], /, **attributes: Any) -> str:
+        name = f"{op}{len(self.graph.nodes)}"
+        self.graph.nodes.append(Node(name, op, tuple(inputs), (f"{name}:0",), attributes))
+        self.graph.shapes[f"{name}:0"] = shape
+        return f"{name}:0"
+
+    def conv(
+        self,
+        x: str,
+        k: int,
+        kernel: tuple[int, int],
+        strides: tuple[int, int] = (1, 1),
+        pads: tuple[int, int, int, int] = (0, 0, 0, 0),
+        dilations: tuple[int, int] = (1, 1),
+        groups: int = 1,
+        *,
+        bias: bool = True,
+        residual: str = "",
+        activation: tuple[Any, ...] = (),
+    ) -> str:
+        n, c, h, w = self.graph.shapes[x]
+        oh = (h + pads[0] + pads[2] - dilations[0] * (kernel[0] - 1) - 1) // strides[0] + 1
+        ow = (w + pads[1] + pads[3] - dilations[1] * (kernel[1] - 1) - 1) // strides[1] + 1
+        fan_in = c // groups * kernel[0] * kernel[1]
+        inputs = [
+            x,
+            self.constant(k, c // groups, *kernel, scale=fan_in**-0.5),
+            self.constant(k) if bias else "",
+            residual,
+        ]
+        while not inputs[-1]:
+            inputs.pop()
+        extra = {"activation": activation} if activation else {}
+        attributes = {"strides": strides, "pads": pads, "dilations": dilations, "groups": groups, **extra}
+        return self.node("conv", inputs, (n, k, oh, ow), **attributes)
+
+    def outputs(self, *names: str) -> Graph:
+        self.graph.outputs = names
+        return self.graph
+
+
+def inputs_of(graph: Graph, rng: np.random.Generator | None = None) -> dict[str, Array]:
+    rng = rng or generator(1)
+    return {name: rng.standard_normal(graph.shapes[name]).astype(np.float32) for name in graph.inputs}
+
+
+def relative_error(got: Array, wanted: Array) -> float:
+    return float(np.linalg.norm((got - wanted).ravel()) / max(np.linalg.norm(wanted.ravel()), 1e-30))
+
+
+def side_by_side(graphs: dict[str, Graph]) -> Graph:
+    """One graph that computes them all, each name prefixed by its graph's: programs are built once."""
+    whole = Graph("every_operation", (), (), [], {}, {})
+    for prefix, graph in graphs.items():
+
+        def to(name: str, prefix: str = prefix) -> str:
+            return f"{prefix}.{name}" if name else ""
+
+        whole.inputs += tuple(map(to, graph.inputs))
+        whole.outputs += tuple(map(to, graph.outputs))
+        whole.nodes += [
+            replace(node, name=to(node.name), inputs=tuple(map(to, node.inputs)), outputs=tuple(map(to, node.outputs)))
+            for node in graph.nodes
+        ]
+        whole.shapes |= {to(name): shape for name, shape in graph.shapes.items()}
+        whole.constants |= {to(name): array for name, array in graph.constants.items()}
+    return whole
+
+
+def check(graph: Graph, precision: str = "fp32", *, cpu_device: bool = True, **options: Any) -> Run:
+    """Compile for OpenCL, run on this machine, and compare every output with the reference in double precision.
+
+    `cpu_device`: with the tiles for PoCL; else with those for a GPU, which PoCL runs as well.
+    """
+    inputs = inputs_of(graph)
+    bundle = compile_graph(graph, Options("opencl", precision, **options), Limits(cpu_device=cpu_device))  # type: ignore[arg-type]
+    run = run_opencl(bundle, inputs)
+    keep = options.get("keep_all", False)
+    wanted = evaluate(graph, inputs, keep=keep)
+    for name, got in run.outputs.items():
+        assert got.shape == wanted[name].shape, name
+        assert relative_error(got, wanted[name]) <= TOLERANCE[precision], name
+    assert set(graph.outputs) <= set(run.outputs)
+    return run

@@ -1,0 +1,118 @@
+"""Every convolution algorithm against the reference, through OpenCL."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernels.catalog import ALGORITHMS, check_algorithm, choose, convolution_of
+from kernels.compile import compile_graph
+from kernels.errors import OptionError
+from kernels.graph import Graph
+from kernels.options import Limits, Options
+
+from .graphs import Builder, check, side_by_side
+
+# input shape, output channels, window, strides, pads, dilations, groups
+SHAPES = {
+    "odd_channels": ((1, 3, 7, 9), 5, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1),
+    "one_pixel": ((1, 5, 1, 1), 7, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1),
+    "one_pixel_padded": ((1, 2, 1, 1), 3, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1),
+    "strides_above_window": ((2, 4, 11, 10), 8, (2, 2), (3, 4), (0, 0, 0, 0), (1, 1), 1),
+    "uneven": ((1, 6, 8, 13), 9, (3, 5), (2, 1), (0, 1, 2, 3), (1, 2), 1),
+    "dilated": ((1, 4, 12, 12), 4, (3, 3), (1, 1), (2, 2, 2, 2), (2, 2), 1),
+    "first_layer": ((1, 3, 23, 23), 16, (7, 7), (2, 2), (0, 0, 0, 0), (1, 1), 1),
+    "groups_aligned": ((2, 8, 6, 6), 16, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 2),
+    "groups_unaligned": ((1, 6, 5, 7), 9, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 3),
+    "depthwise": ((2, 6, 9, 8), 6, (3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 6),
+    "depthwise_row": ((1, 8, 5, 9), 8, (1, 5), (1, 1), (0, 2, 0, 2), (1, 1), 8),
+    "depthwise_twice": ((1, 3, 6, 6), 6, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 3),
+    "pointwise": ((2, 8, 5, 5), 12, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1),
+    "pointwise_odd": ((1, 13, 3, 7), 18, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1),
+    "pointwise_stride": ((1, 8, 7, 7), 8, (1, 1), (2, 2), (0, 0, 0, 0), (1, 1), 1),
+}
+
+
+def convolution(shape: str) -> Graph:
+    size, *rest = SHAPES[shape]
+    build = Builder()
+    return build.outputs(build.conv(build.input(*size), *rest))
+
+
+def misfit(algorithm: str, shape: str) -> str | None:
+    graph = convolution(shape)
+    return ALGORITHMS[algorithm].misfit(convolution_of(graph, graph.nodes[0]))
+
+
+@pytest.mark.parametrize(
+    ("precision", "cpu_device"), [("fp32", True), ("fp16", True), ("fp32", False)], ids=["fp32", "fp16", "gpu-tiles"]
+)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_algorithm_equals_the_reference(algorithm: str, precision: str, cpu_device: bool) -> None:
+    fitting = {shape: convolution(shape) for shape in SHAPES if misfit(algorithm, shape) is None}
+    run = check(side_by_side(fitting), precision, cpu_device=cpu_device, algorithm=algorithm)
+    assert len(run.outputs) == len(fitting) >= 2
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_algorithm_is_refused_where_it_does_not_fit(algorithm: str) -> None:
+    for shape in SHAPES:
+        if misfit(algorithm, shape):
+            with pytest.raises(OptionError, match=r"it can use: auto, .*direct"):
+                compile_graph(convolution(shape), Options("opencl", algorithm=algorithm), Limits())
+
+
+@pytest.mark.parametrize("granularity", [4, 12, 16])
+def test_granularity_changes_the_tile_not_the_result(granularity: int) -> None:
+    shapes = ("odd_channels", "groups_aligned", "pointwise", "first_layer")
+    check(side_by_side({shape: convolution(shape) for shape in shapes}), granularity=granularity)
+
+
+def test_residual_is_added_before_the_activation_and_bias_may_be_absent() -> None:
+    layers = ((10, (3, 3), (1, 1), (1, 1, 1, 1)), (10, (1, 1)), (10, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 10))
+    graphs = {}
+    for index, layer in enumerate(layers):
+        for activation in (("relu",), ("sigmoid",), ("clip", 0.0, 0.5)):
+            build = Builder()
+            x, other = build.input(2, 10, 6, 5), build.input(2, 10, 6, 5, name="other")
+            graphs[f"{index}_{activation[0]}"] = build.outputs(
+                build.conv(x, *layer, residual=other, activation=activation)
+            )
+        build = Builder()
+        graphs[f"{index}_no_bias"] = build.outputs(build.conv(build.input(1, 10, 4, 4), *layer, bias=False))
+    check(side_by_side(graphs))
+
+
+def test_auto_takes_the_most_specialised() -> None:
+    chosen = {}
+    for name, (size, *rest) in SHAPES.items():
+        build = Builder()
+        graph = build.outputs(build.conv(build.input(*size), *rest))
+        chosen[name] = choose("auto", convolution_of(graph, graph.nodes[0])).name
+    assert chosen["pointwise"] == "pointwise"
+    assert chosen["pointwise_stride"] == "direct"
+    assert chosen["depthwise"] == "depthwise"
+    assert chosen["depthwise_twice"] == "window"
+    assert chosen["first_layer"] == "direct"
+
+
+def test_unknown_algorithm_names_those_that_fit() -> None:
+    build = Builder()
+    graph = build.outputs(build.conv(build.input(1, 4, 4, 4), 4, (3, 3)))
+    with pytest.raises(OptionError, match=r"'wino' is not known; this network can use: auto, window, direct$"):
+        check_algorithm("wino", [("conv", convolution_of(graph, graph.nodes[0]))])
+
+
+@pytest.mark.parametrize("granularity", [3, 6, 68, -4])
+def test_granularity_that_does_not_fit(granularity: int) -> None:
+    build = Builder()
+    graph = build.outputs(build.conv(build.input(1, 4, 4, 4), 4, (3, 3)))
+    with pytest.raises(OptionError, match="give 4, 8, 12"):
+        compile_graph(graph, Options("opencl", granularity=granularity), Limits())
+
+
+def test_weights_beyond_half_are_refused() -> None:
+    build = Builder()
+    graph = build.outputs(build.conv(build.input(1, 4, 4, 4), 4, (3, 3)))
+    graph.constants[graph.nodes[0].inputs[1]][0, 0, 0, 0] = 1e6
+    with pytest.raises(OptionError, match="fp16"):
+        compile_graph(graph, Options("opencl", "fp16"), Limits())

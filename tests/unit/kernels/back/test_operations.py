@@ -1,0 +1,178 @@
+"""Every other operation against the reference, through OpenCL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kernels.compile import compile_graph
+from kernels.graph import Graph
+from kernels.interpret import run_opencl
+from kernels.lower.gpu import LOWERINGS
+from kernels.options import Limits, Options
+from kernels.reference import evaluate
+
+from .graphs import Builder, check, inputs_of, relative_error, side_by_side
+
+Case = Callable[[Builder], str]
+
+
+def _pool(op: str, **attributes: object) -> Case:
+    def build(b: Builder) -> str:
+        return b.node(op, [b.input(2, 6, 7, 9)], (2, 6, 4, 5), **attributes)
+
+    return build
+
+
+_PADDED = {"kernel": (3, 3), "strides": (2, 2), "pads": (1, 1, 1, 1)}
+_CEIL = {"kernel": (2, 2), "strides": (2, 2), "pads": (0, 0, 0, 0)}  # 7x9 -> 4x5 only where the last window overhangs
+
+CASES: dict[str, Case] = {
+    "max_pool": _pool("max_pool", **_PADDED),
+    "max_pool_ceil": _pool("max_pool", **_CEIL),
+    "average_pool": _pool("average_pool", **_PADDED, count_include_pad=0),
+    "average_pool_counting_pads": _pool("average_pool", **_PADDED, count_include_pad=1),
+    "average_pool_ceil": _pool("average_pool", **_CEIL, count_include_pad=1),
+    "max_pool_gaps": lambda b: b.node(
+        "max_pool", [b.input(1, 3, 9, 9)], (1, 3, 3, 3), kernel=(1, 1), strides=(4, 4), pads=(0, 0, 0, 0)
+    ),
+    "global_average_pool": lambda b: b.node("global_average_pool", [b.input(2, 7, 5, 6)], (2, 7, 1, 1)),
+    "dense_row": lambda b: b.node("dense", [b.input(1, 10), b.constant(10, 7), b.constant(7)], (1, 7)),
+    "dense_batch": lambda b: b.node(
+        "dense", [b.input(9, 13), b.constant(13, 22), b.constant(22)], (9, 22), activation=("sigmoid",)
+    ),
+    "dense_no_bias": lambda b: b.node("dense", [b.input(5, 8), b.constant(8, 16)], (5, 16), activation=("relu",)),
+    "dense_after_sigmoid": lambda b: b.node(
+        "dense", [b.node("sigmoid", [b.input(3, 5)], (3, 5)), b.constant(5, 6), b.constant(6)], (3, 6)
+    ),
+    "matmul": lambda b: b.node("matmul", [b.input(6, 9), b.input(9, 5, name="y")], (6, 5)),
+    "matmul_batch": lambda b: b.node("matmul", [b.input(2, 3, 5, 7), b.input(2, 3, 7, 6, name="y")], (2, 3, 5, 6)),
+    "matmul_whole_vectors": lambda b: b.node("matmul", [b.input(3, 8, 12), b.input(3, 12, 8, name="y")], (3, 8, 8)),
+    "relu": lambda b: b.node("relu", [b.input(2, 5, 3, 4)], (2, 5, 3, 4)),
+    "relu_rank_3": lambda b: b.node("relu", [b.input(3, 5, 7)], (3, 5, 7)),
+    "sigmoid": lambda b: b.node("sigmoid", [b.input(3, 6)], (3, 6)),
+    "clip": lambda b: b.node("clip", [b.input(1, 4, 5, 5)], (1, 4, 5, 5), min=-0.5, max=0.25),
+    "clip_open": lambda b: b.node("clip", [b.input(1, 4, 5, 5)], (1, 4, 5, 5), min=0.0, max=float("inf")),
+    "add": lambda b: b.node("add", [b.input(2, 5, 3, 3), b.input(2, 5, 3, 3, name="y")], (2, 5, 3, 3)),
+    "add_itself": lambda b: b.node("add", [b.input(2, 5, 3, 3), "x"], (2, 5, 3, 3), activation=("relu",)),
+    "add_by_channel": lambda b: b.node("add", [b.input(2, 5, 3, 3), b.constant(1, 5, 1, 1)], (2, 5, 3, 3)),
+    "add_by_row": lambda b: b.node("add", [b.input(2, 5, 3, 4), b.constant(1, 1, 3, 1)], (2, 5, 3, 4)),
+    "add_full": lambda b: b.node("add", [b.input(2, 5, 3, 4), b.constant(2, 5, 3, 4)], (2, 5, 3, 4)),
+    "add_constant_first": lambda b: b.node("add", [b.constant(1, 6), b.input(3, 6)], (3, 6)),
+    "mul_by_one": lambda b: b.node("mul", [b.input(1, 7, 3, 3), b.constant(1, 1, 1, 1)], (1, 7, 3, 3)),
+    "mul_rank_3": lambda b: b.node("mul", [b.input(3, 5, 7), b.constant(1, 5, 1)], (3, 5, 7)),
+    "affine": lambda b: b.node("affine", [b.input(2, 6, 4, 3), b.constant(6), b.constant(6)], (2, 6, 4, 3)),
+    "softmax_vector": lambda b: b.node("softmax", [b.input(3, 11)], (3, 11), axis=1),
+    "softmax_channels": lambda b: b.node("softmax", [b.input(2, 6, 3, 5)], (2, 6, 3, 5), axis=1),
+    "softmax_rows": lambda b: b.node("softmax", [b.input(2, 6, 3, 5)], (2, 6, 3, 5), axis=3),
+    "softmax_rank_3": lambda b: b.node("softmax", [b.input(2, 6, 5)], (2, 6, 5), axis=1),
+    "lrn": lambda b: b.node("lrn", [b.input(2, 7, 3, 3)], (2, 7, 3, 3), size=5, alpha=0.3, beta=0.75, bias=1.5),
+    "lrn_even": lambda b: b.node("lrn", [b.input(1, 6, 2, 3)], (1, 6, 2, 3), size=4, alpha=0.3, beta=0.5, bias=1.0),
+    "reshape_flatten": lambda b: b.node("reshape", [b.input(2, 5, 3, 2)], (2, 30), shape=(2, 30)),
+    "reshape_twice": lambda b: b.node(
+        "reshape", [b.node("reshape", [b.input(2, 4, 3, 2)], (6, 8), shape=(6, 8))], (1, 3, 4, 4), shape=(1, 3, 4, 4)
+    ),
+    "transpose": lambda b: b.node("transpose", [b.input(2, 5, 3, 4)], (4, 2, 5, 3), perm=(3, 0, 1, 2)),
+    "transpose_matrix": lambda b: b.node("transpose", [b.input(5, 6)], (6, 5), perm=(1, 0)),
+    "concat_rows": lambda b: b.node(
+        "concat", [b.node("relu", [b.input(2, 3, 4, 5)], (2, 3, 4, 5)), "x"], (2, 3, 8, 5), axis=2
+    ),
+    "concat_images": lambda b: b.node("concat", [b.input(2, 5), b.input(1, 5, name="y")], (3, 5), axis=0),
+}
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_every_operation_equals_the_reference(precision: str) -> None:
+    graphs = {}
+    for name, case in CASES.items():
+        build = Builder()
+        graphs[name] = build.outputs(case(build))
+    check(side_by_side(graphs), precision)
+
+
+def test_every_operation_has_a_case() -> None:
+    covered = {"conv", "concat"}
+    for case in CASES.values():
+        build = Builder()
+        case(build)
+        covered |= {node.op for node in build.graph.nodes}
+    assert covered == set(LOWERINGS)
+
+
+def concat_of(parts: list[int], *, graph_input_at: int | None = None) -> Graph:
+    """Convolutions of given channels joined, and a reader of one part beside the concat."""
+    build = Builder()
+    x = build.input(2, 3, 5, 4)
+    names = [x if i == graph_input_at else build.conv(x, k, (1, 1)) for i, k in enumerate(parts)]
+    channels = [build.graph.shapes[name][1] for name in names]
+    joined = build.node("concat", names, (2, sum(channels), 5, 4), axis=1)
+    beside = build.node("sigmoid", [names[-1]], build.graph.shapes[names[-1]])
+    return build.outputs(build.conv(joined, 6, (3, 3)), beside, joined)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_concat_of_channels(precision: str) -> None:
+    several = ([4, 8], [8, 6], [3, 5, 4], [4, 3, 5, 8], [1, 1, 1], [5])
+    check(side_by_side({str(parts): concat_of(parts) for parts in several}), precision)
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_concat_with_the_networks_input(at: int) -> None:
+    check(concat_of([4, 4], graph_input_at=at))
+
+
+def test_concat_within_concat_and_one_part_twice() -> None:
+    build = Builder()
+    x = build.input(1, 4, 3, 3)
+    a, b = build.conv(x, 4, (1, 1)), build.conv(x, 8, (1, 1))
+    inner = build.node("concat", [a, b], (1, 12, 3, 3), axis=1)
+    c = build.conv(inner, 5, (3, 3), (1, 1), (1, 1, 1, 1))
+    outer = build.node("concat", [inner, a, c], (1, 21, 3, 3), axis=1)
+    twice = build.node("concat", [outer, outer], (1, 42, 3, 3), axis=1)
+    run = check(build.outputs(build.conv(twice, 3, (1, 1)), outer))
+    assert len(run.outputs) == 2
+
+
+def test_aligned_concat_copies_nothing() -> None:
+
+    plan = compile_graph(concat_of([4, 8]), Options("opencl"), Limits()).plan
+    assert not [step for step in plan.steps if getattr(step, "program", "") == "copy_channels"]
+
+
+def test_every_node_kept_gives_every_tensor() -> None:
+    graph = concat_of([4, 8, 5])
+    run = check(graph, keep_all=True)
+    assert set(run.outputs) == {node.output for node in graph.nodes}
+
+
+def test_kept_tensors_do_not_hold_the_arena() -> None:
+
+    build = Builder()
+    x = build.input(1, 8, 16, 16)
+    for _ in range(8):
+        x = build.node("relu", [x], (1, 8, 16, 16))
+    plan = compile_graph(build.outputs(x), Options("opencl", keep_all=True), Limits()).plan
+    arena = next(pool.bytes for pool in plan.pools if pool.id == "arena")
+    assert arena <= 2 * 8 * 16 * 16 * 4
+    assert len(plan.outputs) == 8
+
+
+def test_an_output_that_is_an_input() -> None:
+    build = Builder()
+    x = build.input(1, 5, 3, 3)
+    y = build.node("relu", [x], (1, 5, 3, 3))
+    for precision in ("fp32", "fp16"):
+        run = check(build.outputs(y, x), precision)
+        assert set(run.outputs) == {x, y}
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.2", "3.0"])
+def test_old_opencl_c(version: str) -> None:
+
+    graph = concat_of([4, 3, 5])
+    inputs = inputs_of(graph)
+    bundle = compile_graph(graph, Options("opencl"), Limits(opencl_c=version, offset_alignment=1024, max_work_group=8))
+    wanted = evaluate(graph, inputs)
+    for name, got in run_opencl(bundle, inputs).outputs.items():
+        assert relative_error(got, wanted[name]) <= 1e-5

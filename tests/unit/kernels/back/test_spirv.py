@@ -1,0 +1,77 @@
+"""SPIR-V of every kernel, its cache, and what happens without the compiler."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernels.errors import ToolError
+from kernels.plan import MAX_SCALARS
+from kernels.source.dialects import opencl, vulkan
+from kernels.source.library import KERNELS
+from kernels.spirv import compile_all, compile_spirv
+
+
+def test_every_kernel_compiles_in_both_precisions(tmp_path: Path) -> None:
+    texts = [
+        vulkan.render(kernel, {name: {"LANES": 4, "KW": 3}.get(name, tile) for name in kernel.tunables}, half=half)
+        for kernel in KERNELS.values()
+        for half in (False, True)
+        for tile in ((1, 2) if kernel.tunables else (1,))
+    ]
+    binaries = compile_all(texts, cache=tmp_path)
+    assert all(binary.startswith(b"\x03\x02\x23\x07") for binary in binaries)
+    assert len(set(texts)) == len(list(tmp_path.iterdir()))
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=lambda kernel: kernel.name)
+def test_scalars_fit_the_push_constants(kernel: object) -> None:
+    parameters = kernel.parameters  # type: ignore[attr-defined]
+    assert sum(parameter.kind != "buffer" for parameter in parameters) <= MAX_SCALARS
+
+
+TILE = {"PIXELS": 1, "VECTORS": 1, "LANES": 4}
+
+
+def test_half_is_only_rendered_where_asked() -> None:
+    kernel = KERNELS["conv_direct"]
+    assert "float16" not in vulkan.render(kernel, TILE, half=False)
+    assert "half" not in opencl.render(kernel, TILE, half=False).split("__kernel", 1)[1]
+    assert "f16vec4" in vulkan.render(kernel, TILE, half=True)
+
+
+def test_options_follow_the_device_and_the_precision() -> None:
+    old = opencl.build_options((8, 1, 1), version="1.1", relaxed=False)
+    assert old == "-cl-std=CL1.1 -DGROUP_X=8 -DGROUP_Y=1 -DGROUP_Z=1"
+    new = opencl.build_options((8, 1, 1), version="3.0", relaxed=True)
+    assert "-cl-std=CL1.2" in new and "-cl-fast-relaxed-math" in new
+
+
+def test_a_cached_shader_needs_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = vulkan.render(KERNELS["activation"], {}, half=False)
+    first = compile_spirv(text, cache=tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert compile_spirv(text, cache=tmp_path) == first
+    with pytest.raises(ToolError, match="apt-get install glslang-tools"):
+        compile_spirv(text + "// another\n", cache=tmp_path)
+
+
+def test_a_damaged_entry_is_compiled_again(tmp_path: Path) -> None:
+    text = vulkan.render(KERNELS["activation"], {}, half=False)
+    first = compile_spirv(text, cache=tmp_path)
+    (entry,) = tmp_path.iterdir()
+    entry.write_bytes(b"half an ent")
+    assert compile_spirv(text, cache=tmp_path) == first
+
+
+def test_a_refused_shader_shows_the_compilers_words(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match=r"refused a shader:\n(.|\n)*'nonsense'"):
+        compile_spirv("#version 450\nvoid main() { nonsense = 1; }\n", cache=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_cache_that_cannot_be_written_costs_time_only(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    text = vulkan.render(KERNELS["activation"], {}, half=False)
+    assert compile_spirv(text, cache=tmp_path / "file" / "folder")

@@ -1,0 +1,328 @@
+"""A model that cannot be imported says which node or tensor, why, and how to mend it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+
+from kernels.errors import CompileError, ModelError, UnsupportedNode
+from kernels.load import load_workload
+from kernels.networks import NETWORKS
+from kernels.networks.export import to_onnx
+from kernels.onnx_import import OPERATORS, VERIFIED_OPSET, load_onnx
+
+from .onnx_models import save_model
+
+
+def refuse(path: Path, *said: str, kind: type[CompileError] = ModelError) -> None:
+    """The import raises this error, and its message holds every text in `said` and the file's name."""
+    with pytest.raises(kind) as caught:
+        load_onnx(path)
+    for text in (*said, path.name):
+        assert text in str(caught.value)
+
+
+def one_node(
+    path: Path, op: str, constants: dict[str, Any] | None = None, *, shape: tuple[Any, ...] = (1, 4, 8, 8),
+    opset: int = 17, more_inputs: tuple[str, ...] = (), outputs: tuple[str, ...] = ("y",), **attributes: Any,
+) -> Path:  # fmt: skip
+    names = ["x", *more_inputs, *(constants or {})]
+    node = helper.make_node(op, names, list(outputs), name="the_node", **attributes)
+    return save_model(path / "m.onnx", [node], {"x": shape}, ["y"], constants, opset=opset)
+
+
+@pytest.fixture
+def lenet(tmp_path: Path) -> Path:
+    to_onnx(NETWORKS["lenet"](1), tmp_path / "lenet.onnx")
+    return tmp_path / "lenet.onnx"
+
+
+def test_no_file(tmp_path: Path) -> None:
+    refuse(tmp_path / "absent.onnx", "No such file", "give the path")
+
+
+@pytest.mark.parametrize("content", [b"", b"not a model\n" * 40, b"\x00" * 100, b"PK\x03\x04" + b"x" * 50])
+def test_no_model(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "m.onnx").write_bytes(content)
+    refuse(tmp_path / "m.onnx", "no ONNX model")
+
+
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.9, 0.999])
+def test_truncated(lenet: Path, part: float) -> None:
+    content = lenet.read_bytes()
+    lenet.write_bytes(content[: int(part * len(content))])
+    refuse(lenet, "truncated")
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_damaged_bytes_never_crash(tmp_path: Path, data: st.DataObject) -> None:
+    """Whatever a few changed bytes do to a model: it is imported, or refused with an error of the compiler's."""
+    path = _small_model(tmp_path)
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(content[: data.draw(st.integers(len(content) // 2, len(content)))])
+    try:
+        graph = load_onnx(path)
+    except CompileError as e:
+        assert path.name in str(e)
+    else:
+        assert set(graph.outputs) <= set(graph.shapes)
+
+
+def _small_model(folder: Path) -> Path:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1], strides=[2, 2]),
+        helper.make_node("Clip", ["a", "low"], ["b"]),
+        helper.make_node("MaxPool", ["b"], ["c"], kernel_shape=[2, 2], ceil_mode=1),
+        helper.make_node("Transpose", ["c"], ["d"], perm=[0, 2, 3, 1]),
+        helper.make_node("Reshape", ["d", "s"], ["e"]),
+        helper.make_node("Gemm", ["e", "m"], ["f"], transB=1),
+        helper.make_node("Softmax", ["f"], ["y"], axis=1),
+    ]
+    constants = {
+        "w": np.ones((2, 3, 3, 3), np.float32), "low": np.float32(0),
+        "s": np.array([1, -1], np.int64), "m": np.ones((4, 18), np.float32),
+    }  # fmt: skip
+    return save_model(folder / "small.onnx", nodes, {"x": (1, 3, 8, 8)}, ["y"], constants)
+
+
+def test_unknown_operator_names_what_is_supported(tmp_path: Path) -> None:
+    path = one_node(tmp_path, "Einsum", equation="abcd->abcd", opset=13)
+    refuse(path, "the_node", "Einsum", "opset 13", *OPERATORS, kind=UnsupportedNode)
+
+
+def test_operator_of_another_domain(tmp_path: Path) -> None:
+    refuse(one_node(tmp_path, "Conv", domain="com.example"), "the_node", "com.example", kind=UnsupportedNode)
+
+
+@pytest.mark.parametrize("opset", [6, onnx.defs.onnx_opset_version() + 1])
+def test_opset_out_of_range(tmp_path: Path, opset: int) -> None:
+    refuse(one_node(tmp_path, "Relu", opset=opset), f"opset {opset}", "from 7 to")
+
+
+def test_newer_opset_passes_where_the_operator_is_unchanged(tmp_path: Path) -> None:
+    newest = onnx.defs.onnx_opset_version()
+    if onnx.defs.get_schema("Cast", newest).since_version <= VERIFIED_OPSET:
+        pytest.skip("this onnx package has no operator of ours that changed since the verified opset")
+    assert load_onnx(one_node(tmp_path, "Relu", opset=newest)).nodes[0].op == "relu"
+    path = one_node(tmp_path, "Cast", opset=newest, to=1)
+    refuse(path, "the_node", "Cast", f"opset {newest}", f"opset {VERIFIED_OPSET} or older", kind=UnsupportedNode)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_weights_that_are_no_numbers(tmp_path: Path, value: float) -> None:
+    weight = np.ones((5, 4, 3, 3), np.float32)
+    weight[1, 2, 0, 1] = value
+    path = one_node(tmp_path, "Conv", {"kernel_7": weight})
+    refuse(path, "'kernel_7'", "the_node", "1 NaN or infinite values of 180")
+
+
+def test_nan_in_batch_normalisation_and_product(tmp_path: Path) -> None:
+    good, bad = np.ones(4, np.float32), np.full(4, np.nan, np.float32)
+    weights = {"gamma": good, "beta": good, "mean": bad, "variance": good}
+    refuse(one_node(tmp_path, "BatchNormalization", weights), "'mean'", "NaN")
+    refuse(one_node(tmp_path, "Gemm", {"b": np.full((3, 2), np.nan, np.float32)}, shape=(1, 3)), "'b'", "NaN")
+    refuse(one_node(tmp_path, "Add", {"c": np.full((8,), np.nan, np.float32)}), "'c'", "NaN")
+
+
+def test_scale_beyond_fp32(tmp_path: Path) -> None:
+    huge, tiny = np.full(4, 3e38, np.float32), np.full(4, 1e-6, np.float32)
+    weights = {"gamma": huge, "beta": tiny, "mean": tiny, "variance": tiny}
+    refuse(one_node(tmp_path, "BatchNormalization", weights, epsilon=1e-9), "fp32")
+
+
+@pytest.mark.parametrize("extent", ["height", None])
+def test_dynamic_dimension(tmp_path: Path, extent: Any) -> None:
+    refuse(one_node(tmp_path, "Relu", shape=(1, 3, extent, 8)), "'x'", "dimension 2", "dynamic", "update_model_dims")
+
+
+def test_input_of_another_type(tmp_path: Path) -> None:
+    node = helper.make_node("Relu", ["x"], ["y"])
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT16, (1, 3)) for name in "xy"]
+    graph = helper.make_graph([node], "test", ports[:1], ports[1:])
+    (tmp_path / "m.onnx").write_bytes(helper.make_model(graph, ir_version=8).SerializeToString())
+    model = onnx.load(tmp_path / "m.onnx")
+    model.opset_import[0].version = 17
+    onnx.save(model, tmp_path / "m.onnx")
+    refuse(tmp_path / "m.onnx", "'x'", "FLOAT16", "only tensors of FLOAT")
+
+
+@pytest.mark.parametrize(("groups", "channels"), [(3, 4), (2, 5), (2, 3)])
+def test_groups_that_do_not_divide(tmp_path: Path, groups: int, channels: int) -> None:
+    weight = np.ones((6, channels // groups or 1, 3, 3), np.float32)
+    path = one_node(tmp_path, "Conv", {"w": weight}, shape=(1, channels, 8, 8), group=groups)
+    refuse(path, "the_node", f"{groups} groups", f"{channels} input")
+
+
+@pytest.mark.parametrize(
+    ("op", "constants", "attributes", "said"),
+    [
+        ("Conv", {"w": np.ones((2, 4, 9, 9), np.float32)}, {}, ("(9, 9)", "(8, 8)")),
+        ("Conv", {"w": np.ones((2, 4, 3), np.float32)}, {}, ("two-dimensional",)),
+        ("Conv", {"w": np.ones((2, 4, 3, 3), np.float32)}, {"kernel_shape": [5, 5]}, ("kernel_shape (5, 5)",)),
+        ("Conv", {"w": np.ones((2, 4, 3, 3), np.int64)}, {}, ("int64", "floating-point")),
+        ("Conv", {"w": np.ones((2, 4, 3, 3), np.float32)}, {"pads": [-1, 0, 0, 0]}, ("pads",)),
+        ("MaxPool", {}, {"kernel_shape": [2, 2], "dilations": [2, 2]}, ("dilations",)),
+        ("MaxPool", {}, {"kernel_shape": [2, 2], "pads": [2, 0, 0, 0]}, ("pads", "(2, 2)")),
+        ("MaxPool", {}, {"kernel_shape": [2, 2, 2]}, ("kernel_shape",)),
+        ("MaxPool", {}, {}, ("kernel_shape",)),
+        ("Concat", {}, {}, ("axis",)),
+        ("Transpose", {}, {"perm": [0, 1, 1, 2]}, ("perm",)),
+        ("Reshape", {"s": np.array([3, 5], np.int64)}, {}, ("256 elements", "(3, 5)")),
+        ("Add", {"c": np.ones((5, 1, 1), np.float32)}, {}, ("(5, 1, 1)", "broadcast")),
+        ("Add", {"c": np.ones((1, 2, 4, 8, 8), np.float32)}, {}, ("broadcast",)),
+        ("MatMul", {"b": np.ones((7, 2), np.float32)}, {}, ("(7, 2)",)),
+        ("Cast", {}, {"to": 7}, ("FLOAT",)),
+        ("ReduceMean", {}, {"axes": [1]}, ("[1]", "height and width")),
+        ("Softmax", {}, {"axis": 9}, ("axis",)),
+        ("BatchNormalization", {n: np.ones(3, np.float32) for n in "abcd"}, {}, ("(3,)",)),
+    ],
+)  # fmt: skip
+def test_what_a_node_asks_does_not_fit(
+    tmp_path: Path, op: str, constants: dict[str, Any], attributes: dict[str, Any], said: tuple[str, ...]
+) -> None:
+    refuse(one_node(tmp_path, op, constants, **attributes), "the_node", *said)
+
+
+def test_weight_that_is_an_activation(tmp_path: Path) -> None:
+    node = helper.make_node("Conv", ["x", "x2"], ["y"], name="the_node")
+    path = save_model(tmp_path / "m.onnx", [node], {"x": (1, 4, 8, 8), "x2": (2, 4, 3, 3)}, ["y"])
+    refuse(path, "the_node", "'x2'", "must be a constant", kind=UnsupportedNode)
+
+
+def test_broadcast_between_activations(tmp_path: Path) -> None:
+    node = helper.make_node("Mul", ["x", "gate"], ["y"], name="the_node")
+    path = save_model(tmp_path / "m.onnx", [node], {"x": (1, 4, 8, 8), "gate": (1, 4, 1, 1)}, ["y"])
+    refuse(path, "the_node", "(1, 4, 1, 1)", "broadcast", kind=UnsupportedNode)
+
+
+def test_training_mode(tmp_path: Path) -> None:
+    path = one_node(tmp_path, "Dropout", {"ratio": np.float32(0.5), "training": np.bool_(True)})
+    refuse(path, "the_node", "training", "inference", kind=UnsupportedNode)
+
+
+@pytest.mark.parametrize(("op", "attributes"), [("Dropout", {}), ("MaxPool", {"kernel_shape": [2, 2]})])
+def test_further_outputs_may_exist_but_not_be_read(tmp_path: Path, op: str, attributes: dict[str, Any]) -> None:
+    node = helper.make_node(op, ["x"], ["y", "more"], name="the_node", **attributes)
+    path = save_model(tmp_path / "m.onnx", [node], {"x": (1, 4, 8, 8)}, ["y"])
+    assert load_onnx(path).outputs == ("y",)
+    path = save_model(tmp_path / "m.onnx", [node], {"x": (1, 4, 8, 8)}, ["y", "more"])
+    refuse(path, "the_node", op, "more", kind=UnsupportedNode)
+
+
+def test_undefined_tensor_and_output(tmp_path: Path) -> None:
+    refuse(one_node(tmp_path, "Add", more_inputs=("nowhere",)), "the_node", "'nowhere'", "damaged")
+    node = helper.make_node("Relu", ["x"], ["z"])
+    refuse(save_model(tmp_path / "m.onnx", [node], {"x": (1, 2)}, ["y"]), "'y'")
+
+
+def test_tensor_written_twice(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Sigmoid", ["x"], ["y"])]
+    refuse(save_model(tmp_path / "m.onnx", nodes, {"x": (1, 2)}, ["y"]), "'y'", "twice")
+
+
+def test_tensor_shorter_than_its_shape(tmp_path: Path) -> None:
+    path = one_node(tmp_path, "Conv", {"w": np.ones((2, 4, 3, 3), np.float32)})
+    model = onnx.load(path)
+    model.graph.initializer[0].raw_data = model.graph.initializer[0].raw_data[:-4]
+    path.write_bytes(model.SerializeToString())
+    refuse(path, "'w'", "(2, 4, 3, 3)", "damaged")
+
+
+class TestExternalData:
+    """Weights in files beside the model."""
+
+    @pytest.fixture
+    def model(self, tmp_path: Path) -> onnx.ModelProto:
+        path = one_node(tmp_path, "Conv", {"w": np.arange(72, dtype=np.float32).reshape(2, 4, 3, 3)})
+        return onnx.load(path)
+
+    def save(self, folder: Path, model: onnx.ModelProto, **entries: str) -> Path:
+        tensor = model.graph.initializer[0]
+        tensor.ClearField("raw_data")
+        tensor.data_location = TensorProto.EXTERNAL
+        for key, value in entries.items():
+            tensor.external_data.add(key=key, value=value)
+        (folder / "m.onnx").write_bytes(model.SerializeToString())
+        return folder / "m.onnx"
+
+    def test_is_read_at_its_offset(self, tmp_path: Path, model: onnx.ModelProto) -> None:
+        weight = numpy_helper.to_array(model.graph.initializer[0])
+        (tmp_path / "data").mkdir()
+        (tmp_path / "data" / "w.bin").write_bytes(b"\0" * 16 + weight.tobytes() + b"tail")
+        path = self.save(tmp_path, model, location="data/w.bin", offset="16", length=str(weight.nbytes))
+        np.testing.assert_array_equal(load_onnx(path).constants["w"], weight)
+
+    def test_missing(self, tmp_path: Path, model: onnx.ModelProto) -> None:
+        refuse(self.save(tmp_path, model, location="w.bin"), "'w'", "w.bin", "put it beside the model")
+
+    def test_too_short(self, tmp_path: Path, model: onnx.ModelProto) -> None:
+        (tmp_path / "w.bin").write_bytes(b"\0" * 100)
+        refuse(self.save(tmp_path, model, location="w.bin", length="288"), "'w'", "100 of 288 bytes")
+
+    @pytest.mark.parametrize("escape", ["../w.bin", "absolute", "link", ""])
+    def test_stays_in_the_folder(self, tmp_path: Path, model: onnx.ModelProto, escape: str) -> None:
+        folder = tmp_path / "model"
+        folder.mkdir()
+        outside = tmp_path / "w.bin"
+        outside.write_bytes(b"\0" * 288)
+        (folder / "link").symlink_to(outside)
+        location = str(outside) if escape == "absolute" else escape
+        refuse(self.save(folder, model, location=location), "'w'", "outside of the folder")
+
+
+class TestBatch:
+    """The first dimension of the inputs may be open or asked otherwise."""
+
+    @pytest.mark.parametrize(("declared", "asked", "got"), [("N", None, 1), ("N", 5, 5), (2, None, 2), (2, 5, 5)])
+    def test_first_dimension(self, tmp_path: Path, declared: Any, asked: int | None, got: int) -> None:
+        path = one_node(tmp_path, "GlobalAveragePool", shape=(declared, 4, 8, 8))
+        assert load_onnx(path, batch=asked).shapes["y"] == (got, 4, 1, 1)
+
+    def test_reshape_with_the_files_batch_follows(self, tmp_path: Path) -> None:
+        path = one_node(tmp_path, "Reshape", {"s": np.array([1, -1], np.int64)})
+        assert load_onnx(path, batch=3).shapes["y"] == (3, 256)
+
+    def test_reshape_that_fixes_another_batch_is_refused(self, tmp_path: Path) -> None:
+        path = one_node(tmp_path, "Reshape", {"s": np.array([2, 128], np.int64)})
+        with pytest.raises(ModelError, match=re.escape("batch of 1, not of 3")):
+            load_workload(network=None, onnx=path, seed=1, batch=3)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ([1, 65536, 65536], r"tensor 'x' of shape .* takes 17179869184 bytes in fp32, more than the 2147483648"),
+        ([1, 2**31, 2**31], "more than the 2147483648"),
+        ([1, 0, 8], "input 'x': dimension 1 is not positive"),
+    ],
+)
+def test_sizes_that_nothing_can_hold(shape: list[int], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=message):
+        load_onnx(_relu(tmp_path, shape, ["y"]))
+
+
+def test_an_output_that_is_an_input_and_one_that_nobody_writes(tmp_path: Path) -> None:
+    assert load_onnx(_relu(tmp_path, [1, 5], ["y", "x"])).outputs == ("y", "x")
+    with pytest.raises(ModelError, match="output 'q' is written by no node"):
+        load_onnx(_relu(tmp_path, [1, 5], ["q"]))
+
+
+def _relu(folder: Path, shape: list[int], outputs: list[str]) -> Path:
+    ports = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name in ("x", *outputs)]
+    node = onnx.helper.make_node("Relu", ["x"], ["y"], name="relu")
+    path = folder / "relu.onnx"
+    opsets = [onnx.helper.make_opsetid("", 13)]
+    model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", ports[:1], ports[1:]), opset_imports=opsets)
+    path.write_bytes(model.SerializeToString())
+    return path

@@ -1,0 +1,127 @@
+"""Workloads by name or file, and their inputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from kernels.errors import InputError, OptionError
+from kernels.graph import Graph
+from kernels.load import load_inputs, load_workload, random_inputs
+from kernels.networks import NETWORKS
+from kernels.networks.export import to_onnx
+from kernels.onnx_import import load_onnx
+from kernels.reference import evaluate
+
+from .onnx_models import save_model
+
+
+@pytest.fixture
+def lenet() -> Graph:
+    return NETWORKS["lenet"](1)
+
+
+@pytest.fixture
+def sum_of_two(tmp_path: Path) -> Graph:
+    node = helper.make_node("Add", ["a", "b"], ["y"])
+    return load_onnx(save_model(tmp_path / "m.onnx", [node], {"a": (2, 3), "b": (2, 3)}, ["y"]))
+
+
+def test_named_network_and_file_mean_the_same(tmp_path: Path) -> None:
+    built = load_workload(network="lenet", onnx=None, seed=4, batch=2)
+    to_onnx(built, tmp_path / "lenet.onnx")
+    read = load_workload(network=None, onnx=tmp_path / "lenet.onnx", seed=9)
+    x = random_inputs(built, 1)
+    np.testing.assert_allclose(evaluate(read, x)["prob"], evaluate(built, x)["prob"], atol=1e-12)
+
+
+def test_unknown_network_names_the_nearest_and_all() -> None:
+    with pytest.raises(OptionError, match=r"'squeezenet1_0' .*did you mean 'squeezenet_v1_0'") as caught:
+        load_workload(network="squeezenet1_0", onnx=None, seed=1)
+    assert all(name in str(caught.value) for name in NETWORKS)
+    with pytest.raises(OptionError, match="known are alexnet") as caught:
+        load_workload(network="zzzz", onnx=None, seed=1)
+    assert "did you mean" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("network", "onnx"), [(None, None), ("lenet", Path("m.onnx"))])
+def test_exactly_one_workload(network: str | None, onnx: Path | None) -> None:
+    with pytest.raises(OptionError, match="exactly one"):
+        load_workload(network=network, onnx=onnx, seed=1)
+
+
+@pytest.mark.parametrize("batch", [0, -1])
+def test_batch_is_positive(batch: int) -> None:
+    with pytest.raises(OptionError, match=f"batch {batch}"):
+        load_workload(network="lenet", onnx=None, seed=1, batch=batch)
+
+
+def test_random_inputs_are_seeded(sum_of_two: Graph) -> None:
+    one, again, other = (random_inputs(sum_of_two, seed) for seed in (1, 1, 2))
+    assert one["a"].dtype == np.float32
+    np.testing.assert_array_equal(one["a"], again["a"])
+    assert not np.array_equal(one["a"], other["a"])
+    assert not np.array_equal(one["a"], one["b"])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_npy_is_read_as_fp32(tmp_path: Path, lenet: Graph, dtype: type) -> None:
+    x = np.random.default_rng(1).standard_normal((1, 1, 28, 28)).astype(dtype)
+    np.save(tmp_path / "x.npy", x)
+    read = load_inputs(lenet, tmp_path / "x.npy")["data"]
+    assert read.dtype == np.float32
+    np.testing.assert_array_equal(read, x.astype(np.float32))
+
+
+def test_npz_gives_several_inputs(tmp_path: Path, sum_of_two: Graph) -> None:
+    np.savez(tmp_path / "x.npz", a=np.ones((2, 3)), b=2 * np.ones((2, 3)))
+    inputs = load_inputs(sum_of_two, tmp_path / "x.npz")
+    np.testing.assert_array_equal(evaluate(sum_of_two, inputs)["y"], 3 * np.ones((2, 3)))
+    np.savez(tmp_path / "y.npz", a=np.ones((2, 3)))
+    with pytest.raises(InputError, match=r"'b'.* missing"):
+        load_inputs(sum_of_two, tmp_path / "y.npz")
+    np.save(tmp_path / "x.npy", np.ones((2, 3)))
+    with pytest.raises(InputError, match=r"several inputs.*'a' \(2, 3\), 'b' \(2, 3\)"):
+        load_inputs(sum_of_two, tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize(
+    ("array", "given"),
+    [
+        (np.ones((1, 28, 28), np.float32), r"\(1, 28, 28\) float32"),
+        (np.ones((1, 1, 28, 28), np.uint8), r"\(1, 1, 28, 28\) uint8"),
+        (np.ones((1, 1, 28, 28), np.complex64), r"\(1, 1, 28, 28\) complex64"),
+    ],
+)
+def test_input_that_does_not_fit(tmp_path: Path, lenet: Graph, array: np.ndarray, given: str) -> None:
+    np.save(tmp_path / "x.npy", array)
+    with pytest.raises(InputError, match=r"input 'data' of lenet: expected \(1, 1, 28, 28\) float32, given " + given):
+        load_inputs(lenet, tmp_path / "x.npy")
+    with pytest.raises(InputError, match=given):
+        evaluate(lenet, {"data": array})
+
+
+def test_unknown_and_missing_inputs(lenet: Graph) -> None:
+    x = random_inputs(lenet, 1)["data"]
+    with pytest.raises(InputError, match=r"no input 'dta'; its inputs are 'data' \(1, 1, 28, 28\)"):
+        evaluate(lenet, {"dta": x})
+    with pytest.raises(InputError, match="'data' of lenet is missing"):
+        evaluate(lenet, {})
+
+
+@pytest.mark.parametrize("content", [b"", b"no array", b"\x93NUMPY\x01\x00v\x00", b"PK\x03\x04broken"])
+def test_input_file_that_is_none(tmp_path: Path, lenet: Graph, content: bytes) -> None:
+    (tmp_path / "x.npy").write_bytes(content)
+    with pytest.raises(InputError, match=r"x\.npy.*numpy\.save"):
+        load_inputs(lenet, tmp_path / "x.npy")
+
+
+def test_absent_and_pickled_input_files(tmp_path: Path, lenet: Graph) -> None:
+    with pytest.raises(InputError, match=r"absent\.npy"):
+        load_inputs(lenet, tmp_path / "absent.npy")
+    np.save(tmp_path / "x.npy", np.array([{"a": 1}]), allow_pickle=True)
+    with pytest.raises(InputError, match="pickle"):
+        load_inputs(lenet, tmp_path / "x.npy")

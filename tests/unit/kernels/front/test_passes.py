@@ -1,0 +1,269 @@
+"""Passes change how a graph is computed, never what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import helper
+
+from kernels.graph import Graph, Node
+from kernels.load import random_inputs
+from kernels.networks import NETWORKS
+from kernels.networks.builder import NetworkBuilder, seeded_normal
+from kernels.onnx_import import load_onnx
+from kernels.passes import PASSES, optimise
+from kernels.passes.transposes import moves_no_data
+from kernels.reference import evaluate
+from kernels.shapes import output_shape
+
+from .onnx_models import save_model
+
+SHAPE = (2, 4, 3, 5)
+
+
+class Sketch:
+    """A graph under construction whose tensors mostly share one shape."""
+
+    def __init__(self) -> None:
+        self.graph = Graph("sketch", ("x",), (), [], {"x": SHAPE}, {})
+
+    def constant(self, *shape: int) -> str:
+        name = f"c{len(self.graph.shapes)}"
+        self.graph.constants[name] = 0.5 * seeded_normal(1, name, shape)
+        self.graph.shapes[name] = shape
+        return name
+
+    def add(self, op: str, *inputs: str, **attributes: Any) -> str:
+        name = f"t{len(self.graph.shapes)}"
+        node = Node(name, op, inputs, (name,), attributes)
+        self.graph.shapes[name] = output_shape(node, self.graph.shapes)
+        self.graph.nodes.append(node)
+        return name
+
+    def conv(self, x: str, *, bias: bool = True) -> str:
+        c = self.graph.shapes[x][1]
+        weights = [self.constant(4, c, 3, 3), *([self.constant(4)] if bias else [])]
+        return self.add("conv", x, *weights, strides=(1, 1), pads=(1, 1, 1, 1), dilations=(1, 1), groups=1)
+
+    def affine(self, x: str) -> str:
+        channels = self.graph.shapes[x][1]
+        return self.add("affine", x, self.constant(channels), self.constant(channels))
+
+    def finish(self, *outputs: str) -> Graph:
+        self.graph.outputs = outputs
+        return self.graph
+
+
+STEPS = (
+    "conv", "conv_no_bias", "affine", "relu", "clip", "sigmoid", "add", "mul", "add_channel", "mul_scalar", "identity",
+    "there_and_back", "turned_relu", "concat", "flat_and_back",
+)  # fmt: skip
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Graph:
+    """A random graph: any step may read any earlier tensor, and any tensor may be an output."""
+    sketch, tensors = Sketch(), ["x"]
+    for step in draw(st.lists(st.sampled_from(STEPS), min_size=1, max_size=9)):
+        recent = st.sampled_from(tensors[-2:])
+        tensors.append(_step(sketch, step, draw(recent), draw(st.sampled_from(tensors))))
+    outputs = draw(st.sets(st.sampled_from(tensors[1:]), max_size=2)) | {tensors[-1]}
+    if draw(st.booleans()):
+        outputs.add(_classifier(sketch, tensors[-1], draw(st.permutations([1, 2, 3]))))
+    return sketch.finish(*sorted(outputs))
+
+
+def _step(sketch: Sketch, step: str, x: str, other: str) -> str:
+    add = sketch.add
+    match step:
+        case "conv" | "conv_no_bias":
+            return sketch.conv(x, bias=step == "conv")
+        case "affine":
+            return sketch.affine(x)
+        case "clip":
+            return add("clip", x, min=-0.5, max=0.5)
+        case "add" | "mul":
+            return add(step, x, other)
+        case "add_channel":
+            return add("add", x, sketch.constant(1, 4, 1, 1))
+        case "mul_scalar":
+            return add("mul", x, sketch.constant(1, 1, 1, 1))
+        case "identity":
+            return add("reshape", x, shape=SHAPE)
+        case "there_and_back":
+            return add("transpose", add("transpose", x, perm=(0, 2, 3, 1)), perm=(0, 3, 1, 2))
+        case "turned_relu":
+            return add("transpose", add("relu", add("transpose", x, perm=(3, 2, 0, 1))), perm=(2, 3, 1, 0))
+        case "concat":
+            return sketch.conv(add("concat", x, other, axis=1))
+        case "flat_and_back":
+            return add("reshape", add("reshape", x, shape=(prod(SHAPE),)), shape=SHAPE)
+        case _:
+            return add(step, x)
+
+
+def _classifier(sketch: Sketch, x: str, perm: list[int]) -> str:
+    flat = sketch.add("reshape", sketch.add("transpose", x, perm=(0, *perm)), shape=(2, 60))
+    return sketch.affine(sketch.add("dense", flat, sketch.constant(60, 3)))
+
+
+def assert_same_meaning(graph: Graph, changed: Graph) -> None:
+    inputs = random_inputs(graph, 3)
+    before, after = evaluate(graph, inputs), evaluate(changed, inputs)
+    assert (changed.inputs, changed.outputs) == (graph.inputs, graph.outputs)
+    for name in graph.outputs:
+        assert changed.shapes[name] == graph.shapes[name]
+        scale = max(1.0, float(np.abs(before[name]).max()))
+        np.testing.assert_allclose(after[name], before[name], rtol=0, atol=1e-5 * scale, err_msg=name)
+    assert_consistent(changed)
+
+
+def assert_consistent(graph: Graph) -> None:
+    """Every tensor is written once, before it is read, and has the shape that its node gives it."""
+    written = {*graph.inputs, *graph.constants}
+    for node in graph.nodes:
+        assert {name for name in node.inputs if name} <= written, node
+        assert node.output not in written, node
+        if "pool" not in node.op:
+            assert graph.shapes[node.output] == output_shape(node, graph.shapes), node
+        written.update(node.outputs)
+    assert set(graph.shapes) == written
+    assert all(graph.shapes[name] == array.shape for name, array in graph.constants.items())
+
+
+@settings(max_examples=150, deadline=None)
+@given(graph=graphs())
+def test_optimise_keeps_the_meaning_of_any_graph(graph: Graph) -> None:
+    assert_same_meaning(graph, optimise(graph, fuse=True))
+
+
+@settings(max_examples=60, deadline=None)
+@given(graph=graphs(), index=st.integers(0, len(PASSES) - 1))
+def test_each_pass_keeps_the_meaning_and_its_argument(graph: Graph, index: int) -> None:
+    nodes, shapes, constants = list(graph.nodes), dict(graph.shapes), dict(graph.constants)
+    assert_same_meaning(graph, PASSES[index](graph))
+    assert (graph.nodes, graph.shapes, graph.constants.keys()) == (nodes, shapes, constants.keys())
+
+
+@pytest.mark.parametrize(
+    ("network", "left"),
+    [
+        ("squeezenet_v1_0", {"conv": 26, "max_pool": 3, "concat": 8, "global_average_pool": 1}),
+        ("mobilenet_v2", {"conv": 52, "global_average_pool": 1, "dense": 1}),
+        ("resnet18", {"conv": 20, "max_pool": 1, "global_average_pool": 1, "dense": 1}),
+        ("autoencoder_784", {"dense": 3}),
+    ],
+)
+def test_networks_fuse_completely(network: str, left: dict[str, int]) -> None:
+    graph = NETWORKS[network](1)
+    fused = optimise(graph, fuse=True)
+    ends = {} if network == "autoencoder_784" else {"reshape": 1, "softmax": 1}
+    assert Counter(node.op for node in fused.nodes) == {**left, **ends}
+    assert_same_meaning(graph, fused)
+
+
+def test_residual_is_added_before_the_activation() -> None:
+    net = NetworkBuilder("block", 1, (1, 4, 6, 6))
+    branch = net.batch_norm("norm", net.conv("conv", net.input, 4, 3, pad=1, bias=False))
+    fused = optimise(net.finish(net.relu(net.add("sum", net.input, branch))), fuse=True)
+    (conv,) = fused.nodes
+    assert conv.inputs[0] == conv.inputs[3] == "data"
+    assert conv.attributes["activation"] == ("relu",)
+
+
+def test_dense_takes_the_transposition_before_it() -> None:
+    sketch = Sketch()
+    flat = sketch.add("reshape", sketch.add("transpose", "x", perm=(0, 2, 3, 1)), shape=(2, 60))
+    graph = sketch.finish(sketch.add("dense", flat, sketch.constant(60, 3)))
+    fused = optimise(graph, fuse=True)
+    assert [node.op for node in fused.nodes] == ["reshape", "dense"]
+    assert_same_meaning(graph, fused)
+
+
+def test_transposition_stays_where_another_reads_the_dense_layers_input() -> None:
+    sketch = Sketch()
+    flat = sketch.add("reshape", sketch.add("transpose", "x", perm=(0, 2, 3, 1)), shape=(2, 60))
+    graph = sketch.finish(sketch.add("dense", flat, sketch.constant(60, 3)), sketch.add("sigmoid", flat))
+    assert_same_meaning(graph, optimise(graph, fuse=True))
+
+
+@pytest.mark.parametrize("second", [(0, 2, 1, 3), (3, 0, 1, 2), (1, 2, 0, 3)])
+def test_transpositions_become_one(second: tuple[int, ...]) -> None:
+    sketch = Sketch()
+    once = sketch.add("transpose", "x", perm=(1, 0, 2, 3))
+    graph = sketch.finish(sketch.add("transpose", once, perm=second))
+    fused = optimise(graph, fuse=True)
+    assert [node.op for node in fused.nodes] == ["transpose"]
+    assert_same_meaning(graph, fused)
+
+
+@pytest.mark.parametrize("first", ["conv", "relu", "add"])
+@pytest.mark.parametrize("reader", ["relu", "affine", "add", "output"])
+def test_what_has_two_readers_is_kept(first: str, reader: str) -> None:
+    """Whatever would be fused or folded, its other reader still sees the value before."""
+    sketch = Sketch()
+    shared = sketch.conv("x")
+    results = []
+    for op in (first, reader):
+        if op == "output":
+            results.append(shared)
+        elif op in ("conv", "affine"):
+            results.append(getattr(sketch, op)(shared))
+        else:
+            results.append(sketch.add(op, shared, *(["x"] if op == "add" else [])))
+    graph = sketch.finish(*results)
+    assert_same_meaning(graph, optimise(graph, fuse=True))
+
+
+def test_both_branches_may_be_convolutions() -> None:
+    sketch = Sketch()
+    graph = sketch.finish(sketch.add("add", sketch.conv("x"), sketch.conv(sketch.conv("x"))))
+    fused = optimise(graph, fuse=True)
+    assert [node.op for node in fused.nodes] == ["conv"] * 3
+    assert_same_meaning(graph, fused)
+
+
+def test_nothing_is_folded_behind_a_residual_or_an_activation() -> None:
+    """A second round finds what the first has fused."""
+    sketch = Sketch()
+    residual = sketch.affine(sketch.add("add", sketch.conv("x"), "x"))
+    activated = sketch.add("sigmoid", sketch.add("relu", sketch.conv(residual)))
+    graph = sketch.finish(sketch.affine(sketch.add("add", activated, residual)))
+    fused = optimise(graph, fuse=True)
+    assert_same_meaning(graph, optimise(fused, fuse=True))
+
+
+@given(shape=st.lists(st.integers(1, 3), min_size=1, max_size=4), data=st.data())
+def test_moves_no_data_is_exact(shape: list[int], data: st.DataObject) -> None:
+    perm = data.draw(st.permutations(range(len(shape))))
+    x = np.arange(prod(shape)).reshape(shape)
+    assert moves_no_data(tuple(shape), perm) == np.array_equal(x.transpose(perm).ravel(), x.ravel())
+
+
+def test_without_fusion_every_onnx_output_stays(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["conv"]),
+        helper.make_node("BatchNormalization", ["conv", *["one"] * 4], ["norm"]),
+        helper.make_node("Relu", ["norm"], ["act"]),
+        helper.make_node("Dropout", ["act"], ["drop"]),
+        helper.make_node("Identity", ["drop"], ["same"]),
+        helper.make_node("Gemm", ["same_flat", "m"], ["logits"], transB=1),
+        helper.make_node("Softmax", ["logits"], ["y"]),
+    ]
+    nodes.insert(5, helper.make_node("Flatten", ["same"], ["same_flat"]))
+    constants = {
+        "w": np.ones((2, 3, 3, 3), np.float32), "one": np.ones(2, np.float32), "m": np.ones((4, 8), np.float32),
+    }  # fmt: skip
+    graph = load_onnx(save_model(tmp_path / "m.onnx", nodes, {"x": (1, 3, 4, 4)}, ["y"], constants))
+    unfused = optimise(graph, fuse=False)
+    values = evaluate(unfused, random_inputs(unfused, 1), keep=True)
+    assert [name for node in nodes for name in node.output if name not in values] == []
+    assert Counter(node.op for node in unfused.nodes)["affine"] == 1
+    assert [node.op for node in optimise(graph, fuse=True).nodes] == ["conv", "reshape", "dense", "softmax"]

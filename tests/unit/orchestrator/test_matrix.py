@@ -1,0 +1,148 @@
+"""The matrix is exact: every combination, device and block exactly once, as a job or as an exclusion."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orchestrator import matrix
+from orchestrator.errors import SpecError
+from orchestrator.model.device import Api, Device, Precision
+from orchestrator.model.experiment import DeviceChoice, Experiment, Matrix, Sampling, Workload
+
+from . import make
+
+
+def subsets(values: list) -> st.SearchStrategy[tuple]:
+    return st.lists(st.sampled_from(values), min_size=1, max_size=len(values), unique=True).map(tuple)
+
+
+AXES = st.builds(
+    Matrix,
+    network=st.none() | subsets(["a", "b"]),
+    backend=subsets(list(Api)),
+    precision=subsets(list(Precision)),
+    algorithm=st.none() | subsets(["direct", "winograd"]),
+    granularity=st.none() | subsets([1, 2, 4]),
+    threads=st.none() | subsets([1, 2]),
+    fuse=st.none() | subsets([True, False]),
+)
+APIS = st.lists(st.sampled_from(list(Api)), unique=True).flatmap(
+    lambda names: st.tuples(*(subsets(list(Precision)).map(lambda p, n=n: make.api(n, *p)) for n in names))
+)
+
+
+@st.composite
+def farms(draw: st.DrawFn) -> list[Device]:
+    serials = draw(st.lists(st.sampled_from("ABCD"), min_size=1, max_size=4, unique=True))
+    return [make.device(s).model_copy(update={"facts": make.device(s).facts.model_copy(update={"apis": draw(APIS)})})
+            for s in serials]  # fmt: skip
+
+
+def experiments(count: object = "all") -> st.SearchStrategy[Experiment]:
+    return st.builds(
+        lambda m, blocks: make.experiment(
+            matrix=m, sampling=Sampling(blocks=blocks), devices=DeviceChoice(count=count)
+        ),
+        AXES, st.integers(1, 3),
+    )  # fmt: skip
+
+
+def combinations(experiment: Experiment) -> int:
+    m = experiment.matrix
+    lists = [m.network, m.backend, m.precision, m.algorithm, m.granularity, m.threads, m.fuse]
+    return len(list(product(*(axis for axis in lists if axis is not None))))
+
+
+@settings(max_examples=60, deadline=None)
+@given(experiments(), farms())
+def test_jobs_and_exclusions_partition_the_matrix(experiment: Experiment, devices: list[Device]) -> None:
+    expansion = matrix.expand(experiment, "e-1", devices)
+    collapsed = [e for e in expansion.exclusions if not e.serial]
+    assert len(expansion.cells) + len(collapsed) == combinations(experiment)
+    assert len({cell.cell_id for cell in expansion.cells}) == len(expansion.cells)
+    blocks = experiment.sampling.blocks
+    seen = Counter((job.cell.label, job.candidates[0], job.block) for job in expansion.jobs)
+    seen.update((e.cell, e.serial, b) for e in expansion.exclusions if e.serial for b in range(blocks))
+    wanted = product((c.label for c in expansion.cells), (d.serial for d in devices), range(blocks))
+    assert seen == Counter(wanted)
+    assert len({job.job_id for job in expansion.jobs}) == len(expansion.jobs)
+
+
+@settings(max_examples=60, deadline=None)
+@given(experiments(), farms())
+def test_a_job_only_where_the_device_can(experiment: Experiment, devices: list[Device]) -> None:
+    facts = {d.serial: d.facts for d in devices}
+    for job in matrix.expand(experiment, "e-1", devices).jobs:
+        offered = facts[job.candidates[0]].api(job.cell.backend)
+        assert offered is not None and job.cell.precision in offered.precisions
+        assert all(job.cell.backend in matrix.APPLIES[name] for name in job.cell.options)
+
+
+@settings(max_examples=60, deadline=None)
+@given(experiments())
+def test_size_counts_what_expand_makes(experiment: Experiment) -> None:
+    able = make.device("A", *(make.api(name, *Precision) for name in Api))
+    expansion = matrix.expand(experiment, "e-1", [able])
+    assert matrix.size(experiment) == len(expansion.jobs) == len(expansion.cells) * experiment.sampling.blocks
+
+
+@settings(max_examples=30, deadline=None)
+@given(experiments(), farms(), st.randoms())
+def test_the_order_of_devices_does_not_matter(experiment: Experiment, devices: list[Device], random: object) -> None:
+    shuffled = list(devices)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert matrix.expand(experiment, "e", shuffled) == matrix.expand(experiment, "e", devices)
+
+
+def test_size_of_a_million_is_counted_at_once() -> None:
+    wide = Matrix(network=tuple(f"n{i}" for i in range(1000)), granularity=tuple(range(1, 11)), fuse=(True, False))
+    assert matrix.size(make.experiment(matrix=wide, sampling=Sampling(blocks=50))) == 1_000_000
+
+
+def test_blocks_are_interleaved() -> None:
+    jobs = matrix.expand(make.many(2), "e", [make.device("B"), make.device("A")]).jobs
+    assert [(j.block, j.candidates) for j in jobs] == [(0, ("A",)), (0, ("B",)), (1, ("A",)), (1, ("B",))]
+
+
+def test_count_any_and_n() -> None:
+    farm = [make.device("C"), make.device("A", make.api(Api.CPU)), make.device("B"), make.device("D")]
+    either = matrix.expand(make.many(1, count="any"), "e", farm)
+    assert [j.candidates for j in either.jobs] == [("B", "C", "D")]
+    assert [(e.serial, e.reason) for e in either.exclusions] == [("A", "the device has no opencl (it has cpu)")]
+    two = matrix.expand(make.many(1, count=2), "e", farm)
+    assert [j.candidates for j in two.jobs] == [("B",), ("C",)]
+    assert [e.serial for e in two.exclusions] == ["A", "D"]
+
+
+def test_exclusions_tell_their_reasons() -> None:
+    experiment = make.experiment(matrix=Matrix(backend=(Api.OPENCL,), precision=(Precision.FP16,), threads=(1, 2)))
+    unknown = make.device("U", health="unauthorized", reason="accept the key on the phone")
+    unknown = unknown.model_copy(update={"facts": unknown.facts.model_copy(update={"apis": ()})})
+    expansion = matrix.expand(experiment, "e", [make.device("A"), unknown])
+    assert [(e.serial, e.reason) for e in expansion.exclusions] == [
+        ("", "no meaning on opencl: threads; the same as `squeezenet_v1_0 opencl fp16`, which is run once"),
+        ("A", "the device's opencl has no fp16 (it has fp32)"),
+        ("U", "its APIs are not known (unauthorized: accept the key on the phone)"),
+    ]
+    assert expansion.jobs == ()
+
+
+def test_a_selection_that_matches_nothing_lists_the_devices() -> None:
+    experiment = make.experiment(devices=DeviceChoice(where='gpu_vendor == "adreno"'))
+    with pytest.raises(SpecError, match=r'A: gpu_vendor == "adreno" \(here ""\)'):
+        matrix.expand(experiment, "e", [make.device("A")])
+    with pytest.raises(SpecError, match="only 1 of the 2 devices"):
+        matrix.expand(make.many(1, count=2), "e", [make.device("A")])
+    with pytest.raises(SpecError, match="none"):
+        matrix.expand(make.many(1), "e", [])
+
+
+def test_a_network_axis_with_an_onnx_file_is_refused() -> None:
+    both = make.experiment(workload=Workload(onnx="m.onnx"), matrix=Matrix(network=("a",)))
+    with pytest.raises(SpecError, match="remove one of them"):
+        matrix.expand(both, "e", [make.device("A")])

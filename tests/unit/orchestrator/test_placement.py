@@ -1,0 +1,147 @@
+"""Laws of placement, and the reasons that people read."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orchestrator.model.device import Device, Health
+from orchestrator.model.experiment import Conditions, Range
+from orchestrator.model.lease import Lease
+from orchestrator.placement import Placement, Policy, Share, WaitingJob, place
+
+from . import make
+
+NOW = 1000.0
+SERIALS = list("ABCDE")
+
+
+def lease(serial: str) -> Lease:
+    return Lease(serial=serial, job_id="other", attempt=1, token=1, expires_at=NOW + 5)
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> tuple[list[WaitingJob], list[Device], dict[str, Lease], Policy]:
+    known = draw(st.lists(st.sampled_from(SERIALS), unique=True))
+    devices = [
+        make.device(
+            s, host=draw(st.sampled_from(["h1", "h2"])), health=draw(st.sampled_from(list(Health))),
+            ready_at=draw(st.sampled_from([None, NOW - 1, NOW + 60])),
+            battery_percent=draw(st.sampled_from([None, 10.0, 80.0])),
+        )
+        for s in known
+    ]  # fmt: skip
+    devices += [make.device(s, host="h1") for s in SERIALS if s not in known and draw(st.booleans())]
+    jobs = [
+        make.waiting(
+            f"j{i}", *draw(st.lists(st.sampled_from(SERIALS), min_size=1, unique=True)),
+            experiment_id=draw(st.sampled_from(["e1", "e2", "e3"])), priority=draw(st.integers(0, 1)), order=(i % 3, i),
+            failed_on=frozenset(draw(st.lists(st.sampled_from(SERIALS), max_size=2))),
+            not_before=draw(st.sampled_from([0.0, 0.0, NOW + 9])),
+        )
+        for i in range(draw(st.integers(0, 8)))
+    ]  # fmt: skip
+    leases = {s: lease(s) for s in draw(st.lists(st.sampled_from(SERIALS), max_size=2, unique=True))}
+    shares = {"e1": Share(draw(st.integers(0, 2)), draw(st.sampled_from([0.0, 5.0])))}
+    return jobs, devices, leases, Policy(host_limit=draw(st.integers(1, 4)), shares=shares)
+
+
+def runnable(job: WaitingJob, device: Device, devices: list[Device]) -> bool:
+    """The rules, written again without looking at the code: device alone, leases and limits apart."""
+    state = device.state
+    alive = {d.serial for d in devices if d.state.health is Health.READY}
+    avoided = device.serial in job.failed_on and bool((set(job.candidates) - job.failed_on) & alive)
+    return (
+        device.serial in job.candidates
+        and not avoided
+        and state.health is Health.READY
+        and (state.ready_at is None or state.ready_at <= NOW)
+        and (state.battery_percent is None or state.battery_percent >= 20)
+        and job.not_before <= NOW
+    )
+
+
+@settings(max_examples=200, deadline=None)
+@given(situations())
+def test_laws(situation: tuple[list[WaitingJob], list[Device], dict[str, Lease], Policy]) -> None:
+    jobs, devices, leases, policy = situation
+    placement = place(jobs, devices, leases, policy, NOW)
+    by_id, by_serial = {j.job_id: j for j in jobs}, {d.serial: d for d in devices}
+    taken = [serial for _, serial in placement.assignments]
+    assert len(taken) == len(set(taken))
+    assert not set(taken) & set(leases)
+    assert all(runnable(by_id[j], by_serial[s], devices) for j, s in placement.assignments)
+    assert {j for j, _ in placement.assignments} | set(placement.waiting) == set(by_id)
+    assert not {j for j, _ in placement.assignments} & set(placement.waiting)
+    assert all(placement.waiting.values())
+    sessions = Counter(by_serial[s].facts.host for s in [*taken, *(s for s in leases if s in by_serial)])
+    free = [
+        d for d in devices
+        if d.serial not in taken and d.serial not in leases and sessions[d.facts.host] < policy.host_limit
+    ]  # fmt: skip
+    assert not any(runnable(by_id[j], d, devices) for j in placement.waiting for d in free)
+
+
+@settings(max_examples=100, deadline=None)
+@given(situations(), st.randoms())
+def test_the_order_of_arguments_does_not_matter(situation: tuple, random: object) -> None:
+    jobs, devices, leases, policy = situation
+    before = place(jobs, devices, leases, policy, NOW)
+    for items in (jobs, devices):
+        random.shuffle(items)  # type: ignore[attr-defined]
+    leases = dict(reversed(leases.items()))
+    assert place(jobs, devices, leases, policy, NOW) == before
+
+
+def one(job: WaitingJob, *devices: Device, leases: dict[str, Lease] | None = None, limit: int = 400) -> Placement:
+    return place([job], list(devices), leases or {}, Policy(host_limit=limit), NOW)
+
+
+def test_priority_then_fairness_then_order() -> None:
+    jobs = [make.waiting(f"a{i}", "A", "B", "C", experiment_id="a", order=(0, i)) for i in range(9)]
+    jobs += [make.waiting(f"b{i}", "A", "B", "C", experiment_id="b", order=(1, i)) for i in range(9)]
+    jobs += [make.waiting("urgent", "A", "B", "C", experiment_id="a", priority=1, order=(2, 0))]
+    placed = {j for j, _ in place(jobs, [make.device(s) for s in "ABC"], {}, Policy(), NOW).assignments}
+    assert placed == {"urgent", "b0", "a0"}
+
+
+def test_experiments_share_one_device_in_turn() -> None:
+    jobs = [make.waiting(f"{e}0", "A", experiment_id=e, order=(i, 0)) for i, e in enumerate("ab")]
+    served = Policy(shares={"a": Share(0, served_at=50.0), "b": Share(0, served_at=40.0)})
+    assert place(jobs, [make.device("A")], {}, served, NOW).assignments == (("b0", "A"),)
+    running = Policy(shares={"a": Share(0, served_at=50.0), "b": Share(2, served_at=40.0)})
+    assert place(jobs, [make.device("A")], {}, running, NOW).assignments == (("a0", "A"),)
+
+
+def test_a_device_that_others_need_is_left_to_them() -> None:
+    jobs = [make.waiting("any", "A", "B", order=(0, 0)), make.waiting("only", "A", order=(0, 1))]
+    placement = place(jobs, [make.device("A"), make.device("B")], {}, Policy(), NOW)
+    assert placement.assignments == (("any", "B"), ("only", "A"))
+
+
+def test_an_earlier_failure_is_avoided_while_another_candidate_lives() -> None:
+    job = make.waiting("j", "A", "B", failed_on=frozenset("A"))
+    busy = one(job, make.device("A"), make.device("B"), leases={"B": lease("B")})
+    assert busy.waiting == {"j": "B: busy with job other; A: an earlier attempt was lost there"}
+    gone = one(job, make.device("A"), make.device("B", health=Health.OFFLINE))
+    assert gone.assignments == (("j", "A"),)
+
+
+def test_reasons_are_for_people() -> None:
+    job = make.waiting("j", "A")
+    assert one(job).waiting["j"] == "offline: no host announces it"
+    assert one(job, make.device(health=Health.OFFLINE)).waiting["j"] == "offline"
+    sick = make.device(health=Health.QUARANTINED, reason="3 attempts lost")
+    assert one(job, sick).waiting["j"] == "quarantined: 3 attempts lost"
+    assert one(job, make.device(ready_at=NOW + 60)).waiting["j"].startswith("cooling, ready at about ")
+    assert one(job, make.device(), leases={"A": lease("A")}).waiting["j"] == "busy with job other"
+    assert "at least 20 %" in one(job, make.device(battery_percent=12.0)).waiting["j"]
+    assert "at most 40 C" in one(job, make.device(battery_temp_c=41.0)).waiting["j"]
+    assert "thermal status 3" in one(job, make.device(thermal_status=3)).waiting["j"]
+    assert "free storage 1 MiB" in one(job, make.device(free_storage_bytes=2**20)).waiting["j"]
+    full = make.waiting("j", "A", conditions=Conditions(battery_percent=Range(max=60)))
+    assert "at most 60 %" in one(full, make.device(battery_percent=90.0)).waiting["j"]
+    crowded = one(job, make.device(), make.device("B"), leases={"B": lease("B")}, limit=1)
+    assert crowded.waiting["j"] == "host lab is at its limit of 1 sessions"

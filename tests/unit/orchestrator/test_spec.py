@@ -1,0 +1,91 @@
+"""Experiment files: what is accepted, and what a person is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator import spec
+from orchestrator.errors import SpecError
+from orchestrator.model.device import Api
+
+GOOD = """
+name: first
+workload: {network: squeezenet_v1_0}
+devices: {where: 'gpu_vendor == "adreno"', count: any}
+matrix: {backend: [opencl, vulkan], precision: fp16, threads: [1, 2]}
+sampling: {blocks: 2, deadline: 90 s}
+conditions: {free_storage: 1 GiB, battery_temp_max: 38 C}
+measure: {quantities: [latency, power], power_period: 50 ms}
+"""
+
+
+def problems(text: str) -> dict[str, str]:
+    """Field -> `line:column message` of everything wrong with a text."""
+    with pytest.raises(spec.SpecProblems) as caught:
+        spec.parse(text, "x.yaml")
+    return {p.field: f"{p.place.line}:{p.place.column} {p.message}" for p in caught.value.problems}
+
+
+def test_a_good_file(tmp_path: Path) -> None:
+    path = tmp_path / "good.yaml"
+    path.write_text(GOOD)
+    experiment = spec.load(path)
+    assert experiment.matrix.backend == (Api.OPENCL, Api.VULKAN)
+    assert experiment.sampling.deadline == 90.0
+    assert experiment.conditions.free_storage == 2**30
+    assert experiment.measure.power_period == pytest.approx(0.05)
+
+
+def test_every_problem_is_listed_with_its_place() -> None:
+    found = problems(
+        "name: a\nworkload: {network: n}\nsampling:\n  block: 3\n  blocks: 0\n  deadline: 60\n"
+        "matrix:\n  backend: [opencl, vulcan]\n  precision: [fp32, fp32]\n  colour: red\n"
+        "conditions:\n  free_storage: 3 parsecs\n"
+        "devices:\n  where: gpu_vender == 'x'\n  count: some\n"
+    )
+    assert found["sampling.block"].startswith("4:3 unknown field; did you mean `blocks`?")
+    assert found["sampling.blocks"].startswith("5:11 ")
+    assert found["sampling.deadline"] == "6:13 60 has no unit; write e.g. `60 s`; units: ns, us, ms, s, min, h"
+    assert found["matrix.backend[1]"].startswith("8:21 did you mean `vulkan`?")
+    assert "listed twice" in found["matrix.precision"]
+    assert found["matrix.colour"].startswith("10:3 unknown field; allowed: network, backend")
+    assert "GiB" in found["conditions.free_storage"]
+    assert "did you mean `gpu_vendor`" in found["devices.where"]
+    assert "'all' or 'any'" in found["devices.count"]
+    assert len(found) == 9
+
+
+def test_the_message_names_file_line_and_field() -> None:
+    with pytest.raises(SpecError, match=r"x\.yaml:2:11: workload: give exactly one of"):
+        spec.parse("name: a\nworkload: {network: n, onnx: m.onnx}\n", "x.yaml")
+
+
+@pytest.mark.parametrize("field", ["sampling: {deadline: 60}", "measure: {power_period: 0.1}",
+                                   "conditions: {free_storage: 0}", "conditions: {battery_temp_max: 40}"])  # fmt: skip
+def test_a_number_without_a_unit_is_refused(field: str) -> None:
+    (message,) = problems(f"name: a\nworkload: {{network: n}}\n{field}\n").values()
+    assert "has no unit" in message
+
+
+def test_missing_and_repeated_keys() -> None:
+    assert "required" in problems("description: x\nworkload: {network: n}\n")["name"]
+    assert "first in line 1" in problems("name: a\nworkload: {network: n}\nname: b\n")["name"]
+
+
+@pytest.mark.parametrize("text", ["a: [", "- 1", "", "a: &x [*x]", "[" * 3000, "a: 1\n---\nb: 2",
+                                  "a: !!python/object:os.system x", "name: 2020-13-99", "\x00"])  # fmt: skip
+def test_texts_that_are_no_experiment(text: str) -> None:
+    assert problems(text)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="cannot be read"):
+        spec.load(tmp_path / "none.yaml")
+    (tmp_path / "binary.yaml").write_bytes(b"name: \xff\xfe")
+    with pytest.raises(SpecError, match="not UTF-8 at byte 6"):
+        spec.load(tmp_path / "binary.yaml")
+    (tmp_path / "big.yaml").write_bytes(b"#" * (spec.MAX_BYTES + 1))
+    with pytest.raises(SpecError, match="larger than"):
+        spec.load(tmp_path / "big.yaml")

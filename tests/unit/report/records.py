@@ -1,0 +1,74 @@
+"""Records as an experiment leaves them, made to order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Precision, Source
+from orchestrator.model.event import Layer, Memory, Power, Sample, Setup
+from orchestrator.model.experiment import Experiment, Workload
+from orchestrator.model.job import Cell
+from orchestrator.model.record import Doubt, DoubtCode, Outcome, Provenance, Record, RunsOn
+
+MS = 1_000_000
+
+
+def cell(backend: Api = Api.OPENCL, precision: Precision = Precision.FP32, network: str = "lenet") -> Cell:
+    return Cell(workload=Workload(network=network), backend=backend, precision=precision)
+
+
+def experiment(name: str = "first", description: str = "") -> Experiment:
+    return Experiment(name=name, description=description, workload=Workload(network="lenet"))
+
+
+def record(
+    of: Cell,
+    timed_ms: Sequence[float],
+    *,
+    block: int = 0,
+    serial: str = "phone-1",
+    token: int = 1,
+    outcome: Outcome = Outcome.OK,
+    source: Source = Source.VIRTUAL,
+    model: str = "SM-G930F",
+    driver: str = "PoCL 3.1",
+    detail: str = "",
+    reasons: tuple[str, ...] = (),
+) -> Record:
+    """A record of one block: one warm-up that is slower than everything, then the timed samples."""
+    durations = [int(value * MS) for value in (10 * max(timed_ms, default=1.0), *timed_ms)]
+    starts = [sum(durations[:i]) for i in range(len(durations))]
+    samples = tuple(
+        Sample(seq=i, t_ns=s, index=i, phase="timed" if i else "warmup", start_ns=s, duration_ns=d)
+        for i, (s, d) in enumerate(zip(starts, durations, strict=True))
+    )
+    facts = ApiFacts(
+        api=of.backend, version="OpenCL 3.0", device_name="pthread-x", driver=driver, library="libOpenCL.so"
+    )
+    return Record(
+        experiment_id="e-1",
+        job_id=f"{serial}-{of.cell_id}-{block}",
+        cell_id=of.cell_id,
+        block=block,
+        attempt=1,
+        token=token,
+        worker="w",
+        device=DeviceFacts(serial=serial, host="h", kind="phone", source=source, model=model),
+        source=source,
+        outcome=outcome,
+        reasons=reasons,
+        started_at=1000.0 + token,
+        ended_at=1001.0 + token,
+        runs_on=RunsOn(api=of.backend, precision=of.precision, facts=facts),
+        setup=(
+            Setup(seq=0, t_ns=0, step="context", start_ns=0, duration_ns=2 * MS),
+            Setup(seq=1, t_ns=0, step="build", start_ns=0, duration_ns=30 * MS),
+            Setup(seq=2, t_ns=0, step="build", start_ns=0, duration_ns=10 * MS),
+        ),
+        samples=samples,
+        layers=(Layer(seq=0, t_ns=0, index=0, layer="conv1", program="conv_direct", duration_ns=3 * MS),),
+        power=(Power(seq=0, t_ns=0, current_ua=-500_000, voltage_uv=4_000_000),) * 2,
+        memory=Memory(seq=0, t_ns=0, device_bytes=1, device_peak_bytes=2**20, vm_hwm_bytes=2**22, vm_rss_bytes=1),
+        provenance=Provenance(plan_hash="aa", agent_sha256="f" * 64, fingerprint="brand/model:8.0"),
+        doubts=(Doubt(code=DoubtCode.VIRTUAL_DEVICE, detail=detail),),
+    )

@@ -1,0 +1,218 @@
+"""Reports: the same content as page, table and JSON; nothing foreign runs or is fetched."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from html.parser import HTMLParser
+from io import StringIO
+from xml.etree import ElementTree
+
+import pytest
+from rich.console import Console
+
+from orchestrator.matrix import Exclusion
+from orchestrator.model.device import Api, Precision, Source
+from orchestrator.model.record import Outcome, Record
+from orchestrator.report import console, export, wording
+from orchestrator.report.content import Content, build
+from orchestrator.report.html import render
+
+from .records import cell, experiment, record
+
+EVIL = "<script>alert('x')</script>$\\frac{1}{2}$ & \"q\""
+
+
+def content(records: list[Record] | None = None, description: str = "") -> Content:
+    cells = [cell(), cell(Api.VULKAN, Precision.FP16), cell(Api.CPU)]
+    found = records if records is not None else [
+        record(c, [3.0 + i, 3.5 + i, 9.0], block=block, serial=serial, token=10 * block + i)
+        for i, c in enumerate(cells)
+        for block in range(3)
+        for serial in ("127.0.0.1:5555", "127.0.0.1:5556")
+    ]  # fmt: skip
+    return build(
+        "e-1",
+        experiment(description=description),
+        cells={c.cell_id: c for c in cells},
+        records=found,
+        outcomes={"ok": len(found)},
+        exclusions=[Exclusion("127.0.0.1:5555", "lenet cpu fp16", "cpu has no fp16"), Exclusion("", "x", "no sense")],
+        now=1e9,
+    )
+
+
+class Page(HTMLParser):
+    """Tags and attributes of a page, and whether it is well formed."""
+
+    VOID = frozenset({"meta", "br", "img", "link", "input", "hr"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return render(content())
+
+
+def test_page_is_well_formed_and_has_every_part(page: str) -> None:
+    parsed = Page(page)
+    assert parsed.open == []
+    for heading in (
+        "Results",
+        "Latency",
+        "Over the time of the run",
+        "Set-up",
+        "Layers",
+        "Power",
+        "Left out",
+        "Doubts",
+    ):
+        assert f"<h2>{heading}</h2>" in page
+    assert parsed.tags.count("svg") >= 4
+
+
+def test_page_asks_nobody_for_anything(page: str) -> None:
+    parsed = Page(page)
+    assert not {"script", "link", "iframe", "img", "object", "base"} & set(parsed.tags)
+    assert not re.search(r"(https?:)?//[a-z0-9]", page)
+    assert not re.search(r"@import|url\((?!#)", page)
+    addresses = [value for name, value in parsed.attributes if name in ("href", "src", "action", "data")]
+    assert all(value and value.startswith("#") for value in addresses)
+
+
+def test_ids_are_unique_and_references_lead_to_them(page: str) -> None:
+    parsed = Page(page)
+    ids = [value for name, value in parsed.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    references = set(re.findall(r"url\(#([^)]+)\)", page)) | {v[1:] for n, v in parsed.attributes if n == "href" and v}
+    assert references <= set(ids)
+
+
+def test_virtual_results_are_said_to_be_so(page: str) -> None:
+    assert "VIRTUAL RESULTS" in page.replace("</b>", "")
+    real = render(content([record(cell(), [1.0], source=Source.PHONE)]))
+    assert "RESULTS." not in real
+
+
+def test_foreign_names_are_escaped() -> None:
+    found = [
+        record(cell(), [1.0, 2.0], block=block, serial=EVIL, model=EVIL, driver=EVIL, detail=EVIL, reasons=(EVIL,))
+        for block in range(3)
+    ]
+    page = render(content(found, description=EVIL))
+    assert "script" not in Page(page).tags
+    assert "<script" not in page.lower()
+    assert "&lt;script&gt;" in page
+
+
+def test_a_report_of_nothing_is_a_report() -> None:
+    page = render(content([]))
+    assert Page(page).open == []
+    assert "<svg" not in page
+
+
+def test_a_cell_that_failed_is_shown_with_its_reason() -> None:
+    failed = [record(cell(), [], outcome=Outcome.FAILED, reasons=("the program does not build",))]
+    page = render(content(failed))
+    assert "no block went well" in page
+    assert "the program does not build" in page
+
+
+def test_console_says_what_the_page_says() -> None:
+    text = printed(content())
+    for word in ("127.0.0.1:5556", "VIRTUAL", "opencl fp32", "vulkan fp16", "PoCL 3.1 · pthread-x", "3/3"):
+        assert word in text
+    assert "cpu has no fp16" in text
+    assert "every device" in text
+    assert "run on a real phone before you publish" in text
+
+
+def test_console_shows_brackets_as_they_are() -> None:
+    text = printed(content([record(cell(), [1.0], serial="[bold]x[/]")]))
+    assert "[bold]x[/]" in text
+
+
+def printed(of: Content) -> str:
+    buffer = StringIO()
+    Console(file=buffer, width=200).print(console.render(of))
+    return buffer.getvalue()
+
+
+def test_export_is_json_and_has_the_records_that_it_is_given() -> None:
+    of = content()
+    lost = record(cell(), [], outcome=Outcome.LOST, token=9)
+    short, full = (json.loads(json.dumps(export.as_data(of, records))) for records in (None, [*of.records, lost]))
+    assert short["experiment"] == "e-1"
+    assert len(short["summaries"]) == 6
+    assert "records" not in short
+    assert [Record.model_validate(each) for each in full["records"]] == [*of.records, lost]
+
+
+@pytest.mark.parametrize(("value", "text"), [(0.12345, "0.123"), (4.567, "4.57"), (78.91, "78.9"), (1234.5, "1234")])
+def test_three_digits_are_enough(value: float, text: str) -> None:
+    assert wording.ms(value) == text
+
+
+@pytest.mark.parametrize("width", [90, 100, 120, 160])
+def test_columns_stand_below_their_headings_at_every_width(width: int) -> None:
+    buffer = StringIO()
+    Console(file=buffer, width=width).print(console.render(content()))
+    lines = buffer.getvalue().splitlines()
+    header = next(line for line in lines if "median ms" in line)
+    row = next(line for line in lines if line.startswith("  opencl fp32"))
+    end = header.index("median ms") + len("median ms")
+    assert row[:end].endswith("3.50") and row[end : end + 1] in ("", " ")
+    assert "doubts" in header
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("Portable Computing Language 3.1+debian", "PoCL 3.1"),
+        ("pthread-skylake-avx512-Intel(R) Xeon(R) Processor @ 2.50GHz", "Intel Xeon"),
+        ("pocketfarm-agent 0.1.0 avx512f", "agent avx512f"),
+        ("QUALCOMM Adreno(TM)", "QUALCOMM Adreno"),
+        ("Mali-G710 r0p0", "Mali-G710 r0p0"),
+    ],
+)
+def test_names_of_drivers_are_short_and_still_names(name: str, short: str) -> None:
+    assert wording.short_name(name) == short
+
+
+def test_left_out_combinations_are_grouped() -> None:
+    found = [Exclusion(serial, f"lenet {api} fp16", "no fp16") for serial in "ABCDEF" for api in ("cpu", "opencl")]
+    found += [Exclusion("A", "lenet vulkan fp32", "no vulkan"), Exclusion("", "lenet x", "twice")]
+    assert wording.group_exclusions(found) == [
+        ("cpu fp16; opencl fp16", "every device", "no fp16"),
+        ("vulkan fp32", "A", "no vulkan"),
+        ("x", "every device", "twice"),
+    ]
+    assert wording.group_exclusions(found, "ABCDEFG")[0][1] == "A, B, C, D and 2 more"
+
+
+def test_a_drawing_of_the_table_fetches_nothing_and_says_virtual() -> None:
+    svg = console.as_svg(content(), "farm results first")
+    ElementTree.fromstring(svg)
+    assert "VIRTUAL" in svg
+    assert "farm results first" in unescape(svg).replace("\xa0", " ")
+    assert not re.search(r"url\((?!#)|@import|href=\"(?!#)|<script|<image", svg)

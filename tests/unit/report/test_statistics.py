@@ -1,0 +1,124 @@
+"""Statistics derive from raw records, whatever their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orchestrator.model.device import Api, Precision
+from orchestrator.model.record import Outcome
+from orchestrator.statistics import bootstrap_median, latency, percentile, summarise
+
+from .records import cell, record
+
+TIMES = st.floats(min_value=0.001, max_value=1e5, allow_nan=False)
+BLOCKS = st.lists(st.lists(TIMES, min_size=1, max_size=6), min_size=1, max_size=6)
+
+
+@settings(deadline=None)
+@given(BLOCKS)
+def test_latency_is_ordered_and_within_the_samples(blocks: list[list[float]]) -> None:
+    found = latency(blocks)
+    assert found is not None
+    samples = [sample for block in blocks for sample in block]
+    assert found.min_ms == min(samples)
+    assert min(samples) <= found.median_ms <= max(samples)
+    assert found.p90_ms <= found.p99_ms <= max(samples)
+    assert found.samples == len(samples)
+    assert found.median_ms == median(median(block) for block in blocks)
+    assert (found.interval_ms is None) == (len(blocks) < 3)
+    if found.interval_ms:
+        assert min(map(median, blocks)) <= found.interval_ms.low <= found.interval_ms.high <= max(map(median, blocks))
+
+
+@settings(deadline=None, max_examples=40)
+@given(BLOCKS, st.floats(min_value=0.01, max_value=100))
+def test_latency_scales_with_the_clock(blocks: list[list[float]], factor: float) -> None:
+    once, scaled = latency(blocks), latency([[sample * factor for sample in block] for block in blocks])
+    assert once is not None
+    assert scaled is not None
+    for name in ("median_ms", "min_ms", "p90_ms", "p99_ms", "mad_ms"):
+        assert getattr(scaled, name) == pytest.approx(getattr(once, name) * factor, rel=1e-6, abs=1e-6)
+
+
+@given(st.lists(TIMES, min_size=1), st.floats(min_value=0, max_value=100))
+def test_percentile_agrees_with_numpy(values: list[float], q: float) -> None:
+    assert percentile(sorted(values), q) == pytest.approx(float(np.percentile(values, q)), rel=1e-9)
+
+
+def test_interval_covers_the_true_median_about_as_often_as_it_says() -> None:
+    generator = np.random.default_rng(5)
+    covered = 0
+    for trial in range(100):
+        found = bootstrap_median(list(generator.normal(10.0, 1.0, size=25)), seed=trial)
+        assert found is not None
+        covered += found.low <= 10.0 <= found.high
+    assert 87 <= covered <= 100
+
+
+def test_interval_repeats_with_its_seed() -> None:
+    values = [1.0, 2.0, 3.0, 5.0, 8.0]
+    assert bootstrap_median(values, 7) == bootstrap_median(values, 7)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.permutations(range(12)))
+def test_order_of_records_does_not_matter(order: list[int]) -> None:
+    cells = [cell(), cell(Api.VULKAN, Precision.FP16)]
+    records = [
+        record(c, [1.0 + block + i, 2.0], block=block, serial=serial, token=10 * block + i + 1)
+        for i, c in enumerate(cells)
+        for block in range(3)
+        for serial in ("a", "b")
+    ]
+    known = {c.cell_id: c for c in cells}
+    assert summarise([records[i] for i in order], known) == summarise(records, known)
+
+
+def test_a_summary_counts_only_timed_samples_of_good_blocks() -> None:
+    one = cell()
+    records = [
+        record(one, [4.0, 5.0, 6.0], block=0),
+        record(one, [1000.0], block=1, outcome=Outcome.INVALID, reasons=("too hot",)),
+        record(one, [], block=2, outcome=Outcome.FAILED),
+    ]
+    (summary,) = summarise(records, {one.cell_id: one})
+    assert summary.latency is not None
+    assert (summary.latency.median_ms, summary.latency.samples, summary.latency.blocks) == (5.0, 3, 1)
+    assert summary.outcomes == {Outcome.OK: 1, Outcome.INVALID: 1, Outcome.FAILED: 1}
+    assert summary.blocks == 3
+    assert summary.reasons == ("too hot",)
+    assert summary.setup_ms == {"context": 2.0, "build": 40.0}
+    assert summary.layers[0].median_ms == 3.0
+    assert summary.memory is not None
+    assert summary.memory.device_peak_bytes == 2**20
+
+
+def test_the_newest_attempt_of_a_job_counts() -> None:
+    one = cell()
+    lost = record(one, [9.0], token=1, outcome=Outcome.LOST)
+    good = record(one, [5.0], token=2)
+    for records in ([lost, good], [good, lost]):
+        (summary,) = summarise(records, {one.cell_id: one})
+        assert summary.outcomes == {Outcome.OK: 1}
+        assert summary.latency is not None
+        assert summary.latency.median_ms == 5.0
+
+
+def test_a_cell_without_a_good_block_has_no_latency() -> None:
+    one = cell()
+    (summary,) = summarise([record(one, [1.0], outcome=Outcome.KILLED)], {one.cell_id: one})
+    assert summary.latency is None
+    assert summary.setup_ms == {}
+
+
+@pytest.mark.parametrize("doubt", [lambda i: "", lambda i: f"block {i}"])
+def test_doubts_are_united(doubt: Callable[[int], str]) -> None:
+    one = cell()
+    (summary,) = summarise([record(one, [1.0], block=i, detail=doubt(i)) for i in range(3)], {one.cell_id: one})
+    assert [d.detail for d in summary.doubts] == list(dict.fromkeys(doubt(i) for i in range(3)))

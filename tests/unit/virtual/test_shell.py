@@ -1,0 +1,209 @@
+"""The shell and its commands, without a transport."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from device_agent.virtual.phone import Phone
+
+from .conftest import Sh
+
+TMP = "/data/local/tmp"
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "out"),
+    [
+        ("true && echo a || echo b", 0, "a\n"),
+        ("false && echo a || echo b", 0, "b\n"),
+        ("false; echo $?", 0, "1\n"),
+        ("! true; echo $?", 0, "1\n"),
+        ("exit 7; echo no", 7, ""),
+        ("(exit 3); echo $?", 0, "3\n"),
+        ("X='a  b'; echo $X; echo \"$X\"", 0, "a b\na  b\n"),
+        ('X=1 true; echo "[$X]"', 0, "[]\n"),
+        ("echo $(echo a; echo b)", 0, "a b\n"),
+        ("echo one two | wc -w", 0, "2\n"),
+        ("printf 'b\\na\\n' | sort | head -n 1", 0, "a\n"),
+        ("cd /data/local && pwd", 0, "/data/local\n"),
+        ("sh -c 'exit 4'", 4, ""),
+        ("timeout 5 echo ok", 0, "ok\n"),
+        ("timeout 0.05 sleep 9", 124, ""),
+        ("env A=b sh -c 'echo $A'", 0, "b\n"),
+        ("nohup nice -n 10 echo deep", 0, "deep\n"),
+        ("[ a = a ] && [ 2 -gt 1 ] && test -d /data && ! test -e /nope && echo yes", 0, "yes\n"),
+        ("echo a >/dev/null 2>&1", 0, ""),
+        ("sleep 0.01 & wait; echo after", 0, "after\n"),
+        ("id -u; whoami", 0, "2000\nshell\n"),
+        ("nproc", 0, "4\n"),
+        ("which ls frob", 1, "/system/bin/ls\n"),
+    ],
+)
+def test_scripts(sh: Sh, script: str, code: int, out: str) -> None:
+    result = sh(script)
+    assert (result.code, result.out) == (code, out)
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "message"),
+    [
+        ("frob x", 127, "/system/bin/sh: frob: inaccessible or not found\n"),
+        ("/data/local/tmp/frob", 127, "/system/bin/sh: /data/local/tmp/frob: inaccessible or not found\n"),
+        ("/data", 126, "/system/bin/sh: /data: Permission denied\n"),
+        ("cat /nope", 1, "cat: /nope: No such file or directory\n"),
+        ("ls /nope", 1, "ls: /nope: No such file or directory\n"),
+        ("cat /data", 1, "cat: /data: Is a directory\n"),
+        ("cat /sys/class/kgsl/kgsl-3d0/gpuclk", 1, "cat: /sys/class/kgsl/kgsl-3d0/gpuclk: Permission denied\n"),
+        ("echo 1 > /sys/class/power_supply/battery/status", 1, "can't open"),
+        ("mkdir /system/x", 1, "mkdir: /system/x: Read-only file system\n"),
+        ("rm /data/local/tmp/none", 1, "rm: /data/local/tmp/none: No such file or directory\n"),
+        ("kill 1", 1, "No such process"),
+        ("settings get", 255, "usage"),
+        ("if true; then echo a; fi", 1, "'if'"),
+    ],
+)
+def test_failures_speak_as_android_does(sh: Sh, script: str, code: int, message: str) -> None:
+    result = sh(script)
+    assert result.code == code
+    assert message in result.err
+
+
+def test_files(sh: Sh) -> None:
+    done = sh(
+        f"cd {TMP} && mkdir -p a/b && echo hello > a/b/x && echo more >> a/b/x && cp a/b/x a/y && mv a/y a/z && "
+        "chmod 755 a/z && stat -c '%a %s' a/z && ls a && rm -rf a && ls"
+    )
+    assert (done.code, done.out, done.err) == (0, "755 11\nb\nz\n", "")
+
+
+def test_globs_expand_where_they_are_not_quoted(sh: Sh) -> None:
+    result = sh(f"cd {TMP}; echo 1 > 1.log; echo 2 > 2.log; cat *.log; echo '*.log' none*")
+    assert result.out == "1\n2\n*.log none*\n"
+    assert len(sh("cat /sys/class/thermal/thermal_zone*/temp").out.split()) == 4
+
+
+def test_pieces_of_files(sh: Sh, phone: Phone) -> None:
+    (phone.tree.root / "data/local/tmp/f").write_bytes(bytes(range(48, 58)))
+    pieces = sh(
+        f"tail -c +4 {TMP}/f; echo; tail -c 2 {TMP}/f; echo; head -c 3 {TMP}/f; echo; "
+        f"dd if={TMP}/f bs=1 skip=2 count=3 2>/dev/null; echo; wc -c {TMP}/f"
+    )
+    assert pieces.out == f"3456789\n89\n012\n234\n10 {TMP}/f\n"
+
+
+def test_sums_are_those_of_the_content(sh: Sh, phone: Phone) -> None:
+    content = bytes(range(256)) * 999
+    (phone.tree.root / "data/local/tmp/f").write_bytes(content)
+    assert sh(f"sha256sum {TMP}/f").out == f"{hashlib.sha256(content).hexdigest()}  {TMP}/f\n"
+    assert sh("md5sum -b", stdin=content).out == f"{hashlib.md5(content).hexdigest()}\n"
+
+
+def test_getprop(sh: Sh) -> None:
+    assert sh("getprop ro.product.model").out == "SM-G930V\n"
+    assert sh("getprop ro.nothing").out == "\n"
+    everything = sh("getprop").out
+    assert "[ro.pocketfarm.source]: [virtual]\n" in everything
+    assert "virtual" in sh("getprop ro.build.fingerprint").out
+    assert sh("setprop ro.product.model x").code == 1
+    assert sh("setprop debug.x 1; getprop debug.x").out == "1\n"
+
+
+def test_settings_survive_the_phone(sh: Sh, phone: Phone) -> None:
+    assert sh("settings get system screen_brightness").out == "128\n"
+    assert sh("settings put system screen_brightness 10; settings get system screen_brightness").out == "10\n"
+    assert sh("settings get global nothing").out == "null\n"
+    again = Phone(phone.profile, 0, phone.folder, phone.table, None)
+    assert again.settings["system"]["screen_brightness"] == "10"
+    assert sh("settings delete system screen_brightness; settings get system screen_brightness").out.endswith("null\n")
+
+
+def test_airplane_mode_needs_a_newer_android(sh: Sh, phone: Phone) -> None:
+    refused = sh("cmd connectivity airplane-mode enable")
+    assert (refused.code, refused.err) == (20, "cmd: Can't find service: connectivity\n")
+    phone.profile = phone.profile.model_copy(update={"sdk": 33})
+    sh("settings put global airplane_mode_on 1")
+    assert sh("cmd connectivity airplane-mode").out == "disabled\n"  # the setting alone leaves the radios up
+    assert sh("cmd connectivity airplane-mode enable; cmd connectivity airplane-mode").out == "enabled\n"
+    assert sh("settings get global airplane_mode_on").out == "1\n"
+
+
+def test_dumpsys_battery_freezes_and_thaws(sh: Sh, phone: Phone) -> None:
+    assert "  level: 72\n" in sh("dumpsys battery").out
+    assert "UPDATES STOPPED" not in sh("dumpsys battery").out
+    sh("dumpsys battery set level 5; dumpsys battery unplug")
+    phone.set_charge(0.5)
+    frozen = sh("dumpsys battery").out
+    assert "UPDATES STOPPED" in frozen
+    assert "  level: 5\n" in frozen
+    assert "UPDATES STOPPED" not in sh("dumpsys battery reset; dumpsys battery").out
+
+
+def test_dumpsys_thermalservice_tells_hal_from_cache_and_override_from_heat(sh: Sh, phone: Phone) -> None:
+    assert sh("dumpsys thermalservice").out == ""  # Android 8 has none
+    phone.profile = phone.profile.model_copy(update={"sdk": 33})
+    phone.body = replace(phone.body, skin_c=46.0)
+    text = sh("cmd thermalservice override-status 0; dumpsys thermalservice").out
+    assert "Thermal Status: 0\n" in text
+    cached, _, hal = text.partition("Current temperatures from HAL:")
+    assert "mValue=24.000, mType=3, mName=SKIN" in cached
+    assert "mValue=46.000, mType=3, mName=SKIN, mStatus=3" in hal
+    assert "Thermal Status: 3\n" in sh("cmd thermalservice reset; dumpsys thermalservice").out
+
+
+def test_df_shows_what_is_left(sh: Sh, phone: Phone) -> None:
+    def available() -> int:
+        return int(sh(f"df -k {TMP}").out.splitlines()[1].split()[3])
+
+    before = available()
+    (phone.tree.root / "data/local/tmp/f").write_bytes(bytes(10 << 20))
+    assert before - available() == 10 << 10
+    phone.tree.full = True
+    assert available() == 0
+    assert sh(f"mkdir {TMP}/x").err == f"mkdir: {TMP}/x: No space left on device\n"
+    assert "No space left on device" in sh(f"echo x > {TMP}/y").err
+
+
+def test_executables_are_real_processes_inside_the_phone(sh: Sh, phone: Phone) -> None:
+    program = phone.tree.root / "data/local/tmp/program"
+    program.write_text(
+        '#!/bin/sh\necho "$1 $POCKETFARM_APIS"; cat "$POCKETFARM_SYSROOT/sys/class/power_supply/battery/type"; cat; '
+        "echo sad >&2; exit 9\n"
+    )
+    assert sh(f"{TMP}/program x").code == 126
+    result = sh(f"chmod +x {TMP}/program; cd {TMP}; ./program --file={TMP}/x", stdin=b"input\n")
+    assert result.code == 9
+    assert result.out == f"--file={phone.tree.root}/data/local/tmp/x opencl,vulkan,cpu\nBattery\ninput\n"
+    assert result.err == "sad\n"
+
+
+def test_a_killed_executable_says_by_which_signal(sh: Sh, phone: Phone) -> None:
+    program = phone.tree.root / "data/local/tmp/program"
+    program.write_text("#!/bin/sh\nkill -9 $$\n")
+    program.chmod(0o755)
+    assert sh(f"{TMP}/program").code == 0x80 | 9
+
+
+def test_processes_are_found_by_their_phone(sh: Sh, phone: Phone) -> None:
+    sleeper = shutil.which("sleep")
+    assert sleeper
+    shutil.copy(sleeper, phone.tree.root / "data/local/tmp/sleeper")
+    script = f"{TMP}/sleeper 30 & sleep 0.3; pidof sleeper; pgrep -f 'sleeper 30'; cat /proc/$(pidof sleeper)/stat; "
+    result = sh(script + "kill -0 $(pidof sleeper) && kill -9 $(pidof sleeper); wait; pidof sleeper")
+    assert result.code == 1
+    pid, same, stat = result.out.splitlines()
+    assert pid == same
+    assert stat.startswith(f"{pid} (sleeper)")
+    assert sh(f"ls /proc/{pid}").code == 1
+
+
+def test_the_root_cannot_be_left(sh: Sh, phone: Phone, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    assert sh("cat ../../../../../../../../etc/passwd").code == 1
+    assert sh(f"cat {phone.tree.root}/../../secret").code == 1
+    (phone.tree.root / "data/local/tmp/way_out").symlink_to(tmp_path)
+    assert "Permission denied" in sh(f"cat {TMP}/way_out/secret").err

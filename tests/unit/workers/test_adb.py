@@ -1,0 +1,223 @@
+"""An adb server that misbehaves on purpose: what a healthy one never sends."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import DeviceSick, ServiceDown, SetupError, TransportLost
+from tests.servers import free_port
+from workers.device.adb import MAX_OUTPUT_BYTES, AdbConnection, AdbServer, ListedDevice, parse_devices
+
+Handler = Callable[[socket.socket], None]
+
+
+@contextmanager
+def server(handle: Handler) -> Iterator[int]:
+    """A listener that gives each connection to `handle`, and closes it."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    threads: list[threading.Thread] = []
+
+    def serve(client: socket.socket) -> None:
+        with client, suppress(OSError):
+            handle(client)
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                threads.append(threading.Thread(target=serve, args=(client,), daemon=True))
+                threads[-1].start()
+
+    thread = threading.Thread(target=accept, daemon=True)
+    thread.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        for each in [thread, *threads]:
+            each.join(5)
+
+
+def request(client: socket.socket) -> str:
+    size = int(client.recv(4, socket.MSG_WAITALL), 16)
+    return client.recv(size, socket.MSG_WAITALL).decode()
+
+
+def serving(reply: Handler) -> Handler:
+    """Answers OKAY to the transport and the service, then what the test says."""
+
+    def handle(client: socket.socket) -> None:
+        for _ in range(2):
+            request(client)
+            client.sendall(b"OKAY")
+        reply(client)
+
+    return handle
+
+
+def packet(kind: int, content: bytes) -> bytes:
+    return struct.pack("<BI", kind, len(content)) + content
+
+
+def phone(port: int) -> AdbConnection:
+    return AdbConnection("p1", AdbServer(port))
+
+
+def test_a_stream_without_exit_status_was_cut() -> None:
+    with (
+        server(serving(lambda c: c.sendall(packet(1, b"half the out")))) as port,
+        pytest.raises(TransportLost) as caught,
+    ):
+        phone(port).shell(["cat", "/x"])
+    assert caught.value.device == "p1" and "cat /x" in str(caught.value)
+    assert isinstance(caught.value.__cause__, EOFError)
+
+
+def test_a_stream_cut_within_a_packet() -> None:
+    with server(serving(lambda c: c.sendall(packet(1, b"abc")[:6]))) as port, pytest.raises(TransportLost):
+        phone(port).shell(["x"])
+
+
+def test_a_device_that_the_server_does_not_know() -> None:
+    def refuse(client: socket.socket) -> None:
+        request(client)
+        client.sendall(b"FAIL000bno device 7")
+
+    with server(refuse) as port, pytest.raises(TransportLost, match="no device 7"):
+        phone(port).shell(["x"])
+
+
+@pytest.mark.parametrize("junk", [packet(9, b""), struct.pack("<BI", 1, MAX_OUTPUT_BYTES + 1)])
+def test_packets_that_no_phone_sends(junk: bytes) -> None:
+    with server(serving(lambda c: c.sendall(junk))) as port, pytest.raises(DeviceSick, match="unreadable"):
+        phone(port).shell(["x"])
+
+
+def test_a_mute_server_costs_the_deadline_and_no_more() -> None:
+    def say_nothing(client: socket.socket) -> None:
+        while client.recv(4096):
+            pass
+
+    started = time.monotonic()
+    with server(say_nothing) as port, pytest.raises(TransportLost, match=r"0\.4 s"):
+        phone(port).shell(["x"], deadline_s=0.4)
+    assert time.monotonic() - started < 3
+
+
+def test_a_byte_now_and_then_does_not_extend_it() -> None:
+    def drip(client: socket.socket) -> None:
+        for _ in range(40):
+            client.sendall(packet(1, b"."))
+            time.sleep(0.1)
+
+    ended: list[float] = []
+    with server(serving(drip)) as port, pytest.raises(TransportLost):
+        started = time.monotonic()
+        try:
+            phone(port).shell(["x"], deadline_s=0.5)
+        finally:
+            ended.append(time.monotonic() - started)
+    assert ended[0] < 1.5
+
+
+def test_nobody_listens() -> None:
+    with pytest.raises(TransportLost):
+        phone(free_port()).shell(["x"])
+    with pytest.raises(ServiceDown, match="start it"):
+        AdbServer(free_port()).devices()
+
+
+def test_push_to_a_full_phone(tmp_path: Path) -> None:
+    def full(client: socket.socket) -> None:
+        client.recv(100)
+        reason = b"write failed: No space left on device"
+        client.sendall(b"FAIL" + struct.pack("<I", len(reason)) + reason)
+        time.sleep(0.2)
+
+    (tmp_path / "big").write_bytes(bytes(4 << 20))
+    with server(serving(full)) as port, pytest.raises((DeviceSick, TransportLost)) as caught:
+        phone(port).push(tmp_path / "big", "/data/x")
+    assert isinstance(caught.value, DeviceSick) and "storage full" in str(caught.value)
+
+
+def version(number: bytes) -> Handler:
+    def handle(client: socket.socket) -> None:
+        request(client)
+        client.sendall(b"OKAY0004" + number)
+
+    return handle
+
+
+def adb_binary(folder: Path, number: str) -> str:
+    path = folder / "adb"
+    path.write_text(f"#!/bin/sh\necho Android Debug Bridge version 1.0.{number}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_server_of_another_version_is_left_alone(tmp_path: Path) -> None:
+    with server(version(b"0028")) as port:
+        with pytest.raises(SetupError, match=r"version 40, .* has 41") as caught:
+            AdbServer(port, adb_binary(tmp_path, "41")).check()
+        assert "FARM_ADB_PORT" in str(caught.value)
+        assert AdbServer(port, adb_binary(tmp_path, "40")).check() == "40"
+
+
+@pytest.mark.parametrize("reply", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"OKAY0004zzzz", b""])
+def test_something_else_on_the_port(tmp_path: Path, reply: bytes) -> None:
+    def handle(client: socket.socket) -> None:
+        request(client)
+        client.sendall(reply)
+
+    with server(handle) as port, pytest.raises(SetupError, match="no adb server"):
+        AdbServer(port, adb_binary(tmp_path, "41")).check()
+
+
+def test_no_adb_binary(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="apt-get"):
+        AdbServer(free_port(), str(tmp_path / "none")).check()
+
+
+def test_the_list_of_devices() -> None:
+    listing = (
+        "0011664BC002435        unauthorized usb:2-1 transport_id:12\n"
+        "emulator-5554          device product:sdk model:Pixel_7 device:panther transport_id:1\n"
+        "127.0.0.1:41000        offline transport_id:9\n"
+        "ab12                   no permissions (user in plugdev group; udev rules wrong?); see [http://x] usb:1-2\n"
+        "a-serial-of-more-than-22-characters device transport_id:3\n"
+    )
+    assert parse_devices(listing) == [
+        ListedDevice("0011664BC002435", "unauthorized", "usb:2-1 transport_id:12"),
+        ListedDevice("emulator-5554", "device", "product:sdk model:Pixel_7 device:panther transport_id:1"),
+        ListedDevice("127.0.0.1:41000", "offline", "transport_id:9"),
+        ListedDevice("ab12", "no permissions (user in plugdev group; udev rules wrong?); see [http://x]", "usb:1-2"),
+        ListedDevice("a-serial-of-more-than-22-characters", "device", "transport_id:3"),
+    ]
+    assert parse_devices("\n") == []
+
+
+def test_phones_with_one_usb_serial_number_are_told_apart_by_their_port() -> None:
+    listing = "0123456789ABCDEF       device usb:1-2 product:x\n0123456789ABCDEF       device usb:1-3 product:x\n"
+    assert [row.address for row in parse_devices(listing)] == ["usb:1-2", "usb:1-3"]
+
+
+def test_a_phone_is_reached_by_its_address_and_called_by_its_serial() -> None:
+    asked: list[str] = []
+
+    def refuse(client: socket.socket) -> None:
+        asked.append(request(client))
+        client.sendall(b"FAIL0004gone")
+
+    with server(refuse) as port, pytest.raises(TransportLost, match="gone") as caught:
+        AdbConnection("127.0.0.1:41000", AdbServer(port), serial="R58M42").shell(["true"])
+    assert asked == ["host:transport:127.0.0.1:41000"]
+    assert caught.value.device == "R58M42"

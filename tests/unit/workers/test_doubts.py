@@ -1,0 +1,119 @@
+"""Each doubt arises from its cause, and from nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from orchestrator.model.device import Api, DeviceFacts, DeviceState, Health, Precision, Source
+from orchestrator.model.event import Event, Output, Power, Sample, Warning
+from orchestrator.model.experiment import Conditions, Measure, Sampling, Workload
+from orchestrator.model.job import Cell, Job
+from orchestrator.model.record import DoubtCode
+from workers.doubts import find_doubts
+
+PHONE = DeviceFacts(serial="p", host="h", kind="phone", source=Source.PHONE)
+COOL = DeviceState(health=Health.READY, battery_temp_c=25.0, thermal_status=0, charging=False)
+
+
+def job(*quantities: str) -> Job:
+    return Job(
+        experiment_id="e",
+        cell=Cell(workload=Workload(network="tiny"), backend=Api.CPU, precision=Precision.FP32),
+        block=0,
+        candidates=("p",),
+        sampling=Sampling(),
+        conditions=Conditions(),
+        measure=Measure.model_validate({"quantities": quantities or ("latency",)}),
+    )
+
+
+def samples(*durations_ns: int) -> list[Event]:
+    return [
+        Sample(seq=i, t_ns=i, index=i, phase="timed", start_ns=i, duration_ns=duration)
+        for i, duration in enumerate(durations_ns)
+    ]
+
+
+STEADY = samples(*[1000] * 10)
+
+
+def codes(
+    events: list[Event],
+    device: DeviceFacts = PHONE,
+    *states: DeviceState,
+    quantities: tuple[str, ...] = (),
+    **options: bool,
+) -> list[DoubtCode]:
+    found = find_doubts(job(*quantities), device, events, states or (COOL,), resumed=options.get("resumed", False))
+    return [doubt.code for doubt in found]
+
+
+def test_a_steady_block_on_a_cool_phone_is_beyond_doubt() -> None:
+    assert codes(STEADY) == []
+
+
+def test_warm_up_is_not_judged() -> None:
+    slow = Sample(seq=0, t_ns=0, index=0, phase="warmup", start_ns=0, duration_ns=10**9)
+    assert codes([slow, *STEADY]) == []
+
+
+@pytest.mark.parametrize(
+    ("events", "code"),
+    [
+        (samples(1000, 1000, 1000, 1000), DoubtCode.FEW_SAMPLES),
+        (samples(*[900, 1100] * 5), DoubtCode.UNSTABLE),
+        (samples(1000, 1000, 1010, 1010, 1020, 1020, 1020, 1030, 1060, 1060), DoubtCode.DRIFT),
+        (samples(1060, 1060, 1010, 1010, 1010, 1010, 1010, 1000, 1000, 1000), DoubtCode.DRIFT),
+        (
+            [*STEADY, Output(seq=10, t_ns=1, name="y", file="0.bin", bytes=4, sha256="0", finite=False)],
+            DoubtCode.NON_FINITE_OUTPUT,
+        ),
+        ([*STEADY, Warning(seq=10, t_ns=1, code="clock", message="odd")], DoubtCode.AGENT_WARNING),
+        (
+            [*STEADY, Power(seq=10, t_ns=1, gpu_hz=624_000_000), Power(seq=11, t_ns=2, gpu_hz=401_000_000)],
+            DoubtCode.FREQUENCY_CHANGED,
+        ),
+    ],
+)
+def test_doubts_of_the_events(events: list[Event], code: DoubtCode) -> None:
+    assert codes(events) == [code]
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"charging": True}, DoubtCode.CHARGING),
+        ({"thermal_status": 1}, DoubtCode.HOT),
+        ({"battery_temp_c": 40.5}, DoubtCode.HOT),
+    ],
+)
+def test_doubts_of_the_state_before_or_after(change: dict[str, object], code: DoubtCode) -> None:
+    changed = COOL.model_copy(update=change)
+    assert codes(STEADY, PHONE, changed, COOL) == codes(STEADY, PHONE, COOL, changed) == [code]
+
+
+def test_unknown_state_is_no_doubt() -> None:
+    assert codes(STEADY, PHONE, DeviceState(health=Health.READY)) == []
+
+
+def test_sources_are_labelled() -> None:
+    virtual = PHONE.model_copy(update={"source": Source.VIRTUAL})
+    replay = PHONE.model_copy(update={"source": Source.REPLAY})
+    host = PHONE.model_copy(update={"source": Source.WORKSTATION, "kind": "workstation", "gpu_vendor": "cpu"})
+    gpu = host.model_copy(update={"gpu_vendor": "nvidia"})
+    assert codes(STEADY, virtual) == [DoubtCode.VIRTUAL_DEVICE, DoubtCode.SHARED_HOST]
+    assert codes(STEADY, replay) == [DoubtCode.VIRTUAL_DEVICE]
+    assert codes(STEADY, host) == [DoubtCode.SHARED_HOST]
+    assert codes(STEADY, gpu) == []
+
+
+def test_a_gauge_is_missed_only_where_power_is_wanted() -> None:
+    reading = Power(seq=10, t_ns=1, current_ua=-200_000)
+    blind = Power(seq=10, t_ns=1, voltage_uv=4_000_000)
+    assert codes(STEADY, quantities=("power",)) == [DoubtCode.NO_POWER_GAUGE]
+    assert codes([*STEADY, blind], quantities=("power",)) == [DoubtCode.NO_POWER_GAUGE]
+    assert codes([*STEADY, reading], quantities=("power",)) == []
+
+
+def test_a_resumed_run_says_so() -> None:
+    assert codes(STEADY, resumed=True) == [DoubtCode.RESUMED]

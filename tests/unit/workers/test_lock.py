@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import DeviceBusy
+from workers.lock import device_lock, file_name
+
+
+def test_one_session_at_a_time(tmp_path: Path) -> None:
+    with device_lock(tmp_path, "a:1"):
+        with pytest.raises(DeviceBusy), device_lock(tmp_path, "a:1", wait_s=0.05):
+            pass
+        with device_lock(tmp_path, "b"):
+            pass
+    with device_lock(tmp_path, "a:1"):
+        pass
+
+
+def test_another_process_counts_and_its_death_frees(tmp_path: Path) -> None:
+    code = (
+        "import sys, time, pathlib; from workers.lock import device_lock\n"
+        "with device_lock(pathlib.Path(sys.argv[1]), 's'): print('held', flush=True); time.sleep(60)"
+    )
+    root = Path(__file__).parents[3]
+    argv = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, cwd=root) as other:
+        assert other.stdout is not None and other.stdout.readline() == b"held\n"
+        with pytest.raises(DeviceBusy), device_lock(tmp_path, "s"):
+            pass
+        other.kill()
+        other.wait()
+        started = time.monotonic()
+        with device_lock(tmp_path, "s", wait_s=5.0):
+            assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("serial", ["127.0.0.1:5555", "../../etc", "a/b", ".hidden", "..."])
+def test_a_serial_stays_in_its_folder(serial: str) -> None:
+    assert "/" not in file_name(serial) and not file_name(serial).startswith(".")

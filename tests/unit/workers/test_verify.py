@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from orchestrator.model.device import Precision
+from workers.verify import verify, wrong
+
+REFERENCE = {"y": np.array([[0.5, -2.0, 1.0]])}
+
+
+@pytest.mark.parametrize(
+    ("error", "precision", "ok"),
+    [
+        (0.0, Precision.FP32, True),
+        (1.9e-4, Precision.FP32, True),
+        (2.1e-4, Precision.FP32, False),
+        (2.1e-4, Precision.RELAXED, False),
+        (3.9e-2, Precision.FP16, True),
+        (4.1e-2, Precision.FP16, False),
+    ],
+)
+def test_tolerance_is_relative_to_the_largest_value(error: float, precision: Precision, ok: bool) -> None:
+    (check,) = verify({"y": REFERENCE["y"] + np.array([0, 0, error])}, REFERENCE, precision)
+    assert check.ok is ok
+    assert check.max_abs_difference == pytest.approx(error)
+    assert bool(wrong((check,))) is not ok
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_not_a_number_is_wrong_and_survives_json(bad: float) -> None:
+    (check,) = verify({"y": np.array([0.5, bad, 1.0])}, REFERENCE, Precision.FP32)
+    assert not check.ok
+    assert type(check).model_validate_json(check.model_dump_json()) == check
+
+
+def test_another_shape_is_wrong() -> None:
+    assert not verify({"y": np.zeros(4)}, REFERENCE, Precision.FP32)[0].ok
+
+
+def test_an_output_of_zeros() -> None:
+    assert verify({"y": np.zeros(3)}, {"y": np.zeros(3)}, Precision.FP32)[0].ok
