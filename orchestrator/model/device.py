@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from .base import Model
+from .enrolment import Enrolment
 
 
 class Api(StrEnum):
@@ -118,6 +119,9 @@ class DeviceState(Model):
     """Why it is not ready, and what to do."""
     battery_percent: float | None = None
     battery_temp_c: float | None = None
+    battery_slope_c_per_min: float | None = None
+    """Over the last minutes, where the phone was watched for as long."""
+    skin_temp_c: float | None = None
     charging: bool | None = None
     thermal_status: int | None = None
     free_storage_bytes: int | None = None
@@ -132,6 +136,8 @@ class Device(Model):
 
     facts: DeviceFacts
     state: DeviceState
+    enrolment: Enrolment | None = None
+    """The device profile; None until the device was enrolled."""
 
     @property
     def serial(self) -> str:

@@ -95,8 +95,20 @@ class Layer(_Event):
     """Which profiled pass."""
 
 
+PhaseName = Literal["idle_before", "warmup", "load", "idle_after"]
+
+
+class Phase(_Event):
+    """One phase of a block is over; written at its end."""
+
+    event: Literal["phase"] = "phase"
+    phase: PhaseName
+    start_ns: int
+    end_ns: int
+
+
 class Power(_Event):
-    """One reading of the battery gauge; absent nodes are null."""
+    """One reading of the battery gauge and the clocks; absent nodes are null."""
 
     event: Literal["power"] = "power"
     current_ua: int | None = None
@@ -108,6 +120,41 @@ class Power(_Event):
     charge_uah: int | None = None
     gpu_hz: int | None = None
     cpu_khz: tuple[int, ...] = ()
+    gpu_cap_hz: int | None = None
+    """Highest clock that the system allows the GPU now."""
+    cpu_cap_khz: tuple[int, ...] = ()
+    """Highest clock that it allows each core now."""
+    gpu_busy: float | None = None
+    """Share of the time, 0 to 1, as the driver counts it."""
+    cpu_busy: float | None = None
+    """Share of all cores that was busy since the reading before, 0 to 1, with ourselves."""
+    own_busy: float | None = None
+    """Our own part of `cpu_busy`."""
+    skin_dc: int | None = None
+    """Temperature of the skin's zone where one is readable, tenths of a degree Celsius."""
+    read_ns: int = 0
+    """How long reading all the nodes took; `t_ns` is the time before the first."""
+
+
+class Rails(_Event):
+    """One reading of the on-device power monitor: energy since boot of each rail."""
+
+    event: Literal["rails"] = "rails"
+    energy_uws: dict[str, int]
+    """Rail -> uW s. Rails are multiplexed: their sum is not the device's energy."""
+
+
+class Sampler(_Event):
+    """What the sampling thread did, when it ended."""
+
+    event: Literal["sampler"] = "sampler"
+    period_ns: int
+    readings: int = Field(ge=0)
+    missed: int = Field(default=0, ge=0)
+    """Deadlines that it was too late for."""
+    longest_gap_ns: int = Field(default=0, ge=0)
+    cpu_ns: int = Field(default=0, ge=0)
+    """Processor time of the thread."""
 
 
 class Memory(_Event):
@@ -156,14 +203,28 @@ class Error(_Event):
     event: Literal["error"] = "error"
     code: Literal[
         "usage", "plan_invalid", "limit", "no_device", "unsupported", "build_failed", "out_of_memory",
-        "device_error", "io", "storage_full", "deadline", "cancelled", "internal",
+        "device_error", "io", "storage_full", "deadline", "cancelled", "power_contaminated", "internal",
     ]  # fmt: skip
     message: str
     step: str = ""
 
 
 Event = Annotated[
-    Hello | Probe | Device | Setup | Sample | Layer | Power | Memory | Output | Warning | Result | Error,
+    Hello
+    | Probe
+    | Device
+    | Setup
+    | Phase
+    | Sample
+    | Layer
+    | Power
+    | Rails
+    | Sampler
+    | Memory
+    | Output
+    | Warning
+    | Result
+    | Error,
     Field(discriminator="event"),
 ]
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)

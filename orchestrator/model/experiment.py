@@ -8,9 +8,12 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 
 from .base import Model
 from .device import Api, Precision
-from .quantity import parse_bytes, parse_celsius, parse_seconds
+from .power import PowerSource
+from .quantity import parse_bytes, parse_celsius, parse_seconds, parse_share
 
 Seconds = Annotated[float, BeforeValidator(parse_seconds), Field(gt=0)]
+Rest = Annotated[float, BeforeValidator(parse_seconds), Field(ge=0)]
+Share = Annotated[float, BeforeValidator(parse_share), Field(gt=0, lt=1)]
 Celsius = Annotated[float, BeforeValidator(parse_celsius)]
 Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(ge=0)]
 
@@ -63,16 +66,48 @@ class DeviceChoice(Model):
 
 
 class Sampling(Model):
-    """How often is measured."""
+    """How often is measured, and the course of a block: rest, warm-up, load, rest."""
 
+    mode: Literal["steady", "cold", "sustained"] = "steady"
+    """`steady`: after a warm-up; `cold`: set-up and the first inference of a fresh process without any cache;
+    `sustained`: load for the whole of `load`, to see throttling."""
     blocks: int = Field(default=3, ge=1, le=1000)
     """Independent repetitions, each in a fresh agent process."""
+    target_interval: Share | None = None
+    """Add blocks to a cell until the half-width of its 95 % interval is at most this share of the median: `5 %`."""
+    max_blocks: int = Field(default=30, ge=1, le=1000)
+    """With `target_interval`: the most blocks of a cell on a device."""
     warmup: int = Field(default=1, ge=0, le=10_000)
     """Inferences at the start of a block that are kept but marked as warm-up."""
+    warmup_stable: Share | None = None
+    """Go on warming up until the last five inferences agree within this share: `2 %`; at most 30 times `warmup`,
+    and at least 30 inferences, more."""
     samples: int = Field(default=5, ge=1, le=100_000)
-    """Timed inferences of a block."""
+    """Timed inferences of a block, at least."""
+    load: Rest = 0.0
+    """Least duration of the load phase, with a unit: `30 s`; inferences go on until both are reached."""
+    idle: Rest = 0.0
+    """Rest before the warm-up and after the load, for the idle power: `60 s`."""
+    order: Literal["interleaved", "random", "abba"] = "interleaved"
+    """In which order a device runs its blocks: block 0 of every cell, then block 1, ...; in random order within each
+    round; or each round in the reverse order of the one before, which cancels linear drift."""
+    canary: int = Field(default=0, ge=0, le=1000)
+    """After so many blocks of a device, one block of a small reference workload; 0: none."""
     deadline: Seconds = 120.0
     """Wall-clock limit of one block, with a unit: `90 s`, `5 min`."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Sampling:
+        if self.target_interval is not None and self.max_blocks < self.blocks:
+            raise ValueError(f"max_blocks {self.max_blocks} is below blocks {self.blocks}")
+        if self.mode == "sustained" and self.load == 0:
+            raise ValueError("mode `sustained` needs `load`, e.g. `load: 10 min`")
+        if self.mode == "cold" and (self.warmup_stable is not None or self.load > 0):
+            raise ValueError("mode `cold` has no warm-up and one inference: leave out `warmup_stable` and `load`")
+        needed = 2 * self.idle + self.load
+        if needed >= self.deadline:
+            raise ValueError(f"a block rests and loads for {needed:g} s, and its deadline is {self.deadline:g} s")
+        return self
 
 
 class Range(Model):
@@ -98,10 +133,29 @@ class Conditions(Model):
     """Android's thermal status: 0 none ... 6 shutdown."""
     free_storage: Bytes = 200 * 1024 * 1024
     """Free space needed on the phone, with a unit: `1 GiB`."""
+    battery_temp_min: Celsius | None = None
+    """Lowest battery temperature at the start."""
+    skin_temp_max: Celsius | None = None
+    """Highest skin temperature at the start, where the phone tells it."""
+    settled: bool = False
+    """Start only where the battery is within 1 C of the device's reference temperature and changed by less than 0.2 C
+    a minute over the last two minutes."""
+    supply: Literal["any", "discharging", "cut"] = "any"
+    """`discharging`: the phone must run from its battery; `cut`: the farm cuts its supply for the block, and restores
+    it afterwards."""
+    clocks: Literal["default", "fixed_performance", "locked"] = "default"
+    """Clock policy for the block: the system's own; Android's fixed-performance mode; or locked at the highest clock
+    (needs root)."""
+    affinity: Literal["any", "big", "little"] = "any"
+    """Cores that the agent may use."""
     airplane_mode: bool = False
     """Switch the radios off for the block, and back afterwards."""
     screen_dimmed: bool = False
-    """Manual minimum brightness for the block, restored afterwards."""
+    """Manual minimum brightness and no time-out for the block, restored afterwards."""
+    sync_off: bool = False
+    """Switch automatic synchronisation off for the block, restored afterwards."""
+    background_stopped: bool = False
+    """End background processes before the block."""
 
 
 Quantity = Literal["latency", "layers", "memory", "power"]
@@ -114,6 +168,8 @@ class Measure(Model):
     """`latency` and `memory` cost nothing; `layers` is a separate profiled pass; `power` samples the gauge."""
     power_period: Seconds = 0.1
     """Sampling period of the power gauge, with a unit: `100 ms`."""
+    power_source: PowerSource | Literal["auto"] = "auto"
+    """`auto`: the best that the device has: an external meter, else the workstation's counter, else the gauge."""
 
     @field_validator("quantities", mode="before")
     @classmethod

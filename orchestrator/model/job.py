@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Literal
 
 from pydantic import Field
 
@@ -31,6 +32,10 @@ class Cell(Model):
         return f"{self.workload.label} {self.backend} {self.precision}{rest}"
 
 
+Role = Literal["work", "canary"]
+"""A canary is the same small reference workload again and again: it tells whether the device has changed."""
+
+
 class Job(Model):
     """One block of one cell, for one of the candidate devices."""
 
@@ -43,6 +48,7 @@ class Job(Model):
     conditions: Conditions
     measure: Measure
     priority: int = Field(default=0, ge=-100, le=100)
+    role: Role = "work"
 
     @cached_property
     def job_id(self) -> str:

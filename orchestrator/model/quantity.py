@@ -8,6 +8,7 @@ _NUMBER = re.compile(r"^\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*([A-Za-z%°]*
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _CELSIUS = {"C": 1.0, "°C": 1.0}
+_SHARES = {"%": 0.01}
 
 
 def parse_seconds(value: object) -> float:
@@ -23,6 +24,11 @@ def parse_bytes(value: object) -> int:
 def parse_celsius(value: object) -> float:
     """`"38 C"` -> degrees Celsius."""
     return _parse(value, _CELSIUS, "a temperature such as `38 C`")
+
+
+def parse_share(value: object) -> float:
+    """`"5 %"` -> 0.05."""
+    return _parse(value, _SHARES, "a share such as `5 %`")
 
 
 def _parse(value: object, units: dict[str, float] | dict[str, int], wanted: str) -> float:

@@ -9,7 +9,9 @@ from pydantic import Field
 
 from .base import Model
 from .device import Api, ApiFacts, DeviceFacts, DeviceState, Precision, Source
-from .event import Layer, Memory, Output, Power, Sample, Setup
+from .event import Layer, Memory, Output, Phase, Power, Rails, Sample, Sampler, Setup
+from .job import Role
+from .power import GaugeCalibration, PowerSeries
 
 
 class Outcome(StrEnum):
@@ -40,6 +42,14 @@ class DoubtCode(StrEnum):
     NO_POWER_GAUGE = "no_power_gauge"
     RESUMED = "resumed"
     AGENT_WARNING = "agent_warning"
+    RELATIVE_ENERGY = "relative_energy"
+    GAUGE_ASSUMED = "gauge_assumed"
+    CHARGE_MISMATCH = "charge_mismatch"
+    SAMPLER_COST = "sampler_cost"
+    CONDITION_UNPROVEN = "condition_unproven"
+    SHORT_LOAD = "short_load"
+    MODELLED_POWER = "modelled_power"
+    NOT_WARM = "not_warm"
 
 
 REMEDIES: dict[DoubtCode, str] = {
@@ -55,6 +65,14 @@ REMEDIES: dict[DoubtCode, str] = {
     DoubtCode.NO_POWER_GAUGE: "the device has no readable gauge: use an external meter",
     DoubtCode.RESUMED: "the cable dropped during the run; the journal is complete",
     DoubtCode.AGENT_WARNING: "read the agent's warning in the record",
+    DoubtCode.RELATIVE_ENERGY: "compare only on this phone, or calibrate its gauge against an external meter",
+    DoubtCode.GAUGE_ASSUMED: "run `farm enrol SERIAL`: unit and sign of the gauge were assumed",
+    DoubtCode.CHARGE_MISMATCH: "the integral of the current disagrees with the charge counter: enrol the phone again",
+    DoubtCode.SAMPLER_COST: "raise measure.power_period: sampling changes what it measures",
+    DoubtCode.CONDITION_UNPROVEN: "the phone does not tell whether the condition holds: check it by hand",
+    DoubtCode.SHORT_LOAD: "raise sampling.load: at least 30 s and 100 refresh periods of the gauge",
+    DoubtCode.MODELLED_POWER: "the power is a virtual phone's model: run on a real phone before you publish",
+    DoubtCode.NOT_WARM: "raise sampling.warmup: the warm-up ended before the inferences agreed",
 }
 
 
@@ -65,6 +83,54 @@ class Doubt(Model):
     @property
     def remedy(self) -> str:
         return REMEDIES[self.code]
+
+
+class InvalidCode(StrEnum):
+    """What makes a block's figures unusable. The record is kept, its outcome is `invalid`."""
+
+    CHARGING = "charging"
+    GAUGE_FROZEN = "gauge_frozen"
+    SAMPLING_GAP = "sampling_gap"
+    CLOCK_CAP = "clock_cap"
+    THROTTLED = "throttled"
+    THERMAL_STATUS = "thermal_status"
+    DRIFT = "drift"
+    BACKGROUND_LOAD = "background_load"
+    IDLE_DIFFERS = "idle_differs"
+    LEVEL_LEFT = "level_left"
+    CLOCK_MAP = "clock_map"
+    WRONG_OUTPUT = "wrong_output"
+
+
+class Invalidity(Model):
+    """One reason why a block does not count, with what was seen."""
+
+    code: InvalidCode
+    detail: str
+
+
+class ConditionProof(Model):
+    """One condition of the experiment: what was wanted, what was found, and what proves it."""
+
+    name: str
+    wanted: str
+    before: str = ""
+    """As the session found it; empty: not told."""
+    held: str = ""
+    """As read back for the block; empty: not told."""
+    proven: bool
+    """Whether the device's own word proves it."""
+    restored: bool | None = None
+    """Whether it was put back; None: nothing was changed."""
+
+
+class LayerMemory(Model):
+    """Memory of the plan while one layer runs, from the memory plan (not measured)."""
+
+    layer: str
+    live_bytes: int = Field(ge=0)
+    """Activations that are alive then."""
+    weight_bytes: int = Field(ge=0)
 
 
 class Provenance(Model):
@@ -125,7 +191,20 @@ class Record(Model):
     setup: tuple[Setup, ...] = ()
     samples: tuple[Sample, ...] = ()
     layers: tuple[Layer, ...] = ()
+    role: Role = "work"
+    phases: tuple[Phase, ...] = ()
     power: tuple[Power, ...] = ()
+    """Readings of the battery gauge, raw."""
+    rails: tuple[Rails, ...] = ()
+    sampler: Sampler | None = None
+    gauge: GaugeCalibration | None = None
+    """How `power` is to be read; None: there was no calibration."""
+    series: tuple[PowerSeries, ...] = ()
+    """Readings of sources other than the agent."""
+    conditions: tuple[ConditionProof, ...] = ()
+    invalid: tuple[Invalidity, ...] = ()
+    """Why the block does not count, where its outcome is `invalid`."""
+    layer_memory: tuple[LayerMemory, ...] = ()
     memory: Memory | None = None
     outputs: tuple[Output, ...] = ()
     checks: tuple[OutputCheck, ...] = ()

@@ -1,0 +1,116 @@
+"""Power: where figures come from, how a battery gauge is to be read, and series of readings."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field, model_validator
+
+from .base import Model
+
+
+class PowerSource(StrEnum):
+    """Where power figures come from. Figures of different sources are never mixed in one comparison."""
+
+    GAUGE = "gauge"
+    """The phone's battery gauge, sampled on the phone by the agent."""
+    ODPM = "odpm"
+    """On-device power monitor (rails), read on the phone by the agent."""
+    PERFETTO = "perfetto"
+    """The same rails, through perfetto's `android.power`."""
+    METER = "meter"
+    """An external meter at the battery's terminals or the supply."""
+    RAPL = "rapl"
+    """Energy counters of a workstation's CPU."""
+    NVML = "nvml"
+    """Energy counter of an NVIDIA GPU."""
+    MODEL = "model"
+    """A virtual phone's own model: the truth about something that does not exist."""
+    TRACE = "trace"
+    """A file that somebody recorded."""
+
+
+class Scope(StrEnum):
+    """What is inside a figure: only figures of one scope compare."""
+
+    DEVICE = "device"
+    """The whole phone."""
+    RAILS = "rails"
+    """Some rails: less than the phone."""
+    PACKAGE = "package"
+    """A CPU package."""
+    BOARD = "board"
+    """A graphics board."""
+
+
+class GaugeCalibration(Model):
+    """How a phone's battery gauge is to be read: current in A = raw * `ampere_per_unit` * `discharging_sign`,
+    positive while the battery discharges."""
+
+    ampere_per_unit: float = Field(default=1e-6, gt=0)
+    """1e-6 where the node prints uA (as the kernel's documentation says), 1e-3 where it prints mA."""
+    discharging_sign: int = -1
+    """-1 or 1: sign of the raw current while the battery discharges."""
+    refresh_ns: int = Field(default=1_000_000_000, gt=0)
+    """How often the gauge has something new to say."""
+    noise_a: float = Field(default=0.0, ge=0)
+    """Standard deviation of one reading at a steady load, A; quantisation included."""
+    gain_uncertainty: float = Field(default=0.05, ge=0)
+    """Standard uncertainty of the gauge's gain, as a share: what no repetition makes smaller."""
+    absolute: bool = False
+    """Whether an external meter has confirmed the gain; otherwise energies compare only on this phone."""
+    method: str = ""
+    """How it was found: `load steps`, `assumed`, `meter NAME`."""
+
+
+ASSUMED = GaugeCalibration(method="assumed")
+"""What the kernel's documentation promises; the field disagrees."""
+
+
+class ClockMap(Model):
+    """Host monotonic time -> the device's CLOCK_BOOTTIME: device = host + offset_ns + drift * (host - reference_ns)."""
+
+    offset_ns: int
+    drift: float = 0.0
+    reference_ns: int = 0
+    residual_ns: int = Field(default=0, ge=0)
+    """Half the width within which the true offset lies."""
+    round_trips: int = Field(default=0, ge=0)
+
+    def to_device(self, host_ns: int) -> int:
+        return host_ns + self.offset_ns + round(self.drift * (host_ns - self.reference_ns))
+
+
+class PowerSeries(Model):
+    """Readings of one source that is not the agent, on the device's clock."""
+
+    source: PowerSource
+    scope: Scope
+    name: str
+    """Which meter, rail or counter."""
+    t_ns: tuple[int, ...]
+    """CLOCK_BOOTTIME of the device, rising."""
+    power_w: tuple[float, ...]
+    """Power at these times; of a source that counts energy, the mean power since the reading before."""
+    is_mean: bool = False
+    """Whether a value is the mean since the reading before (energy counters) instead of a momentary one."""
+    gain_uncertainty: float = Field(default=0.01, ge=0)
+    """Standard uncertainty of the gain, as a share."""
+    clock: ClockMap | None = None
+    """How its times came to the device's clock; None where it has the device's clock itself."""
+
+    @model_validator(mode="after")
+    def _paired(self) -> PowerSeries:
+        if len(self.t_ns) != len(self.power_w):
+            raise ValueError(f"{len(self.t_ns)} times for {len(self.power_w)} readings")
+        return self
+
+
+class Estimate(Model):
+    """A figure with its 95 % interval, in the unit of its name."""
+
+    value: float
+    low: float
+    high: float
+    std: float = Field(ge=0)
+    """Standard uncertainty."""
