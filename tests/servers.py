@@ -15,6 +15,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -42,6 +43,13 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def warn(what: str) -> None:
+    """A line in pytest's summary: the test goes on, though warnings are errors elsewhere."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn(what, stacklevel=3)
+
+
 class Server:
     """One private server process that can be killed and started again."""
 
@@ -61,6 +69,9 @@ class Server:
                 self.stop()
                 raise RuntimeError(f"{self._argv[0]} did not start:\n{self._log.read_text()[-4000:]}")
             time.sleep(0.01)
+
+    def is_alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
 
     def stop(self, *, kill: bool = False) -> None:
         """End it by its pid; does nothing where it has ended."""
@@ -115,29 +126,59 @@ def private_redis(folder: Path) -> Iterator[str]:
         server.close()
 
 
+class PrivateAdb(Server):
+    """A real adb server of our own for loopback phones only, on `port`. HOME (keys) is `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.port = free_port()
+        quiet = {"ADB_USB": "0", "ADB_MDNS": "0", "ADB_EMU": "0", "ADB_MDNS_AUTO_CONNECT": "", "HOME": str(folder)}
+        environment = {**os.environ, **quiet, "ANDROID_ADB_SERVER_PORT": str(self.port)}
+        argv = [required("adb"), "-P", str(self.port), "nodaemon", "server"]
+        super().__init__(argv, folder / "adb.log", self._is_served, env=environment)
+
+    def mend(self) -> None:
+        """Where it has died or is stuck, start it again on its port, and say so; its phones are not connected then."""
+        if self.is_alive() and self._answers_within(START_S):
+            return
+        last = self._log.read_text()[-500:].strip()
+        warn(f"the private adb server on port {self.port} had died and is started again; it said: {last}")
+        self.stop(kill=True)
+        self.start()
+
+    def _answers_within(self, limit_s: float) -> bool:
+        end = time.monotonic() + limit_s
+        while not self._is_served():
+            if not self.is_alive() or time.monotonic() > end:
+                return False
+            time.sleep(0.05)
+        return True
+
+    def _is_served(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1.0) as client:
+                client.sendall(b"000chost:version")
+                return client.recv(4) == b"OKAY"
+        except OSError:
+            return False
+
+
 @contextmanager
-def private_adb(folder: Path) -> Iterator[int]:
-    """A real adb server of our own for loopback phones only; yields its port. HOME (keys) is below `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    port = free_port()
-    quiet = {"ADB_USB": "0", "ADB_MDNS": "0", "ADB_EMU": "0", "HOME": str(folder), "ANDROID_ADB_SERVER_PORT": str(port)}
-    environment = {**os.environ, **quiet, "ADB_MDNS_AUTO_CONNECT": ""}
-    argv = [required("adb"), "-P", str(port), "nodaemon", "server"]
-    server = Server(argv, folder / "adb.log", lambda: _adb_answers(port), env=environment)
+def private_adb_server(folder: Path) -> Iterator[PrivateAdb]:
+    """A private adb server that outlives tests: `mend()` it before each one that needs it."""
+    server = PrivateAdb(folder)
     try:
         server.start()
-        yield port
+        yield server
     finally:
         server.stop()
 
 
-def _adb_answers(port: int) -> bool:
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1.0) as client:
-            client.sendall(b"000chost:version")
-            return client.recv(4) == b"OKAY"
-    except OSError:
-        return False
+@contextmanager
+def private_adb(folder: Path) -> Iterator[int]:
+    """A private adb server; yields its port."""
+    with private_adb_server(folder) as server:
+        yield server.port
 
 
 @contextmanager
