@@ -1,7 +1,7 @@
 """Results as time series: the latest figures of each combination of device, network, backend, precision and options.
 
 Records are followed, not read again: a scrape reads those that came since the last one. Figures have the definitions of
-`orchestrator/statistics.py`: the median is the median over blocks of their medians, p90 is that of all samples.
+`orchestrator/statistics/`: the median is the median over blocks of their medians, p90 is that of all samples.
 """
 
 from __future__ import annotations
