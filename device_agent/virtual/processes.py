@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import resource
 import signal
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,6 +69,14 @@ def send_signal(processes: list[Process], number: int) -> int:
             os.kill(process.pid, number)
             reached += 1
     return reached
+
+
+def limit_growth(pids: Iterable[int], *, allowed: bool) -> None:
+    """Forbid processes to make any file longer (they get EFBIG, or SIGXFSZ if they do not ignore it), or allow it."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            _, most = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (most if allowed else 0, most))
 
 
 def end_all(table: ProcessTable, folder: Path) -> None:

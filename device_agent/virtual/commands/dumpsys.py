@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from device_agent.virtual.physics import thermal_status
-
 from .registry import Call, CommandError, command
 
 if TYPE_CHECKING:
@@ -86,7 +84,7 @@ def _battery_fields(phone: Phone) -> dict[str, str]:
 def thermal_service(phone: Phone) -> str:
     """Thermal status, the stale cached block, and what the HAL measures now."""
     thermal, body = phone.profile.thermal, phone.body
-    real = thermal_status(thermal, body.skin_c)
+    real = phone.thermal_status
     status = real if phone.thermal_override is None else phone.thermal_override
     lines = [
         f"IsStatusOverride: {str(phone.thermal_override is not None).lower()}",
