@@ -11,7 +11,18 @@ from tests.source_tree import ROOMS, Module, modules, owner
 
 MODULES = modules()
 
-WORKERS_MAY_USE = ("model", "errors", "config", "keys", "queue", "leases", "inventory", "artifacts", "redis_client")
+WORKERS_MAY_USE = (
+    "model",
+    "energy",
+    "errors",
+    "config",
+    "keys",
+    "queue",
+    "leases",
+    "inventory",
+    "artifacts",
+    "redis_client",
+)
 
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "kernels": (),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from orchestrator.model.power import Estimate
+
 from .trace import Trace, check_window, cumulative_j, energy_j, time_mean_w
 
 COVERAGE = 1.959963984540054
