@@ -91,6 +91,8 @@ class Results:
         except (ValueError, zlib.error) as e:  # of another version: it must not silence the others
             log.warning("a record in the ledger cannot be read and is left out: %s", e)
             return
+        if record.role != "work":
+            return  # a canary is no result
         network, backend, precision, options = self._cell_labels(connection, record)
         key = Combination(record.device.serial, network, backend, precision, options, record.source.value)
         figures = self._newest.get(key)
