@@ -2,6 +2,7 @@
 
 A round trip asks the device for its time: the answer was true at some moment between question and answer. The shortest
 of the round trips before the block and the shortest of those after it give two points; between them the map is a line.
+Whether its residual is small enough for the block is decided with the record (`InvalidCode.CLOCK_MAP`).
 """
 
 from __future__ import annotations
@@ -13,13 +14,10 @@ from typing import NamedTuple
 
 from orchestrator.errors import DeviceSick, FarmError
 from orchestrator.model.power import ClockMap
-from orchestrator.model.record import InvalidCode, Invalidity
 
 from .device.base import DeviceConnection
 
 ROUND_TRIPS = 20
-MAX_RESIDUAL = 0.001
-"""Largest residual of a map as a share of the window that it serves."""
 UPTIME = "/proc/uptime"
 UPTIME_STEP_NS = 10_000_000
 """/proc/uptime cuts its figures to hundredths of a second."""
@@ -77,17 +75,6 @@ def fit(before: Iterable[RoundTrip], after: Iterable[RoundTrip]) -> ClockMap:
         residual_ns=max(first.half_ns, last.half_ns),
         round_trips=sum(map(len, groups)),
     )
-
-
-def find_fault(clock: ClockMap, window_ns: int) -> Invalidity | None:
-    """Why a map is not good enough for a window of this length; None where it is."""
-    if clock.residual_ns <= MAX_RESIDUAL * window_ns:
-        return None
-    detail = (
-        f"the clocks of host and device are known to {clock.residual_ns / 1e6:.1f} ms; a window of "
-        f"{window_ns / 1e9:.1f} s needs {MAX_RESIDUAL * window_ns / 1e6:.1f} ms"
-    )
-    return Invalidity(code=InvalidCode.CLOCK_MAP, detail=detail)
 
 
 def own_clock() -> ClockMap:

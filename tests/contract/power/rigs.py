@@ -215,8 +215,10 @@ def model(bench: Workbench) -> Rig:
     class Answer(socketserver.StreamRequestHandler):
         def handle(self) -> None:
             asked = json.loads(self.rfile.readline())
-            assert asked == {"do": "list", "phone": "bench"}
-            phone = {"serial": "127.0.0.1:1", "consumed_j": signal.energy_j(time.monotonic() // 0.02 * 0.02)}
+            assert asked == {"do": "truth", "phone": "bench"}
+            counted_s = time.monotonic() // 0.02 * 0.02
+            shift_s = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
+            phone = {"t_ns": round((counted_s + shift_s) * 1e9), "consumed_j": signal.energy_j(counted_s)}
             reply = {"ok": False, "error": "gone"} if away.is_set() else {"ok": True, "phones": [phone]}
             self.wfile.write(json.dumps(reply).encode() + b"\n")
 
