@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 
-START_S = 20.0
+START_S = 60.0
 
 
 def required(binary: str) -> str:
@@ -83,8 +83,25 @@ class Server:
             self._process.wait(10)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait(10)
+            self._process.wait(START_S)
         self._process = None
+
+    def mend(self) -> None:
+        """Where it has died or is stuck, start it again, and say so: a test is not to spoil the next."""
+        if self.is_alive() and self._answers_within(START_S):
+            return
+        said = self._log.read_text()[-500:].strip()
+        warn(f"the private server `{' '.join(self._argv)[:100]}` had died and is started again; it said: {said}")
+        self.stop(kill=True)
+        self.start()
+
+    def _answers_within(self, limit_s: float) -> bool:
+        end = time.monotonic() + limit_s
+        while not self._answers():
+            if not self.is_alive() or time.monotonic() > end:
+                return False
+            time.sleep(0.05)
+        return True
 
 
 class RedisServer(Server):
@@ -136,23 +153,6 @@ class PrivateAdb(Server):
         environment = {**os.environ, **quiet, "ANDROID_ADB_SERVER_PORT": str(self.port)}
         argv = [required("adb"), "-P", str(self.port), "nodaemon", "server"]
         super().__init__(argv, folder / "adb.log", self._is_served, env=environment)
-
-    def mend(self) -> None:
-        """Where it has died or is stuck, start it again on its port, and say so; its phones are not connected then."""
-        if self.is_alive() and self._answers_within(START_S):
-            return
-        last = self._log.read_text()[-500:].strip()
-        warn(f"the private adb server on port {self.port} had died and is started again; it said: {last}")
-        self.stop(kill=True)
-        self.start()
-
-    def _answers_within(self, limit_s: float) -> bool:
-        end = time.monotonic() + limit_s
-        while not self._is_served():
-            if not self.is_alive() or time.monotonic() > end:
-                return False
-            time.sleep(0.05)
-        return True
 
     def _is_served(self) -> bool:
         try:

@@ -29,6 +29,7 @@ BACKENDS = ("opencl", "vulkan", "cpu")
 pytestmark = [
     pytest.mark.skipif(not MODEL.exists(), reason="the trained SqueezeNet of study S is not beside this checkout"),
     pytest.mark.slow,
+    pytest.mark.timeout(300),
 ]
 
 
@@ -52,7 +53,7 @@ def infer(state: Path, *arguments: str, environment: dict[str, str] | None = Non
     """`farm infer` of the trained network with the authors' input."""
     command = [sys.executable, "-m", "farm.cli", "infer", str(MODEL), "--input", str(DATA / "input.npy"), "--json"]
     command += ["--state", str(state), *arguments]
-    done = subprocess.run(command, capture_output=True, timeout=100, env={**os.environ, **(environment or {})})
+    done = subprocess.run(command, capture_output=True, timeout=250, env={**os.environ, **(environment or {})})
     assert done.returncode == 0, (done.stdout + done.stderr).decode()
     return json.loads(done.stdout)
 

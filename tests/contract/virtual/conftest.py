@@ -48,10 +48,11 @@ class Adb:
         """Have the server connect anew, without its own 3 to 10 s between two tries; fails where it never does."""
 
         def connected() -> bool:
-            if self.state() != "device":
-                self("disconnect", self.serial)
-                self("connect", self.serial)
-            return self.state() == "device"
+            if self.state() == "device" and self("shell", "true").returncode == 0:
+                return True
+            self("disconnect", self.serial)
+            self("connect", self.serial)
+            return False
 
         eventually(connected, timeout_s)
 

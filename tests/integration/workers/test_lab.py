@@ -48,7 +48,7 @@ def test_a_spoilt_lab_is_mended(lab: Lab, spoil: Callable[[Lab], None]) -> None:
 
 def test_a_dead_adb_server_is_started_again_and_that_is_said(lab: Lab) -> None:
     lab.adb.stop(kill=True)
-    with pytest.warns(UserWarning, match=f"adb server on port {lab.server.port} had died and is started again"):
+    with pytest.warns(UserWarning, match=f"-P {lab.server.port} nodaemon server` had died and is started again"):
         lab.mend()
     is_whole(lab)
 
