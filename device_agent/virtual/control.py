@@ -167,7 +167,7 @@ async def serve_control(path: Path, phones: Sequence[Controlled]) -> asyncio.Ser
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             while line := await reader.readline():
-                reply = await _answer(line, phones)
+                reply = await answer(line, phones)
                 writer.write(reply.model_dump_json().encode() + b"\n")
                 await writer.drain()
         writer.close()
@@ -178,7 +178,8 @@ async def serve_control(path: Path, phones: Sequence[Controlled]) -> asyncio.Ser
     return server
 
 
-async def _answer(line: bytes, phones: Sequence[Controlled]) -> Reply:
+async def answer(line: bytes, phones: Sequence[Controlled]) -> Reply:
+    """What a line to the socket is answered with, and does."""
     try:
         request = Request.model_validate_json(line)
         chosen = select(phones, request.phone)
@@ -191,7 +192,7 @@ async def _answer(line: bytes, phones: Sequence[Controlled]) -> Reply:
             await entry.faults.apply(request.fault)
         elif request.do == "clear":
             await entry.faults.clear()
-        elif request.do == "truth":
+        elif request.do == "truth" or request.phone != "*":
             entry.phone.advance()
     return Reply(ok=True, phones=[entry.status() for entry in chosen])
 
@@ -269,7 +270,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-__all__ = ["ControlClient", "Controlled", "PhoneStatus", "main", "select", "serve_control"]
+__all__ = ["ControlClient", "Controlled", "PhoneStatus", "Request", "answer", "main", "select", "serve_control"]
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -300,10 +300,10 @@ class FaultInjector:
 
     async def _switch_port(self, fault: Supply) -> None:
         self._phone.set_supply(port_on=fault.on)
-        self._data_cut = fault.with_data and not fault.on
+        was_cut, self._data_cut = self._data_cut, fault.with_data and not fault.on
         if self._data_cut:
             await self._cable.unplug()
-        elif not self._cable.plugged:
+        elif was_cut:
             await self._replug()
 
     async def _replug(self) -> None:

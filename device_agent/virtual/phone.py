@@ -74,6 +74,9 @@ class Phone:
         self.gauge = FuelGauge(profile, zlib.crc32(self.serial.encode()))
         self.thermal_override: int | None = None
         """Thermal status that `cmd thermalservice override-status` pretends."""
+        self.doze = {"deep", "light"}
+        """Kinds of idle mode that `dumpsys deviceidle` has enabled."""
+        self.is_dozing = False
         self.battery_override: dict[str, str] | None = None
         """Frozen fields of `dumpsys battery` after `unplug` or `set`."""
         self.held_skin_c: float | None = None
@@ -101,6 +104,7 @@ class Phone:
         self.booted_at = time.monotonic()
         self.thermal_override = self.battery_override = None
         self.first_skin_c = self.body.skin_c
+        self.doze, self.is_dozing = {"deep", "light"}, False
         self.clocks.reset()
         self.processor_time = ProcessorTime()
         self.set_supply(suspended=False)

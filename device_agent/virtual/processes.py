@@ -71,6 +71,16 @@ def send_signal(processes: list[Process], number: int) -> int:
     return reached
 
 
+def private_bytes(pid: int) -> int:
+    """Memory that a process shares with no file and nobody else; 0 where it is gone."""
+    try:
+        text = (_PROC / str(pid) / "status").read_text()
+    except OSError:
+        return 0
+    rows = (line.split() for line in text.splitlines() if line.startswith("RssAnon:"))
+    return sum(int(row[1]) * 1024 for row in rows)
+
+
 def limit_growth(pids: Iterable[int], *, allowed: bool) -> None:
     """Forbid processes to make any file longer (they get EFBIG, or SIGXFSZ if they do not ignore it), or allow it."""
     for pid in pids:

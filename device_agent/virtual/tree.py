@@ -84,6 +84,10 @@ class Tree:
         if not self._is_root and any(fnmatch.fnmatch(absolute, pattern) for pattern in self._denied):
             raise refusal(errno.EACCES, path)
 
+    def is_closed(self, path: str, cwd: str = "/") -> bool:
+        """Whether this is a node that only root may read, and that is therefore no file."""
+        return self.normal(path, cwd) in self.closed
+
     def check_writable(self, path: str, cwd: str = "/") -> None:
         """Raises PermissionError or OSError(EROFS) outside of the folders that this user may write. What root writes to
         nodes does not come here, see `Phone.write_node`."""

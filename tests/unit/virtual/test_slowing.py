@@ -21,10 +21,17 @@ HERTZ = os.sysconf("SC_CLK_TCK")
 @pytest.fixture
 def busy() -> Iterator[int]:
     """Pid of a process that wants a whole core."""
-    process = subprocess.Popen([sys.executable, "-I", "-S", "-c", SPIN])
-    yield process.pid
-    process.kill()
-    process.wait()
+    with subprocess.Popen([sys.executable, "-I", "-S", "-c", SPIN]) as process:
+        yield process.pid
+        process.kill()
+
+
+@pytest.fixture
+def idle() -> Iterator[int]:
+    """Pid of a process that does nothing, so that it is stopped and continued without waiting for a core."""
+    with subprocess.Popen(["sleep", "600"]) as process:
+        yield process.pid
+        process.kill()
 
 
 @pytest.fixture
@@ -52,23 +59,33 @@ def stopped_share(pid: int, looks: int = 400) -> float:
     return found / looks
 
 
-@pytest.mark.parametrize("share", [0.3, 0.7])
-def test_a_braked_process_is_stopped_for_the_rest_of_the_time(busy: int, slowing: Slowing, share: float) -> None:
-    slowing.hold(share, [busy])
+@pytest.mark.parametrize(("share", "least", "most"), [(0.2, 0.5, 0.97), (0.8, 0.03, 0.45)])
+def test_a_braked_process_is_stopped_for_the_rest_of_the_time(
+    idle: int, slowing: Slowing, share: float, least: float, most: float
+) -> None:
+    """Loose, because a stop takes effect only when the process has its turn on a core."""
+    slowing.hold(share, [idle])
     time.sleep(0.3)
-    assert stopped_share(busy) == pytest.approx(1 - share, abs=0.2)
-    before = cpu_s(busy)
-    time.sleep(0.5)
-    assert cpu_s(busy) > before, "it is slow, not frozen"
+    assert least <= stopped_share(idle) <= most
 
 
-def test_what_is_no_longer_held_runs_freely(busy: int, slowing: Slowing) -> None:
-    slowing.hold(0.1, [busy])
+def test_a_braked_process_is_slow_but_not_frozen(busy: int, slowing: Slowing) -> None:
+    slowing.hold(0.3, [busy])
     time.sleep(0.3)
-    assert stopped_share(busy, 100) > 0.5
-    slowing.hold(1.0, [busy])
-    time.sleep(0.1)
-    assert stopped_share(busy, 100) == 0
+    before, began = cpu_s(busy), time.monotonic()
+    while cpu_s(busy) < before + 0.1:
+        assert time.monotonic() < began + 30
+        time.sleep(0.05)
+    assert time.monotonic() - began > 0.1 / 0.3 * 0.8
+
+
+def test_what_is_no_longer_held_runs_freely(idle: int, slowing: Slowing) -> None:
+    slowing.hold(0.1, [idle])
+    time.sleep(0.3)
+    assert stopped_share(idle, 100) > 0.3
+    slowing.hold(1.0, [idle])
+    time.sleep(0.3)
+    assert stopped_share(idle, 100) == 0
 
 
 def test_there_is_no_brake_where_none_is_needed(busy: int, slowing: Slowing) -> None:
@@ -78,13 +95,13 @@ def test_there_is_no_brake_where_none_is_needed(busy: int, slowing: Slowing) -> 
 
 
 @pytest.mark.parametrize("number", [None, signal.SIGTERM])
-def test_its_end_leaves_nothing_stopped(busy: int, slowing: Slowing, number: signal.Signals | None) -> None:
-    slowing.hold(0.05, [busy, 2**22 + 1])
+def test_its_end_leaves_nothing_stopped(idle: int, slowing: Slowing, number: signal.Signals | None) -> None:
+    slowing.hold(0.05, [idle, 2**22 + 1])
     time.sleep(0.3)
     assert slowing.pid
     if number:
         os.kill(slowing.pid, number)
     slowing.close()
     assert slowing.pid is None
-    time.sleep(0.05)
-    assert stopped_share(busy, 50) == 0
+    time.sleep(0.3)
+    assert stopped_share(idle, 50) == 0
