@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, get_args
 
+from orchestrator.table import Table
+
 from . import monsoon, plain, trepn
 from .checks import checked
 from .recording import Recording, TraceDoubt, TraceDoubtCode
-from .table import Table
 
 Format = Literal["trepn", "monsoon", "csv"]
 FORMATS: tuple[Format, ...] = get_args(Format)

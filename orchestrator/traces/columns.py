@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestrator.errors import TableError
+from orchestrator.table import Table, cell
 
 from .recording import Readings, Recording
-from .table import Table, cell
 
 _SCALAR = re.compile(r"^np\.\w+\((.*)\)$")
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from orchestrator.table import Table
+
 from .columns import Column, Layout, read_columns
 from .recording import Recording, TraceDoubt, TraceDoubtCode
-from .table import Table
 from .units import Title, factor, parse_title
 
 FORMAT = "monsoon"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from orchestrator.table import Table
+
 from .columns import Column, Layout, read_columns
 from .recording import Recording
-from .table import Table
 from .units import allowed, factor, parse_title, quantity_of
 
 FORMAT = "csv"

@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from orchestrator.errors import TableError
+from orchestrator.table import Table, cell
 
 from .recording import Readings, Recording, TraceDoubt, TraceDoubtCode
-from .table import Table, cell
 from .units import allowed, factor, parse_title
 
 FORMAT = "trepn"
