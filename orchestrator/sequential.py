@@ -1,8 +1,8 @@
 """Sequential sampling: whether a cell on a device needs more blocks. Pure: block figures -> a judgement per cell.
 
 A cell is measured until the half-width of the 95 % interval of its median (over blocks) is at most `target_interval` of
-that median, for the latency and, where power is measured, for the energy per inference too; or until it has
-`max_blocks` blocks. Blocks that do not count are made up for within the cap; a cell of which no block went well gets no
+that median, for the latency and, where power is measured with rests, for the net energy per inference too; or until it
+has `max_blocks` blocks. Blocks that do not count are made up for within the cap; a cell of which no block went well gets no
 more. Looking at the width after each round makes the final interval a little too narrow (Chow & Robbins, "On the
 Asymptotic Theory of Fixed-Width Sequential Confidence Intervals", 1965: exact only for many blocks), so `blocks` should
 not be below 5 where that matters.
@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from .energy import block_energy
 from .model.base import Model
 from .model.experiment import Experiment, Sampling
 from .model.record import Outcome, Record
@@ -78,7 +79,15 @@ def figures(record: Record, mode: Mode) -> BlockFigures:
     if record.outcome is not Outcome.OK:
         return BlockFigures(record.cell_id, good=False)
     value_ms = block_value_ms(record, mode)
-    return BlockFigures(record.cell_id, good=value_ms is not None, value_ms=value_ms)
+    return BlockFigures(record.cell_id, good=value_ms is not None, value_ms=value_ms, energy_j=_energy_j(record))
+
+
+def _energy_j(record: Record) -> dict[EnergyKind, float]:
+    """Net energy per inference; nothing where power was not measured, or the block had no rest."""
+    found = block_energy(record)
+    if found is None or found.per_inference_j is None:
+        return {}
+    return {(found.source.value, found.scope.value, record.source.value): found.per_inference_j.value}
 
 
 def judge(sampling: Sampling, found: Sequence[BlockFigures], made: int) -> Judgement:

@@ -8,7 +8,8 @@ resamples blocks. With fewer than `MIN_BLOCKS` blocks there is no interval.
 from __future__ import annotations
 
 from .canaries import CanaryVerdict, CanaryWord, canary_verdicts
-from .effect import Effect, detectable, student_t
+from .effect import Effect, detectable
+from .energies import EnergyUse, Figure, energy_uses
 from .intervals import (
     MIN_BLOCKS,
     RESAMPLES,
@@ -41,6 +42,8 @@ __all__ = [
     "CanaryWord",
     "ColdStart",
     "Effect",
+    "EnergyUse",
+    "Figure",
     "Interval",
     "InvalidReason",
     "Latency",
@@ -57,6 +60,7 @@ __all__ = [
     "canary_verdicts",
     "cold_start",
     "detectable",
+    "energy_uses",
     "invalid_reasons",
     "latency",
     "layer_medians",
@@ -71,7 +75,6 @@ __all__ = [
     "relative_half_width",
     "setup_medians",
     "stability",
-    "student_t",
     "summarise",
     "throttling",
     "timed_ms",

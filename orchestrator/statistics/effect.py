@@ -3,17 +3,17 @@
 MDE = (t(1 - alpha/2) + t(power)) * SE, with SE of the difference of the two medians and Welch's degrees of freedom:
 Bloom, "Minimum Detectable Effects: A Simple Way to Report the Statistical Power of Experimental Designs", Evaluation
 Review 19(5), 1995; for means of two samples the same as Cohen, "Statistical Power Analysis", 1988, ch. 2. The factor
-sqrt(pi / 2) is the ratio of the standard errors of median and mean of normal values. Student's t by the expansion of
-Abramowitz & Stegun, 26.7.5.
+sqrt(pi / 2) is the ratio of the standard errors of median and mean of normal values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import pi, sqrt
-from statistics import NormalDist, median, variance
+from statistics import median, variance
 
 from orchestrator.model.base import Model
+from orchestrator.student import t_quantile
 
 LEVEL = 0.05
 POWER = 0.8
@@ -38,17 +38,5 @@ def detectable(first: Sequence[float], second: Sequence[float]) -> Effect | None
         return Effect(difference=0.0, share=0.0)
     freedom = (a + b) ** 2 / (a**2 / (len(first) - 1) + b**2 / (len(second) - 1))
     error = sqrt(pi / 2) * sqrt(a + b)
-    difference = (student_t(1 - LEVEL / 2, freedom) + student_t(POWER, freedom)) * error
+    difference = (t_quantile(1 - LEVEL / 2, freedom) + t_quantile(POWER, freedom)) * error
     return Effect(difference=difference, share=difference / abs(median(first)))
-
-
-def student_t(probability: float, freedom: float) -> float:
-    """Quantile of Student's t; within 1 % from two degrees of freedom on."""
-    z = NormalDist().inv_cdf(probability)
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return z + sum(term / freedom**power for power, term in enumerate(terms, 1))

@@ -13,6 +13,7 @@ from orchestrator.model.job import Cell
 from orchestrator.model.record import ConditionProof, Doubt, LayerMemory, Outcome, Record, RunsOn
 
 from .effect import Effect, detectable
+from .energies import EnergyUse, energy_doubts, energy_uses
 from .modes import ColdStart, Mode, Throttling, cold_start, throttling
 from .resources import (
     LayerTime,
@@ -68,6 +69,8 @@ class Summary(Model):
     stability: Stability | None = None
     detectable: Effect | None = None
     """Difference in ms from this cell that another, as noisy and with as many blocks, must have to be told apart."""
+    energy: tuple[EnergyUse, ...] = ()
+    """One per source of power, that of most blocks first; they are never compared with each other."""
     cold: ColdStart | None = None
     """In mode `cold`."""
     throttling: Throttling | None = None
@@ -115,6 +118,7 @@ def _summary(records: Sequence[Record], cell: Cell, seed: int, mode: Mode) -> Su
     in_time = sorted(good, key=lambda record: (record.started_at, record.token))
     blocks = [timed_ms(record) for record in in_time]
     medians = [median(block) for block in blocks if block]
+    told = [doubt for record in records for doubt in record.doubts]
     return Summary(
         serial=first.device.serial,
         model=first.device.model,
@@ -123,8 +127,8 @@ def _summary(records: Sequence[Record], cell: Cell, seed: int, mode: Mode) -> Su
         cell_id=first.cell_id,
         label=cell.label,
         workload=cell.workload.label,
-        backend=cell.backend.value,
-        precision=cell.precision.value,
+        backend=str(cell.backend),
+        precision=str(cell.precision),
         runs_on=next((record.runs_on for record in (*good, *records) if record.runs_on), None),
         outcomes=dict(Counter(record.outcome for record in records)),
         blocks=len(records),
@@ -136,11 +140,12 @@ def _summary(records: Sequence[Record], cell: Cell, seed: int, mode: Mode) -> Su
         planned=planned_memory(good),
         stability=stability(blocks) if good else None,
         detectable=detectable(medians, medians),
+        energy=energy_uses(in_time, seed),
         cold=cold_start(good, seed) if mode == "cold" else None,
         throttling=throttling(good) if mode == "sustained" else None,
         conditions=least_proven(records),
         invalid=invalid_reasons(records),
-        doubts=tuple({(d.code, d.detail): d for record in records for d in record.doubts}.values()),
+        doubts=tuple({(d.code, d.detail): d for d in (*told, *energy_doubts(good))}.values()),
         reasons=tuple(dict.fromkeys(reason for record in records for reason in record.reasons)),
     )
 
