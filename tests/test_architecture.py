@@ -14,6 +14,7 @@ MODULES = modules()
 WORKERS_MAY_USE = (
     "model",
     "energy",
+    "lab",
     "errors",
     "config",
     "keys",
