@@ -112,6 +112,7 @@ class Discovery:
         self.adb = reason
         for address, watched in self._watched.items():
             self._away(address, watched, Health.OFFLINE, reason)
+            watched.failures, watched.due_at = 0, 0.0  # whatever it waited for: a new server is a new start
 
     def _away(self, address: str, watched: _Watched, health: Health, reason: str) -> None:
         """Nothing answers at this address now; the phone keeps its name and its facts."""
@@ -135,7 +136,7 @@ class Discovery:
     def _look_at(self, row: ListedDevice) -> None:
         watched = self._watched.setdefault(row.address, _Watched())
         if watched.row != row:
-            watched.due_at = 0.0
+            watched.failures, watched.due_at = 0, 0.0
         watched.row = row
         if row.state != "device":
             self._away(row.address, watched, *unusable(row, self._server.port))
@@ -145,6 +146,7 @@ class Discovery:
 
     def _work(self, address: str, watched: _Watched) -> None:
         """Name, enrol or refresh one phone, on a thread."""
+        row = watched.row
         try:
             if not watched.stands_by or self._names.speaks(address):  # else not to be disturbed: it may be measuring
                 self._work_on(address, watched)
@@ -154,6 +156,8 @@ class Discovery:
         except Exception as e:
             self._failed(address, watched, e)
         finally:
+            if watched.row != row:  # it was connected anew meanwhile: what became of the old connection says nothing
+                watched.failures, watched.due_at = 0, 0.0
             watched.busy = False
 
     def _work_on(self, address: str, watched: _Watched) -> None:
