@@ -63,8 +63,8 @@ class Reboot(_Fault):
 
 
 class StorageFull(_Fault):
-    """No room is left on /data: pushes and shell commands get ENOSPC. Programs of the phone cannot make any file
-    longer; as it is a limit of the process that stops them, their error is EFBIG."""
+    """No room is left on /data: pushes and shell commands get ENOSPC. Programs of the phone get no more room either,
+    beyond what a file has reserved; as it is a limit of the process that stops them, the error is EFBIG."""
 
     fault: Literal["storage_full"] = "storage_full"
 
