@@ -52,6 +52,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "yaml": ("orchestrator.spec", "device_agent.virtual"),
     "jinja2": ("orchestrator.report",),
     "matplotlib": ("orchestrator.report",),
+    "pyarrow": ("orchestrator.row_files",),
 }
 """Third-party packages with one home."""
 
