@@ -56,7 +56,7 @@ def best(
         row = find_experiment(ledger, experiment)
         cells = {job.job.cell.cell_id: job.job.cell for job in ledger.jobs(row.id)}
         measure = measured_layers if LAYER in columns else measured_runs
-        measured = list(measure(ledger.records(row.id), cells))
+        measured = measure(ledger.records(row.id), cells)
     if not measured:
         raise _nothing(row.id, layers=LAYER in columns)
     found = choose(measured, columns, axis, _pairs(where or []))

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.ledger import Imported, Ledger
 from orchestrator.model.device import DeviceFacts, Source
+from orchestrator.model.event import Layer, Sample
 from orchestrator.model.experiment import Conditions, Experiment, Matrix, Measure, Sampling, Workload
 from orchestrator.model.job import ForeignCell, ForeignJob
 from orchestrator.model.record import Doubt, DoubtCode, Record
@@ -70,14 +72,12 @@ def _experiment(path: Path, content: Content, name: str | None) -> Experiment:
     )
 
 
-def _blocks(experiment_id: str, content: Content, now: float) -> list[Imported]:
+def _blocks(experiment_id: str, content: Content, now: float) -> Iterator[Imported]:
     """Jobs with their records, in the order of the table."""
-    found = []
     for index, (key, attempts) in enumerate(content.blocks.items()):
         job = _job(experiment_id, content.cells[key.cell_id], key)
         at, numbered = now + index * TICK_S, sorted(attempts.items())
-        found.append(Imported(job, tuple(_record(job, number, attempt, at) for number, attempt in numbered)))
-    return found
+        yield Imported(job, tuple(_record(job, number, attempt, at) for number, attempt in numbered))
 
 
 def _job(experiment_id: str, cell: ForeignCell, key: BlockKey) -> ForeignJob:
@@ -112,12 +112,29 @@ def _record(job: ForeignJob, number: int, attempt: Attempt, at: float) -> Record
         cause=attempt.cause,
         started_at=at,
         ended_at=at,
-        samples=tuple(attempt.samples),
-        layers=tuple(attempt.layers),
+        samples=tuple(_samples(attempt)),
+        layers=tuple(_layers(attempt)),
         role=job.role,
         doubts=(Doubt(code=DoubtCode.VIRTUAL_DEVICE, detail=f"before its import: {told}"),) if unreal else (),
         evidence=(f"before its import: {told}"[:500],) if told else (),
     )
+
+
+def _samples(attempt: Attempt) -> Iterator[Sample]:
+    for seq, (number, warmup, start_ns, duration_ns) in enumerate(attempt.samples):
+        yield Sample(
+            seq=seq,
+            t_ns=start_ns + duration_ns,
+            index=number,
+            phase="warmup" if warmup else "timed",
+            start_ns=start_ns,
+            duration_ns=duration_ns,
+        )
+
+
+def _layers(attempt: Attempt) -> Iterator[Layer]:
+    for seq, (number, layer, program, repeat, duration_ns) in enumerate(attempt.layers):
+        yield Layer(seq=seq, t_ns=0, index=number, layer=layer, program=program, repeat=repeat, duration_ns=duration_ns)
 
 
 def _import(experiment_id: str, content: Content, *, created: bool) -> Import:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import NamedTuple, get_args
 
-from orchestrator.model.event import Layer, Sample
 from orchestrator.model.experiment import Workload
 from orchestrator.model.job import ForeignCell, Role
 from orchestrator.model.record import Outcome
@@ -31,6 +30,25 @@ class BlockKey(NamedTuple):
     role: Role
 
 
+class SampleRow(NamedTuple):
+    """One whole inference; as small as can be, for there may be millions."""
+
+    number: int
+    warmup: bool
+    start_ns: int
+    duration_ns: int
+
+
+class LayerRow(NamedTuple):
+    """One time of one layer."""
+
+    number: int
+    layer: str
+    program: str
+    repeat: int
+    duration_ns: int
+
+
 @dataclass
 class Attempt:
     """The rows of one attempt at a block."""
@@ -39,8 +57,8 @@ class Attempt:
     cause: str
     source: str
     origin: str
-    samples: list[Sample] = field(default_factory=list)
-    layers: list[Layer] = field(default_factory=list)
+    samples: list[SampleRow] = field(default_factory=list)
+    layers: list[LayerRow] = field(default_factory=list)
     _passes: dict[str, int] = field(default_factory=dict)
 
     def count(self, layer: str) -> int:
@@ -131,29 +149,23 @@ class _Reader:
             raise self._table.error(line, "outcome", what)
         return attempt
 
-    def _sample(self, line: int, cells: Sequence[str], attempt: Attempt) -> Sample:
-        count = len(attempt.samples)
-        duration_ns, start_ns = self._duration_ns(line, cells), self._whole(line, cells, "start_ns", 0)
-        return Sample(
-            seq=count,
-            t_ns=start_ns + duration_ns,
-            index=self._whole(line, cells, "index", count),
-            phase="warmup" if self._word(line, cells, "phase", PHASES, "timed") == "warmup" else "timed",
-            start_ns=start_ns,
-            duration_ns=duration_ns,
+    def _sample(self, line: int, cells: Sequence[str], attempt: Attempt) -> SampleRow:
+        return SampleRow(
+            number=self._whole(line, cells, "index", len(attempt.samples)),
+            warmup=self._word(line, cells, "phase", PHASES, "timed") == "warmup",
+            start_ns=self._whole(line, cells, "start_ns", 0),
+            duration_ns=self._duration_ns(line, cells),
         )
 
-    def _layer(self, line: int, cells: Sequence[str], network: str, layer: str, attempt: Attempt) -> Layer:
+    def _layer(self, line: int, cells: Sequence[str], network: str, layer: str, attempt: Attempt) -> LayerRow:
         program = self._columns.text(cells, "program")
         place = self._layers.setdefault((network, f"{layer}\0{program}"), len(self._layers))
-        return Layer(
-            seq=len(attempt.layers),
-            t_ns=0,
-            index=self._whole(line, cells, "index", place),
+        return LayerRow(
+            number=self._whole(line, cells, "index", place),
             layer=layer,
             program=program,
-            duration_ns=self._duration_ns(line, cells),
             repeat=self._whole(line, cells, "repeat", attempt.count(f"{layer}\0{program}")),
+            duration_ns=self._duration_ns(line, cells),
         )
 
     def _duration_ns(self, line: int, cells: Sequence[str]) -> int:

@@ -258,7 +258,7 @@ class Ledger:
         for key in keys:
             yield Record.model_validate_json(unpack(bodies.pop(key)))
 
-    def adopt(self, experiment_id: str, experiment: Experiment, found: Sequence[Imported]) -> bool:
+    def adopt(self, experiment_id: str, experiment: Experiment, found: Iterable[Imported]) -> bool:
         """Store what somebody else measured, all or nothing; False where the experiment is there already."""
         with self._database.write() as connection:
             if queries.experiment_rows(connection, experiment_id):

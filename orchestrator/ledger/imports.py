@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, insert
@@ -27,7 +27,7 @@ class Imported:
     records: tuple[Record, ...]
 
 
-def adopt(connection: Connection, experiment_id: str, experiment: Experiment, found: Sequence[Imported]) -> None:
+def adopt(connection: Connection, experiment_id: str, experiment: Experiment, found: Iterable[Imported]) -> None:
     """Store them in their order; every record gets a fencing token of its own, as if its attempt had begun here."""
     now = time.time()
     sequence = count_up(connection, "experiment")

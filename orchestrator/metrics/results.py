@@ -18,7 +18,7 @@ from sqlalchemy import Connection, select
 
 from orchestrator.ledger.rows import unpack
 from orchestrator.ledger.tables import JOBS, RECORDS
-from orchestrator.model.job import Job
+from orchestrator.model.job import ANY_JOB
 from orchestrator.model.record import Outcome, Record
 from orchestrator.statistics import percentile
 
@@ -105,9 +105,9 @@ class Results:
     def _cell_labels(self, connection: Connection, record: Record) -> tuple[str, str, str, str]:
         if record.cell_id not in self._labels:
             body = connection.execute(select(JOBS.c.body).where(JOBS.c.id == record.job_id)).scalar_one()
-            cell = Job.model_validate_json(unpack(body)).cell
+            cell = ANY_JOB.validate_json(unpack(body)).cell
             options = " ".join(f"{name}={value}" for name, value in sorted(cell.options.items()))
-            self._labels[record.cell_id] = (cell.workload.label, cell.backend.value, cell.precision.value, options)
+            self._labels[record.cell_id] = (cell.workload.label, str(cell.backend), str(cell.precision), options)
         return self._labels[record.cell_id]
 
     def _forget(self) -> None:

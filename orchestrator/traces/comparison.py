@@ -121,7 +121,7 @@ def _mixed(recordings: Sequence[Recording]) -> tuple[TraceDoubt, ...]:
 def _doubts(baseline: Sequence[Recording], load: Sequence[Recording], plain: Powers) -> tuple[TraceDoubt, ...]:
     """Doubts about the whole."""
     net, found = plain.net_power_w, []
-    if net.value <= 0:
+    if net.value < 0:
         detail = f"the baseline is {-net.value * 1e3:.4g} mW above the load"
         found.append(TraceDoubt(code=TraceDoubtCode.BASELINE_ABOVE_LOAD, detail=detail))
     if net.low <= 0 <= net.high:

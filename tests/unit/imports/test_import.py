@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from sqlalchemy import create_engine
 
+from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
+from orchestrator.metrics.results import Results
 from orchestrator.model.device import Source
 from orchestrator.model.job import ANY_JOB, Cell, ForeignJob, Job
 from orchestrator.model.record import DoubtCode
@@ -165,6 +168,16 @@ def test_every_reading_command_takes_an_import(farm: Farm, tmp_path: Path) -> No
     page = (tmp_path / "r.html").read_text()
     assert (code, "IMPORT RESULTS" in page, "layers only" in page) == (0, True, True), err
     assert "VIRTUAL" not in page
+
+
+def test_the_exporter_takes_an_import(farm: Farm, tmp_path: Path) -> None:
+    imported(farm, write(tmp_path / "a.csv", ROWS))
+    found = Results()
+    with create_engine(Settings().ledger).connect() as connection:
+        found.update(connection)
+    latency = next(family for family in found.families() if family.name == "farm_results_latency_seconds")
+    told = {(s.labels["serial"], s.labels["backend"], s.labels["source"]) for s in latency.samples}
+    assert told == {("Galaxy S7", "renderscript", "import"), ("Nexus 5", "cpu", "import")}
 
 
 def test_a_foreign_job_is_never_an_ordinary_one() -> None:
