@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from orchestrator.config import Settings
+from orchestrator.model.lab import LabDevice
 from orchestrator.model.power import PowerSource
 from workers.fleet import Member
 
@@ -16,13 +16,16 @@ from .registry import choose_source, find_sources
 __all__ = ["Bench", "MeterLost", "PowerMeter", "bench_of", "choose_source", "find_sources", "sources_for"]
 
 
-def bench_of(member: Member, settings: Settings, meter: Mapping[str, Any] | None = None) -> Bench:
-    """What the sources of a device are made from; `meter`: as the lab file has it for the device."""
-    return Bench(member, dict(meter or {}), control_socket(settings.state))
+def bench_of(member: Member, settings: Settings, lab: LabDevice) -> Bench:
+    """What the sources of a device are made from."""
+    return Bench(member, dict(lab.meter), control_socket(settings.state))
 
 
 def sources_for(
-    member: Member, settings: Settings, meter: Mapping[str, Any] | None, wanted: PowerSource | Literal["auto"]
+    member: Member, settings: Settings, lab: LabDevice, wanted: PowerSource | Literal["auto"]
 ) -> PowerMeter:
-    """The source of one block; the gauge's does nothing on the host. Raises Unsupported."""
-    return choose_source(bench_of(member, settings, meter), wanted)
+    """The source of one block; the gauge's does nothing on the host. `lab`: what is wired to the device.
+
+    Raises Unsupported where the device lacks what is wanted.
+    """
+    return choose_source(bench_of(member, settings, lab), wanted)

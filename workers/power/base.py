@@ -73,7 +73,7 @@ class Bench:
     """What a source is made from."""
 
     member: Member
-    meter: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    meter: Mapping[Any, Mapping[str, Any]] = field(default_factory=dict)
     """Kind of the external meter -> its options, from the lab file; empty: the device has none."""
     virtual_control: Path | None = None
     """Control socket of the farm's virtual phones."""
