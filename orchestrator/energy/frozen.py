@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
 
 from orchestrator.model.event import Power
-from orchestrator.model.power import GaugeCalibration
 from orchestrator.model.record import InvalidCode, Invalidity, Record
 
 from .sources import NS, calibration
@@ -22,6 +21,9 @@ FALSE_ALARM = 1e-6
 """Chance that a block of a healthy gauge is called frozen by the length of a run."""
 FEWEST_PAIRS = 20
 """Pairs of refreshes from which the chance of agreement can be learnt."""
+LONGER_THAN_NEXT = 2.0
+"""How much longer the longest run must be than the next: how often a quiet gauge agrees depends on where between two
+steps the current lies."""
 ACROSS_REFRESHES = 5.0
 """Refresh periods on either side of the edge of the load for which the reading stayed the same."""
 
@@ -37,10 +39,12 @@ def find_frozen(record: Record) -> Iterator[Invalidity]:
     active, rests = active_window(record), [phase_window(record, name) for name in ("idle_before", "idle_after")]
     if active is None or len(points) < 2:
         return
+    quantum = math.gcd(*(current for _, (current, _) in points))
+    noise = gauge.noise_a / gauge.ampere_per_unit if record.gauge and gauge.noise_a else None
     for reason in (
         _across(points, active, ACROSS_REFRESHES * refresh_s),
-        _too_long(points, [rest for rest in rests if rest], None),
-        _too_long(points, [active], _chance(record, gauge)),
+        _too_long(points, [rest for rest in rests if rest], None, quantum),
+        _too_long(points, [active], noise, quantum),
     ):
         if reason:
             yield Invalidity(code=InvalidCode.GAUGE_FROZEN, detail=reason)
@@ -74,30 +78,42 @@ def _across(points: list[Point], active: Window, margin_s: float) -> str:
     return ""
 
 
-def _too_long(points: list[Point], windows: list[Window], expected: float | None) -> str:
-    """`expected`: chance that two refreshes agree, where there are too few others to learn it from."""
+def _too_long(points: list[Point], windows: list[Window], noise: float | None, quantum: int) -> str:
+    """`noise` of a reading and `quantum` in the gauge's unit; the noise serves where there are too few other readings
+    to learn it from."""
     pairs = [pair for w in windows for pair in pairwise(p for p in points if w.start_s <= p[0] <= w.end_s)]
-    runs = [(len(run), run) for same, group in groupby(pairs, key=_agree) if same for run in [list(group)]]
+    runs = sorted((list(run) for same, run in groupby(pairs, key=_agree) if same), key=len)
     if not runs:
         return ""
-    length, longest = max(runs, key=lambda run: run[0])
-    others, agreed = len(pairs) - length, sum(map(_agree, pairs)) - length
-    if others >= FEWEST_PAIRS:
-        expected = (agreed + 1) / (others + 2)
-    if expected is None or expected >= 1 or length <= math.log(FALSE_ALARM / len(pairs)) / math.log(expected):
+    longest, next_length = runs[-1], len(runs[-2]) if len(runs) > 1 else 0
+    others = [pair for pair in pairs if not longest[0][0][0] <= pair[0][0] <= longest[-1][0][0]]
+    expected = 1.0 if noise is None else _chance(noise, quantum)
+    if len(others) >= FEWEST_PAIRS:
+        share = (sum(map(_agree, others)) + 1) / (len(others) + 2)
+        expected = max(share, _chance(_scatter(others), quantum))
+    if expected >= 1 or len(longest) <= LONGER_THAN_NEXT * next_length:
+        return ""
+    if len(longest) <= math.log(FALSE_ALARM / len(pairs)) / math.log(expected):
         return ""
     lasted_s = longest[-1][1][0] - longest[0][0][0]
-    return f"the same reading for {lasted_s:.1f} s, {length} refreshes in a row, where {expected:.0%} agree by chance"
+    return f"the same reading for {lasted_s:.1f} s, {len(longest)} refreshes, where {expected:.0%} agree by chance"
 
 
 def _agree(pair: tuple[Point, Point]) -> bool:
     return pair[0][1] == pair[1][1]
 
 
-def _chance(record: Record, gauge: GaugeCalibration) -> float | None:
-    """That two readings of normal noise fall on the same step of the gauge, quantum / (2 sqrt(pi) noise); None where
-    the noise is not known."""
-    raw = [reading.current_ua for reading in record.power if reading.current_ua is not None]
-    if record.gauge is None or gauge.noise_a == 0:
-        return None
-    return min(1.0, math.gcd(*raw) * gauge.ampere_per_unit / (2 * math.sqrt(math.pi) * gauge.noise_a))
+def _scatter(pairs: list[tuple[Point, Point]]) -> float:
+    """Standard deviation of a current, from successive differences."""
+    return math.sqrt(sum((later[1][0] - earlier[1][0]) ** 2 for earlier, later in pairs) / len(pairs) / 2)
+
+
+def _chance(noise: float, quantum: int) -> float:
+    """That two readings of normal noise fall on the same step, at worst: where the current lies amid a step."""
+    if quantum == 0 or noise**2 <= quantum**2 / 12:
+        return 1.0
+    deviation = math.sqrt(noise**2 - quantum**2 / 12)
+    if deviation > 2 * quantum:
+        return quantum / (2 * math.sqrt(math.pi) * deviation)
+    edges = [math.erf((step + 0.5) * quantum / deviation / math.sqrt(2)) / 2 for step in range(-12, 12)]
+    return sum((upper - lower) ** 2 for lower, upper in pairwise(edges))

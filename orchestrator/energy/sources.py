@@ -30,6 +30,9 @@ BEST_FIRST = (
 )
 """What `auto` takes: a meter, else the workstation's counter, else the gauge, else what sees only a part."""
 
+FEWEST_VALUES = 5
+"""Different readings of a gauge of unknown noise that show its step."""
+
 Wanted = PowerSource | Literal["auto"]
 
 
@@ -67,7 +70,7 @@ def gauge_trace(record: Record) -> Trace | None:
     if len(readings) < 2:
         return None
     gauge = calibration(record)
-    raw = [current for _, current, _ in readings]
+    raw = [int(current or 0) for _, current, _ in readings]
     volts = np.array([voltage for _, _, voltage in readings]) * 1e-6
     usual_v = float(np.median(volts))
     return Trace(
@@ -76,8 +79,16 @@ def gauge_trace(record: Record) -> Trace | None:
         gain_uncertainty=gauge.gain_uncertainty,
         noise_w=gauge.noise_a * usual_v,
         refresh_s=gauge.refresh_ns * NS,
-        quantum_w=math.gcd(*raw) * gauge.ampere_per_unit * usual_v,
+        quantum_w=_quantum_a(raw, gauge) * usual_v,
     )
+
+
+def _quantum_a(raw: list[int], gauge: GaugeCalibration) -> float:
+    """The step that all readings are multiples of; at most what the noise, which contains it, leaves possible."""
+    quantum_a = math.gcd(*raw) * gauge.ampere_per_unit
+    if gauge.noise_a > 0:
+        return min(quantum_a, math.sqrt(12) * gauge.noise_a)
+    return quantum_a if len(set(raw)) >= FEWEST_VALUES else 0.0
 
 
 def calibration(record: Record) -> GaugeCalibration:

@@ -3,14 +3,16 @@
 At the edges of a phase the power jumps. A reading near the edge may belong to the phase before: a gauge shows what was,
 up to its refresh period and its averaging ago. So a phase is integrated from its own readings only: those of its first
 two refresh periods are left out and made up for by those that follow, and the last reading holds until the phase ends.
+Where the trace's clock is not sure, as much is left out at either end.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from orchestrator.model.event import PhaseName
+from orchestrator.model.event import PhaseName, Power
 from orchestrator.model.record import Record
 
 from .sources import NS
@@ -67,6 +69,24 @@ def phase_window(record: Record, phase: PhaseName) -> Window | None:
     return Window(timed[0].start_ns * NS, (timed[-1].start_ns + timed[-1].duration_ns) * NS)
 
 
+def block_window(record: Record) -> Window | None:
+    """From the first phase's start to the last one's end."""
+    if not record.phases:
+        return phase_window(record, "load")
+    return Window(min(p.start_ns for p in record.phases) * NS, max(p.end_ns for p in record.phases) * NS)
+
+
+def readings_in(readings: Sequence[Power], window: Window | None) -> list[Power]:
+    """Those inside a window; before and after a block the supply may be on, and nobody minds."""
+    return [p for p in readings if window and window.start_s <= p.t_ns * NS <= window.end_s]
+
+
+def since_start_s(record: Record, reading: Power) -> float:
+    """Time of a reading in the block."""
+    window = block_window(record)
+    return reading.t_ns * NS - (window.start_s if window else 0.0)
+
+
 def inferences_in(record: Record, window: Window) -> int:
     """Timed inferences of which the greater part ran inside the window."""
     middles = (s.start_ns + s.duration_ns / 2 for s in record.samples if s.phase == "timed")
@@ -75,25 +95,24 @@ def inferences_in(record: Record, window: Window) -> int:
 
 def integral(trace: Trace, window: Window) -> Integral:
     """Energy of a phase. Raises StableError where the trace does not cover it."""
-    start_s, end_s = window.start_s, window.end_s
-    whole_j = energy_j(trace, start_s, end_s)
-    settle_s = min(SETTLE_REFRESHES * trace.refresh_s + trace.clock_s, LONGEST_SETTLE * window.length_s)
-    own = _between(trace, start_s + settle_s, end_s)
-    if trace.is_mean or own is None:
-        budget = Budget(
-            noise_j(trace, start_s, end_s), quantum_j(trace, window.length_s), edge_j(trace, start_s, end_s)
-        )
-        return Integral(whole_j, budget.random_j, window.length_s)
-    settled_s = start_s + settle_s
-    value_j = energy_j(own, settled_s, end_s) + (settle_s and energy_j(own, settled_s, settled_s + settle_s))
-    noise = noise_j(own, settled_s, end_s) * math.sqrt((window.length_s + 2 * settle_s) / (end_s - settled_s))
-    budget = Budget(noise, quantum_j(own, window.length_s), _drift_j(own, settled_s, end_s, settle_s))
-    return Integral(value_j, budget.random_j, window.length_s)
+    whole_j, length_s = energy_j(trace, window.start_s, window.end_s), window.length_s
+    head_s = min(SETTLE_REFRESHES * trace.refresh_s + trace.clock_s, LONGEST_SETTLE * length_s)
+    tail_s = min(trace.clock_s, LONGEST_SETTLE * length_s)
+    start_s, end_s = window.start_s + head_s, window.end_s - tail_s
+    own = None if trace.is_mean else _between(trace, start_s, end_s)
+    if own is None:
+        noise, edge = noise_j(trace, window.start_s, window.end_s), edge_j(trace, window.start_s, window.end_s)
+        budget = Budget(noise, quantum_j(trace, length_s), edge)
+        return Integral(whole_j, budget.random_j, length_s)
+    ends_j = energy_j(own, start_s, start_s + head_s) + energy_j(own, end_s - tail_s, end_s)
+    noise = noise_j(own, start_s, end_s) * math.sqrt((length_s + 2 * (head_s + tail_s)) / (end_s - start_s))
+    budget = Budget(noise, quantum_j(own, length_s), _drift_j(own, start_s, end_s, head_s))
+    return Integral(energy_j(own, start_s, end_s) + ends_j, budget.random_j, length_s)
 
 
 def _between(trace: Trace, start_s: float, end_s: float) -> Trace | None:
     """The readings inside; None where they are too few or leave out too much of the window."""
-    inside = (trace.t_s >= start_s) & (trace.t_s <= end_s)
+    inside = (trace.t_s >= start_s) & (trace.t_s < end_s)
     if inside.sum() < 2:
         return None
     own = replace(trace, t_s=trace.t_s[inside], power_w=trace.power_w[inside])
