@@ -49,7 +49,8 @@ class _Footer:
     """What stands below the readings."""
 
     line: int = 0
-    unit: str = ""
+    type: str = ""
+    """What the averages are, with their unit, as the footer says it."""
     texts: tuple[str, ...] = ()
     averages_w: tuple[float, ...] = ()
 
@@ -156,7 +157,7 @@ def _footer(table: Table, rows: Rows, scale: float) -> _Footer:
             title = parse_title(cells[2])
             texts = tuple(text for text in cells[3:] if _NUMBER.fullmatch(text))
             own = factor(title, "power") or scale
-            footer = _Footer(line, title.unit, texts, tuple(float(text) * own for text in texts))
+            footer = _Footer(line, cells[2], texts, tuple(float(text) * own for text in texts))
     return footer
 
 
@@ -180,7 +181,7 @@ def _footer_doubt(recording: Recording, footer: _Footer, runs: int) -> TraceDoub
     if not footer.averages_w:
         return None
     mean_w = float(np.mean(recording.power_w))
-    told = f"{', '.join(footer.texts)} {footer.unit}".strip()
+    told = f"{footer.type}: {', '.join(footer.texts)}"
     where = f"its readings have the mean {mean_w * 1e3:.6g} mW, its footer (line {footer.line}) says {told}"
     if not any(abs(value - mean_w) <= AGREES * abs(mean_w) for value in footer.averages_w[: max(runs, 1)]):
         return _doubt(recording.path, TraceDoubtCode.FOOTER_DISAGREES, where)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from farm.cli import main
+from orchestrator.energy import Trace, plain_mean_w, time_mean_w
 from orchestrator.errors import TableError
 from orchestrator.student import t_quantile, welch_freedom
 from orchestrator.traces import Recording, TraceDoubtCode, read_trace
@@ -55,6 +56,15 @@ def test_time_weighting_counts_time_and_not_readings() -> None:
     power = np.concatenate([np.full(100, 1.0), np.full(10, 3.0)])
     assert plain_mean(recording(times, power)).value == pytest.approx(130 / 110)
     assert time_mean(recording(times, power)).value == pytest.approx(2.8, abs=1e-3)
+
+
+def test_means_are_those_of_the_energy_of_blocks() -> None:
+    """Traces of others and blocks of our own are integrated alike."""
+    generator = np.random.default_rng(5)
+    times, power = np.cumsum(generator.uniform(0.01, 0.2, 300)), generator.uniform(1, 3, 300)
+    ours, trace = recording(times, power), Trace(times, power)
+    assert plain_mean(ours).value == pytest.approx(plain_mean_w(trace), rel=1e-12)
+    assert time_mean(ours).value == pytest.approx(time_mean_w(trace), rel=1e-12)
 
 
 def test_readings_of_one_time_count_as_their_mean() -> None:
