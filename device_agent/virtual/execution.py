@@ -53,11 +53,13 @@ async def execute(
     environment = phone.environment() | {
         name: host_argument(phone, value) for name, value in variables.items() if name not in ("HOME", "PATH", "TMPDIR")
     }
+    words = [str(executable), *(host_argument(phone, argument) for argument in argv[1:])]
+    program, words = phone.stand_in(executable, words)
     phone.starting += 1
     try:
         process = await asyncio.create_subprocess_exec(
-            executable,
-            *(host_argument(phone, argument) for argument in argv[1:]),
+            *words,
+            executable=program,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

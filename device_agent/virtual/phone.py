@@ -7,6 +7,7 @@ import dataclasses
 import errno
 import json
 import os
+import sys
 import time
 import uuid
 import zlib
@@ -21,12 +22,18 @@ from .processes import ROOT_VARIABLE, Process, ProcessTable, limit_growth, send_
 from .processor_time import HOST_CORES, ProcessorTime
 from .profile import Profile
 from .properties import properties
+from .replay.player import Player
 from .supply import Supply
 from .sysfs import CHARGING_ENABLED, INPUT_SUSPEND, NodeWriter, denied_nodes, dynamic_nodes, static_nodes
 from .tree import Tree, refusal
 
 _DETACHING_S = 2.0
 _MOST_OWED_S = 0.05
+_AGENT = "pocketfarm-agent"
+_STAND_IN = (
+    f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); "
+    "from device_agent.virtual.replay.agent import main; sys.exit(main(sys.argv[1:]))"
+)
 _DRIVER_VARIABLES = ("OCL_", "POCL_", "VK_", "LP_", "MESA_", "GALLIUM_", "LD_LIBRARY_PATH")
 """Variables of the host that choose its OpenCL and Vulkan drivers: they hold inside the phones too."""
 _DEFAULT_SETTINGS = {
@@ -41,7 +48,7 @@ class Phone:
 
     def __init__(self, profile: Profile, index: int, folder: Path, table: ProcessTable, slot: Path | None) -> None:
         self.profile = profile
-        self.serial = f"virtual-{profile.name}-{index}"
+        self.serial = f"{profile.source}-{profile.name}-{index}"
         self.folder = folder
         self.slot = slot
         self.table = table
@@ -52,6 +59,7 @@ class Phone:
         """Phone paths that agents were told to write their journals to."""
         self.garbled = False
         """Fault: what agents write arrives as garbage."""
+        self.player = Player(profile.recording, folder / "replay") if profile.recording else None
         saved = self._saved()
         self.port = int(saved.get("port", 0))
         self.settings = {space: dict(values) for space, values in saved.get("settings", _DEFAULT_SETTINGS).items()}
@@ -141,7 +149,10 @@ class Phone:
         own_s = self._own_s(room_s, processes)
         self.processor_time.add(dt_s, own_s + self.other_load * room_s)
         load = self.other_load + (own_s / room_s / self.clock if room_s > 0 else 0.0)
-        self.body = step(self.profile, self.body, min(1.0, load), dt_s * speed, clock=self.clocks.share())
+        middle_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - int(dt_s * 5e8)
+        demand_w = self.player.power_w(middle_ns) if self.player else None
+        clock = self.clocks.share()
+        self.body = step(self.profile, self.body, min(1.0, load), dt_s * speed, clock=clock, demand_w=demand_w)
         if self.held_skin_c is not None:
             self.heat_to(self.held_skin_c, hold=True)
         self.show()
@@ -247,9 +258,18 @@ class Phone:
             ROOT_VARIABLE: str(self.tree.root),
             "POCKETFARM_APIS": ",".join(self.profile.apis),
         }
+        if self.player:
+            environment["POCKETFARM_REPLAY"] = str(self.player.folder)
         if self.slot:
             environment["POCKETFARM_SLOT"] = str(self.slot)
         return environment
+
+    def stand_in(self, executable: Path, words: list[str]) -> tuple[Path, list[str]]:
+        """The program that really runs, and its words: a phone that replays has its own agent, which keeps the name."""
+        if self.player is None or executable.name != _AGENT:
+            return executable, words
+        python = Path(sys.executable)
+        return python, [str(python.with_name(_AGENT)), "-I", "-S", "-c", _STAND_IN, *words]
 
     def banner(self) -> bytes:
         """What the phone says of itself when it is connected."""
