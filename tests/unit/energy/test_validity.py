@@ -188,6 +188,8 @@ def test_background_load_is_what_others_use_beyond_their_usual() -> None:
     assert codes(shares(0.12, 80, 120)) == [], "not more than 10 % above the rest's"
     assert codes(shares(0.14, 80, 120)) == [InvalidCode.BACKGROUND_LOAD]
     assert codes(shares(0.12, 130, 140)) == [InvalidCode.BACKGROUND_LOAD]
+    host = shares(0.5, 0, 200)
+    assert codes(host.model_copy(update={"device": host.device.model_copy(update={"kind": "workstation"})})) == []
 
 
 @pytest.mark.parametrize(
