@@ -33,7 +33,8 @@ def _locked(state: Path) -> Iterator[None]:
 def _parse(arguments: Sequence[str] | None) -> Options:
     parser = argparse.ArgumentParser(prog="python -m device_agent.virtual", description="Start virtual phones.")
     parser.add_argument("--state", type=Path, required=True, help="folder that keeps the phones")
-    parser.add_argument("--phones", default=",".join(profile_names()), help="profiles or replay:FILE, with commas between them")
+    phones = "profiles or replay:FILE, with commas between them"
+    parser.add_argument("--phones", default=",".join(profile_names()), help=phones)
     parser.add_argument("--count", type=int, help="how many phones in all; the profiles take turns")
     parser.add_argument("--base-port", type=int, default=0, help="first TCP port; 0: any")
     parser.add_argument("--slot", type=Path, help="lock file by which engine runs take turns")
