@@ -6,8 +6,6 @@ import asyncio
 import dataclasses
 import errno
 import json
-import os
-import sys
 import time
 import uuid
 import zlib
@@ -18,7 +16,7 @@ from .clock_nodes import links, write_clock
 from .clocks import Clocks
 from .gauge import FuelGauge, Reading
 from .physics import State, clock_cap, initial_state, step, thermal_status
-from .processes import ROOT_VARIABLE, Process, ProcessTable, limit_growth, send_signal
+from .processes import Process, ProcessTable, limit_growth, send_signal
 from .processor_time import HOST_CORES, ProcessorTime
 from .profile import Profile
 from .properties import properties
@@ -29,13 +27,6 @@ from .tree import Tree, refusal
 
 _DETACHING_S = 2.0
 _MOST_OWED_S = 0.05
-_AGENT = "pocketfarm-agent"
-_STAND_IN = (
-    f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); "
-    "from device_agent.virtual.replay.agent import main; sys.exit(main(sys.argv[1:]))"
-)
-_DRIVER_VARIABLES = ("OCL_", "POCL_", "VK_", "LP_", "MESA_", "GALLIUM_", "LD_LIBRARY_PATH")
-"""Variables of the host that choose its OpenCL and Vulkan drivers: they hold inside the phones too."""
 _DEFAULT_SETTINGS = {
     "global": {"airplane_mode_on": "0", "stay_on_while_plugged_in": "0", "low_power": "0", "auto_sync": "1"},
     "system": {"screen_brightness": "128", "screen_brightness_mode": "1", "screen_off_timeout": "30000"},
@@ -247,29 +238,6 @@ class Phone:
         if not pid.isdigit() or Path(path).name in ("root", "cwd", "exe", "environ"):
             return None
         return Path(path) if any(process.pid == int(pid) for process in self.table.of(self.tree.root)) else None
-
-    def environment(self) -> dict[str, str]:
-        """Environment of processes inside the phone."""
-        environment = {name: value for name, value in os.environ.items() if name.startswith(_DRIVER_VARIABLES)}
-        environment |= {
-            "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
-            "HOME": str(self.tree.root / "data/local/tmp"),
-            "TMPDIR": str(self.tree.root / "data/local/tmp"),
-            ROOT_VARIABLE: str(self.tree.root),
-            "POCKETFARM_APIS": ",".join(self.profile.apis),
-        }
-        if self.player:
-            environment["POCKETFARM_REPLAY"] = str(self.player.folder)
-        if self.slot:
-            environment["POCKETFARM_SLOT"] = str(self.slot)
-        return environment
-
-    def stand_in(self, executable: Path, words: list[str]) -> tuple[Path, list[str]]:
-        """The program that really runs, and its words: a phone that replays has its own agent, which keeps the name."""
-        if self.player is None or executable.name != _AGENT:
-            return executable, words
-        python = Path(sys.executable)
-        return python, [str(python.with_name(_AGENT)), "-I", "-S", "-c", _STAND_IN, *words]
 
     def banner(self) -> bytes:
         """What the phone says of itself when it is connected."""

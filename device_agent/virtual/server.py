@@ -18,7 +18,8 @@ from pathlib import Path
 from .cable import Cable
 from .control import Controlled, PhoneStatus, select, serve_control
 from .execution import reap_orphans
-from .faults import FaultInjector, Reboot, ScheduledFault
+from .fault_injector import FaultInjector
+from .faults import Reboot, ScheduledFault
 from .phone import Phone
 from .processes import ProcessTable, adopt_orphans, end_all, limit_growth
 from .profile import Profile
