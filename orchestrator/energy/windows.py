@@ -17,12 +17,12 @@ from orchestrator.model.record import Record
 
 from .sources import NS
 from .trace import Trace, energy_j, time_mean_w
-from .uncertainty import Budget, edge_j, noise_j, quantum_j
+from .uncertainty import Budget, edge_j, jump_w, noise_j, quantum_j
 
 SETTLE_REFRESHES = 2.0
 """One for the hold until the next refresh, one for a gauge that averages over its refresh period."""
 LONGEST_SETTLE = 0.25
-"""Share of the phase."""
+"""Share of the phase. What a shorter phase than that still holds of the one before is uncertain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,9 @@ def integral(trace: Trace, window: Window) -> Integral:
         return Integral(whole_j, budget.random_j, length_s)
     ends_j = energy_j(own, start_s, start_s + head_s) + energy_j(own, end_s - tail_s, end_s)
     noise = noise_j(own, start_s, end_s) * math.sqrt((length_s + 2 * (head_s + tail_s)) / (end_s - start_s))
-    budget = Budget(noise, quantum_j(own, length_s), _drift_j(own, start_s, end_s, head_s))
+    carried_j = max(0.0, trace.refresh_s - head_s) / math.sqrt(3) * jump_w(trace, window.start_s)
+    edge = math.hypot(_drift_j(own, start_s, end_s, head_s), carried_j)
+    budget = Budget(noise, quantum_j(own, length_s), edge)
     return Integral(energy_j(own, start_s, end_s) + ends_j, budget.random_j, length_s)
 
 

@@ -9,7 +9,7 @@ import pytest
 from device_agent.virtual.simulation import Course, FaultKind, simulate
 from orchestrator.energy import block_energy, find_invalid, latency_change
 from orchestrator.model.device import DeviceState, Health
-from orchestrator.model.event import Power, Sampler
+from orchestrator.model.event import PhaseName, Power, Sampler
 from orchestrator.model.experiment import Conditions, Range, Sampling
 from orchestrator.model.power import ClockMap
 from orchestrator.model.record import DoubtCode, InvalidCode, Record
@@ -198,6 +198,16 @@ def test_background_load_is_what_others_use_beyond_their_usual() -> None:
 def test_rests_differ_by_more_than_a_share_and_a_power(before_w: float, after_w: float, differ: bool) -> None:
     power = noisy(readings(lambda t_s: 4.0 if 70 <= t_s < 120 else before_w if t_s < 70 else after_w))
     assert codes(record(power)) == ([InvalidCode.IDLE_DIFFERS] if differ else [])
+
+
+def test_short_rests_of_a_slow_gauge_do_not_differ_for_what_it_still_holds() -> None:
+    """Rests of 3 s, a gauge that still shows the load 1 s after its end."""
+    times: dict[PhaseName, tuple[float, float]] = {
+        "idle_before": (67.0, 70.0), "warmup": (70.0, 80.0), "load": (80.0, 120.0), "idle_after": (120.0, 123.0)
+    }  # fmt: skip
+    slow = EXACT.model_copy(update={"refresh_ns": 11 * S // 10})
+    held = record(readings(POWER, refresh_s=1.1), phases=phases(times), gauge=slow)
+    assert codes(held) == []
 
 
 def test_clocks_that_do_not_agree_make_a_meter_useless() -> None:
