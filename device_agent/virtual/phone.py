@@ -123,6 +123,12 @@ class Phone:
         """What the fuel gauge says now."""
         return self.gauge.read(self.body)
 
+    def gauge_news_s(self) -> float:
+        """Seconds from now until the fuel gauge has a new reading."""
+        refresh_s = self.profile.gauge.refresh_ms / 1000
+        left_s = refresh_s - self.body.time_s % refresh_s
+        return max(0.0, left_s / self.speed - (time.monotonic() - self.ticked_at))
+
     def is_busy(self) -> bool:
         """Whether something runs inside, or may: a program that detaches is found a moment after it was started."""
         return bool(self.processes or self.own_children) or time.monotonic() - self.started_at < _DETACHING_S
