@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from orchestrator.errors import ConditionNotMet, Unsupported
 from orchestrator.model.device import DeviceState
-from orchestrator.model.experiment import Conditions
+from orchestrator.model.experiment import SETTLED_C, SETTLED_C_PER_MIN, Conditions
 
 from .cooling import settle_s, wait_s
 
-NEAR_C = 1.0
-"""How far from the reference it may be."""
-SLOPE_C_PER_MIN = 0.2
 WATCHED_S = 60.0
 """Pause before the next look at a phone that was not watched for two minutes yet."""
 
@@ -19,7 +16,7 @@ class Settled:
     name = "settled"
 
     def wanted(self, conditions: Conditions) -> str:
-        return f"within {NEAR_C:g} C of rest, slope below {SLOPE_C_PER_MIN:g} C/min" if conditions.settled else ""
+        return f"within {SETTLED_C:g} C of rest, slope below {SETTLED_C_PER_MIN:g} C/min" if conditions.settled else ""
 
     def told(self, state: DeviceState) -> str:
         if state.battery_temp_c is None or state.battery_slope_c_per_min is None:
@@ -32,8 +29,8 @@ class Settled:
             return
         if reference_c is None:
             raise no_reference()
-        if abs(temp_c - reference_c) > NEAR_C:
-            target_c = reference_c + (NEAR_C if temp_c > reference_c else -NEAR_C)
+        if abs(temp_c - reference_c) > SETTLED_C:
+            target_c = reference_c + (SETTLED_C if temp_c > reference_c else -SETTLED_C)
             word = "cooling" if temp_c > reference_c else "warming up"
             raise ConditionNotMet(
                 f"{word}: battery at {temp_c:g} C, at rest it has {reference_c:g} C",
@@ -46,11 +43,11 @@ class Settled:
                 remedy="wait, or leave out conditions.settled",
                 retry_after_s=WATCHED_S,
             )
-        if abs(slope) >= SLOPE_C_PER_MIN:
+        if abs(slope) >= SETTLED_C_PER_MIN:
             raise ConditionNotMet(
-                f"settling: its battery changes by {slope:+.2f} C a minute, wanted is less than {SLOPE_C_PER_MIN:g}",
+                f"settling: its battery changes by {slope:+.2f} C a minute, wanted is less than {SETTLED_C_PER_MIN:g}",
                 remedy="leave it alone, or leave out conditions.settled",
-                retry_after_s=settle_s(temp_c, slope, SLOPE_C_PER_MIN, reference_c),
+                retry_after_s=settle_s(temp_c, slope, SETTLED_C_PER_MIN, reference_c),
             )
 
 

@@ -48,12 +48,12 @@ def test_settling_by_newtons_law() -> None:
     assert settle_s(REST_C, -0.6, 0.2, REST_C) == 60.0
 
 
-def history(seconds: float, *, step_s: float = 10.0, per_min: float = -0.3, gap_at: float = -1000.0) -> TemperatureHistory:
+def history(seconds: float, *, per_min: float = -0.3, gap_at: float = -1000.0) -> TemperatureHistory:
     made, at = TemperatureHistory(), 0.0
     while at <= seconds:
         if not gap_at <= at < gap_at + 90:
             made.note(1000.0 + at, 30.0 + per_min * at / 60)
-        at += step_s
+        at += 10.0
     return made
 
 
