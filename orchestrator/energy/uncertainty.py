@@ -97,10 +97,10 @@ def quantum_j(trace: Trace, length_s: float) -> float:
 def edge_j(trace: Trace, start_s: float, end_s: float) -> float:
     """Both edges: refresh period (or spacing) / sqrt(12) and the clock's offset, times the power difference there."""
     late_s = math.hypot(trace.news_s / math.sqrt(12), trace.clock_s / math.sqrt(3))
-    return late_s * math.hypot(jump_w(trace, start_s), jump_w(trace, end_s))
+    return late_s * math.hypot(_jump_w(trace, start_s), _jump_w(trace, end_s))
 
 
-def jump_w(trace: Trace, at_s: float) -> float:
+def _jump_w(trace: Trace, at_s: float) -> float:
     """Difference of the mean power shortly before and after a time; 0 at the trace's ends."""
     near_s = 2 * trace.news_s
     before_s, after_s = max(at_s - near_s, float(trace.t_s[0])), min(at_s + near_s, float(trace.t_s[-1]))
