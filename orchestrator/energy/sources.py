@@ -142,7 +142,7 @@ def _sum(traces: list[Trace]) -> Trace | None:
     return replace(traces[0], t_s=t_s, power_w=whole, is_mean=True, clock_s=max(t.clock_s for t in traces))
 
 
-RAILS_GAIN = 0.01
+RAILS_GAIN = 0.03
 """Standard uncertainty of the rails' gain, as a share: assumed, no data sheet is public."""
 
 
