@@ -41,7 +41,7 @@ def read_columns(table: Table, layout: Layout, kind: str) -> Recording:
     readings = Readings()
     wanted = (layout.time, *layout.parts)
     for line, cells in table.rows():
-        if line <= layout.header_line or not any(cells):
+        if line <= layout.header_line or not any(cells) or is_comment(cells):
             continue
         t_s, *parts = (_figure(table, line, cells, column) for column in wanted)
         power_w = parts[0] * parts[1] if len(parts) == 2 else parts[0]
@@ -51,6 +51,10 @@ def read_columns(table: Table, layout: Layout, kind: str) -> Recording:
     if len(readings) < 2:
         raise TableError(f"{table.path}: {len(readings)} readings, needed: at least 2")
     return Recording(table.path, kind, layout.named, *readings.series())
+
+
+def is_comment(cells: Sequence[str]) -> bool:
+    return cells[0].startswith("#")
 
 
 def _figure(table: Table, line: int, cells: Sequence[str], column: Column) -> float:
