@@ -27,6 +27,7 @@ from .tree import Tree, refusal
 
 _DETACHING_S = 2.0
 _MOST_OWED_S = 0.05
+BACKGROUND_APPS = {"org.example.calendar": 2_031, "org.example.messenger": 2_107}
 _DEFAULT_SETTINGS = {
     "global": {"airplane_mode_on": "0", "stay_on_while_plugged_in": "0", "low_power": "0", "auto_sync": "1"},
     "system": {"screen_brightness": "128", "screen_brightness_mode": "1", "screen_off_timeout": "30000"},
@@ -73,6 +74,8 @@ class Phone:
         self.gauge = FuelGauge(profile, zlib.crc32(self.serial.encode()))
         self.thermal_override: int | None = None
         """Thermal status that `cmd thermalservice override-status` pretends."""
+        self.apps: dict[str, int] = {}
+        """Apps in the background -> their pids, which are nobody's on the host; they do nothing and draw nothing."""
         self.doze = {"deep", "light"}
         """Kinds of idle mode that `dumpsys deviceidle` has enabled."""
         self.is_dozing = False
@@ -103,6 +106,7 @@ class Phone:
         self.booted_at = time.monotonic()
         self.thermal_override = self.battery_override = None
         self.first_skin_c = self.body.skin_c
+        self.apps = dict(BACKGROUND_APPS)
         self.doze, self.is_dozing = {"deep", "light"}, False
         self.clocks.reset()
         self.processor_time = ProcessorTime()
