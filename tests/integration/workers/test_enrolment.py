@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,6 @@ from .conftest import Lab
 
 SPEED = 4.0
 """So many times faster than real pass the gauges of the slow phones: their calibration takes a minute otherwise."""
-MAY = Callable[[], None]
 
 
 def _go_on() -> None: ...
@@ -107,6 +107,23 @@ def test_a_charging_phone_says_what_to_do(member: Member, lab: Lab, lab_settings
     assert "not discharging" in found.gauge_reason and "cut the supply" in found.gauge_reason
     lab.phones.control.clear()
     lab.phones.control.fault(lab.serial, Charging(on=False))
+
+
+def test_a_charger_that_can_be_cut_is_cut_for_the_steps(member: Member, lab: Lab, lab_settings: Settings) -> None:
+    """As beside a farm with virtual phones, whose control socket lies in the state folder."""
+    known = lab_settings.state / "virtual" / "phones.json"
+    known.parent.mkdir(parents=True)
+    known.write_text(json.dumps({"control": str(lab.phones.control.path)}))
+    lab.phones.control.fault(lab.serial, Charging(on=True))
+    try:
+        found = ensure_calibrated(member, lab_settings, _go_on)
+        check_gauge(found, "galaxy_s7")
+        assert found.supply == "virtual"
+        assert lab.phones.control.truth(lab.serial).charging, "it charges again"
+        assert not list((lab_settings.state / "supply").glob("*.json")), "and nothing is left to be put back"
+    finally:
+        lab.phones.control.clear()
+        lab.phones.control.fault(lab.serial, Charging(on=False))
 
 
 def test_the_lab_file_says_what_is_wired(member: Member, lab_settings: Settings, tmp_path: Path) -> None:
