@@ -180,7 +180,7 @@ def test_a_superseded_session_leaves_no_record(hosted: Farm) -> None:
 
 
 def test_a_wiped_redis_costs_no_record(hosted: Farm) -> None:
-    made = hosted.assign(samples=2000, ttl_s=1.5)
+    made = hosted.assign(samples=20_000, ttl_s=1.5)
     hosted.until(hosted.running)
     hosted.redis.flushall()
     record = hosted.record(made)

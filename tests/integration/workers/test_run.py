@@ -226,11 +226,11 @@ def test_the_cable_drops_and_the_run_goes_on(there: Runner, lab: Lab) -> None:
         there.replug(lab)
 
     there.at_sample = drop
-    sampling = Sampling(warmup=0, samples=4000, deadline="60 s")
+    sampling = Sampling(warmup=0, samples=12_000, deadline="60 s")
     record = there(assignment(lab.serial, sampling=sampling))
     assert (record.outcome, record.reasons) == (Outcome.OK, ())
     assert DoubtCode.RESUMED in codes(record)
-    assert [sample.index for sample in record.samples] == list(range(4000))
+    assert [sample.index for sample in record.samples] == list(range(12_000))
 
 
 @pytest.mark.parametrize(
