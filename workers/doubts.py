@@ -7,6 +7,7 @@ from statistics import median
 
 from orchestrator.model.device import DeviceFacts, DeviceState, Source
 from orchestrator.model.event import Event, Output, Power, Sample, Warning
+from orchestrator.model.experiment import Conditions
 from orchestrator.model.job import Job
 from orchestrator.model.record import Doubt, DoubtCode
 
@@ -34,7 +35,7 @@ def find_doubts(
     return (
         *_of_device(device),
         *_of_samples(timed),
-        *_of_states(known, job.conditions.battery_temp_max),
+        *_of_states(known, job.conditions),
         *_of_events(events, power="power" in job.measure.quantities),
         *((Doubt(code=DoubtCode.RESUMED),) if resumed else ()),
     )
@@ -63,11 +64,11 @@ def _of_samples(timed_ns: Sequence[int]) -> Iterator[Doubt]:
             yield Doubt(code=DoubtCode.DRIFT, detail=f"last fifth {drift:+.1%} against the first")
 
 
-def _of_states(states: Sequence[DeviceState], battery_temp_max: float) -> Iterator[Doubt]:
-    if any(state.charging for state in states):
+def _of_states(states: Sequence[DeviceState], wanted: Conditions) -> Iterator[Doubt]:
+    if wanted.supply != "cut" and any(state.charging for state in states):
         yield Doubt(code=DoubtCode.CHARGING)
     for state in states:
-        hot = (state.battery_temp_c or 0.0) > battery_temp_max
+        hot = (state.battery_temp_c or 0.0) > wanted.battery_temp_max
         if (state.thermal_status or 0) > 0 or hot:
             yield Doubt(
                 code=DoubtCode.HOT, detail=f"thermal status {state.thermal_status}, battery {state.battery_temp_c} C"

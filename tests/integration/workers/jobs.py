@@ -1,0 +1,74 @@
+"""Jobs for the tests of the worker, and a workbench that remembers what was reported."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from device_agent.virtual.control import PhoneStatus
+from device_agent.virtual.faults import BatteryLevel
+from orchestrator.config import Settings
+from orchestrator.model.device import Api, Precision
+from orchestrator.model.enrolment import Enrolment
+from orchestrator.model.experiment import Conditions, Measure, Sampling, Workload
+from orchestrator.model.job import Cell, Job
+from orchestrator.model.lease import Assignment
+from orchestrator.model.power import GaugeCalibration
+from tests.phones import LIMIT_S
+from workers.enrolment import store
+from workers.facts import read_state
+from workers.fleet import Member
+
+from .conftest import Lab
+
+
+def assignment_of(
+    serial: str,
+    sampling: dict[str, Any],
+    conditions: dict[str, Any] | None = None,
+    *quantities: str,
+    api: Api = Api.CPU,
+) -> Assignment:
+    """A block of a small network; power is measured where it is named."""
+    options: dict[str, int | str | bool] = {"threads": 1} if api is Api.CPU else {}
+    job = Job(
+        experiment_id="e1",
+        cell=Cell(workload=Workload(network="lenet"), backend=api, precision=Precision.FP32, options=options),
+        block=0,
+        candidates=(serial,),
+        sampling=Sampling.model_validate(sampling),
+        conditions=Conditions.model_validate(conditions or {}),
+        measure=Measure.model_validate({"quantities": ("latency", "memory", *quantities), "power_period": "50 ms"}),
+    )
+    return Assignment(serial=serial, host="testhost", job=job, attempt=1, token=1, ttl_s=15.0)
+
+
+def know_phones(settings: Settings, lab: Lab) -> None:
+    """Let a farm find the control socket of the lab's phones, as if it had started them."""
+    folder = settings.state / "virtual"
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(lab.phones.control.path.parent / "phones.json", folder / "phones.json")
+
+
+def enrolled(settings: Settings, member: Member) -> Enrolment:
+    """A calibration as the load steps would find it: tests of blocks need not wait for them."""
+    gauge = GaugeCalibration(refresh_ns=250_000_000, discharging_sign=-1, noise_a=0.003, method="load steps")
+    serial, fingerprint = member.facts.serial, member.facts.fingerprint
+    profile = Enrolment(serial=serial, fingerprint=fingerprint, enrolled_at=time.time(), gauge=gauge)
+    return store.save(settings.state, profile)
+
+
+def charge(lab: Lab, phone: PhoneStatus, connection: Any, percent: int = 80) -> None:
+    """Returns when the phone itself says so."""
+    lab.phones.control.fault(phone.name, BatteryLevel(level=percent / 100))
+    end = time.monotonic() + LIMIT_S
+    while round(read_state(connection, "phone").battery_percent or 0) != percent:
+        assert time.monotonic() < end, "the gauge does not follow"
+        time.sleep(0.05)
+
+
+def lab_file(settings: Settings, text: str) -> None:
+    Path(settings.state).mkdir(parents=True, exist_ok=True)
+    (settings.state / "lab.yaml").write_text(text)

@@ -1,0 +1,236 @@
+"""The course of a block on a virtual phone: rests, load, cut supply, a phone that is away meanwhile."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from device_agent.virtual.faults import Charging, Unplug
+from orchestrator.config import Settings
+from orchestrator.model.device import Api, DeviceState
+from orchestrator.model.live import Phase
+from orchestrator.model.record import ConditionProof, DoubtCode, Outcome, Record
+from tests.phones import LIMIT_S
+from workers.conditions.clock_nodes import read_node
+from workers.enrol import enrol_phone
+from workers.facts import read_state
+from workers.fleet import Fleet
+from workers.plans import Plans
+from workers.run import Workbench, run_job
+
+from .conftest import Lab
+from .jobs import assignment_of, charge, enrolled, know_phones, lab_file
+
+SHORT = {"idle": "1 s", "load": "2 s", "warmup": 5, "samples": 5, "deadline": "40 s"}
+
+
+class Bench:
+    """A worker with the lab's phone; `at` is called once when a phase is first reported."""
+
+    def __init__(self, settings: Settings, lab: Lab, plans: Plans) -> None:
+        self.settings, self.lab = settings, lab
+        self.bench = Workbench(settings, Fleet(), plans, "worker-1")
+        self.member, state = enrol_phone(lab.connection, settings)
+        self.bench.fleet.enrol(self.member, state)
+        self.at: dict[str, Callable[[], None]] = {}
+        self._threads: list[threading.Thread] = []
+
+    def __call__(
+        self,
+        sampling: dict[str, Any],
+        conditions: dict[str, Any] | None = None,
+        *quantities: str,
+        api: Api = Api.CPU,
+    ) -> Record:
+        job = assignment_of(self.lab.serial, sampling, conditions, *quantities, api=api)
+        return run_job(job, self.bench, lambda: None, self._report)
+
+    def _report(self, phase: Phase, done: int, total: int, last_ms: float | None) -> None:
+        self.at.pop("sample" if last_ms is not None else phase, lambda: None)()
+
+    def later(self, act: Callable[[], None]) -> None:
+        self._threads.append(threading.Thread(target=act))
+        self._threads[-1].start()
+
+    def close(self) -> None:
+        for thread in self._threads:
+            thread.join()
+
+
+@pytest.fixture(scope="session")
+def plans(tmp_path_factory: pytest.TempPathFactory) -> Plans:
+    return Plans(tmp_path_factory.mktemp("plans-of-blocks"))
+
+
+@pytest.fixture
+def there(lab_settings: Settings, lab: Lab, plans: Plans) -> Iterator[Bench]:
+    know_phones(lab_settings, lab)
+    bench = Bench(lab_settings, lab, plans)
+    enrolled(lab_settings, bench.member)
+    charge(lab, lab.phones.phones[0], lab.connection)
+    yield bench
+    bench.close()
+    lab.phones.control.fault(lab.serial, Charging(on=False))
+
+
+def ok(record: Record) -> Record:
+    """Nothing went wrong; that this machine was busy meanwhile is no fault of the block's course."""
+    busy = {"drift", "throttled", "background_load", "idle_differs", "sampling_gap"}
+    assert record.outcome is Outcome.OK or record.cause in busy, record.reasons
+    return record
+
+
+def state_of(lab: Lab) -> DeviceState:
+    return read_state(lab.connection, "phone")
+
+
+def plug_in(lab: Lab) -> None:
+    """Returns when the gauge itself says so: it looks at its own pace."""
+    lab.phones.control.fault(lab.serial, Charging(on=True))
+    end = time.monotonic() + LIMIT_S
+    while read_node(lab.connection, "/sys/class/power_supply/battery/status") != "Charging":
+        assert time.monotonic() < end, "the gauge does not follow"
+        time.sleep(0.05)
+
+
+def switch_by(there: Bench, cut: list[str], restore: list[str]) -> None:
+    """Let the lab file say by which programs the supply is switched."""
+    supply = json.dumps({"command": {"cut": cut, "restore": restore}})
+    lab_file(there.settings, f"devices: {{{there.lab.serial}: {{supply: {supply}}}}}")
+
+
+def proof(record: Record, name: str) -> ConditionProof:
+    return next(each for each in record.conditions if each.name == name)
+
+
+def test_a_block_rests_warms_up_loads_and_rests(there: Bench) -> None:
+    record = ok(there({**SHORT, "warmup_stable": "50 %"}, {"screen_dimmed": True, "airplane_mode": False}, "power"))
+    assert [phase.phase for phase in record.phases] == ["idle_before", "warmup", "load", "idle_after"]
+    lasted = {phase.phase: (phase.end_ns - phase.start_ns) / 1e9 for phase in record.phases}
+    assert lasted["idle_before"] >= 1.0 and lasted["load"] >= 2.0 and lasted["idle_after"] >= 1.0
+    assert sum(sample.phase == "timed" for sample in record.samples) > 5, "the load went on for its two seconds"
+    assert record.power and record.sampler is not None and record.sampler.readings >= len(record.power) > 20
+    assert record.gauge is not None and record.gauge.method == "load steps"
+    dimmed = proof(record, "screen")
+    assert (dimmed.proven, dimmed.restored) == (True, True) and "screen_brightness_mode=1" in dimmed.before
+    assert proof(record, "battery_percent").proven and not proof(record, "thermal_status").proven, "Android 8 has none"
+    codes = {doubt.code for doubt in record.doubts}
+    assert {DoubtCode.CONDITION_UNPROVEN, DoubtCode.SHORT_LOAD, DoubtCode.MODELLED_POWER} <= codes
+    layers = [layer.layer for layer in record.layer_memory]
+    assert len(layers) == len(set(layers)) > 3 and any(layer.weight_bytes for layer in record.layer_memory)
+    assert Record.model_validate_json(record.model_dump_json()) == record
+
+
+def test_a_cold_block_finds_no_compiled_program(there: Bench) -> None:
+    def from_cache(sampling: dict[str, Any]) -> set[bool]:
+        record = ok(there(sampling, api=Api.OPENCL))
+        return {step.cached for step in record.setup if step.step == "build"}
+
+    from_cache({"samples": 2})
+    assert from_cache({"samples": 2}) == {True}
+    assert from_cache({"mode": "cold"}) == {False}
+
+
+def test_a_supply_is_cut_for_the_block_and_restored(there: Bench, lab: Lab) -> None:
+    plug_in(lab)
+    record = ok(there(SHORT, {"supply": "cut"}, "power"))
+    assert record.state_before is not None and record.state_before.charging
+    cut = proof(record, "supply")
+    assert (cut.proven, cut.restored, cut.before) == (True, True, "a supply was connected")
+    assert cut.held.startswith("cut by virtual; battery: ")
+    window = record.phases[0].start_ns, record.phases[-1].end_ns
+    assert {p.status for p in record.power if window[0] <= p.t_ns <= window[1]} == {"Discharging"}
+    assert state_of(lab).charging, "restored"
+    assert not list((there.settings.state / "supply").glob("*.json"))
+
+
+def test_a_hub_that_cuts_the_data_lines_too(there: Bench, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.measure.SETUP_S", 4.0)
+    control = [sys.executable, "-m", "device_agent.virtual.control", str(lab.phones.control.path), lab.serial, "fault"]
+    words = {on: [*control, "supply", "--on", on, "--with-data", "on"] for on in ("on", "off")}
+    switch_by(there, words["off"], words["on"])
+    plug_in(lab)
+    seen: list[str] = []
+
+    def look_on() -> None:
+        end = time.monotonic() + LIMIT_S
+        while time.monotonic() < end and "supply" not in lab.phones.control.phones(lab.serial)[0].faults:
+            time.sleep(0.05)
+        while time.monotonic() < end and "supply" in lab.phones.control.phones(lab.serial)[0].faults:
+            seen.append(str([row.state for row in lab.server.devices()]))
+            time.sleep(0.05)
+        lab.connect()  # the adb server's own next try is ten seconds away
+
+    there.later(look_on)
+    record = ok(there(SHORT, {"supply": "cut"}, "power"))
+    assert seen and "['device']" not in seen[-5:], "it was away"
+    assert proof(record, "supply").held.startswith("cut by command") and proof(record, "supply").restored
+    assert DoubtCode.RESUMED not in {doubt.code for doubt in record.doubts}, "it was away on purpose"
+    assert [phase.phase for phase in record.phases] == ["idle_before", "warmup", "load", "idle_after"]
+    assert state_of(lab).charging, "restored"
+
+
+def test_a_supply_that_is_not_really_cut_contaminates(there: Bench, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.run.DISCHARGING_S", {"cut": 1.0})
+    switch_by(there, ["true"], ["true"])
+    plug_in(lab)
+    record = there(SHORT, {"supply": "cut"}, "power")
+    assert (record.outcome, record.cause) == (Outcome.LOST, "power_contaminated"), record.reasons
+    assert "some hubs switch the data lines" in record.reasons[0]
+
+
+def test_a_phone_on_a_charger_is_no_place_for_discharging(there: Bench, lab: Lab) -> None:
+    plug_in(lab)
+    record = there(SHORT, {"supply": "discharging"})
+    assert (record.outcome, record.cause) == (Outcome.LOST, "condition_not_met"), record.reasons
+
+
+@pytest.mark.parametrize(
+    ("conditions", "words"),
+    [
+        ({"clocks": "locked"}, "needs root"),
+        ({"settled": True}, "temperature at rest is not known"),
+        ({"airplane_mode": True}, "Android 11 or later"),
+    ],
+)
+def test_what_the_phone_cannot_do_is_refused_before_time_is_spent(
+    there: Bench, conditions: dict[str, Any], words: str
+) -> None:
+    reported: list[str] = []
+    there.at = {"compiling": lambda: reported.append("compiling"), "pushing": lambda: reported.append("pushing")}
+    record = there(SHORT, conditions)
+    assert (record.outcome, record.cause) == (Outcome.FAILED, "unsupported")
+    assert words in record.reasons[0] and reported == []
+
+
+def test_a_mistake_in_the_lab_file_is_told_with_its_place(there: Bench, lab: Lab) -> None:
+    lab_file(there.settings, f"devices:\n  {lab.serial}:\n    reference_temp: 24\n")
+    record = there(SHORT)
+    assert (record.outcome, record.cause) == (Outcome.FAILED, "spec")
+    assert "lab.yaml:3:21: " in record.reasons[0] and "has no unit" in record.reasons[0]
+
+
+def test_the_cable_is_pulled_while_the_phone_rests(there: Bench, lab: Lab) -> None:
+    def pull() -> None:
+        lab.phones.control.fault(lab.serial, Unplug(seconds=2.0))
+        there.later(lab.connect)
+
+    there.at = {"running": pull}
+    record = ok(there({**SHORT, "idle": "2 s"}, None, "power"))
+    assert DoubtCode.RESUMED in {doubt.code for doubt in record.doubts}
+    assert [phase.phase for phase in record.phases] == ["idle_before", "warmup", "load", "idle_after"]
+    timed = [sample.index for sample in record.samples if sample.phase == "timed"]
+    assert timed == list(range(timed[0], timed[0] + len(timed)))
+
+
+def test_a_phone_by_address_that_left_the_list_is_connected_again(lab: Lab) -> None:
+    lab.disconnect()
+    lab.connection.reconnect()
+    lab.connect()
+    assert lab.connection.shell(["true"]).code == 0
