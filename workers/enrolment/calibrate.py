@@ -36,6 +36,8 @@ COUNTS = 20
 """Steps that the charge counter must have made to say something."""
 SAME_UNIT = (0.5, 2.0)
 """Charge counter over integral: outside of this the counter has another unit, and says nothing."""
+JUMP = 4.0
+"""Differences of so many standard deviations are none of the gauge's noise."""
 CLEAR = 5.0
 """How many standard errors the load must be above the rest."""
 
@@ -171,17 +173,18 @@ def _standard_error(kind: Sequence[Numbers]) -> float:
 def _noise_raw(steps: Steps, raw: Numbers) -> float:
     """Scatter of fresh readings about each other, where it is least: at rest, or under a load that is steady itself.
 
-    From differences of neighbours, which a slow drift does not enter. Never below what the gauge's steps alone make.
+    Never below what the gauge's own steps make.
     """
-    distinct = np.unique(raw)
-    quantum = float(np.min(np.diff(distinct)))
-    scatter = [_scatter(kind) for kind in (steps.rest, steps.load) if sum(len(step) for step in kind) >= CHANGES]
-    return max(min(scatter, default=0.0), quantum / math.sqrt(12))
+    quantum = float(np.min(np.diff(np.unique(raw))))
+    kinds = [kind for kind in (steps.rest, steps.load) if sum(len(step) for step in kind) >= CHANGES]
+    return max(min((_scatter(kind, quantum) for kind in kinds), default=0.0), quantum / math.sqrt(12))
 
 
-def _scatter(kind: Sequence[Numbers]) -> float:
-    differences = np.concatenate([np.diff(step) for step in kind])
-    return float(np.sqrt(np.mean(differences**2) / 2))
+def _scatter(kind: Sequence[Numbers], quantum: float) -> float:
+    """From differences of neighbours, which a slow drift does not enter; jumps are the load's, not the gauge's."""
+    differences = np.abs(np.concatenate([np.diff(step) for step in kind]))
+    usual = max(JUMP * 1.4826 * float(np.median(differences)), JUMP * quantum)
+    return float(np.sqrt(np.mean(differences[differences <= usual] ** 2) / 2))
 
 
 def _gain(readings: Sequence[Power], ampere_per_raw: float) -> tuple[float, str]:

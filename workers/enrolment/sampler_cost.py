@@ -21,7 +21,7 @@ from workers.plans import Plans
 NETWORK = "lenet"
 PAIRS = (4, 12)
 """Fewest and most pairs of blocks with and without sampling."""
-BUDGET_S = 5.0
+BUDGET_S = 4.0
 """No more pairs than the fewest are begun after this."""
 RESOLVED = 0.01
 """Half-width of the interval at which more pairs are not needed."""

@@ -64,6 +64,14 @@ def test_noise_is_found_with_its_quantum(seed: int) -> None:
         assert np.mean(found) == pytest.approx(expected, rel=0.3)
 
 
+def test_a_moment_of_other_load_is_no_noise() -> None:
+    power, phases = SimulatedGauge().run(6, 3.0)
+    quiet = calibrate(power, phases)
+    burst = range(power[0].t_ns + SECOND, power[0].t_ns + SECOND + SECOND // 2)
+    disturbed = [p.model_copy(update={"current_ua": -300_000}) if p.t_ns in burst else p for p in power]
+    assert calibrate(disturbed, phases).noise_a == pytest.approx(quiet.noise_a, rel=0.5)
+
+
 def test_a_gauge_that_averages_itself() -> None:
     found = calibrate(*SimulatedGauge(lag_s=0.3).run(5, 3.0))
     assert (found.discharging_sign, found.ampere_per_unit) == (-1, 1e-6)
