@@ -130,7 +130,7 @@ class Power(_Event):
     gpu_busy: float | None = None
     """Share of the time, 0 to 1, as the driver counts it."""
     cpu_busy: float | None = None
-    """Share of all cores that was busy since the reading before, 0 to 1, with ourselves."""
+    """Share of all cores, 0 to 1, that was busy since the reading that told it last, with ourselves; every 100 ms."""
     own_busy: float | None = None
     """Our own part of `cpu_busy`."""
     skin_dc: int | None = None

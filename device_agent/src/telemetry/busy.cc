@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "../clock.h"
+
 namespace pocketfarm {
 namespace {
+
+constexpr int64_t kPeriodNs = 100'000'000;
 
 // utime + stime of /proc/self/stat; the name in parentheses may hold anything.
 std::optional<int64_t> own_ticks(const std::string& stat) {
@@ -33,11 +37,13 @@ std::optional<Busy::Ticks> Busy::now() const {
   const auto own = own_ticks(own_.text());
   if (got < 4 || !own) return std::nullopt;
   const int64_t busy = user + nice + system + irq + soft + steal;
-  return Ticks{busy + idle + io, busy, *own};
+  return Ticks{boottime_ns(), busy + idle + io, busy, *own};
 }
 
 void Busy::read(JsonObject& fields) {
+  if (before_ && boottime_ns() - before_->t_ns < kPeriodNs) return;
   const auto now = this->now();
+  if (now && before_ && now->total == before_->total) return;  // a virtual phone's may stand still for a while
   if (now && before_ && now->total > before_->total) {
     const auto share = [&](int64_t ticks) {
       return std::clamp(static_cast<double>(ticks) / static_cast<double>(now->total - before_->total), 0.0, 1.0);
@@ -45,7 +51,7 @@ void Busy::read(JsonObject& fields) {
     fields.set("cpu_busy", share(now->busy - before_->busy));
     fields.set("own_busy", share(now->own - before_->own));
   }
-  if (!now || !before_ || now->total > before_->total) before_ = now;  // else both counts wait for the next tick
+  before_ = now;
 }
 
 }  // namespace pocketfarm

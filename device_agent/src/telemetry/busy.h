@@ -9,12 +9,13 @@ class Busy {
  public:
   // Below a sysroot its own /proc/stat, where there is one.
   static Busy open(const std::string& sysroot);
-  // Shares since the reading before.
+  // Shares since the reading that told them last; at most every 100 ms, for the kernel counts in ticks of 10 ms and
+  // takes longer to print them than all other nodes.
   void read(JsonObject& fields);
 
  private:
   struct Ticks {
-    int64_t total = 0, busy = 0, own = 0;
+    int64_t t_ns = 0, total = 0, busy = 0, own = 0;
   };
   std::optional<Ticks> now() const;
 

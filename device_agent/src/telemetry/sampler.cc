@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kRailsPeriodNs = 100'000'000;  // they say nothing new before
 constexpr int64_t kWritePauseNs = 1'000'000'000;  // while nobody else writes
-constexpr int kNice = 10;
+constexpr int kNice = 2;  // behind the load; more would make it late where every core is busy
 
 int64_t own_processor_ns() {
   timespec used{};
@@ -27,7 +27,8 @@ Sampler::Sampler(Journal& journal, const std::string& sysroot, int period_ms)
     : journal_(journal),
       gauge_(Gauge::open(sysroot)),
       rails_(Rails::open(sysroot)),
-      period_ns_(int64_t{period_ms} * 1'000'000) {
+      period_ns_(int64_t{period_ms} * 1'000'000),
+      pinned_(sysroot.empty()) {
   if (!gauge_.battery.current)
     journal.write("warning", JsonObject()
                                  .set("code", "no_power_gauge")
@@ -44,7 +45,7 @@ Sampler::~Sampler() {
 
 void Sampler::sample() {
   ::setpriority(PRIO_PROCESS, 0, kNice);  // of this thread alone, on Linux
-  pin_this_thread(quiet_core());
+  if (pinned_) pin_this_thread(quiet_core());
   int64_t due_ns = boottime_ns();
   read();
   first_.set_value();

@@ -30,6 +30,7 @@ class Sampler {
   Gauge gauge_;
   Rails rails_;
   const int64_t period_ns_;
+  const bool pinned_;  // not where several virtual phones share the host: all would take the same core
   Timer timer_;
   int64_t readings_ = 0, missed_ = 0, longest_gap_ns_ = 0, read_at_ns_ = 0, rails_at_ns_ = 0;
   std::promise<void> first_;

@@ -195,10 +195,12 @@ def test_readings_reach_the_journal_within_a_second(agent: Agent) -> None:
 
 def test_many_short_inferences_stay_cheap(agent: Agent) -> None:
     """Every sample is kept, and the agent's memory does not grow with them."""
-    few = agent.run(small("cpu"), {"x": vector(1)}, "--samples", 100, "--threads", 1)
-    many = agent.run(small("cpu"), {"x": vector(1)}, "--samples", 30_000, "--threads", 1)
+    # An agent with AddressSanitizer keeps freed memory for a while, unless told not to.
+    freed = {"ASAN_OPTIONS": "quarantine_size_mb=1:thread_local_quarantine_size_kb=64"}
+    few = agent.run(small("cpu"), {"x": vector(1)}, "--samples", 100, "--threads", 1, **freed)
+    many = agent.run(small("cpu"), {"x": vector(1)}, "--samples", 30_000, "--threads", 1, **freed)
     assert [sample.index for sample in many.all("sample")] == list(range(30_000))
-    assert many.one("memory").vm_hwm_bytes < few.one("memory").vm_hwm_bytes + 2_000_000
+    assert many.one("memory").vm_hwm_bytes < few.one("memory").vm_hwm_bytes + 3_000_000
 
 
 def threads_of(pid: int) -> list[tuple[str, int]]:
@@ -211,13 +213,18 @@ def threads_of(pid: int) -> list[tuple[str, int]]:
     return told
 
 
-def test_sampler_is_pinned_and_nice(agent: Agent) -> None:
-    root, journal = write_nodes(agent.folder, battery()), agent.folder / "journal"
+@pytest.mark.parametrize("virtual", [False, True])
+def test_sampler_is_pinned_and_nice(agent: Agent, virtual: bool) -> None:
+    """Virtual phones share the host's cores, and their samplers must not all take one."""
+    environment = {"POCKETFARM_SYSROOT": write_nodes(agent.folder, battery())} if virtual else {}
+    journal = agent.folder / "journal"
     options = ("--idle-ms", 60_000, "--power-period-ms", 20, "--journal", journal)
-    process = agent.start(small("cpu"), {"x": vector(1)}, *options, POCKETFARM_SYSROOT=root)
+    process = agent.start(small("cpu"), {"x": vector(1)}, *options, **environment)
     await_text(journal, '"power"')
-    (cpus,) = [cpus for cpus, nice in threads_of(process.pid) if nice == 10]
-    assert cpus.isdigit()
+    (cpus,) = [cpus for cpus, nice in threads_of(process.pid) if nice > 0]
+    assert cpus.isdigit() or virtual
+    if virtual:
+        assert {cpus for cpus, _ in threads_of(process.pid)} == {cpus}
     process.terminate()
     finish(process)
 
