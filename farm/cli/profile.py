@@ -26,7 +26,8 @@ def render(found: Enrolment) -> RenderableType:
     """The profile in two tables and some lines."""
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(found.enrolled_at))
     head = f"[bold]profile[/] of {escape(found.serial)}, version {found.version} of {when}"
-    return Group(head, f"[dim]{escape(found.fingerprint)}[/]", _facts(found), _sources(found), _nodes(found.nodes))
+    parts: list[RenderableType] = [head, f"[dim]{escape(found.fingerprint)}[/]", _facts(found), _sources(found)]
+    return Group(*parts, *([_nodes(found.nodes)] if found.nodes else []))
 
 
 def _facts(found: Enrolment) -> Table:

@@ -29,6 +29,7 @@ SAMPLER_PERIOD_MS = (20, 100)
 RETRY_S = 3600.0
 """A gauge that could not be calibrated is not tried again before every job."""
 AT_REST_C_PER_MIN = 0.2
+NOT_YET = "not calibrated yet: `farm enrol` does it"
 
 
 def first_sight(member: Member, settings: Settings) -> Enrolment:
@@ -51,7 +52,7 @@ def look(member: Member, settings: Settings) -> Enrolment:
         nodes=nodes,
         permissions=permissions,
         sources=find_sources(bench_of(member, settings, lab)),
-        gauge_reason="not calibrated yet: `farm enrol` does it" if phone else "it has no battery",
+        gauge_reason=NOT_YET if phone else "it has no battery",
         reference_temp_c=lab.reference_temp,
         supply=supply_way(member, lab, settings.state),
     )
@@ -93,7 +94,7 @@ def ensure_calibrated(
         find_cut(member, settings)
     except CannotCalibrate as e:  # told at once, and no reason to wait an hour when the supply is cut
         return stored.model_copy(update={"gauge_reason": _reason(e)})
-    tried = stored.version > 1 and time.time() - stored.enrolled_at < RETRY_S
+    tried = stored.gauge_reason != NOT_YET and time.time() - stored.enrolled_at < RETRY_S
     return stored if tried else enrol(member, settings, check, say)
 
 

@@ -1,0 +1,76 @@
+"""Sources on a virtual phone behind a real adb server: its model against its truth, its clock against this host's."""
+
+from __future__ import annotations
+
+import json
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from orchestrator.config import Settings
+from orchestrator.model.lab import LabDevice
+from orchestrator.model.power import PowerSource
+from workers.clock import ask_round_trips, clock_of, fit
+from workers.enrol import enrol_phone
+from workers.enrolment.burn import burn
+from workers.fleet import Member
+from workers.power import sources_for
+
+from .conftest import Lab
+
+
+@pytest.fixture
+def member(lab: Lab, lab_settings: Settings) -> Member:
+    known = lab_settings.state / "virtual" / "phones.json"
+    known.parent.mkdir(parents=True)
+    known.write_text(json.dumps({"control": str(lab.phones.control.path)}))
+    return enrol_phone(lab.connection, lab_settings)[0]
+
+
+def test_the_model_is_the_truth_and_says_so(member: Member, lab: Lab, lab_settings: Settings) -> None:
+    """Over load and rest, the energy between its first and its last reading is what the phone counts itself."""
+    source = sources_for(member, lab_settings, LabDevice(), PowerSource.MODEL)
+    before = lab.phones.control.truth(lab.serial)
+    source.start()
+    burn(member, (0, 2), 1500, lambda: None)
+    (series,) = source.stop()
+    after = lab.phones.control.truth(lab.serial)
+    assert series.source == PowerSource.MODEL and "MODEL" in series.name
+    steps = [(t1 - t0) / 1e9 * p for (t0, _), (t1, p) in pairwise(zip(series.t_ns, series.power_w, strict=True))]
+    missed_s = (after.t_ns - before.t_ns - series.t_ns[-1] + series.t_ns[0]) / 1e9
+    idle_w = min(series.power_w)
+    assert sum(steps) + missed_s * idle_w == pytest.approx(after.consumed_j - before.consumed_j, rel=0.05)
+    assert max(series.power_w) > 3 * idle_w, "the load shows"
+
+
+def test_the_phones_clock_is_this_hosts(member: Member) -> None:
+    """A virtual phone's agent tells this host's CLOCK_BOOTTIME: the map must find it within its own residual."""
+    ask = clock_of(member.connection, member.agent)
+    before = ask_round_trips(ask)
+    time.sleep(1.0)
+    found = fit(before, ask_round_trips(ask))
+    truth_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
+    for trip in before:
+        assert abs(found.to_device(trip.middle_ns) - trip.middle_ns - truth_ns) <= found.residual_ns + 1_000_000
+    assert found.residual_ns < 500_000_000 and found.round_trips == 40
+
+
+def test_a_csv_meter_measures_a_phone(member: Member, lab_settings: Settings, tmp_path: Path) -> None:
+    """Through the lab file's options, on the phone's clock."""
+    from tests.contract.power.signal import CsvWriter, energy_j, power_w, repeated
+
+    path = tmp_path / "meter.csv"
+    writer = CsvWriter(path, "s,W\n", lambda t: f"{t:.6f},{power_w(t):.5f}")
+    wired = LabDevice(meter={"csv": {"path": str(path), "time": "s", "power": "W"}})
+    with repeated(writer, 0.01):
+        source = sources_for(member, lab_settings, wired, "auto")
+        source.start()
+        time.sleep(1.0)
+        (series,) = source.stop()
+    shift_s = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
+    steps = [(t1 - t0) / 1e9 * p for (t0, _), (t1, p) in pairwise(zip(series.t_ns, series.power_w, strict=True))]
+    first_s, last_s = (t / 1e9 - shift_s for t in (series.t_ns[0], series.t_ns[-1]))
+    assert sum(steps) == pytest.approx(energy_j(last_s) - energy_j(first_s), rel=0.1)
+    assert series.clock is not None and series.clock.round_trips == 40
