@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,8 +18,10 @@ from orchestrator.model.lab import LabDevice
 from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 
+from .device.base import DeviceConnection
 from .draft import Draft, retry_at
 from .enrolment import ensure_calibrated, store
+from .facts import read_state
 from .fleet import Fleet, Member
 from .gates import affinity_proof, check_possible
 from .judge import judged
@@ -37,6 +40,8 @@ ENROL_WAIT_S = 20.0
 """A worker that has just started may be woken before it knows its devices."""
 DISCHARGING_S = {"any": 0.0, "discharging": 15.0, "cut": 30.0}
 """How long the agent waits until the battery says that it discharges; gauges are late by some seconds."""
+DATA_STAYS = ("root", "virtual", "wireless")
+"""Ways to cut a supply that leave the phone connected; of a hub or a command nobody knows."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +147,7 @@ def _measured(
     assert draft.stored is not None
     member = held.member
     if measures_power(draft.assignment.job):
-        draft.enrolment = ensure_calibrated(member, bench.settings, check)
+        draft.enrolment = _calibrated(draft.enrolment, held, means.switch, bench, check)
     gauge = draft.enrolment.gauge if draft.enrolment else None
     block = block_of(draft.assignment, means.cpus, gauge.discharging_sign if gauge else 0)
     cut = None
@@ -152,6 +157,30 @@ def _measured(
     measured = measure(member, draft.stored, inputs, block, check, report, meter=means.meter, cut=cut)
     draft.run, draft.series = measured.run, measured.series
     return measured
+
+
+def _calibrated(
+    known: Enrolment | None, held: Session, switch: Switch | None, bench: Workbench, check: Callable[[], None]
+) -> Enrolment:
+    """The profile with its calibration. A gauge tells nothing while the phone charges: the supply is cut for it too,
+    where the phone stays connected without it."""
+    member = held.member
+    if switch is None or switch.way not in DATA_STAYS or (known and known.calibrated):
+        return ensure_calibrated(member, bench.settings, check)
+    try:
+        held.supply.cut(switch)
+        await_discharging(member.connection, check, DISCHARGING_S["cut"])
+        return ensure_calibrated(member, bench.settings, check)
+    finally:
+        held.supply.restore(member.connection)
+
+
+def await_discharging(connection: DeviceConnection, check: Callable[[], None], wait_s: float) -> None:
+    """Returns when the phone says that no supply is connected, or when the wait is over."""
+    end = time.monotonic() + wait_s
+    while time.monotonic() < end and read_state(connection, "phone").charging:
+        check()
+        time.sleep(0.5)
 
 
 def reference_of(wired: LabDevice, enrolment: Enrolment | None) -> float | None:

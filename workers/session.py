@@ -62,7 +62,8 @@ def session(
 
     Without `conditions` nothing is gated or switched, and a workstation never is. `reference_c`: temperature of the
     battery at rest. Raises DeviceBusy, ConditionNotMet, Unsupported, LeaseLost. A session that has lost its lease
-    touches the device no more: what it changed is journalled, and the next session puts it back.
+    touches the device no more, but for a supply that it had cut: what it changed is journalled, and the next session
+    puts it back.
     """
     connection, serial = member.connection, member.facts.serial
     with device_lock(state, serial, wait_s=LOCK_WAIT_S if lock_wait_s is None else lock_wait_s):
@@ -89,7 +90,9 @@ def session(
             lost = True
             raise
         finally:
-            if not lost:
+            if lost:  # the supply alone: nobody else switches it before this lock is free
+                _quietly(serial, lambda: held.supply.restore(connection))
+            else:
                 held.proofs = _put_back(serial, held, saved)
 
 
@@ -130,6 +133,13 @@ def _put_back(serial: str, held: Session, saved: SavedSettings) -> list[Conditio
         proof.model_copy(update={"restored": proof.name in restored}) if proof.name in left else proof
         for proof in held.proofs
     ]
+
+
+def _quietly(serial: str, act: Callable[[], object]) -> None:
+    try:
+        act()
+    except FarmError as e:  # the journal stays
+        log.warning("%s: %s", serial, e)
 
 
 def _still_changed(saved: SavedSettings) -> tuple[str, ...]:

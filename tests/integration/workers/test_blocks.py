@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from device_agent.virtual.faults import Charging, Unplug
+from device_agent.virtual.faults import Charging, Reboot, Unplug
 from orchestrator.config import Settings
 from orchestrator.model.device import Api, DeviceState
 from orchestrator.model.live import Phase
@@ -227,6 +227,21 @@ def test_the_cable_is_pulled_while_the_phone_rests(there: Bench, lab: Lab) -> No
     assert [phase.phase for phase in record.phases] == ["idle_before", "warmup", "load", "idle_after"]
     timed = [sample.index for sample in record.samples if sample.phase == "timed"]
     assert timed == list(range(timed[0], timed[0] + len(timed)))
+
+
+def test_a_phone_that_restarts_without_its_supply_is_lost_and_gets_it_back(there: Bench, lab: Lab) -> None:
+    def restart() -> None:
+        lab.phones.control.fault(lab.serial, Reboot(seconds=1.0))
+        there.later(lab.connect)
+
+    plug_in(lab)
+    there.at = {"sample": restart}
+    record = there({**SHORT, "load": "20 s"}, {"supply": "cut", "screen_dimmed": True})
+    assert (record.outcome, record.cause) == (Outcome.LOST, "transport_lost"), record.reasons
+    assert "restarted in mid-run" in record.reasons[0]
+    assert lab.phones.control.phones(lab.serial)[0].charging
+    assert proof(record, "supply").restored and not proof(record, "supply").proven
+    assert proof(record, "screen").restored
 
 
 def test_a_phone_by_address_that_left_the_list_is_connected_again(lab: Lab) -> None:

@@ -22,15 +22,15 @@ from workers.fleet import Member
 from workers.gates import check_gates, check_possible
 from workers.restore import SavedSettings
 
-PROFILES = ["galaxy_s7", "pixel_7", "pixel_7_rooted"]
-"""Android 8 without much; Android 14; the same with root."""
+PROFILES = ["galaxy_s7", "pixel_7", "pixel_7_rooted", "galaxy_s24", "sd888_hdk"]
+"""Android 8 without much; Android 14; the same with root; another; Android 11."""
 MIN_FREQ = "/sys/devices/system/cpu/cpufreq/policy6/scaling_min_freq"
 GPU_MIN = "/sys/class/misc/mali0/device/scaling_min_freq"
 
 
 @pytest.fixture(scope="module")
-def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[AdbServer, VirtualPhones]]:
-    folder = tmp_path_factory.mktemp("three")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[AdbServer, VirtualPhones]]:
+    folder = tmp_path_factory.mktemp("several")
     with private_adb_server(folder) as adb, start_phones(folder / "phones", PROFILES) as phones:
         server = AdbServer(adb.port, required("adb"))
         mending.connect_only(server, phones.serials)
@@ -38,9 +38,9 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[AdbServer,
 
 
 @pytest.fixture
-def phone(three: tuple[AdbServer, VirtualPhones], request: pytest.FixtureRequest) -> AdbConnection:
+def phone(several: tuple[AdbServer, VirtualPhones], request: pytest.FixtureRequest) -> AdbConnection:
     """A phone by its profile: `@pytest.mark.parametrize("phone", [...], indirect=True)`."""
-    server, phones = three
+    server, phones = several
     shown = phones.phones[PROFILES.index(getattr(request, "param", "pixel_7_rooted"))]
     mending.connect(server, shown.serial)
     return AdbConnection(shown.serial, server, serial=shown.name)
@@ -68,7 +68,7 @@ def said(phone: AdbConnection, *argv: str) -> str:
     return phone.shell(argv).stdout.decode().strip()
 
 
-@pytest.mark.parametrize("phone", ["pixel_7"], indirect=True)
+@pytest.mark.parametrize("phone", PROFILES[1:], indirect=True)
 def test_airplane_mode_is_read_back_and_put_back(phone: AdbConnection, tmp_path: Path) -> None:
     assert possible(phone, tmp_path, airplane_mode=True) == ("", None)
     saved, proof = prepared(phone, tmp_path, airplane_mode=True)
@@ -142,17 +142,17 @@ def test_clocks_locked_with_root(phone: AdbConnection, tmp_path: Path) -> None:
 
 
 def test_clocks_that_heat_holds_down_are_not_locked(
-    three: tuple[AdbServer, VirtualPhones], phone: AdbConnection, tmp_path: Path
+    several: tuple[AdbServer, VirtualPhones], phone: AdbConnection, tmp_path: Path
 ) -> None:
     from device_agent.virtual.faults import ClockCap
 
-    three[1].control.fault(phone.serial, ClockCap(share=0.5))
+    several[1].control.fault(phone.serial, ClockCap(share=0.5))
     try:
         with pytest.raises(ConditionNotMet, match="instead of"):
             prepared(phone, tmp_path, clocks="locked")
         assert SavedSettings(tmp_path, phone).restore() == ("locked_clocks",), "it was journalled before it was tried"
     finally:
-        three[1].control.clear()
+        several[1].control.clear()
 
 
 @pytest.mark.parametrize("phone", ["pixel_7"], indirect=True)
