@@ -25,6 +25,8 @@ from .sections import Section, sections
 SHOWN_EXCLUSIONS = 12
 SHOWN_REASONS = 2
 SHOWN_ROWS = 40
+LAST_WIDTH = 30
+"""Of the last column of a part, which is wrapped where it is longer."""
 COLUMNS = ("", "ran on", "median ms", "95 % interval", "p90", "memory", "blocks", "doubts")
 RAN_ON, MEDIAN, BLOCKS = 1, 2, 6
 RAN_ON_WIDTH = 40
@@ -128,13 +130,19 @@ def _row(summary: Summary, doubts: Sequence[DoubtCount], *, workload: bool) -> l
 def _section(section: Section) -> Table:
     """A part of the report; on a terminal long ones are cut."""
     table = Table(box=None, header_style="dim", title=escape(section.title), title_justify="left", padding=(0, 2, 0, 0))
-    for column in section.columns:
-        fold = column in section.columns[-1:]
+    shown = [index for index, column in enumerate(section.columns) if not column.page_only]
+    for index in shown:
+        column, last = section.columns[index], index == shown[-1]
+        widest = max(len(row[index]) for row in section.rows)
         table.add_column(
-            column.name, justify="right" if column.number else "left", overflow="fold", no_wrap=not fold,
-        )  # fmt: skip
-    for index, row in enumerate(section.rows[:SHOWN_ROWS]):
-        table.add_row(*(escape(text) for text in row), style="yellow" if index in section.bad else "")
+            column.name,
+            justify="right" if column.number else "left",
+            overflow="fold" if last else "ellipsis",
+            no_wrap=not last,
+            min_width=min(widest, LAST_WIDTH) if last else None,
+        )
+    for number, row in enumerate(section.rows[:SHOWN_ROWS]):
+        table.add_row(*(escape(row[index]) for index in shown), style="yellow" if number in section.bad else "")
     if len(section.rows) > SHOWN_ROWS:
         table.add_row(f"... {len(section.rows) - SHOWN_ROWS} more")
     return table

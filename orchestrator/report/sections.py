@@ -21,6 +21,8 @@ class Column(NamedTuple):
 
     name: str
     number: bool = False
+    page_only: bool = False
+    """A terminal has no room for it."""
 
 
 class Section(NamedTuple):
@@ -59,7 +61,8 @@ def _where(summary: Summary, several: bool) -> tuple[str, str]:
 
 ENERGY_COLUMNS = (
     Column("device"), Column("cell"), Column("energy/inf.", True), Column("95 % interval", True),
-    Column("same device", True), Column("gross", True), Column("power", True), Column("idle", True),
+    Column("same device", True, True), Column("gross", True, True), Column("power", True),
+    Column("idle", True, True),
     Column("blocks", True), Column(""),
 )  # fmt: skip
 
@@ -73,7 +76,7 @@ def _energies(summaries: Sequence[Summary]) -> Iterator[Section]:
             note="Net of the idle power before and after. The first interval holds the gain's uncertainty, the second "
             "is for comparisons on the same device. `relative`: the gain is not known, other devices do not compare.",
             columns=ENERGY_COLUMNS,
-            rows=tuple((*_where(row.summary, several), *_energy(row)) for row in rows),
+            rows=tuple((row.summary.serial, _where(row.summary, several)[1], *_energy(row)) for row in rows),
         )
 
 

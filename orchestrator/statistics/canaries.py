@@ -72,7 +72,7 @@ def _verdict(serial: str, source: Source, records: Sequence[Record]) -> CanaryVe
 
 def _judge(change: Sequence[float]) -> tuple[CanaryWord, str]:
     if len(change) < MIN_CANARIES:
-        return CanaryWord.FEW, f"{len(change)} canaries went well; {MIN_CANARIES} or more tell"
+        return CanaryWord.FEW, f"{len(change)} went well; {MIN_CANARIES} or more tell"
     worst = max(range(len(change)), key=lambda i: abs(change[i]))
     if abs(change[worst]) <= CHANGE_SHARE:
         return CanaryWord.STEADY, f"all {len(change)} canaries within {abs(change[worst]):.1%} of their median"

@@ -15,6 +15,8 @@ from orchestrator.statistics import Figure, Summary
 from . import rows as layout
 from .rows import backend_colour
 
+UNITS = ((1.0, "J"), (1e3, "mJ"), (1e6, "µJ"))
+
 
 def energy(summaries: Sequence[Summary]) -> list[str]:
     """One figure for each source, scope and kind of record."""
@@ -29,7 +31,8 @@ def energy(summaries: Sequence[Summary]) -> list[str]:
 def _panel(title: str, rows: Sequence[EnergyRow], several: bool, name: str) -> str:
     known = [(row, figure) for row in rows if (figure := row.use.best_per_inference_j) is not None]
     summaries = [row.summary for row, _ in known]
-    scale = 1e3 if max(figure.value for _, figure in known) < 1 else 1.0
+    largest = max(abs(figure.value) for _, figure in known)
+    scale, unit = next(((s, unit) for s, unit in UNITS if largest * s >= 1), UNITS[-1])
     with style():
         figure_ = new_figure(layout.WIDTH_PX, 85 + layout.height_px(summaries))
         axes = figure_.subplots()
@@ -39,7 +42,6 @@ def _panel(title: str, rows: Sequence[EnergyRow], several: bool, name: str) -> s
         layout.label_rows(axes, summaries, positions, several=several)
         shown = [scale * v for _, f in known for v in (f.value, f.total.low, f.total.high)]
         zoomed = layout.zoom_axis(axes, [*shown, *(scale * v for row, _ in known for v in row.use.net_blocks_j)])
-        unit = "mJ" if scale > 1 else "J"
         axes.set_xlabel(f"energy of one inference, {unit}{' (the axis does not begin at zero)' if zoomed else ''}")
         axes.set_title(title, pad=24)
         axes.legend(handles=_keys(known), loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=6, borderaxespad=0)

@@ -17,6 +17,8 @@ from .rows import Key, backend_colour
 
 MAX_CURVES = 10
 """Of one panel: more are told apart by nobody."""
+MAX_TICKS = 300
+"""Samples that a row shows, and steps of a curve: of more, so many quantiles."""
 FEW_SAMPLES = 60
 """Up to so many samples a curve shows each of them."""
 
@@ -52,6 +54,7 @@ def samples_by_key(records: Sequence[Record]) -> dict[Key, list[float]]:
 def _draw(axes: Axes, summary: Summary, y: float, samples: list[float]) -> None:
     assert summary.latency is not None
     colour = backend_colour(summary.backend)
+    samples = layout.thin(sorted(samples), MAX_TICKS)
     axes.plot(samples, [y] * len(samples), "|", color=colour, alpha=0.45, markersize=7, markeredgewidth=1)
     if summary.latency.interval_ms:
         low, high = summary.latency.interval_ms.low, summary.latency.interval_ms.high
@@ -105,9 +108,11 @@ def distribution(summaries: Sequence[Summary], records: Sequence[Record]) -> str
 
 
 def _draw_curve(axes: Axes, ordered: list[float], colour: str, label: str) -> None:
-    shares = [(i + 1) / len(ordered) for i in range(len(ordered))]
+    few = len(ordered) <= FEW_SAMPLES
+    points = layout.thin([(value, (i + 1) / len(ordered)) for i, value in enumerate(ordered)], MAX_TICKS)
+    ordered, shares = [value for value, _ in points], [share for _, share in points]
     axes.step([ordered[0], *ordered], [0.0, *shares], where="post", color=colour, linewidth=1.4, label=label)
-    if len(ordered) <= FEW_SAMPLES:
+    if few:
         axes.plot(ordered, shares, ".", color=colour, markersize=3.5)
 
 

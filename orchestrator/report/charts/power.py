@@ -26,6 +26,8 @@ BLOCKS_SHOWN = 3
 SHADES = {"idle_before": MUTED, "warmup": PALETTE[5], "load": PALETTE[0], "idle_after": MUTED}
 WORDS = {"idle_before": "rest", "warmup": "warm-up", "load": "load"}
 NS = 1e-9
+MAX_READINGS = 1000
+"""Of a block; of more, so many evenly spaced."""
 GAP_SHARE = 0.06
 """Room between two blocks, as a share of the longest."""
 
@@ -109,9 +111,9 @@ def _draw_block(axes: Axes, one: Shown, shift_s: float, top: float) -> None:
         axes.axvspan(start_s, end_s, color=SHADES[phase.phase], alpha=0.13, linewidth=0)
         _draw_mean(axes, one, phase, shift_s)
     trace = one.origin.trace
-    axes.plot(
-        trace.t_s + shift_s, trace.power_w, ".", color=FOREGROUND, markersize=2.6, alpha=0.55, markeredgewidth=0
-    )  # fmt: skip
+    points = layout.thin(list(zip(trace.t_s + shift_s, trace.power_w, strict=True)), MAX_READINGS)
+    x, y = [t_s for t_s, _ in points], [power_w for _, power_w in points]
+    axes.plot(x, y, ".", color=FOREGROUND, markersize=2.6, alpha=0.55, markeredgewidth=0)
     invalid = one.record.outcome is Outcome.INVALID
     codes = ", ".join(dict.fromkeys(each.code for each in one.record.invalid)) or one.record.cause
     axes.annotate(

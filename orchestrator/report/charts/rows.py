@@ -120,6 +120,16 @@ def panels(
     return figure
 
 
+def thin(items: Sequence[Item], most: int) -> list[Item]:
+    """At most so many of the items, evenly spaced in their order, the first and the last among them.
+
+    Of sorted values these are quantiles: a drawing of them looks like that of all.
+    """
+    if len(items) <= most:
+        return list(items)
+    return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]
+
+
 def backend_of(record: Record) -> str:
     return record.runs_on.api.value if record.runs_on else ""
 

@@ -12,10 +12,17 @@ from matplotlib.ticker import PercentFormatter
 from orchestrator.model.record import Outcome, Record
 from orchestrator.report import wording
 from orchestrator.report.drawing import FOREGROUND, GRID, MUTED, PAGE, bare, style, to_svg
-from orchestrator.statistics import NS_PER_MS, Summary, Throttling, timed_ms
+from orchestrator.statistics import NS_PER_MS, Summary, Throttling, percentile, timed_ms
 
 from . import rows as layout
 from .rows import backend_colour, backend_of
+
+MAX_POINTS = 2000
+"""Inferences that a panel shows; of more, so many evenly spaced."""
+TOP_PERCENTILE = 95.0
+"""Of a cell's latencies: a panel is so high, and what is slower is drawn at its top."""
+HIGHEST = 4.0
+"""Of a panel, relative to the median: a busy host's outliers must not hide the rest."""
 
 
 def drift(records: Sequence[Record]) -> str | None:
@@ -45,10 +52,12 @@ def _draw_drift(axes: Axes, _: str, records: list[Record]) -> None:
     by_cell: dict[str, list[float]] = {}
     for record in work:
         by_cell.setdefault(record.cell_id, []).extend(timed_ms(record))
-    ratios = [value / median(values) for values in by_cell.values() for value in values]
-    top = 1.15 * max([1.1, *ratios])
+    ratios = [percentile(sorted(values), TOP_PERCENTILE) / median(values) for values in by_cell.values()]
+    top = 1.15 * min(HIGHEST, max([1.1, *ratios]))
+    middles = {cell_id: median(values) for cell_id, values in by_cell.items()}
+    most = max(20, MAX_POINTS // max(1, len(work)))
     for record in work:
-        _draw_block(axes, record, start, median(by_cell[record.cell_id]), top)
+        _draw_block(axes, record, start, middles[record.cell_id], top, most)
     _draw_canaries(axes, [record for record in records if record.role == "canary"], start, top)
     axes.axhline(1.0, color=GRID, linewidth=1.2, zorder=0)
     axes.set_title(layout.device_in(records[0]))
@@ -58,10 +67,10 @@ def _draw_drift(axes: Axes, _: str, records: list[Record]) -> None:
     bare(axes, grid="y")
 
 
-def _draw_block(axes: Axes, record: Record, start_ns: int, middle_ms: float, top: float) -> None:
+def _draw_block(axes: Axes, record: Record, start_ns: int, middle_ms: float, top: float, most: int) -> None:
     colour = backend_colour(backend_of(record))
     for phase, marker, line in (("timed", ".", "-"), ("warmup", "x", "")):
-        chosen = [sample for sample in record.samples if sample.phase == phase]
+        chosen = layout.thin([sample for sample in record.samples if sample.phase == phase], most)
         x = [(sample.start_ns - start_ns) / 1e9 for sample in chosen]
         y = [min(sample.duration_ns / NS_PER_MS / middle_ms, 0.97 * top) for sample in chosen]
         axes.plot(x, y, marker=marker, linestyle=line, color=colour, linewidth=1, markersize=4.5, markeredgewidth=1)

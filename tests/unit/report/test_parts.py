@@ -82,7 +82,7 @@ def test_sources_never_stand_in_one_table_or_figure(steady: Content) -> None:
         "Energy by battery gauge (VIRTUAL: modelled power), whole device",
     ]
     devices = [{row[0] for row in section.rows} for section in found]
-    assert devices == [{"HT7A21A00417"}, {"R58M91XKPVJ"}, {"galaxy-s7-1 VIRTUAL"}]
+    assert devices == [{"HT7A21A00417"}, {"R58M91XKPVJ"}, {"galaxy-s7-1"}]
     figures = charts.energy(steady.summaries)
     assert len(figures) == 3
     assert [serial in figure for figure, serial in zip(figures, everything.PHONES, strict=True)] == [False, False, True]
@@ -134,6 +134,21 @@ def test_figures_are_sound_svg_and_nothing_makes_none(draw: object, steady: Cont
     svg = draw(steady.summaries, steady.records)  # type: ignore[operator]
     ElementTree.fromstring(svg)
     assert draw([], []) is None  # type: ignore[operator]
+
+
+def test_a_report_of_a_hundred_thousand_inferences_is_small(steady: Content) -> None:
+    first = steady.records[0]
+    times = [sample.start_ns for sample in first.samples]
+    samples = tuple(
+        sample.model_copy(update={"start_ns": sample.start_ns + (times[-1] - times[0]) * i, "index": i})
+        for i in range(100_000 // len(times))
+        for sample in first.samples
+    )
+    many = [first.model_copy(update={"samples": samples})]
+    summaries = [s for s in steady.summaries if (s.serial, s.cell_id) == (first.device.serial, first.cell_id)]
+    sizes = [len(svg or "") for svg in (charts.latency(summaries, many), charts.distribution(summaries, many))]
+    assert all(5_000 < size < 150_000 for size in sizes)
+    assert len(charts.drift(many) or "") < 600_000
 
 
 def test_memory_shows_plan_and_measured_peak(steady: Content) -> None:
