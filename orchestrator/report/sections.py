@@ -188,13 +188,24 @@ def _conditions(summaries: Sequence[Summary]) -> Section:
             key = (proof.name, proof.wanted, _proof_words(proof))
             found.setdefault(key, {})[summary.serial] = proof
     rows = tuple(
-        (name, wanted, words, _devices(list(serials)), next(iter(serials.values())).held)
+        (name, wanted, words, _devices(list(serials)), _as_read(next(iter(serials.values()))))
         for (name, wanted, words), serials in found.items()
     )
     bad = frozenset(index for index, row in enumerate(rows) if not row[2].startswith("proven") or "not put" in row[2])
-    columns = (Column("condition"), Column("wanted"), Column("held"), Column("devices"), Column("as read, e.g."))
+    columns = (
+        Column("condition"),
+        Column("wanted"),
+        Column("held"),
+        Column("devices"),
+        Column("as read, e.g.", page_only=True),
+    )
     note = "As the devices themselves told it during the block. Of several blocks the one that proves least counts."
     return Section("conditions", "Conditions", note, columns, rows, bad)
+
+
+def _as_read(proof: ConditionProof) -> str:
+    """What the device told for the block; of a condition that is only checked, what it told before it."""
+    return proof.held or proof.before
 
 
 def _proof_words(proof: ConditionProof) -> str:

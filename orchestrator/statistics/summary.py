@@ -136,7 +136,7 @@ def _summary(records: Sequence[Record], cell: Cell, seed: int, mode: Mode) -> Su
         slowest_setup_ms=max((total_setup_ms(record) for record in good), default=0.0),
         layers=layer_medians(good),
         memory=memory_medians(good),
-        planned=planned_memory(good),
+        planned=planned_memory(records),
         stability=stability(blocks if mode == "steady" else [[value] for value in values]) if good else None,
         detectable=detectable(values, values),
         energy=energy_uses(in_time, seed),
