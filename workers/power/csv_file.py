@@ -45,6 +45,7 @@ class CsvOptions(Model):
     voltage_unit: Literal["V", "mV", "uV"] = "V"
     delimiter: str = Field(default=",", min_length=1, max_length=1)
     is_mean: bool = False
+    """Whether a line is the mean since the line before instead of a momentary reading."""
     gain_uncertainty: float = Field(default=0.01, gt=0)
 
     @model_validator(mode="after")
@@ -157,4 +158,5 @@ def csv_file(options: Mapping[str, Any]) -> StreamedMeter:
     """Raises Unsupported where the file lacks the columns, ValidationError for wrong options."""
     chosen = CsvOptions.model_validate(options)
     find_columns(chosen)
-    return StreamedMeter(_Follower(chosen), f"csv {chosen.path.name}", chosen.gain_uncertainty)
+    name = f"csv {chosen.path.name}"
+    return StreamedMeter(_Follower(chosen), name, chosen.gain_uncertainty, means=chosen.is_mean)

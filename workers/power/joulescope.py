@@ -91,4 +91,5 @@ def joulescope(options: Mapping[str, Any]) -> StreamedMeter:
     chosen = JoulescopeOptions.model_validate(options)
     # the instrument averages already: a bin shorter than its period keeps every mean
     name = f"joulescope {chosen.serial}".strip()
-    return StreamedMeter(_Joulescope(chosen), name, chosen.gain_uncertainty, bin_s=0.5 / chosen.frequency)
+    bin_s = 0.5 / chosen.frequency
+    return StreamedMeter(_Joulescope(chosen), name, chosen.gain_uncertainty, bin_s=bin_s, means=True)

@@ -49,10 +49,13 @@ class Stream(Protocol):
 
 
 class StreamedMeter:
-    """Implements `HostMeter` over a `Stream`."""
+    """Implements `HostMeter` over a `Stream`. `means`: whether a sample is the mean since the one before."""
 
-    def __init__(self, stream: Stream, name: str, gain_uncertainty: float, *, bin_s: float = BIN_S) -> None:
-        self._stream, self._name, self._gain, self._bin_s = stream, name, gain_uncertainty, bin_s
+    def __init__(
+        self, stream: Stream, name: str, gain_uncertainty: float, *, bin_s: float = BIN_S, means: bool = False
+    ) -> None:
+        self._stream, self._name, self._gain = stream, name, gain_uncertainty
+        self._bin_s, self._means = bin_s, means
         self._end = threading.Event()
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
@@ -95,9 +98,10 @@ class StreamedMeter:
         clock = self._clock()
         own_s = np.concatenate([batch.own_s for batch in self._batches])
         power_w = np.concatenate([batch.power_w for batch in self._batches])
-        own_s, power_w = bin_means(own_s, power_w, self._bin_s)
-        t_ns = [int(t) for t in clock.to_host(own_s)]
-        return Readings(self._name, t_ns, power_w.tolist(), True, self._gain, clock.residual_ns)
+        ends_s, means_w = bin_means(own_s, power_w, self._bin_s)
+        t_ns = [int(t) for t in clock.to_host(ends_s)]
+        is_mean = self._means or len(own_s) > 1.5 * len(ends_s)
+        return Readings(self._name, t_ns, means_w.tolist(), is_mean, self._gain, clock.residual_ns)
 
     def _clock(self) -> OwnClock:
         if all(batch.on_host for batch in self._batches):

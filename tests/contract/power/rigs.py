@@ -159,9 +159,11 @@ def rapl(bench: Workbench) -> Rig:
     return replace(made, seen_s=log.seen_s)
 
 
-def _csv(bench: Workbench, head: str, line: Callable[[float], str], options: dict[str, Any]) -> Rig:
+def _csv(
+    bench: Workbench, head: str, line: Callable[[float], str], options: dict[str, Any], spacing_s: float = 0.005
+) -> Rig:
     path = bench.folder / "meter.csv"
-    writer = signal.CsvWriter(path, head, line)
+    writer = signal.CsvWriter(path, head, line, spacing_s)
     pause = bench.stack.enter_context(signal.repeated(writer, 0.01))
 
     def breaks() -> None:
@@ -331,8 +333,16 @@ def perfetto(bench: Workbench) -> Rig:
     )
 
 
+def csv_of_a_slow_meter(bench: Workbench) -> Rig:
+    """Momentary readings 30 ms apart: they are not averaged, and trapezoids join them."""
+    shift_s = time.time() - time.monotonic()
+    options = {"time": "1", "time_is": "unix", "power": "2"}
+    return _csv(bench, "", lambda t: f"{t + shift_s:.6f},{signal.power_w(t):.6f}", options, spacing_s=0.03)
+
+
 RIGS: tuple[Callable[[Workbench], Rig], ...] = (
     monsoon, joulescope, ppk2, libiio, hwmon, iio_sysfs, rapl, csv_own_clock, csv_wall_clock, csv_without_times,
+    csv_of_a_slow_meter,
     nvml_counter, nvml_power, model, odpm, perfetto,
 )  # fmt: skip
 

@@ -94,8 +94,8 @@ def repeated(act: Callable[[], None], period_s: float = 0.003) -> Iterator[threa
 class CsvWriter:
     """A meter's program: lines of its own clock and power, flushed a few at a time."""
 
-    def __init__(self, path: Path, head: str, line: Callable[[float], str]) -> None:
-        self._path, self._line = path, line
+    def __init__(self, path: Path, head: str, line: Callable[[float], str], spacing_s: float = 0.005) -> None:
+        self._path, self._line, self._spacing_s = path, line, spacing_s
         self._next_s = time.monotonic()
         path.write_text(head)
 
@@ -104,7 +104,7 @@ class CsvWriter:
         lines = []
         while self._next_s < now_s:
             lines.append(self._line(self._next_s))
-            self._next_s += 0.005
+            self._next_s += self._spacing_s
         with self._path.open("a") as file:
             file.write("".join(f"{line}\n" for line in lines))
             file.flush()

@@ -17,7 +17,7 @@ from workers.power import Bench, choose_source, find_sources
 from workers.power.gauge import Gauge
 
 from . import signal
-from .rigs import RIGS, Rig, Workbench, workbench
+from .rigs import RIGS, Rig, Workbench, csv_of_a_slow_meter, monsoon, workbench
 
 WINDOW_S = 1.3
 """Not a multiple of the signal's period: a mean over the wrong window shows."""
@@ -125,6 +125,11 @@ def test_labels(measured: Measured) -> None:
     assert (series.source, series.scope) == (rig.source.fact.source, rig.scope)
     assert rig.source.fact.usable and series.name
     assert (series.gain_uncertainty > 0) == rig.gain
+
+
+def test_momentary_readings_are_no_means(bench: Workbench) -> None:
+    assert not measure(csv_of_a_slow_meter(bench)).is_mean
+    assert measure(monsoon(bench)).is_mean, "of the samples of 10 ms each"
 
 
 def test_ends_cleanly(rig: Rig) -> None:
