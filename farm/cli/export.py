@@ -33,9 +33,14 @@ def export(
         typer.Option("--format", metavar="parquet|csv|json", help="Form of the file."),
     ] = "parquet",
     what: Annotated[
-        Literal["samples", "layers", "power"],
-        typer.Option("--what", metavar="samples|layers|power", help="A row is a sample, a layer's time, or a reading."),
-    ] = "samples",
+        Literal["samples", "layers", "power"] | None,
+        typer.Option(
+            "--what",
+            metavar="samples|layers|power",
+            help="A row is a sample, a layer's time, or a reading.",
+            show_default="samples; layers where only these were measured",
+        ),
+    ] = None,
     output: Annotated[
         str | None,
         typer.Option(
@@ -56,6 +61,7 @@ def export(
         raise typer.BadParameter("standard output takes csv and json, and no --json beside", param_hint="--output")
     with open_ledger(settings_of(state)) as ledger:
         experiment_id = find_experiment(ledger, experiment).id
+        what = what or _measured(ledger, experiment_id)
         write = _writer(ledger, experiment_id, form, what)
         if output == STANDARD_OUTPUT:
             write(sys.stdout.buffer)
@@ -65,6 +71,12 @@ def export(
     if as_json:
         print_json({"experiment": experiment_id, "file": path, "format": form, "what": what, "rows": count})
     log().print(f"{count} rows of {experiment_id} written to {path}", soft_wrap=True)
+
+
+def _measured(ledger: Ledger, experiment_id: str) -> Literal["samples", "layers"]:
+    """What there is to write: samples, unless every record has layers alone (as imports may)."""
+    found = [(bool(record.samples), bool(record.layers)) for record in ledger.records(experiment_id)]
+    return "layers" if any(layers for _, layers in found) and not any(samples for samples, _ in found) else "samples"
 
 
 def _writer(

@@ -61,6 +61,14 @@ def test_all_forms_say_the_same(farm: Farm, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_without_whole_inferences_the_layers_are_written(farm: Farm, tmp_path: Path) -> None:
+    table = tmp_path / "layers.csv"
+    table.write_text("device,network,layer,backend,precision,sample_ms\nS7,squeezenet,conv1,cpu,fp32,57\n")
+    assert farm("import", "samples", table)[0] == 0
+    (row,) = export(farm, tmp_path / "e.json", "--format", "json")
+    assert (row["layer"], row["sample_ms"]) == ("conv1", 57.0)
+
+
 @pytest.mark.parametrize("what", ["samples", "layers"])
 def test_what_was_exported_can_be_imported(farm: Farm, ledger: Ledger, tmp_path: Path, what: str) -> None:
     header = "device,network,layer,backend,precision,g,mode,block,attempt,phase,outcome,start_ns,sample_ms"
