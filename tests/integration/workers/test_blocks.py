@@ -25,7 +25,7 @@ from workers.plans import Plans
 from workers.run import Workbench, run_job
 
 from .conftest import Lab
-from .jobs import assignment_of, charge, enrolled, know_phones, lab_file
+from .jobs import assignment_of, charge, enrolled, know_phones, lab_file, ok
 
 SHORT = {"idle": "1 s", "load": "2 s", "warmup": 5, "samples": 5, "deadline": "40 s"}
 
@@ -77,13 +77,6 @@ def there(lab_settings: Settings, lab: Lab, plans: Plans) -> Iterator[Bench]:
     yield bench
     bench.close()
     lab.phones.control.fault(lab.serial, Charging(on=False))
-
-
-def ok(record: Record) -> Record:
-    """Nothing went wrong; that this machine was busy meanwhile is no fault of the block's course."""
-    busy = {"drift", "throttled", "background_load", "idle_differs", "sampling_gap"}
-    assert record.outcome is Outcome.OK or record.cause in busy, record.reasons
-    return record
 
 
 def state_of(lab: Lab) -> DeviceState:

@@ -29,6 +29,7 @@ from workers.run import Workbench, run_job
 from workers.workstation import CPU_SERIAL, enrol_workstation
 
 from .conftest import Lab
+from .jobs import ok
 
 LENET = Workload(network="lenet")
 LONG = Sampling(warmup=0, samples=100_000, deadline="60 s")
@@ -227,8 +228,7 @@ def test_the_cable_drops_and_the_run_goes_on(there: Runner, lab: Lab) -> None:
 
     there.at_sample = drop
     sampling = Sampling(warmup=0, samples=12_000, deadline="60 s")
-    record = there(assignment(lab.serial, sampling=sampling))
-    assert (record.outcome, record.reasons) == (Outcome.OK, ())
+    record = ok(there(assignment(lab.serial, sampling=sampling)))
     assert DoubtCode.RESUMED in codes(record)
     assert [sample.index for sample in record.samples] == list(range(12_000))
 
