@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from kernels.errors import CompileError
 from orchestrator.errors import ConditionNotMet, FarmError, TransientError
-from orchestrator.model.device import DeviceFacts, DeviceState
+from orchestrator.model.device import DeviceFacts, DeviceState, Source
 from orchestrator.model.enrolment import Enrolment, SupplyWay
 from orchestrator.model.event import (
     Device,
@@ -43,6 +43,7 @@ from orchestrator.model.record import (
 from .agent import AgentRun
 from .claim import JobCancelled
 from .doubts import find_doubts
+from .gates import affinity_proof
 from .journal import Garbage
 from .plans import StoredPlan
 
@@ -66,6 +67,8 @@ class Draft:
     enrolment: Enrolment | None = None
     """The device profile that held for the block."""
     proofs: tuple[ConditionProof, ...] = ()
+    cpus: str = ""
+    """Cores to which the agent was to bind itself."""
     supply_way: SupplyWay = "none"
     """How the supply was cut for the block."""
     supply_restored: bool | None = None
@@ -118,7 +121,7 @@ class Draft:
             sampler=next(reversed(_all(events, Sampler)), None),
             gauge=self.enrolment.gauge if self.enrolment else None,
             series=self.series,
-            conditions=(*self.proofs, *self._supply_proof()),
+            conditions=(*self.proofs, *self._affinity_proof(), *self._supply_proof()),
             layer_memory=self.layer_memory,
             memory=next(reversed(_all(events, Memory)), None),
             outputs=_all(events, Output),
@@ -133,6 +136,10 @@ class Draft:
         if self.outcome not in (Outcome.OK, Outcome.INVALID):
             return ()
         return find_doubts(self.assignment.job, self.device, self.run.events, states, resumed=self.run.resumed)
+
+    def _affinity_proof(self) -> tuple[ConditionProof, ...]:
+        bound, is_virtual = bound_to(self.run.events), self.device.source is Source.VIRTUAL
+        return affinity_proof(self.assignment.job.conditions, self.cpus, bound, is_virtual=is_virtual)
 
     def _supply_proof(self) -> tuple[ConditionProof, ...]:
         """A supply that was cut: the agent began when the battery discharged; its readings tell whether that lasted."""
@@ -185,6 +192,11 @@ def runs_on(events: list[Event]) -> RunsOn | None:
     if device is None:
         return None
     return RunsOn(api=device.facts.api, precision=device.precision, facts=device.facts, threads=device.threads)
+
+
+def bound_to(events: list[Event]) -> tuple[int, ...]:
+    """Cores that the agent may use, as it read them back."""
+    return next((event.cpus for event in events if isinstance(event, Device)), ())
 
 
 def retry_at(error: Exception) -> float | None:

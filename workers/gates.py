@@ -67,8 +67,16 @@ def proofs_of(state: DeviceState, conditions: Conditions) -> list[ConditionProof
     ]
 
 
-def affinity_proof(conditions: Conditions, cores: str) -> tuple[ConditionProof, ...]:
-    """The agent pins itself to these cores, or ends with an error."""
+def affinity_proof(
+    conditions: Conditions, cores: str, bound: tuple[int, ...], *, is_virtual: bool
+) -> tuple[ConditionProof, ...]:
+    """`cores`: to which the agent was to bind itself; `bound`: those that it read back, empty where it told none.
+
+    A virtual phone's cores are shares of the host's, which are read back: they prove nothing.
+    """
     if not cores:
         return ()
-    return (ConditionProof(name="affinity", wanted=conditions.affinity, held=f"cores {cores}", proven=True),)
+    read = ",".join(map(str, sorted(bound)))
+    held = f"cores {read}{' of the host' * is_virtual}" if bound else ""
+    proven = read == cores and not is_virtual
+    return (ConditionProof(name="affinity", wanted=f"{conditions.affinity}: {cores}", held=held, proven=proven),)

@@ -23,7 +23,7 @@ from .draft import Draft, retry_at
 from .enrolment import ensure_calibrated, store
 from .facts import read_state
 from .fleet import Fleet, Member
-from .gates import affinity_proof, check_possible
+from .gates import check_possible
 from .judge import judged
 from .layer_memory import layer_memory
 from .measure import Block, Measurement, Report, measure, raise_for
@@ -90,6 +90,7 @@ def run_job(assignment: Assignment, bench: Workbench, check: Callable[[], None],
 def _run(draft: Draft, member: Member, bench: Workbench, check: Callable[[], None], report: Report) -> None:
     job = draft.assignment.job
     means = _means(draft, member, bench)
+    draft.cpus = means.cpus
     report("compiling", 0, 0, None)
     draft.stored = bench.plans.plan(job.cell, member.facts)
     draft.layer_memory = layer_memory(draft.stored.plan)
@@ -111,7 +112,7 @@ def _run(draft: Draft, member: Member, bench: Workbench, check: Callable[[], Non
             measured = _measured(draft, held, means, bench, check, report, inputs)
             report("restoring", 0, 0, None)
     finally:
-        draft.proofs = (*(held.proofs if held else ()), *affinity_proof(job.conditions, means.cpus))
+        draft.proofs = tuple(held.proofs) if held else ()
         draft.supply_restored = held is not None and not held.supply.is_cut
     draft.state_after = held.state_after
     if measured.run.killed:

@@ -130,6 +130,14 @@ def test_a_cold_block_finds_no_compiled_program(there: Bench) -> None:
     assert from_cache({"mode": "cold"}) == {False}
 
 
+@pytest.mark.parametrize(("affinity", "cores"), [("little", "0,1"), ("big", "2,3")])
+def test_the_agent_is_bound_to_a_cluster(there: Bench, affinity: str, cores: str) -> None:
+    record = ok(there({"samples": 3}, {"affinity": affinity}))
+    bound = proof(record, "affinity")
+    assert bound.wanted == f"{affinity}: {cores}"
+    assert bound.held.endswith(" of the host") and not bound.proven, "a virtual phone's cores share the host's"
+
+
 def test_a_supply_is_cut_for_the_block_and_restored(there: Bench, lab: Lab) -> None:
     plug_in(lab)
     record = ok(there(SHORT, {"supply": "cut"}, "power"))

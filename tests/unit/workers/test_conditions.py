@@ -19,7 +19,7 @@ from workers.conditions.fixed_performance import FixedPerformance
 from workers.conditions.locked_clocks import LockedClocks
 from workers.conditions.sync import SyncOff
 from workers.device.adb import AdbConnection, AdbServer
-from workers.gates import check_gates, proofs_of
+from workers.gates import affinity_proof, check_gates, proofs_of
 
 from .scripted import ScriptedPhone
 
@@ -178,6 +178,23 @@ def test_big_and_little_cores_by_their_highest_clock() -> None:
 def test_cores_that_are_alike_have_no_big_ones(phone: ScriptedPhone) -> None:
     with pytest.raises(Unsupported, match="there are no big cores"):
         cores_for(phone, "big")
+
+
+@pytest.mark.parametrize(
+    ("bound", "is_virtual", "held", "proven"),
+    [
+        ((6, 7), False, "cores 6,7", True),
+        ((0, 1, 6, 7), False, "cores 0,1,6,7", False),
+        ((), False, "", False),
+        ((6, 7), True, "cores 6,7 of the host", False),
+    ],
+)
+def test_the_cores_that_the_agent_read_back_are_the_proof(
+    bound: tuple[int, ...], is_virtual: bool, held: str, proven: bool
+) -> None:
+    (found,) = affinity_proof(Conditions(affinity="big"), "6,7", bound, is_virtual=is_virtual)
+    assert (found.wanted, found.held, found.proven) == ("big: 6,7", held, proven)
+    assert affinity_proof(Conditions(), "", bound, is_virtual=is_virtual) == ()
 
 
 def test_background_processes_are_counted_where_the_phone_lists_them() -> None:
