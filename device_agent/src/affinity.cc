@@ -24,7 +24,8 @@ Error not_a_list(const std::string& list) {
 int take_core(const std::string& list, size_t& at) {
   const size_t start = at;
   int core = 0;
-  for (; at < list.size() && list[at] >= '0' && list[at] <= '9'; ++at) core = std::min(core * 10 + list[at] - '0', CPU_SETSIZE);
+  for (; at < list.size() && list[at] >= '0' && list[at] <= '9'; ++at)
+    core = std::min(core * 10 + list[at] - '0', CPU_SETSIZE);
   return at == start || core >= CPU_SETSIZE ? -1 : core;
 }
 

@@ -65,8 +65,8 @@ Setter counts(std::vector<int>& target, int min, int max, size_t most) {
       const size_t end = std::min(value.find(',', at), value.size());
       const auto number = whole(value.substr(at, end - at), min, max);
       if (!number || target.size() == most)
-        return usage("expected N,N,..., at most " + std::to_string(most) + " whole numbers " + range(min, max) + ", got `" +
-                     value + "`");
+        return usage("expected N,N,..., at most " + std::to_string(most) + " whole numbers " + range(min, max) +
+                     ", got `" + value + "`");
       target.push_back(*number);
       at = end + 1;
     }

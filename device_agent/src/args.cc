@@ -34,7 +34,9 @@ Options merged(Options some, const Options& more) {
 }
 
 Options every_measurement(Args& args) {
-  return {{"--journal", text(args.journal)}, {"--deadline-s", seconds(args.deadline_s)}, {"--marker", text(args.marker)}};
+  return {{"--journal", text(args.journal)},
+          {"--deadline-s", seconds(args.deadline_s)},
+          {"--marker", text(args.marker)}};
 }
 
 Options load(Args& args) {

@@ -11,7 +11,8 @@ int64_t boottime_ns() {
 }
 
 void sleep_until(int64_t deadline_ns) {
-  const timespec until{static_cast<time_t>(deadline_ns / 1'000'000'000), static_cast<long>(deadline_ns % 1'000'000'000)};
+  const timespec until{static_cast<time_t>(deadline_ns / 1'000'000'000),
+                       static_cast<long>(deadline_ns % 1'000'000'000)};
   while (boottime_ns() < deadline_ns) ::clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &until, nullptr);
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kLastWords = 8192;     // storage kept free for the line that says that the storage is full
 constexpr uint64_t kReserveStep = 65536;  // reserved at a time
-constexpr size_t kMostNoted = 65536;
+constexpr size_t kMostNoted = 16384;  // below what a pipe takes at once
 constexpr auto kPatience = std::chrono::seconds(2);
 
 }  // namespace
@@ -41,11 +41,12 @@ void Journal::flush(uint64_t kept_free) {
   if (file_ && failed_ && reserved_ > 0) {
     const uint64_t room = reserved_ - std::min(reserved_, written_ + kept_free);
     if (lines.size() > room) lines = lines.substr(0, lines.substr(0, room).rfind('\n') + 1);
-    seq_ -= static_cast<uint64_t>(std::count(noted_.begin() + static_cast<std::ptrdiff_t>(lines.size()), noted_.end(), '\n'));
+    const auto dropped = noted_.begin() + static_cast<std::ptrdiff_t>(lines.size());
+    seq_ -= static_cast<uint64_t>(std::count(dropped, noted_.end(), '\n'));
   }
+  if (file_) write_file(lines);  // first: who reads standard output may be slow
   if (output_ && write_all(output_.get(), lines.data(), lines.size(), "standard output"))
     output_ = Descriptor();  // the reader went away; the journal file goes on
-  if (file_) write_file(lines);
   noted_.clear();
   flushed_ns_ = boottime_ns();
 }

@@ -27,7 +27,7 @@ class Journal {
   // Written at once, with all that was noted before.
   void write(const char* event, const JsonObject& fields);
   // For events that come often: kept in memory, and written with the next line that is written, by `flush_after`, or
-  // when there are 64 KiB of them.
+  // when there are 16 KiB of them.
   void note(const char* event, const JsonObject& fields, int64_t t_ns = boottime_ns());
   // Writes what was noted, if nothing was written for `pause_ns`.
   void flush_after(int64_t pause_ns);

@@ -27,8 +27,8 @@ Status idle(const char* name, int idle_ms, Journal& journal) {
 
 void warn_not_warm(double spread, double share, int count, Journal& journal) {
   char text[160];
-  std::snprintf(text, sizeof text, "after %d inferences of warm-up the last five differ by %.1f %%, more than %g %%", count,
-                spread * 100, share * 100);
+  std::snprintf(text, sizeof text, "after %d inferences of warm-up the last five differ by %.1f %%, more than %g %%",
+                count, spread * 100, share * 100);
   journal.write("warning", JsonObject().set("code", "not_warm").set("message", text));
 }
 
@@ -66,7 +66,8 @@ Result<int> load(const Args& args, Sampling& sampling, Journal& journal) {
 }  // namespace
 
 Result<int> run_block(const Args& args, const Environment& environment, Journal& journal, Sampling& sampling) {
-  if (auto error = await_discharging(environment.sysroot, args.await_discharging_ms, args.discharging_sign)) return *error;
+  if (auto error = await_discharging(environment.sysroot, args.await_discharging_ms, args.discharging_sign))
+    return *error;
   std::optional<Sampler> sampler;
   if (args.power_period_ms > 0) sampler.emplace(journal, environment.sysroot, args.power_period_ms);
   if (!args.cpus.empty()) bind_strays();

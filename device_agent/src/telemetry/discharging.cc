@@ -50,7 +50,8 @@ Status await_discharging(const std::string& sysroot, int wait_ms, int sign) {
     const int64_t now_ns = boottime_ns();
     if (now_ns >= until_ns)
       return Error{Code::power_contaminated, "the battery was not discharging within " + std::to_string(wait_ms) +
-                                                 " ms (" + watch.last() + "): cut the supply (a switchable hub, or Wi-Fi adb)"};
+                                                 " ms (" + watch.last() +
+                                                 "): cut the supply (a switchable hub, or Wi-Fi adb)"};
     sleep_until(std::min(now_ns + kLookNs, until_ns));
   }
   return kOk;

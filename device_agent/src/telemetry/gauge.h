@@ -16,7 +16,8 @@ struct Gauge {
   Busy busy;
 
   static Gauge open(const std::string& sysroot) {
-    return {Battery::open(sysroot), GpuClock::open(sysroot), CpuClocks::open(sysroot), Skin::open(sysroot), Busy::open(sysroot)};
+    return {Battery::open(sysroot), GpuClock::open(sysroot), CpuClocks::open(sysroot), Skin::open(sysroot),
+            Busy::open(sysroot)};
   }
   // The battery first: nothing that is read before it makes it late.
   JsonObject read() {

@@ -34,8 +34,8 @@ Sampler::Sampler(Journal& journal, const std::string& sysroot, int period_ms)
                                  .set("code", "no_power_gauge")
                                  .set("message", "no readable current_now of a battery below " + sysroot +
                                                      "/sys/class/power_supply: use an external meter"));
+  read();
   thread_ = std::thread([this] { sample(); });
-  first_.get_future().wait();
 }
 
 Sampler::~Sampler() {
@@ -46,9 +46,7 @@ Sampler::~Sampler() {
 void Sampler::sample() {
   ::setpriority(PRIO_PROCESS, 0, kNice);  // of this thread alone, on Linux
   if (pinned_) pin_this_thread(quiet_core());
-  int64_t due_ns = boottime_ns();
-  read();
-  first_.set_value();
+  int64_t due_ns = read_at_ns_;
   while (timer_.wait_until(due_ns = next_deadline(due_ns))) read();
   read();
   report();
@@ -69,7 +67,8 @@ void Sampler::read() {
 
 // A deadline that has passed is left out, not made up for.
 int64_t Sampler::next_deadline(int64_t due_ns) {
-  const int64_t late_ns = boottime_ns() - due_ns, periods = std::max<int64_t>(1, (late_ns + period_ns_ - 1) / period_ns_);
+  const int64_t late_ns = boottime_ns() - due_ns;
+  const int64_t periods = std::max<int64_t>(1, (late_ns + period_ns_ - 1) / period_ns_);
   missed_ += periods - 1;
   return due_ns + periods * period_ns_;
 }

@@ -1,7 +1,6 @@
 // The sampling thread: `power` and `rails` events at absolute times.
 #pragma once
 
-#include <future>
 #include <string>
 #include <thread>
 
@@ -33,7 +32,6 @@ class Sampler {
   const bool pinned_;  // not where several virtual phones share the host: all would take the same core
   Timer timer_;
   int64_t readings_ = 0, missed_ = 0, longest_gap_ns_ = 0, read_at_ns_ = 0, rails_at_ns_ = 0;
-  std::promise<void> first_;
   std::thread thread_;
 };
 

@@ -17,6 +17,8 @@ from orchestrator.model.event import Error, Event, Output, parse_event
 from .plans import Array
 
 TIMEOUT_S = 60
+_PIPE_BYTES = 1 << 20
+"""Nobody reads while an agent runs in the background, and it must not wait for that."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class Agent:
         """`run` in the background; it is ended with the test."""
         process = subprocess.Popen(
             self.argv(bundle, inputs, *options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env=self.environment(environment),
+            env=self.environment(environment), pipesize=_PIPE_BYTES,
         )  # fmt: skip
         self.started.append(process)
         return process
