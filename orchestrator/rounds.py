@@ -8,6 +8,7 @@ is something to decide, so that a turn without costs one look at an index. Anoth
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 
 from . import design, matrix, sequential
@@ -21,6 +22,9 @@ from .statistics import newest_attempts
 log = logging.getLogger(__name__)
 
 LANES_PER_TURN = 5
+READ_S = 0.5
+"""Time of a turn for reading records, of which one may have a hundred thousand samples: the rest is read in later
+turns, and what is not read yet is not decided."""
 MAX_KNOWN = 20_000
 """Blocks whose figures are kept in memory: a record is large, and each round needs all of its cell."""
 
@@ -34,12 +38,17 @@ class Rounds:
 
     def run(self) -> int:
         """Decide where something is to be decided; the number of blocks that were added."""
-        return sum(self._decide(lane) for lane in self._ledger.undecided(LANES_PER_TURN))
+        until = time.monotonic() + READ_S
+        return sum(self._decide(lane, until) for lane in self._ledger.undecided(LANES_PER_TURN))
 
-    def _decide(self, lane: Lane) -> int:
+    def _decide(self, lane: Lane, until: float) -> int:
         """A decision that fails adds nothing: what was measured stands, and the experiment ends."""
         try:
-            add, reserve = self._more(lane)
+            experiment = self._ledger.experiment(lane.experiment_id).experiment
+            jobs = self._ledger.lane_jobs(lane)
+            if not self._read(experiment, _over(jobs), until):
+                return 0
+            add, reserve = self._more(experiment, lane, jobs)
         except ServiceDown:
             raise
         except Exception:
@@ -55,12 +64,22 @@ class Rounds:
         )  # fmt: skip
         return len(add)
 
-    def _more(self, lane: Lane) -> tuple[list[Job], list[Job]]:
+    def _read(self, experiment: Experiment, rows: Sequence[JobRow], until: float) -> bool:
+        """Read the figures of these blocks that are not known; False where the time was not enough for all."""
+        if len(self._known) > MAX_KNOWN:
+            self._known = {}
+        for row in (row for row in rows if row.job_id not in self._known):
+            records = newest_attempts(self._ledger.records_of([row.job_id]))
+            found = [sequential.figures(record, experiment.sampling.mode) for record in records]
+            self._known[row.job_id] = found[0] if found else None
+            if time.monotonic() > until:
+                break
+        return all(row.job_id in self._known for row in rows)
+
+    def _more(self, experiment: Experiment, lane: Lane, jobs: Sequence[JobRow]) -> tuple[list[Job], list[Job]]:
         """The jobs of the next round, and those that are held for the one after."""
-        experiment = self._ledger.experiment(lane.experiment_id).experiment
-        jobs = self._ledger.lane_jobs(lane)
-        over = [row for row in jobs if row.state is not JobState.HELD and row.job.role == "work"]
-        found = self._figures(experiment, over)
+        over = _over(jobs)
+        found = [known for row in over if (known := self._known[row.job_id]) is not None]
         wanting = []
         for row in (row for row in jobs if row.state is JobState.HELD):
             cell_id = row.job.cell.cell_id
@@ -70,14 +89,10 @@ class Rounds:
                 wanting.append(row.job)
         return _next_round(experiment, lane, wanting, jobs), _after(experiment, lane, wanting)
 
-    def _figures(self, experiment: Experiment, rows: Sequence[JobRow]) -> list[BlockFigures]:
-        unknown = [row.job_id for row in rows if row.job_id not in self._known]
-        if len(self._known) > MAX_KNOWN:
-            self._known, unknown = {}, [row.job_id for row in rows]
-        self._known |= dict.fromkeys(unknown)
-        for record in newest_attempts(self._ledger.records_of(unknown)):
-            self._known[record.job_id] = sequential.figures(record, experiment.sampling.mode)
-        return [found for row in rows if (found := self._known[row.job_id]) is not None]
+
+def _over(jobs: Sequence[JobRow]) -> list[JobRow]:
+    """Blocks of a lane that is to be decided, without canaries: all but the held ones."""
+    return [row for row in jobs if row.state is not JobState.HELD and row.job.role == "work"]
 
 
 def _next_round(experiment: Experiment, lane: Lane, wanting: Sequence[Job], jobs: Sequence[JobRow]) -> list[Job]:

@@ -251,6 +251,13 @@ def test_a_turn_without_news_reads_no_record(
     assert len(read) == 14 and time.perf_counter() - started < 5
 
 
+def test_many_records_are_read_over_several_turns(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    finished_round(ledger, experiment(blocks=3, target_interval=0.05, max_blocks=9))
+    monkeypatch.setattr("orchestrator.rounds.READ_S", 0.0)  # one record a turn
+    rounds = Rounds(ledger)
+    assert [rounds.run() for _ in range(13)] == [0] * 11 + [1, 0]
+
+
 def test_submitting_keeps_the_reserve_and_resuming_finds_it(
     farm: Settings, redis: Redis, ledger: Ledger, tmp_path: object
 ) -> None:
