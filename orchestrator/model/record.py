@@ -94,7 +94,6 @@ class InvalidCode(StrEnum):
     CLOCK_CAP = "clock_cap"
     THROTTLED = "throttled"
     THERMAL_STATUS = "thermal_status"
-    DRIFT = "drift"
     BACKGROUND_LOAD = "background_load"
     IDLE_DIFFERS = "idle_differs"
     LEVEL_LEFT = "level_left"
