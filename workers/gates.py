@@ -20,9 +20,9 @@ def check_possible(
     member: Member, conditions: Conditions, wired: LabDevice, state: Path, reference_c: float | None
 ) -> tuple[str, Switch | None]:
     """What this phone can do at all, before any time is spent: the cores that the agent may use, and the switch of its
-    supply where that is to be cut. Changes nothing. Raises Unsupported, and TransportLost.
+    supply where that is to be cut. The caller holds the device's lock; nothing is changed for long.
 
-    A workstation has no conditions.
+    Raises Unsupported, TransportLost. A workstation has no conditions.
     """
     if member.facts.kind != "phone":
         return "", None

@@ -29,7 +29,7 @@ from .layer_memory import layer_memory
 from .measure import Block, Measurement, Report, measure, raise_for
 from .plans import Arrays, Plans, options_of
 from .power import PowerMeter, sources_for
-from .session import Session, session
+from .session import Session, alone, session
 from .supply import PlannedCut, Switch
 from .verify import verify, wrong
 
@@ -125,13 +125,14 @@ def _run(draft: Draft, member: Member, bench: Workbench, check: Callable[[], Non
 
 
 def _means(draft: Draft, member: Member, bench: Workbench) -> _Means:
-    """Raises Unsupported, SpecError (the lab file) and TransportLost before anything is compiled or pushed."""
+    """Raises Unsupported, SpecError (the lab file), DeviceBusy, TransportLost before anything is compiled or pushed."""
     job, facts, settings = draft.assignment.job, member.facts, bench.settings
     wired = load_lab(settings).device(facts.serial)
     draft.enrolment = store.load(settings.state, facts.serial, facts.fingerprint)
     reference_c = reference_of(wired, draft.enrolment)
-    cpus, switch = check_possible(member, job.conditions, wired, settings.state, reference_c)
-    meter = sources_for(member, settings, wired, job.measure.power_source) if measures_power(job) else None
+    with alone(member, settings.state):
+        cpus, switch = check_possible(member, job.conditions, wired, settings.state, reference_c)
+        meter = sources_for(member, settings, wired, job.measure.power_source) if measures_power(job) else None
     return _Means(cpus, switch, meter, reference_c)
 
 

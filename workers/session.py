@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,6 +30,11 @@ POWERED_WAIT_S = 60.0
 """How long it waits for a phone to come back whose supply a crash had left cut."""
 Watch = Callable[[str, DeviceState], DeviceState]
 """Serial and state that was just read -> the state with its slope, where the phone was watched."""
+
+
+def alone(member: Member, state: Path) -> AbstractContextManager[None]:
+    """The device for a few questions, while no session holds it. Raises DeviceBusy."""
+    return device_lock(state, member.facts.serial, wait_s=LOCK_WAIT_S)
 
 
 @dataclass

@@ -48,7 +48,7 @@ class Setting(Protocol):
         ...
 
     def check(self, connection: DeviceConnection) -> None:
-        """Raises Unsupported where this phone cannot be switched so; changes nothing."""
+        """Raises Unsupported where this phone cannot be switched so; leaves it as it is outside of sessions."""
         ...
 
     def save(self, connection: DeviceConnection) -> dict[str, str]:
