@@ -38,8 +38,8 @@ SAME_UNIT = (0.5, 2.0)
 """Charge counter over integral: outside of this the counter has another unit, and says nothing."""
 JUMP = 4.0
 """Differences of so many standard deviations are none of the gauge's noise."""
-CLEAR = 5.0
-"""How many standard errors the load must be above the rest."""
+CLEAR = 0.75
+"""Share of the readings under load that must lie beyond nine tenths of those at rest."""
 
 Numbers = npt.NDArray[np.float64]
 
@@ -147,10 +147,10 @@ def _steps(t_ns: npt.NDArray[np.int64], raw: Numbers, phases: Sequence[Phase], r
 
 
 def _sign_and_unit(steps: Steps) -> tuple[int, float]:
-    rest, load = (np.array([np.median(step) for step in kind]) for kind in (steps.rest, steps.load))
+    rest, load = np.concatenate(steps.rest), np.concatenate(steps.load)
     change = float(np.median(load) - np.median(rest))
-    error = math.hypot(*(_standard_error(kind) for kind in (steps.rest, steps.load)))
-    if abs(change) <= CLEAR * error or abs(change) < 0.1 * abs(float(np.median(rest))):
+    least = max(0.1 * abs(float(np.median(rest))), 3 * 1.4826 * float(np.median(np.abs(rest - np.median(rest)))))
+    if abs(change) < least or _above(math.copysign(1.0, change), rest, load) < CLEAR:
         raise CannotCalibrate(
             f"the gauge does not follow the load: {np.median(rest):g} at rest, {np.median(load):g} with busy cores",
             remedy="end what else runs on the phone and cut its supply, then `farm enrol`",
@@ -165,9 +165,9 @@ def _sign_and_unit(steps: Steps) -> tuple[int, float]:
     return sign, 1e-6 if highest >= MILLIAMPERE_BELOW else 1e-3
 
 
-def _standard_error(kind: Sequence[Numbers]) -> float:
-    pooled = np.concatenate([step - np.median(step) for step in kind])
-    return float(np.std(pooled)) / math.sqrt(max(1, len(pooled) - len(kind)))
+def _above(side: float, rest: Numbers, load: Numbers) -> float:
+    """Share of the readings under load that lie beyond nearly all at rest; a load may be as uneven as it likes."""
+    return float(np.mean(side * load > np.quantile(side * rest, 0.9)))
 
 
 def _noise_raw(steps: Steps, raw: Numbers) -> float:

@@ -64,6 +64,31 @@ def test_noise_is_found_with_its_quantum(seed: int) -> None:
         assert np.mean(found) == pytest.approx(expected, rel=0.3)
 
 
+def test_a_load_that_is_uneven_is_a_load(seed: int) -> None:
+    """Where something else takes the cores again and again, readings under load scatter from little to all of it."""
+    random_ = random.Random(seed)
+    power, phases = SimulatedGauge().run(7, 1.75)
+    busy = {p.current_ua for p in power if (p.current_ua or 0) < -400_000}
+    uneven = {raw: -round(random_.uniform(150_000, 750_000)) for raw in busy}
+    starved = [p.model_copy(update={"current_ua": uneven.get(p.current_ua, p.current_ua)}) for p in power]
+    found = calibrate(starved, phases)
+    assert (found.discharging_sign, found.ampere_per_unit) == (-1, 1e-6)
+    assert found.noise_a < 0.01, "the rest tells the gauge's own"
+
+
+def test_no_load_is_taken_for_one(seed: int) -> None:
+    """Two hundred noisy gauges under a load that draws nothing: at most one in a hundred passes by chance, and then with
+    the right sign, for a current under load that charges the battery is refused."""
+    gauge = SimulatedGauge(load_a=0.045, rest_a=0.045, noise_a=0.01)
+    passed = []
+    for case in range(200):
+        try:
+            passed.append(calibrate(*gauge.run(seed + case, 1.75)).discharging_sign)
+        except CannotCalibrate:
+            continue
+    assert len(passed) <= 2 and set(passed) <= {gauge.sign}
+
+
 def test_a_moment_of_other_load_is_no_noise() -> None:
     power, phases = SimulatedGauge().run(6, 3.0)
     quiet = calibrate(power, phases)
