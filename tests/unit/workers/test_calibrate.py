@@ -77,8 +77,8 @@ def test_a_load_that_is_uneven_is_a_load(seed: int) -> None:
 
 
 def test_no_load_is_taken_for_one(seed: int) -> None:
-    """Two hundred noisy gauges under a load that draws nothing: at most one in a hundred passes by chance, and then with
-    the right sign, for a current under load that charges the battery is refused."""
+    """Two hundred noisy gauges under a load that draws nothing: at most one in a hundred passes by chance, and then
+    with the right sign, for a current under load that charges the battery is refused."""
     gauge = SimulatedGauge(load_a=0.045, rest_a=0.045, noise_a=0.01)
     passed = []
     for case in range(200):
