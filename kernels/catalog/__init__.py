@@ -17,7 +17,10 @@ from kernels.options import Limits, Options
 from .convolution import Call, Convolution, convolution_of
 from .depthwise import Depthwise
 from .direct import Direct, Window
+from .im2col import Im2col
+from .implicit_gemm import ImplicitGemm
 from .pointwise import Pointwise
+from .winograd import Winograd
 
 
 class Algorithm(Protocol):
@@ -28,10 +31,20 @@ class Algorithm(Protocol):
 
     def misfit(self, conv: Convolution) -> str | None: ...
 
-    def lower(self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits) -> Call: ...
+    def lower(
+        self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits
+    ) -> tuple[Call, ...]: ...
 
 
-ALGORITHMS: dict[str, Algorithm] = {entry.name: entry for entry in (Depthwise(), Pointwise(), Window(), Direct())}
+ALGORITHMS: dict[str, Algorithm] = {
+    entry.name: entry
+    for entry in (
+        Depthwise(), Pointwise(), Window(), Direct(), ImplicitGemm(), Im2col(),
+        Winograd("winograd", "the largest tile that the precision allows", {}),
+        Winograd("winograd_2x2", "tiles of 2x2 outputs", {3: 2, 5: 2}),
+        Winograd("winograd_4x4", "tiles of 4x4 outputs", {3: 4}),
+    )
+}  # fmt: skip
 
 
 def choose(asked: str, conv: Convolution) -> Algorithm:

@@ -19,11 +19,13 @@ class Depthwise:
         """Why it does not fit; None where it does."""
         return None if conv.is_depthwise else "it does not have one filter a channel"
 
-    def lower(self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits) -> Call:
+    def lower(
+        self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits
+    ) -> tuple[Call, ...]:
         """The dispatch for one convolution; weight (C, 1, kh, kw), bias (C)."""
         del options, limits  # its tile has one stack: more would not share a loaded value
         pixels = 1 if conv.ow == 1 else 4
-        return Call(
+        call = Call(
             kernel="conv_depthwise",
             tunables={"PIXELS": pixels},
             weight=pack_depthwise(weight),
@@ -31,3 +33,4 @@ class Depthwise:
             ints={"dh": conv.dilations[0], "dw": conv.dilations[1], **conv.window},
             work_items=(-(-conv.ow // pixels) * conv.oh, conv.out_stacks, conv.n),
         )
+        return (call,)

@@ -26,10 +26,12 @@ class Direct:
         del conv
         return None
 
-    def lower(self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits) -> Call:
+    def lower(
+        self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits
+    ) -> tuple[Call, ...]:
         """The dispatch for one convolution; weight (K, C / groups, kh, kw), bias (K). Raises OptionError."""
         ints = {**conv.window, "dh": conv.dilations[0], "dw": conv.dilations[1]}
-        return _call("conv_direct", conv, weight, bias, options, limits, ints, {})
+        return (_call("conv_direct", conv, weight, bias, options, limits, ints, {}),)
 
 
 class Window:
@@ -46,12 +48,13 @@ class Window:
             return "it has a stride or dilation along the row"
         return None
 
-    def lower(self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits) -> Call:
+    def lower(
+        self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits
+    ) -> tuple[Call, ...]:
         """The dispatch for one convolution; weight (K, C / groups, kh, 3), bias (K). Raises OptionError."""
         ints = {name: value for name, value in conv.window.items() if name not in ("kw", "sw")}
-        return _call(
-            "conv_window", conv, weight, bias, options, limits, {**ints, "dh": conv.dilations[0]}, {"KW": 3}
-        )  # fmt: skip
+        ints["dh"] = conv.dilations[0]
+        return (_call("conv_window", conv, weight, bias, options, limits, ints, {"KW": 3}),)
 
 
 def _call(

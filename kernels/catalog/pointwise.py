@@ -24,11 +24,13 @@ class Pointwise:
             return "it has strides, padding or groups"
         return None
 
-    def lower(self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits) -> Call:
+    def lower(
+        self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits
+    ) -> tuple[Call, ...]:
         """The dispatch for one convolution; weight (K, C, 1, 1), bias (K). Raises OptionError."""
         hw = conv.oh * conv.ow
         tile = choose_tile(options, limits, width=hw, stacks=conv.out_stacks)
-        return Call(
+        call = Call(
             kernel="conv_pointwise",
             tunables=tile.tunables,
             weight=pack_filters(weight, tile.vectors, tile.lanes),
@@ -36,3 +38,4 @@ class Pointwise:
             ints={"in_stacks": conv.in_stacks, "out_stacks": conv.out_stacks, "hw": hw},
             work_items=(-(-hw // tile.pixels), -(-conv.out_stacks // tile.stacks), conv.n),
         )
+        return (call,)

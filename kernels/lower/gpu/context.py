@@ -93,11 +93,12 @@ class GpuContext:
         *,
         floats: Mapping[str, float] | None = None,
         tunables: Mapping[str, int] | None = None,
+        group: int = 0,
         flops: int = 0,
         traffic: int = 0,
     ) -> None:
         """Append a step; arguments are given by name."""
-        program = self._program(kernel, tunables or {})
+        program = self._program(kernel, tunables or {}, group)
         names = tuple(parameter.name for parameter in KERNELS[kernel].parameters)
         self.draft.steps.append(
             Dispatch(
@@ -115,10 +116,10 @@ class GpuContext:
         elements = sum(prod(self.graph.shapes[name]) for name in (*node.inputs, *node.outputs) if name)
         return elements * (2 if self.half else 4)
 
-    def _program(self, kernel: str, tunables: Mapping[str, int]) -> DraftProgram:
+    def _program(self, kernel: str, tunables: Mapping[str, int], size: int) -> DraftProgram:
         chosen = tuple(sorted(tunables.items()))
-        name = "_".join([kernel, *(f"{key[0]}{value}" for key, value in chosen)])
-        group = (self._group_x, 1, 1)
+        name = "_".join([kernel, *(f"{key.lower()}{value}" for key, value in chosen)])
+        group = (size or self._group_x, 1, 1)
         return self.draft.programs.setdefault(name, DraftProgram(name, kernel, KERNELS[kernel], chosen, group))
 
 
