@@ -12,7 +12,7 @@ from typing import Protocol
 
 from kernels.errors import OptionError
 from kernels.graph import Array
-from kernels.options import Limits, Options
+from kernels.options import Choice, Limits, Options
 
 from .convolution import Call, Convolution, convolution_of
 from .depthwise import Depthwise
@@ -29,11 +29,19 @@ class Algorithm(Protocol):
     name: str
     summary: str
 
-    def misfit(self, conv: Convolution) -> str | None: ...
+    def misfit(self, conv: Convolution) -> str | None:
+        """Why it does not fit; None where it does."""
+        ...
+
+    def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
+        """Tiles worth trying, in the words that `lower` takes; the first is the default."""
+        ...
 
     def lower(
-        self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits
-    ) -> tuple[Call, ...]: ...
+        self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits, tile: str = ""
+    ) -> tuple[Call, ...]:
+        """The dispatches; `tile` empty: the default. Raises OptionError."""
+        ...
 
 
 ALGORITHMS: dict[str, Algorithm] = {
@@ -47,11 +55,16 @@ ALGORITHMS: dict[str, Algorithm] = {
 }  # fmt: skip
 
 
-def choose(asked: str, conv: Convolution) -> Algorithm:
-    """The algorithm for one convolution: the asked one where it fits, else the first that does."""
+def choose(options: Options, layer: str, conv: Convolution) -> Choice:
+    """The algorithm for one convolution: the asked one where it fits, else the tuned one, else the first that fits."""
+    asked = options.algorithm
     if asked in ALGORITHMS and ALGORITHMS[asked].misfit(conv) is None:
-        return ALGORITHMS[asked]
-    return next(entry for entry in ALGORITHMS.values() if entry.misfit(conv) is None)
+        return Choice(asked)
+    if asked == "auto" and not options.granularity:
+        tuned = options.tuned.get(layer) or options.tuned.get(conv.key)
+        if tuned and tuned.algorithm in ALGORITHMS and ALGORITHMS[tuned.algorithm].misfit(conv) is None:
+            return tuned
+    return Choice(next(name for name, entry in ALGORITHMS.items() if entry.misfit(conv) is None))
 
 
 def check_algorithm(asked: str, convolutions: Sequence[tuple[str, Convolution]]) -> None:

@@ -40,6 +40,14 @@ class Convolution:
         return 2 * self.n * self.k * self.oh * self.ow * (self.c // self.groups) * kh * kw
 
     @property
+    def key(self) -> str:
+        """Names the sizes: the same key, the same work."""
+        (kh, kw), (sh, sw), (dh, dw) = self.kernel, self.strides, self.dilations
+        pads = ".".join(map(str, self.pads))
+        sizes = f"n{self.n} c{self.c} {self.h}x{self.w} k{self.k} w{kh}x{kw}"
+        return f"conv {sizes} s{sh}x{sw} p{pads} d{dh}x{dw} g{self.groups}"
+
+    @property
     def is_depthwise(self) -> bool:
         return self.groups > 1 and self.groups == self.c == self.k
 

@@ -41,8 +41,8 @@ class GroupTile:
         return {"TX": self.tx, "TY": self.ty, "TP": self.tp, "TV": self.tv, "DEPTH": self.depth}
 
     @property
-    def name(self) -> str:
-        """As people write it."""
+    def words(self) -> str:
+        """As `parse_group_tile` reads it."""
         return f"{self.tx}x{self.ty}x{self.tp}x{self.tv}x{self.depth}"
 
 
@@ -55,8 +55,40 @@ TILES = tuple(
 )  # fmt: skip
 """Large first."""
 _LOCAL_BYTES = 32 << 10
-_BUSY = 264
-"""Work-groups that keep a large GPU busy."""
+_MAX_WASTE = 4.0
+_BUSY = 2
+"""Work-groups a compute unit that keep it busy."""
+_UNITS = 16
+"""Compute units where the device does not tell."""
+
+
+def group_tile_words(limits: Limits, *, pixels: int, stacks: int, matrices: int) -> list[str]:
+    """Tiles worth trying, the default first; none that would compute more than four times what is wanted."""
+    default = choose_group_tile(limits, pixels=pixels, stacks=stacks, matrices=matrices)
+
+    def waste(tile: GroupTile) -> float:
+        groups = -(-pixels // tile.pixels) * -(-stacks // tile.vectors)
+        return groups * tile.pixels * tile.vectors / (pixels * stacks)
+
+    others = [tile for tile in _fitting(limits) if tile != default and waste(tile) <= _MAX_WASTE]
+    return [default.words, *(tile.words for tile in others)]
+
+
+def parse_group_tile(words: str) -> GroupTile:
+    """`16x8x4x2x2`. Raises OptionError."""
+    try:
+        return GroupTile(*map(int, words.split("x")))
+    except (ValueError, TypeError) as e:
+        example = TILES[0].words
+        raise OptionError(f"tile {words!r} is not known; write tx x ty x tp x tv x depth, e.g. {example}") from e
+
+
+def _fitting(limits: Limits) -> list[GroupTile]:
+    return [
+        tile
+        for tile in TILES
+        if tile.local_bytes <= (limits.local_bytes or _LOCAL_BYTES) and tile.group <= (limits.max_work_group or 256)
+    ]
 
 
 def choose_group_tile(limits: Limits, *, pixels: int, stacks: int, matrices: int) -> GroupTile:
@@ -64,11 +96,7 @@ def choose_group_tile(limits: Limits, *, pixels: int, stacks: int, matrices: int
 
     Raises OptionError where the device has too little local memory, or too small work-groups, for any.
     """
-    fitting = [
-        tile
-        for tile in TILES
-        if tile.local_bytes <= (limits.local_bytes or _LOCAL_BYTES) and tile.group <= (limits.max_work_group or 256)
-    ]
+    fitting = _fitting(limits)
     if not fitting:
         least = min(TILES, key=lambda tile: tile.local_bytes)
         raise OptionError(
@@ -79,7 +107,7 @@ def choose_group_tile(limits: Limits, *, pixels: int, stacks: int, matrices: int
     def cost(tile: GroupTile) -> float:
         groups = -(-pixels // tile.pixels) * -(-stacks // tile.vectors) * matrices
         computed = groups * tile.pixels * tile.vectors
-        idle = max(1.0, _BUSY / groups)
+        idle = max(1.0, _BUSY * (limits.compute_units or _UNITS) / groups)
         reuse = 1 + 4.0 / (tile.tp + 4 * tile.tv)
         return computed * idle * reuse
 

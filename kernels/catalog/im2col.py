@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from kernels.graph import Array
 from kernels.options import Limits, Options
 
 from .convolution import Call, Convolution
-from .group_tile import choose_group_tile
+from .group_tile import choose_group_tile, group_tile_words, parse_group_tile
 from .implicit_gemm import product
 
 
@@ -22,8 +23,13 @@ class Im2col:
         """Why it does not fit; None where it does."""
         return f"it has {conv.groups} groups" if conv.groups != 1 else None
 
+    def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
+        """Tiles worth trying, the default first."""
+        del options
+        return group_tile_words(limits, pixels=conv.oh * conv.ow, stacks=conv.out_stacks, matrices=conv.n)
+
     def lower(
-        self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits
+        self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits, tile: str = ""
     ) -> tuple[Call, ...]:
         """The dispatches for one convolution; weight (K, C, kh, kw), bias (K). Raises OptionError."""
         del options
@@ -38,9 +44,13 @@ class Im2col:
             scratch_elements=4 * pixels * rows * conv.n,
             is_last=False,
         )
-        tile = choose_group_tile(limits, pixels=pixels, stacks=conv.out_stacks, matrices=conv.n)
+        shape = (
+            parse_group_tile(tile)
+            if tile
+            else choose_group_tile(limits, pixels=pixels, stacks=conv.out_stacks, matrices=conv.n)
+        )
         multiply = product(
-            tile,
+            shape,
             taps_as_channels(weight),
             bias,
             pixels=pixels,

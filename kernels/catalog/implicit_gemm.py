@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from kernels.graph import Array
 from kernels.options import Limits, Options
 
 from .convolution import Call, Convolution
-from .group_tile import GroupTile, choose_group_tile
+from .group_tile import GroupTile, choose_group_tile, group_tile_words, parse_group_tile
 from .packing import pack_stages, padded
 
 
@@ -22,25 +24,34 @@ class ImplicitGemm:
         """Why it does not fit; None where it does."""
         return f"it has {conv.groups} groups" if conv.groups != 1 else None
 
+    def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
+        """Tiles worth trying, the default first."""
+        del options
+        return group_tile_words(limits, pixels=conv.oh * conv.ow, stacks=conv.out_stacks, matrices=conv.n)
+
     def lower(
-        self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits
+        self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits, tile: str = ""
     ) -> tuple[Call, ...]:
         """The dispatch for one convolution; weight (K, C, kh, kw), bias (K). Raises OptionError."""
         del options
-        tile = choose_group_tile(limits, pixels=conv.oh * conv.ow, stacks=conv.out_stacks, matrices=conv.n)
+        shape = (
+            parse_group_tile(tile)
+            if tile
+            else choose_group_tile(limits, pixels=conv.oh * conv.ow, stacks=conv.out_stacks, matrices=conv.n)
+        )
         taps = conv.kernel[0] * conv.kernel[1]
         call = Call(
             kernel="conv_tiled",
-            tunables=tile.tunables,
-            weight=pack_stages(weight.reshape(1, *weight.shape[:2], taps), tile.vectors, tile.depth),
-            bias=padded(bias, 0, 4 * tile.vectors),
+            tunables=shape.tunables,
+            weight=pack_stages(weight.reshape(1, *weight.shape[:2], taps), shape.vectors, shape.depth),
+            bias=padded(bias, 0, 4 * shape.vectors),
             ints={
                 "in_stacks": conv.in_stacks, "out_stacks": conv.out_stacks,
-                "stages": -(-conv.in_stacks * taps // tile.depth), "dh": conv.dilations[0], "dw": conv.dilations[1],
+                "stages": -(-conv.in_stacks * taps // shape.depth), "dh": conv.dilations[0], "dw": conv.dilations[1],
                 **conv.window,
             },
-            work_items=work_items(tile, conv.oh * conv.ow, conv.out_stacks, conv.n),
-            group=tile.group,
+            work_items=work_items(shape, conv.oh * conv.ow, conv.out_stacks, conv.n),
+            group=shape.group,
         )  # fmt: skip
         return (call,)
 

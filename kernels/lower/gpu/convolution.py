@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from kernels.catalog import Call, choose, convolution_of
+from kernels.catalog import ALGORITHMS, Call, choose, convolution_of
 from kernels.errors import UnsupportedNode
 from kernels.graph import Array, Node
 from kernels.lower.activation import activation_scalars
@@ -21,11 +21,11 @@ from .values import View
 def lower_conv(context: GpuContext, node: Node) -> None:
     """The dispatches of the chosen algorithm; bias, residual and activation are part of the last of each round."""
     conv = convolution_of(context.graph, node)
-    algorithm = choose(context.options.algorithm, conv)
-    context.draft.chosen[node.name] = algorithm.name
+    choice = choose(context.options, node.name, conv)
+    context.draft.chosen[node.name] = choice.words
     weight = constant(context, node, 1)
     bias = constant(context, node, 2) if _has(node, 2) else np.zeros(conv.k, np.float32)
-    calls = algorithm.lower(conv, weight, bias, context.options, context.limits)
+    calls = ALGORITHMS[choice.algorithm].lower(conv, weight, bias, context.options, context.limits, choice.tile)
     source = packed(context, node.inputs[0])
     residual = packed(context, node.inputs[3]) if _has(node, 3) else None
     target = context.new_packed(node.output)

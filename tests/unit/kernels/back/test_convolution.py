@@ -13,7 +13,7 @@ from kernels.compile import compile_graph
 from kernels.errors import OptionError
 from kernels.graph import Graph
 from kernels.interpret import run_opencl
-from kernels.options import Limits, Options
+from kernels.options import Choice, Limits, Options
 from kernels.reference import evaluate
 from kernels.source.winograd import matrices
 
@@ -125,7 +125,7 @@ def test_auto_takes_the_most_specialised() -> None:
     for name, (size, *rest) in SHAPES.items():
         build = Builder()
         graph = build.outputs(build.conv(build.input(*size), *rest))
-        chosen[name] = choose("auto", convolution_of(graph, graph.nodes[0])).name
+        chosen[name] = choose(Options("opencl"), "conv0", convolution_of(graph, graph.nodes[0])).algorithm
     assert chosen["pointwise"] == "pointwise"
     assert chosen["pointwise_stride"] == "direct"
     assert chosen["depthwise"] == "depthwise"
@@ -156,3 +156,31 @@ def test_weights_beyond_half_are_refused() -> None:
     graph.constants[graph.nodes[0].inputs[1]][0, 0, 0, 0] = 1e6
     with pytest.raises(OptionError, match="fp16"):
         compile_graph(graph, Options("opencl", "fp16"), Limits())
+
+
+@pytest.mark.parametrize("cpu_device", [True, False], ids=["cpu", "gpu"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_tile_gives_the_same(algorithm: str, cpu_device: bool) -> None:
+    shape = next(
+        name for name in ("groups_aligned", "odd_channels", "depthwise", "pointwise") if not misfit(algorithm, name)
+    )
+    graph = convolution(shape)
+    conv, inputs = convolution_of(graph, graph.nodes[0]), inputs_of(graph)
+    limits, wanted = Limits(cpu_device=cpu_device), evaluate(graph, inputs)[graph.outputs[0]]
+    tiles = ALGORITHMS[algorithm].tiles(conv, Options("opencl"), limits)
+    assert tiles and len(set(tiles)) == len(tiles)
+    for tile in tiles:
+        options = Options("opencl", tuned={conv.key: Choice(algorithm, tile)})
+        bundle = compile_graph(graph, options, limits)
+        assert bundle.plan.options[f"algorithm:{graph.nodes[0].name}"] == f"{algorithm} {tile}"
+        got = run_opencl(bundle, inputs).outputs[graph.outputs[0]]
+        assert relative_error(got, wanted) <= 1e-5, tile
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_tile_that_cannot_be_read_is_refused(algorithm: str) -> None:
+    shape = next(name for name in ("odd_channels", "depthwise", "pointwise") if not misfit(algorithm, name))
+    graph = convolution(shape)
+    conv = convolution_of(graph, graph.nodes[0])
+    with pytest.raises(OptionError, match="'seven' is not known; write"):
+        compile_graph(graph, Options("opencl", tuned={conv.key: Choice(algorithm, "seven")}), Limits())
