@@ -77,7 +77,7 @@ class Agent:
         events = [json.loads(line) for line in done.stdout.splitlines()]
         failure = next((event for event in events if event["event"] == "error"), None)
         if failure or done.returncode != 0:
-            raise AgentError(failure["message"] if failure else f"status {done.returncode}: {done.stderr[-500:]}")
+            raise AgentError(failure["message"] if failure else f"status {done.returncode}: {done.stderr[-500:]} {done.stdout[-800:]}")
         return events
 
 
@@ -115,5 +115,6 @@ def limits_of(facts: Mapping[str, Any]) -> Limits:
         offset_alignment=facts["offset_alignment"],
         precisions=tuple(facts["precisions"]),
         cpu_device=any(word in name for word in ("pthread", "cpu-", "pocl", "llvmpipe", "lavapipe")),
+        unified_memory=facts["unified_memory"],
         compute_units=facts["compute_units"],
     )

@@ -82,6 +82,8 @@ def derived(tunables: Mapping[str, int]) -> dict[str, int]:
     if "TILE" in full:
         full["POSITIONS"] = full["ALPHA"] ** 2
         full["HALF_POSITIONS"] = full["ALPHA"] * full["TILE"]
+    if "KY" in full:
+        full["SHARED"] = full["CX"] * full["KY"]
     if "TX" in full:
         full |= _group_tile(full)
     return full

@@ -73,7 +73,7 @@ def tune(
 ) -> list[Found]:
     """Search each convolution that the database does not know yet (with `again`: all) and keep the best of each.
 
-    `device`: `database.device_key`. The database is saved after each convolution, so that an interrupted tuning resumes.
+    `device`: `database.device_key`. The database is saved after each convolution: an interrupted tuning resumes.
     Raises CompileError where the network has no convolution that can be tuned (CPU plans have none).
     """
     if options.backend == "cpu":

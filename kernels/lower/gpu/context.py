@@ -19,6 +19,8 @@ from kernels.source.library import KERNELS
 from .values import Dims, Value, View, dims_of
 
 _HALF_MAX = 65504.0
+_SHARED_FROM = 8
+"""Parts of a sum from which a work-group shares them out."""
 
 
 class GpuContext:
@@ -110,6 +112,16 @@ class GpuContext:
                 bytes=traffic,
             )
         )
+
+    def sharing(self, parts: int) -> int:
+        """Work-items of a group that shares out so many parts of one sum; 0 where one work-item does as well.
+
+        Always 0 on a CPU behind a GPU interface, where a barrier costs more than it gains.
+        """
+        if self.limits.cpu_device or parts < _SHARED_FROM:
+            return 0
+        most = min(256, self.limits.max_work_group or 64, *(self.limits.max_work_item_sizes[:1] or (256,)))
+        return 1 << (min(most, parts).bit_length() - 1)
 
     def traffic(self, node: Node) -> int:
         """Compulsory bytes of a node: operands once, result once."""
