@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,17 +12,20 @@ from kernels.options import Limits
 
 @dataclass(frozen=True)
 class GroupTile:
-    """`tx` x `ty` work-items, each `tp` pixels x `tv` vectors of four channels; `depth` stacks of inputs a stage."""
+    """`tx` x `ty` work-items, each `tp` pixels x `tv` vectors of four channels; `depth` stacks of inputs a stage;
+    `split` such parts in a work-group, which share out the sum."""
 
     tx: int
     ty: int
     tp: int
     tv: int
     depth: int
+    split: int = 1
 
     @property
     def group(self) -> int:
-        return self.tx * self.ty
+        """Work-items of a work-group."""
+        return self.tx * self.ty * self.split
 
     @property
     def pixels(self) -> int:
@@ -33,17 +37,19 @@ class GroupTile:
 
     @property
     def local_bytes(self) -> int:
-        """Both operands, twice."""
-        return 32 * self.depth * (self.pixels + 4 * self.vectors)
+        """Both operands, twice; then the parts' sums."""
+        operands = 2 * self.depth * self.split
+        sums = (self.split - 1) * self.tp * self.tv * self.tx * self.ty
+        return 16 * (max(operands * self.pixels, sums) + operands * 4 * self.vectors)
 
     @property
     def tunables(self) -> Mapping[str, int]:
-        return {"TX": self.tx, "TY": self.ty, "TP": self.tp, "TV": self.tv, "DEPTH": self.depth}
+        return {"TX": self.tx, "TY": self.ty, "TP": self.tp, "TV": self.tv, "DEPTH": self.depth, "SPLIT": self.split}
 
     @property
     def words(self) -> str:
         """As `parse_group_tile` reads it."""
-        return f"{self.tx}x{self.ty}x{self.tp}x{self.tv}x{self.depth}"
+        return "x".join(map(str, (self.tx, self.ty, self.tp, self.tv, self.depth, self.split)))
 
 
 TILES = tuple(
@@ -51,6 +57,8 @@ TILES = tuple(
     for sizes in (
         (16, 16, 8, 2, 2), (32, 8, 8, 2, 2), (16, 8, 8, 2, 2), (32, 4, 8, 2, 2), (16, 8, 4, 2, 2), (32, 4, 4, 2, 2),
         (64, 2, 4, 2, 2), (64, 1, 4, 4, 2), (64, 1, 8, 1, 2), (16, 4, 4, 2, 2), (8, 8, 4, 1, 2), (8, 8, 2, 1, 4),
+        (16, 4, 4, 2, 2, 4), (16, 4, 2, 1, 4), (8, 8, 4, 1, 2, 4), (8, 8, 2, 1, 4, 4), (16, 4, 2, 1, 4, 4),
+        (8, 8, 1, 1, 8, 4), (16, 2, 1, 1, 8, 4), (8, 8, 1, 1, 4, 8), (8, 4, 1, 1, 8, 8),
     )
 )  # fmt: skip
 """Large first."""
@@ -80,7 +88,9 @@ def parse_group_tile(words: str) -> GroupTile:
         return GroupTile(*map(int, words.split("x")))
     except (ValueError, TypeError) as e:
         example = TILES[0].words
-        raise OptionError(f"tile {words!r} is not known; write tx x ty x tp x tv x depth, e.g. {example}") from e
+        raise OptionError(
+            f"tile {words!r} is not known; write tx x ty x tp x tv x depth x split, e.g. {example}"
+        ) from e
 
 
 def _fitting(limits: Limits) -> list[GroupTile]:
@@ -107,8 +117,8 @@ def choose_group_tile(limits: Limits, *, pixels: int, stacks: int, matrices: int
     def cost(tile: GroupTile) -> float:
         groups = -(-pixels // tile.pixels) * -(-stacks // tile.vectors) * matrices
         computed = groups * tile.pixels * tile.vectors
-        idle = max(1.0, _BUSY * (limits.compute_units or _UNITS) / groups)
-        reuse = 1 + 4.0 / (tile.tp + 4 * tile.tv)
+        idle = max(1.0, _BUSY * (limits.compute_units or _UNITS) / (groups * math.sqrt(tile.split)))
+        reuse = 1 + 4.0 / (tile.tp + 4 * tile.tv) + 0.1 * (tile.split - 1)
         return computed * idle * reuse
 
     return min(fitting, key=cost)

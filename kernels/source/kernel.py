@@ -90,8 +90,12 @@ def derived(tunables: Mapping[str, int]) -> dict[str, int]:
 
 
 def _group_tile(tunables: Mapping[str, int]) -> dict[str, int]:
-    """Of a tile that a work-group computes together: TX x TY work-items, each TP pixels x TV vectors of channels."""
+    """Of a tile that a work-group computes together: TX x TY work-items, each TP pixels x TV vectors of channels.
+
+    SPLIT such parts share out the sum.
+    """
     group = tunables["TX"] * tunables["TY"]
+    split = tunables["SPLIT"]
     pixels, vectors, depth = tunables["TX"] * tunables["TP"], tunables["TY"] * tunables["TV"], tunables["DEPTH"]
     return {
         "GROUP": group,
@@ -105,8 +109,8 @@ def _group_tile(tunables: Mapping[str, int]) -> dict[str, int]:
         "STACK_STEP": max(1, group // pixels),
         "HALF_SRC": pixels * depth,
         "HALF_WEIGHT": 4 * vectors * depth,
-        "LOCAL_SRC": 2 * pixels * depth,
-        "LOCAL_WEIGHT": 8 * vectors * depth,
+        "LOCAL_SRC": max(2 * pixels * depth * split, (split - 1) * tunables["TP"] * tunables["TV"] * group),
+        "LOCAL_WEIGHT": 8 * vectors * depth * split,
     }
 
 

@@ -44,13 +44,13 @@ _ALL = (
         "conv_tiled", "src:4 weight:4 bias:4 residual:4 dst:4*",
         f"{_SRC_DST} residual_stacks residual_stack0 in_stacks out_stacks stages {_WINDOW} dh dw has_residual "
         "activation",
-        "lo hi", "TX TY TP TV DEPTH", locals_=_TILES,
+        "lo hi", "TX TY TP TV DEPTH SPLIT", locals_=_TILES,
     ),
     kernel(
         "product_tiled", "src:4 weight:4 bias:4 residual:4 dst:4*",
         f"{_SRC_DST} residual_stacks residual_stack0 in_stacks out_stacks stages pixels weight_batch has_residual "
         "activation",
-        "lo hi", "TX TY TP TV DEPTH", locals_=_TILES,
+        "lo hi", "TX TY TP TV DEPTH SPLIT", locals_=_TILES,
     ),
     kernel("im2col", "src:4 dst:4*", f"src_stacks src_stack0 in_stacks {_WINDOW} dh dw"),
     kernel(

@@ -3,7 +3,8 @@
 // read the other is filled, with one barrier a stage. Addresses of the window are computed where they are needed.
 // Weights: [channel tile][tap][in stack], padded to whole stages, then [4 inputs][TILE_VECTORS] vectors of four outputs.
 {
-    const int me = LOCAL_ID(0);
+    const int part = LOCAL_ID(0) / GROUP;  // of the sum: SPLIT parts of a work-group take turns at the stages
+    const int me = LOCAL_ID(0) % GROUP;
     const int tx = me % TX;
     const int ty = me / TX;
     const int picture = GROUP_ID(2);
@@ -23,7 +24,7 @@
     int ky[STACK_SLOTS];
     int kx[STACK_SLOTS];
     UNROLL for (int j = 0; j < STACK_SLOTS; ++j) {
-        const int at = me / TILE_PIXELS + j * STACK_STEP;
+        const int at = part * DEPTH + me / TILE_PIXELS + j * STACK_STEP;
         const int tap = at / in_stacks;
         stack[j] = at - tap * in_stacks;
         ky[j] = tap / kw;
@@ -32,9 +33,11 @@
     INCLUDE tiled_sums
     FLOAT4 next_src[LOADS_SRC];
     FLOAT4 next_weight[LOADS_WEIGHT];
-    int weight_at = GROUP_ID(1) * stages * HALF_WEIGHT + me;
-    for (int stage = 0; stage <= stages; ++stage) {
-        if (stage < stages) {
+    int weight_at = (GROUP_ID(1) * stages + part) * HALF_WEIGHT + me;
+    const int rounds = (stages + SPLIT - 1) / SPLIT;
+    for (int round = 0; round <= rounds; ++round) {
+        if (round < rounds) {
+            const int stage = round * SPLIT + part;
             UNROLL for (int j = 0; j < STACK_SLOTS; ++j) {
                 const int dy = ky[j] * dh;
                 const int dx = kx[j] * dw;
@@ -46,7 +49,7 @@
                     next_src[j * PIXEL_SLOTS + i] = SPLAT(0.0f);
                     if (inside) next_src[j * PIXEL_SLOTS + i] = LOAD_src(from + iy * w + ix);
                 }
-                stack[j] += DEPTH;
+                stack[j] += DEPTH * SPLIT;
                 while (stack[j] >= in_stacks) {
                     stack[j] -= in_stacks;
                     kx[j] += 1;
@@ -57,16 +60,17 @@
                 }
             }
             UNROLL for (int j = 0; j < LOADS_WEIGHT; ++j) {
-                if (me + j * GROUP < HALF_WEIGHT) next_weight[j] = LOAD_weight(weight_at + j * GROUP);
+                next_weight[j] = SPLAT(0.0f);
+                if (me + j * GROUP < HALF_WEIGHT && stage < stages) next_weight[j] = LOAD_weight(weight_at + j * GROUP);
             }
-            weight_at += HALF_WEIGHT;
+            weight_at += HALF_WEIGHT * SPLIT;
         }
-        if (stage > 0) {
-            const int side = (stage - 1) % 2;
+        if (round > 0) {
+            const int side = part * 2 + (round - 1) % 2;
     INCLUDE tiled_stage
         }
-        if (stage < stages) {
-            const int side = stage % 2;
+        if (round < rounds) {
+            const int side = part * 2 + round % 2;
             UNROLL for (int j = 0; j < STACK_SLOTS; ++j) {
                 UNROLL for (int i = 0; i < PIXEL_SLOTS; ++i) {
                     tile_src[side * HALF_SRC + (me / TILE_PIXELS + j * STACK_STEP) * TILE_PIXELS + me % TILE_PIXELS + i * GROUP] =
@@ -79,5 +83,6 @@
         }
         BARRIER;
     }
+    INCLUDE tiled_sum_up
     INCLUDE tiled_store
 }
