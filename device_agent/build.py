@@ -32,7 +32,7 @@ def binary(abi: str = "host") -> Path:
 
 
 def build(abi: str = "host", *, sanitize: bool = False) -> Path:
-    """Build the agent for Linux incrementally and return its path.
+    """Build the agent for Linux incrementally and return its path, where a whole one lies at any moment.
 
     `abi`: `host`, or `arm64-v8a` on another machine (needs g++-aarch64-linux-gnu). `sanitize` builds with Address- and
     UndefinedBehaviorSanitizer into a folder of its own. Raises BuildError.

@@ -6,8 +6,10 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from importlib import resources
 from pathlib import Path
 
+from device_agent import build
 from orchestrator import spec
 from orchestrator.config import Settings
 from orchestrator.errors import SetupError
@@ -23,7 +25,9 @@ from .processes import Process, last_lines
 from .snapshot import Snapshot
 
 PHONES = 4
-SPEC = Path(__file__).resolve().parents[1] / "experiments" / "first.yaml"
+FOLDER = Path(str(resources.files(__package__)))
+SPEC = FOLDER / "first.yaml"
+"""Part of the package: an installation without the checkout has it too."""
 START_LIMIT_S = 90.0
 DEVICES_LIMIT_S = 90.0
 GRACE_S = 45.0
@@ -37,6 +41,14 @@ class Demo:
         self.state = state
         self._up: Process | None = None
 
+    def build_agent(self) -> None:
+        """Build this machine's agent where there is none yet: an installation begins without one. Raises SetupError."""
+        try:
+            if not build.binary().is_file():
+                build.build()
+        except build.BuildError as e:
+            raise SetupError(f"the agent: {e}", remedy="mend that, then: python -m device_agent.build") from e
+
     def start(self) -> None:
         """Start `farm up` and wait until it is up. Raises SetupError with what it said where it does not come up."""
         log = self.state / "logs" / "up.log"
@@ -46,7 +58,7 @@ class Demo:
         except OSError as e:
             raise endpoints.unusable(self.state, e) from e
         environment = {key: value for key, value in os.environ.items() if not key.startswith("FARM_")}
-        root = str(SPEC.parents[1])
+        root = str(FOLDER.parent)
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH", "")]))
         command = [sys.executable, "-m", "farm.cli", "up", "--virtual", str(PHONES), "--state", str(self.state)]
         self._up = Process(command, environment, log, GRACE_S)

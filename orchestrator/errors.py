@@ -4,6 +4,7 @@
     |-- StableError        the request cannot work; another attempt would fail the same way: tell the person
     |   |-- SpecError          an experiment file is wrong: file, line, field, what is allowed
     |   |-- ModelFileError     an ONNX file or input cannot be used
+    |   |-- TableError         a table that somebody recorded cannot be read: file, line, column, what is allowed
     |   |-- PlanRejected       the plan exceeds a limit of the device or is malformed
     |   |-- Unsupported        the device lacks what is asked
     |   |-- AgentFault         the agent reported an error of the workload itself
@@ -54,6 +55,12 @@ class SpecError(StableError):
 
 class ModelFileError(StableError):
     cause = "model_file"
+
+
+class TableError(StableError):
+    """A table that somebody recorded cannot be read."""
+
+    cause = "table"
 
 
 class PlanRejected(StableError):

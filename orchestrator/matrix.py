@@ -11,10 +11,10 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from . import select
+from . import design, select
 from .errors import SpecError
-from .model.device import Api, Device
-from .model.experiment import Experiment, Workload
+from .model.device import Api, Device, Precision
+from .model.experiment import Experiment, Measure, Workload
 from .model.job import Cell, Job
 
 APPLIES: dict[str, tuple[Api, ...]] = {
@@ -41,10 +41,13 @@ class Expansion:
     """What an experiment comes to on the devices of the day."""
 
     jobs: tuple[Job, ...]
-    """Blocks interleaved: block 0 of every cell, then block 1, ..."""
+    """In the order of the design (`sampling.order`), canaries included."""
     exclusions: tuple[Exclusion, ...]
     cells: tuple[Cell, ...]
     """Distinct combinations, in the order of the axes, whether or not a device can run them."""
+    reserve: tuple[Job, ...] = ()
+    """With `sampling.target_interval`: the next block of each cell on each device, held until it is known whether it
+    is needed."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +74,12 @@ class _Combination:
 
 
 def size(experiment: Experiment) -> int:
-    """Number of distinct cells x blocks: runs per device. Counts without building anything."""
-    matrix = experiment.matrix
+    """Number of distinct cells x blocks, and canaries: runs per device. Counts without building anything."""
+    matrix, sampling = experiment.matrix, experiment.sampling
     axes = {name: len(values) for name, values in _options(experiment).items()}
-    fixed = len(matrix.network or ("",)) * len(matrix.precision) * experiment.sampling.blocks
-    return fixed * sum(prod(n for name, n in axes.items() if api in APPLIES[name]) for api in matrix.backend)
+    fixed = len(matrix.network or ("",)) * len(matrix.precision) * sampling.blocks
+    blocks = fixed * sum(prod(n for name, n in axes.items() if api in APPLIES[name]) for api in matrix.backend)
+    return blocks + design.canaries(blocks, sampling.canary)
 
 
 def expand(experiment: Experiment, experiment_id: str, devices: Sequence[Device]) -> Expansion:
@@ -92,25 +96,49 @@ def expand(experiment: Experiment, experiment_id: str, devices: Sequence[Device]
         candidates, unneeded = _candidates(cell, capable, experiment.devices.count)
         placed += [(cell, serials) for serials in candidates]
         exclusions += lacking + unneeded
-    jobs = [
-        _job(experiment, experiment_id, cell, block, serials)
-        for block in range(experiment.sampling.blocks)
-        for cell, serials in placed
-    ]
-    return Expansion(tuple(jobs), tuple(exclusions), tuple(cells))
+    slots = design.arrange(placed, range(experiment.sampling.blocks), experiment.sampling.order, experiment_id)
+    slots = design.with_canaries(slots, experiment.sampling.canary, _references(experiment, chosen))
+    return Expansion(
+        jobs=tuple(job(experiment, experiment_id, slot) for slot in slots),
+        exclusions=tuple(exclusions),
+        cells=tuple(cells),
+        reserve=tuple(job(experiment, experiment_id, slot) for slot in _reserve(experiment, placed)),
+    )
 
 
-def _job(experiment: Experiment, experiment_id: str, cell: Cell, block: int, serials: tuple[str, ...]) -> Job:
+def job(experiment: Experiment, experiment_id: str, slot: design.Slot) -> Job:
+    """The job of one block."""
+    work = slot.role == "work"
     return Job(
         experiment_id=experiment_id,
-        cell=cell,
-        block=block,
-        candidates=serials,
-        sampling=experiment.sampling,
+        cell=slot.cell,
+        block=slot.block,
+        candidates=slot.candidates,
+        sampling=experiment.sampling if work else design.canary_sampling(experiment.sampling),
         conditions=experiment.conditions,
-        measure=experiment.measure,
+        measure=experiment.measure if work else Measure(),
         priority=experiment.priority,
+        role=slot.role,
     )
+
+
+def _reserve(experiment: Experiment, placed: list[design.Place]) -> list[design.Slot]:
+    sampling = experiment.sampling
+    if sampling.target_interval is None or sampling.max_blocks <= sampling.blocks:
+        return []
+    return [design.Slot(cell, serials, sampling.blocks) for cell, serials in placed]
+
+
+def _references(experiment: Experiment, devices: list[Device]) -> dict[str, Cell]:
+    """The canary of each device: on the first of the experiment's backends that it has."""
+    found: dict[str, Cell] = {}
+    for device in devices:
+        offered = [facts for backend in experiment.matrix.backend if (facts := device.facts.api(backend)) is not None]
+        for facts in offered[:1]:
+            plain = Precision.FP32 in facts.precisions or not facts.precisions
+            precision = Precision.FP32 if plain else facts.precisions[0]
+            found[device.serial] = design.canary_cell(facts.api, precision)
+    return found
 
 
 def _chosen(experiment: Experiment, devices: Sequence[Device]) -> list[Device]:

@@ -30,6 +30,7 @@ from .model.lease import Assignment
 from .model.record import Outcome
 from .placement import Placement, Policy, place
 from .reconcile import Reconciled, Reconciler
+from .rounds import Rounds
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,8 @@ class TickReport:
     restored: int
     lost: int
     woken: int
+    added: int = 0
+    """Blocks that sequential sampling added."""
 
 
 _NOTHING = Placement((), {})
@@ -78,11 +81,12 @@ class Scheduler:
         self._leases, self._inventory, self._intake = Leases(redis), Inventory(redis), Intake(redis, ledger)
         self._app = queue.make_app(farm)
         self._reconciler = Reconciler(ledger, redis, self._wake, clock=time.monotonic)
+        self._rounds = Rounds(ledger)
         self._down = False
         self._last = _Idle()
 
     def tick(self) -> TickReport:
-        """One turn: records in, reconcile, place, lease, wake."""
+        """One turn: records in, reconcile, decide about further blocks, place, lease, wake."""
         try:
             if self._down:
                 self._reconciler.redis_was_away(self._farm.lease_ttl_s)
@@ -97,7 +101,8 @@ class Scheduler:
         taken = self._intake.drain()
         reconciled = self._reconciler.run(self._inventory.hosts())
         devices = self._devices()
-        changed = bool(taken or reconciled.lost or reconciled.restored)
+        added = self._rounds.run()
+        changed = bool(taken or reconciled.lost or reconciled.restored or added)
         placement = self._place(devices, reconciled, changed=changed)
         placed = self._dispatch(placement.assignments, devices)
         self._inventory.announce_waiting(dict(list(placement.waiting.items())[:MAX_REASONS]))
@@ -108,6 +113,7 @@ class Scheduler:
             restored=reconciled.restored,
             lost=reconciled.lost,
             woken=reconciled.woken,
+            added=added,
         )
 
     def _devices(self) -> list[Device]:

@@ -12,7 +12,7 @@ from .artifacts import Artifacts
 from .config import Settings
 from .errors import ModelFileError, SpecError
 from .inventory import Inventory
-from .ledger import ExperimentRow, Ledger
+from .ledger import ExperimentRow, JobState, Ledger
 from .matrix import Expansion
 from .model.base import content_hash
 from .model.experiment import Experiment, Workload
@@ -52,7 +52,7 @@ def submit(
     expansion = matrix.expand(experiment, following, inventory.devices())
     if not expansion.jobs:
         raise SpecError("nothing can run on the selected devices:\n" + _reasons(expansion))
-    ledger.submit(following, experiment, expansion.jobs, expansion.exclusions)
+    ledger.submit(following, experiment, expansion.jobs, expansion.exclusions, expansion.reserve)
     return Submission(following, expansion, resumed=False)
 
 
@@ -67,9 +67,11 @@ def _ids(stem: str, known: dict[str, ExperimentRow]) -> tuple[str | None, str]:
 
 
 def _stored(ledger: Ledger, row: ExperimentRow) -> Expansion:
-    jobs = tuple(found.job for found in ledger.jobs(row.id))
-    cells: dict[str, Cell] = {job.cell.cell_id: job.cell for job in jobs}
-    return Expansion(jobs, row.exclusions, tuple(cells.values()))
+    rows = ledger.jobs(row.id)
+    jobs = tuple(found.job for found in rows if found.state is not JobState.HELD)
+    cells: dict[str, Cell] = {job.cell.cell_id: job.cell for job in jobs if job.role == "work"}
+    reserve = tuple(found.job for found in rows if found.state is JobState.HELD)
+    return Expansion(jobs, row.exclusions, tuple(cells.values()), reserve)
 
 
 def _reasons(expansion: Expansion) -> str:

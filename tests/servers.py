@@ -15,6 +15,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,7 +23,7 @@ from typing import Any
 
 import pytest
 
-START_S = 20.0
+START_S = 60.0
 
 
 def required(binary: str) -> str:
@@ -40,6 +41,13 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def warn(what: str) -> None:
+    """A line in pytest's summary: the test goes on, though warnings are errors elsewhere."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn(what, stacklevel=3)
 
 
 class Server:
@@ -62,6 +70,9 @@ class Server:
                 raise RuntimeError(f"{self._argv[0]} did not start:\n{self._log.read_text()[-4000:]}")
             time.sleep(0.01)
 
+    def is_alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def stop(self, *, kill: bool = False) -> None:
         """End it by its pid; does nothing where it has ended."""
         if self._process is None:
@@ -72,8 +83,25 @@ class Server:
             self._process.wait(10)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait(10)
+            self._process.wait(START_S)
         self._process = None
+
+    def mend(self) -> None:
+        """Where it has died or is stuck, start it again, and say so: a test is not to spoil the next."""
+        if self.is_alive() and self._answers_within(START_S):
+            return
+        said = self._log.read_text()[-500:].strip()
+        warn(f"the private server `{' '.join(self._argv)[:100]}` had died and is started again; it said: {said}")
+        self.stop(kill=True)
+        self.start()
+
+    def _answers_within(self, limit_s: float) -> bool:
+        end = time.monotonic() + limit_s
+        while not self._answers():
+            if not self.is_alive() or time.monotonic() > end:
+                return False
+            time.sleep(0.05)
+        return True
 
 
 class RedisServer(Server):
@@ -115,29 +143,42 @@ def private_redis(folder: Path) -> Iterator[str]:
         server.close()
 
 
+class PrivateAdb(Server):
+    """A real adb server of our own for loopback phones only, on `port`. HOME (keys) is `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.port = free_port()
+        quiet = {"ADB_USB": "0", "ADB_MDNS": "0", "ADB_EMU": "0", "ADB_MDNS_AUTO_CONNECT": "", "HOME": str(folder)}
+        environment = {**os.environ, **quiet, "ANDROID_ADB_SERVER_PORT": str(self.port)}
+        argv = [required("adb"), "-P", str(self.port), "nodaemon", "server"]
+        super().__init__(argv, folder / "adb.log", self._is_served, env=environment)
+
+    def _is_served(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1.0) as client:
+                client.sendall(b"000chost:version")
+                return client.recv(4) == b"OKAY"
+        except OSError:
+            return False
+
+
 @contextmanager
-def private_adb(folder: Path) -> Iterator[int]:
-    """A real adb server of our own for loopback phones only; yields its port. HOME (keys) is below `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    port = free_port()
-    quiet = {"ADB_USB": "0", "ADB_MDNS": "0", "ADB_EMU": "0", "HOME": str(folder), "ANDROID_ADB_SERVER_PORT": str(port)}
-    environment = {**os.environ, **quiet, "ADB_MDNS_AUTO_CONNECT": ""}
-    argv = [required("adb"), "-P", str(port), "nodaemon", "server"]
-    server = Server(argv, folder / "adb.log", lambda: _adb_answers(port), env=environment)
+def private_adb_server(folder: Path) -> Iterator[PrivateAdb]:
+    """A private adb server that outlives tests: `mend()` it before each one that needs it."""
+    server = PrivateAdb(folder)
     try:
         server.start()
-        yield port
+        yield server
     finally:
         server.stop()
 
 
-def _adb_answers(port: int) -> bool:
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1.0) as client:
-            client.sendall(b"000chost:version")
-            return client.recv(4) == b"OKAY"
-    except OSError:
-        return False
+@contextmanager
+def private_adb(folder: Path) -> Iterator[int]:
+    """A private adb server; yields its port."""
+    with private_adb_server(folder) as server:
+        yield server.port
 
 
 @contextmanager

@@ -11,7 +11,19 @@ from tests.source_tree import ROOMS, Module, modules, owner
 
 MODULES = modules()
 
-WORKERS_MAY_USE = ("model", "errors", "config", "keys", "queue", "leases", "inventory", "artifacts", "redis_client")
+WORKERS_MAY_USE = (
+    "model",
+    "energy",
+    "lab",
+    "errors",
+    "config",
+    "keys",
+    "queue",
+    "leases",
+    "inventory",
+    "artifacts",
+    "redis_client",
+)
 
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "kernels": (),
@@ -40,6 +52,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "yaml": ("orchestrator.spec", "device_agent.virtual"),
     "jinja2": ("orchestrator.report",),
     "matplotlib": ("orchestrator.report",),
+    "pyarrow": ("orchestrator.row_files",),
 }
 """Third-party packages with one home."""
 

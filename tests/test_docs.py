@@ -48,8 +48,9 @@ def name_of(path: Path) -> str:
 
 
 def options(command: str) -> set[str]:
-    """Every option of a command, in all its spellings."""
-    spelled = [p for p in COMMANDS[command].params if p.param_type_name == "option"]
+    """Every option of a command, in all its spellings; of a group, those of all commands in it."""
+    own = [COMMANDS[command], *getattr(COMMANDS[command], "commands", {}).values()]
+    spelled = [p for each in own for p in each.params if p.param_type_name == "option"]
     return EVERYWHERE | {name for p in spelled for name in (*p.opts, *p.secondary_opts)}
 
 

@@ -35,6 +35,13 @@ def test_every_data_file_is_shipped() -> None:
     assert not missing, f"pyproject.toml, package-data: no pattern for {missing}"
 
 
+def test_the_demo_s_experiment_is_shipped_and_the_one_that_documents_name() -> None:
+    from farm.demo import SPEC
+
+    assert SPEC in shipped()
+    assert (ROOT / "experiments" / "first.yaml").samefile(SPEC)
+
+
 @pytest.mark.parametrize("package", DATA)
 def test_patterns_belong_to_a_package_and_match(package: str) -> None:
     assert (folder(package) / "__init__.py").is_file(), "setuptools looks for patterns of packages only"

@@ -19,8 +19,9 @@ from orchestrator.model.device import Device, DeviceFacts, DeviceState, Health, 
 
 from .device.adb import AdbConnection, AdbServer, ListedDevice
 from .enrol import enrol_phone
+from .enrolment import at_rest, first_sight
 from .facts import read_state
-from .fleet import Fleet
+from .fleet import Fleet, Member
 from .identity import Name, Names, read_identity
 from .lock import device_lock
 from .workstation import enrol_workstation
@@ -112,6 +113,7 @@ class Discovery:
         self.adb = reason
         for address, watched in self._watched.items():
             self._away(address, watched, Health.OFFLINE, reason)
+            watched.failures, watched.due_at = 0, 0.0  # whatever it waited for: a new server is a new start
 
     def _away(self, address: str, watched: _Watched, health: Health, reason: str) -> None:
         """Nothing answers at this address now; the phone keeps its name and its facts."""
@@ -135,7 +137,7 @@ class Discovery:
     def _look_at(self, row: ListedDevice) -> None:
         watched = self._watched.setdefault(row.address, _Watched())
         if watched.row != row:
-            watched.due_at = 0.0
+            watched.failures, watched.due_at = 0, 0.0
         watched.row = row
         if row.state != "device":
             self._away(row.address, watched, *unusable(row, self._server.port))
@@ -145,6 +147,7 @@ class Discovery:
 
     def _work(self, address: str, watched: _Watched) -> None:
         """Name, enrol or refresh one phone, on a thread."""
+        row = watched.row
         try:
             if not watched.stands_by or self._names.speaks(address):  # else not to be disturbed: it may be measuring
                 self._work_on(address, watched)
@@ -154,6 +157,8 @@ class Discovery:
         except Exception as e:
             self._failed(address, watched, e)
         finally:
+            if watched.row != row:  # it was connected anew meanwhile: what became of the old connection says nothing
+                watched.failures, watched.due_at = 0, 0.0
             watched.busy = False
 
     def _work_on(self, address: str, watched: _Watched) -> None:
@@ -191,14 +196,26 @@ class Discovery:
     def _enrol(self, address: str, name: Name) -> None:
         connection = AdbConnection(address, self._server, serial=name.serial)
         member, state = enrol_phone(connection, self._settings)
+        state = self._fleet.watched(name.serial, state)
         self._fleet.enrol(member, state.model_copy(update={"reason": name.reason}))
+        self._show_profile(member, state)
         facts = member.facts
         log.info("%s: %s %s, %s", name.serial, facts.model, facts.gpu, ", ".join(each.api for each in facts.apis))
 
     def _refresh(self, name: Name) -> None:
         member = self._fleet.member(name.serial)
-        state = read_state(member.connection, "phone")
+        state = self._fleet.watched(name.serial, read_state(member.connection, "phone"))
         self._fleet.set_state(member.facts, state.model_copy(update={"reason": name.reason}))
+        self._show_profile(member, state)
+
+    def _show_profile(self, member: Member, state: DeviceState) -> None:
+        """The device profile: made at first sight, renewed by `farm enrol`. Without one a device works all the same."""
+        try:
+            profile = at_rest(self._settings, first_sight(member, self._settings), state)
+        except FarmError as e:
+            log.warning("%s: no device profile: %s", member.facts.serial, e)
+            return
+        self._fleet.set_enrolment(member.facts.serial, profile)
 
     def _set(self, address: str, health: Health, reason: str) -> None:
         """The state of what is at an address; facts that are known already are kept."""
@@ -218,6 +235,7 @@ class Discovery:
         try:
             for member, state in enrol_workstation(self._settings):
                 self._fleet.enrol(member, state)
+                self._show_profile(member, state)
             self._workstation_due_at = float("inf")
         except FarmError as e:
             log.warning("this host's own devices cannot be used: %s", e)

@@ -75,6 +75,7 @@ class Draft:
             started_at=self.started_at,
             ended_at=time.time(),
             runs_on=runs_on(events),
+            role=job.role,
             setup=_all(events, Setup),
             samples=_all(events, Sample),
             layers=_all(events, Layer),

@@ -105,7 +105,7 @@ def phone_facts(
     )
 
 
-def read_state(connection: DeviceConnection, kind: Literal["phone", "workstation"]) -> DeviceState:
+def read_state(connection: DeviceConnection, kind: Literal["phone", "workstation", "unknown"]) -> DeviceState:
     """How the device is now; what it does not tell is None."""
     free = parse_free_bytes(_said(connection, "df", "-k", connection.folder))
     if kind == "workstation":

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 
 from orchestrator.errors import TransportLost
 from orchestrator.model.device import Device, DeviceFacts, DeviceState, Health
+from orchestrator.model.enrolment import Enrolment
 
 from .device.base import DeviceConnection
+from .history import TemperatureHistory
 
 MAX_DEFER_S = 60.0
 """Another experiment may want less of the device: no prediction keeps it away for longer."""
@@ -45,6 +47,7 @@ class _Entry:
     facts: DeviceFacts
     state: DeviceState
     member: Member | None = None
+    enrolment: Enrolment | None = None
 
 
 class Fleet:
@@ -54,12 +57,27 @@ class Fleet:
         self._lock = threading.Condition()
         self._entries: dict[str, _Entry] = {}
         self._running: dict[str, tuple[str, str, int, int]] = {}
+        self._histories: dict[str, TemperatureHistory] = {}
+
+    def watched(self, serial: str, state: DeviceState) -> DeviceState:
+        """A state that was just read, with the battery's slope where the phone was watched for long enough."""
+        with self._lock:
+            history = self._histories.setdefault(serial, TemperatureHistory())
+            if state.battery_temp_c is not None:
+                history.note(state.seen_at, state.battery_temp_c)
+            return state.model_copy(update={"battery_slope_c_per_min": history.slope_c_per_min()})
 
     def enrol(self, member: Member, state: DeviceState) -> None:
         """A device was probed: it may work from now on."""
         with self._lock:
             self._entries[member.facts.serial] = _Entry(member.facts, state, member)
             self._lock.notify_all()
+
+    def set_enrolment(self, serial: str, enrolment: Enrolment | None) -> None:
+        """The device profile, announced with the device."""
+        with self._lock:
+            if entry := self._entries.get(serial):
+                self._entries[serial] = replace(entry, enrolment=enrolment)
 
     def set_state(self, facts: DeviceFacts, state: DeviceState) -> None:
         """How a device is now. Facts that were known before are kept, and so is a time that it was deferred to."""
@@ -110,7 +128,10 @@ class Fleet:
         now = time.time()
         with self._lock:
             entries = list(self._entries.values())
-        return [Device(facts=e.facts, state=e.state.model_copy(update={"seen_at": now})) for e in entries]
+        return [
+            Device(facts=e.facts, state=e.state.model_copy(update={"seen_at": now}), enrolment=e.enrolment)
+            for e in entries
+        ]
 
     def start(self, serial: str, job_id: str, attempt: int, token: int) -> None:
         """A session begins."""

@@ -25,7 +25,8 @@ def install_agent(connection: DeviceConnection, abi: str, agents: Path) -> str:
         raise SetupError(
             f"there is no agent for abi {abi or '(unknown)'} at {binary}",
             device=connection.serial,
-            remedy="build it: `make agent` (with ANDROID_NDK set for phones), or set FARM_AGENT_DIR",
+            remedy="build it: `python -m device_agent.build` for this machine and virtual phones, `make agent` for "
+            "phones (with ANDROID_NDK set); or set FARM_AGENT_DIR",
         )
     name = "pocketfarm-agent"
     return f"{put_files(connection, 'agent', file_sha256(binary), {name: binary}, mode=0o755)}/{name}"

@@ -21,7 +21,7 @@ Descriptor::~Descriptor() {
 }
 
 Error io_error(const std::string& what, const std::string& path, int cause) {
-  const bool full = cause == ENOSPC || cause == EDQUOT;
+  const bool full = cause == ENOSPC || cause == EDQUOT || cause == EFBIG;
   const std::string message = path + ": " + what + ": " + strerror(cause);
   return {full ? Code::storage_full : Code::io, full ? message + "; free some storage" : message};
 }

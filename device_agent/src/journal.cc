@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -43,12 +44,15 @@ void Journal::line(const char* event, const JsonObject& fields) {
 
 // Reserves storage ahead of the end of the file, so that the last line still fits when nothing else does.
 Status Journal::keep_reserve() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && written_ + kLastWords > limit.rlim_cur)
+    return io_error("the limit on the size of files leaves no room for the journal", path_, EFBIG);
 #ifdef FALLOC_FL_KEEP_SIZE
   if (written_ + kLastWords <= reserved_) return kOk;
   const auto begin = static_cast<off_t>(reserved_);
   if (::fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, begin, kReserveStep) == 0) {
     reserved_ += kReserveStep;
-  } else if (errno == ENOSPC || errno == EDQUOT) {
+  } else if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG) {
     return io_error("cannot reserve storage for the journal", path_, errno);
   }
 #endif

@@ -92,7 +92,13 @@ int main(int argc, char** argv) {
     return kUsageExit;
   }
   if (args->command == "version") {
-    std::puts(JsonObject().set("agent_version", kAgentVersion).set("schema_version", 1).set("abi", abi()).text().c_str());
+    std::puts(JsonObject()
+                  .set("agent_version", kAgentVersion)
+                  .set("schema_version", 1)
+                  .set("abi", abi())
+                  .set("boottime_ns", boottime_ns())
+                  .text()
+                  .c_str());
     return 0;
   }
   if (args->command == "stop") {

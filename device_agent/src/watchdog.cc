@@ -27,6 +27,7 @@ void Watchdog::block_signals() {
   const sigset_t set = ending_signals();
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);  // a limit on files is an error (EFBIG), no death
 }
 
 Watchdog::Watchdog(std::function<void(const Error&)> fire) : fire_(std::move(fire)) {

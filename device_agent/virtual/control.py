@@ -3,6 +3,7 @@
     {"do": "list"}                                                      -> {"ok": true, "phones": [...]}
     {"do": "fault", "phone": "virtual-galaxy_s7-0",
      "fault": {"fault": "unplug", "seconds": 5}}                        -> {"ok": true, "phones": [...]}
+    {"do": "truth", "phone": "virtual-galaxy_s7-0"}                     -> {"ok": true, "phones": [...]}, up to now
     {"do": "clear", "phone": "*"}                                       -> {"ok": true, "phones": [...]}
     anything else                                                       -> {"ok": false, "error": "..."}
 
@@ -24,8 +25,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from .clocks import policies
 from .faults import FAULT, Fault, FaultInjector
 from .phone import Phone
+from .physics import clock_cap
 
 
 class PhoneStatus(BaseModel):
@@ -45,9 +48,43 @@ class PhoneStatus(BaseModel):
     agents: int = 0
     """Processes that run inside."""
     charge: float
+    """State of charge, 0 to 1."""
     charging: bool
+    """Whether USB power reaches the phone."""
+    plugged: bool = False
+    """Whether a charger is in the phone, though its port may be cut."""
     skin_c: float
+    battery_c: float = 0.0
+    die_c: float = 0.0
     power_w: float
+    """What the phone draws, from battery and supply together."""
+    current_a: float = 0.0
+    """Positive while the battery discharges."""
+    voltage_v: float = 0.0
+    """At the battery's terminals."""
+    consumed_j: float = 0.0
+    """What the phone drew since it was switched on here, without the battery's own loss: the integral of `power_w`, and
+    while it is not charging, of current times voltage."""
+    battery_loss_j: float = 0.0
+    """Lost in the battery's inner resistance."""
+    supplied_j: float = 0.0
+    """What came through USB."""
+    chemical_j: float = 0.0
+    """Taken out of the battery's chemistry; negative: put in."""
+    t_ns: int = 0
+    """CLOCK_BOOTTIME up to which the energies are counted."""
+    load: float = 0.0
+    """Share of the cores that is busy, with `background`."""
+    background: float = 0.0
+    """Share of the cores that something else than the phone's processes keeps busy."""
+    clock: float = 1.0
+    """Share of the highest clock that heat and limits leave."""
+    running: float = 1.0
+    """Share of the time that the phone's processes may run."""
+    cpu_cap_khz: list[int] = []
+    """Highest clock of each cluster now."""
+    gpu_cap_hz: int = 0
+    thermal_status: int = 0
 
 
 class Request(BaseModel):
@@ -55,7 +92,7 @@ class Request(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    do: Literal["list", "fault", "clear"]
+    do: Literal["list", "truth", "fault", "clear"]
     phone: str = "*"
     fault: Fault | None = None
 
@@ -82,7 +119,8 @@ class Controlled:
         return f"127.0.0.1:{self.phone.port}"
 
     def status(self) -> PhoneStatus:
-        body = self.phone.body
+        phone, body = self.phone, self.phone.body
+        heat = clock_cap(phone.profile.thermal, body.skin_c)
         return PhoneStatus(
             serial=self.serial,
             name=self.phone.serial,
@@ -93,8 +131,25 @@ class Controlled:
             agents=len(self.phone.processes),
             charge=body.charge,
             charging=body.charging,
+            plugged=phone.supply.plugged,
             skin_c=body.skin_c,
+            battery_c=body.battery_c,
+            die_c=body.die_c,
             power_w=body.device_w,
+            current_a=body.current_a,
+            voltage_v=body.voltage_v,
+            consumed_j=body.consumed_j,
+            battery_loss_j=body.battery_loss_j,
+            supplied_j=body.supplied_j,
+            chemical_j=body.chemical_j,
+            t_ns=phone.ticked_ns,
+            load=body.load,
+            background=phone.other_load,
+            clock=phone.clock,
+            running=phone.running_share,
+            cpu_cap_khz=[phone.clocks.cpu(first, heat).high for first, _ in policies(phone.profile)],
+            gpu_cap_hz=phone.clocks.gpu(heat).high,
+            thermal_status=phone.thermal_status,
         )
 
 
@@ -112,7 +167,7 @@ async def serve_control(path: Path, phones: Sequence[Controlled]) -> asyncio.Ser
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             while line := await reader.readline():
-                reply = await _answer(line, phones)
+                reply = await answer(line, phones)
                 writer.write(reply.model_dump_json().encode() + b"\n")
                 await writer.drain()
         writer.close()
@@ -123,7 +178,8 @@ async def serve_control(path: Path, phones: Sequence[Controlled]) -> asyncio.Ser
     return server
 
 
-async def _answer(line: bytes, phones: Sequence[Controlled]) -> Reply:
+async def answer(line: bytes, phones: Sequence[Controlled]) -> Reply:
+    """What a line to the socket is answered with, and does."""
     try:
         request = Request.model_validate_json(line)
         chosen = select(phones, request.phone)
@@ -136,6 +192,8 @@ async def _answer(line: bytes, phones: Sequence[Controlled]) -> Reply:
             await entry.faults.apply(request.fault)
         elif request.do == "clear":
             await entry.faults.clear()
+        elif request.do == "truth" or request.phone != "*":
+            entry.phone.advance()
     return Reply(ok=True, phones=[entry.status() for entry in chosen])
 
 
@@ -150,6 +208,10 @@ class ControlClient:
     def phones(self, phone: str = "*") -> list[PhoneStatus]:
         """How the phones are now."""
         return self._call(Request(do="list", phone=phone))
+
+    def truth(self, phone: str) -> PhoneStatus:
+        """How one phone is at this moment: its energies are integrated up to the `t_ns` in the answer."""
+        return self._call(Request(do="truth", phone=phone))[0]
 
     def fault(self, phone: str, fault: Fault) -> list[PhoneStatus]:
         """Give a phone a fault, e.g. `Unplug(seconds=5)`."""
@@ -177,14 +239,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("phone", help="the phone's serial, its adb serial, or *")
     verbs = parser.add_subparsers(dest="do", required=True)
     verbs.add_parser("list", help="how the phones are now")
+    verbs.add_parser("truth", help="how they are now, energies integrated up to this moment")
     verbs.add_parser("clear", help="take back all faults")
     fault = verbs.add_parser("fault", help="give the phone a fault")
-    fault.add_argument("name", help="unplug, hang, slow, offline, unauthorized, reboot, storage_full, kill_agent, ...")
+    fault.add_argument("name", help="unplug, hang, slow, supply, throttle, clock_cap, background_load, ...")
     fault.add_argument("--seconds", type=float)
     fault.add_argument("--factor", type=float)
     fault.add_argument("--temp-c", type=float)
     fault.add_argument("--level", type=float)
-    fault.add_argument("--on", type=lambda text: {"on": True, "off": False}[text], metavar="on|off")
+    fault.add_argument("--share", type=float)
+    for switch in ("--on", "--visible", "--with-data"):
+        fault.add_argument(switch, type=lambda text: {"on": True, "off": False}[text], metavar="on|off")
     return parser
 
 
@@ -194,7 +259,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     request: dict[str, Any] = {"do": options.do, "phone": options.phone}
     try:
         if options.do == "fault":
-            names = ("seconds", "factor", "temp_c", "level", "on")
+            names = ("seconds", "factor", "temp_c", "level", "share", "on", "visible", "with_data")
             given = {name: value for name in names if (value := getattr(options, name)) is not None}
             request["fault"] = FAULT.validate_python({"fault": options.name, **given})
         phones = ControlClient(options.socket)._call(Request.model_validate(request))
@@ -205,7 +270,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-__all__ = ["ControlClient", "Controlled", "PhoneStatus", "main", "select", "serve_control"]
+__all__ = ["ControlClient", "Controlled", "PhoneStatus", "Request", "answer", "main", "select", "serve_control"]
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from .garbage import Garbler
 from .phone import Phone
-from .processes import reap
+from .processes import limit_growth, reap
 from .shell_io import Io, Sink, Source
 from .tree import refusal
 
@@ -64,8 +64,11 @@ async def execute(
             cwd=phone.tree.host(cwd),
             env=environment,
             start_new_session=True,
+            restore_signals=False,  # SIGXFSZ stays ignored, so that a full storage is an error and no death
         )
         phone.own_children.add(process.pid)
+        if phone.tree.full:
+            limit_growth([process.pid], allowed=False)
     except OSError as error:
         raise OSError(error.errno, error.strerror, argv[0]) from error
     finally:

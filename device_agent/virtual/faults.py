@@ -14,6 +14,7 @@ from .cable import Cable
 from .phone import Phone
 
 Seconds = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(ge=0.05, le=1)]
 
 
 class _Fault(BaseModel):
@@ -62,7 +63,8 @@ class Reboot(_Fault):
 
 
 class StorageFull(_Fault):
-    """No room is left on /data."""
+    """No room is left on /data: pushes and shell commands get ENOSPC. Programs of the phone get no more room either,
+    beyond what a file has reserved; as it is a limit of the process that stops them, the error is EFBIG."""
 
     fault: Literal["storage_full"] = "storage_full"
 
@@ -100,6 +102,40 @@ class Charging(_Fault):
     on: bool = True
 
 
+class Supply(_Fault):
+    """The hub's port gives power to the cable, or not. Once cut, a charger changes nothing until it is restored."""
+
+    fault: Literal["supply"] = "supply"
+    on: bool = False
+    with_data: bool = False
+    """Whether the hub cuts the data lines too, so that the phone is gone as with `unplug`."""
+
+
+class Throttle(_Fault):
+    """The phone throttles as if it were hot: clocks, power and the speed of what runs inside fall, and the thermal
+    status rises to the one that leaves such a share."""
+
+    fault: Literal["throttle"] = "throttle"
+    share: Share = 0.5
+    """Of the highest clocks that remains."""
+    visible: bool = True
+    """False: the firmware does it; the limits in the nodes and the thermal status stay, only the clocks tell."""
+
+
+class ClockCap(_Fault):
+    """Something lowers the highest clocks that the system allows; what runs inside gets slower, and draws less."""
+
+    fault: Literal["clock_cap"] = "clock_cap"
+    share: Share = 0.6
+
+
+class BackgroundLoad(_Fault):
+    """Something else keeps a share of the cores busy: it draws power, and takes time from what runs inside."""
+
+    fault: Literal["background_load"] = "background_load"
+    share: Annotated[float, Field(gt=0, le=0.95)] = 0.3
+
+
 class BatteryLevel(_Fault):
     """The battery is at `level` at once. `seconds` has no meaning."""
 
@@ -109,7 +145,7 @@ class BatteryLevel(_Fault):
 
 Fault = Annotated[
     Unplug | Hang | Slow | Offline | Unauthorized | Reboot | StorageFull | KillAgent | ThermalTrip | Garbage
-    | FreezeGauge | Charging | BatteryLevel,
+    | FreezeGauge | Charging | Supply | Throttle | ClockCap | BackgroundLoad | BatteryLevel,
     Field(discriminator="fault"),
 ]  # fmt: skip
 FAULT: TypeAdapter[Fault] = TypeAdapter(Fault)
@@ -145,6 +181,7 @@ class FaultInjector:
         self._phone = phone
         self._cable = cable
         self._active: dict[str, asyncio.Task[None] | None] = {}
+        self._data_cut = False
 
     @property
     def active(self) -> list[str]:
@@ -157,12 +194,15 @@ class FaultInjector:
         if isinstance(fault, KillAgent):
             self._phone.signal_processes(signal.SIGKILL)
             return
+        self._phone.advance()
         if isinstance(fault, BatteryLevel):
             self._phone.set_charge(fault.level)
             return
         await self._begin(fault)
+        self._phone.show()
         seconds = _REBOOT_S if isinstance(fault, Reboot) and fault.seconds is None else fault.seconds
-        if seconds is None and isinstance(fault, Charging | ThermalTrip):
+        lasting = isinstance(fault, Charging | ThermalTrip) or (isinstance(fault, Supply) and fault.on)
+        if seconds is None and lasting:
             return  # a new state, not a fault to be taken back
         lift = None if seconds is None else asyncio.create_task(self._lift_after(fault.fault, seconds))
         self._active[fault.fault] = lift
@@ -202,6 +242,7 @@ class FaultInjector:
                 await cable.unplug()
             case StorageFull():
                 phone.tree.full = True
+                phone.limit_files()
             case ThermalTrip():
                 phone.heat_to(fault.temp_c, hold=fault.seconds is not None)
             case Garbage():
@@ -209,7 +250,15 @@ class FaultInjector:
             case FreezeGauge():
                 phone.gauge.frozen = True
             case Charging():
-                phone.set_charging(fault.on)
+                phone.set_supply(plugged=fault.on)
+            case Supply():
+                await self._switch_port(fault)
+            case Throttle():
+                phone.throttle(fault.share, visible=fault.visible)
+            case ClockCap():
+                phone.clocks.caps["clock_cap"] = fault.share
+            case BackgroundLoad():
+                phone.other_load = fault.share
 
     async def _end(self, name: str) -> None:
         phone, cable = self._phone, self._cable
@@ -230,6 +279,7 @@ class FaultInjector:
                 await self._replug()
             case "storage_full":
                 phone.tree.full = False
+                phone.limit_files()
             case "thermal_trip":
                 phone.held_skin_c = None
             case "garbage":
@@ -237,9 +287,26 @@ class FaultInjector:
             case "freeze_gauge":
                 phone.gauge.frozen = False
             case "charging":
-                phone.set_charging(not phone.body.charging)
+                phone.set_supply(plugged=not phone.supply.plugged)
+            case "supply":
+                await self._switch_port(Supply(on=not phone.supply.port_on))
+            case "throttle":
+                phone.throttle(1.0)
+            case "clock_cap":
+                phone.clocks.caps.pop("clock_cap", None)
+            case "background_load":
+                phone.other_load = 0.0
+        phone.show()
+
+    async def _switch_port(self, fault: Supply) -> None:
+        self._phone.set_supply(port_on=fault.on)
+        was_cut, self._data_cut = self._data_cut, fault.with_data and not fault.on
+        if self._data_cut:
+            await self._cable.unplug()
+        elif was_cut:
+            await self._replug()
 
     async def _replug(self) -> None:
-        """Plug in, unless the other of unplug and reboot still keeps the phone away."""
-        if not {"unplug", "reboot"} & set(self._active):
+        """Plug in, unless another fault still keeps the phone away."""
+        if not {"unplug", "reboot"} & set(self._active) and not self._data_cut:
             await self._cable.plug()

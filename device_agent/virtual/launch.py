@@ -40,7 +40,7 @@ def start_phones(
     slot: Path | None = None,
     speed: float = 1.0,
     script: Path | None = None,
-    ready_s: float = 30.0,
+    ready_s: float = 60.0,
 ) -> Iterator[VirtualPhones]:
     """Run virtual phones inside a `with` block; they end with it, and everything that runs in them.
 

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import errno
 import json
 import os
-import platform
 import time
 import uuid
 import zlib
 from pathlib import Path
 from typing import Any
 
+from .clock_nodes import links, write_clock
+from .clocks import Clocks
 from .gauge import FuelGauge, Reading
-from .physics import State, initial_state, step
-from .processes import ROOT_VARIABLE, Process, ProcessTable, send_signal
+from .physics import State, clock_cap, initial_state, step, thermal_status
+from .processes import ROOT_VARIABLE, Process, ProcessTable, limit_growth, send_signal
+from .processor_time import HOST_CORES, ProcessorTime
 from .profile import Profile
-from .sysfs import NodeWriter, denied_nodes, dynamic_nodes, links, static_nodes
-from .tree import Tree
+from .properties import properties
+from .supply import Supply
+from .sysfs import CHARGING_ENABLED, INPUT_SUSPEND, NodeWriter, denied_nodes, dynamic_nodes, static_nodes
+from .tree import Tree, refusal
 
-_ABIS = {"x86_64": "x86_64", "aarch64": "arm64-v8a", "armv7l": "armeabi-v7a", "i686": "x86"}
-_HOST_CORES = len(os.sched_getaffinity(0))
 _DETACHING_S = 2.0
+_MOST_OWED_S = 0.05
 _DRIVER_VARIABLES = ("OCL_", "POCL_", "VK_", "LP_", "MESA_", "GALLIUM_", "LD_LIBRARY_PATH")
 """Variables of the host that choose its OpenCL and Vulkan drivers: they hold inside the phones too."""
 _DEFAULT_SETTINGS = {
@@ -52,15 +56,27 @@ class Phone:
         self.port = int(saved.get("port", 0))
         self.settings = {space: dict(values) for space, values in saved.get("settings", _DEFAULT_SETTINGS).items()}
         self.radios_on = bool(saved.get("radios_on", True))
-        self.body: State = initial_state(profile)
-        self.body = dataclasses.replace(
-            self.body,
-            charge=float(saved.get("charge", self.body.charge)),
-            charging=bool(saved.get("charging", self.body.charging)),
-        )
+        self.supply = Supply(plugged=bool(saved.get("charging", profile.battery.charging)))
+        fresh = initial_state(profile)
+        charge = float(saved.get("charge", fresh.charge))
+        self.body: State = dataclasses.replace(fresh, charge=charge, charging=self.supply.powered)
+        self.clocks = Clocks(profile)
+        self.other_load = 0.0
+        """Fault: share of the cores that something else keeps busy."""
+        self.least_status = 0
+        """Fault: the thermal status is at least this, however cool the skin is."""
+        self.processor_time = ProcessorTime()
+        self.speed = 1.0
+        """Times faster than real that the body lives."""
+        self.ticked_at = time.monotonic()
+        self.ticked_ns = 0
+        """CLOCK_BOOTTIME up to which the body's energies are integrated."""
         self.gauge = FuelGauge(profile, zlib.crc32(self.serial.encode()))
         self.thermal_override: int | None = None
         """Thermal status that `cmd thermalservice override-status` pretends."""
+        self.doze = {"deep", "light"}
+        """Kinds of idle mode that `dumpsys deviceidle` has enabled."""
+        self.is_dozing = False
         self.battery_override: dict[str, str] | None = None
         """Frozen fields of `dumpsys battery` after `unplug` or `set`."""
         self.held_skin_c: float | None = None
@@ -78,7 +94,8 @@ class Phone:
         self.reboot_requested = asyncio.Event()
         self._nodes = NodeWriter(self.tree.root)
         self._cpu_s: dict[int, float] = {}
-        self.properties = _properties(self)
+        self._owed_s = 0.0
+        self.properties = properties(profile, self.serial)
         self.boot()
 
     def boot(self) -> None:
@@ -87,12 +104,16 @@ class Phone:
         self.booted_at = time.monotonic()
         self.thermal_override = self.battery_override = None
         self.first_skin_c = self.body.skin_c
+        self.doze, self.is_dozing = {"deep", "light"}, False
+        self.clocks.reset()
+        self.processor_time = ProcessorTime()
+        self.set_supply(suspended=False)
         self._nodes = NodeWriter(self.tree.root)
-        self._nodes.write(static_nodes(self.profile))
+        self._show(static_nodes(self.profile))
         self._nodes.link(links(self.profile))
         self._nodes.write({"/proc/sys/kernel/random/boot_id": self.boot_id})
         self._nodes.write({"/system/build.prop": "\n".join(f"{k}={v}" for k, v in self.properties.items())})
-        self._nodes.write(dynamic_nodes(self.profile, self.body, self.reading()))
+        self.show()
         self.tree.live["/proc/uptime"] = lambda: f"{self.uptime_s():.2f} {self.uptime_s() * self.profile.cores:.2f}\n"
         self.tree.pass_through = self._host_process
 
@@ -107,22 +128,69 @@ class Phone:
         """Whether something runs inside, or may: a program that detaches is found a moment after it was started."""
         return bool(self.processes or self.own_children) or time.monotonic() - self.started_at < _DETACHING_S
 
+    def advance(self, processes: list[Process] | None = None) -> None:
+        """Let the time pass that has passed since the last call; `processes`: what runs inside (None: look)."""
+        now, self.ticked_ns = time.monotonic(), time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        dt_s, self.ticked_at = now - self.ticked_at, now
+        self.tick(dt_s, self.table.of(self.tree.root) if processes is None else processes, speed=self.speed)
+
     def tick(self, dt_s: float, processes: list[Process], *, speed: float = 1.0) -> None:
         """Let time pass, `speed` times as fast for the body; `processes` are those that run inside the phone now."""
         self.processes = processes
-        load = self._load(dt_s, processes)
-        self.body = step(self.profile, self.body, load, dt_s * speed)
+        room_s = dt_s * HOST_CORES
+        own_s = self._own_s(room_s, processes)
+        self.processor_time.add(dt_s, own_s + self.other_load * room_s)
+        load = self.other_load + (own_s / room_s / self.clock if room_s > 0 else 0.0)
+        self.body = step(self.profile, self.body, min(1.0, load), dt_s * speed, clock=self.clocks.share())
         if self.held_skin_c is not None:
             self.heat_to(self.held_skin_c, hold=True)
-        self._nodes.write(dynamic_nodes(self.profile, self.body, self.reading()))
+        self.show()
+
+    @property
+    def clock(self) -> float:
+        """Share of the highest clock that heat and limits leave now."""
+        return min(self.clocks.share(), clock_cap(self.profile.thermal, self.body.skin_c))
+
+    @property
+    def running_share(self) -> float:
+        """Share of the time that the phone's processes may run, so that they are as slow as it is."""
+        return self.clock * (1.0 - self.other_load)
+
+    def show(self) -> None:
+        """Bring the nodes up to date."""
+        boottime_ms = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+        self._show(
+            dynamic_nodes(self.profile, self.body, self.reading(), self.clocks, boottime_ms=boottime_ms)
+            | {"/proc/stat": self.processor_time.text()}
+            | ({INPUT_SUSPEND: str(int(self.supply.suspended))} if self.profile.root else {})
+            | ({CHARGING_ENABLED: str(int(not self.supply.suspended))} if self.profile.root else {})
+        )
+
+    def _show(self, nodes: dict[str, str]) -> None:
+        """Nodes that the shell user may not read are no files, so that an agent cannot read them either."""
+        closed = set(denied_nodes(self.profile))
+        self.tree.closed.update({path: f"{text}\n" for path, text in nodes.items() if path in closed})
+        self._nodes.write({path: text for path, text in nodes.items() if path not in closed})
+
+    def write_node(self, path: str, text: str) -> None:
+        """Root writes to a node. Raises OSError where it takes nothing, or not this."""
+        if path in (INPUT_SUSPEND, CHARGING_ENABLED) and self.profile.root:
+            self.set_supply(suspended=(text.strip() == "0") == (path == CHARGING_ENABLED))
+        elif not write_clock(self.clocks, path, text):
+            raise refusal(errno.EACCES, path)
+        self.show()
 
     def set_charge(self, charge: float) -> None:
         """Set the battery's state of charge, 0 to 1."""
         self.body = dataclasses.replace(self.body, charge=charge)
 
-    def set_charging(self, on: bool) -> None:
-        """Switch USB power."""
-        self.body = dataclasses.replace(self.body, charging=on)
+    def set_supply(
+        self, *, plugged: bool | None = None, port_on: bool | None = None, suspended: bool | None = None
+    ) -> None:
+        """Change what USB power depends on; None: as it is."""
+        changes = {"plugged": plugged, "port_on": port_on, "suspended": suspended}
+        self.supply = dataclasses.replace(self.supply, **{k: v for k, v in changes.items() if v is not None})
+        self.body = dataclasses.replace(self.body, charging=self.supply.powered)
 
     def heat_to(self, skin_c: float | None, *, hold: bool) -> None:
         """Set the skin's temperature (None: just into thermal status 3), and keep it there where `hold`."""
@@ -130,11 +198,33 @@ class Phone:
         self.held_skin_c = target_c if hold else None
         self.body = dataclasses.replace(self.body, skin_c=target_c, die_c=max(self.body.die_c, target_c))
 
-    def _load(self, dt_s: float, processes: list[Process]) -> float:
-        """Share of the host's cores that the phone's processes used since the last tick."""
+    def _own_s(self, room_s: float, processes: list[Process]) -> float:
+        """Processor time that the phone's processes used since the last tick. The host counts it in coarse steps; what
+        does not fit into the time that has passed belongs to the next tick."""
         before, self._cpu_s = self._cpu_s, {process.pid: process.cpu_s for process in processes}
-        used_s = sum(cpu_s - before.get(pid, cpu_s) for pid, cpu_s in self._cpu_s.items())
-        return min(1.0, max(0.0, used_s / (dt_s * _HOST_CORES))) if dt_s > 0 else 0.0
+        self._owed_s += max(0.0, sum(cpu_s - before.get(pid, cpu_s) for pid, cpu_s in self._cpu_s.items()))
+        entered_s = min(self._owed_s, room_s * self.running_share)
+        self._owed_s = min(self._owed_s - entered_s, _MOST_OWED_S)
+        return entered_s
+
+    def throttle(self, share: float, *, visible: bool = True) -> None:
+        """Lower the clocks to a share as heat would; 1: no longer. Not `visible`: no limit and no status tells."""
+        self.clocks.caps.pop("throttle", None)
+        self.clocks.hidden.pop("throttle", None)
+        self.least_status = 0
+        if share < 1.0:
+            (self.clocks.caps if visible else self.clocks.hidden)["throttle"] = share
+            caps = self.profile.thermal.status_cap
+            self.least_status = next((status for status, cap in enumerate(caps) if cap <= share), 6) if visible else 0
+
+    @property
+    def thermal_status(self) -> int:
+        """What the thermal service measures."""
+        return max(self.least_status, thermal_status(self.profile.thermal, self.body.skin_c))
+
+    def limit_files(self) -> None:
+        """Let the programs inside feel that no room is left, or that there is room again."""
+        limit_growth([process.pid for process in self.table.of(self.tree.root)], allowed=not self.tree.full)
 
     def signal_processes(self, number: int) -> int:
         """Signal everything that runs inside the phone; how many processes that were."""
@@ -175,7 +265,7 @@ class Phone:
             "settings": self.settings,
             "radios_on": self.radios_on,
             "charge": self.body.charge,
-            "charging": self.body.charging,
+            "charging": self.supply.plugged,
         }
         fresh = self.folder / "state.json.new"
         fresh.write_text(json.dumps(state))
@@ -187,36 +277,3 @@ class Phone:
         except (OSError, ValueError):  # a new phone, or one whose state was lost: it starts as new
             return {}
         return saved if isinstance(saved, dict) else {}
-
-
-def _properties(phone: Phone) -> dict[str, str]:
-    profile = phone.profile
-    build = f"virtual.{profile.sdk}"
-    return {
-        "ro.product.name": f"{profile.device}_virtual",
-        "ro.product.model": profile.model,
-        "ro.product.device": profile.device,
-        "ro.product.brand": profile.manufacturer,
-        "ro.product.manufacturer": profile.manufacturer,
-        "ro.product.cpu.abi": _ABIS.get(platform.machine(), platform.machine()),
-        "ro.product.cpu.abilist": _ABIS.get(platform.machine(), platform.machine()),
-        "ro.board.platform": profile.platform,
-        "ro.hardware": "virtual",
-        "ro.soc.model": profile.soc,
-        "ro.serialno": phone.serial,
-        "ro.build.fingerprint": (
-            f"{profile.manufacturer}/{profile.device}_virtual/{profile.device}:{profile.android}/{build}/1"
-            ":virtual/pocketfarm"
-        ),
-        "ro.build.version.release": profile.android,
-        "ro.build.version.sdk": str(profile.sdk),
-        "ro.build.type": "user",
-        "ro.pocketfarm.source": "virtual",
-        "ro.pocketfarm.profile": profile.name,
-        "ro.pocketfarm.gpu": profile.gpu.name,
-        "ro.pocketfarm.gpu_vendor": profile.gpu.vendor,
-        "ro.pocketfarm.soc": profile.soc,
-        "sys.boot_completed": "1",
-        "init.svc.adbd": "running",
-        "service.adb.tcp.port": "5555",
-    }

@@ -31,6 +31,8 @@ class State:
     time_s: float = 0.0
     load: float = 0.0
     """Share of the processors that was busy in the last step, 0 to 1."""
+    clock: float = 1.0
+    """Share of the highest clock that they ran at in the last step."""
     device_w: float = 0.0
     current_a: float = 0.0
     voltage_v: float = 0.0
@@ -76,20 +78,22 @@ def clock_cap(thermal: Thermal, skin_c: float) -> float:
     return thermal.status_cap[thermal_status(thermal, skin_c)]
 
 
-def step(profile: Profile, state: State, load: float, dt_s: float) -> State:
-    """The state `dt_s` later under a load of 0 (idle) to 1 (all processors busy). Raises ValueError outside."""
-    if not 0 <= load <= 1 or dt_s < 0:
-        raise ValueError(f"load {load} must be in 0..1 and dt_s {dt_s} not negative")
+def step(profile: Profile, state: State, load: float, dt_s: float, *, clock: float = 1.0) -> State:
+    """The state `dt_s` later under a load of 0 (idle) to 1 (all processors busy), where something else than heat leaves
+    a share `clock` of the highest clock. Raises ValueError outside."""
+    if not 0 <= load <= 1 or dt_s < 0 or not 0 <= clock <= 1:
+        raise ValueError(f"load {load} and clock {clock} must be in 0..1 and dt_s {dt_s} not negative")
     count = max(1, math.ceil(dt_s / _LONGEST_STEP_S))
     for _ in range(count):
-        state = _short_step(profile, state, load, dt_s / count)
+        state = _short_step(profile, state, load, dt_s / count, clock)
     return state
 
 
-def _short_step(profile: Profile, state: State, load: float, dt_s: float) -> State:
+def _short_step(profile: Profile, state: State, load: float, dt_s: float, most: float) -> State:
     battery = profile.battery
+    clock = min(most, clock_cap(profile.thermal, state.skin_c))
     span_w = profile.power.load_w - profile.power.idle_w
-    device_w = profile.power.idle_w + span_w * load * clock_cap(profile.thermal, state.skin_c)
+    device_w = profile.power.idle_w + span_w * load * clock
     ocv_v = open_circuit_v(battery, state.charge)
     supply_w = _supply_w(battery, state, device_w)
     current_a = battery_current_a(device_w - supply_w, ocv_v, battery.resistance_ohm)
@@ -103,6 +107,7 @@ def _short_step(profile: Profile, state: State, load: float, dt_s: float) -> Sta
         charge=min(1.0, max(0.0, charge)),
         time_s=state.time_s + dt_s,
         load=load,
+        clock=clock,
         device_w=device_w,
         current_a=current_a,
         voltage_v=ocv_v - current_a * battery.resistance_ohm,

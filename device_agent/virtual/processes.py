@@ -9,7 +9,10 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import resource
 import signal
+import stat as modes
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +21,7 @@ ROOT_VARIABLE = "POCKETFARM_SYSROOT"
 _PROC = Path("/proc")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PR_SET_CHILD_SUBREAPER = 36
+_SECTOR_BYTES = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,39 @@ def send_signal(processes: list[Process], number: int) -> int:
             os.kill(process.pid, number)
             reached += 1
     return reached
+
+
+def private_bytes(pid: int) -> int:
+    """Memory that a process shares with no file and nobody else; 0 where it is gone."""
+    try:
+        text = (_PROC / str(pid) / "status").read_text()
+    except OSError:
+        return 0
+    rows = (line.split() for line in text.splitlines() if line.startswith("RssAnon:"))
+    return sum(int(row[1]) * 1024 for row in rows)
+
+
+def limit_growth(pids: Iterable[int], *, allowed: bool) -> None:
+    """Forbid processes to take more room for any file (they get EFBIG, or SIGXFSZ if they do not ignore it), or allow
+    it. What a file of theirs has reserved already stays usable, as on a storage that is full."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            now, most = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+            if allowed != (now == most):
+                limit = most if allowed else _reserved_bytes(pid)
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, (limit, most))
+
+
+def _reserved_bytes(pid: int) -> int:
+    """Room of the largest file that a process has open for writing."""
+    folder, sizes = _PROC / str(pid), [0]
+    with contextlib.suppress(OSError):  # it ended meanwhile, or closed a file
+        for link in (folder / "fd").iterdir():
+            flags = int((folder / "fdinfo" / link.name).read_text().split()[3], 8)
+            facts = link.stat()
+            if flags & os.O_ACCMODE != os.O_RDONLY and modes.S_ISREG(facts.st_mode):
+                sizes.append(max(facts.st_size, facts.st_blocks * _SECTOR_BYTES))
+    return max(sizes)
 
 
 def end_all(table: ProcessTable, folder: Path) -> None:

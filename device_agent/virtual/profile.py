@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 PROFILE_DIR = Path(__file__).with_name("profiles")
 
@@ -119,6 +119,25 @@ class Gpu(Part):
     """Names of nodes below the GPU's folder that answer `Permission denied`, e.g. gpuclk."""
 
 
+class Odpm(Part):
+    """One on-device power monitor: an IIO device."""
+
+    name: str
+    """As its `name` node prints it, e.g. s2mpg10-odpm."""
+    index: int = Field(ge=0)
+    """N of iio:deviceN; it moves between builds."""
+    rails: dict[str, Fraction]
+    """Rail -> share of the phone's energy that it counts, in the order of the channels."""
+    denied: bool = True
+    """Whether `energy_value` is closed to the shell user, as on a real phone."""
+
+    @model_validator(mode="after")
+    def _less_than_the_phone(self) -> Odpm:
+        if sum(self.rails.values()) > 1:
+            raise ValueError("the rails of a monitor cannot count more than the phone takes")
+        return self
+
+
 class Figure(Part):
     """Where a figure of this file comes from."""
 
@@ -151,6 +170,11 @@ class Profile(Part):
     power: Power
     thermal: Thermal = Thermal()
     gauge: Gauge = Gauge()
+    odpm: tuple[Odpm, ...] = ()
+    fixed_performance: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Share of the highest clocks at which fixed performance mode holds them; None: the phone's power HAL has none."""
+    root: bool = False
+    """Whether `su` is there."""
     cycle_count: int = Field(default=100, ge=0)
     figures: dict[str, Figure]
     """Field (dotted) to its origin. What is not listed is assumed."""
@@ -168,9 +192,23 @@ def profile_names() -> list[str]:
 def load_profile(name_or_path: str) -> Profile:
     """A profile by name, or by path of a YAML file. Raises ValueError saying what is wrong and what there is."""
     path = Path(name_or_path) if name_or_path.endswith((".yaml", ".yml")) else PROFILE_DIR / f"{name_or_path}.yaml"
-    if not path.is_file():
-        raise ValueError(f"no virtual phone profile {name_or_path!r}; there are: {', '.join(profile_names())}")
     try:
-        return Profile.model_validate(yaml.safe_load(path.read_text()))
-    except (yaml.YAMLError, ValueError) as error:
+        return Profile.model_validate(_document(path, name_or_path))
+    except (yaml.YAMLError, ValidationError) as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def _document(path: Path, name: str) -> Any:
+    """The file's content. One with `extends: NAME` has of that profile what it does not say itself."""
+    if not path.is_file():
+        raise ValueError(f"no virtual phone profile {name!r}; there are: {', '.join(profile_names())}")
+    document = yaml.safe_load(path.read_text())
+    if not isinstance(document, dict) or "extends" not in document:
+        return document
+    base = str(document.pop("extends"))
+    whole = _document(PROFILE_DIR / f"{base}.yaml", base)
+    return {key: _merged(whole.get(key), document.get(key, whole.get(key))) for key in {**whole, **document}}
+
+
+def _merged(base: Any, own: Any) -> Any:
+    return {**base, **own} if isinstance(base, dict) and isinstance(own, dict) else own

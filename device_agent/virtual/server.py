@@ -20,9 +20,10 @@ from .control import Controlled, PhoneStatus, select, serve_control
 from .execution import reap_orphans
 from .faults import FaultInjector, Reboot, ScheduledFault
 from .phone import Phone
-from .processes import ProcessTable, adopt_orphans, end_all
+from .processes import ProcessTable, adopt_orphans, end_all, limit_growth
 from .profile import Profile
 from .services import open_service
+from .slowing import Slowing
 
 _TICK_S = 0.1
 _IDLE_TICK_S = 1.0
@@ -57,6 +58,7 @@ class Server:
         self._table = ProcessTable()
         self._cables: list[Cable] = []
         self._phones: list[Controlled] = []
+        self._slowings: dict[str, Slowing] = {}
         self._parent = os.getppid()
         self.stop = asyncio.Event()
         self.control = _control_path(options.state)
@@ -100,6 +102,9 @@ class Server:
         for index, profile in enumerate(self._options.profiles):
             folder = self._options.state / f"{profile.name}-{numbers[profile.name]}"
             phone = Phone(profile, numbers[profile.name], folder, self._table, self._options.slot)
+            phone.speed = self._options.speed
+            phone.properties["ro.pocketfarm.control"] = str(self.control)
+            self._slowings[phone.serial] = Slowing()
             numbers[profile.name] += 1
             cable = _cable(phone)
             self._cables.append(cable)
@@ -120,7 +125,6 @@ class Server:
 
     async def _time_passes(self) -> None:
         """Physics for all phones: often where something runs inside, seldom elsewhere."""
-        last = dict.fromkeys(range(len(self._phones)), time.monotonic())
         saved_at = scanned_at = time.monotonic()
         while True:
             await asyncio.sleep(_TICK_S)
@@ -129,11 +133,10 @@ class Server:
                 continue
             scanned_at = now
             running = self._table.scan()
-            for number, entry in enumerate(self._phones):
-                if entry.phone.is_busy() or now - last[number] >= _IDLE_TICK_S:
-                    processes = running.get(str(entry.phone.tree.root), [])
-                    entry.phone.tick(now - last[number], processes, speed=self._options.speed)
-                    last[number] = now
+            for entry in self._phones:
+                if entry.phone.is_busy() or now - entry.phone.ticked_at >= _IDLE_TICK_S:
+                    entry.phone.advance(running.get(str(entry.phone.tree.root), []))
+                    self._hold(entry.phone)
             reap_orphans([entry.phone for entry in self._phones])
             if now - saved_at > _SAVE_S:
                 saved_at = now
@@ -141,6 +144,13 @@ class Server:
                     entry.phone.save()
             if self._options.with_parent and os.getppid() != self._parent:
                 self.stop.set()
+
+    def _hold(self, phone: Phone) -> None:
+        """Make what runs inside as slow as the phone is, and as short of room."""
+        pids = [process.pid for process in phone.processes]
+        self._slowings[phone.serial].hold(phone.running_share, pids)
+        if phone.tree.full:
+            limit_growth(pids, allowed=False)
 
     async def _run_script(self) -> None:
         started = time.monotonic()
@@ -162,6 +172,8 @@ class Server:
                 task.cancel()
         await asyncio.gather(*(cable.close() for cable in self._cables), return_exceptions=True)
         end_all(self._table, self._options.state)
+        for slowing in self._slowings.values():
+            slowing.close()
         for entry in self._phones:
             entry.phone.save()
         (self._options.state / "phones.json").unlink(missing_ok=True)

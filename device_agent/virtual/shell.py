@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import errno
 import glob
+import os
 import posixpath
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,7 +20,7 @@ from .phone import Phone
 from .shell_grammar import Chain, Command, Pipeline, Redirection, parse
 from .shell_io import BytesSink, BytesSource, Io, Sink, discard
 from .shell_words import GrammarError, Word
-from .tree import refusal
+from .tree import Tree, refusal
 
 NOT_FOUND = 127
 
@@ -35,11 +36,18 @@ class ShellExit(Exception):
 class Shell:
     """One shell session: a working folder, variables and the status of the last command."""
 
-    def __init__(self, phone: Phone) -> None:
+    def __init__(self, phone: Phone, *, root: bool = False) -> None:
         self.phone = phone
+        self.is_root = root
+        self.tree: Tree = phone.tree.as_root() if root else phone.tree
         self.cwd = "/"
         self.status = 0
-        self.variables = {"HOME": "/", "USER": "shell", "TMPDIR": "/data/local/tmp", "PATH": "/system/bin"}
+        self.variables = {
+            "HOME": "/",
+            "USER": "root" if root else "shell",
+            "TMPDIR": "/data/local/tmp",
+            "PATH": "/system/bin",
+        }
         self._background: set[asyncio.Task[int]] = set()
 
     async def run(self, script: str, io: Io) -> int:
@@ -54,9 +62,15 @@ class Shell:
             self.status = leaving.status
         return self.status
 
+    def as_root(self) -> Shell:
+        """What `su` starts: root's shell in the same folder."""
+        shell = Shell(self.phone, root=True)
+        shell.cwd = self.cwd
+        return shell
+
     def child(self) -> Shell:
         """A subshell: what it changes stays with it."""
-        shell = Shell(self.phone)
+        shell = Shell(self.phone, root=self.is_root)
         shell.cwd, shell.status, shell.variables = self.cwd, self.status, dict(self.variables)
         return shell
 
@@ -136,7 +150,7 @@ class Shell:
             executable = find_executable(self.phone, name, self.cwd)
             return await execute(self.phone, executable, argv, self.cwd, self.variables, io)
         except CommandError as error:
-            await io.err(f"{name}: {error}\n".encode())
+            await io.err(f"{'' if error.bare else f'{name}: '}{error}\n".encode())
             return error.status
         except FileNotFoundError as error:
             if error.filename != name:
@@ -197,7 +211,7 @@ class Shell:
         for redirection in redirections:
             target = "".join(await self._expand(redirection.target))
             if redirection.operator == "<":
-                stdin = BytesSource(b"" if target == "/dev/null" else self.phone.tree.read(target, self.cwd))
+                stdin = BytesSource(b"" if target == "/dev/null" else self.tree.read(target, self.cwd))
             elif redirection.operator == ">&":
                 sinks[redirection.descriptor] = sinks[int(target)] if target in ("1", "2") else discard
             else:
@@ -207,9 +221,11 @@ class Shell:
         return Io(stdin, sinks[1], sinks[2])
 
     def _file_sink(self, target: str, *, append: bool) -> Sink:
-        if self.phone.tree.normal(target, self.cwd) == "/dev/null":
+        if self.tree.normal(target, self.cwd) == "/dev/null":
             return discard
-        path = self.phone.tree.writable_file(target, self.cwd)
+        if node := self._node(target):
+            return self._node_sink(node)
+        path = self.tree.writable_file(target, self.cwd)
         if not append:
             path.write_bytes(b"")
 
@@ -220,6 +236,19 @@ class Shell:
                 file.write(data)
 
         return write
+
+    def _node(self, target: str) -> str:
+        """The node's own path, where root names one through whatever link; empty for everything else."""
+        if not self.is_root:
+            return ""
+        path = self.tree.normal(os.path.realpath(self.tree.host(target, self.cwd)))
+        return path if path.startswith(("/sys/", "/proc/")) else ""
+
+    def _node_sink(self, node: str) -> Sink:
+        async def store(data: bytes) -> None:
+            self.phone.write_node(node, data.decode(errors="replace"))
+
+        return store
 
 
 def _is_detached(chain: Chain) -> bool:

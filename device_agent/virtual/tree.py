@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import fnmatch
 import os
@@ -41,8 +42,17 @@ class Tree:
         """Files whose text is made when they are read, e.g. /proc/uptime."""
         self.pass_through: Callable[[str], Path | None] = _no_host_path
         """Phone paths that are the host's own, e.g. /proc/<pid of an agent>; None for all others."""
+        self.closed: dict[str, str] = {}
+        """Text of the nodes that only root may read."""
         self._capacity_bytes = capacity_bytes
         self._denied = denied
+        self._is_root = False
+
+    def as_root(self) -> Tree:
+        """The same files through root's eyes, for one command."""
+        view = copy.copy(self)
+        view._is_root = True
+        return view
 
     def _below(self, path: str) -> Path:
         return self.root / path.lstrip("/")
@@ -71,12 +81,19 @@ class Tree:
     def check_readable(self, path: str, cwd: str = "/") -> None:
         """Raises PermissionError where the profile denies this node to the shell user."""
         absolute = self.normal(path, cwd)
-        if any(fnmatch.fnmatch(absolute, pattern) for pattern in self._denied):
+        if not self._is_root and any(fnmatch.fnmatch(absolute, pattern) for pattern in self._denied):
             raise refusal(errno.EACCES, path)
 
+    def is_closed(self, path: str, cwd: str = "/") -> bool:
+        """Whether this is a node that only root may read, and that is therefore no file."""
+        return self.normal(path, cwd) in self.closed
+
     def check_writable(self, path: str, cwd: str = "/") -> None:
-        """Raises PermissionError or OSError(EROFS) outside of the folders that the shell user may write."""
+        """Raises PermissionError or OSError(EROFS) outside of the folders that this user may write. What root writes to
+        nodes does not come here, see `Phone.write_node`."""
         absolute = self.normal(path, cwd)
+        if self._is_root and not absolute.startswith(("/system", "/vendor", "/sys", "/proc")):
+            return
         if absolute.startswith(tuple(f"{folder}/" for folder in WRITABLE)) or absolute in (*WRITABLE, "/dev/null"):
             return
         read_only = absolute.startswith(("/system", "/vendor"))
@@ -85,8 +102,11 @@ class Tree:
     def read(self, path: str, cwd: str = "/") -> bytes:
         """Whole content of a file."""
         self.check_readable(path, cwd)
-        if maker := self.live.get(self.normal(path, cwd)):
+        normal = self.normal(path, cwd)
+        if maker := self.live.get(normal):
             return maker().encode()
+        if self._is_root and normal in self.closed:
+            return self.closed[normal].encode()
         return self._checked(path, cwd).read_bytes()
 
     def readable_file(self, path: str, cwd: str = "/") -> Path:

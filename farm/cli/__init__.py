@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
-__all__ = ["main"]
+__all__ = ["main", "run"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -14,3 +17,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return app.main(arguments)
+
+
+def run() -> NoReturn:
+    """The program `farm`: one command, and the end of the process with its status."""
+    status = main()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is over: a late Ctrl-C has nothing left to interrupt
+    sys.exit(status)

@@ -1,10 +1,6 @@
 """`python -m farm.cli`: the same as `farm`."""
 
-import signal
-import sys
+from . import run
 
-from . import main
-
-status = main()
-signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is over: a late Ctrl-C has nothing left to interrupt
-sys.exit(status)
+if __name__ == "__main__":
+    run()

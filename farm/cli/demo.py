@@ -74,6 +74,8 @@ def _run(session: Demo, state: Path) -> tuple[Any, Path]:
     """Start, submit, follow, report."""
     console_ = log()
     console_.print(f"[bold]pocketfarm {version('pocketfarm')}[/]: four virtual phones and this workstation, in {state}")
+    with console_.status("building the agent, where there is none yet"):
+        session.build_agent()
     with console_.status("starting Redis, adb server, phones, scheduler, worker, exporter"):
         session.start()
     settings = settings_of(state)

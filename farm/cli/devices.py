@@ -9,10 +9,12 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from orchestrator.config import Settings
 from orchestrator.errors import Unsupported
 from orchestrator.model.device import ApiFacts, Device, Health, Precision, Source
 from orchestrator.report import wording
 
+from . import profile
 from .farm_access import open_inventory, open_ledger
 from .lifecycle import settings_of
 from .output import JsonOption, StateOption, log, out, print_json
@@ -30,13 +32,18 @@ def devices(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the devices of the running farm, or show one with its APIs and limits.
+    """List the devices of the running farm, or show one with its APIs and limits and its profile (`farm enrol`).
+
+    Without a running farm, the stored profile of one device can still be shown.
 
     Example: `farm devices`, `farm devices local-cpu --json`
     """
     from orchestrator.fitness import devices_for_work
 
     settings = settings_of(state)
+    if serial is not None and not settings.redis_url:
+        _show_stored(settings, serial, as_json)
+        return
     announced = open_inventory(settings).devices()
     with open_ledger(settings) as ledger:
         found = sorted(devices_for_work(announced, ledger), key=lambda device: device.serial)
@@ -146,6 +153,23 @@ def _show(device: Device) -> None:
     console.print(grid)
     for api in device.facts.apis:
         console.print(_api(api))
+    if device.enrolment:
+        console.print(profile.render(device.enrolment))
+
+
+def _show_stored(settings: Settings, serial: str, as_json: bool) -> None:
+    """The profile in the state folder. Raises ServiceDown where there is none: then only a running farm could tell."""
+    from workers.enrolment import store
+
+    found = store.newest(settings.state, serial)
+    if found is None:
+        open_inventory(settings)  # says how to start a farm
+        return
+    if as_json:
+        print_json({"facts": None, "state": None, "enrolment": found})
+    else:
+        log().print(f"[dim]no farm runs on {settings.state}: this is what was stored[/]")
+        out().print(profile.render(found))
 
 
 def _api(api: ApiFacts) -> Table:

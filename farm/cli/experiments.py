@@ -133,9 +133,13 @@ def tell(submission: Submission) -> None:
     expansion = submission.expansion
     verb = "resumed" if submission.resumed else "submitted"
     devices = {serial for job in expansion.jobs for serial in job.candidates}
+    canaries = sum(job.role == "canary" for job in expansion.jobs)
+    more = f", {canaries} of them canaries" if canaries else ""
+    for job in expansion.reserve[:1]:
+        more += f"; up to {job.sampling.max_blocks} blocks of a cell that needs them"
     console.print(
         f"{verb} [bold]{submission.experiment_id}[/]: {len(expansion.jobs)} jobs of {len(expansion.cells)} cells "
-        f"on {len(devices)} devices"
+        f"on {len(devices)} devices{more}"
     )
     for line in exclusion_lines(expansion.exclusions, devices):
         console.print(_left_out(line))
@@ -209,9 +213,11 @@ def status(
 
 def _problem(job: JobRow) -> dict[str, Any]:
     """A job that did not end well."""
+    from orchestrator.ledger.rows import label
+
     return {
         "job": job.job_id,
-        "label": f"{job.job.cell.label} #{job.job.block}",
+        "label": label(job.job),
         "outcome": job.outcome or job.state.value,
         "cause": job.cause,
         "attempts": job.attempts,

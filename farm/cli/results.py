@@ -94,13 +94,13 @@ def write_html(content: Content, path: Path) -> Path:
     return write_whole(path, render(content), "-o")
 
 
-def write_whole(path: Path, text: str, option: str) -> Path:
+def write_whole(path: Path, content: str | bytes, option: str) -> Path:
     """Write a file, whole or not at all. Raises SetupError where it cannot be written."""
     if not path.parent.is_dir():
         raise SetupError(f"{path}: there is no folder {path.parent}", remedy=f"mkdir -p {path.parent}")
     new = path.with_name(path.name + ".new")
     try:
-        new.write_text(text, encoding="utf-8")
+        new.write_bytes(content.encode() if isinstance(content, str) else content)
         new.replace(path)
     except OSError as e:
         new.unlink(missing_ok=True)

@@ -7,7 +7,6 @@ budget is used up.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
@@ -23,9 +22,10 @@ from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 from orchestrator.placement import Share, WaitingJob
 
-from . import attempts, health, queries
+from . import attempts, extension, health, imports, queries
 from .database import Database, count_up
-from .rows import OPEN, AnyRow, ExperimentRow, JobRow, JobState, Kept, Quarantine, RunningRow, pack, unpack
+from .imports import Imported
+from .rows import OPEN, AnyRow, ExperimentRow, JobRow, JobState, Kept, Lane, Quarantine, RunningRow, job_columns, unpack
 from .tables import EXPERIMENTS, JOBS, RECORDS
 
 BATCH = 200
@@ -67,10 +67,19 @@ class Ledger:
     # experiments
 
     def submit(
-        self, experiment_id: str, experiment: Experiment, jobs: Sequence[Job], exclusions: Iterable[Exclusion] = ()
+        self,
+        experiment_id: str,
+        experiment: Experiment,
+        jobs: Sequence[Job],
+        exclusions: Iterable[Exclusion] = (),
+        reserve: Sequence[Job] = (),
     ) -> bool:
-        """Store an experiment with its jobs, all or nothing; False where it is there already (nothing is changed)."""
-        rows = [_job_columns(job, index) for index, job in enumerate(jobs)]
+        """Store an experiment with its jobs, all or nothing; False where it is there already (nothing is changed).
+
+        A device runs its jobs in this order. `reserve`: jobs that are held until `extend` decides about them.
+        """
+        rows = [job_columns(job, index) for index, job in enumerate(jobs)]
+        rows += [job_columns(job, index, JobState.HELD) for index, job in enumerate(reserve, len(jobs))]
         with self._database.write() as connection:
             if queries.experiment_rows(connection, experiment_id):
                 return False
@@ -106,7 +115,7 @@ class Ledger:
         return _experiment_row(rows[0], counts.get(experiment_id, {}))
 
     def counts(self, experiment_id: str | None = None) -> dict[str, int]:
-        """Number of jobs by state (waiting, placed, running, cancelled) or, where done, by outcome."""
+        """Number of jobs by state (held, waiting, placed, running, cancelled) or, where done, by outcome."""
         with self._database.read() as connection:
             found = queries.counts(connection, experiment_id)
         total: dict[str, int] = {}
@@ -157,6 +166,25 @@ class Ledger:
         """What each experiment has of the farm, for fairness."""
         with self._database.read() as connection:
             return queries.shares(connection)
+
+    def undecided(self, limit: int = 20) -> list[Lane]:
+        """Where only held jobs are left, so that it can be decided whether more blocks follow."""
+        with self._database.read() as connection:
+            return extension.undecided(connection, limit)
+
+    def extend(self, lane: Lane, add: Sequence[Job], reserve: Sequence[Job] = ()) -> bool:
+        """Decide about a lane: `add` waits from now on, in this order; `reserve` is held; other held jobs are dropped.
+
+        False, and nothing is changed, where the lane is not any more as it was when it was given: somebody else has
+        decided, or cancelled it.
+        """
+        with self._database.write() as connection:
+            return extension.extend(connection, lane, add, reserve)
+
+    def lane_jobs(self, lane: Lane) -> list[JobRow]:
+        """All jobs of a lane in order."""
+        with self._database.read() as connection:
+            return extension.jobs(connection, lane)
 
     def begin_attempt(self, job_id: str, serial: str, host: str, ttl_s: float) -> Assignment | None:
         """Begin an attempt under a new fencing token; None where the job does not wait any more."""
@@ -212,12 +240,31 @@ class Ledger:
         for start in range(0, len(keys), BATCH):
             yield from self._records([(job_id, attempt) for job_id, attempt in keys[start : start + BATCH]])
 
-    def _records(self, keys: list[tuple[str, int]]) -> list[Record]:
+    def records_of(self, job_ids: Iterable[str]) -> Iterator[Record]:
+        """All records of these jobs, read in batches."""
+        wanted = sorted(job_ids)
+        for start in range(0, len(wanted), BATCH):
+            statement = select(RECORDS.c.body).where(RECORDS.c.job_id.in_(wanted[start : start + BATCH]))
+            with self._database.read() as connection:
+                bodies = connection.scalars(statement).all()
+            yield from (Record.model_validate_json(unpack(body)) for body in bodies)
+
+    def _records(self, keys: list[tuple[str, int]]) -> Iterator[Record]:
+        """Unpacked one after the other: a batch of long records is large only while it is packed."""
         statement = select(RECORDS.c.job_id, RECORDS.c.attempt, RECORDS.c.body)
         with self._database.read() as connection:
             rows = connection.execute(statement.where(RECORDS.c.job_id.in_({job_id for job_id, _ in keys}))).all()
         bodies = {(row.job_id, row.attempt): row.body for row in rows}
-        return [Record.model_validate_json(unpack(bodies[key])) for key in keys]
+        for key in keys:
+            yield Record.model_validate_json(unpack(bodies.pop(key)))
+
+    def adopt(self, experiment_id: str, experiment: Experiment, found: Iterable[Imported]) -> bool:
+        """Store what somebody else measured, all or nothing; False where the experiment is there already."""
+        with self._database.write() as connection:
+            if queries.experiment_rows(connection, experiment_id):
+                return False
+            imports.adopt(connection, experiment_id, experiment, found)
+        return True
 
     # devices
 
@@ -255,22 +302,6 @@ class Ledger:
         return StableError(f"there is no experiment or job {experiment_id!r}", remedy=hint)
 
 
-def _job_columns(job: Job, sequence: int) -> dict[str, object]:
-    return {
-        "id": job.job_id,
-        "experiment_id": job.experiment_id,
-        "sequence": sequence,
-        "cell_id": job.cell.cell_id,
-        "block": job.block,
-        "label": f"{job.cell.label} #{job.block}",
-        "candidates": json.dumps(job.candidates),
-        "candidate_count": len(job.candidates),
-        "priority": job.priority,
-        "state": JobState.WAITING,
-        "body": pack(job),
-    }
-
-
 def _experiment_row(row: AnyRow, counts: dict[str, int]) -> ExperimentRow:
     return ExperimentRow(
         id=row.id,
@@ -281,4 +312,4 @@ def _experiment_row(row: AnyRow, counts: dict[str, int]) -> ExperimentRow:
     )
 
 
-__all__ = ["ExperimentRow", "JobRow", "JobState", "Kept", "Ledger", "Quarantine", "RunningRow"]
+__all__ = ["ExperimentRow", "Imported", "JobRow", "JobState", "Kept", "Lane", "Ledger", "Quarantine", "RunningRow"]

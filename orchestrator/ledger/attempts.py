@@ -57,7 +57,7 @@ def keep(connection: Connection, record: Record, budget: int, quarantine_after: 
     attempt = _attempt(connection, record.job_id, record.attempt)
     if attempt is None or attempt.token != record.token or row.token != record.token:
         return Kept.STALE
-    connection.execute(insert(RECORDS).values(**_columns(record)))
+    connection.execute(insert(RECORDS).values(**record_columns(record)))
     conclude(connection, row, attempt, record.outcome, record.cause, budget, quarantine_after)
     return Kept.NEW
 
@@ -114,7 +114,7 @@ def _after(job: AnyRow, outcome: Outcome, cause: str, budget: int) -> dict[str, 
     return {"state": JobState.WAITING, "failures": failures, "not_before": now + PAUSES_S.get(cause, 0.0)}
 
 
-def _columns(record: Record) -> dict[str, object]:
+def record_columns(record: Record) -> dict[str, object]:
     return {
         "job_id": record.job_id,
         "attempt": record.attempt,

@@ -25,6 +25,8 @@ from .tables import COUNTERS
 
 BUSY_MS = 10_000
 """How long a SQLite writer waits for another."""
+CONNECT_S = 10
+"""How long PostgreSQL may take to answer at first, unless the URL says `connect_timeout`."""
 
 
 class Database:
@@ -102,6 +104,8 @@ def _engine(url: str) -> Engine:
         parsed = make_url(url)
         if parsed.get_backend_name() == "sqlite" and parsed.database:
             Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+        if parsed.get_backend_name() == "postgresql":
+            parsed = parsed.set(query={"connect_timeout": str(CONNECT_S), **parsed.query})
         engine = create_engine(parsed, pool_pre_ping=parsed.get_backend_name() != "sqlite")
     except (ArgumentError, NoSuchModuleError, ImportError) as e:
         raise SetupError(

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Select, Subquery, case, func, select
 
 from orchestrator.matrix import Exclusion
 from orchestrator.model.experiment import Experiment
-from orchestrator.model.job import Job
+from orchestrator.model.job import ANY_JOB, Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome
 from orchestrator.placement import Share, WaitingJob
@@ -155,9 +155,10 @@ def counts(connection: Connection, experiment_id: str | None) -> dict[str, dict[
 
 
 def device_counts(connection: Connection, experiment_id: str | None) -> dict[str, tuple[int, int]]:
-    """Device -> (jobs that are over, all jobs), of the jobs that only this device may run."""
+    """Device -> (jobs that are over, all jobs), of the jobs that only this device may run; without held ones."""
     over = case((JOBS.c.state.in_(OPEN), 0), else_=1)
-    statement = select(JOBS.c.candidates, func.sum(over), func.count()).where(JOBS.c.candidate_count == 1)
+    certain = (JOBS.c.candidate_count == 1) & (JOBS.c.state != JobState.HELD)
+    statement = select(JOBS.c.candidates, func.sum(over), func.count()).where(certain)
     if experiment_id is not None:
         statement = statement.where(JOBS.c.experiment_id == experiment_id)
     rows = connection.execute(statement.group_by(JOBS.c.candidates))
@@ -167,7 +168,7 @@ def device_counts(connection: Connection, experiment_id: str | None) -> dict[str
 def job_row(row: AnyRow) -> JobRow:
     return JobRow(
         job_id=row.id,
-        job=Job.model_validate_json(unpack(row.body)),
+        job=ANY_JOB.validate_json(unpack(row.body)),
         state=JobState(row.state),
         outcome=row.outcome,
         cause=row.cause,

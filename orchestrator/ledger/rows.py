@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ MAX_UNPACKED_BYTES = 256 << 20
 
 
 class JobState(StrEnum):
+    HELD = "held"
+    """The next block of a cell, until it is decided whether it is needed; then it waits, or is dropped."""
     WAITING = "waiting"
     PLACED = "placed"
     RUNNING = "running"
@@ -28,7 +31,7 @@ class JobState(StrEnum):
     CANCELLED = "cancelled"
 
 
-OPEN = (JobState.WAITING, JobState.PLACED, JobState.RUNNING)
+OPEN = (JobState.HELD, JobState.WAITING, JobState.PLACED, JobState.RUNNING)
 """States of a job that is not over."""
 
 
@@ -50,7 +53,7 @@ class ExperimentRow:
     exclusions: tuple[Exclusion, ...]
     submitted_at: float
     counts: Mapping[str, int]
-    """Jobs by state (waiting, placed, running, cancelled) or, where done, by outcome."""
+    """Jobs by state (held, waiting, placed, running, cancelled) or, where done, by outcome."""
 
     @property
     def finished(self) -> bool:
@@ -70,6 +73,17 @@ class JobRow:
     """Of the latest loss or failure."""
     attempts: int
     ended_at: float | None
+
+
+@dataclass(frozen=True)
+class Lane:
+    """The jobs of an experiment for one choice of devices, at the moment when it is to be decided whether more follow:
+    all are over but the held ones."""
+
+    experiment_id: str
+    candidates: tuple[str, ...]
+    held: frozenset[str]
+    """Job ids."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +111,28 @@ class Quarantine:
     """Unix time."""
     until: float
     """Unix time from which a device that is well gets work again, on probation."""
+
+
+def job_columns(job: Job, sequence: int, state: JobState = JobState.WAITING) -> dict[str, object]:
+    """The columns of a new job, apart from its experiment's own."""
+    return {
+        "id": job.job_id,
+        "experiment_id": job.experiment_id,
+        "sequence": sequence,
+        "cell_id": job.cell.cell_id,
+        "block": job.block,
+        "label": label(job),
+        "candidates": json.dumps(job.candidates),
+        "candidate_count": len(job.candidates),
+        "priority": job.priority,
+        "state": state,
+        "body": pack(job),
+    }
+
+
+def label(job: Job) -> str:
+    """A job's name for people: `lenet opencl fp32 #2`, `canary #0`."""
+    return f"{job.role} #{job.block}" if job.role == "canary" else f"{job.cell.label} #{job.block}"
 
 
 def pack(model: BaseModel) -> bytes:

@@ -1,7 +1,8 @@
 """Tables of the ledger. Version 1.
 
 A job's state: waiting -> placed (an attempt began) -> running (a worker claimed it) -> done, or waiting again after a
-transient failure; cancelled from any of the first three. `outcome` is set where the state is done.
+transient failure; cancelled from any of the first three. `outcome` is set where the state is done. With sequential
+sampling the next block of a cell is held until it is decided whether it is needed: then it waits, or its row goes.
 """
 
 from __future__ import annotations

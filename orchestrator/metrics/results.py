@@ -1,7 +1,7 @@
 """Results as time series: the latest figures of each combination of device, network, backend, precision and options.
 
 Records are followed, not read again: a scrape reads those that came since the last one. Figures have the definitions of
-`orchestrator/statistics.py`: the median is the median over blocks of their medians, p90 is that of all samples.
+`orchestrator/statistics/`: the median is the median over blocks of their medians, p90 is that of all samples.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sqlalchemy import Connection, select
 
 from orchestrator.ledger.rows import unpack
 from orchestrator.ledger.tables import JOBS, RECORDS
-from orchestrator.model.job import Job
+from orchestrator.model.job import ANY_JOB
 from orchestrator.model.record import Outcome, Record
 from orchestrator.statistics import percentile
 
@@ -91,6 +91,8 @@ class Results:
         except (ValueError, zlib.error) as e:  # of another version: it must not silence the others
             log.warning("a record in the ledger cannot be read and is left out: %s", e)
             return
+        if record.role != "work":
+            return  # a canary is no result
         network, backend, precision, options = self._cell_labels(connection, record)
         key = Combination(record.device.serial, network, backend, precision, options, record.source.value)
         figures = self._newest.get(key)
@@ -103,9 +105,9 @@ class Results:
     def _cell_labels(self, connection: Connection, record: Record) -> tuple[str, str, str, str]:
         if record.cell_id not in self._labels:
             body = connection.execute(select(JOBS.c.body).where(JOBS.c.id == record.job_id)).scalar_one()
-            cell = Job.model_validate_json(unpack(body)).cell
+            cell = ANY_JOB.validate_json(unpack(body)).cell
             options = " ".join(f"{name}={value}" for name, value in sorted(cell.options.items()))
-            self._labels[record.cell_id] = (cell.workload.label, cell.backend.value, cell.precision.value, options)
+            self._labels[record.cell_id] = (cell.workload.label, str(cell.backend), str(cell.precision), options)
         return self._labels[record.cell_id]
 
     def _forget(self) -> None:

@@ -73,7 +73,7 @@ class DeviceFacts(Model):
     serial: str
     """What the farm calls it: a phone's own serial number (`ro.serialno`), however it is connected."""
     host: str
-    kind: Literal["phone", "workstation"]
+    kind: Literal["phone", "workstation", "unknown"]
     source: Source
     address: str = ""
     """What its host's adb server calls it now, e.g. `127.0.0.1:5555`; empty on a workstation."""

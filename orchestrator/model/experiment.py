@@ -65,6 +65,11 @@ class DeviceChoice(Model):
     """`all` that match; a number of them; or `any` one, whichever is free first."""
 
 
+SETUP_S = 30.0
+SUSTAINED_MARGIN = 0.1
+"""What a sustained block needs beyond rest and load: seconds, and a share of them (the last inference may be slow)."""
+
+
 class Sampling(Model):
     """How often is measured, and the course of a block: rest, warm-up, load, rest."""
 
@@ -96,6 +101,16 @@ class Sampling(Model):
     deadline: Seconds = 120.0
     """Wall-clock limit of one block, with a unit: `90 s`, `5 min`."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _cold(cls, data: object) -> object:
+        """A cold block is one inference without a warm-up: that is its default, and nothing else is allowed."""
+        if not isinstance(data, dict) or data.get("mode") != "cold":
+            return data
+        if data.get("warmup", 0) != 0 or data.get("samples", 1) != 1:
+            raise ValueError("mode `cold` has no warm-up and one inference: leave out `warmup` and `samples`")
+        return {**data, "warmup": 0, "samples": 1}
+
     @model_validator(mode="after")
     def _consistent(self) -> Sampling:
         if self.target_interval is not None and self.max_blocks < self.blocks:
@@ -107,6 +122,12 @@ class Sampling(Model):
         needed = 2 * self.idle + self.load
         if needed >= self.deadline:
             raise ValueError(f"a block rests and loads for {needed:g} s, and its deadline is {self.deadline:g} s")
+        margin = SETUP_S + SUSTAINED_MARGIN * needed
+        if self.mode == "sustained" and self.deadline < needed + margin:
+            raise ValueError(
+                f"a sustained block rests and loads for {needed:g} s; with set-up, warm-up and slow last inferences "
+                f"its deadline must be at least {needed + margin:.0f} s, and is {self.deadline:g} s"
+            )
         return self
 
 
@@ -223,3 +244,17 @@ class Experiment(Model):
     measure: Measure = Measure()
     priority: int = Field(default=0, ge=-100, le=100)
     """Higher goes first; equal priorities share the devices fairly."""
+
+    @model_validator(mode="after")
+    def _of_known_devices(self) -> Experiment:
+        """What is decided by device needs to know which device runs a block."""
+        asked = {
+            "sampling.target_interval": self.sampling.target_interval is not None,
+            "sampling.canary": self.sampling.canary > 0,
+        }
+        for field in (name for name, is_asked in asked.items() if is_asked and self.devices.count == "any"):
+            raise ValueError(
+                f"`{field}` goes by device, and with `devices.count: any` a block may run on any: "
+                f"give `devices.count` as `all` or a number, or leave out `{field}`"
+            )
+        return self

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
 from .base import Model, content_hash
 from .device import Api, Precision
@@ -32,6 +32,20 @@ class Cell(Model):
         return f"{self.workload.label} {self.backend} {self.precision}{rest}"
 
 
+class ForeignCell(Cell):
+    """A combination that somebody else measured: backend and precision are words of theirs. It cannot be run.
+
+    The types are wider than a cell's, so whoever runs cells takes them by `Job`, which refuses foreign ones.
+    """
+
+    foreign: Literal[True]
+    """Tells it from a cell: two that look alike differ in their identity too."""
+    backend: str  # type: ignore[assignment]
+    precision: str  # type: ignore[assignment]
+    options: dict[str, int | float | str | bool] = Field(default_factory=dict)  # type: ignore[assignment]
+    """Further axes, as they were called there."""
+
+
 Role = Literal["work", "canary"]
 """A canary is the same small reference workload again and again: it tells whether the device has changed."""
 
@@ -53,3 +67,14 @@ class Job(Model):
     @cached_property
     def job_id(self) -> str:
         return content_hash(self)
+
+
+class ForeignJob(Job):
+    """One block of a foreign cell: the ledger's place for a record that was imported. Never placed, never run."""
+
+    cell: ForeignCell
+
+
+AnyJob = Annotated[Job | ForeignJob, Field(union_mode="left_to_right")]
+"""What the ledger may hold; an ordinary job is tried first, and refuses what is foreign."""
+ANY_JOB: TypeAdapter[AnyJob] = TypeAdapter(AnyJob)

@@ -142,7 +142,7 @@ def _keys(rows: Sequence[Summary]) -> list[Line2D]:
 
 def drift(records: Sequence[Record]) -> str | None:
     """Every inference over the time of the run, relative to its cell's median: one panel a device."""
-    found = _by_device([record for record in records if timed_ms(record)])
+    found = _by_device([record for record in records if timed_ms(record) and _has_times(record)])
     if not found:
         return None
     with style():
@@ -159,6 +159,11 @@ def drift(records: Sequence[Record]) -> str | None:
         keys.append(Line2D([], [], marker="x", linestyle="", color=MUTED, markersize=4, label="warm-up"))
         figure.legend(handles=keys, loc="outside upper center", ncols=5)
         return to_svg(figure, "drift", "Latency over the time of the run")
+
+
+def _has_times(record: Record) -> bool:
+    """Imported samples need not say when they were taken."""
+    return any(sample.start_ns for sample in record.samples)
 
 
 def _by_device(records: Sequence[Record]) -> dict[str, list[Record]]:

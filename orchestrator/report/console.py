@@ -55,6 +55,8 @@ def heading(content: Content) -> Text:
     if content.unreal:
         words = " and ".join(wording.source_word(source) for source in content.unreal)
         text.append(f"\n{words} results: they show how the farm works, not how fast a phone is.", style="yellow")
+    if content.imported:
+        text.append("\nIMPORT results: measured elsewhere, under conditions that the farm does not know.", style="yellow")
     return text
 
 
@@ -94,7 +96,7 @@ def _table(own: Sequence[tuple[Summary, list[str]]], widths: Sequence[int], *, h
         )
     for summary, row in own:
         cells = [Text(cell, no_wrap=True, overflow="ellipsis") for cell in row]
-        cells[MEDIAN].stylize("bold" if summary.latency else "red")
+        cells[MEDIAN].stylize("bold" if summary.latency else "dim" if summary.layers else "red")
         if summary.outcomes.get(Outcome.OK, 0) < summary.blocks:
             cells[BLOCKS].stylize("red")
         table.add_row(*cells)
@@ -108,7 +110,7 @@ def _row(summary: Summary, doubts: Sequence[DoubtCount], *, workload: bool) -> l
     return [
         wording.cell(summary, workload=workload),
         wording.driver(summary),
-        wording.ms(latency.median_ms) if latency else "none",
+        wording.ms(latency.median_ms) if latency else "layers only" if summary.layers else "none",
         wording.interval(latency),
         wording.ms(latency.p90_ms) if latency else "",
         wording.mib(summary.memory.device_peak_bytes) if summary.memory else "",

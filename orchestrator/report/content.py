@@ -42,9 +42,14 @@ class Content(Model):
 
     @property
     def unreal(self) -> tuple[Source, ...]:
-        """Sources among the results that are no phone's or workstation's own."""
+        """Sources among the results that say nothing of the phone they are named after."""
         found = {summary.source for summary in self.summaries}
-        return tuple(sorted(found - {Source.PHONE, Source.WORKSTATION}))
+        return tuple(sorted(found & {Source.VIRTUAL, Source.REPLAY}))
+
+    @property
+    def imported(self) -> bool:
+        """Whether results were measured elsewhere, and are as somebody wrote them down."""
+        return any(summary.source is Source.IMPORT for summary in self.summaries)
 
 
 def build(

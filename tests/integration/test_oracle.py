@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from device_agent.virtual.launch import start_phones
-from tests.servers import private_adb
+from device_agent.virtual.launch import VirtualPhones, start_phones
+from tests.phones import mend
+from tests.servers import PrivateAdb, private_adb_server
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared" / "data" / "squeezenet_v1_0"
@@ -28,24 +29,31 @@ BACKENDS = ("opencl", "vulkan", "cpu")
 pytestmark = [
     pytest.mark.skipif(not MODEL.exists(), reason="the trained SqueezeNet of study S is not beside this checkout"),
     pytest.mark.slow,
+    pytest.mark.timeout(300),
 ]
 
 
 @pytest.fixture(scope="module")
-def phone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """A virtual Galaxy S7 behind a real adb server: its address, and the environment to reach it."""
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PrivateAdb, VirtualPhones]]:
+    """A virtual Galaxy S7 and a real adb server; ask for `phone`, which is mended for each test."""
     folder = tmp_path_factory.mktemp("phone")
-    with private_adb(folder / "adb") as port, start_phones(folder / "phones", ["galaxy_s7"]) as running:
-        (found,) = running.phones
-        subprocess.run(["adb", "-P", str(port), "connect", found.serial], check=True, capture_output=True, timeout=20)
-        yield {"address": found.serial, "name": found.name, "FARM_ADB_PORT": str(port)}
+    with private_adb_server(folder / "adb") as adb, start_phones(folder / "phones", ["galaxy_s7"]) as phones:
+        yield adb, phones
+
+
+@pytest.fixture
+def phone(running: tuple[PrivateAdb, VirtualPhones]) -> dict[str, str]:
+    """The connected phone's name, and the environment to reach it."""
+    adb, phones = running
+    mend(adb, phones.control, phones.serials)
+    return {"name": phones.phones[0].name, "FARM_ADB_PORT": str(adb.port)}
 
 
 def infer(state: Path, *arguments: str, environment: dict[str, str] | None = None) -> Any:
     """`farm infer` of the trained network with the authors' input."""
     command = [sys.executable, "-m", "farm.cli", "infer", str(MODEL), "--input", str(DATA / "input.npy"), "--json"]
     command += ["--state", str(state), *arguments]
-    done = subprocess.run(command, capture_output=True, timeout=100, env={**os.environ, **(environment or {})})
+    done = subprocess.run(command, capture_output=True, timeout=250, env={**os.environ, **(environment or {})})
     assert done.returncode == 0, (done.stdout + done.stderr).decode()
     return json.loads(done.stdout)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from .power_service import power_command
 from .registry import Call, CommandError, command
 
 if TYPE_CHECKING:
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 _AIRPLANE_COMMAND_SDK = 30
 _THERMAL_SERVICE_SDK = 29
+_AS_COMMAND = {"settings": "settings", "package": "pm", "activity": "am"}
+_SILENT = ("statusbar", "notification", "stats", "content")
 
 
 @command("settings")
@@ -47,8 +50,15 @@ async def cmd(call: Call) -> int:
         return _thermal_service(phone, words)
     if service == "battery" and words:
         return await call.shell.call(["dumpsys", "battery", *words], call.io)
-    if service in ("settings", "statusbar", "notification", "power", "stats", "package", "activity"):
-        return await call.shell.call(["settings", *words], call.io) if service == "settings" else 0
+    if service == "power":
+        power_command(phone, words)
+        return 0
+    if service == "deviceidle":
+        return await call.shell.call(["dumpsys", "deviceidle", *words], call.io)
+    if service in _AS_COMMAND:
+        return await call.shell.call([_AS_COMMAND[service], *words], call.io)
+    if service in _SILENT:
+        return 0
     await call.io.err(f"cmd: Can't find service: {service}\n".encode())
     return 20
 
@@ -76,11 +86,9 @@ def _thermal_service(phone: Phone, words: list[str]) -> int:
     raise CommandError("thermalservice: override-status 0..6 or reset", 255)
 
 
-@command("svc", "am", "input", "wm", "pm", "appops", "device_config", "monkey", "media", "ime")
-async def accept(call: Call) -> int:
+@command("svc", "input", "wm", "appops", "device_config", "monkey", "media", "ime")
+async def accept(_call: Call) -> int:
     """There are no apps, no screen and no radio on a virtual phone: nothing to do."""
-    if call.arguments[:2] == ["list", "packages"]:
-        await call.io.out(b"package:android\n")
     return 0
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from device_agent.virtual.physics import thermal_status
+from device_agent.virtual.processes import private_bytes
 
+from .power_service import idle_controller
 from .registry import Call, CommandError, command
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ async def dumpsys(call: Call) -> int:
         text = thermal_service(phone)
     elif service == "gpu" and phone.profile.sdk >= _GPU_SDK:
         text = gpu_service(phone)
+    elif service == "deviceidle":
+        text = idle_controller(phone, words)
     elif service in _PLAIN:
         text = _PLAIN[service]
     else:
@@ -86,7 +89,7 @@ def _battery_fields(phone: Phone) -> dict[str, str]:
 def thermal_service(phone: Phone) -> str:
     """Thermal status, the stale cached block, and what the HAL measures now."""
     thermal, body = phone.profile.thermal, phone.body
-    real = thermal_status(thermal, body.skin_c)
+    real = phone.thermal_status
     status = real if phone.thermal_override is None else phone.thermal_override
     lines = [
         f"IsStatusOverride: {str(phone.thermal_override is not None).lower()}",
@@ -116,5 +119,9 @@ def _temperature(value_c: float, kind: int, name: str, status: int) -> str:
 
 
 def gpu_service(phone: Phone) -> str:
-    """The memory section is empty: the agent allocates on the host, where no driver of this phone counts."""
-    return f"Memory snapshot for GPU 0:\nGlobal total: 0\n\nGpuStats:\n{phone.profile.gpu.name} (virtual)\n"
+    """Memory of the processes inside. Their drivers keep buffers in the host's memory, so that what a process has for
+    itself (RssAnon) stands for what it has on the GPU."""
+    sizes = {process.pid: private_bytes(process.pid) for process in phone.table.of(phone.tree.root)}
+    rows = [f"Proc {pid} total: {size}" for pid, size in sorted(sizes.items()) if size]
+    lines = ["Memory snapshot for GPU 0:", f"Global total: {sum(sizes.values())}", *rows, "", "GpuStats:"]
+    return "\n".join([*lines, f"{phone.profile.gpu.name} (virtual)", ""])

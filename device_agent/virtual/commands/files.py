@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _existing(shell: Shell, path: str) -> Path:
-    target = shell.phone.tree.host(path, shell.cwd)
+    target = shell.tree.host(path, shell.cwd)
     if not os.path.lexists(target):
         raise refusal(errno.ENOENT, path)
     return target
@@ -43,10 +43,12 @@ async def ls(call: Call) -> int:
 
 
 def _listing(shell: Shell, path: str, options: dict[str, str]) -> list[str]:
-    tree = shell.phone.tree
+    tree = shell.tree
     normal = tree.normal(path, shell.cwd)
     try:
         tree.check_readable(path, shell.cwd)
+        if tree.is_closed(path, shell.cwd):
+            return [path]
         target = _existing(shell, path)
     except PermissionError:
         return [path]  # the node is there, only its content is closed
@@ -97,7 +99,7 @@ def _formatted(layout: str, values: dict[str, str]) -> str:
 @command("df")
 async def df(call: Call) -> int:
     options, paths = split_options(call.arguments)
-    tree = call.phone.tree
+    tree = call.tree
     for path in paths:
         _existing(call.shell, path)
     total, free = call.phone.profile.storage_bytes, tree.free_bytes()
@@ -125,7 +127,7 @@ async def du(call: Call) -> int:
 async def mkdir(call: Call) -> int:
     options, paths = split_options(call.arguments, with_value="m")
     for path in paths:
-        tree = call.phone.tree
+        tree = call.tree
         target = tree.host(path, call.shell.cwd)
         if target.is_dir() and "p" in options:
             continue
@@ -147,8 +149,8 @@ async def rm(call: Call) -> int:
     options, paths = split_options(call.arguments)
     recursive = bool({"r", "R"} & set(options))
     for path in paths:
-        call.phone.tree.check_writable(path, call.shell.cwd)
-        target = call.phone.tree.host(path, call.shell.cwd)
+        call.tree.check_writable(path, call.shell.cwd)
+        target = call.tree.host(path, call.shell.cwd)
         if not os.path.lexists(target):
             if "f" in options:
                 continue
@@ -163,7 +165,7 @@ async def rm(call: Call) -> int:
 
 
 def _destination(shell: Shell, source: str, target: str) -> Path:
-    tree = shell.phone.tree
+    tree = shell.tree
     tree.check_writable(target, shell.cwd)
     host = tree.host(target, shell.cwd)
     if host.is_dir():
@@ -184,7 +186,7 @@ def _pairs(shell: Shell, arguments: list[str]) -> tuple[dict[str, str], list[tup
 @command("mv")
 async def mv(call: Call) -> int:
     for source, start, end in _pairs(call.shell, call.arguments)[1]:
-        call.phone.tree.check_writable(source, call.shell.cwd)
+        call.tree.check_writable(source, call.shell.cwd)
         start.replace(end)
     return 0
 
@@ -198,8 +200,8 @@ async def cp(call: Call) -> int:
                 raise CommandError(f"Skipped dir '{source}'")
             await asyncio.to_thread(shutil.copytree, start, end, dirs_exist_ok=True)
             continue
-        call.phone.tree.check_readable(source, call.shell.cwd)
-        call.phone.tree.claim(start.stat().st_size, source)
+        call.tree.check_readable(source, call.shell.cwd)
+        call.tree.claim(start.stat().st_size, source)
         await asyncio.to_thread(shutil.copy, start, end)
     return 0
 
@@ -210,7 +212,7 @@ async def chmod(call: Call) -> int:
     if len(words) < 2:
         raise CommandError('Needs 2 call.arguments (see "help")')
     for path in words[1:]:
-        call.phone.tree.check_writable(path, call.shell.cwd)
+        call.tree.check_writable(path, call.shell.cwd)
         target = _existing(call.shell, path)
         target.chmod(_mode(words[0], target.stat().st_mode & 0o7777))
     return 0
@@ -233,8 +235,8 @@ async def ln(call: Call) -> int:
     options, paths = split_options(call.arguments)
     if "s" not in options or len(paths) != 2:
         raise CommandError("only `ln -s TARGET NAME` on a virtual phone")
-    link = call.phone.tree.writable_file(paths[1], call.shell.cwd)
-    target = str(call.phone.tree.host(paths[0])) if paths[0].startswith("/") else paths[0]
+    link = call.tree.writable_file(paths[1], call.shell.cwd)
+    target = str(call.tree.host(paths[0])) if paths[0].startswith("/") else paths[0]
     if "f" in options:
         link.unlink(missing_ok=True)
     link.symlink_to(target)
@@ -244,7 +246,7 @@ async def ln(call: Call) -> int:
 @command("touch")
 async def touch(call: Call) -> int:
     for path in split_options(call.arguments)[1]:
-        call.phone.tree.writable_file(path, call.shell.cwd).touch()
+        call.tree.writable_file(path, call.shell.cwd).touch()
     return 0
 
 
@@ -252,7 +254,7 @@ async def touch(call: Call) -> int:
 async def readlink(call: Call) -> int:
     for path in split_options(call.arguments)[1]:
         real = os.path.realpath(_existing(call.shell, path))
-        await call.io.out(f"{call.phone.tree.normal(real)}\n".encode())
+        await call.io.out(f"{call.tree.normal(real)}\n".encode())
     return 0
 
 

@@ -32,8 +32,8 @@ async def sleep(call: Call) -> int:
 
 @command("cd")
 async def cd(call: Call) -> int:
-    target = call.phone.tree.normal(call.arguments[0] if call.arguments else "/", call.shell.cwd)
-    if not call.phone.tree.host(target).is_dir():
+    target = call.tree.normal(call.arguments[0] if call.arguments else "/", call.shell.cwd)
+    if not call.tree.host(target).is_dir():
         raise CommandError(f"{call.arguments[0]}: No such file or directory", 2)
     call.shell.cwd = target
     return 0
@@ -72,7 +72,7 @@ async def sh(call: Call) -> int:
     if call.arguments[:1] == ["-c"] and len(call.arguments) > 1:
         return await call.shell.child().run(call.arguments[1], call.io)
     if call.arguments:
-        script = call.phone.tree.read(call.arguments[0], call.shell.cwd).decode(errors="replace")
+        script = call.tree.read(call.arguments[0], call.shell.cwd).decode(errors="replace")
         return await call.shell.child().run(script, call.io)
     raise CommandError("needs -c SCRIPT or a file on a virtual phone")
 
@@ -137,8 +137,10 @@ def _holds(shell: Shell, words: list[str]) -> bool:
 def _holds_for_file(shell: Shell, operator: str, operand: str) -> bool:
     if operator in ("-n", "-z"):
         return bool(operand) == (operator == "-n")
-    tree = shell.phone.tree
+    tree = shell.tree
     path = tree.host(operand, shell.cwd)
+    if tree.is_closed(operand, shell.cwd):
+        return operator in ("-e", "-f") or (shell.is_root and operator in ("-r", "-w", "-s"))
     if operator == "-r":
         try:
             tree.check_readable(operand, shell.cwd)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from device_agent.virtual.phone import Phone
     from device_agent.virtual.shell import Shell
     from device_agent.virtual.shell_io import Io
+    from device_agent.virtual.tree import Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,11 @@ class Call:
     def phone(self) -> Phone:
         return self.shell.phone
 
+    @property
+    def tree(self) -> Tree:
+        """The phone's files, with the rights of this shell's user."""
+        return self.shell.tree
+
 
 Handler = Callable[[Call], Awaitable[int]]
 """Returns the exit status. OSErrors and CommandErrors become messages on standard error."""
@@ -32,11 +38,12 @@ COMMANDS: dict[str, Handler] = {}
 
 
 class CommandError(Exception):
-    """A command failed; the text follows its name on standard error."""
+    """A command failed; the text follows its name on standard error, or stands there `bare`."""
 
-    def __init__(self, message: str, status: int = 1) -> None:
+    def __init__(self, message: str, status: int = 1, *, bare: bool = False) -> None:
         super().__init__(message)
         self.status = status
+        self.bare = bare
 
 
 def command(*names: str) -> Callable[[Handler], Handler]:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
 
 from .registry import COMMANDS, Call, CommandError, command, split_options
 
-if TYPE_CHECKING:
-    pass
-
 _IDENTITY = "uid=2000(shell) gid=2000(shell) groups=2000(shell),1003(graphics),3009(readproc) context=u:r:shell:s0"
+_ROOT = "uid=0(root) gid=0(root) groups=0(root) context=u:r:magisk:s0"
 
 
 @command("getprop")
@@ -39,14 +36,15 @@ async def setprop(call: Call) -> int:
 @command("id")
 async def show_id(call: Call) -> int:
     options, _ = split_options(call.arguments)
-    name = "shell" if "n" in options else "2000"
-    await call.io.out(f"{name if {'u', 'g'} & set(options) else _IDENTITY}\n".encode())
+    name, number, identity = ("root", "0", _ROOT) if call.shell.is_root else ("shell", "2000", _IDENTITY)
+    short = name if "n" in options else number
+    await call.io.out(f"{short if {'u', 'g'} & set(options) else identity}\n".encode())
     return 0
 
 
 @command("whoami")
 async def whoami(call: Call) -> int:
-    await call.io.out(b"shell\n")
+    await call.io.out(b"root\n" if call.shell.is_root else b"shell\n")
     return 0
 
 
@@ -126,6 +124,6 @@ async def logcat(_call: Call) -> int:
 
 @command("which", "type")
 async def which(call: Call) -> int:
-    known = [name for name in call.arguments if name in COMMANDS]
+    known = [name for name in call.arguments if name in COMMANDS and (name != "su" or call.phone.profile.root)]
     await call.io.out("".join(f"/system/bin/{name}\n" for name in known).encode())
     return int(len(known) < len(call.arguments))

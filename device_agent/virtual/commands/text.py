@@ -25,8 +25,8 @@ async def _content(shell: Shell, path: str, io: Io) -> bytes:
     """A file's content, or standard input for `-`; an agent's journal spoilt while the garbage fault holds."""
     if path == "-":
         return await read_all(io.stdin)
-    data = shell.phone.tree.read(path, shell.cwd)
-    spoilt = shell.phone.garbled and shell.phone.tree.normal(path, shell.cwd) in shell.phone.journals
+    data = shell.tree.read(path, shell.cwd)
+    spoilt = shell.phone.garbled and shell.tree.normal(path, shell.cwd) in shell.phone.journals
     return Garbler().spoil(data) if spoilt else data
 
 
@@ -115,7 +115,7 @@ async def _sums(shell: Shell, arguments: list[str], io: Io, algorithm: str) -> i
         if path == "-":
             digest = hashlib.new(algorithm, await read_all(io.stdin)).hexdigest()
         else:
-            digest = await asyncio.to_thread(_digest, shell.phone.tree.readable_file(path, shell.cwd), algorithm)
+            digest = await asyncio.to_thread(_digest, shell.tree.readable_file(path, shell.cwd), algorithm)
         await io.out(f"{digest}\n".encode() if "b" in options else f"{digest}  {path}\n".encode())
     return 0
 
@@ -136,8 +136,8 @@ async def dd(call: Call) -> int:
     limit = len(data) if "count" not in words else skip + _size(words["count"]) * count_unit
     piece = data[skip:limit]
     if "of" in words:
-        target = call.phone.tree.writable_file(words["of"], call.shell.cwd)
-        call.phone.tree.claim(len(piece), words["of"])
+        target = call.tree.writable_file(words["of"], call.shell.cwd)
+        call.tree.claim(len(piece), words["of"])
         target.write_bytes(piece)
     else:
         await _send(call.io, piece)

@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-import psutil
 import pytest
 
 from kernels.plan import BufferArgument, Bundle, Dispatch, IntArgument, Parameter, Program, Repeat
@@ -83,14 +82,16 @@ def test_sigterm(agent: Agent, api: str) -> None:
 
 
 def test_detached_run_survives_hangup_and_finishes(agent: Agent) -> None:
-    journal = agent.folder / "journal"
-    done = subprocess.run(
-        agent.argv(small("cpu"), {"x": vector(1)}, "--detach", "--journal", journal, "--samples", 20_000),
-        capture_output=True, text=True, timeout=TIMEOUT_S, check=True, env=agent.environment({}),
-    )  # fmt: skip
-    pid = json.loads(done.stdout)["pid"]
-    assert read_first(journal)["pid"] == pid
-    if psutil.pid_exists(pid):
+    journal, slot = agent.folder / "journal", agent.folder / "slot"
+    with slot.open("w") as held:  # it cannot finish before the hangup
+        fcntl.flock(held, fcntl.LOCK_EX)
+        done = subprocess.run(
+            agent.argv(small("cpu"), {"x": vector(1)}, "--detach", "--journal", journal, "--samples", 20_000),
+            capture_output=True, text=True, timeout=TIMEOUT_S, check=True,
+            env=agent.environment({"POCKETFARM_SLOT": str(slot)}),
+        )  # fmt: skip
+        pid = json.loads(done.stdout)["pid"]
+        assert read_first(journal)["pid"] == pid
         os.kill(pid, signal.SIGHUP)
         assert os.getsid(pid) == pid
     run = Ended(read_events(await_text(journal, '"result"')), 0, "")
@@ -183,7 +184,9 @@ def test_slot_is_waited_for_outside_the_deadline(agent: Agent) -> None:
     slot = agent.folder / "slot"
     with slot.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        process = agent.start(small("cpu"), {"x": vector(1)}, "--deadline-s", 3, POCKETFARM_SLOT=str(slot))
+        options = ("--deadline-s", 3, "--journal", agent.folder / "journal")
+        process = agent.start(small("cpu"), {"x": vector(1)}, *options, POCKETFARM_SLOT=str(slot))
+        await_text(agent.folder / "journal", '"hello"')
         time.sleep(3.2)
         assert process.poll() is None
     run = finish(process)

@@ -12,7 +12,8 @@ import pytest
 
 from device_agent.virtual.control import ControlClient, PhoneStatus
 from device_agent.virtual.launch import VirtualPhones, start_phones
-from tests.servers import private_adb, required
+from tests.phones import LIMIT_S, mend
+from tests.servers import PrivateAdb, private_adb_server, required
 
 PROFILES = ("galaxy_s7", "nexus_5", "pixel_7", "sd888_hdk")
 TMP = "/data/local/tmp"
@@ -27,14 +28,14 @@ class Adb:
         self.serial = serial
 
     def __call__(
-        self, *arguments: str, stdin: bytes = b"", timeout_s: float = 20.0
+        self, *arguments: str, stdin: bytes = b"", timeout_s: float = LIMIT_S
     ) -> subprocess.CompletedProcess[bytes]:
         """Run `adb ARGUMENTS`. Raises subprocess.TimeoutExpired."""
         environment = {**os.environ, "ANDROID_ADB_SERVER_PORT": str(self.port)}
         command = [*self._command, *arguments]
         return subprocess.run(command, input=stdin, capture_output=True, timeout=timeout_s, env=environment)
 
-    def shell(self, script: str, *, timeout_s: float = 20.0) -> str:
+    def shell(self, script: str, *, timeout_s: float = LIMIT_S) -> str:
         """Output of a script that must succeed."""
         done = self("shell", script, timeout_s=timeout_s)
         assert done.returncode == 0, done
@@ -43,14 +44,15 @@ class Adb:
     def popen(self, *arguments: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen([*self._command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
-    def connect(self, timeout_s: float = 20.0) -> None:
+    def connect(self, timeout_s: float = LIMIT_S) -> None:
         """Have the server connect anew, without its own 3 to 10 s between two tries; fails where it never does."""
 
         def connected() -> bool:
-            if self.state() != "device":
-                self("disconnect", self.serial)
-                self("connect", self.serial)
-            return self.state() == "device"
+            if self.state() == "device" and self("shell", "true").returncode == 0:
+                return True
+            self("disconnect", self.serial)
+            self("connect", self.serial)
+            return False
 
         eventually(connected, timeout_s)
 
@@ -60,7 +62,7 @@ class Adb:
         return {row[0]: row[1] for row in rows}.get(self.serial, "")
 
 
-def eventually(holds: Callable[[], bool], timeout_s: float = 15.0) -> None:
+def eventually(holds: Callable[[], bool], timeout_s: float = LIMIT_S) -> None:
     """Wait until a condition holds; fails where it never does."""
     give_up_at = time.monotonic() + timeout_s
     while not holds():
@@ -69,19 +71,31 @@ def eventually(holds: Callable[[], bool], timeout_s: float = 15.0) -> None:
 
 
 @pytest.fixture(scope="session")
-def adb_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    with private_adb(tmp_path_factory.mktemp("adb")) as port:
-        yield port
+def running_adb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateAdb]:
+    """Shared by all tests; ask for `adb_port`, behind which it is mended for each."""
+    with private_adb_server(tmp_path_factory.mktemp("adb")) as server:
+        yield server
+
+
+@pytest.fixture
+def adb_port(running_adb: PrivateAdb) -> int:
+    running_adb.mend()
+    return running_adb.port
 
 
 @pytest.fixture(scope="session")
-def phones(tmp_path_factory: pytest.TempPathFactory, adb_port: int) -> Iterator[VirtualPhones]:
+def running_phones(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VirtualPhones]:
+    """Shared by all tests; ask for `phones`, which are mended for each."""
     folder = tmp_path_factory.mktemp("phones")
     with start_phones(folder, PROFILES, slot=folder / "slot") as running:
-        for serial in running.serials:
-            reply = Adb(adb_port)("connect", serial).stdout
-            assert reply.startswith(b"connected to"), reply
         yield running
+
+
+@pytest.fixture
+def phones(running_adb: PrivateAdb, running_phones: VirtualPhones) -> VirtualPhones:
+    """One of each profile, connected and without a fault; nothing else is connected."""
+    mend(running_adb, running_phones.control, running_phones.serials)
+    return running_phones
 
 
 @pytest.fixture
@@ -100,9 +114,7 @@ def phone(phones: VirtualPhones) -> PhoneStatus:
 @pytest.fixture
 def adb(adb_port: int, phone: PhoneStatus) -> Adb:
     """adb for the Galaxy S7, connected and idle."""
-    adb = Adb(adb_port, phone.serial)
-    adb.connect()
-    return adb
+    return Adb(adb_port, phone.serial)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 
 from device_agent.virtual.control import PhoneStatus
 from device_agent.virtual.launch import VirtualPhones
+from tests.phones import LIMIT_S
 
 from .conftest import TMP, Adb, eventually
 
@@ -80,7 +81,7 @@ def test_a_session_without_a_command(adb: Adb) -> None:
 
 def test_what_a_phone_does_not_offer_is_refused(adb: Adb) -> None:
     for service in (["root"], ["remount"], ["jdwp"]):
-        assert adb(*service, timeout_s=5.0).stdout.strip() != b"restarting adbd as root"
+        assert adb(*service).stdout.strip() != b"restarting adbd as root"
     assert adb("shell", "true").returncode == 0
 
 
@@ -95,13 +96,16 @@ def test_a_refused_push_says_why(adb: Adb, tmp_path: Path) -> None:
 
 
 def test_programs_are_real_and_stream(adb: Adb, program: Callable[[str], str], phone: PhoneStatus) -> None:
-    path = program('echo first; sleep 0.3; echo "$1" >&2; exit 5')
-    process = adb.popen("shell", f"{path} {TMP}/x")
+    go = phone.root / TMP.lstrip("/") / "go"
+    path = program('echo first; until [ -e "$1" ]; do sleep 0.05; done; echo "$1" >&2; exit 5')
+    process = adb.popen("shell", f"{path} {TMP}/go")
     assert process.stdout
     assert process.stdout.readline() == b"first\n"
-    assert process.poll() is None  # it still sleeps: lines arrive as they are written
-    _, errors = process.communicate(timeout=10)
-    assert (process.returncode, errors) == (5, f"{phone.root}{TMP}/x\n".encode())
+    assert process.poll() is None  # it still waits: lines arrive as they are written
+    go.touch()
+    _, errors = process.communicate(timeout=LIMIT_S)
+    go.unlink()
+    assert (process.returncode, errors) == (5, f"{phone.root}{TMP}/go\n".encode())
 
 
 def test_ending_adb_hangs_up_the_program_but_not_its_detached_child(adb: Adb, program: Callable[[str], str]) -> None:
@@ -110,7 +114,7 @@ def test_ending_adb_hangs_up_the_program_but_not_its_detached_child(adb: Adb, pr
     assert process.stdout
     process.stdout.readline()
     process.terminate()
-    process.communicate(timeout=10)
+    process.communicate(timeout=LIMIT_S)
     eventually(lambda: "program" not in adb("shell", "ps -A -o ARGS").stdout.decode())
     assert adb("shell", "pgrep -f 'sleep 31'").returncode == 0
     adb.shell("pkill -9 -f sleep")

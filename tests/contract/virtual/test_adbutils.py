@@ -9,23 +9,24 @@ import adbutils
 import pytest
 
 from device_agent.virtual.control import PhoneStatus
+from tests.phones import LIMIT_S
 
 from .conftest import TMP, Adb
 
 
 @pytest.fixture
 def device(adb: Adb, phone: PhoneStatus) -> adbutils.AdbDevice:
-    return adbutils.AdbClient(host="127.0.0.1", port=adb.port, socket_timeout=20.0).device(phone.serial)
+    return adbutils.AdbClient(host="127.0.0.1", port=adb.port, socket_timeout=LIMIT_S).device(phone.serial)
 
 
 def test_shell_version_2(device: adbutils.AdbDevice) -> None:
-    result = device.shell2("echo a; echo b >&2; exit 3", v2=True, timeout=10)
+    result = device.shell2("echo a; echo b >&2; exit 3", v2=True, timeout=LIMIT_S)
     assert (result.returncode, result.stdout, result.stderr) == (3, "a\n", "b\n")
 
 
 def test_shell_version_1(device: adbutils.AdbDevice) -> None:
     assert device.shell(["echo", "a b", "$HOME"]) == "a b $HOME"
-    result = device.shell2("false", timeout=10)
+    result = device.shell2("false", timeout=LIMIT_S)
     assert result.returncode == 1
 
 

@@ -28,6 +28,7 @@ from device_agent.virtual.faults import (
     Unauthorized,
     Unplug,
 )
+from tests.phones import LIMIT_S
 
 from .conftest import TMP, Adb, eventually
 
@@ -37,12 +38,12 @@ CURRENT = "/sys/class/power_supply/battery/current_now"
 def test_unplugged_it_is_gone_and_what_runs_inside_goes_on(
     adb: Adb, control: ControlClient, phone: PhoneStatus, program: Callable[[str], str]
 ) -> None:
-    path = program("i=0; while [ $i -lt 100 ]; do i=$((i+1)); echo $i; sleep 0.1; done > $1")
+    path = program("i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo $i; sleep 0.1; done > $1")
     adb.shell(f"nohup setsid {path} {TMP}/count > /dev/null 2>&1 &")
-    talking = adb.popen("shell", "sleep 60")
-    time.sleep(0.3)
+    talking = adb.popen("shell", program("echo up; sleep 600", "talker"))
+    assert talking.stdout and talking.stdout.readline() == b"up\n"
     control.fault(phone.name, Unplug())
-    talking.communicate(timeout=10)  # it ends; adb's exit status does not tell (0 in version 29)
+    talking.communicate(timeout=LIMIT_S)  # it ends; adb's exit status does not tell (0 in version 29)
     eventually(lambda: adb.state() != "device")
     assert b"cannot connect" in (reply := adb("connect", phone.serial)).stdout or b"failed" in reply.stdout
     count = phone.root / TMP.lstrip("/") / "count"
@@ -56,9 +57,10 @@ def test_unplugged_it_is_gone_and_what_runs_inside_goes_on(
 
 def test_an_unplugged_phone_comes_back_by_itself(adb: Adb, control: ControlClient, phone: PhoneStatus) -> None:
     control.fault(phone.serial, Unplug(seconds=0.5))
-    eventually(lambda: adb.state() != "device")
+    assert adb("shell", "true").returncode != 0 or control.phones(phone.name)[0].faults == []
+    eventually(lambda: control.phones(phone.name)[0].faults == [])
     adb.connect()
-    assert control.phones(phone.name)[0].faults == []
+    assert adb.shell("echo back") == "back\n"
 
 
 def test_a_hung_phone_stays_listed_and_answers_nothing(adb: Adb, control: ControlClient, phone: PhoneStatus) -> None:
@@ -71,20 +73,17 @@ def test_a_hung_phone_stays_listed_and_answers_nothing(adb: Adb, control: Contro
 
 
 def test_a_hung_phone_blocks_no_other(adb_port: int, control: ControlClient, phone: PhoneStatus, adb: Adb) -> None:
-    control.fault(phone.name, Hang(seconds=5))
+    control.fault(phone.name, Hang())
     other = Adb(adb_port, control.phones()[1].serial)
-    assert other.shell("getprop ro.product.device", timeout_s=2.0) == "hammerhead\n"
+    assert other.shell("getprop ro.product.device") == "hammerhead\n"
+    assert control.phones(phone.name)[0].faults == ["hang"]
 
 
 def test_a_slow_cable(adb: Adb, control: ControlClient, phone: PhoneStatus, tmp_path: Path) -> None:
-    def took_s() -> float:
-        start = time.monotonic()
-        adb.shell("true")
-        return time.monotonic() - start
-
-    fast_s = min(took_s() for _ in range(3))
-    control.fault(phone.name, Slow(factor=50))
-    assert took_s() > fast_s + 0.1  # at least open, exit status and their answers, 50 ms each
+    control.fault(phone.name, Slow(factor=1000))
+    start = time.monotonic()
+    adb.shell("true")
+    assert time.monotonic() - start > 2.0  # at least open, exit status and their answers, a second each
 
 
 def test_offline(adb: Adb, control: ControlClient, phone: PhoneStatus) -> None:
@@ -104,6 +103,12 @@ def test_unauthorized_until_the_person_accepts(adb: Adb, control: ControlClient,
     eventually(lambda: adb.state() == "device")
 
 
+def boot_id_of(adb: Adb) -> str:
+    """Empty where the phone is away."""
+    adb.connect()
+    return adb("shell", "cat /proc/sys/kernel/random/boot_id").stdout.decode()
+
+
 def test_reboot_ends_all_processes_and_changes_the_boot_id(
     adb: Adb, control: ControlClient, phone: PhoneStatus, program: Callable[[str], str]
 ) -> None:
@@ -111,12 +116,11 @@ def test_reboot_ends_all_processes_and_changes_the_boot_id(
     path = program("trap '' HUP; sleep 50")
     adb.shell(f"nohup setsid {path} > /dev/null 2>&1 &")
     eventually(lambda: "program" in adb.shell("ps -A -o ARGS"))
+    before = time.monotonic()
     control.fault(phone.name, Reboot(seconds=0.5))
-    eventually(lambda: adb.state() != "device")
-    adb.connect()
-    assert adb.shell("cat /proc/sys/kernel/random/boot_id") != boot_id
+    eventually(lambda: boot_id_of(adb) not in ("", boot_id))
     assert "program" not in adb.shell("ps -A -o ARGS")
-    assert float(adb.shell("cat /proc/uptime").split()[0]) < 30
+    assert float(adb.shell("cat /proc/uptime").split()[0]) < time.monotonic() - before
 
 
 def test_full_storage(adb: Adb, control: ControlClient, phone: PhoneStatus, tmp_path: Path) -> None:
@@ -139,15 +143,16 @@ def test_the_low_memory_killer(
     assert process.stdout
     process.stdout.readline()
     control.fault(phone.name, KillAgent())
-    assert process.wait(10) == 0x80 | signal.SIGKILL
+    assert process.wait(LIMIT_S) == 0x80 | signal.SIGKILL
     process.communicate()
 
 
 def test_a_thermal_trip_is_seen_and_cools(adb_port: int, control: ControlClient) -> None:
     pixel = next(phone for phone in control.phones() if phone.profile == "pixel_7")
     adb = Adb(adb_port, pixel.serial)
+    control.fault(pixel.name, ThermalTrip(temp_c=24.0))
     assert "Thermal Status: 0" in adb.shell("dumpsys thermalservice")
-    control.fault(pixel.name, ThermalTrip(seconds=30))
+    control.fault(pixel.name, ThermalTrip(seconds=300))
     assert "Thermal Status: 3" in adb.shell("dumpsys thermalservice")
     eventually(lambda: int(adb.shell("cat /sys/class/thermal/thermal_zone2/temp")) >= 45_000)
     control.clear(pixel.name)
@@ -204,16 +209,16 @@ def test_charging_and_charge(adb: Adb, control: ControlClient, phone: PhoneStatu
 def test_the_phone_s_own_reboot_command(adb: Adb, phone: PhoneStatus) -> None:
     boot_id = adb.shell("cat /proc/sys/kernel/random/boot_id")
     adb("reboot")
-    eventually(lambda: adb.state() != "device")
-    adb.connect()
-    assert adb.shell("cat /proc/sys/kernel/random/boot_id") != boot_id
+    eventually(lambda: boot_id_of(adb) not in ("", boot_id))
 
 
 def test_the_control_command_line(
     control: ControlClient, phone: PhoneStatus, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = [sys.executable, "-m", "device_agent.virtual.control", str(control.path), phone.name]
-    done = subprocess.run([*command, "fault", "hang", "--seconds", "30"], capture_output=True, timeout=30, check=True)
+    done = subprocess.run(
+        [*command, "fault", "hang", "--seconds", "300"], capture_output=True, timeout=LIMIT_S, check=True
+    )
     (status,) = json.loads(done.stdout)
     assert (status["name"], status["faults"]) == (phone.name, ["hang"])
     assert main([str(control.path), phone.serial, "clear"]) == 0

@@ -13,13 +13,14 @@ from device_agent.virtual.adb_message import MAX_PAYLOAD, VERSION, Message, enco
 from device_agent.virtual.control import ControlClient, PhoneStatus
 from device_agent.virtual.faults import Unauthorized
 from device_agent.virtual.launch import start_phones
+from tests.phones import LIMIT_S
 
 
 class Host:
     """The adb server's end of a connection."""
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=5)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=LIMIT_S)
 
     def send(self, command: bytes, arg0: int, arg1: int, data: bytes = b"") -> None:
         self.socket.sendall(encode_header(Message(command, arg0, arg1, data)) + data)
@@ -45,7 +46,7 @@ class Host:
         except TimeoutError:
             return True
         finally:
-            self.socket.settimeout(5)
+            self.socket.settimeout(LIMIT_S)
         return False
 
     def _exactly(self, size: int) -> bytes:
@@ -68,6 +69,7 @@ def lone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PhoneStatus
 
 @pytest.fixture
 def host(lone: tuple[PhoneStatus, ControlClient]) -> Iterator[Host]:
+    lone[1].clear()
     host = Host(lone[0].port)
     with host.socket:
         yield host

@@ -7,21 +7,28 @@ from pathlib import Path
 
 import pytest
 
-from device_agent.virtual.launch import start_phones
-from tests.servers import private_adb
+from device_agent.virtual.launch import VirtualPhones, start_phones
+from tests.phones import mend
+from tests.servers import PrivateAdb, private_adb_server
 from workers.device.adb import AdbConnection, AdbServer
 from workers.device.base import DeviceConnection
 from workers.device.local import LocalConnection
 
 
 @pytest.fixture(scope="session")
-def phone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdbConnection]:
-    """A virtual phone, connected."""
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PrivateAdb, VirtualPhones]]:
+    """Shared by all tests; ask for `phone`, which is mended for each."""
     folder = tmp_path_factory.mktemp("adb")
-    with private_adb(folder) as port, start_phones(folder / "phones", ["galaxy_s7"]) as phones:
-        server = AdbServer(port)
-        server.connect(phones.serials[0])
-        yield AdbConnection(phones.serials[0], server)
+    with private_adb_server(folder) as adb, start_phones(folder / "phones", ["galaxy_s7"]) as phones:
+        yield adb, phones
+
+
+@pytest.fixture
+def phone(running: tuple[PrivateAdb, VirtualPhones]) -> AdbConnection:
+    """A virtual phone, connected."""
+    adb, phones = running
+    mend(adb, phones.control, phones.serials)
+    return AdbConnection(phones.serials[0], AdbServer(adb.port))
 
 
 @pytest.fixture(params=["local", "adb"])

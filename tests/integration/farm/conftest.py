@@ -32,14 +32,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 @pytest.fixture
 def settings(server: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """Settings of the test's farm; commands find it by their environment."""
-    found = Settings(state=tmp_path / "state", redis_url=server.url, host="lab", lease_ttl_s=5.0, tick_s=0.02)
+    found = Settings(state=tmp_path / "state", redis_url=server.url, host="lab", lease_ttl_s=60.0, tick_s=0.02)
     monkeypatch.setenv("FARM_STATE", str(found.state))
     monkeypatch.setenv("FARM_REDIS_URL", server.url)
     return found
 
 
 @pytest.fixture
-def redis(settings: Settings) -> Iterator[Redis]:
+def redis(server: RedisServer, settings: Settings) -> Iterator[Redis]:
+    server.mend()
     client = redis_client.connect(settings)
     client.flushall()
     yield client
@@ -58,7 +59,7 @@ def host(settings: Settings, redis: Redis) -> Iterator[Host]:
         yield found
     finally:
         stop.set()
-        turns.join(10)
+        turns.join(60)
         worker.stop()
 
 

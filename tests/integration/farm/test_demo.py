@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,14 +20,20 @@ ROOT = Path(__file__).resolve().parents[3]
 CALM = {key: value for key, value in os.environ.items() if not key.startswith("FARM_")}
 
 
-def interrupted(folder: Path, words: str, times: int) -> tuple[int, str]:
+SCRIPT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["farm"]
+MODULE, FUNCTION = SCRIPT.split(":")
+INSTALLED = ["-c", f"import sys; from {MODULE} import {FUNCTION}; sys.exit({FUNCTION}())"]
+"""What the installed `farm` does."""
+
+
+def interrupted(folder: Path, words: str, times: int, program: Sequence[str]) -> tuple[int, str]:
     """Start a demo and interrupt it once these words are said by it or its farm; exit status and what it said."""
     log, up = folder / "demo.log", folder / "state" / "logs" / "up.log"
-    command = [sys.executable, "-m", "farm.cli", "demo", "--state", str(folder / "state")]
+    command = [sys.executable, *program, "demo", "--state", str(folder / "state")]
     with log.open("w") as file:
         demo = subprocess.Popen(command, cwd=ROOT, env=CALM, stdout=file, stderr=file, start_new_session=True)
     try:
-        limit = time.monotonic() + 90
+        limit = time.monotonic() + 150
         while words not in log.read_text() + (up.read_text() if up.exists() else ""):
             assert demo.poll() is None and time.monotonic() < limit, log.read_text()
             time.sleep(0.02)
@@ -39,12 +47,15 @@ def interrupted(folder: Path, words: str, times: int) -> tuple[int, str]:
             demo.wait(10)
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
-    ("words", "times"), [("redis ", 1), ("phones ", 2), ("submitted", 3)], ids=["start", "phones", "run"]
+    ("words", "times", "program"),
+    [("redis ", 1, ["-m", "farm.cli"]), ("phones ", 2, INSTALLED), ("submitted", 3, INSTALLED)],
+    ids=["start", "phones", "run"],
 )
-def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, words: str, times: int) -> None:
+def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, words: str, times: int, program: Sequence[str]) -> None:
     required("redis-server"), required("adb")
-    status, said = interrupted(tmp_path, words, times)
+    status, said = interrupted(tmp_path, words, times, program)
     assert status == 130
     assert "the next `farm demo` goes on from there" in said
     assert "Traceback" not in said

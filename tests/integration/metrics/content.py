@@ -31,6 +31,8 @@ PHONES = {
     "sd888-hdk": ("SD888 HDK", "sm8350", "Adreno 660", "adreno"),
 }
 BLOCKS = 3
+LONG_S = 3600.0
+"""Longer than all tests take that share one content."""
 
 
 @dataclass
@@ -58,7 +60,7 @@ def device(serial: str, index: int) -> Device:
         charging=index % 2 == 0 if phone else None,
         thermal_status=int(index == 3) if phone else None,
         free_storage_bytes=(4 + index) << 30,
-        ready_at=time.time() + 90 if index == 3 else None,
+        ready_at=time.time() + LONG_S if index == 3 else None,
         seen_at=time.time(),
     )
     return Device(facts=facts, state=state)
@@ -96,7 +98,7 @@ def fill(redis: Redis, ledger: Ledger, seed: int) -> Content:
     _quarantine(ledger, "nexus-5")
     leases = Leases(redis)
     for row in ledger.jobs("first-1")[: 2 * BLOCKS : BLOCKS]:  # one job of each of two phones
-        begun = ledger.begin_attempt(row.job_id, row.job.candidates[0], "lab", 60.0)
+        begun = ledger.begin_attempt(row.job_id, row.job.candidates[0], "lab", LONG_S)
         assert begun is not None and leases.acquire(begun)
         assert leases.claim(begun.serial, begun.token, "lab-1") is not None
         content.leased.append(begun)

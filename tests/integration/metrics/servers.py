@@ -35,14 +35,14 @@ def exporter(environment: dict[str, str]) -> Iterator[str]:
         yield process.stdout.readline().removeprefix("exporter: ").strip()
     finally:
         process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
         process.stdout.close()
 
 
 def get(url: str, **query: str) -> str:
     """The body of a reply with status 200."""
     full = f"{url}?{urllib.parse.urlencode(query)}" if query else url
-    with urllib.request.urlopen(full, timeout=20) as reply:
+    with urllib.request.urlopen(full, timeout=60) as reply:
         return str(reply.read().decode())
 
 
@@ -59,7 +59,7 @@ class Prometheus:
         result: list[dict[str, Any]] = reply["data"]["result"]
         return result
 
-    def wait_for(self, expression: str, limit_s: float = 30.0) -> list[dict[str, Any]]:
+    def wait_for(self, expression: str, limit_s: float = 60.0) -> list[dict[str, Any]]:
         """Ask until there is a result."""
         end = time.monotonic() + limit_s
         while not (found := self.query(expression)):

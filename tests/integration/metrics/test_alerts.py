@@ -18,7 +18,7 @@ RULES = yaml.safe_load((DASHBOARDS / "alerts.yml").read_text())["groups"][0]["ru
 
 def promtool(*arguments: str) -> None:
     done = subprocess.run(
-        [required("promtool"), *arguments], capture_output=True, text=True, cwd=DASHBOARDS, timeout=60
+        [required("promtool"), *arguments], capture_output=True, text=True, cwd=DASHBOARDS, timeout=100
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

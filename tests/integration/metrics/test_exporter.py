@@ -141,7 +141,7 @@ def alone(tmp_path: Path) -> Iterator[tuple[RedisServer, str]]:
         server.close()
 
 
-def until(url: str, part: str, up: float, limit_s: float = 20.0) -> Samples:
+def until(url: str, part: str, up: float, limit_s: float = 60.0) -> Samples:
     """Scrape until a part is up or away: answers are cached for two seconds."""
     end = time.monotonic() + limit_s
     while True:

@@ -25,11 +25,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 @pytest.fixture
 def farm(server: RedisServer, tmp_path: object) -> Settings:
     """Settings of a farm on the test's Redis."""
-    return Settings(state=tmp_path, redis_url=server.url, host="lab", lease_ttl_s=5.0)
+    return Settings(state=tmp_path, redis_url=server.url, host="lab", lease_ttl_s=60.0)
 
 
 @pytest.fixture
-def redis(farm: Settings) -> Iterator[Redis]:
+def redis(server: RedisServer, farm: Settings) -> Iterator[Redis]:
+    server.mend()
     client = redis_client.connect(farm)
     client.flushall()
     yield client

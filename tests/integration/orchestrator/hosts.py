@@ -93,4 +93,4 @@ class HostThread(threading.Thread):
 
     def stop(self) -> None:
         self._stop_event.set()
-        self.join(10)
+        self.join(60)

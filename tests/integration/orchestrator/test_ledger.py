@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -312,10 +313,12 @@ def test_a_postgresql_ledger_of_another_schema_is_refused(postgres: str) -> None
             connection.exec_driver_sql(statement)
 
     do("ALTER TABLE device_health RENAME COLUMN failed_at TO failed")
-    with pytest.raises(SetupError, match=r"lack device_health\.failed_at"):
-        Ledger(postgres)
-    do("ALTER TABLE device_health RENAME COLUMN failed TO failed_at")
-    engine.dispose()
+    try:
+        with pytest.raises(SetupError, match=r"lack device_health\.failed_at"):
+            Ledger(postgres)
+    finally:
+        do("ALTER TABLE device_health RENAME COLUMN failed TO failed_at")
+        engine.dispose()
     Ledger(postgres).close()
 
 
@@ -329,6 +332,17 @@ def test_processes_that_open_a_new_ledger_at_once_all_can(url: str) -> None:
     assert len(opened) == 6
     for ledger in opened:
         ledger.close()
+
+
+def test_a_postgresql_that_takes_the_call_and_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchestrator.ledger.database.CONNECT_S", 2)
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        address = f"postgresql+psycopg://farm@127.0.0.1:{mute.getsockname()[1]}/farm"
+        with pytest.raises(ServiceDown, match="does not answer"):
+            Ledger(address)
+        monkeypatch.setattr("orchestrator.ledger.database.CONNECT_S", 10_000)
+        with pytest.raises(ServiceDown, match="does not answer"):
+            Ledger(f"{address}?connect_timeout=2")
 
 
 def test_urls_that_cannot_be_used(tmp_path: Path) -> None:

@@ -40,12 +40,12 @@ def calls(farm: Settings, redis: Redis) -> Iterator[Calls]:
 def test_a_wake_up_arrives_at_its_host(farm: Settings, calls: Calls, redis: Redis) -> None:
     app = queue.make_app(farm)
     queue.wake("lab", "A", 7, by=app)
-    assert calls.get(timeout=10) == ("A", 7)
+    assert calls.get(timeout=60) == ("A", 7)
     queue.wake("elsewhere", "B", 8, by=app)
     assert redis.llen("farm.elsewhere") == 1
     redis.flushall()
     queue.wake("lab", "A", 9, by=app)
-    assert calls.get(timeout=10) == ("A", 9)
+    assert calls.get(timeout=60) == ("A", 9)
 
 
 def test_a_password_reaches_the_broker(farm: Settings, redis: Redis) -> None:

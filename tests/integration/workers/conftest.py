@@ -12,7 +12,8 @@ import pytest
 from device_agent.build import binary
 from device_agent.virtual.launch import VirtualPhones, start_phones
 from orchestrator.config import Settings
-from tests.servers import private_adb, required
+from tests import phones as mending
+from tests.servers import PrivateAdb, private_adb_server, required
 from workers.device.adb import AdbConnection, AdbServer
 
 
@@ -20,6 +21,8 @@ from workers.device.adb import AdbConnection, AdbServer
 class Lab:
     server: AdbServer
     phones: VirtualPhones
+    adb: PrivateAdb
+    """The process of `server`."""
 
     @property
     def serial(self) -> str:
@@ -35,18 +38,35 @@ class Lab:
     def connection(self) -> AdbConnection:
         return AdbConnection(self.address, self.server, serial=self.serial)
 
+    def connect(self) -> None:
+        """Returns once the phone answers, whatever its connection was before."""
+        mending.connect(self.server, self.address)
+
+    def disconnect(self) -> None:
+        """Returns once the phone is no longer listed."""
+        mending.disconnect(self.server, self.address)
+
+    def mend(self) -> None:
+        """Undo whatever a test left: a dead server, faults, a phone that is away, others that are connected."""
+        mending.mend(self.adb, self.phones.control, [self.address])
+
 
 @pytest.fixture(scope="session")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A virtual Galaxy S7, connected; and a Pixel 7, which tells its heat, for tests that connect it."""
+def running_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """The adb server and the phones, shared by all tests; ask for `lab`, which is mended for each."""
     folder = tmp_path_factory.mktemp("lab")
     with pytest.MonkeyPatch.context() as environment:
         # Phones share this host's cache, so that PoCL builds a kernel once.
         environment.setenv("POCL_CACHE_DIR", os.environ.get("POCL_CACHE_DIR", str(Path.home() / ".cache/pocl/kcache")))
-        with private_adb(folder) as port, start_phones(folder / "phones", ["galaxy_s7", "pixel_7"]) as phones:
-            server = AdbServer(port, required("adb"))
-            server.connect(phones.serials[0])
-            yield Lab(server, phones)
+        with private_adb_server(folder) as adb, start_phones(folder / "phones", ["galaxy_s7", "pixel_7"]) as phones:
+            yield Lab(AdbServer(adb.port, required("adb")), phones, adb)
+
+
+@pytest.fixture
+def lab(running_lab: Lab) -> Lab:
+    """A virtual Galaxy S7, connected; and a Pixel 7, which tells its heat, for tests that connect it."""
+    running_lab.mend()
+    return running_lab
 
 
 @pytest.fixture

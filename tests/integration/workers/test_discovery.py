@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -14,6 +15,7 @@ from device_agent.virtual.launch import start_phones
 from orchestrator.config import Settings
 from orchestrator.errors import Unsupported
 from orchestrator.model.device import Api, Device, Health, Source
+from tests.phones import LIMIT_S
 from workers.device.adb import AdbConnection, AdbServer
 from workers.discovery import Discovery
 from workers.enrol import enrol_phone
@@ -25,19 +27,17 @@ from workers.workstation import CPU_SERIAL
 from .conftest import Lab
 
 
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.discovery.ANNOUNCE_S", 0.2)
-
-
 class Watch:
     """A discovery that is driven by hand."""
+
+    made: ClassVar[list[Watch]] = []
 
     def __init__(self, settings: Settings, server: AdbServer) -> None:
         self.fleet = Fleet()
         self.discovery = Discovery(self.fleet, settings, server)
+        self.made.append(self)
 
-    def until(self, what: Callable[[dict[str, Device]], bool], limit_s: float = 15.0) -> dict[str, Device]:
+    def until(self, what: Callable[[dict[str, Device]], bool], limit_s: float = LIMIT_S) -> dict[str, Device]:
         end = time.monotonic() + limit_s
         while time.monotonic() < end:
             self.discovery.tick()
@@ -55,18 +55,37 @@ class Watch:
         watched = self.discovery._watched.get(address)
         return watched is not None and (watched.name is not None or watched.stands_by)
 
-    def health(self, serial: str, health: Health, limit_s: float = 15.0) -> Device:
-        return self.until(lambda all_: serial in all_ and all_[serial].state.health == health, limit_s)[serial]
+    def health(self, serial: str, health: Health, reason: str = "", limit_s: float = LIMIT_S) -> Device:
+        """Wait until a device is in this state for this reason: on its way there it may pass through others."""
+
+        def reached(devices: dict[str, Device]) -> bool:
+            found = devices.get(serial)
+            return found is not None and found.state.health == health and reason in found.state.reason
+
+        return self.until(reached, limit_s)[serial]
+
+    def end(self) -> None:
+        """Returns when none of its threads is at work on a phone: the next test's may be the same."""
+        self.discovery._pool.shutdown(wait=True, cancel_futures=True)
+
+
+@pytest.fixture(autouse=True)
+def _watches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Impatient ones, which end with the test."""
+    monkeypatch.setattr("workers.discovery.ANNOUNCE_S", 0.2)
+    yield
+    while Watch.made:
+        Watch.made.pop().end()
 
 
 @contextmanager
 def disconnected(lab: Lab) -> Iterator[None]:
     """The phone's usual connection is gone."""
-    lab.server.disconnect(lab.address)
+    lab.disconnect()
     try:
         yield
     finally:
-        lab.server.connect(lab.address)
+        lab.connect()
 
 
 def test_a_phone_and_this_host_are_enrolled(lab: Lab, lab_settings: Settings) -> None:
@@ -91,14 +110,25 @@ def test_unplugged_and_back(lab: Lab, lab_settings: Settings) -> None:
     watch = Watch(lab_settings, lab.server)
     ready = watch.health(lab.serial, Health.READY)
     lab.phones.control.fault(lab.serial, Unplug())
-    lab.server.disconnect(lab.address)
-    away = watch.health(lab.serial, Health.OFFLINE)
+    lab.disconnect()
+    away = watch.health(lab.serial, Health.OFFLINE, "no longer connected")
     assert away.facts == ready.facts, "it is still known as what it is"
     assert watch.phones() == {lab.serial}
-    assert "no longer connected" in away.state.reason
     lab.phones.control.clear()
-    lab.server.connect(lab.address)
+    lab.connect()
     watch.health(lab.serial, Health.READY)
+
+
+def test_the_adb_server_dies_and_is_started_again(lab: Lab, lab_settings: Settings) -> None:
+    watch = Watch(lab_settings, lab.server)
+    ready = watch.health(lab.serial, Health.READY)
+    lab.adb.stop(kill=True)
+    away = watch.health(lab.serial, Health.OFFLINE, "start-server")
+    assert away.facts == ready.facts and "start it" in watch.discovery.adb
+    lab.adb.start()
+    lab.connect()
+    watch.health(lab.serial, Health.READY)
+    assert watch.discovery.adb.startswith("version 41 on port")
 
 
 def test_a_phone_that_stays_away_is_forgotten(
@@ -117,15 +147,11 @@ def test_an_unauthorized_phone_says_what_to_do(lab: Lab, lab_settings: Settings)
     watch = Watch(lab_settings, lab.server)
     watch.health(lab.serial, Health.READY)
     lab.phones.control.fault(lab.serial, Unauthorized())
-    try:
-        known = watch.health(lab.serial, Health.UNAUTHORIZED)
-        assert "accept" in known.state.reason and known.facts.source == Source.VIRTUAL
-        never_asked = Watch(lab_settings, lab.server).health(lab.address, Health.UNAUTHORIZED)
-        assert "accept" in never_asked.state.reason
-    finally:
-        lab.phones.control.clear()
-        lab.server.disconnect(lab.address)
-        lab.server.connect(lab.address)
+    known = watch.health(lab.serial, Health.UNAUTHORIZED, "accept")
+    assert known.facts.source == Source.VIRTUAL
+    Watch(lab_settings, lab.server).health(lab.address, Health.UNAUTHORIZED, "accept")
+    lab.phones.control.clear()
+    lab.connect()
     watch.health(lab.serial, Health.READY)
 
 

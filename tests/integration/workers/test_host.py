@@ -25,7 +25,7 @@ from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 from orchestrator.queue import make_app, wake
 from orchestrator.redis_client import client_of
-from tests.servers import private_redis
+from tests.servers import RedisServer
 from workers import host
 from workers.workstation import CPU_SERIAL
 
@@ -37,8 +37,8 @@ Value = TypeVar("Value")
 class Farm:
     """What a scheduler would do, by hand."""
 
-    def __init__(self, settings: Settings, redis: Redis) -> None:
-        self.settings, self.redis = settings, redis
+    def __init__(self, settings: Settings, redis: Redis, server: RedisServer) -> None:
+        self.settings, self.redis, self.redis_server = settings, redis, server
         self.inventory, self.leases = Inventory(redis), Leases(redis)
         self.app = make_app(settings)
         self.log = settings.state / "host.log"
@@ -61,15 +61,28 @@ class Farm:
             started = self.process = subprocess.Popen(WORKER, cwd=ROOT, env=self.environment, stderr=log)
         self.until(lambda: started.pid in {each.pid for each in self.inventory.hosts()} and self.device())
 
+    def free(self) -> None:
+        """Take the device from a job that a failed test has left running; returns when its session has ended."""
+
+        def idle() -> bool:
+            running = [job_id for host in self.inventory.hosts() for _, job_id, *_ in host.running]
+            for job_id in running:
+                self.redis.sadd(keys.CANCELLED, job_id)
+            return not running
+
+        self.until(idle)
+        for serial, lease in self.leases.all().items():
+            self.leases.release(serial, lease.token)
+
     def kill(self) -> None:
         if self.process is not None:
             self.process.kill()
-            self.process.wait(10)
+            self.process.wait(60)
 
     def device(self) -> Device | None:
         return next((device for device in self.inventory.devices() if device.serial == CPU_SERIAL), None)
 
-    def until(self, look: Callable[[], Value], limit_s: float = 40.0) -> Value:
+    def until(self, look: Callable[[], Value], limit_s: float = 60.0) -> Value:
         end = time.monotonic() + limit_s
         while time.monotonic() < end:
             if found := look():
@@ -111,18 +124,24 @@ class Farm:
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
     folder = tmp_path_factory.mktemp("farm")
-    with private_redis(folder / "redis") as url:
-        settings = Settings(state=folder / "state", host="testhost", adb_port=1, redis_url=url)
+    server = RedisServer(folder / "redis")
+    server.start()
+    try:
+        settings = Settings(state=folder / "state", host="testhost", adb_port=1, redis_url=server.url)
         with client_of(settings) as redis:
-            farm = Farm(settings, redis)
+            farm = Farm(settings, redis, server)
             yield farm
             farm.kill()
+    finally:
+        server.close()
 
 
 @pytest.fixture
 def hosted(shared: Farm) -> Farm:
-    """Its host runs; tests share it, and one that ends it costs the next one a start."""
+    """Its host runs and is idle; tests share it, and one that ends it costs the next one a start."""
+    shared.redis_server.mend()
     shared.start()
+    shared.free()
     return shared
 
 
@@ -141,7 +160,7 @@ def test_a_wake_up_becomes_one_record(hosted: Farm) -> None:
     assert spooled.exists(), "kept until the ledger has it"
     hosted.redis.set(keys.kept(made.job.job_id, 1), "1")
     hosted.until(lambda: not spooled.exists())
-    assert [each.token for each in hosted.records()] == [made.token]
+    assert [each.token for each in hosted.records() if each.token in (made.token, made.token - 1)] == [made.token]
 
 
 def test_cancelled_in_mid_run(hosted: Farm) -> None:
@@ -194,7 +213,7 @@ def test_sigterm_in_mid_run_ends_everything_in_order(hosted: Farm) -> None:
     hosted.until(hosted.running)
     assert hosted.process is not None
     hosted.process.send_signal(signal.SIGTERM)
-    assert hosted.process.wait(30) == 0
+    assert hosted.process.wait(60) == 0
     record = hosted.record(made)
     assert (record.outcome, record.cause) == (Outcome.LOST, "host_stopping")
     assert not hosted.leases.all()

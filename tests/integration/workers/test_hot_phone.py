@@ -22,6 +22,7 @@ from orchestrator.model.experiment import Conditions, DeviceChoice, Experiment, 
 from orchestrator.model.live import HostAnnouncement
 from orchestrator.redis_client import client_of
 from orchestrator.scheduler import Scheduler, TickReport
+from tests.phones import LIMIT_S, connect, disconnect
 from tests.servers import private_redis
 from workers.discovery import Discovery
 from workers.fleet import Fleet
@@ -74,7 +75,7 @@ class Farm:
         (job,) = self.ledger.jobs(experiment)
         return report.waiting.get(job.job_id, "")
 
-    def until(self, look: Callable[[], object], limit_s: float = 20.0) -> None:
+    def until(self, look: Callable[[], object], limit_s: float = LIMIT_S) -> None:
         end = time.monotonic() + limit_s
         while not look():
             assert time.monotonic() < end, self.fleet.devices()
@@ -96,9 +97,9 @@ def farm(lab_settings: Settings, lab: Lab, tmp_path: Path, monkeypatch: pytest.M
 @pytest.fixture
 def pixel(lab: Lab) -> Iterator[PhoneStatus]:
     phone = lab.phones.phones[1]
-    lab.server.connect(phone.serial)
+    connect(lab.server, phone.serial)
     yield phone
-    lab.server.disconnect(phone.serial)
+    disconnect(lab.server, phone.serial)
 
 
 def test_its_job_waits_until_it_has_cooled_and_others_go_first(farm: Farm, lab: Lab, pixel: PhoneStatus) -> None:

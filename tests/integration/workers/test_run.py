@@ -5,20 +5,20 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from device_agent.virtual.faults import BatteryLevel, Fault, Garbage, KillAgent, Reboot, StorageFull, Unplug
 from orchestrator.config import Settings
-from orchestrator.errors import LeaseLost, TransportLost
+from orchestrator.errors import LeaseLost
 from orchestrator.model.device import Api, Precision, Source
 from orchestrator.model.experiment import Conditions, Measure, Sampling, Workload
 from orchestrator.model.job import Cell, Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import Phase
 from orchestrator.model.record import DoubtCode, Outcome, Record
+from tests.phones import LIMIT_S
 from workers.claim import JobCancelled
 from workers.enrol import enrol_phone
 from workers.facts import read_state
@@ -66,6 +66,17 @@ class Runner:
         self.done = 0
         self.at_sample: Callable[[], None] = lambda: None
         """Called once, when a sample has arrived."""
+        self._helpers: list[threading.Thread] = []
+
+    def replug(self, lab: Lab) -> None:
+        """Connect it in the background as soon as it is there: the adb server's own next try is ten seconds away."""
+        self._helpers.append(threading.Thread(target=lab.connect))
+        self._helpers[-1].start()
+
+    def join(self) -> None:
+        """Returns when nothing is done to a phone in the background: the next test's may be the same."""
+        while self._helpers:
+            self._helpers.pop().join()
 
     def __call__(self, job: Assignment, check: Callable[[], None] = lambda: None) -> Record:
         return run_job(job, self.bench, check, self._report)
@@ -100,32 +111,16 @@ def there(lab_settings: Settings, lab: Lab, plans: Plans) -> Iterator[Runner]:
     runner.bench.fleet.enrol(*enrol_phone(lab.connection, lab_settings))
     charge(lab, 80)
     yield runner
-    lab.phones.control.clear()
+    runner.join()
 
 
 def charge(lab: Lab, percent: int) -> None:
     """Returns when the phone itself says so."""
     lab.phones.control.fault(lab.serial, BatteryLevel(level=percent / 100))
-    connection, end = lab.connection, time.monotonic() + 5
+    connection, end = lab.connection, time.monotonic() + LIMIT_S
     while round(read_state(connection, "phone").battery_percent or 0) != percent:
         assert time.monotonic() < end, "the gauge does not follow"
         time.sleep(0.05)
-
-
-def replug(lab: Lab, after_s: float) -> None:
-    """Do not wait for the adb server's own next try, ten seconds later."""
-
-    def act() -> None:
-        for _ in range(60):
-            with suppress(TransportLost):  # still unplugged
-                lab.server.disconnect(lab.address)
-                lab.server.connect(lab.address)
-                time.sleep(0.25)
-                if [row.state for row in lab.server.devices()] == ["device"]:
-                    return
-            time.sleep(0.25)
-
-    threading.Timer(after_s, act).start()
 
 
 def codes(record: Record) -> set[DoubtCode]:
@@ -228,7 +223,7 @@ def test_settings_are_put_back_also_by_the_next_session(there: Runner, lab: Lab)
 def test_the_cable_drops_and_the_run_goes_on(there: Runner, lab: Lab) -> None:
     def drop() -> None:
         lab.phones.control.fault(lab.serial, Unplug(seconds=0.5))
-        replug(lab, 0.6)
+        there.replug(lab)
 
     there.at_sample = drop
     sampling = Sampling(warmup=0, samples=4000, deadline="60 s")
@@ -250,7 +245,7 @@ def test_what_a_phone_does_in_mid_run(there: Runner, lab: Lab, fault: Fault, out
     def strike() -> None:
         lab.phones.control.fault(lab.serial, fault)
         if isinstance(fault, Reboot):
-            replug(lab, 1.5)
+            there.replug(lab)
 
     there.at_sample = strike
     record = there(assignment(lab.serial, sampling=LONG))

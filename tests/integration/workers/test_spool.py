@@ -86,22 +86,26 @@ def test_sent_again_without_a_receipt(tmp_path: Path, redis: Redis, monkeypatch:
     assert sent(redis) == [record()]
 
 
-def test_redis_away_and_back(tmp_path: Path, server: RedisServer, redis: Redis) -> None:
+def test_redis_away_and_back(
+    tmp_path: Path, server: RedisServer, redis: Redis, caplog: pytest.LogCaptureFixture
+) -> None:
     spool, stop = Spool(tmp_path), threading.Event()
     server.stop(kill=True)
     sender = threading.Thread(target=spool.run, args=(redis, stop))
     sender.start()
     try:
         spool.add(record())
-        time.sleep(0.3)
+        end = time.monotonic() + 60
+        while "records wait in" not in caplog.text and time.monotonic() < end:
+            time.sleep(0.05)
+        assert "records wait in" in caplog.text
         server.start()
-        end = time.monotonic() + 10
         while not redis.xlen(keys.RECORDS) and time.monotonic() < end:
             time.sleep(0.05)
         assert sent(redis) == [record()]
     finally:
         stop.set()
-        sender.join(15)
+        sender.join(60)
 
 
 def test_an_unreadable_file_does_not_stop_the_others(tmp_path: Path, redis: Redis) -> None:

@@ -21,8 +21,8 @@ from tests.servers import required
 
 COMMANDS = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
 EXPECTED = {
-    "up", "down", "doctor", "devices", "networks", "run", "status", "watch", "results", "report", "cancel", "infer",
-    "plan", "schema", "demo", "release",
+    "up", "down", "doctor", "devices", "enrol", "networks", "run", "status", "watch", "results", "report", "cancel", "infer",
+    "plan", "schema", "demo", "release", "energy", "import", "best", "export",
 }  # fmt: skip
 
 Run = Callable[..., tuple[int, str, str]]
@@ -54,7 +54,7 @@ def test_help_has_an_example_and_the_common_options(farm: Run, command: str) -> 
     assert f"farm {command}" in out
     assert "Example:" in out
     assert "--json" in out
-    if command not in ("networks", "schema"):
+    if command not in ("networks", "schema", "energy"):
         assert "--state" in out
     assert err == ""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Precision, Source
-from orchestrator.model.event import Layer, Memory, Power, Sample, Setup
+from orchestrator.model.event import Layer, Memory, Phase, Power, Sample, Setup
 from orchestrator.model.experiment import Experiment, Workload
 from orchestrator.model.job import Cell
+from orchestrator.model.power import GaugeCalibration
 from orchestrator.model.record import Doubt, DoubtCode, Outcome, Provenance, Record, RunsOn
 
 MS = 1_000_000
@@ -71,4 +72,40 @@ def record(
         memory=Memory(seq=0, t_ns=0, device_bytes=1, device_peak_bytes=2**20, vm_hwm_bytes=2**22, vm_rss_bytes=1),
         provenance=Provenance(plan_hash="aa", agent_sha256="f" * 64, fingerprint="brand/model:8.0"),
         doubts=(Doubt(code=DoubtCode.VIRTUAL_DEVICE, detail=detail),),
+    )
+
+
+def powered(
+    of: Record,
+    idle_w: float,
+    load_w: float,
+    *,
+    each_s: float = 10.0,
+    calibrated: bool = True,
+    noise: Sequence[float] = (),
+) -> Record:
+    """The record with rests of this power before and after a load whose inferences fill it; a reading every 0.1 s."""
+    start_ns, step_ns = 10**12 + of.token * 10**11, int(each_s * 1e9)
+    ends = [start_ns + (i + 1) * step_ns for i in range(3)]
+    names = ("idle_before", "load", "idle_after")
+    phases = tuple(
+        Phase(seq=i, t_ns=end, phase=name, start_ns=end - step_ns, end_ns=end)
+        for i, (name, end) in enumerate(zip(names, ends, strict=True))
+    )
+    times = range(start_ns, ends[-1] + 1, 100 * MS)
+    jitter = [noise[i % len(noise)] if noise else 0.0 for i in range(len(times))]
+    watts = [(load_w if ends[0] <= t < ends[1] else idle_w) + extra for t, extra in zip(times, jitter, strict=True)]
+    power = tuple(
+        Power(seq=i, t_ns=t, current_ua=-round(w / 4 * 1e6), voltage_uv=4_000_000, status="Discharging")
+        for i, (t, w) in enumerate(zip(times, watts, strict=True))
+    )
+    timed = [sample.duration_ns for sample in of.samples if sample.phase == "timed"]
+    starts = [ends[0] + i * (step_ns // len(timed)) for i in range(len(timed))]
+    samples = tuple(
+        Sample(seq=i, t_ns=s, index=i, phase="timed", start_ns=s, duration_ns=d)
+        for i, (s, d) in enumerate(zip(starts, timed, strict=True))
+    )
+    gauge = GaugeCalibration(refresh_ns=100 * MS, gain_uncertainty=0.02, absolute=True, method="meter x")
+    return of.model_copy(
+        update={"phases": phases, "power": power, "samples": samples, "gauge": gauge if calibrated else None}
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -99,7 +98,8 @@ def test_a_reboot_changes_the_boot_id_and_keeps_files_and_charge(phone: Phone) -
 
 
 def test_state_survives_and_a_broken_state_starts_anew(phone: Phone) -> None:
-    phone.body = replace(phone.body, charge=0.25, charging=True)
+    phone.set_charge(0.25)
+    phone.set_supply(plugged=True)
     phone.port = 4711
     phone.save()
     again = Phone(phone.profile, 0, phone.folder, phone.table, None)

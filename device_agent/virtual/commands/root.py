@@ -1,0 +1,26 @@
+"""su, on phones whose profile has it: `su -c SCRIPT`, `su 0 COMMAND ...`, `su root -c SCRIPT`, or a script as input."""
+
+from __future__ import annotations
+
+import shlex
+
+from device_agent.virtual.shell_io import read_all
+
+from .registry import Call, CommandError, command
+
+
+@command("su")
+async def su(call: Call) -> int:
+    if not call.phone.profile.root:
+        await call.io.err(b"/system/bin/sh: su: inaccessible or not found\n")
+        return 127
+    return await call.shell.as_root().run(await _script(call), call.io)
+
+
+async def _script(call: Call) -> str:
+    words = call.arguments[1:] if call.arguments[:1] in (["0"], ["root"]) else call.arguments
+    if words[:1] == ["-c"] and len(words) > 1:
+        return " ".join(words[1:])
+    if words and words[0].startswith("-"):
+        raise CommandError(f"invalid option {words[0]}")
+    return shlex.join(words) if words else (await read_all(call.io.stdin)).decode(errors="replace")

@@ -1,0 +1,138 @@
+"""`farm best`: which value of an axis is fastest, and whether the data can tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from orchestrator.errors import StableError
+from orchestrator.report import wording
+
+from .experiments import PANEL, ExperimentArgument
+from .farm_access import find_experiment, open_ledger
+from .lifecycle import settings_of
+from .output import JsonOption, StateOption, log, out, print_json
+
+if TYPE_CHECKING:
+    from orchestrator.best import Best, Value
+
+LAYER = "layer"
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel=PANEL)(best)
+
+
+def best(
+    experiment: ExperimentArgument,
+    axis: Annotated[
+        str,
+        typer.Option("--axis", metavar="COLUMN", help="What to choose a value of: granularity, backend, threads ..."),
+    ],
+    per: Annotated[
+        str,
+        typer.Option("--per", metavar="COLUMNS", help="One answer for each: layer, device, network ..., by commas."),
+    ] = "device",
+    where: Annotated[
+        list[str] | None,
+        typer.Option("--where", metavar="COLUMN=VALUE", help="Only what has this value; repeat it for more columns."),
+    ] = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print for every group the value of an axis with the least mean time, its margin, and whether data resolve it.
+
+    With `layer` among --per it compares times of layers, else whole inferences. Works on imports as on experiments.
+
+    Example: `farm best latest --per layer,device --axis granularity`
+    """
+    from orchestrator.best import choose, measured_layers, measured_runs
+
+    columns = [name.strip() for name in per.split(",") if name.strip()]
+    with open_ledger(settings_of(state)) as ledger:
+        row = find_experiment(ledger, experiment)
+        cells = {job.job.cell.cell_id: job.job.cell for job in ledger.jobs(row.id)}
+        measure = measured_layers if LAYER in columns else measured_runs
+        measured = measure(ledger.records(row.id), cells)
+    if not measured:
+        raise _nothing(row.id, layers=LAYER in columns)
+    found = choose(measured, columns, axis, _pairs(where or []))
+    if as_json:
+        print_json(found)
+    else:
+        _show(found, columns, axis)
+
+
+def _pairs(where: list[str]) -> dict[str, str]:
+    pairs = {}
+    for text in where:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise typer.BadParameter(f"{text!r} is not COLUMN=VALUE", param_hint="--where")
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
+def _nothing(experiment_id: str, *, layers: bool) -> StableError:
+    if layers:
+        return StableError(
+            f"{experiment_id} has no times of layers",
+            remedy="leave `layer` out of --per, or measure them: `measure: {quantities: [latency, layers]}`",
+        )
+    return StableError(
+        f"{experiment_id} has no whole inferences that went well", remedy="times of layers: add `layer` to --per"
+    )
+
+
+def _show(found: list[Best], per: list[str], axis: str) -> None:
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for name in (*per, axis):
+        table.add_column(name, overflow="fold")
+    for name in ("mean ms", "runner-up", "margin ms", "95 % interval"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("resolved")
+    for one in found:
+        table.add_row(
+            *(escape(str(one.group[name])) for name in per), f"[bold]{escape(str(one.best))}[/]", *_figures(one)
+        )
+    out().print(table)
+    _notes(found, axis)
+
+
+def _figures(one: Best) -> list[str]:
+    margin = "" if one.margin_ms is None else wording.ms(one.margin_ms)
+    if one.margin_share is not None:
+        margin += f" ({one.margin_share:.1%})"
+    interval = f"{one.interval_ms.low:.3g} to {one.interval_ms.high:.3g}" if one.interval_ms else ""
+    runner_up = "" if one.runner_up is None else escape(str(one.runner_up))
+    return [wording.ms(one.mean_ms), runner_up, margin, interval, _resolved(one)]
+
+
+def _resolved(one: Best) -> str:
+    if one.runner_up is None:
+        return "one value"
+    if one.resolved:
+        return f"[green]yes[/], but not from {_list(one.tied_with)}" if one.tied_with else "[green]yes[/]"
+    return f"[yellow]no[/]: {_list(one.tied_with)}"
+
+
+def _list(values: tuple[Value, ...]) -> str:
+    return escape(", ".join(map(str, values)))
+
+
+def _notes(found: list[Best], axis: str) -> None:
+    if any(one.tied_with for one in found):
+        log().print("no, not from: the 95 % interval of the difference to these values holds zero", markup=False)
+    if any(one.unit == "sample" for one in found):
+        log().print(
+            "The import tells no blocks apart: every sample counts as independent, and intervals may be too narrow.",
+            soft_wrap=True,
+        )
+    differ = dict.fromkeys(name for one in found for name in one.also_differ)
+    if differ:
+        log().print(
+            f"Values of {axis} differ in {', '.join(differ)} too: not the axis alone is compared.", markup=False
+        )

@@ -1,0 +1,143 @@
+"""`farm energy`: joules per inference from power traces that others recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from .experiments import PANEL
+from .output import JsonOption, log, out, print_json
+from .results import write_whole
+
+if TYPE_CHECKING:
+    from orchestrator.model.power import Estimate
+    from orchestrator.traces import Recording
+    from orchestrator.traces.comparison import Comparison, Powers
+
+POWERS = ("baseline_power_w", "load_power_w", "net_power_w")
+ENERGY = "energy_per_inference_j"
+TITLES = {"baseline_power_w": "baseline", "load_power_w": "load", "net_power_w": "net: load - baseline"}
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel=PANEL)(energy)
+
+
+def energy(
+    baseline: Annotated[
+        list[Path], typer.Option("--baseline", metavar="FILE", help="Trace of the phone at rest; repeat it for more.")
+    ],
+    load: Annotated[
+        list[Path], typer.Option("--load", metavar="FILE", help="Trace of the phone at work; repeat it for more.")
+    ],
+    seconds_per_inference: Annotated[
+        float | None,
+        typer.Option("--seconds-per-inference", metavar="S", min=1e-9, help="How long one inference takes, in s."),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--format", metavar="trepn|monsoon|csv", help="Form of the files.", show_default="found"),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the traces into a .svg, .png or .html file.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Mean power, net power and joules per inference from recorded power traces: Trepn, Monsoon, or CSV with units.
+
+    By the plain mean of the readings, as studies publish it (of several files: the mean of their means), and weighted
+    by time; each with its 95 % interval. Needs no farm.
+
+    Example: `farm energy --baseline idle.csv --load run1.csv --load run2.csv --seconds-per-inference 0.2071`
+    """
+    from orchestrator.traces.comparison import compare
+
+    groups = {"baseline": _read(baseline, form), "load": _read(load, form)}
+    found = compare(groups["baseline"], groups["load"], seconds_per_inference)
+    if plot is not None:
+        _draw(groups, plot)
+    if as_json:
+        print_json(as_data(found))
+    else:
+        _show(found)
+
+
+def _read(paths: list[Path], form: str | None) -> list[Recording]:
+    from orchestrator.traces import FORMATS, read_trace
+
+    known = next((each for each in FORMATS if each == form), None)
+    if form is not None and known is None:
+        raise typer.BadParameter(f"{form!r} is none of {', '.join(FORMATS)}", param_hint="--format")
+    return [recording for path in paths for recording in read_trace(path, known)]
+
+
+def as_data(found: Comparison) -> dict[str, Any]:
+    """The plain figures at the top, the weighted ones under `time_weighted`, the rest under keys of its own."""
+    return {
+        **_values(found.plain),
+        "time_weighted": _values(found.time_weighted),
+        "intervals": {"plain": _intervals(found.plain), "time_weighted": _intervals(found.time_weighted)},
+        "seconds_per_inference": found.seconds_per_inference,
+        "method": found.method,
+        "traces": found.traces,
+        "doubts": [{**doubt.model_dump(mode="json"), "remedy": doubt.remedy} for doubt in found.doubts],
+    }
+
+
+def _values(powers: Powers) -> dict[str, float | None]:
+    given = {name: getattr(powers, name) for name in (*POWERS, ENERGY)}
+    return {name: None if estimate is None else estimate.value for name, estimate in given.items()}
+
+
+def _intervals(powers: Powers) -> dict[str, dict[str, float] | None]:
+    given = {name: getattr(powers, name) for name in (*POWERS, ENERGY)}
+    return {
+        name: None if estimate is None else estimate.model_dump(include={"low", "high", "std"})
+        for name, estimate in given.items()
+    }
+
+
+def _draw(groups: dict[str, list[Recording]], path: Path) -> None:
+    from orchestrator.report.traces import draw
+
+    write_whole(path, draw(groups, path), "--plot")
+    log().print(f"traces drawn into {path}")
+
+
+def _show(found: Comparison) -> None:
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for name in ("", "plain mean", "95 % interval", "weighted by time", "95 % interval"):
+        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+    for name in POWERS:
+        cells = [_cell(getattr(powers, name), 1e3, ".2f") for powers in (found.plain, found.time_weighted)]
+        table.add_row(f"{TITLES[name]}, mW", *(text for cell in cells for text in cell))
+    if found.plain.energy_per_inference_j is not None and found.time_weighted.energy_per_inference_j is not None:
+        both = (found.plain.energy_per_inference_j, found.time_weighted.energy_per_inference_j)
+        cells = [_cell(estimate, 1.0, ".4g") for estimate in both]
+        table.add_row("an inference, J", *(text for cell in cells for text in cell), style="bold")
+    console = out()
+    console.print(table)
+    console.print(_traces(found))
+    for doubt in found.doubts:
+        where = f"{escape(doubt.file)}: " if doubt.file else ""
+        console.print(f"[yellow]doubt[/] {where}{escape(doubt.detail)}\n      [dim]{doubt.remedy}[/]", soft_wrap=True)
+
+
+def _cell(estimate: Estimate, scale: float, form: str) -> tuple[str, str]:
+    low, high = format(estimate.low * scale, form), format(estimate.high * scale, form)
+    return format(estimate.value * scale, form), f"[dim]{low} to {high}[/]"
+
+
+def _traces(found: Comparison) -> Table:
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for name in ("trace", "file", "format", "readings", "s", "mean mW", "by time"):
+        table.add_column(name, justify="left" if name in ("trace", "file", "format") else "right", overflow="fold")
+    for each in found.traces:
+        figures = (f"{each.mean_w.value * 1e3:.2f}", f"{each.time_weighted_w.value * 1e3:.2f}")
+        row = (each.role, escape(each.file), each.format, str(each.readings), f"{each.duration_s:.1f}", *figures)
+        table.add_row(*row)
+    return table

@@ -1,0 +1,70 @@
+"""`farm enrol`: the device profile, measured now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from orchestrator.model.device import Api
+
+from .lifecycle import settings_of
+from .output import JsonOption, StateOption, log, out, print_json
+
+if TYPE_CHECKING:
+    from workers.enrolment.profile import Say
+
+LOCK_WAIT_S = 30.0
+"""How long a device may be busy before it is called so."""
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel="The farm")(enrol)
+
+
+def enrol(
+    serial: Annotated[str, typer.Argument(metavar="DEVICE", help="Serial of a device, or its adb address.")],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Nodes, permissions and sources only: no load, a second.")
+    ] = False,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find out what a device can tell and do, and calibrate its battery gauge by load steps; store its profile.
+
+    Works with and without a running farm; the device must be free. On its own the farm does the quick part when it
+    first sees a device, and the load steps before the first job that measures power. Run it again after a change:
+    another meter, a new battery, a phone that was charging before.
+
+    Example: `farm enrol R58M123ABC`, `farm enrol local-cpu --quick --json`
+    """
+    from workers.agent import stop_agents
+    from workers.enrolment import enrol as enrol_device
+    from workers.infer import find_member
+    from workers.lock import device_lock
+
+    settings = settings_of(state)
+    member = find_member(serial, Api.CPU, settings)
+    with device_lock(settings.state, member.facts.serial, wait_s=LOCK_WAIT_S), _progress() as say:
+        stop_agents(member, member.marker)
+        found = enrol_device(member, settings, lambda: None, say, quick=quick)
+    from .profile import render
+
+    if as_json:
+        print_json(found)
+    else:
+        out().print(render(found))
+    if found.gauge is None and member.facts.kind == "phone" and not quick:
+        log().print(f"[yellow]the gauge is not calibrated:[/] {found.gauge_reason}")
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _progress() -> Iterator[Say]:
+    columns = SpinnerColumn(), TextColumn("{task.description:<28}"), BarColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=log(), transient=True) as progress:
+        task = progress.add_task("starting", total=1.0)
+        yield lambda what, share: progress.update(task, description=what, completed=share)

@@ -1,0 +1,97 @@
+"""`farm export`: an experiment's raw figures as a tidy table."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from orchestrator.errors import SetupError
+
+from .experiments import PANEL, ExperimentArgument
+from .farm_access import find_experiment, open_ledger
+from .lifecycle import settings_of
+from .output import JsonOption, StateOption, log, print_json
+
+if TYPE_CHECKING:
+    from orchestrator.ledger import Ledger
+
+STANDARD_OUTPUT = "-"
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel=PANEL)(export)
+
+
+def export(
+    experiment: ExperimentArgument,
+    form: Annotated[
+        Literal["parquet", "csv", "json"],
+        typer.Option("--format", metavar="parquet|csv|json", help="Form of the file."),
+    ] = "parquet",
+    what: Annotated[
+        Literal["samples", "layers", "power"],
+        typer.Option("--what", metavar="samples|layers|power", help="A row is a sample, a layer's time, or a reading."),
+    ] = "samples",
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="`-`: standard output.", show_default="EXPERIMENT-WHAT.FORM"
+        ),
+    ] = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write one tidy row per sample, with device, source, axes, block, attempt, phase and outcome.
+
+    Every attempt is in it, also those that do not count: `outcome` tells. `farm import samples` takes the CSV of
+    samples and of layers again. Needs no running farm.
+
+    Example: `farm export latest --format csv -o samples.csv`
+    """
+    if output == STANDARD_OUTPUT and (as_json or form == "parquet"):
+        raise typer.BadParameter("standard output takes csv and json, and no --json beside", param_hint="--output")
+    with open_ledger(settings_of(state)) as ledger:
+        experiment_id = find_experiment(ledger, experiment).id
+        write = _writer(ledger, experiment_id, form, what)
+        if output == STANDARD_OUTPUT:
+            write(sys.stdout.buffer)
+            return
+        path = Path(output or f"{experiment_id}-{what}.{form}")
+        count = _into(path, write)
+    if as_json:
+        print_json({"experiment": experiment_id, "file": path, "format": form, "what": what, "rows": count})
+    log().print(f"{count} rows of {experiment_id} written to {path}", soft_wrap=True)
+
+
+def _writer(
+    ledger: Ledger,
+    experiment_id: str,
+    form: Literal["parquet", "csv", "json"],
+    what: Literal["samples", "layers", "power"],
+) -> Callable[[IO[bytes]], int]:
+    """Writes the experiment's rows into a file, and says how many."""
+    from orchestrator import row_files, tidy
+
+    cells = {job.job.cell.cell_id: job.job.cell for job in ledger.jobs(experiment_id)}
+    columns = tidy.columns(what, cells.values())
+    return lambda file: row_files.write(form, columns, tidy.rows(what, ledger.records(experiment_id), cells), file)
+
+
+def _into(path: Path, write: Callable[[IO[bytes]], int]) -> int:
+    """Write a file, whole or not at all. Raises SetupError where it cannot be written."""
+    if not path.parent.is_dir():
+        raise SetupError(f"{path}: there is no folder {path.parent}", remedy=f"mkdir -p {path.parent}")
+    new = path.with_name(path.name + ".new")
+    try:
+        with new.open("wb") as file:
+            count = write(file)
+        new.replace(path)
+    except OSError as e:
+        raise SetupError(f"{path}: cannot be written: {e.strerror}", remedy="give another file with -o") from e
+    finally:
+        new.unlink(missing_ok=True)
+    return count

@@ -1,0 +1,80 @@
+"""`farm import samples`: what others measured, into the same ledger."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+
+from orchestrator.model.experiment import Name
+
+from .experiments import PANEL
+from .farm_access import open_ledger
+from .lifecycle import settings_of
+from .output import JsonOption, StateOption, log, out, print_json
+
+group = typer.Typer(
+    name="import",
+    help="Bring foreign measurements into the ledger, marked as such.\n\n"
+    "Example: `farm import samples logs.csv` (`--state DIR`, `--json`)",
+    no_args_is_help=True,
+)
+
+
+def register(app: typer.Typer) -> None:
+    group.command()(samples)
+    app.add_typer(group, rich_help_panel=PANEL)
+
+
+@group.callback()
+def _group() -> None:
+    """Keeps `samples` a command of its own."""
+
+
+def samples(
+    table: Annotated[
+        Path, typer.Argument(metavar="FILE.csv", help="Columns device, network, layer, backend, precision, sample_ms.")
+    ],
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Name of the experiment.", show_default="the file's")
+    ] = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Import samples of time that somebody else measured, one a row; needs no running farm.
+
+    An empty `layer` is a whole inference. `block` tells independent repetitions apart; every other column is an axis.
+    All rows are stored, or none. The same content is the same experiment: importing it twice changes nothing.
+
+    Example: `farm import samples logs.csv --name study-s`
+    """
+    from orchestrator.imports import import_samples
+
+    with open_ledger(settings_of(state)) as ledger:
+        found = import_samples(ledger, table, _checked(name))
+    if as_json:
+        data = asdict(found)
+        print_json({"experiment": data.pop("experiment_id"), **data})
+        return
+    verb = "imported" if found.created else "is there already, nothing changed:"
+    out().print(f"{verb} [bold]{found.experiment_id}[/]", soft_wrap=True)
+    axes = f", axes {', '.join(found.axes)}" if found.axes else ""
+    log().print(
+        f"{found.rows} rows: {found.samples} inferences and {found.layers} layer times in {found.blocks} blocks of "
+        f"{found.cells} cells on {len(found.devices)} devices{axes}",
+        soft_wrap=True,
+    )
+
+
+def _checked(name: str | None) -> str | None:
+    from pydantic import TypeAdapter
+
+    if name is None:
+        return None
+    try:
+        return TypeAdapter(Name).validate_python(name)
+    except ValidationError as e:
+        raise typer.BadParameter(str(e.errors()[0]["msg"]), param_hint="--name") from None

@@ -1,0 +1,93 @@
+"""How a device profile is shown: what matters of it; `--json` has all."""
+
+from __future__ import annotations
+
+import time
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from orchestrator.model.enrolment import Enrolment, NodeFact, SamplerCost
+from orchestrator.model.power import GaugeCalibration
+
+FOLDERS = (
+    "/sys/class/power_supply", "/sys/class/kgsl", "/sys/class/misc/mali0", "/sys/class/thermal",
+    "/sys/devices/system/cpu", "/sys/bus/iio/devices", "/proc",
+)  # fmt: skip
+KEY_NODES = (
+    "current_now", "voltage_now", "charge_counter", "temp", "status", "input_suspend", "gpuclk", "cur_freq",
+    "gpu_busy_percentage", "gpubusy", "utilization", "scaling_cur_freq", "scaling_max_freq", "energy_value", "stat",
+)  # fmt: skip
+"""What telemetry reads: shown one by one where it is refused."""
+
+
+def render(found: Enrolment) -> RenderableType:
+    """The profile in two tables and some lines."""
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(found.enrolled_at))
+    head = f"[bold]profile[/] of {escape(found.serial)}, version {found.version} of {when}"
+    return Group(head, f"[dim]{escape(found.fingerprint)}[/]", _facts(found), _sources(found), _nodes(found.nodes))
+
+
+def _facts(found: Enrolment) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_row("[bold]gauge[/]", _gauge(found.gauge) if found.gauge else f"[yellow]{escape(found.gauge_reason)}[/]")
+    if found.sampler:
+        grid.add_row("[bold]sampling costs[/]", _sampler(found.sampler))
+    if found.reference_temp_c is not None:
+        grid.add_row("[bold]at rest[/]", f"{found.reference_temp_c:.1f} C")
+    grid.add_row("[bold]supply[/]", found.supply)
+    if found.permissions:
+        for head, wanted in (("may", True), ("may not", False)):
+            names = [name for name, has in found.permissions.items() if has == wanted]
+            grid.add_row(f"[bold]{head}[/]", ", ".join(names) or "-")
+    return grid
+
+
+def _gauge(gauge: GaugeCalibration) -> str:
+    unit = {1e-6: "uA", 1e-3: "mA"}.get(gauge.ampere_per_unit, f"{gauge.ampere_per_unit:g} A")
+    sign = "negative" if gauge.discharging_sign < 0 else "positive"
+    kind = "absolute" if gauge.absolute else "relative only"
+    return (
+        f"{unit}, {sign} while it discharges, news every {gauge.refresh_ns / 1e6:.0f} ms, noise "
+        f"{gauge.noise_a * 1e3:.1f} mA, gain within {gauge.gain_uncertainty:.1%} ({kind}; {escape(gauge.method)})"
+    )
+
+
+def _sampler(cost: SamplerCost) -> str:
+    share = cost.latency_share
+    verdict = "[green]accepted[/]" if cost.accepted else "[yellow]more than 1 %: raise measure.power_period[/]"
+    return (
+        f"{share.value:+.2%} of the median latency [{share.low:+.2%}, {share.high:+.2%}] and {cost.cpu_share:.2%} of a "
+        f"core, every {cost.period_ns / 1e6:.0f} ms: {verdict}"
+    )
+
+
+def _sources(found: Enrolment) -> Table:
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for column in ("power source", "scope", "usable"):
+        table.add_column(column, no_wrap=column != "usable", overflow="fold")
+    for fact in found.sources:
+        verdict = f"[green]{escape(fact.name or 'yes')}[/]" if fact.usable else f"[dim]{escape(fact.reason)}[/]"
+        table.add_row(fact.source, fact.scope, verdict)
+    return table
+
+
+def _nodes(nodes: tuple[NodeFact, ...]) -> Table:
+    """Nodes by folder: how many can be read; what telemetry needs and cannot read by name."""
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for column in ("nodes", "readable", "refused"):
+        table.add_column(column, overflow="fold")
+    for folder in FOLDERS:
+        own = [node for node in nodes if node.path.startswith(folder + "/")]
+        refused = [node for node in own if node.error]
+        keys = [f"{_name(node)} ({node.error})" for node in refused if _name(node) in KEY_NODES]
+        rest = len(refused) - len(keys)
+        told = keys + ([f"{rest} more"] if rest else [])
+        if own:
+            table.add_row(folder, f"{len(own) - len(refused)} of {len(own)}", escape(", ".join(told)))
+    return table
+
+
+def _name(node: NodeFact) -> str:
+    return node.path.rpartition("/")[2]

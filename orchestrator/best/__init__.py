@@ -1,0 +1,8 @@
+"""Which value of an axis is best in every group: the least mean, its margin, and whether the data resolve it."""
+
+from __future__ import annotations
+
+from .choice import Best, ValueMean, choose
+from .measured import Measured, Value, measured_layers, measured_runs
+
+__all__ = ["Best", "Measured", "Value", "ValueMean", "choose", "measured_layers", "measured_runs"]

@@ -1,0 +1,27 @@
+"""Readings of power -> energy with its uncertainty, and whether a block counts. Pure: numpy and models."""
+
+from .block import BlockEnergy, block_energy, check_comparable
+from .charge import ChargeCheck
+from .sources import gauge_trace, series_trace
+from .throttling import LatencyChange, latency_change
+from .trace import Trace, energy_j, plain_mean_w, time_mean_w
+from .uncertainty import estimate, integrate_j
+from .validity import find_invalid
+
+__all__ = [
+    "BlockEnergy",
+    "ChargeCheck",
+    "LatencyChange",
+    "Trace",
+    "block_energy",
+    "check_comparable",
+    "energy_j",
+    "estimate",
+    "find_invalid",
+    "gauge_trace",
+    "integrate_j",
+    "latency_change",
+    "plain_mean_w",
+    "series_trace",
+    "time_mean_w",
+]

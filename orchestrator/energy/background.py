@@ -1,0 +1,50 @@
+"""Whether others than the agent kept the cores busy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import mean, median
+
+from orchestrator.model.event import Power
+from orchestrator.model.record import InvalidCode, Invalidity, Record
+
+from .sources import NS
+from .windows import phase_window, readings_in
+
+BUSY_ELSEWHERE = 0.1
+"""Share of all cores that others may use: our own bound, below one busy core of eight."""
+BUSY_WINDOW_S = 3.0
+"""As the mean of so long."""
+
+
+def find_background(record: Record, readings: Sequence[Power]) -> Iterator[Invalidity]:
+    """Others' share of the cores at rest, and above that at rest under load."""
+    rests = [phase_window(record, "idle_before"), phase_window(record, "idle_after")]
+    at_rest = [share for p in readings_in(readings, rests[0]) if (share := _others(p)) is not None]
+    usual = median(at_rest) if at_rest else 0.0
+    for name, window, bound in (
+        ("at rest", rests[0], BUSY_ELSEWHERE),
+        ("under load", phase_window(record, "load"), BUSY_ELSEWHERE + usual),
+        ("at rest", rests[1], BUSY_ELSEWHERE),
+    ):
+        busiest = _busiest(readings_in(readings, window))
+        if busiest is not None and busiest > bound:
+            detail = f"others used {busiest:.0%} of all cores {name} over {BUSY_WINDOW_S:g} s, at most {bound:.0%}"
+            yield Invalidity(code=InvalidCode.BACKGROUND_LOAD, detail=detail)
+            return
+
+
+def _others(reading: Power) -> float | None:
+    if reading.cpu_busy is None or reading.own_busy is None:
+        return None
+    return max(0.0, reading.cpu_busy - reading.own_busy)
+
+
+def _busiest(readings: Sequence[Power]) -> float | None:
+    """Highest mean of others' share over `BUSY_WINDOW_S`, of parts that are at least half as long."""
+    parts: dict[int, list[float]] = {}
+    for p in readings:
+        if (share := _others(p)) is not None:
+            parts.setdefault(int((p.t_ns - readings[0].t_ns) * NS / BUSY_WINDOW_S), []).append(share)
+    fullest = max(map(len, parts.values()), default=0)
+    return max((mean(part) for part in parts.values() if 2 * len(part) >= fullest), default=None)

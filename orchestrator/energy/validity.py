@@ -1,0 +1,108 @@
+"""Whether a block counts: everything in its own record that makes its figures unusable. Pure.
+
+The reasons and their thresholds are those of the measurement protocol (docs/decisions/0015-measurement-protocol.md);
+the record is kept with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from statistics import median
+
+from orchestrator.model.event import Power
+from orchestrator.model.experiment import Conditions, Sampling
+from orchestrator.model.record import InvalidCode, Invalidity, Record
+
+from .background import find_background
+from .block import idle_at
+from .charging import find_charging
+from .frozen import find_frozen
+from .sources import NS, origins
+from .throttling import find_clock_cap, find_latency_change
+from .trace import GAP_PERIODS
+from .windows import block_window, phase_window, readings_in
+
+IDLE_SHARE, IDLE_W = 0.05, 0.05
+"""By which the rests before and after may differ, the larger of both: measurement protocol, step 7."""
+LATE_PERIODS = 0.25
+"""How late a reading may be, in sampling periods, without making a gap of just three periods one that is too long."""
+CLOCK_SHARE = 0.001
+"""Residual of the map of clocks over the load's length: measurement protocol, step 12."""
+
+
+def find_invalid(record: Record, wanted: Conditions, sampling: Sampling | None = None) -> tuple[Invalidity, ...]:
+    """Why the block does not count, in a fixed order; empty: it counts.
+
+    A sustained load is there to see heat: in that mode slower inferences, lower clock caps and thermal status at the
+    end are results (`latency_change` tells the first).
+    """
+    sustained = sampling is not None and sampling.mode == "sustained"
+    readings = readings_in(record.power, block_window(record))
+    return (
+        *find_charging(record, readings, wanted),
+        *find_frozen(record),
+        *_gap(record, readings),
+        *(() if sustained else find_clock_cap(record, readings)),
+        *(() if sustained else find_latency_change(record)),
+        *_states(record, wanted, sustained=sustained),
+        *find_background(record, readings),
+        *_idle_differs(record),
+        *_clock_map(record),
+    )
+
+
+def _gap(record: Record, readings: Sequence[Power]) -> Iterator[Invalidity]:
+    window = block_window(record)
+    times_s = [p.t_ns * NS for p in readings]
+    sampled = record.sampler.readings > 0 if record.sampler else len(times_s) > 1
+    if window is None or not sampled:
+        return
+    edges = [window.start_s, *times_s, window.end_s]
+    gap_s, at_s = max((later - earlier, earlier) for earlier, later in pairwise(edges))
+    period_s = record.sampler.period_ns * NS if record.sampler else median(b - a for a, b in pairwise(times_s))
+    if gap_s > (GAP_PERIODS + LATE_PERIODS) * period_s:
+        detail = f"no reading for {gap_s:.3f} s at {at_s - window.start_s:.1f} s of the block, period {period_s:.3f} s"
+        yield Invalidity(code=InvalidCode.SAMPLING_GAP, detail=detail)
+
+
+def _states(record: Record, wanted: Conditions, *, sustained: bool) -> Iterator[Invalidity]:
+    both = (("before", record.state_before), ("after", record.state_after))
+    states = [(when, state) for when, state in both if state]
+    for when, state in states:
+        if sustained and when == "after":
+            continue
+        if (state.thermal_status or 0) > wanted.thermal_status_max:
+            detail = f"{state.thermal_status} {when} the block, at most {wanted.thermal_status_max}"
+            yield Invalidity(code=InvalidCode.THERMAL_STATUS, detail=detail)
+            break
+    low, high = wanted.battery_percent.min or 0.0, wanted.battery_percent.max
+    high = 100.0 if high is None else high
+    for when, state in states:
+        if state.battery_percent is not None and not low <= state.battery_percent <= high:
+            detail = f"battery at {state.battery_percent:g} % {when} the block, wanted {low:g} to {high:g} %"
+            yield Invalidity(code=InvalidCode.LEVEL_LEFT, detail=detail)
+            break
+
+
+def _idle_differs(record: Record) -> Iterator[Invalidity]:
+    load = phase_window(record, "load")
+    for origin in origins(record) if load else ():
+        idle = idle_at(record, origin.trace, load.centre_s) if load else None
+        if idle is None or idle.change_w is None:
+            continue
+        bound_w = max(IDLE_W, IDLE_SHARE * abs(idle.mean_w))
+        if abs(idle.change_w) > bound_w:
+            detail = f"{idle.change_w:+.3f} W after the load by {origin.name}, at most {bound_w:.3f} W"
+            yield Invalidity(code=InvalidCode.IDLE_DIFFERS, detail=detail)
+        return
+
+
+def _clock_map(record: Record) -> Iterator[Invalidity]:
+    load = phase_window(record, "load")
+    for series in record.series:
+        if load and series.clock and series.clock.residual_ns * NS > CLOCK_SHARE * load.length_s:
+            residual_ms = series.clock.residual_ns / 1e6
+            detail = f"{series.name}: clocks agree within {residual_ms:.1f} ms, the load lasts {load.length_s:.1f} s"
+            yield Invalidity(code=InvalidCode.CLOCK_MAP, detail=detail)
+            return

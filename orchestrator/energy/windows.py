@@ -1,0 +1,133 @@
+"""The phases of a block as windows of time, and the energy of one phase.
+
+At the edges of a phase the power jumps. A reading near the edge may belong to the phase before: a gauge shows what was,
+up to its refresh period and its averaging ago. So a phase is integrated from its own readings only: those of its first
+two refresh periods are left out and made up for by those that follow, and the last reading holds until the phase ends.
+Where the trace's clock is not sure, as much is left out at either end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from orchestrator.model.event import PhaseName, Power
+from orchestrator.model.record import Record
+
+from .sources import NS
+from .trace import Trace, energy_j, time_mean_w
+from .uncertainty import Budget, edge_j, noise_j, quantum_j
+
+SETTLE_REFRESHES = 2.0
+"""One for the hold until the next refresh, one for a gauge that averages over its refresh period."""
+LONGEST_SETTLE = 0.25
+"""Share of the phase."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A phase in seconds of the device's clock."""
+
+    start_s: float
+    end_s: float
+
+    @property
+    def length_s(self) -> float:
+        return self.end_s - self.start_s
+
+    @property
+    def centre_s(self) -> float:
+        return (self.start_s + self.end_s) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Integral:
+    """Energy of a phase and what it may be off, apart from the gain."""
+
+    value_j: float
+    random_j: float
+    length_s: float
+
+    @property
+    def mean_w(self) -> float:
+        return self.value_j / self.length_s
+
+    @property
+    def mean_random_w(self) -> float:
+        return self.random_j / self.length_s
+
+
+def phase_window(record: Record, phase: PhaseName) -> Window | None:
+    """A phase as the agent told it; the load of an agent that tells none is from the first to the last timed sample."""
+    for event in record.phases:
+        if event.phase == phase and event.end_ns > event.start_ns:
+            return Window(event.start_ns * NS, event.end_ns * NS)
+    timed = [sample for sample in record.samples if sample.phase == "timed"]
+    if phase != "load" or record.phases or not timed:
+        return None
+    return Window(timed[0].start_ns * NS, (timed[-1].start_ns + timed[-1].duration_ns) * NS)
+
+
+def block_window(record: Record) -> Window | None:
+    """From the first phase's start to the last one's end."""
+    if not record.phases:
+        return phase_window(record, "load")
+    return Window(min(p.start_ns for p in record.phases) * NS, max(p.end_ns for p in record.phases) * NS)
+
+
+def readings_in(readings: Sequence[Power], window: Window | None) -> list[Power]:
+    """Those inside a window; before and after a block the supply may be on, and nobody minds."""
+    return [p for p in readings if window and window.start_s <= p.t_ns * NS <= window.end_s]
+
+
+def since_start_s(record: Record, reading: Power) -> float:
+    """Time of a reading in the block."""
+    window = block_window(record)
+    return reading.t_ns * NS - (window.start_s if window else 0.0)
+
+
+def inferences_in(record: Record, window: Window) -> int:
+    """Timed inferences of which the greater part ran inside the window."""
+    middles = (s.start_ns + s.duration_ns / 2 for s in record.samples if s.phase == "timed")
+    return sum(window.start_s <= middle * NS <= window.end_s for middle in middles)
+
+
+def integral(trace: Trace, window: Window) -> Integral:
+    """Energy of a phase. Raises StableError where the trace does not cover it."""
+    whole_j, length_s = energy_j(trace, window.start_s, window.end_s), window.length_s
+    head_s = min(SETTLE_REFRESHES * trace.refresh_s + trace.clock_s, LONGEST_SETTLE * length_s)
+    tail_s = min(trace.clock_s, LONGEST_SETTLE * length_s)
+    start_s, end_s = window.start_s + head_s, window.end_s - tail_s
+    own = None if trace.is_mean else _between(trace, start_s, end_s)
+    if own is None:
+        noise, edge = noise_j(trace, window.start_s, window.end_s), edge_j(trace, window.start_s, window.end_s)
+        budget = Budget(noise, quantum_j(trace, length_s), edge)
+        return Integral(whole_j, budget.random_j, length_s)
+    ends_j = energy_j(own, start_s, start_s + head_s) + energy_j(own, end_s - tail_s, end_s)
+    noise = noise_j(own, start_s, end_s) * math.sqrt((length_s + 2 * (head_s + tail_s)) / (end_s - start_s))
+    budget = Budget(noise, quantum_j(own, length_s), _drift_j(own, start_s, end_s, head_s))
+    return Integral(energy_j(own, start_s, end_s) + ends_j, budget.random_j, length_s)
+
+
+def _between(trace: Trace, start_s: float, end_s: float) -> Trace | None:
+    """The readings inside; None where they are too few or leave out too much of the window."""
+    inside = (trace.t_s >= start_s) & (trace.t_s < end_s)
+    if inside.sum() < 2:
+        return None
+    own = replace(trace, t_s=trace.t_s[inside], power_w=trace.power_w[inside])
+    near_s = max(own.spacing_s, trace.refresh_s) * 2
+    return own if own.t_s[0] - start_s <= near_s and end_s - own.t_s[-1] <= near_s else None
+
+
+def _drift_j(own: Trace, start_s: float, end_s: float, settle_s: float) -> float:
+    """What a change of the power within the phase does: the gauge shows it up to a refresh period late, and the first
+    settled readings stand for those before them."""
+    piece_s = max(settle_s, own.news_s)
+    if end_s - start_s < 3 * piece_s:
+        return 0.0
+    cuts_s = (start_s, start_s + piece_s, start_s + 2 * piece_s)
+    first_w, next_w = (time_mean_w(own, cut_s, cut_s + piece_s) for cut_s in cuts_s[:2])
+    last_w = time_mean_w(own, end_s - piece_s, end_s)
+    late_j = (own.news_s + own.clock_s) / math.sqrt(3) * abs(last_w - first_w)
+    return math.hypot(late_j, settle_s / math.sqrt(3) * abs(next_w - first_w))

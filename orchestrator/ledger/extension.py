@@ -1,0 +1,65 @@
+"""Sequential sampling in the ledger: jobs that are held, and the one decision about them.
+
+A held job is open, so its experiment is not finished; it is not placed either. When nothing else of its lane (its
+experiment and choice of devices) is open, it is decided whether more blocks follow. The decision names the held jobs
+that it was made for: of two made at once the second finds others, and does nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
+
+from orchestrator.model.job import Job
+
+from .queries import JOB_BODY_COLUMNS, job_row
+from .rows import OPEN, JobRow, JobState, Lane, job_columns
+from .tables import JOBS
+
+BUSY = tuple(state for state in OPEN if state is not JobState.HELD)
+
+
+def undecided(connection: Connection, limit: int) -> list[Lane]:
+    """Lanes in which only held jobs are open; reads no other jobs than open ones, by an index."""
+    held = JOBS.c.state == JobState.HELD
+    lanes = select(JOBS.c.experiment_id, JOBS.c.candidates).where(held).distinct().subquery()
+    busy = select(JOBS.c.id).where(
+        JOBS.c.state.in_(BUSY), JOBS.c.experiment_id == lanes.c.experiment_id, JOBS.c.candidates == lanes.c.candidates
+    )
+    order = (lanes.c.experiment_id, lanes.c.candidates)
+    found = connection.execute(select(lanes).where(~busy.exists()).order_by(*order).limit(limit)).all()
+    return [_lane(connection, row.experiment_id, row.candidates) for row in found]
+
+
+def _lane(connection: Connection, experiment_id: str, candidates: str) -> Lane:
+    of_lane = (JOBS.c.experiment_id == experiment_id) & (JOBS.c.candidates == candidates)
+    held = connection.scalars(select(JOBS.c.id).where(of_lane, JOBS.c.state == JobState.HELD))
+    return Lane(experiment_id, tuple(json.loads(candidates)), frozenset(held))
+
+
+def jobs(connection: Connection, lane: Lane) -> list[JobRow]:
+    """All jobs of a lane in order."""
+    statement = select(*JOB_BODY_COLUMNS).where(_is_of(lane)).order_by(JOBS.c.sequence)
+    return [job_row(row) for row in connection.execute(statement)]
+
+
+def extend(connection: Connection, lane: Lane, add: Sequence[Job], reserve: Sequence[Job]) -> bool:
+    """Replace a lane's held jobs by `add` (waiting, in this order) and `reserve` (held); False where it has changed."""
+    is_open = _is_of(lane) & JOBS.c.state.in_(OPEN)
+    rows = connection.execute(select(JOBS.c.id, JOBS.c.state).where(is_open).with_for_update()).all()
+    if {row.id for row in rows} != lane.held or any(row.state != JobState.HELD for row in rows):
+        return False
+    newest = select(func.max(JOBS.c.sequence), func.max(JOBS.c.experiment_sequence))
+    last, experiment = connection.execute(newest.where(JOBS.c.experiment_id == lane.experiment_id)).one()
+    connection.execute(delete(JOBS).where(JOBS.c.id.in_(lane.held)))
+    new = [(job, JobState.WAITING) for job in add] + [(job, JobState.HELD) for job in reserve]
+    columns = [job_columns(job, last + 1 + index, state) for index, (job, state) in enumerate(new)]
+    if columns:
+        connection.execute(insert(JOBS).values(experiment_sequence=experiment), columns)
+    return True
+
+
+def _is_of(lane: Lane) -> ColumnElement[bool]:
+    return (JOBS.c.experiment_id == lane.experiment_id) & (JOBS.c.candidates == json.dumps(lane.candidates))

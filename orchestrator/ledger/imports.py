@@ -1,0 +1,69 @@
+"""Imports: an experiment whose jobs were over before the ledger heard of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, insert
+
+from orchestrator.model.experiment import Experiment
+from orchestrator.model.job import ForeignJob
+from orchestrator.model.record import Record
+
+from .attempts import record_columns
+from .database import count_up
+from .queries import exclusions_to_json
+from .rows import JobState, job_columns
+from .tables import ATTEMPTS, EXPERIMENTS, JOBS, RECORDS
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A block that was measured elsewhere, with the record of each attempt at it, the oldest first."""
+
+    job: ForeignJob
+    records: tuple[Record, ...]
+
+
+def adopt(connection: Connection, experiment_id: str, experiment: Experiment, found: Iterable[Imported]) -> None:
+    """Store them in their order; every record gets a fencing token of its own, as if its attempt had begun here."""
+    now = time.time()
+    sequence = count_up(connection, "experiment")
+    connection.execute(
+        insert(EXPERIMENTS).values(
+            id=experiment_id,
+            sequence=sequence,
+            spec=experiment.model_dump_json(),
+            exclusions=exclusions_to_json(()),
+            submitted_at=now,
+        )
+    )
+    for index, one in enumerate(found):
+        records = [_numbered(connection, record) for record in one.records]
+        last = records[-1]
+        columns = job_columns(one.job, index, JobState.DONE)
+        done = {"outcome": last.outcome, "cause": last.cause[:40], "attempts": last.attempt, "token": last.token}
+        connection.execute(insert(JOBS).values(experiment_sequence=sequence, ended_at=now, **done, **columns))
+        for record in records:
+            connection.execute(insert(ATTEMPTS).values(ended_at=record.ended_at, **_attempt(record)))
+            connection.execute(insert(RECORDS).values(**record_columns(record)))
+
+
+def _numbered(connection: Connection, record: Record) -> Record:
+    return record.model_copy(update={"token": count_up(connection, "token")})
+
+
+def _attempt(record: Record) -> dict[str, object]:
+    return {
+        "job_id": record.job_id,
+        "attempt": record.attempt,
+        "token": record.token,
+        "serial": record.device.serial,
+        "host": record.device.host,
+        "ttl_s": 0.0,
+        "started_at": record.started_at,
+        "outcome": record.outcome,
+        "cause": record.cause[:40],
+    }

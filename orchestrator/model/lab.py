@@ -1,0 +1,73 @@
+"""The lab file: what a person has wired to the devices of one host. Everything in it is optional."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from .base import Model
+from .experiment import Celsius
+
+
+def _word(value: object) -> object:
+    """YAML reads `3` and `1.2` as numbers; where a word is wanted they are words."""
+    if isinstance(value, bool):
+        raise ValueError("YAML reads an unquoted on, off, yes or no as true or false: put it in quotes")
+    return str(value) if isinstance(value, int | float) else value
+
+
+Word = Annotated[str, BeforeValidator(_word), Field(min_length=1)]
+Argv = Annotated[tuple[Word, ...], Field(min_length=1)]
+MeterKind = Literal["monsoon", "joulescope", "ppk2", "iio", "csv"]
+
+
+class HubPort(Model):
+    """A port of a hub that can switch its power, for `uhubctl`."""
+
+    location: Word
+    """As `uhubctl` lists the hub: `1-1.4`."""
+    port: int = Field(ge=1, le=64)
+
+
+class SupplyCommand(Model):
+    """Programs of the user's that switch the supply. Exit status 0: it is done."""
+
+    cut: Argv
+    """Program and arguments: `[usb-relay, "off", 3]`. No shell reads them."""
+    restore: Argv
+
+
+class LabSupply(Model):
+    """How this host switches the supply of one device; exactly one way."""
+
+    uhubctl: HubPort | None = None
+    command: SupplyCommand | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> LabSupply:
+        if (self.uhubctl is None) == (self.command is None):
+            raise ValueError("give exactly one of `uhubctl` (location, port) and `command` (cut, restore)")
+        return self
+
+
+class LabDevice(Model):
+    """What is wired to one device."""
+
+    supply: LabSupply | None = None
+    meter: dict[MeterKind, dict[str, Any]] = Field(default_factory=dict, max_length=1)
+    """External power meter: one kind with its options, `{monsoon: {serial: 12345}}`; docs/howto/power-sources.md has
+    the options of each."""
+    reference_temp: Celsius | None = None
+    """Temperature of its battery at rest where it stands, with a unit: `24 C`; goes before that of the enrolment."""
+
+
+class Lab(Model):
+    """The lab file, validated."""
+
+    devices: dict[str, LabDevice] = Field(default_factory=dict)
+    """By serial number."""
+
+    def device(self, serial: str) -> LabDevice:
+        """What the file says of a device; nothing where it does not name it."""
+        return self.devices.get(serial, LabDevice())

@@ -1,0 +1,77 @@
+"""Recorded power traces as a picture: SVG, PNG, or a page of HTML, by the name of the file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from orchestrator.errors import TableError
+from orchestrator.traces import Recording
+
+from .drawing import FOREGROUND, GRID, MUTED, PAGE, PALETTE, STYLE, bare, new_figure, style, to_svg
+
+SUFFIXES = (".svg", ".png", ".html")
+WIDTH_PX, PANEL_PX = 960, 190
+MOST_POINTS = 4000
+"""Readings from which a line is drawn as the mean of bins, over their range."""
+ON_PAPER = {FOREGROUND: "#1f2328", MUTED: "#59636e", GRID: "#d1d9e0", PAGE: "#ffffff", "none": "#ffffff"}
+TITLE = "Power over time"
+
+
+def draw(groups: Mapping[str, Sequence[Recording]], path: Path) -> bytes:
+    """The picture that belongs into `path`, one panel a group. Raises TableError for a suffix of another kind."""
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise TableError(f"--plot {path}: a picture ends in {', '.join(SUFFIXES)}, not in {suffix or 'nothing'}")
+    if suffix == ".html":
+        with style():
+            return _page(to_svg(_figure(groups), "traces", TITLE)).encode()
+    paper = {key: ON_PAPER.get(str(value), value) if "color" in key else value for key, value in STYLE.items()}
+    buffer = io.BytesIO()
+    with mpl.rc_context(paper):
+        metadata = {"Date": None} if suffix == ".svg" else None
+        _figure(groups).savefig(buffer, format=suffix[1:], dpi=144, metadata=metadata)
+    return buffer.getvalue()
+
+
+def _figure(groups: Mapping[str, Sequence[Recording]]) -> Figure:
+    figure = new_figure(WIDTH_PX, 40 + PANEL_PX * len(groups))
+    panels = figure.subplots(len(groups), 1, squeeze=False).flat
+    for axes, (name, recordings) in zip(panels, groups.items(), strict=True):
+        for index, recording in enumerate(recordings):
+            _draw(axes, recording, PALETTE[index % len(PALETTE)])
+        axes.set_title(name)
+        axes.set_ylabel("W")
+        axes.set_ylim(bottom=min(0.0, *(float(recording.power_w.min()) for recording in recordings)))
+        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=3)
+        bare(axes, grid="y")
+    axes.set_xlabel("s since the first reading")
+    return figure
+
+
+def _draw(axes: Axes, recording: Recording, colour: str) -> None:
+    t_s, power_w = recording.t_s, recording.power_w
+    mean_w = float(power_w.mean())
+    if len(t_s) > MOST_POINTS:
+        starts = np.linspace(0, len(t_s), MOST_POINTS, endpoint=False).astype(int)
+        low, high = np.minimum.reduceat(power_w, starts), np.maximum.reduceat(power_w, starts)
+        axes.fill_between(t_s[starts], low, high, color=colour, alpha=0.25, linewidth=0)
+        counts = np.diff(np.append(starts, len(t_s)))
+        t_s, power_w = t_s[starts], np.add.reduceat(power_w, starts) / counts
+    axes.plot(t_s, power_w, color=colour, linewidth=0.9, label=f"{recording.path.name}: {mean_w * 1e3:.2f} mW")
+    axes.axhline(mean_w, color=colour, linewidth=1.1, linestyle="--")
+
+
+def _page(svg: str) -> str:
+    look = ":root{--ink:#1f2328;--muted:#59636e;--line:#d1d9e0;--page:#fff}"
+    dark = "@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--muted:#9198a1;--line:#3d444d;--page:#0d1117}}"
+    rest = "body{margin:2rem;background:var(--page);color:var(--ink);font-family:sans-serif}svg{width:100%}"
+    head = f'<meta charset="utf-8"><title>{escape(TITLE)}</title><style>{look}{dark}{rest}</style>'
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body><h1>{escape(TITLE)}</h1>{svg}</body></html>\n'

@@ -1,0 +1,223 @@
+"""A YAML text against a model: every problem at once, each with line, column, field and what is allowed."""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, BeforeValidator, ValidationError
+from pydantic_core import ErrorDetails
+
+from orchestrator.errors import SpecError
+from orchestrator.model.quantity import parse_bytes, parse_celsius, parse_seconds
+
+from . import yaml_tree
+from .yaml_tree import Place, YamlTree
+
+MAX_BYTES = 1 << 20
+Validated = TypeVar("Validated", bound=BaseModel)
+
+_UNIT_HINTS: dict[Callable[[object], float], tuple[str, str]] = {
+    parse_seconds: ("{} s", "ns, us, ms, s, min, h"),
+    parse_bytes: ("{} MiB", "B, kB, MB, GB, KiB, MiB, GiB"),
+    parse_celsius: ("{} C", "C"),
+}
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """One thing that is wrong with a file."""
+
+    place: Place
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}" if self.field else self.message
+
+
+class SpecProblems(SpecError):
+    """A file is wrong; `problems` holds each, the message lists them all."""
+
+    def __init__(self, file: str, problems: list[Problem]) -> None:
+        self.problems = tuple(problems)
+        count = f"{len(problems)} problem" + "s" * (len(problems) != 1)
+        lines = [
+            f"{file}:{p.place.line}:{p.place.column}: {p.field + ': ' * bool(p.field)}{p.message}" for p in problems
+        ]
+        super().__init__("\n  ".join([f"{file}: {count}", *lines]))
+
+
+def read_text(path: Path) -> str:
+    """The text of a file of bounded size. Raises SpecError."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as e:
+        raise SpecError(f"{path}: cannot be read: {e.strerror}") from e
+    if len(content) > MAX_BYTES:
+        raise SpecError(f"{path}: larger than {MAX_BYTES} bytes, which no such file needs")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as e:
+        raise SpecError(f"{path}: not UTF-8 at byte {e.start}") from e
+
+
+def validate(
+    text: str,
+    model: type[Validated],
+    file: str,
+    wanted: str,
+    more: Callable[[YamlTree], list[Problem]] = lambda _: [],
+) -> Validated:
+    """A text as a model; `wanted` says what belongs there, `more` finds further problems. Raises SpecProblems."""
+    tree = yaml_tree.read(text)
+    problems = [Problem(place, dotted(path), message) for path, place, message in tree.problems]
+    value: Validated | None = None
+    if isinstance(tree.data, dict):
+        problems += [*_unitless(tree, model), *more(tree)]
+        value, invalid = _validated(tree, model)
+        problems += invalid
+    elif not problems:
+        problems.append(Problem(Place(1, 1), "", wanted))
+    if problems or value is None:
+        raise SpecProblems(file, sorted(set(problems), key=lambda p: (p.place.line, p.place.column, p.field)))
+    return value
+
+
+def _validated(tree: YamlTree, model: type[Validated]) -> tuple[Validated | None, list[Problem]]:
+    try:
+        return model.model_validate(tree.data), []
+    except ValidationError as e:
+        by_path: dict[yaml_tree.Path, list[ErrorDetails]] = {}
+        for error in e.errors(include_url=False):
+            by_path.setdefault(_data_path(tree.data, error), []).append(error)
+        return None, [_problem(tree, model, path, errors) for path, errors in by_path.items()]
+
+
+def _data_path(data: Any, error: ErrorDetails) -> yaml_tree.Path:
+    """The part of an error's location that exists in the file (pydantic adds union branches and missing fields)."""
+    path: list[str | int] = []
+    for part in error["loc"]:
+        inside = (isinstance(data, dict) and part in data) or (
+            isinstance(data, list) and isinstance(part, int) and part < len(data)
+        )
+        if not inside:
+            break
+        path.append(part)
+        data = data[part]
+    if error["type"] == "missing":
+        path.append(error["loc"][-1])
+    return tuple(path)
+
+
+def _problem(tree: YamlTree, model: type[BaseModel], path: yaml_tree.Path, errors: list[ErrorDetails]) -> Problem:
+    place = tree.place(path)
+    if errors[0]["type"] == "extra_forbidden":
+        return Problem(tree.key_place(path), dotted(path), _unknown_field(model, path))
+    allowed = " or ".join(dict.fromkeys(_allowed(error) for error in errors))
+    value = errors[0]["input"]
+    if errors[0]["type"] == "missing":
+        return Problem(place, dotted(path), "this field is required")
+    if errors[0]["type"] == "value_error":
+        return Problem(place, dotted(path), allowed)
+    return Problem(place, dotted(path), f"{_near(value, allowed)}{allowed}, got {_shown(value)}")
+
+
+def _allowed(error: ErrorDetails) -> str:
+    message = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    message = re.sub(r"valid dictionary or instance of \w+", "mapping (`key: value`)", message)
+    return message[:1].lower() + message[1:]
+
+
+def _near(value: Any, allowed: str) -> str:
+    near = get_close_matches(str(value).lower(), re.findall(r"'([^']*)'", allowed), n=1)
+    return f"did you mean `{near[0]}`? " if near else ""
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _unknown_field(model: type[BaseModel], path: yaml_tree.Path) -> str:
+    inner = _model_at(model, path[:-1])
+    known = list(inner.model_fields) if inner else []
+    near = get_close_matches(str(path[-1]), known, n=1)
+    hint = f"did you mean `{near[0]}`? " if near else ""
+    return f"unknown field; {hint}allowed: {', '.join(known)}"
+
+
+def _model_at(model: type[BaseModel], path: yaml_tree.Path) -> type[BaseModel] | None:
+    annotations: tuple[Any, ...] = (model,)
+    for part in path:
+        annotations = tuple(inner for each in annotations for inner in _inside(each, part))
+    return next((each for each in annotations if _is_model(each)), None)
+
+
+def _inside(annotation: Any, part: str | int) -> tuple[Any, ...]:
+    """What may stand under a key: the type of a model's field, or of a mapping's values."""
+    if _is_model(annotation):
+        field = annotation.model_fields.get(str(part))
+        return _union(field.annotation) if field else ()
+    return _union(get_args(annotation)[1]) if get_origin(annotation) is dict else ()
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _unitless(tree: YamlTree, model: type[BaseModel]) -> list[Problem]:
+    """Bare numbers where a quantity is wanted: stored models may hold them, files may not."""
+    problems = []
+    for path, unit in _quantities(model, tree.data, ()):
+        value = at(tree.data, path)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            example, units = _UNIT_HINTS[unit]
+            message = f"{value} has no unit; write e.g. `{example.format(value)}`; units: {units}"
+            problems.append(Problem(tree.place(path), dotted(path), message))
+    return problems
+
+
+def _quantities(
+    annotation: Any, data: Any, path: yaml_tree.Path
+) -> Iterator[tuple[yaml_tree.Path, Callable[..., float]]]:
+    """Paths in the data at which a quantity with a unit is wanted."""
+    for name in data if isinstance(data, dict) else ():
+        if _is_model(annotation) and name in annotation.model_fields:
+            yield from (((*path, name), unit) for unit in _units(annotation.model_fields[name]))
+        for inner in _inside(annotation, name):
+            yield from _quantities(inner, data[name], (*path, name))
+
+
+def _units(field: Any) -> Iterator[Callable[..., float]]:
+    """Also of an optional quantity, whose mark stands inside the union."""
+    inner = (mark for part in _union(field.annotation) for mark in getattr(part, "__metadata__", ()))
+    for mark in (*field.metadata, *inner):
+        if isinstance(mark, BeforeValidator) and mark.func in _UNIT_HINTS:
+            yield mark.func
+
+
+def _union(annotation: Any) -> tuple[Any, ...]:
+    if get_origin(annotation) is Annotated and _is_model(get_args(annotation)[0]):
+        return _union(get_args(annotation)[0])
+    return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
+
+
+def at(data: Any, path: yaml_tree.Path) -> Any:
+    """The value at a path; None where there is none."""
+    for part in path:
+        if not isinstance(data, dict) or part not in data:
+            return None
+        data = data[part]
+    return data
+
+
+def dotted(path: yaml_tree.Path) -> str:
+    """`("devices", "where")` -> `devices.where`."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")

@@ -1,0 +1,82 @@
+"""Records -> statistics: what was measured, how precisely, and what casts a doubt on it. Pure and derived.
+
+The independent unit is the block (a fresh agent process), not the inference: samples of one block share clocks, heat
+and memory layout. So the latency of a cell on a device is the median over its blocks' medians, and its interval
+resamples blocks. With fewer than `MIN_BLOCKS` blocks there is no interval.
+"""
+
+from __future__ import annotations
+
+from .canaries import CanaryVerdict, CanaryWord, canary_verdicts
+from .effect import Effect, detectable
+from .energies import EnergyUse, Figure, energy_uses
+from .intervals import (
+    MIN_BLOCKS,
+    RESAMPLES,
+    Interval,
+    bootstrap_median,
+    mad,
+    percentile,
+    range_coverage,
+    relative_half_width,
+)
+from .modes import ColdStart, Mode, ThrottleBin, Throttling, block_value_ms, cold_start, throttling
+from .resources import (
+    LayerTime,
+    MemoryUse,
+    layer_medians,
+    memory_medians,
+    planned_memory,
+    setup_medians,
+    total_setup_ms,
+)
+from .samples import NS_PER_MS, Latency, latency, timed_ms
+from .stability import Stability, Verdict, mann_kendall, stability
+from .summary import InvalidReason, Summary, invalid_reasons, least_proven, newest_attempts, summarise
+
+__all__ = [
+    "MIN_BLOCKS",
+    "NS_PER_MS",
+    "RESAMPLES",
+    "CanaryVerdict",
+    "CanaryWord",
+    "ColdStart",
+    "Effect",
+    "EnergyUse",
+    "Figure",
+    "Interval",
+    "InvalidReason",
+    "Latency",
+    "LayerTime",
+    "MemoryUse",
+    "Mode",
+    "Stability",
+    "Summary",
+    "ThrottleBin",
+    "Throttling",
+    "Verdict",
+    "block_value_ms",
+    "bootstrap_median",
+    "canary_verdicts",
+    "cold_start",
+    "detectable",
+    "energy_uses",
+    "invalid_reasons",
+    "latency",
+    "layer_medians",
+    "least_proven",
+    "mad",
+    "mann_kendall",
+    "memory_medians",
+    "newest_attempts",
+    "percentile",
+    "planned_memory",
+    "range_coverage",
+    "relative_half_width",
+    "setup_medians",
+    "stability",
+    "summarise",
+    "throttling",
+    "timed_ms",
+    "total_setup_ms",
+]

@@ -1,0 +1,80 @@
+"""Canaries: the same small workload again and again over the run; it tells whether the device has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from itertools import groupby
+from statistics import median
+
+from orchestrator.model.base import Model
+from orchestrator.model.device import Source
+from orchestrator.model.record import Outcome, Record
+
+from .samples import timed_ms
+
+CHANGE_SHARE = 0.05
+"""A canary that lies further than this from the median of all canaries says that the device has changed."""
+MIN_CANARIES = 3
+
+
+class CanaryWord(StrEnum):
+    STEADY = "steady"
+    CHANGED = "changed"
+    FEW = "few"
+
+
+class CanaryVerdict(Model):
+    """What the canaries of one device say."""
+
+    serial: str
+    source: Source
+    canaries: int
+    """Those that went well."""
+    failed: int
+    verdict: CanaryWord
+    reason: str
+    started_at: tuple[float, ...]
+    """Unix time of each canary that went well."""
+    median_ms: tuple[float, ...]
+    change: tuple[float, ...]
+    """Of each, relative to the median of all: 0.03 is 3 % slower."""
+
+
+def canary_verdicts(records: Sequence[Record]) -> tuple[CanaryVerdict, ...]:
+    """One verdict per device that ran canaries; other records are left aside."""
+    canaries = sorted(
+        (record for record in records if record.role == "canary"),
+        key=lambda record: (record.device.serial, record.source, record.started_at),
+    )
+    groups = groupby(canaries, key=lambda record: (record.device.serial, record.source))
+    return tuple(_verdict(serial, source, list(group)) for (serial, source), group in groups)
+
+
+def _verdict(serial: str, source: Source, records: Sequence[Record]) -> CanaryVerdict:
+    good = [record for record in records if record.outcome is Outcome.OK and timed_ms(record)]
+    medians = [median(timed_ms(record)) for record in good]
+    middle = median(medians) if medians else 0.0
+    change = [value / middle - 1 for value in medians]
+    verdict, reason = _judge(change)
+    return CanaryVerdict(
+        serial=serial,
+        source=source,
+        canaries=len(good),
+        failed=len(records) - len(good),
+        verdict=verdict,
+        reason=reason,
+        started_at=tuple(record.started_at for record in good),
+        median_ms=tuple(medians),
+        change=tuple(change),
+    )
+
+
+def _judge(change: Sequence[float]) -> tuple[CanaryWord, str]:
+    if len(change) < MIN_CANARIES:
+        return CanaryWord.FEW, f"{len(change)} canaries went well; {MIN_CANARIES} or more tell"
+    worst = max(range(len(change)), key=lambda i: abs(change[i]))
+    if abs(change[worst]) <= CHANGE_SHARE:
+        return CanaryWord.STEADY, f"all {len(change)} canaries within {abs(change[worst]):.1%} of their median"
+    trend = f"first {change[0]:+.1%}, last {change[-1]:+.1%}"
+    return CanaryWord.CHANGED, f"canary {worst + 1} of {len(change)} is {change[worst]:+.1%} off their median ({trend})"

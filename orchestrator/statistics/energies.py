@@ -1,0 +1,111 @@
+"""Energy of a cell over its blocks, by each source of power apart: figures of different sources are never mixed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from math import hypot, sqrt
+from statistics import median
+
+from orchestrator.energy import BlockEnergy, block_energy
+from orchestrator.model.base import Model
+from orchestrator.model.power import Estimate, PowerSource, Scope
+from orchestrator.model.record import Doubt, Record
+
+from .intervals import Interval, bootstrap_median
+
+Z = 1.96
+EnergyKind = tuple[PowerSource, Scope, str]
+"""Source, scope, and which gauge, meter or rail."""
+
+
+class Figure(Model):
+    """Median over blocks, in the unit of its name."""
+
+    value: float
+    within: Interval
+    """95 % interval for comparisons on this device: over blocks (with fewer than three of them by their own
+    uncertainties), and never narrower than these allow; without the gain's uncertainty, which all blocks share."""
+    total: Interval
+    """The same with the gain's uncertainty: for comparisons with other devices, where the gain is known at all."""
+
+
+class EnergyUse(Model):
+    """Energy of one cell on one device by one source."""
+
+    source: PowerSource
+    scope: Scope
+    name: str
+    absolute: bool
+    """Whether every block's gain is known; otherwise figures compare only on this device."""
+    blocks: int
+    inferences: int
+    """Of all blocks, in their load phases."""
+    per_inference_j: Figure | None
+    """Net of the idle power; None where no block rested."""
+    gross_per_inference_j: Figure | None
+    load_power_w: Figure
+    idle_power_w: Figure | None
+    net_blocks_j: tuple[float, ...]
+    """Net energy per inference of each block."""
+
+    @property
+    def best_per_inference_j(self) -> Figure | None:
+        """Net where it is known, else gross."""
+        return self.per_inference_j or self.gross_per_inference_j
+
+
+def energy_uses(records: Iterable[Record], seed: int = 1) -> tuple[EnergyUse, ...]:
+    """One figure per source among these blocks of one cell on one device; the source of most blocks first."""
+    by_kind: dict[EnergyKind, list[BlockEnergy]] = defaultdict(list)
+    for record in records:
+        if (found := block_energy(record)) is not None:
+            by_kind[found.source, found.scope, found.name].append(found)
+    ordered = sorted(by_kind.items(), key=lambda item: (-len(item[1]), item[0]))
+    return tuple(combine(energies, seed) for _, energies in ordered)
+
+
+def energy_doubts(records: Iterable[Record]) -> list[Doubt]:
+    """What is doubtful about the blocks' energies, beside what their records say."""
+    return [doubt for record in records if (found := block_energy(record)) is not None for doubt in found.doubts]
+
+
+def combine(energies: Sequence[BlockEnergy], seed: int = 1) -> EnergyUse:
+    """Blocks of one cell on one device by one source; at least one."""
+    first = energies[0]
+
+    def over_blocks(pick: Callable[[BlockEnergy], Estimate | None]) -> Figure | None:
+        found = [(estimate, each.gain_uncertainty) for each in energies if (estimate := pick(each)) is not None]
+        return _figure(found, seed) if found else None
+
+    load_power_w = over_blocks(lambda each: each.load_power_w)
+    assert load_power_w is not None, "a block's energy has a load power"
+    return EnergyUse(
+        source=first.source,
+        scope=first.scope,
+        name=first.name,
+        absolute=all(each.absolute for each in energies),
+        blocks=len(energies),
+        inferences=sum(each.inferences for each in energies),
+        per_inference_j=over_blocks(lambda each: each.per_inference_j),
+        gross_per_inference_j=over_blocks(lambda each: each.gross_per_inference_j),
+        load_power_w=load_power_w,
+        idle_power_w=over_blocks(lambda each: each.idle_power_w),
+        net_blocks_j=tuple(each.per_inference_j.value for each in energies if each.per_inference_j is not None),
+    )
+
+
+def _figure(found: Sequence[tuple[Estimate, float]], seed: int) -> Figure:
+    """The median of blocks' estimates, each with the standard uncertainty of its gain as a share."""
+    values = [estimate.value for estimate, _ in found]
+    value = median(values)
+    random = median(_without_gain(estimate, gain) for estimate, gain in found) / sqrt(len(found))
+    between = bootstrap_median(values, seed) or Interval(low=min(values), high=max(values))
+    within = Interval(low=min(between.low, value - Z * random), high=max(between.high, value + Z * random))
+    gain = Z * max(gain for _, gain in found) * abs(value)
+    total = Interval(low=value - hypot(value - within.low, gain), high=value + hypot(within.high - value, gain))
+    return Figure(value=value, within=within, total=total)
+
+
+def _without_gain(estimate: Estimate, gain: float) -> float:
+    return sqrt(max(0.0, estimate.std**2 - (gain * estimate.value) ** 2))

@@ -1,0 +1,176 @@
+"""One summary per cell and device: what was measured, how precisely, and what casts a doubt on it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from statistics import median
+
+from orchestrator.model.base import Model
+from orchestrator.model.device import Source
+from orchestrator.model.job import Cell
+from orchestrator.model.record import ConditionProof, Doubt, LayerMemory, Outcome, Record, RunsOn
+
+from .effect import Effect, detectable
+from .energies import EnergyUse, energy_doubts, energy_uses
+from .modes import ColdStart, Mode, Throttling, cold_start, throttling
+from .resources import (
+    LayerTime,
+    MemoryUse,
+    layer_medians,
+    memory_medians,
+    planned_memory,
+    setup_medians,
+    total_setup_ms,
+)
+from .samples import Latency, latency, timed_ms
+from .stability import Stability, stability
+
+
+class InvalidReason(Model):
+    """Why blocks of a cell do not count."""
+
+    code: str
+    blocks: int
+    detail: str
+    """Of the first of them."""
+
+
+class Summary(Model):
+    """One cell on one device."""
+
+    serial: str
+    model: str
+    profile: str
+    """Of a virtual phone; empty elsewhere."""
+    source: Source
+    cell_id: str
+    label: str
+    workload: str
+    backend: str
+    precision: str
+    runs_on: RunsOn | None
+    """Driver and device that really ran; None where no block got that far."""
+    outcomes: dict[Outcome, int]
+    """Of the attempt that counts of each block: the one with the newest token."""
+    blocks: int
+    """Blocks with a record."""
+    latency: Latency | None
+    """None where no block went well."""
+    setup_ms: dict[str, float]
+    """Median over blocks of each set-up step, in the order of the agent."""
+    slowest_setup_ms: float = 0.0
+    """Of the block with the longest set-up: often the first, which compiles what later ones find in a cache."""
+    layers: tuple[LayerTime, ...] = ()
+    memory: MemoryUse | None = None
+    planned: tuple[LayerMemory, ...] = ()
+    """Memory while each layer runs, by the plan (not measured)."""
+    stability: Stability | None = None
+    detectable: Effect | None = None
+    """Difference in ms from this cell that another, as noisy and with as many blocks, must have to be told apart."""
+    energy: tuple[EnergyUse, ...] = ()
+    """One per source of power, that of most blocks first; they are never compared with each other."""
+    cold: ColdStart | None = None
+    """In mode `cold`."""
+    throttling: Throttling | None = None
+    """In mode `sustained`."""
+    conditions: tuple[ConditionProof, ...] = ()
+    """Of each condition the block that proved it least."""
+    invalid: tuple[InvalidReason, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
+    """Every doubt of any block, once."""
+    reasons: tuple[str, ...] = ()
+    """Why blocks did not go well, each once."""
+
+
+def summarise(
+    records: Iterable[Record], cells: Mapping[str, Cell], seed: int = 1, mode: Mode = "steady"
+) -> list[Summary]:
+    """One summary per device, source and cell, ordered by workload, device, backend and precision; without canaries.
+
+    `cells`: the experiment's cells by id. Of several attempts at a block the newest counts. The same records and seed
+    give the same numbers, in whatever order the records come.
+    """
+    work = [record for record in newest_attempts(records) if record.role == "work"]
+    keyed = sorted(work, key=lambda r: (*_group(r), r.block, r.token))
+    summaries = [_summary(list(group), cells[key[2]], seed, mode) for key, group in groupby(keyed, key=_group)]
+    return sorted(summaries, key=lambda s: (s.workload, s.serial, s.source, s.backend, s.precision, s.label))
+
+
+def _group(record: Record) -> tuple[str, str, str]:
+    return record.device.serial, record.source.value, record.cell_id
+
+
+def newest_attempts(records: Iterable[Record]) -> list[Record]:
+    """The record with the newest token of each job."""
+    newest: dict[str, Record] = {}
+    for record in records:
+        known = newest.get(record.job_id)
+        if known is None or record.token > known.token:
+            newest[record.job_id] = record
+    return list(newest.values())
+
+
+def _summary(records: Sequence[Record], cell: Cell, seed: int, mode: Mode) -> Summary:
+    first = records[0]
+    good = [record for record in records if record.outcome is Outcome.OK]
+    in_time = sorted(good, key=lambda record: (record.started_at, record.token))
+    blocks = [timed_ms(record) for record in in_time]
+    medians = [median(block) for block in blocks if block]
+    told = [doubt for record in records for doubt in record.doubts]
+    return Summary(
+        serial=first.device.serial,
+        model=first.device.model,
+        profile=first.device.profile,
+        source=first.source,
+        cell_id=first.cell_id,
+        label=cell.label,
+        workload=cell.workload.label,
+        backend=str(cell.backend),
+        precision=str(cell.precision),
+        runs_on=next((record.runs_on for record in (*good, *records) if record.runs_on), None),
+        outcomes=dict(Counter(record.outcome for record in records)),
+        blocks=len(records),
+        latency=latency(blocks, seed),
+        setup_ms=setup_medians(good),
+        slowest_setup_ms=max((total_setup_ms(record) for record in good), default=0.0),
+        layers=layer_medians(good),
+        memory=memory_medians(good),
+        planned=planned_memory(good),
+        stability=stability(blocks) if good else None,
+        detectable=detectable(medians, medians),
+        energy=energy_uses(in_time, seed),
+        cold=cold_start(good, seed) if mode == "cold" else None,
+        throttling=throttling(good) if mode == "sustained" else None,
+        conditions=least_proven(records),
+        invalid=invalid_reasons(records),
+        doubts=tuple({(d.code, d.detail): d for d in (*told, *energy_doubts(good))}.values()),
+        reasons=tuple(dict.fromkeys(reason for record in records for reason in record.reasons)),
+    )
+
+
+def least_proven(records: Iterable[Record]) -> tuple[ConditionProof, ...]:
+    """Of each condition one proof: of a block that lacks it, or did not put it back, where there is one."""
+    found: dict[str, ConditionProof] = {}
+    for record in records:
+        for proof in record.conditions:
+            known = found.get(proof.name)
+            if known is None or _rank(proof) < _rank(known):
+                found[proof.name] = proof
+    return tuple(found.values())
+
+
+def _rank(proof: ConditionProof) -> tuple[bool, bool]:
+    return proof.proven, proof.restored is not False
+
+
+def invalid_reasons(records: Iterable[Record]) -> tuple[InvalidReason, ...]:
+    """Codes of the blocks that do not count, the most frequent first."""
+    found: dict[str, list[str]] = {}
+    for record in records:
+        if record.outcome is Outcome.INVALID:
+            for code, detail in {i.code.value: i.detail for i in record.invalid}.items() or ((record.cause, ""),):
+                found.setdefault(code, []).append(detail)
+    ordered = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
+    return tuple(InvalidReason(code=code, blocks=len(details), detail=details[0]) for code, details in ordered)

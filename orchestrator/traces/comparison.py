@@ -1,0 +1,134 @@
+"""Traces of a load against traces of a baseline: net power, joules per inference, intervals, doubts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from orchestrator.errors import TableError
+from orchestrator.model.base import Model
+from orchestrator.model.power import Estimate
+
+from .means import Figure, mean_of, plain_mean, time_mean
+from .recording import Recording, TraceDoubt, TraceDoubtCode
+
+METHOD = (
+    "95 % by Student's t; one trace: autocorrelation time of its readings; several: spread between their means, or "
+    "what they say themselves where that is more; differences: Welch-Satterthwaite"
+)
+INSTRUMENTS = {"trepn": "a battery gauge", "monsoon": "a meter"}
+
+
+class TraceMean(Model):
+    """One recording and its means."""
+
+    file: str
+    role: Literal["baseline", "load"]
+    format: str
+    column: str
+    readings: int
+    duration_s: float
+    mean_w: Estimate
+    time_weighted_w: Estimate
+
+
+class Powers(Model):
+    """The four figures by one kind of mean."""
+
+    baseline_power_w: Estimate
+    load_power_w: Estimate
+    net_power_w: Estimate
+    energy_per_inference_j: Estimate | None = None
+    """None where the time of an inference was not given."""
+
+
+class Comparison(Model):
+    """What traces of a baseline and of a load come to."""
+
+    plain: Powers
+    time_weighted: Powers
+    seconds_per_inference: float | None = Field(default=None, gt=0)
+    method: str = METHOD
+    traces: tuple[TraceMean, ...]
+    doubts: tuple[TraceDoubt, ...]
+
+
+def compare(
+    baseline: Sequence[Recording], load: Sequence[Recording], seconds_per_inference: float | None = None
+) -> Comparison:
+    """Net power is load minus baseline; energy of an inference is that times its seconds.
+
+    Raises TableError where a gauge's and a meter's traces are mixed.
+    """
+    recordings = (*baseline, *load)
+    mixed = _mixed(recordings)
+    plain, weighted = (_powers(baseline, load, mean, seconds_per_inference) for mean in (plain_mean, time_mean))
+    own = tuple(doubt for recording in recordings for doubt in recording.doubts)
+    return Comparison(
+        plain=plain,
+        time_weighted=weighted,
+        seconds_per_inference=seconds_per_inference,
+        traces=(*(_trace(one, "baseline") for one in baseline), *(_trace(one, "load") for one in load)),
+        doubts=own + _doubts(baseline, load, plain) + mixed,
+    )
+
+
+def _powers(
+    baseline: Sequence[Recording],
+    load: Sequence[Recording],
+    mean: Callable[[Recording], Figure],
+    seconds: float | None,
+) -> Powers:
+    low, high = (mean_of([mean(recording) for recording in group]) for group in (baseline, load))
+    net = high.minus(low)
+    return Powers(
+        baseline_power_w=low.estimate(),
+        load_power_w=high.estimate(),
+        net_power_w=net.estimate(),
+        energy_per_inference_j=None if seconds is None else net.times(seconds).estimate(),
+    )
+
+
+def _trace(recording: Recording, role: Literal["baseline", "load"]) -> TraceMean:
+    return TraceMean(
+        file=str(recording.path),
+        role=role,
+        format=recording.format,
+        column=recording.column,
+        readings=len(recording.t_s),
+        duration_s=recording.duration_s,
+        mean_w=plain_mean(recording).estimate(),
+        time_weighted_w=time_mean(recording).estimate(),
+    )
+
+
+def _mixed(recordings: Sequence[Recording]) -> tuple[TraceDoubt, ...]:
+    """Figures of different sources are never mixed; of a plain table nobody knows the source."""
+    found = sorted({recording.format for recording in recordings})
+    if len(set(found) & INSTRUMENTS.keys()) > 1:
+        named = " and ".join(f"{INSTRUMENTS[form]} ({form})" for form in found if form in INSTRUMENTS)
+        raise TableError(
+            f"baseline and load mix {named}: their difference means nothing",
+            remedy="record both with one instrument",
+        )
+    if len(found) < 2:
+        return ()
+    return (TraceDoubt(code=TraceDoubtCode.MIXED_FORMATS, detail=f"the files are {' and '.join(found)}"),)
+
+
+def _doubts(baseline: Sequence[Recording], load: Sequence[Recording], plain: Powers) -> tuple[TraceDoubt, ...]:
+    """Doubts about the whole."""
+    net, found = plain.net_power_w, []
+    if net.value < 0:
+        detail = f"the baseline is {-net.value * 1e3:.4g} mW above the load"
+        found.append(TraceDoubt(code=TraceDoubtCode.BASELINE_ABOVE_LOAD, detail=detail))
+    if net.low <= 0 <= net.high:
+        detail = f"net power between {net.low * 1e3:.4g} and {net.high * 1e3:.4g} mW"
+        found.append(TraceDoubt(code=TraceDoubtCode.UNRESOLVED, detail=detail))
+    for name, group in (("baseline", baseline), ("load", load)):
+        if len(group) == 2:
+            detail = f"two traces of the {name}: its interval rests on one degree of freedom"
+            found.append(TraceDoubt(code=TraceDoubtCode.FEW_FILES, detail=detail))
+    return tuple(found)

@@ -1,0 +1,66 @@
+"""Titles of columns with units: `power [mW]`, `Main Voltage(V)`, `time_s`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+QUANTITIES: dict[str, dict[str, float]] = {
+    "time": {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0},
+    "power": {"nw": 1e-9, "uw": 1e-6, "mw": 1e-3, "w": 1.0, "kw": 1e3},
+    "current": {"na": 1e-9, "ua": 1e-6, "ma": 1e-3, "a": 1.0},
+    "voltage": {"uv": 1e-6, "mv": 1e-3, "v": 1.0},
+}
+"""Factor to s, W, A and V of each unit, in lower case."""
+
+NAMES: dict[str, tuple[str, ...]] = {
+    "time": ("time", "timestamp", "t", "elapsed"),
+    "power": ("power", "p"),
+    "current": ("current", "i"),
+    "voltage": ("voltage", "u", "v"),
+}
+"""Words by which a column of each quantity is known."""
+
+_BRACKETS = re.compile(r"^(?P<name>.*?)\s*[\[(]\s*(?P<unit>[^\])]*?)\s*[\])]\s*(?P<rest>.*)$")
+
+
+@dataclass(frozen=True)
+class Title:
+    """A column's title, taken apart."""
+
+    name: str
+    unit: str
+    rest: str = ""
+    """What follows the unit, e.g. `(Raw)`."""
+
+
+def parse_title(text: str) -> Title:
+    """`Battery Power* [uW] (Raw)` -> name, unit, rest; `power_mw` too where the last word is a unit."""
+    match = _BRACKETS.match(text)
+    if match is not None:
+        return Title(match["name"].strip(), _plain(match["unit"]), match["rest"].strip())
+    name, _, unit = text.rpartition("_")
+    known = any(_plain(unit) in units for units in QUANTITIES.values())
+    return Title(name, _plain(unit)) if name and known else Title(text.strip(), "")
+
+
+def quantity_of(title: Title) -> str | None:
+    """`time`, `power`, `current` or `voltage`, by the words of the name; None for anything else."""
+    words = re.findall(r"[a-z]+", title.name.lower())
+    return next((quantity for quantity, names in NAMES.items() if any(word in names for word in words)), None)
+
+
+def factor(title: Title, quantity: str) -> float | None:
+    """To s, W, A or V; None where the unit is absent or not of this quantity."""
+    return QUANTITIES[quantity].get(title.unit)
+
+
+def allowed(quantity: str) -> str:
+    """What a title may say, for an error."""
+    spelled = {"nw": "nW", "uw": "uW", "mw": "mW", "w": "W", "kw": "kW", "na": "nA", "ua": "uA", "ma": "mA", "a": "A"}
+    spelled |= {"uv": "uV", "mv": "mV", "v": "V"}
+    return ", ".join(f"`{quantity} [{spelled.get(unit, unit)}]`" for unit in QUANTITIES[quantity])
+
+
+def _plain(unit: str) -> str:
+    return unit.replace("µ", "u").replace("μ", "u").strip().lower()

@@ -1,0 +1,199 @@
+"""Every source of power figures against a known signal: mean power, energy, times, labels, and a clean end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from orchestrator.errors import FarmError, Unsupported
+from orchestrator.model.device import Source
+from orchestrator.model.power import PowerSeries, PowerSource
+from workers.power import Bench, choose_source, find_sources
+from workers.power.gauge import Gauge
+
+from . import signal
+from .rigs import RIGS, Rig, Workbench, workbench
+
+WINDOW_S = 1.3
+"""Not a multiple of the signal's period: a mean over the wrong window shows."""
+LATE_S = 0.06
+"""A shift that must show."""
+SHORT_S = 0.4
+
+
+class Measured(NamedTuple):
+    rig: Rig
+    series: PowerSeries
+    begin_s: float
+    """On the device's clock."""
+    end_s: float
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Workbench]:
+    with workbench(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(scope="module", params=RIGS, ids=lambda make: make.__name__)
+def measured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
+    """One measurement of each source, looked at by several tests."""
+    with workbench(tmp_path_factory.mktemp("rig")) as made:
+        rig: Rig = request.param(made)
+        begin_s = boottime_s()
+        series = measure(rig, WINDOW_S)
+        yield Measured(rig, series, begin_s, boottime_s())
+
+
+@pytest.fixture(params=RIGS, ids=lambda make: make.__name__)
+def rig(request: pytest.FixtureRequest, bench: Workbench) -> Rig:
+    make: Callable[[Workbench], Rig] = request.param
+    return make(bench)
+
+
+def boottime_s() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def measure(rig: Rig, window_s: float = SHORT_S) -> PowerSeries:
+    """The series of the signal."""
+    rig.source.start()
+    time.sleep(window_s)
+    found = rig.source.stop(rig.events())
+    assert found
+    return max(found, key=lambda series: sum(series.power_w))  # another rail is smaller
+
+
+def energy_j(series: PowerSeries) -> float:
+    """From the first reading to the last: steps of means, or trapezoids."""
+    pairs = list(pairwise(zip(series.t_ns, series.power_w, strict=True)))
+    return sum((t1 - t0) / 1e9 * (p1 if series.is_mean else (p0 + p1) / 2) for (t0, p0), (t1, p1) in pairs)
+
+
+def truth_j(series: PowerSeries) -> float:
+    shift_s = boottime_s() - time.monotonic()
+    first_s, last_s = series.t_ns[0] / 1e9 - shift_s, series.t_ns[-1] / 1e9 - shift_s
+    return signal.energy_j(last_s) - signal.energy_j(first_s)
+
+
+def test_energy_and_mean_power(measured: Measured) -> None:
+    series, rig = measured.series, measured.rig
+    span_s = (series.t_ns[-1] - series.t_ns[0]) / 1e9
+    assert span_s > WINDOW_S - 0.2
+    assert energy_j(series) == pytest.approx(truth_j(series), rel=rig.tolerance)
+    assert energy_j(series) / span_s == pytest.approx(truth_j(series) / span_s, rel=rig.tolerance)
+
+
+def test_times_are_the_devices_and_rise(measured: Measured) -> None:
+    """Readings follow the signal in time: shifted by 60 ms, they would fit it better."""
+    series = measured.series
+    assert all(a < b for a, b in pairwise(series.t_ns))
+    assert measured.begin_s - 0.1 < series.t_ns[0] / 1e9 and series.t_ns[-1] / 1e9 < measured.end_s + 0.1
+    shift_s = boottime_s() - time.monotonic()
+    step_s = (series.t_ns[-1] - series.t_ns[0]) / 1e9 / (len(series.t_ns) - 1)
+    half_s = step_s / 2 if series.is_mean else 0.0
+
+    def error(late_s: float) -> float:
+        expected = (signal.power_w(t / 1e9 - shift_s - half_s - late_s) for t in series.t_ns)
+        return sum((found - wanted) ** 2 for found, wanted in zip(series.power_w, expected, strict=True))
+
+    assert error(0.0) < min(error(-LATE_S), error(LATE_S))
+    if series.clock is not None:
+        assert 0 <= series.clock.residual_ns < 50_000_000
+
+
+def test_labels(measured: Measured) -> None:
+    series, rig = measured.series, measured.rig
+    assert (series.source, series.scope) == (rig.source.fact.source, rig.scope)
+    assert rig.source.fact.usable and series.name
+    assert (series.gain_uncertainty > 0) == rig.gain
+
+
+def test_ends_cleanly(rig: Rig) -> None:
+    assert rig.source.stop() == (), "before any start"
+    measure(rig)
+    assert rig.source.stop() == (), "a second time"
+    assert rig.handles() == 0
+    series = measure(rig)
+    assert energy_j(series) == pytest.approx(truth_j(series), rel=rig.tolerance), "and once more"
+    assert rig.handles() == 0
+
+
+def test_a_failure_on_the_way_is_told_and_frees_the_meter(rig: Rig) -> None:
+    if rig.breaks is None:
+        pytest.skip("the agent's events cannot break on the host")
+    rig.source.start()
+    time.sleep(0.3)
+    rig.breaks()
+    time.sleep(0.3)
+    with pytest.raises(FarmError) as told:
+        rig.source.stop(rig.events())
+    assert str(told.value) and rig.handles() == 0
+    assert rig.source.stop() == ()
+    rig.mends()
+    series = measure(rig)
+    assert energy_j(series) == pytest.approx(truth_j(series), rel=rig.tolerance)
+
+
+def test_the_gauge_is_the_agents(bench: Workbench) -> None:
+    source = choose_source(Bench(bench.member()), "auto")
+    assert isinstance(source, Gauge)
+    source.start()
+    assert source.stop() == ()
+
+
+def test_what_is_missing_is_named(bench: Workbench) -> None:
+    facts = {fact.source: fact for fact in find_sources(Bench(bench.member(), {"monsoon": {}}))}
+    assert not any(fact.usable for fact in facts.values()), "a phone without anything"
+    assert "pip install 'pocketfarm[monsoon]'" in facts[PowerSource.METER].reason
+    for fact in facts.values():
+        assert len(fact.reason) > 20, fact
+
+
+@pytest.mark.parametrize(
+    ("meter", "words"),
+    [
+        ({"monsoon": {"seriall": 1}}, "seriall"),
+        ({"csv": {"path": "nowhere.csv", "power": "W"}}, "start the program"),
+        ({"csv": {"path": "x.csv"}}, "name the column"),
+        ({"ppk2": {}}, "voltage"),
+        ({"multimeter": {}}, "multimeter"),
+        ({"iio": {"device": "nobody"}}, "nobody"),
+    ],
+)
+def test_a_wrong_lab_file_is_explained(bench: Workbench, meter: dict[str, dict[str, object]], words: str) -> None:
+    with pytest.raises(Unsupported, match=words):
+        choose_source(Bench(bench.member(), meter), PowerSource.METER)
+    with pytest.raises(Unsupported, match=words):
+        choose_source(Bench(bench.member(), meter), "auto")
+
+
+def test_rapl_says_which_permission_to_give(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.node("class/powercap/intel-rapl:0/name", "package-0")
+    node = bench.node("class/powercap/intel-rapl:0/energy_uj", "1")
+    host = Bench(bench.member("workstation", gpu_vendor="cpu"), sys=bench.folder / "sys")
+    read = Path.read_text
+
+    def refused(path: Path, *args: object) -> str:  # root may read everything: permissions cannot be taken from it
+        if path == node:
+            raise PermissionError(13, "Permission denied", str(path))
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    with pytest.raises(Unsupported, match="sudo chmod a\\+r"):
+        choose_source(host, PowerSource.RAPL)
+
+
+def test_a_model_is_of_virtual_phones_only(bench: Workbench) -> None:
+    with pytest.raises(Unsupported, match="virtual"):
+        choose_source(Bench(bench.member(source=Source.PHONE)), PowerSource.MODEL)
+
+
+def test_a_trace_cannot_be_measured_with(bench: Workbench) -> None:
+    with pytest.raises(Unsupported, match="trace"):
+        choose_source(Bench(bench.member()), PowerSource.TRACE)

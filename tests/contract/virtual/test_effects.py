@@ -1,0 +1,133 @@
+"""Faults that change how fast the real agent is, what it draws and what it may write."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kernels.compile
+from device_agent.virtual.control import ControlClient, PhoneStatus, main
+from device_agent.virtual.faults import BackgroundLoad, ClockCap, KillAgent, StorageFull, Supply
+from kernels.load import load_workload, random_inputs
+from kernels.options import Limits, Options
+
+from .conftest import TMP, Adb, eventually
+from .test_agent import ON_PHONE, installed
+
+JOURNAL = f"{TMP}/effects/journal.jsonl"
+
+
+@pytest.fixture
+def run_agent(adb_port: int, phone: PhoneStatus, control: ControlClient, tmp_path: Path) -> Any:
+    """Starts the agent, detached, on many inferences of a small network on one CPU thread."""
+    graph = load_workload(network="lenet", onnx=None, seed=1)
+    plan = tmp_path / "plan"
+    kernels.compile.compile_graph(graph, Options(backend="cpu"), Limits()).write(plan)
+    for name, array in random_inputs(graph, 1).items():
+        (plan / f"{name}.input").write_bytes(array.tobytes())
+    adb = installed(adb_port, phone)
+    adb.shell(f"rm -rf {TMP}/effects; mkdir -p {TMP}/effects")
+    assert adb("push", str(plan), f"{TMP}/effects/").returncode == 0
+    inputs = " ".join(f"--input {file.stem}={TMP}/effects/plan/{file.name}" for file in plan.glob("*.input"))
+
+    def start() -> Adb:
+        adb.shell(
+            f"{ON_PHONE} run --plan {TMP}/effects/plan {inputs} --output-dir {TMP}/effects/out --journal {JOURNAL} "
+            "--samples 1000000 --threads 1 --power-period-ms 50 --deadline-s 120 --marker effects/1 --detach"
+        )
+        return adb
+
+    yield start
+    control.fault(phone.name, KillAgent())
+    adb.shell(f"rm -rf {TMP}/effects")
+
+
+def journal(phone: PhoneStatus) -> list[dict[str, Any]]:
+    """The whole lines that the agent has written so far."""
+    lines = (phone.root / JOURNAL.lstrip("/")).read_text().splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def timed(phone: PhoneStatus) -> list[int]:
+    return [e["duration_ns"] for e in journal(phone) if e["event"] == "sample" and e["phase"] == "timed"]
+
+
+def test_slower_clocks_make_inferences_longer_and_draw_less(
+    run_agent: Any, control: ControlClient, phone: PhoneStatus
+) -> None:
+    def measure() -> tuple[float, float]:
+        """Inferences in a second of the model's time, and the mean power in it."""
+        eventually(lambda: control.truth(phone.name).load > 0)
+        first, before = control.truth(phone.name), len(timed(phone))
+        eventually(lambda: control.truth(phone.name).t_ns > first.t_ns + 1_500_000_000)
+        last, count = control.truth(phone.name), len(timed(phone)) - before
+        took_s = (last.t_ns - first.t_ns) / 1e9
+        return count / took_s, (last.consumed_j - first.consumed_j) / took_s
+
+    run_agent()
+    eventually(lambda: len(timed(phone)) > 10)
+    free_hz, free_w = measure()
+    control.fault(phone.name, ClockCap(share=0.25))
+    slow_hz, slow_w = measure()
+    assert slow_hz < 0.75 * free_hz  # 0.25 on an idle machine
+    assert slow_w < free_w
+    assert {e["event"] for e in journal(phone)} >= {"sample", "power"}
+
+
+def test_a_background_load_is_in_proc_stat_and_in_the_power(
+    adb: Adb, control: ControlClient, phone: PhoneStatus
+) -> None:
+    def busy() -> tuple[int, int]:
+        fields = [int(field) for field in adb.shell("cat /proc/stat").splitlines()[0].split()[1:]]
+        return sum(fields) - fields[3], sum(fields)
+
+    control.fault(phone.name, BackgroundLoad(share=0.4))
+    before, first = busy(), control.truth(phone.name)
+    eventually(lambda: busy()[1] >= before[1] + 200)
+    after, last = busy(), control.truth(phone.name)
+    assert (after[0] - before[0]) / (after[1] - before[1]) == pytest.approx(0.4, abs=0.02)
+    mean_w = (last.consumed_j - first.consumed_j) / (last.t_ns - first.t_ns) * 1e9
+    assert mean_w == pytest.approx(0.17318 + 0.4 * (2.92179 - 0.17318), rel=0.02)
+
+
+def test_an_agent_on_a_full_phone_says_so_in_its_journal(
+    run_agent: Any, control: ControlClient, phone: PhoneStatus
+) -> None:
+    run_agent()
+    eventually(lambda: len(timed(phone)) > 10)
+    control.fault(phone.name, StorageFull())
+    eventually(lambda: journal(phone)[-1]["event"] == "error")
+    assert journal(phone)[-1]["code"] == "storage_full"
+    eventually(lambda: control.phones(phone.name)[0].agents == 0)
+
+
+def test_a_port_that_cuts_the_data_too(adb: Adb, control: ControlClient, phone: PhoneStatus) -> None:
+    control.fault(phone.name, Supply(on=False, with_data=True))
+    eventually(lambda: adb.state() != "device")
+    control.fault(phone.name, Supply(on=True))
+    adb.connect()
+    assert adb.shell("echo back") == "back\n"
+
+
+def test_the_truth_on_the_command_line(
+    control: ControlClient, phone: PhoneStatus, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen = []
+    for _ in range(2):
+        assert main([str(control.path), phone.name, "truth"]) == 0
+        (status,) = json.loads(capsys.readouterr().out)
+        seen.append((status["t_ns"], status["consumed_j"]))
+    (before_ns, before_j), (after_ns, after_j) = seen
+    assert after_ns > before_ns
+    assert after_j > before_j
+    command = [str(control.path), phone.name, "fault", "throttle", "--share", "0.5", "--visible", "off"]
+    assert main(command) == 0
+    (status,) = json.loads(capsys.readouterr().out)
+    assert (status["faults"], status["clock"], status["thermal_status"]) == (["throttle"], 0.5, 0)
+
+
+def test_the_phone_tells_where_its_control_socket_is(adb: Adb, control: ControlClient) -> None:
+    assert adb.shell("getprop ro.pocketfarm.control") == f"{control.path}\n"

@@ -1,0 +1,73 @@
+"""Energy of simulated blocks against what the model of the phone really took.
+
+Fixed seeds: fewer than benchmarks/energy_coverage.py runs, which prints the whole table.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from orchestrator.energy import find_invalid
+
+from .scenarios import DISCHARGING, GAUGES, Run, run_block
+
+pytestmark = [pytest.mark.unit, pytest.mark.slow]
+SEEDS = range(20)
+
+
+@cache
+def runs(gauge: str) -> tuple[Run, ...]:
+    return tuple(run_block(gauge, seed) for seed in SEEDS)
+
+
+def covered(gauge: str) -> tuple[int, int]:
+    """How many intervals hold the truth: with the gain's uncertainty, and those within the device."""
+    whole = within = 0
+    for run in runs(gauge):
+        found = run.energy
+        assert found.per_inference_j and found.within_per_inference_j
+        whole += found.per_inference_j.low <= run.truth_j <= found.per_inference_j.high
+        within += found.within_per_inference_j.low <= run.truth_j * run.gain <= found.within_per_inference_j.high
+    return whole, within
+
+
+@pytest.mark.parametrize("gauge", GAUGES)
+def test_joules_per_inference_are_within_one_percent_of_the_truth(gauge: str) -> None:
+    """The unit and sign are the calibration's; the gain's error, which no gauge can see, is taken out."""
+    errors = [run.energy.per_inference_j.value / (run.truth_j * run.gain) - 1 for run in runs(gauge)]
+    assert abs(np.mean(errors)) < 0.002
+    assert np.max(np.abs(errors)) < 0.015
+    assert np.mean(np.abs(errors) < 0.01) >= 0.95
+
+
+def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
+    """Over all gauges, with the gain's error drawn from its uncertainty; no gauge may hide behind the others."""
+    counts = {gauge: covered(gauge) for gauge in GAUGES}
+    total = len(SEEDS) * len(GAUGES)
+    for kind in (0, 1):
+        assert 0.90 * total <= sum(count[kind] for count in counts.values()) <= 0.99 * total, counts
+        assert all(count[kind] >= 0.8 * len(SEEDS) for count in counts.values()), counts
+
+
+@pytest.mark.parametrize("gauge", GAUGES)
+def test_charge_counter_agrees(gauge: str) -> None:
+    checks = [run.energy.charge for run in runs(gauge)]
+    assert all(check is None or check.agrees for check in checks), checks
+
+
+def test_clean_blocks_count() -> None:
+    alarms = [(gauge, find_invalid(run.record, DISCHARGING)) for gauge in GAUGES for run in runs(gauge)]
+    wrong = [(gauge, found) for gauge, found in alarms if found]
+    assert len(wrong) <= 0.01 * len(alarms), wrong
+
+
+def test_integrals_miss_the_truth_where_the_gauge_is_misread() -> None:
+    """The check can fail: with the wrong unit, or a refresh period of which the calibration does not know."""
+    run = runs("mA, 500 ms")[0]
+    assert run.record.gauge
+    wrong = run.record.gauge.model_copy(update={"ampere_per_unit": 1e-6})
+    misread = Run(run.simulated, run.record.model_copy(update={"gauge": wrong}), run.gain).energy
+    assert misread.per_inference_j and misread.per_inference_j.high < 0.01 * run.truth_j

@@ -1,0 +1,170 @@
+"""Means, intervals and joules of traces: known by construction, and as published from the authors' own traces."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from farm.cli import main
+from orchestrator.energy import Trace, plain_mean_w, time_mean_w
+from orchestrator.errors import TableError
+from orchestrator.student import t_quantile, welch_freedom
+from orchestrator.traces import Recording, TraceDoubtCode, read_trace
+from orchestrator.traces.comparison import compare
+from orchestrator.traces.means import autocorrelation_time, plain_mean, time_mean
+from tests.source_tree import ROOT
+
+from .write import table, trepn
+
+pytestmark = pytest.mark.unit
+
+TRACES = ROOT.parent / "shared" / "data" / "mobile_convnet"
+Farm = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def farm(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Farm:
+    """Runs a command in an empty folder; exit status, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        code = main([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def recording(t_s: object, power_w: object, form: str = "csv", path: str = "a.csv") -> Recording:
+    return Recording(Path(path), form, "power", np.asarray(t_s, dtype=float), np.asarray(power_w, dtype=float))
+
+
+@pytest.mark.parametrize(("freedom", "told"), [(1, 12.7062), (2, 4.3027), (5, 2.5706), (30, 2.0423), (1e6, 1.96)])
+def test_quantiles_of_students_t(freedom: float, told: float) -> None:
+    assert t_quantile(0.975, freedom) == pytest.approx(told, abs=1e-4)
+    assert welch_freedom((1.0, freedom), (0.0, 1.0)) == pytest.approx(freedom)
+
+
+def test_time_weighting_counts_time_and_not_readings() -> None:
+    """1 W for a second in a hundred readings, 3 W for nine seconds in ten."""
+    times = np.concatenate([np.linspace(0, 1, 100), np.linspace(1.000001, 10, 10)])
+    power = np.concatenate([np.full(100, 1.0), np.full(10, 3.0)])
+    assert plain_mean(recording(times, power)).value == pytest.approx(130 / 110)
+    assert time_mean(recording(times, power)).value == pytest.approx(2.8, abs=1e-3)
+
+
+def test_means_are_those_of_the_energy_of_blocks() -> None:
+    """Traces of others and blocks of our own are integrated alike."""
+    generator = np.random.default_rng(5)
+    times, power = np.cumsum(generator.uniform(0.01, 0.2, 300)), generator.uniform(1, 3, 300)
+    ours, trace = recording(times, power), Trace(times, power)
+    assert plain_mean(ours).value == pytest.approx(plain_mean_w(trace), rel=1e-12)
+    assert time_mean(ours).value == pytest.approx(time_mean_w(trace), rel=1e-12)
+
+
+def test_readings_of_one_time_count_as_their_mean() -> None:
+    assert time_mean(recording([0, 0, 0, 1, 2, 2], [1, 2, 3, 2, 4, 0])).value == pytest.approx(2.0)
+
+
+def _correlated(generator: np.random.Generator, count: int, keep: float) -> np.ndarray:
+    noise = generator.normal(size=count)
+    values = np.empty(count)
+    values[0] = noise[0] / math.sqrt(1 - keep**2)
+    for i in range(1, count):
+        values[i] = keep * values[i - 1] + noise[i]
+    return values
+
+
+def test_autocorrelation_time_of_a_known_process() -> None:
+    """(1 + r) / (1 - r) for a first-order process."""
+    values = _correlated(np.random.default_rng(1), 50_000, 0.8)
+    assert autocorrelation_time(values - values.mean()) == pytest.approx(9.0, rel=0.15)
+    white = np.random.default_rng(2).normal(size=50_000)
+    assert autocorrelation_time(white - white.mean()) == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.parametrize(("keep", "files"), [(0.0, 1), (0.8, 1), (0.8, 2), (0.8, 4)])
+def test_intervals_hold_the_truth_as_often_as_they_say(keep: float, files: int) -> None:
+    generator = np.random.default_rng(7)
+    hits, runs = 0, 200
+    for _ in range(runs):
+        group = [[recording(np.arange(400) / 10, level + _correlated(generator, 400, keep) / 5) for _ in range(files)]
+                 for level in (5.0, 8.0)]  # fmt: skip
+        net = compare(*group).plain.net_power_w
+        hits += net.low <= 3.0 <= net.high
+    assert 0.90 <= hits / runs <= 0.995
+
+
+def test_a_gauge_and_a_meter_are_not_mixed() -> None:
+    gauge, meter = recording([0, 1], [1, 1], "trepn"), recording([0, 1], [2, 2], "monsoon")
+    with pytest.raises(TableError, match="mix"):
+        compare([gauge], [meter])
+    found = compare([gauge], [recording([0, 1], [2, 2])])
+    assert TraceDoubtCode.MIXED_FORMATS in {doubt.code for doubt in found.doubts}
+
+
+def test_a_baseline_above_the_load_is_doubted(tmp_path: Path, farm: Farm) -> None:
+    high, low = trepn(tmp_path / "high.csv", lambda _: 2.0), trepn(tmp_path / "low.csv", lambda _: 1.0)
+    code, out, _ = farm("energy", "--baseline", high, "--load", low, "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["net_power_w"] == pytest.approx(-1.0)
+    assert found["energy_per_inference_j"] is None
+    assert "baseline_above_load" in [doubt["code"] for doubt in found["doubts"]]
+
+
+def test_command_shows_a_table_and_draws(tmp_path: Path, farm: Farm) -> None:
+    idle = trepn(tmp_path / "idle.csv", lambda t_s: 0.2 + 0.01 * math.sin(9 * t_s))
+    busy = trepn(tmp_path / "busy.csv", lambda t_s: 2.2 + 0.01 * math.cos(7 * t_s))
+    for name in ("p.svg", "p.png", "p.html"):
+        arguments = ("--baseline", idle, "--load", busy, "--seconds-per-inference", 0.5, "--plot", tmp_path / name)
+        code, out, _ = farm("energy", *arguments)
+        assert code == 0, out
+        assert "2000.0" in out or "1999.9" in out
+        assert (tmp_path / name).stat().st_size > 5000
+    assert "http" not in (tmp_path / "p.html").read_text()
+    code, _, err = farm("energy", "--baseline", idle, "--load", busy, "--plot", tmp_path / "p.gif")
+    assert (code, "svg" in err) == (1, True)
+
+
+def test_a_forced_form_is_obeyed_and_a_wrong_one_told(tmp_path: Path, farm: Farm) -> None:
+    path = table(tmp_path / "a.csv", "time [s],power [W]", [(i, 1) for i in range(40)])
+    code, _, err = farm("energy", "--baseline", path, "--load", path, "--format", "trepn")
+    assert (code, "no row of titles" in err) == (1, True)
+    code, _, err = farm("energy", "--baseline", path, "--load", path, "--format", "excel")
+    assert (code, "trepn, monsoon, csv" in err) == (2, True)
+
+
+def test_published_power_and_energy_of_the_galaxy_s7(farm: Farm) -> None:
+    """Table of study S, from the authors' traces: W and J by the plain mean, to the digits that were printed."""
+    folder = TRACES / "galaxy_s7" / "power"
+    if not folder.is_dir():
+        pytest.skip("the authors' traces (shared/data/mobile_convnet) are not on this machine")
+    baseline = ("--baseline", folder / "Baseline.csv", "--baseline", folder / "Baseline2.csv")
+    published = {"Sequential": (12.33182, 1552.51, 1379.33, 17.0), "Parallel": (0.2071, 2921.79, 2748.61, 0.569)}
+    for name, (seconds, load_mw, net_mw, energy_j) in published.items():
+        loads = ("--load", folder / f"{name}.csv", "--load", folder / f"{name}2.csv")
+        code, out, _ = farm("energy", *baseline, *loads, "--seconds-per-inference", seconds, "--json")
+        found = json.loads(out)
+        assert code == 0
+        assert round(found["baseline_power_w"] * 1e3, 2) == 173.18
+        assert round(found["load_power_w"] * 1e3, 2) == load_mw
+        assert round(found["net_power_w"] * 1e3, 2) == net_mw
+        assert float(f"{found['energy_per_inference_j']:.3g}") == energy_j
+        assert found["time_weighted"]["net_power_w"] == pytest.approx(found["net_power_w"], rel=0.01)
+
+
+def test_the_other_layout_of_the_authors(farm: Farm) -> None:
+    """The Nexus 5: our means are the files' own averages; the footer names a second run that is not in the file."""
+    folder = TRACES / "nexus_5" / "power"
+    if not folder.is_dir():
+        pytest.skip("the authors' traces (shared/data/mobile_convnet) are not on this machine")
+    for name, mean_mw in {"Baseline": 821.707, "Sequential": 1023.383, "Parallel": 850.194}.items():
+        (found,) = read_trace(folder / f"{name}.csv")
+        assert plain_mean(found).value * 1e3 == pytest.approx(mean_mw, abs=1e-3)
+        assert [doubt.code for doubt in found.doubts] == [TraceDoubtCode.FOOTER_OF_OTHER_RUNS]

@@ -1,0 +1,124 @@
+"""Calibration of simulated gauges: unit, sign, refresh period and noise, over seeds; and what cannot be calibrated."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from workers.enrolment.calibrate import CannotCalibrate, TooShort, calibrate
+from workers.enrolment.refresh import find_refresh_ns, thin
+
+from .gauges import SECOND, SimulatedGauge
+
+CASES = 400
+
+
+def step_s(refresh_s: float) -> float:
+    """As enrolment takes them: longer for slow gauges."""
+    return max(1.5, 10 * refresh_s)
+
+
+def any_gauge(random_: random.Random) -> SimulatedGauge:
+    unit = random_.choice(["uA", "mA"])
+    quantum_a = random_.choice([0.001, 0.0003125, 0.002] if unit == "uA" else [0.001, 0.002])
+    rest_a = random_.uniform(0.03, 0.25)
+    return SimulatedGauge(
+        refresh_s=random_.choice([0.1, 0.25, 0.5, 1.0, 2.0]) * random_.uniform(0.95, 1.05),
+        unit=unit,
+        sign=random_.choice([-1, 1]),
+        quantum_a=quantum_a,
+        noise_a=quantum_a * random_.uniform(0.5, 5.0),
+        rest_a=rest_a,
+        load_a=rest_a + random_.uniform(0.15, 1.5),
+        jitter=random_.choice([0.0, 0.03]),
+    )
+
+
+def test_nearly_all_gauges_are_read_right(seed: int) -> None:
+    """At least 99 of 100 random gauges, in every respect."""
+    random_ = random.Random(seed)
+    wrong = []
+    for case in range(CASES):
+        gauge = any_gauge(random_)
+        found = calibrate(*gauge.run(seed + case, step_s(gauge.refresh_s)))
+        right = (
+            found.ampere_per_unit == (1e-6 if gauge.unit == "uA" else 1e-3)
+            and found.discharging_sign == gauge.sign
+            and math.isclose(found.refresh_ns / SECOND, gauge.refresh_s, rel_tol=0.1)
+        )
+        if not right:
+            wrong.append((gauge, found))
+    assert len(wrong) <= CASES // 100, wrong[:3]
+
+
+def test_noise_is_found_with_its_quantum(seed: int) -> None:
+    """The mean of many estimates: each has some tens of readings."""
+    for noise_a, quantum_a in ((0.004, 0.001), (0.0003, 0.001), (0.002, 0.002)):
+        gauge = SimulatedGauge(noise_a=noise_a, quantum_a=quantum_a, rest_a=0.0453, load_a=0.7207)
+        found = [calibrate(*gauge.run(seed + i, 3.0)).noise_a for i in range(60)]
+        expected = math.hypot(noise_a, quantum_a / math.sqrt(12))
+        assert np.mean(found) == pytest.approx(expected, rel=0.3)
+
+
+def test_a_gauge_that_averages_itself() -> None:
+    found = calibrate(*SimulatedGauge(lag_s=0.3).run(5, 3.0))
+    assert (found.discharging_sign, found.ampere_per_unit) == (-1, 1e-6)
+    assert found.refresh_ns == pytest.approx(0.25 * SECOND, rel=0.1)
+
+
+def test_a_slow_gauge_asks_for_longer_steps() -> None:
+    gauge = SimulatedGauge(refresh_s=2.0)
+    with pytest.raises(TooShort):
+        calibrate(*gauge.run(1, 1.5))
+    assert calibrate(*gauge.run(1, 20.0)).refresh_ns == pytest.approx(2 * SECOND, rel=0.1)
+
+
+def test_the_gain_is_uncertain_without_a_second_opinion() -> None:
+    found = calibrate(*SimulatedGauge(counter_uah=1000.0).run(3, 2.0))
+    assert (found.gain_uncertainty, found.absolute, found.method) == (0.05, False, "load steps")
+
+
+@pytest.mark.parametrize("gain", [1.0, 1.08, 0.93])
+def test_a_charge_counter_that_moved_far_is_a_second_opinion(gain: float) -> None:
+    gauge = SimulatedGauge(counter_uah=10.0, counter_gain=gain, noise_a=0.001)
+    found = calibrate(*gauge.run(3, 4.0))
+    assert found.gain_uncertainty == pytest.approx(max(0.02, abs(1 / gain - 1)), abs=0.025)
+    assert "agrees within" in found.method and not found.absolute
+
+
+def test_a_charge_counter_of_another_unit_says_nothing() -> None:
+    found = calibrate(*SimulatedGauge(counter_uah=10.0, counter_gain=0.001).run(3, 4.0))
+    assert found.gain_uncertainty == 0.05 and "another unit" in found.method
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"denied": True}, "no node"),
+        ({"status": "Charging"}, "Charging"),
+        ({"status": "Not charging"}, "not discharging"),
+        ({"frozen": True}, "frozen"),
+        ({"load_a": 0.046, "rest_a": 0.045}, "does not follow the load"),
+        ({"supply_a": 1.5}, "charges the battery"),
+    ],
+)
+def test_what_cannot_be_calibrated_says_why(change: dict[str, object], words: str) -> None:
+    gauge = replace(SimulatedGauge(), **change)  # type: ignore[arg-type]
+    with pytest.raises(CannotCalibrate, match=words) as told:
+        calibrate(*gauge.run(2, 2.0))
+    assert told.value.remedy and not isinstance(told.value, TooShort)
+
+
+def test_readings_that_stay_out_are_no_news() -> None:
+    """A pause of the sampler, 100 readings long, shifts the changes around it: the period is found all the same."""
+    power, _ = SimulatedGauge().run(4, 5.0)
+    kept = power[:200] + power[300:]
+    t_ns, raw = np.array([p.t_ns for p in kept]), np.array([float(p.current_ua or 0) for p in kept])
+    assert find_refresh_ns(t_ns, raw) == pytest.approx(0.25 * SECOND, rel=0.05)
+    assert find_refresh_ns(t_ns[:2], raw[:2]) is None
+    assert find_refresh_ns(t_ns, np.ones(len(t_ns))) is None
+    assert thin(t_ns[:0], raw[:0], SECOND).size == 0

@@ -1,0 +1,8 @@
+"""Enrolment: what a device can tell and do, measured once for each system build; see docs/howto/enrol.md."""
+
+from __future__ import annotations
+
+from .calibrate import CannotCalibrate
+from .profile import at_rest, enrol, ensure_calibrated, first_sight, look
+
+__all__ = ["CannotCalibrate", "at_rest", "enrol", "ensure_calibrated", "first_sight", "look"]

@@ -1,0 +1,89 @@
+"""Load steps on a device: the agent rests and keeps cores busy in turn, and reads the gauge all the while."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from orchestrator.errors import DeviceSick, FarmError, LeaseLost
+from orchestrator.model.event import Event
+from workers.agent import Follower, RunRequest, start_agent, stop_agents
+from workers.fleet import Member
+from workers.install import run
+from workers.measure import raise_for
+
+FLOOR_PERIOD_MS = 20
+"""Shortest period of the agent's sampler."""
+SLACK_S = 30.0
+
+
+@dataclass(frozen=True)
+class BurnRequest(RunRequest):
+    """The options of `pocketfarm-agent burn`."""
+
+    steps: tuple[int, ...] = ()
+    """Threads that are busy in each step."""
+    step_ms: int = 0
+
+    def argv(self) -> list[str]:
+        options = {
+            "--steps": ",".join(map(str, self.steps)),
+            "--step-ms": self.step_ms,
+            "--power-period-ms": self.power_period_ms,
+            "--journal": self.journal,
+            "--marker": self.marker,
+            "--deadline-s": f"{self.deadline_s:g}",
+        }
+        return ["burn", *(str(word) for pair in options.items() for word in pair), "--detach"]
+
+
+def burn(
+    member: Member,
+    steps: Sequence[int],
+    step_ms: int,
+    check: Callable[[], None],
+    on_event: Callable[[Event], None] = lambda _: None,
+) -> list[Event]:
+    """Take the steps and return the agent's events. The caller holds the device's lock.
+
+    Raises the agent's error as ours, the transient errors, and what `check` raises; whatever ends it early stops the
+    agent, except a lost lease: then the device is not ours.
+    """
+    connection, folder = member.connection, f"{member.connection.folder}/runs/enrol"
+    request = _request(member, folder, steps, step_ms)
+    run(connection, "rm", "-rf", folder)
+    run(connection, "mkdir", "-p", folder)
+    try:
+        start_agent(member, request)
+        done = Follower(member, request, check, on_event).follow()
+    except LeaseLost:
+        raise
+    except BaseException:
+        with contextlib.suppress(FarmError):
+            stop_agents(member, request.marker)
+        raise
+    with contextlib.suppress(FarmError):
+        run(connection, "rm", "-rf", folder)
+    raise_for(done, member.facts.serial)
+    if done.killed:
+        raise DeviceSick("the device ended the agent during the load steps", device=member.facts.serial)
+    return done.events
+
+
+def _request(member: Member, folder: str, steps: Sequence[int], step_ms: int) -> BurnRequest:
+    return BurnRequest(
+        plan="",
+        inputs={},
+        folder=folder,
+        marker=f"{member.marker}enrol/burn",
+        warmup=0,
+        samples=0,
+        layer_passes=0,
+        threads=0,
+        power_period_ms=FLOOR_PERIOD_MS,
+        deadline_s=len(steps) * step_ms / 1000 + SLACK_S,
+        cache=f"{folder}/cache",
+        steps=tuple(steps),
+        step_ms=step_ms,
+    )

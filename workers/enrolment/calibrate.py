@@ -1,0 +1,205 @@
+"""How a battery gauge is to be read, from load steps: unit, sign, refresh period, noise, gain. Pure functions.
+
+The phone rests and works in turn while its gauge is read much more often than it has news. What the readings do then
+tells everything but the gain; the charge counter, where it moved far enough, is a second opinion on that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from orchestrator.errors import StableError
+from orchestrator.model.event import Phase, Power
+from orchestrator.model.power import GaugeCalibration
+
+from .refresh import find_refresh_ns, thin
+
+MILLIAMPERE_BELOW = 10_000
+"""A phone at work draws more than 10 mA and less than 10 A: a raw figure below this counts mA, above it uA."""
+NEWS_OF_A_STEP = 4
+"""Fresh readings that each step must have."""
+STEP_NEWS = 9
+"""Fresh readings that a step should have, with those at its beginning that do not count."""
+CHANGES = 6
+"""Changes of the reading that the whole must have."""
+GAIN_UNCERTAINTY = 0.05
+"""Of a gauge that nothing has confirmed."""
+LEAST_GAIN_UNCERTAINTY = 0.02
+"""The charge counter integrates the same shunt: it finds a wrong unit, not a wrong resistor."""
+COUNTS = 20
+"""Steps that the charge counter must have made to say something."""
+SAME_UNIT = (0.5, 2.0)
+"""Charge counter over integral: outside of this the counter has another unit, and says nothing."""
+CLEAR = 5.0
+"""How many standard errors the load must be above the rest."""
+
+Numbers = npt.NDArray[np.float64]
+
+
+class CannotCalibrate(StableError):
+    """The gauge cannot be calibrated as things are; says why, and what to do."""
+
+    cause = "gauge"
+
+
+class TooShort(CannotCalibrate):
+    """The gauge is too slow for these steps; `needed_ns`: how long they should be, where that is known."""
+
+    def __init__(self, message: str, needed_ns: int | None = None) -> None:
+        super().__init__(message, remedy="take longer steps; a gauge without any news needs an external meter")
+        self.needed_ns = needed_ns
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Fresh readings of the gauge, raw, by what the phone did."""
+
+    rest: tuple[Numbers, ...]
+    load: tuple[Numbers, ...]
+
+    @property
+    def all(self) -> tuple[Numbers, ...]:
+        return (*self.rest, *self.load)
+
+
+def calibrate(power: Sequence[Power], phases: Sequence[Phase]) -> GaugeCalibration:
+    """Read the load steps. Raises TooShort, CannotCalibrate."""
+    readings = [each for each in power if each.current_ua is not None]
+    _check_usable(readings)
+    t_ns = np.array([each.t_ns for each in readings], dtype=np.int64)
+    raw = np.array([each.current_ua for each in readings], dtype=np.float64)
+    voltage = np.array([each.voltage_uv or 0 for each in readings], dtype=np.float64)
+    refresh_ns = _refresh(t_ns, raw, voltage, phases)
+    steps = _steps(t_ns, raw, phases, refresh_ns)
+    sign, unit = _sign_and_unit(steps)
+    gain, opinion = _gain(readings, sign * unit)
+    return GaugeCalibration(
+        ampere_per_unit=unit,
+        discharging_sign=sign,
+        refresh_ns=refresh_ns,
+        noise_a=_noise_raw(steps, raw) * unit,
+        gain_uncertainty=gain,
+        absolute=False,
+        method=f"load steps{opinion}",
+    )
+
+
+def _check_usable(readings: Sequence[Power]) -> None:
+    if not readings:
+        raise CannotCalibrate(
+            "no node of the battery's current can be read",
+            remedy="use an external meter; `farm devices SERIAL` shows which nodes were refused",
+        )
+    contrary = sorted({each.status for each in readings if each.status not in ("", "Discharging")})
+    if contrary:
+        raise not_discharging(f"its status says {', '.join(contrary)}")
+
+
+def not_discharging(why: str) -> CannotCalibrate:
+    """A charger hides what the phone draws."""
+    return CannotCalibrate(
+        f"the battery is not discharging ({why}): the charger hides the load",
+        remedy="cut the supply (Wi-Fi adb, or a switchable port in the lab file), then `farm enrol`",
+    )
+
+
+def _refresh(t_ns: npt.NDArray[np.int64], raw: Numbers, voltage: Numbers, phases: Sequence[Phase]) -> int:
+    if len(set(raw.tolist())) < 2:
+        raise CannotCalibrate(
+            f"the gauge said {raw[0]:g} all the time, at rest and under load: it is frozen",
+            remedy="restart the phone; if it stays so, use an external meter",
+        )
+    refresh_ns = find_refresh_ns(t_ns, raw, least_changes=CHANGES)
+    if refresh_ns is None:  # a quiet gauge prints the same again and again, but hardly current and voltage both
+        refresh_ns = find_refresh_ns(t_ns, _numbered(raw, voltage), least_changes=CHANGES)
+    if refresh_ns is None:
+        raise TooShort("the gauge had too little news to tell its refresh period")
+    longest_ns = max((phase.end_ns - phase.start_ns for phase in phases), default=0)
+    if longest_ns < (NEWS_OF_A_STEP + 2) * refresh_ns:
+        raise TooShort(f"the gauge has news every {refresh_ns / 1e9:.2f} s only", STEP_NEWS * refresh_ns)
+    return refresh_ns
+
+
+def _numbered(*columns: Numbers) -> Numbers:
+    """Each combination of readings by a number of its own."""
+    return np.unique(np.stack(columns), axis=1, return_inverse=True)[1].reshape(-1).astype(np.float64)
+
+
+def _steps(t_ns: npt.NDArray[np.int64], raw: Numbers, phases: Sequence[Phase], refresh_ns: int) -> Steps:
+    """Fresh readings of each step, without its beginning: the gauge is behind by a refresh period or two."""
+    found: dict[bool, list[Numbers]] = {True: [], False: []}
+    for phase in phases:
+        inside = (t_ns >= phase.start_ns + 2 * refresh_ns) & (t_ns <= phase.end_ns)
+        fresh = thin(t_ns[inside], raw[inside], refresh_ns)
+        if len(fresh) >= NEWS_OF_A_STEP - 1:
+            found[phase.phase == "load"].append(fresh)
+    if not found[True] or not found[False]:
+        raise TooShort("a step has too few fresh readings", STEP_NEWS * refresh_ns)
+    return Steps(tuple(found[False]), tuple(found[True]))
+
+
+def _sign_and_unit(steps: Steps) -> tuple[int, float]:
+    rest, load = (np.array([np.median(step) for step in kind]) for kind in (steps.rest, steps.load))
+    change = float(np.median(load) - np.median(rest))
+    error = math.hypot(*(_standard_error(kind) for kind in (steps.rest, steps.load)))
+    if abs(change) <= CLEAR * error or abs(change) < 0.1 * abs(float(np.median(rest))):
+        raise CannotCalibrate(
+            f"the gauge does not follow the load: {np.median(rest):g} at rest, {np.median(load):g} with busy cores",
+            remedy="end what else runs on the phone and cut its supply, then `farm enrol`",
+        )
+    sign = 1 if change > 0 else -1
+    highest = sign * float(np.median(load))
+    if highest <= 0:
+        raise CannotCalibrate(
+            f"a load moves the current from {np.median(rest):g} to {np.median(load):g}: something charges the battery",
+            remedy="cut the supply, also a wireless one, then `farm enrol`",
+        )
+    return sign, 1e-6 if highest >= MILLIAMPERE_BELOW else 1e-3
+
+
+def _standard_error(kind: Sequence[Numbers]) -> float:
+    pooled = np.concatenate([step - np.median(step) for step in kind])
+    return float(np.std(pooled)) / math.sqrt(max(1, len(pooled) - len(kind)))
+
+
+def _noise_raw(steps: Steps, raw: Numbers) -> float:
+    """Scatter of fresh readings about each other, where it is least: at rest, or under a load that is steady itself.
+
+    From differences of neighbours, which a slow drift does not enter. Never below what the gauge's steps alone make.
+    """
+    distinct = np.unique(raw)
+    quantum = float(np.min(np.diff(distinct)))
+    scatter = [_scatter(kind) for kind in (steps.rest, steps.load) if sum(len(step) for step in kind) >= CHANGES]
+    return max(min(scatter, default=0.0), quantum / math.sqrt(12))
+
+
+def _scatter(kind: Sequence[Numbers]) -> float:
+    differences = np.concatenate([np.diff(step) for step in kind])
+    return float(np.sqrt(np.mean(differences**2) / 2))
+
+
+def _gain(readings: Sequence[Power], ampere_per_raw: float) -> tuple[float, str]:
+    """Uncertainty of the gain, and what the charge counter says of it."""
+    counted = [each for each in readings if each.charge_uah is not None]
+    moves = [abs(b.charge_uah - a.charge_uah) for a, b in pairwise(counted) if a.charge_uah and b.charge_uah]
+    count = min((move for move in moves if move), default=0)
+    if not count or abs(_drop(counted)) < COUNTS * count:
+        return GAIN_UNCERTAINTY, ""
+    t_s = np.array([each.t_ns for each in counted], dtype=np.float64) / 1e9
+    current_a = np.array([each.current_ua or 0 for each in counted], dtype=np.float64) * ampere_per_raw
+    integral_uah = float(np.trapezoid(current_a, t_s)) / 3600 * 1e6
+    ratio = _drop(counted) / integral_uah if integral_uah else 0.0
+    if not SAME_UNIT[0] <= ratio <= SAME_UNIT[1]:
+        return GAIN_UNCERTAINTY, f"; the charge counter says {ratio:.3g} times as much: another unit"
+    spread = math.hypot(ratio - 1.0, count / abs(_drop(counted)), LEAST_GAIN_UNCERTAINTY)
+    return spread, f"; the charge counter agrees within {abs(ratio - 1):.1%}"
+
+
+def _drop(counted: Sequence[Power]) -> int:
+    return (counted[0].charge_uah or 0) - (counted[-1].charge_uah or 0)

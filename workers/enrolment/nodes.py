@@ -1,0 +1,89 @@
+"""The nodes that measuring needs, as the shell finds them: value, or why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from orchestrator.model.enrolment import NodeFact
+from workers.device.base import DeviceConnection
+from workers.device.quote import quote
+
+BATTERY = (
+    "type", "status", "present", "capacity", "current_now", "current_avg", "voltage_now", "temp", "cycle_count",
+    "charge_counter", "charge_now", "charge_full", "charge_full_design", "input_suspend", "charging_enabled", "online",
+)  # fmt: skip
+ZONE = ("type", "temp")
+POLICY = ("scaling_governor", "scaling_cur_freq", "scaling_min_freq", "scaling_max_freq", "cpuinfo_max_freq")
+IIO = ("name", "energy_value")
+FOLDERS = {
+    "/sys/class/power_supply/*": BATTERY,
+    "/sys/class/thermal/thermal_zone*": ZONE,
+    "/sys/devices/system/cpu/cpufreq/policy*": POLICY,
+    "/sys/bus/iio/devices/*": IIO,
+}
+"""Folders, and the names that are of use in each of them."""
+KGSL = "/sys/class/kgsl/kgsl-3d0"
+MALI = "/sys/class/misc/mali0/device"
+SINGLE = (
+    *(f"{KGSL}/{name}" for name in ("gpu_model", "gpuclk", "gpu_busy_percentage", "gpubusy", "devfreq/cur_freq")),
+    *(f"{KGSL}/{name}" for name in ("devfreq/min_freq", "devfreq/max_freq", "devfreq/available_frequencies")),
+    *(f"{MALI}/{name}" for name in ("gpuinfo", "cur_freq", "clock", "utilization", "time_in_state")),
+    *("/proc/stat", "/proc/uptime", "/proc/loadavg", "/proc/self/smaps_rollup"),
+)
+ZONES = 16
+"""Thermal zones that are kept: some phones have a hundred."""
+CHUNK = 40
+"""Paths of one command: an old adbd takes 4 KiB."""
+VALUE_LENGTH = 100
+MARK = "@@"
+
+
+def probe_nodes(connection: DeviceConnection) -> tuple[NodeFact, ...]:
+    """Every node that is there, read as the shell user. Raises TransportLost."""
+    paths = [*_paths(connection), *SINGLE]
+    chunks = [paths[start : start + CHUNK] for start in range(0, len(paths), CHUNK)]
+    facts = [fact for chunk in chunks for fact in _read(connection, chunk)]
+    return tuple(fact for fact in facts if not _is_absent(fact))
+
+
+def _paths(connection: DeviceConnection) -> Iterator[str]:
+    for pattern, names in FOLDERS.items():
+        listed = connection.shell(["sh", "-c", f"ls -d {pattern}"]).stdout.decode(errors="replace").split()
+        folders = [folder for folder in listed if "*" not in folder]
+        for folder in folders[:ZONES] if "thermal" in pattern else folders:
+            yield from (f"{folder}/{name}" for name in names)
+
+
+def _read(connection: DeviceConnection, paths: Iterable[str]) -> Iterator[NodeFact]:
+    """One command for all: each node's text between lines that name it and its exit status."""
+    script = "; ".join(
+        f'echo {quote([f"{MARK} {path}"])}; {quote(["head", "-c", "200", path])} 2>&1; s=$?; echo; echo "{MARK} $s"'
+        for path in paths
+    )
+    text = connection.shell(["sh", "-c", script], deadline_s=30.0).stdout.decode(errors="replace")
+    path, lines = "", list[str]()
+    for line in text.splitlines():
+        word = line.removeprefix(f"{MARK} ")
+        if line.startswith(f"{MARK} /"):
+            path, lines = word, []
+        elif line.startswith(f"{MARK} ") and path:
+            yield _fact(path, lines, code=int(word) if word.isdigit() else 1)
+            path = ""
+        else:
+            lines.append(line)
+
+
+def _fact(path: str, lines: list[str], code: int) -> NodeFact:
+    first = next((line.strip() for line in lines if line.strip()), "")
+    if code == 0:
+        return NodeFact(path=path, value=first[:VALUE_LENGTH])
+    return NodeFact(path=path, error=first.rpartition(": ")[2][:VALUE_LENGTH] or f"exit status {code}")
+
+
+def _is_absent(fact: NodeFact) -> bool:
+    return "No such file" in fact.error or "Not a directory" in fact.error
+
+
+def readable(nodes: Iterable[NodeFact], name: str) -> bool:
+    """Whether some node of this name has a value."""
+    return any(node.path.endswith(f"/{name}") and node.value for node in nodes)

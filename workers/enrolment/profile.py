@@ -1,0 +1,181 @@
+"""The device profile: looked at quickly at first sight, calibrated by load steps when power is to be measured."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from orchestrator.config import Settings
+from orchestrator.errors import FarmError, LeaseLost, StableError
+from orchestrator.lab import load_lab
+from orchestrator.model.device import DeviceState, Source
+from orchestrator.model.enrolment import Enrolment, NodeFact, SupplyWay
+from orchestrator.model.event import Phase, Power
+from orchestrator.model.lab import LabDevice
+from orchestrator.model.power import GaugeCalibration
+from workers.facts import read_state
+from workers.fleet import Member
+from workers.plans import Plans
+from workers.power import bench_of, find_sources
+
+from . import store
+from .burn import burn
+from .calibrate import CannotCalibrate, TooShort, calibrate, not_discharging
+from .nodes import probe_nodes, readable
+from .permissions import probe_permissions
+from .sampler_cost import measure_cost
+
+log = logging.getLogger(__name__)
+STEPS = (0, 2, 0, 2)
+"""Busy threads: two heat no phone in these seconds, and every phone has two cores."""
+FIRST_STEP_MS = 1750
+LONGEST_STEP_MS = 30_000
+ATTEMPTS = 3
+SAMPLER_PERIOD_MS = (20, 100)
+"""Bounds of the period at which the sampler's cost is measured: half of the gauge's refresh period in between."""
+RETRY_S = 3600.0
+"""A gauge that could not be calibrated is not tried again before every job."""
+AT_REST_C_PER_MIN = 0.2
+
+Say = Callable[[str, float], None]
+"""What is being done, and which share of the whole is done."""
+
+
+def first_sight(member: Member, settings: Settings) -> Enrolment:
+    """The stored profile; a new serial or build is looked at and stored. The caller holds the device's lock."""
+    stored = store.load(settings.state, member.facts.serial, member.facts.fingerprint)
+    return stored or store.save(settings.state, look(member, settings))
+
+
+def look(member: Member, settings: Settings) -> Enrolment:
+    """What can be found without load: nodes, permissions, sources. Raises TransientError."""
+    phone = member.facts.kind == "phone"
+    lab = load_lab(settings).device(member.facts.serial)
+    nodes = probe_nodes(member.connection) if phone else ()
+    permissions = probe_permissions(member.connection, nodes) if phone else {}
+    return Enrolment(
+        serial=member.facts.serial,
+        fingerprint=member.facts.fingerprint,
+        enrolled_at=time.time(),
+        agent_sha256=member.agent_sha256,
+        nodes=nodes,
+        permissions=permissions,
+        sources=find_sources(bench_of(member, settings, lab)),
+        gauge_reason="not calibrated yet: `farm enrol` does it" if phone else "it has no battery",
+        reference_temp_c=lab.reference_temp,
+        supply=_supply(member, lab, permissions, nodes),
+    )
+
+
+def enrol(
+    member: Member, settings: Settings, check: Callable[[], None], say: Say = lambda *_: None, *, quick: bool = False
+) -> Enrolment:
+    """Look at the device, calibrate its gauge, measure the sampler's cost, store the profile.
+
+    The caller holds the device's lock. `quick`: without load; a calibration of before is kept. A gauge that cannot be
+    calibrated is no error: `gauge_reason` says why. Raises the transient errors, and what `check` raises.
+    """
+    say("nodes and permissions", 0.0)
+    found = look(member, settings)
+    before = store.load(settings.state, found.serial, found.fingerprint)
+    if before:
+        kept = {"gauge": before.gauge, "gauge_reason": before.gauge_reason, "sampler": before.sampler}
+        rest_c = before.reference_temp_c if found.reference_temp_c is None else found.reference_temp_c
+        found = found.model_copy(update={**kept, "reference_temp_c": rest_c})
+    if not quick:
+        found = _measured(found, member, settings, check, say)
+    say("done", 1.0)
+    return store.save(settings.state, found)
+
+
+def ensure_calibrated(
+    member: Member, settings: Settings, check: Callable[[], None], say: Say = lambda *_: None
+) -> Enrolment:
+    """The profile for a block that measures power: calibrated now where it is not yet and can be.
+
+    The caller holds the device's lock, inside its session: with a cut supply the gauge can be read. An uncalibrated
+    profile says why in `gauge_reason`; the block runs all the same, with a doubt.
+    """
+    stored = first_sight(member, settings)
+    if stored.calibrated or member.facts.kind != "phone":
+        return stored
+    try:
+        _check_supply(member)
+    except CannotCalibrate as e:  # told at once, and no reason to wait an hour when the supply is cut
+        return stored.model_copy(update={"gauge_reason": _reason(e)})
+    tried = stored.version > 1 and time.time() - stored.enrolled_at < RETRY_S
+    return stored if tried else enrol(member, settings, check, say)
+
+
+def at_rest(settings: Settings, enrolment: Enrolment, state: DeviceState) -> Enrolment:
+    """The profile with a reference temperature as soon as the battery was seen at rest; stored then."""
+    slope, temp_c = state.battery_slope_c_per_min, state.battery_temp_c
+    if enrolment.reference_temp_c is not None or slope is None or temp_c is None or abs(slope) >= AT_REST_C_PER_MIN:
+        return enrolment
+    return store.save(settings.state, enrolment.model_copy(update={"reference_temp_c": temp_c}))
+
+
+def _measured(found: Enrolment, member: Member, settings: Settings, check: Callable[[], None], say: Say) -> Enrolment:
+    """With everything that needs load."""
+    update: dict[str, object] = {"enrolled_at": time.time()}
+    refresh_ns = 0
+    if member.facts.kind == "phone":
+        try:
+            gauge = _calibrated(member, check, say)
+            update |= {"gauge": gauge, "gauge_reason": ""}
+            refresh_ns = gauge.refresh_ns
+        except CannotCalibrate as e:
+            log.warning("%s: %s", found.serial, e)
+            update |= {"gauge": None, "gauge_reason": _reason(e)}
+    say("cost of the sampler", 0.6)
+    shortest, longest = SAMPLER_PERIOD_MS
+    period_ms = min(longest, max(shortest, refresh_ns // 2_000_000)) if refresh_ns else longest
+    try:
+        update["sampler"] = measure_cost(member, Plans(settings.state), period_ms, check)
+    except LeaseLost:
+        raise
+    except StableError as e:  # a device that cannot run the small network is no worse gauge
+        log.warning("%s: the sampler's cost is unknown: %s", found.serial, e)
+    return found.model_copy(update=update)
+
+
+def _calibrated(member: Member, check: Callable[[], None], say: Say) -> GaugeCalibration:
+    """Load steps, longer ones for a slow gauge. Raises CannotCalibrate."""
+    _check_supply(member)
+    step_ms = FIRST_STEP_MS
+    for attempt in range(ATTEMPTS):
+        say(f"load steps of {step_ms / 1000:.1f} s", 0.1 + 0.15 * attempt)
+        events = burn(member, STEPS, step_ms, check)
+        try:
+            return calibrate(
+                [event for event in events if isinstance(event, Power)],
+                [event for event in events if isinstance(event, Phase)],
+            )
+        except TooShort as e:
+            needed_ms = (e.needed_ns or 0) // 1_000_000
+            step_ms = max(needed_ms, 2 * step_ms) if needed_ms else 4 * step_ms
+            if attempt + 1 == ATTEMPTS or step_ms > LONGEST_STEP_MS:
+                raise
+    raise CannotCalibrate("the gauge had no news", remedy="use an external meter")  # not reached
+
+
+def _check_supply(member: Member) -> None:
+    """Raises CannotCalibrate where the phone says that it is powered."""
+    if read_state(member.connection, "phone").charging:
+        raise not_discharging("a charger is connected")
+
+
+def _reason(error: FarmError) -> str:
+    return str(error.args[0]) + (f"; {error.remedy}" if error.remedy else "")
+
+
+def _supply(member: Member, lab: LabDevice, permissions: dict[str, bool], nodes: tuple[NodeFact, ...]) -> SupplyWay:
+    """How its supply can be cut: what a person has wired, else what the phone itself can do."""
+    if lab.supply:
+        return "uhubctl" if lab.supply.uhubctl else "command"
+    if member.facts.source == Source.VIRTUAL:
+        return "virtual"
+    if permissions.get("root") and any(readable(nodes, name) for name in ("input_suspend", "charging_enabled")):
+        return "root"
+    return "wireless" if ":" in member.facts.address else "none"

@@ -1,0 +1,78 @@
+"""What sampling itself costs: blocks of a small network with and without it, in turn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from statistics import fmean, median, stdev
+
+from orchestrator.model.device import Api
+from orchestrator.model.enrolment import SamplerCost
+from orchestrator.model.event import Event, Sample
+from orchestrator.model.event import Sampler as SamplerEvent
+from orchestrator.model.experiment import Workload
+from orchestrator.model.job import Cell
+from orchestrator.model.power import Estimate
+from workers.fleet import Member
+from workers.measure import Block, measure, raise_for
+from workers.plans import Plans
+
+NETWORK = "lenet"
+PAIRS = 4
+BLOCK_S = 0.25
+SAMPLES = (20, 400)
+"""Fewest and most inferences of a block."""
+_T95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571}
+"""Student's t for a 95 % interval, by the number of pairs."""
+
+
+def measure_cost(member: Member, plans: Plans, period_ms: int, check: Callable[[], None]) -> SamplerCost:
+    """With and without sampling at this period: off, on, on, off ... so that a drift cancels.
+
+    The caller holds the device's lock. Raises what measuring raises.
+    """
+    first = _block(member, plans, 0, SAMPLES[0], check)
+    samples = round(min(SAMPLES[1], max(SAMPLES[0], BLOCK_S * 1e9 / _median_ns(first))))
+    pairs: list[tuple[float, float]] = []
+    samplers: list[SamplerEvent] = []
+    for pair in range(PAIRS):
+        medians = {}
+        for on in (False, True) if pair % 2 == 0 else (True, False):
+            events = _block(member, plans, period_ms if on else 0, samples, check)
+            medians[on] = _median_ns(events)
+            samplers += [event for event in events if on and isinstance(event, SamplerEvent)]
+        pairs.append((medians[False], medians[True]))
+    return SamplerCost(period_ns=period_ms * 1_000_000, latency_share=change_of(pairs), cpu_share=cpu_share(samplers))
+
+
+def change_of(pairs: Sequence[tuple[float, float]]) -> Estimate:
+    """Mean change from the first of each pair to the second, as a share of the first, with its 95 % interval."""
+    shares = [after / before - 1.0 for before, after in pairs]
+    value, error = fmean(shares), stdev(shares) / math.sqrt(len(shares))
+    half = _T95.get(len(shares), 2.5) * error
+    return Estimate(value=value, low=value - half, high=value + half, std=error)
+
+
+def cpu_share(samplers: Sequence[SamplerEvent]) -> float:
+    """Processor time of the sampler's thread over the time that it sampled."""
+    wall_ns = sum((each.readings + each.missed) * each.period_ns for each in samplers)
+    return sum(each.cpu_ns for each in samplers) / wall_ns if wall_ns else 0.0
+
+
+def _block(member: Member, plans: Plans, period_ms: int, samples: int, check: Callable[[], None]) -> list[Event]:
+    cell = Cell(workload=Workload(network=NETWORK), backend=_api(member))
+    block = Block("enrol/sampler", warmup=3, samples=samples, deadline_s=60.0, power_period_ms=period_ms)
+    measured = measure(
+        member, plans.plan(cell, member.facts), plans.inputs(cell.workload), block, check, lambda *_: None
+    )
+    raise_for(measured.run, member.facts.serial)
+    return measured.run.events
+
+
+def _api(member: Member) -> Api:
+    """The cores: there a thread that samples gets in the way first."""
+    return Api.CPU if member.facts.api(Api.CPU) else member.facts.apis[0].api
+
+
+def _median_ns(events: Sequence[Event]) -> float:
+    return median(event.duration_ns for event in events if isinstance(event, Sample) and event.phase == "timed")

@@ -1,0 +1,31 @@
+"""Sources of power figures behind one interface; see docs/howto/power-sources.md."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from orchestrator.config import Settings
+from orchestrator.model.lab import LabDevice
+from orchestrator.model.power import PowerSource
+from workers.fleet import Member
+
+from .base import Bench, MeterLost, PowerMeter
+from .model import control_socket
+from .registry import choose_source, find_sources
+
+__all__ = ["Bench", "MeterLost", "PowerMeter", "bench_of", "choose_source", "find_sources", "sources_for"]
+
+
+def bench_of(member: Member, settings: Settings, lab: LabDevice) -> Bench:
+    """What the sources of a device are made from."""
+    return Bench(member, dict(lab.meter), control_socket(settings.state))
+
+
+def sources_for(
+    member: Member, settings: Settings, lab: LabDevice, wanted: PowerSource | Literal["auto"]
+) -> PowerMeter:
+    """The source of one block; the gauge's does nothing on the host. `lab`: what is wired to the device.
+
+    Raises Unsupported where the device lacks what is wanted.
+    """
+    return choose_source(bench_of(member, settings, lab), wanted)

@@ -1,0 +1,160 @@
+"""Any meter that writes CSV: its file is followed while it grows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from orchestrator.errors import Unsupported
+from orchestrator.model.base import Model
+
+from .base import MeterLost
+from .streamed import Batch, StreamedMeter
+
+PAUSE_S = 0.02
+HEAD_BYTES = 1 << 16
+"""Within which the line with the columns' names is looked for."""
+SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+WATTS = {"W": 1.0, "mW": 1e-3, "uW": 1e-6}
+AMPERES = {"A": 1.0, "mA": 1e-3, "uA": 1e-6}
+VOLTS = {"V": 1.0, "mV": 1e-3, "uV": 1e-6}
+
+
+class CsvOptions(Model):
+    """`meter: {csv: {...}}` of the lab file. A column is its name in the file's head, or its number from 1."""
+
+    path: Path
+    time: str = ""
+    """Column of the time; empty: a line's time is that of its arrival."""
+    time_unit: Literal["s", "ms", "us", "ns"] = "s"
+    time_is: Literal["own", "unix"] = "own"
+    """`own`: the meter's own clock, from anywhere; `unix`: this host's wall clock."""
+    power: str = ""
+    power_unit: Literal["W", "mW", "uW"] = "W"
+    current: str = ""
+    current_unit: Literal["A", "mA", "uA"] = "A"
+    voltage: str | float = ""
+    """Column of the voltage, or the voltage itself."""
+    voltage_unit: Literal["V", "mV", "uV"] = "V"
+    delimiter: str = Field(default=",", min_length=1, max_length=1)
+    is_mean: bool = False
+    gain_uncertainty: float = Field(default=0.01, gt=0)
+
+    @model_validator(mode="after")
+    def _tells_power(self) -> CsvOptions:
+        if not self.power and not (self.current and self.voltage):
+            raise ValueError("name the column `power`, or `current` and `voltage`")
+        return self
+
+
+class _Follower:
+    """A `Stream`."""
+
+    def __init__(self, options: CsvOptions) -> None:
+        self._options = options
+        self._file: io.BufferedReader | None = None
+        self._columns: dict[str, int] = {}
+        self._partial = b""
+        self._last_s = -np.inf
+
+    def open(self) -> None:
+        """Lines that are there already are not of this block."""
+        self._columns = find_columns(self._options)
+        self._partial, self._last_s = b"", -np.inf
+        self._file = self._options.path.open("rb")
+        self._file.seek(0, 2)
+
+    def read(self) -> Batch | None:
+        time.sleep(PAUSE_S)
+        assert self._file is not None
+        if self._options.path.stat().st_size < self._file.tell():
+            raise MeterLost(f"{self._options.path} became shorter", remedy="let the meter write one file in a block")
+        content = self._partial + self._file.read()
+        host_ns = time.monotonic_ns()
+        whole, newline, self._partial = content.rpartition(b"\n")
+        if not newline:
+            return None
+        rows = csv.reader(io.StringIO(whole.decode(errors="replace")), delimiter=self._options.delimiter)
+        return self._batch([row for row in rows if row], host_ns)
+
+    def _batch(self, rows: list[list[str]], host_ns: int) -> Batch | None:
+        power_w = [self._power_w(row) for row in rows]
+        own_s = [self._time_s(row, host_ns) for row in rows]
+        pairs = list(zip(own_s, power_w, strict=True))
+        if pairs and not self._options.time:  # lines that arrive together are one reading
+            pairs = [(own_s[-1], sum(power_w) / len(power_w))]
+        pairs = [(t, p) for t, p in pairs if t > self._last_s]
+        if not pairs:
+            return None
+        self._last_s = pairs[-1][0]
+        times, watts = zip(*pairs, strict=True)
+        exact = not self._options.time or self._options.time_is == "unix"
+        return Batch(np.array(times), np.array(watts), host_ns, exact)
+
+    def _time_s(self, row: list[str], host_ns: int) -> float:
+        if not self._options.time:
+            return host_ns / 1e9
+        own_s = self._number(row, "time") * SECONDS[self._options.time_unit]
+        return own_s - (time.time() - time.monotonic()) if self._options.time_is == "unix" else own_s
+
+    def _power_w(self, row: list[str]) -> float:
+        options = self._options
+        if options.power:
+            return self._number(row, "power") * WATTS[options.power_unit]
+        fixed = isinstance(options.voltage, float | int)
+        voltage = float(options.voltage) if fixed else self._number(row, "voltage")
+        return self._number(row, "current") * AMPERES[options.current_unit] * voltage * VOLTS[options.voltage_unit]
+
+    def _number(self, row: list[str], name: str) -> float:
+        try:
+            return float(row[self._columns[name]])
+        except (IndexError, ValueError) as e:
+            raise MeterLost(
+                f"{self._options.path}: no number in column `{name}` of {self._options.delimiter.join(row)[:120]!r}",
+                remedy="name the columns as the file's head does",
+            ) from e
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def find_columns(options: CsvOptions) -> dict[str, int]:
+    """Option -> index of its column. Raises Unsupported naming what the file has."""
+    wanted = {name: getattr(options, name) for name in ("time", "power", "current", "voltage")}
+    named = {name: column for name, column in wanted.items() if isinstance(column, str) and column}
+    numbers = {name: int(column) - 1 for name, column in named.items() if column.isdigit()}
+    if len(numbers) == len(named):
+        return numbers
+    head = _head(options)
+    for row in csv.reader(io.StringIO(head), delimiter=options.delimiter):
+        titles = [title.strip() for title in row]
+        if all(name in numbers or column in titles for name, column in named.items()):
+            return numbers | {name: titles.index(column) for name, column in named.items() if name not in numbers}
+    raise Unsupported(
+        f"{options.path} has no line with the columns {', '.join(named.values())}; it begins with {head[:120]!r}",
+        remedy="start the meter's program before the farm measures, and name its columns in the lab file",
+    )
+
+
+def _head(options: CsvOptions) -> str:
+    try:
+        with options.path.open("rb") as file:
+            return file.read(HEAD_BYTES).decode(errors="replace")
+    except OSError as e:
+        raise Unsupported(f"{options.path}: {e.strerror}", remedy="start the program that writes it") from e
+
+
+def csv_file(options: Mapping[str, Any]) -> StreamedMeter:
+    """Raises Unsupported where the file lacks the columns, ValidationError for wrong options."""
+    chosen = CsvOptions.model_validate(options)
+    find_columns(chosen)
+    return StreamedMeter(_Follower(chosen), f"csv {chosen.path.name}", chosen.gain_uncertainty)

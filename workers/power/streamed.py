@@ -1,0 +1,111 @@
+"""A meter that sends samples on its own clock: collected by a thread, averaged, put onto the host's clock."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from .base import MeterLost, Readings
+from .own_clock import Arrival, OwnClock, bin_means, fit_arrivals
+from .polled import JOIN_S, lost
+
+BIN_S = 0.01
+"""What a record keeps of a fast meter: means over 10 ms."""
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One transfer of a meter."""
+
+    own_s: Numbers
+    """Times on the meter's own clock, rising."""
+    power_w: Numbers
+    host_ns: int
+    """When the newest of them had arrived."""
+    on_host: bool = False
+    """Whether `own_s` is this host's CLOCK_MONOTONIC already."""
+
+
+class Stream(Protocol):
+    """How a meter's library is driven."""
+
+    def open(self) -> None:
+        """Find, open, configure, begin."""
+        ...
+
+    def read(self) -> Batch | None:
+        """The next transfer; None where nothing has come within some tens of ms."""
+        ...
+
+    def close(self) -> None:
+        """End and free; also after a failed `open`."""
+        ...
+
+
+class StreamedMeter:
+    """Implements `HostMeter` over a `Stream`."""
+
+    def __init__(self, stream: Stream, name: str, gain_uncertainty: float, *, bin_s: float = BIN_S) -> None:
+        self._stream, self._name, self._gain, self._bin_s = stream, name, gain_uncertainty, bin_s
+        self._end = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._error: Exception | None = None
+        self._batches: list[Batch] = []
+
+    def start(self) -> None:
+        self._end.clear()
+        self._batches, self._error = [], None
+        try:
+            self._stream.open()
+        except Exception as e:
+            self._quietly(self._stream.close)
+            raise lost(e) from e
+        self._thread = threading.Thread(target=self._run, name=f"meter {self._name}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> tuple[Readings, ...]:
+        if self._thread is None:
+            return ()
+        self._end.set()
+        self._thread.join(JOIN_S)
+        hung, self._thread = self._thread.is_alive(), None
+        self._quietly(self._stream.close)
+        if hung:
+            raise MeterLost(f"{self._name} hangs in a reading", remedy="replug the meter")
+        if self._error is not None:
+            raise lost(self._error) from self._error
+        return (self._readings(),) if self._batches else ()
+
+    def _run(self) -> None:
+        try:
+            while not self._end.is_set():
+                batch = self._stream.read()
+                if batch is not None and len(batch.own_s):
+                    self._batches.append(batch)
+        except Exception as e:
+            self._error = e
+
+    def _readings(self) -> Readings:
+        clock = self._clock()
+        own_s = np.concatenate([batch.own_s for batch in self._batches])
+        power_w = np.concatenate([batch.power_w for batch in self._batches])
+        own_s, power_w = bin_means(own_s, power_w, self._bin_s)
+        t_ns = [int(t) for t in clock.to_host(own_s)]
+        return Readings(self._name, t_ns, power_w.tolist(), True, self._gain, clock.residual_ns)
+
+    def _clock(self) -> OwnClock:
+        if all(batch.on_host for batch in self._batches):
+            return OwnClock(0.0, 0.0, 0)
+        return fit_arrivals([Arrival(float(batch.own_s[-1]), batch.host_ns) for batch in self._batches])
+
+    def _quietly(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except Exception as e:  # what was measured counts; a broken meter is found at its next start
+            self._error = self._error or e
