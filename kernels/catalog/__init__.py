@@ -55,8 +55,13 @@ ALGORITHMS: dict[str, Algorithm] = {
 }  # fmt: skip
 
 
-def choose(options: Options, layer: str, conv: Convolution) -> Choice:
-    """The algorithm for one convolution: the asked one where it fits, else the tuned one, else the first that fits."""
+_WINOGRAD_CHANNELS = 32
+_WINOGRAD_PIXELS = 196
+"""From so many channels and outputs on, tiles of 4x4 outputs paid on a desktop GPU (docs/decisions/0017)."""
+
+
+def choose(options: Options, limits: Limits, layer: str, conv: Convolution) -> Choice:
+    """The algorithm for one convolution: the asked one where it fits, else the tuned one, else by the kind of device."""
     asked = options.algorithm
     if asked in ALGORITHMS and ALGORITHMS[asked].misfit(conv) is None:
         return Choice(asked)
@@ -64,7 +69,23 @@ def choose(options: Options, layer: str, conv: Convolution) -> Choice:
         tuned = options.tuned.get(layer) or options.tuned.get(conv.key)
         if tuned and tuned.algorithm in ALGORITHMS and ALGORITHMS[tuned.algorithm].misfit(conv) is None:
             return tuned
+    if asked == "auto" and not options.granularity and _has_own_memory(limits):
+        return Choice(_for_desktop(options, conv))
     return Choice(next(name for name, entry in ALGORITHMS.items() if entry.misfit(conv) is None))
+
+
+def _has_own_memory(limits: Limits) -> bool:
+    return not limits.unified_memory and not limits.cpu_device
+
+
+def _for_desktop(options: Options, conv: Convolution) -> str:
+    """Through local memory, except one filter a channel and groups."""
+    winograd, least = ALGORITHMS["winograd"], min(conv.c, conv.k)
+    wide = least >= _WINOGRAD_CHANNELS and conv.oh * conv.ow >= _WINOGRAD_PIXELS and options.precision != "fp16"
+    if wide and winograd.misfit(conv) is None:
+        return "winograd"
+    fitting = ("depthwise", "implicit_gemm", "direct")
+    return next(name for name in fitting if ALGORITHMS[name].misfit(conv) is None)
 
 
 def check_algorithm(asked: str, convolutions: Sequence[tuple[str, Convolution]]) -> None:

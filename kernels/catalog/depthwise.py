@@ -24,15 +24,16 @@ class Depthwise:
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""
-        del options, limits
-        return ("4", "1", "2", "8") if conv.ow > 1 else ("1",)
+        del options
+        if conv.ow == 1:
+            return ("1",)
+        return ("4", "1", "2", "8") if limits.unified_memory or limits.cpu_device else ("1", "2", "4", "8")
 
     def lower(
         self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits, tile: str = ""
     ) -> tuple[Call, ...]:
         """The dispatch for one convolution; weight (C, 1, kh, kw), bias (C)."""
-        del options, limits  # its tile has one stack: more would not share a loaded value
-        pixels = _pixels(tile) if tile else 1 if conv.ow == 1 else 4
+        pixels = _pixels(tile or self.tiles(conv, options, limits)[0])
         call = Call(
             kernel="conv_depthwise",
             tunables={"PIXELS": pixels},

@@ -21,7 +21,7 @@ from .values import View
 def lower_conv(context: GpuContext, node: Node) -> None:
     """The dispatches of the chosen algorithm; bias, residual and activation are part of the last of each round."""
     conv = convolution_of(context.graph, node)
-    choice = choose(context.options, node.name, conv)
+    choice = choose(context.options, context.limits, node.name, conv)
     context.draft.chosen[node.name] = choice.words
     weight = constant(context, node, 1)
     bias = constant(context, node, 2) if _has(node, 2) else np.zeros(conv.k, np.float32)

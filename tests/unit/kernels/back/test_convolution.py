@@ -125,12 +125,23 @@ def test_auto_takes_the_most_specialised() -> None:
     for name, (size, *rest) in SHAPES.items():
         build = Builder()
         graph = build.outputs(build.conv(build.input(*size), *rest))
-        chosen[name] = choose(Options("opencl"), "conv0", convolution_of(graph, graph.nodes[0])).algorithm
+        chosen[name] = choose(Options("opencl"), Limits(), "conv0", convolution_of(graph, graph.nodes[0])).algorithm
     assert chosen["pointwise"] == "pointwise"
     assert chosen["pointwise_stride"] == "direct"
     assert chosen["depthwise"] == "depthwise"
     assert chosen["depthwise_twice"] == "window"
     assert chosen["first_layer"] == "direct"
+
+
+def test_auto_goes_through_local_memory_on_a_device_with_memory_of_its_own() -> None:
+    limits = Limits(unified_memory=False)
+    chosen = {}
+    for name, (size, *rest) in {**SHAPES, "wide": ((1, 32, 28, 28), 32, (3, 3), (1, 1), (1, 1, 1, 1))}.items():
+        build = Builder()
+        graph = build.outputs(build.conv(build.input(*size), *rest))
+        chosen[name] = choose(Options("vulkan"), limits, "conv0", convolution_of(graph, graph.nodes[0])).algorithm
+    assert chosen["wide"] == "winograd" and chosen["pointwise"] == "implicit_gemm"
+    assert chosen["depthwise"] == "depthwise" and chosen["groups_aligned"] == "direct"
 
 
 def test_unknown_algorithm_names_those_that_fit() -> None:
