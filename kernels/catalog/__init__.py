@@ -61,7 +61,7 @@ _WINOGRAD_PIXELS = 196
 
 
 def choose(options: Options, limits: Limits, layer: str, conv: Convolution) -> Choice:
-    """The algorithm for one convolution: the asked one where it fits, else the tuned one, else by the kind of device."""
+    """The algorithm of one convolution: the asked one where it fits, else the tuned one, else by the kind of device."""
     asked = options.algorithm
     if asked in ALGORITHMS and ALGORITHMS[asked].misfit(conv) is None:
         return Choice(asked)

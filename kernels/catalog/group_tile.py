@@ -66,8 +66,8 @@ _LOCAL_BYTES = 32 << 10
 _MAX_WASTE = 4.0
 _BUSY = 2
 """Work-groups a compute unit that keep it busy."""
-_UNITS = 16
-"""Compute units where the device does not tell."""
+_UNITS, _DESKTOP_UNITS = 8, 64
+"""Compute units where the device does not tell: of a phone, and of a device with memory of its own."""
 
 
 def group_tile_words(limits: Limits, *, pixels: int, stacks: int, matrices: int) -> list[str]:
@@ -114,10 +114,12 @@ def choose_group_tile(limits: Limits, *, pixels: int, stacks: int, matrices: int
             f"{limits.local_bytes} and {limits.max_work_group}"
         )
 
+    units = limits.compute_units or (_UNITS if limits.unified_memory else _DESKTOP_UNITS)
+
     def cost(tile: GroupTile) -> float:
         groups = -(-pixels // tile.pixels) * -(-stacks // tile.vectors) * matrices
         computed = groups * tile.pixels * tile.vectors
-        idle = max(1.0, _BUSY * (limits.compute_units or _UNITS) / (groups * math.sqrt(tile.split)))
+        idle = max(1.0, _BUSY * units / (groups * math.sqrt(tile.split)))
         reuse = 1 + 4.0 / (tile.tp + 4 * tile.tv) + 0.1 * (tile.split - 1)
         return computed * idle * reuse
 
