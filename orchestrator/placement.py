@@ -13,8 +13,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .model.device import Device, Health
-from .model.experiment import Conditions
+from .model.device import Device, DeviceState, Health
+from .model.experiment import SETTLED_C, SETTLED_C_PER_MIN, Conditions
 from .model.lease import Lease
 
 
@@ -131,10 +131,15 @@ class _Floor:
         self._sessions[self._devices[serial].facts.host] += 1
 
     def usable(self, job: WaitingJob) -> list[str]:
-        """Candidates, without those where it failed as long as another one is alive."""
-        others = [s for s in job.candidates if s not in job.failed_on]
+        """Candidates that can meet its conditions, without those where it failed as long as another one is alive.
+
+        Where none can, the first to be free refuses the job, with the reason.
+        """
+        able = [s for s in job.candidates if s not in self._devices or can_meet(job.conditions, self._devices[s])]
+        candidates = able or list(job.candidates)
+        others = [s for s in candidates if s not in job.failed_on]
         alive = any(s in self._devices and self._devices[s].state.health is Health.READY for s in others)
-        return others if alive else list(job.candidates)
+        return others if alive else candidates
 
     def obstacle(self, job: WaitingJob, serial: str) -> str:
         """Why a job cannot start on a device now; empty where it can."""
@@ -157,11 +162,17 @@ class _Floor:
             return self.obstacle(job, job.candidates[0])
         usable = set(self.usable(job))
         whys = [
-            f"{s}: {self.obstacle(job, s) or 'an earlier attempt was lost there'}"
+            f"{s}: {self.obstacle(job, s) or self._passed_over(job, s)}"
             for s in sorted(job.candidates, key=lambda s: (s not in usable, s))
         ]
         more = f"; and {len(whys) - 3} more" if len(whys) > 3 else ""
         return "; ".join(whys[:3]) + more
+
+    def _passed_over(self, job: WaitingJob, serial: str) -> str:
+        """Why a device that could start a job now is not asked."""
+        if serial in job.failed_on:
+            return "an earlier attempt was lost there"
+        return "it cannot meet the experiment's conditions, others can"
 
     def _unready(self, device: Device) -> str:
         state = device.state
@@ -172,23 +183,65 @@ class _Floor:
         return ""
 
 
+def can_meet(conditions: Conditions, device: Device) -> bool:
+    """Whether a device can meet the conditions at all, as far as its profile tells."""
+    profile = device.enrolment
+    if device.facts.kind != "phone" or profile is None:
+        return True
+    needed = {
+        "airplane_mode": conditions.airplane_mode,
+        "write_settings": conditions.screen_dimmed,
+        "fixed_performance": conditions.clocks == "fixed_performance",
+        "lock_clocks": conditions.clocks == "locked",
+    }
+    lacks = any(wanted and profile.permissions.get(name) is False for name, wanted in needed.items())
+    return not lacks and not (conditions.supply == "cut" and profile.supply == "none")
+
+
 def _unmet(conditions: Conditions, device: Device) -> str:
     """The first condition that the device's announced state does not meet; what is not known is not a bar."""
-    state = device.state
     if device.facts.kind != "phone":
         return ""
+    return _unmet_level(conditions, device.state) or _unmet_heat(conditions, device) or _unmet_rest(conditions, device)
+
+
+def _unmet_level(conditions: Conditions, state: DeviceState) -> str:
     battery, level = state.battery_percent, conditions.battery_percent
     if battery is not None and level.min is not None and battery < level.min:
         return f"battery at {battery:g} %, the experiment wants at least {level.min:g} %"
     if battery is not None and level.max is not None and battery > level.max:
         return f"battery at {battery:g} %, the experiment wants at most {level.max:g} %"
-    if state.battery_temp_c is not None and state.battery_temp_c > conditions.battery_temp_max:
-        return f"hot: {state.battery_temp_c:g} C, the experiment wants at most {conditions.battery_temp_max:g} C"
-    if state.thermal_status is not None and state.thermal_status > conditions.thermal_status_max:
-        return f"thermal status {state.thermal_status}, the experiment wants at most {conditions.thermal_status_max}"
     if state.free_storage_bytes is not None and state.free_storage_bytes < conditions.free_storage:
         free, wanted = state.free_storage_bytes / 2**20, conditions.free_storage / 2**20
         return f"free storage {free:.0f} MiB, the experiment wants {wanted:.0f} MiB"
+    if conditions.supply == "discharging" and state.charging:
+        return "a supply is connected, the experiment wants the phone to run from its battery"
+    return ""
+
+
+def _unmet_heat(conditions: Conditions, device: Device) -> str:
+    battery_c, skin_c = device.state.battery_temp_c, device.state.skin_temp_c
+    if battery_c is not None and battery_c > conditions.battery_temp_max:
+        return f"hot: {battery_c:g} C, the experiment wants at most {conditions.battery_temp_max:g} C"
+    if battery_c is not None and conditions.battery_temp_min is not None and battery_c < conditions.battery_temp_min:
+        return f"cold: {battery_c:g} C, the experiment wants at least {conditions.battery_temp_min:g} C"
+    if skin_c is not None and conditions.skin_temp_max is not None and skin_c > conditions.skin_temp_max:
+        return f"hot: skin {skin_c:.1f} C, the experiment wants at most {conditions.skin_temp_max:g} C"
+    status = device.state.thermal_status
+    if status is not None and status > conditions.thermal_status_max:
+        return f"thermal status {status}, the experiment wants at most {conditions.thermal_status_max}"
+    return ""
+
+
+def _unmet_rest(conditions: Conditions, device: Device) -> str:
+    temp_c, slope = device.state.battery_temp_c, device.state.battery_slope_c_per_min
+    rest_c = device.enrolment.reference_temp_c if device.enrolment else None
+    if not conditions.settled or temp_c is None or rest_c is None:
+        return ""
+    if abs(temp_c - rest_c) > SETTLED_C:
+        return f"battery at {temp_c:g} C, the experiment wants it within {SETTLED_C:g} C of its rest at {rest_c:g} C"
+    if slope is not None and abs(slope) >= SETTLED_C_PER_MIN:
+        return f"battery changes by {slope:+.2f} C a minute, the experiment wants less than {SETTLED_C_PER_MIN:g}"
     return ""
 
 

@@ -51,6 +51,10 @@ class Table:
             raise self.error(line, column, f"found {text!r}, allowed: a finite number")
         return value
 
+    def falling(self, line: int, column: str, found: float, before: float) -> TableError:
+        """The error of a time that is earlier than the one before."""
+        return self.error(line, column, f"found {found:g} after {before:g}, allowed: times that do not fall")
+
     def error(self, line: int, column: str, what: str, remedy: str | None = None) -> TableError:
         where = f", column {column!r}" if column else ""
         return TableError(f"{self.path}, line {line}{where}: {what}", remedy=remedy)

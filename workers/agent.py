@@ -14,6 +14,7 @@ from .facts import read_boot_id
 from .fleet import Member
 from .install import run
 from .journal import Journal, evidence
+from .supply import PlannedCut
 
 POLL_S = (0.05, 1.0)
 """First and longest pause between two looks at the journal."""
@@ -42,8 +43,20 @@ class RunRequest:
     power_period_ms: int
     deadline_s: float
     cache: str
+    """Folder of compiled programs; empty: none is kept, for a cold run."""
     device: str = ""
     """Part of the name of the device to use, where there are several."""
+    idle_ms: int = 0
+    load_ms: int = 0
+    warmup_stable: float = 0.0
+    """Share within which the last warm-ups must agree; 0: no matter."""
+    cpus: str = ""
+    """Cores for all threads of the agent; empty: any."""
+    await_discharging_ms: int = 0
+    discharging_sign: int = 0
+    """Sign of the gauge's current while it discharges; 0: not known."""
+    environment: tuple[str, ...] = ()
+    """`NAME=VALUE` for this run alone."""
 
     @property
     def journal(self) -> str:
@@ -54,7 +67,7 @@ class RunRequest:
         return f"{self.folder}/outputs"
 
     def argv(self) -> list[str]:
-        options = {
+        options: dict[str, object] = {
             "--plan": self.plan,
             "--output-dir": self.outputs,
             "--journal": self.journal,
@@ -65,11 +78,21 @@ class RunRequest:
             "--power-period-ms": self.power_period_ms,
             "--deadline-s": f"{self.deadline_s:g}",
             "--marker": self.marker,
-            "--cache-dir": self.cache,
         }
+        only_where_given = {
+            "--cache-dir": self.cache,
+            "--device": self.device,
+            "--idle-ms": self.idle_ms,
+            "--load-ms": self.load_ms,
+            "--warmup-stable": self.warmup_stable,
+            "--cpus": self.cpus,
+            "--await-discharging-ms": self.await_discharging_ms,
+            "--discharging-sign": self.discharging_sign,
+        }
+        options |= {name: value for name, value in only_where_given.items() if value}
         argv = ["run", *(word for name, value in options.items() for word in (name, str(value)))]
         argv += [word for name, path in self.inputs.items() for word in ("--input", f"{name}={path}")]
-        return [*argv, *(("--device", self.device) if self.device else ()), "--detach"]
+        return [*argv, "--detach"]
 
 
 @dataclass
@@ -104,8 +127,9 @@ def start_agent(member: Member, request: RunRequest) -> None:
     Raises DeviceSick with what it printed where it did not start.
     """
     connection = member.connection
-    run(connection, "mkdir", "-p", request.outputs, request.cache)
-    prefix = ("env", *member.environment) if member.environment else ()
+    run(connection, "mkdir", "-p", request.outputs, *filter(None, (request.cache,)))
+    environment = (*member.environment, *request.environment)
+    prefix = ("env", *environment) if environment else ()
     try:
         result = connection.shell([*prefix, member.agent, *request.argv()], deadline_s=60.0)
     except TransportLost:
@@ -124,13 +148,20 @@ class Follower:
     """Reads one run's journal until its last event."""
 
     def __init__(
-        self, member: Member, request: RunRequest, check: Callable[[], None], on_event: Callable[[Event], None]
+        self,
+        member: Member,
+        request: RunRequest,
+        check: Callable[[], None],
+        on_event: Callable[[Event], None],
+        cut: PlannedCut | None = None,
     ) -> None:
         self._member = member
         self._connection = member.connection
         self._request = request
         self._check = check
         self._on_event = on_event
+        self._cut = cut
+        """Where the supply is cut for the run: the device may be away on purpose."""
         self._journal = Journal(member.facts.serial)
         self._run = AgentRun(self._journal.events)
         self._ends_at = time.monotonic() + START_S
@@ -211,21 +242,33 @@ class Follower:
         return evidence([json.dumps(last.model_dump(mode="json")).encode()])
 
     def _await_return(self, lost: TransportLost) -> None:
-        """Wait for the same device, not restarted. Raises TransportLost."""
-        self._run.resumed = True
-        give_up_at = time.monotonic() + RECONNECT_S
+        """Wait for the same device, not restarted. Raises TransportLost.
+
+        One whose supply was cut on purpose may be away as long as its agent is expected to need; then it is restored.
+        """
+        on_purpose = self._cut is not None and self._cut.holds
+        self._run.resumed = self._run.resumed or not on_purpose
+        give_up_at = time.monotonic() + RECONNECT_S + (self._cut.left_s if self._cut else 0.0)
         while time.monotonic() < give_up_at:
             self._check()
-            try:
-                boot_id = read_boot_id(self._connection, deadline_s=5.0)
-            except (TransportLost, DeviceSick):
-                time.sleep(1.0)
-                continue
-            if self._member.facts.boot_id and boot_id != self._member.facts.boot_id:
-                raise TransportLost("it restarted in mid-run", device=self._connection.serial) from lost
-            return
+            if self._cut and self._cut.holds and self._cut.left_s == 0.0:
+                self._cut.end()
+            if self._is_back(lost):
+                return
+            time.sleep(1.0)
         raise TransportLost(
             f"it did not come back within {RECONNECT_S:g} s: {lost.args[0]}",
             device=self._connection.serial,
             remedy="check cable, hub and phone",
         ) from lost
+
+    def _is_back(self, lost: TransportLost) -> bool:
+        """Whether it answers. Raises TransportLost where it has restarted in between."""
+        try:
+            boot_id = read_boot_id(self._connection, deadline_s=5.0)
+        except (TransportLost, DeviceSick):
+            self._connection.reconnect()
+            return False
+        if self._member.facts.boot_id and boot_id != self._member.facts.boot_id:
+            raise TransportLost("it restarted in mid-run", device=self._connection.serial) from lost
+        return True

@@ -10,6 +10,8 @@ from orchestrator.model.event import Event, Output, Power, Sample, Warning
 from orchestrator.model.job import Job
 from orchestrator.model.record import Doubt, DoubtCode
 
+NOT_WARM = "not_warm"
+"""The agent's word for a warm-up that never became stable."""
 FEW = 5
 """Fewer timed samples than this say little."""
 UNSTABLE_SHARE = 0.05
@@ -84,5 +86,7 @@ def _of_events(events: Sequence[Event], *, power: bool) -> Iterator[Doubt]:
     if power and not any(isinstance(e, Power) and e.current_ua is not None for e in events):
         yield Doubt(code=DoubtCode.NO_POWER_GAUGE)
     for event in events:
-        if isinstance(event, Warning):
+        if isinstance(event, Warning) and event.code == NOT_WARM:
+            yield Doubt(code=DoubtCode.NOT_WARM, detail=event.message[:500])
+        elif isinstance(event, Warning):
             yield Doubt(code=DoubtCode.AGENT_WARNING, detail=f"{event.code}: {event.message}"[:500])

@@ -11,9 +11,34 @@ from typing import TypeVar
 from kernels.errors import CompileError
 from orchestrator.errors import ConditionNotMet, FarmError, TransientError
 from orchestrator.model.device import DeviceFacts, DeviceState
-from orchestrator.model.event import Device, Event, Hello, Layer, Memory, Output, Power, Sample, Setup
+from orchestrator.model.enrolment import Enrolment, SupplyWay
+from orchestrator.model.event import (
+    Device,
+    Event,
+    Hello,
+    Layer,
+    Memory,
+    Output,
+    Phase,
+    Power,
+    Rails,
+    Result,
+    Sample,
+    Sampler,
+    Setup,
+)
 from orchestrator.model.lease import Assignment
-from orchestrator.model.record import Doubt, Outcome, OutputCheck, Provenance, Record, RunsOn
+from orchestrator.model.power import PowerSeries
+from orchestrator.model.record import (
+    ConditionProof,
+    Doubt,
+    LayerMemory,
+    Outcome,
+    OutputCheck,
+    Provenance,
+    Record,
+    RunsOn,
+)
 
 from .agent import AgentRun
 from .claim import JobCancelled
@@ -38,6 +63,14 @@ class Draft:
     stored: StoredPlan | None = None
     run: AgentRun = field(default_factory=AgentRun)
     checks: tuple[OutputCheck, ...] = ()
+    enrolment: Enrolment | None = None
+    """The device profile that held for the block."""
+    proofs: tuple[ConditionProof, ...] = ()
+    supply_way: SupplyWay = "none"
+    """How the supply was cut for the block."""
+    supply_restored: bool | None = None
+    series: tuple[PowerSeries, ...] = ()
+    layer_memory: tuple[LayerMemory, ...] = ()
     outcome: Outcome = Outcome.OK
     cause: str = ""
     reasons: tuple[str, ...] = ()
@@ -79,7 +112,14 @@ class Draft:
             setup=_all(events, Setup),
             samples=_all(events, Sample),
             layers=_all(events, Layer),
+            phases=_all(events, Phase),
             power=_all(events, Power),
+            rails=_all(events, Rails),
+            sampler=next(reversed(_all(events, Sampler)), None),
+            gauge=self.enrolment.gauge if self.enrolment else None,
+            series=self.series,
+            conditions=(*self.proofs, *self._supply_proof()),
+            layer_memory=self.layer_memory,
             memory=next(reversed(_all(events, Memory)), None),
             outputs=_all(events, Output),
             checks=self.checks,
@@ -93,6 +133,23 @@ class Draft:
         if self.outcome not in (Outcome.OK, Outcome.INVALID):
             return ()
         return find_doubts(self.assignment.job, self.device, self.run.events, states, resumed=self.run.resumed)
+
+    def _supply_proof(self) -> tuple[ConditionProof, ...]:
+        """A supply that was cut: the agent began when the battery discharged; its readings tell whether that lasted."""
+        if self.supply_way == "none":
+            return ()
+        told = sorted({event.status for event in _all(self.run.events, Power) if event.status})
+        began = any(isinstance(event, Result) for event in self.run.events)
+        return (
+            ConditionProof(
+                name="supply",
+                wanted="cut",
+                before=_charging_words(self.state_before),
+                held=f"cut by {self.supply_way}; battery: {', '.join(told) or 'not sampled'}",
+                proven=began,
+                restored=self.supply_restored,
+            ),
+        )
 
     def _provenance(self) -> Provenance:
         hello = next((event for event in self.run.events if isinstance(event, Hello)), None)
@@ -133,6 +190,11 @@ def runs_on(events: list[Event]) -> RunsOn | None:
 def retry_at(error: Exception) -> float | None:
     """Unix time at which an unmet condition may be met."""
     return time.time() + error.retry_after_s if isinstance(error, ConditionNotMet) else None
+
+
+def _charging_words(state: DeviceState | None) -> str:
+    told = state.charging if state else None
+    return {True: "a supply was connected", False: "no supply was connected", None: ""}[told]
 
 
 @cache

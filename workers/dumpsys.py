@@ -12,6 +12,10 @@ _PROPERTY = re.compile(r"^\[([^\]]+)\]: \[(.*)\]$", re.MULTILINE)
 _TEMPERATURE = re.compile(r"Temperature\{mValue=(-?[\d.]+), mType=(-?\d+), mName=([^,]*), mStatus=(\d+)\}")
 
 
+SKIN = 3
+"""Type of a skin sensor."""
+
+
 class Battery(NamedTuple):
     """`dumpsys battery`."""
 
@@ -38,6 +42,11 @@ class Thermal(NamedTuple):
 
     status: int | None = None
     temperatures: tuple[Temperature, ...] = ()
+
+    @property
+    def skin_c(self) -> float | None:
+        """The warmest of the skin's sensors."""
+        return max((each.temp_c for each in self.temperatures if each.type == SKIN), default=None)
 
 
 def parse_properties(text: str) -> dict[str, str]:

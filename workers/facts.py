@@ -117,12 +117,14 @@ def read_state(connection: DeviceConnection, kind: Literal["phone", "workstation
             device=connection.serial,
             remedy=f"adb -s {connection.address} shell dumpsys battery reset",
         )
+    thermal = parse_thermal(_said(connection, "dumpsys", "thermalservice"))
     return DeviceState(
         health=Health.READY,
         battery_percent=battery.percent,
         battery_temp_c=battery.temp_c,
         charging=battery.charging,
-        thermal_status=parse_thermal(_said(connection, "dumpsys", "thermalservice")).status,
+        thermal_status=thermal.status,
+        skin_temp_c=thermal.skin_c,
         free_storage_bytes=free,
         seen_at=time.time(),
     )

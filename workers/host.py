@@ -32,6 +32,7 @@ from .plans import Plans
 from .run import Workbench, run_job
 from .spool import Spool
 from .tasks import consume, register
+from .undo import restore_supplies
 
 log = logging.getLogger(__name__)
 JOIN_S = 10.0
@@ -61,6 +62,7 @@ class Host:
 
     def run(self) -> int:
         """Until SIGTERM or SIGINT; sessions then stop their agents and put the phones back. Returns the exit status."""
+        restore_supplies(self._farm)
         app = make_app(self._farm)
         register(app, self.wake)
         threads = [

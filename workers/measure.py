@@ -17,13 +17,17 @@ import numpy.typing as npt
 from orchestrator.errors import AgentFault, DeviceSick, FarmError, LeaseLost, TransientError
 from orchestrator.model.device import Api, DeviceFacts
 from orchestrator.model.event import Event, Output, Sample
+from orchestrator.model.experiment import SETUP_S, SUSTAINED_MARGIN
 from orchestrator.model.live import Phase
+from orchestrator.model.power import PowerSeries
 
 from .agent import AgentRun, Follower, RunRequest, has_turn, start_agent, stop_agents
 from .device.base import DeviceConnection
 from .fleet import Member
 from .install import put_files, run
 from .plans import Arrays, StoredPlan
+from .power import PowerMeter
+from .supply import PlannedCut
 
 log = logging.getLogger(__name__)
 _DTYPES = {"f32": "<f4", "f16": "<f2", "i32": "<i4", "u8": "|u1"}
@@ -32,6 +36,16 @@ _TRANSIENT = {"device_error", "io", "storage_full", "cancelled"}
 
 Report = Callable[[Phase, int, int, float | None], None]
 """phase, samples done, of how many, latest latency in ms"""
+
+
+class PowerContaminated(TransientError):
+    """The phone did not begin to run from its battery within the time that it had."""
+
+    cause = "power_contaminated"
+
+    def __init__(self, message: str, *, device: str) -> None:
+        remedy = "check that the supply is really cut: some hubs switch the data lines and leave the power on"
+        super().__init__(f"the agent saw no discharging battery: {message}", device=device, remedy=remedy)
 
 
 @dataclass(frozen=True)
@@ -46,6 +60,22 @@ class Block:
     layer_passes: int = 0
     threads: int = 0
     power_period_ms: int = 0
+    idle_s: float = 0.0
+    load_s: float = 0.0
+    warmup_stable: float = 0.0
+    cpus: str = ""
+    await_discharging_s: float = 0.0
+    discharging_sign: int = 0
+    """Of the gauge, as it was calibrated; 0: not known."""
+    is_cold: bool = False
+    """No compiled program of before is used, neither the agent's nor the driver's."""
+
+    @property
+    def expected_s(self) -> float:
+        """How long the agent needs from its start, at most: where the load has a length, its parts and a margin."""
+        if not self.load_s:
+            return self.deadline_s
+        return min(self.deadline_s, 2 * self.idle_s + (1 + SUSTAINED_MARGIN) * self.load_s + SETUP_S)
 
 
 @dataclass(frozen=True)
@@ -53,14 +83,25 @@ class Measurement:
     run: AgentRun
     outputs: dict[str, npt.NDArray[Any]]
     """Empty where the run did not end with a result."""
+    series: tuple[PowerSeries, ...] = ()
+    """Readings of the meter."""
 
 
 def measure(
-    member: Member, stored: StoredPlan, inputs: Arrays, block: Block, check: Callable[[], None], report: Report
+    member: Member,
+    stored: StoredPlan,
+    inputs: Arrays,
+    block: Block,
+    check: Callable[[], None],
+    report: Report,
+    *,
+    meter: PowerMeter | None = None,
+    cut: PlannedCut | None = None,
 ) -> Measurement:
     """The caller holds a session. A run that failed or was killed is returned too: `raise_for` tells.
 
-    `check` is called before each step on the device and stops the agent unless it raises LeaseLost.
+    `check` is called before each step on the device and stops the agent unless it raises LeaseLost. `meter` measures
+    meanwhile; `cut` is begun when the agent runs and ended when it is done, or by the session where it is not.
     """
     connection = member.connection
     total = block.warmup + block.samples
@@ -69,26 +110,15 @@ def measure(
     plan = put_files(connection, "plans", stored.plan_hash, stored.files)
     check()
     with _run_folder(connection, block) as folder:
-        request = RunRequest(
-            plan=plan,
-            inputs=_push_inputs(connection, stored, inputs),
-            folder=folder,
-            marker=member.marker + block.name,
-            warmup=block.warmup,
-            samples=block.samples,
-            layer_passes=block.layer_passes,
-            threads=block.threads,
-            power_period_ms=block.power_period_ms,
-            deadline_s=block.deadline_s,
-            cache=f"{connection.folder}/cache",
-            device=device_option(member.facts, Api(stored.plan.api)),
-        )
+        request = _request(member, stored, block, folder, plan, _push_inputs(connection, stored, inputs))
         check()
         report("waiting", 0, total, None)
-        done = _drive(member, request, check, _Counter(total, report))
+        with _metered(meter) as series:
+            done = _drive(member, request, check, _Counter(total, report), cut)
+            series += meter.stop(done.events) if meter else ()
         report("collecting", total, total, None)
         outputs = {} if done.killed or done.error else _pull_outputs(connection, stored, request, done.events)
-    return Measurement(done, outputs)
+    return Measurement(done, outputs, tuple(series))
 
 
 def raise_for(run: AgentRun, serial: str) -> None:
@@ -97,6 +127,9 @@ def raise_for(run: AgentRun, serial: str) -> None:
     if error is None:
         return
     step = f" in {error.step}" if error.step else ""
+    if error.code == "power_contaminated":
+        raised: FarmError = PowerContaminated(error.message, device=serial)
+        raise raised
     kind: type[FarmError] = DeviceSick if error.code in _TRANSIENT else AgentFault
     raised = kind(f"the agent reported {error.code}{step}: {error.message}", device=serial)
     raised.cause = error.code
@@ -109,13 +142,73 @@ def device_option(facts: DeviceFacts, api: Api) -> str:
     return found.device_name if facts.kind == "workstation" and found and api != Api.CPU else ""
 
 
+def _request(
+    member: Member, stored: StoredPlan, block: Block, folder: str, plan: str, inputs: dict[str, str]
+) -> RunRequest:
+    return RunRequest(
+        plan=plan,
+        inputs=inputs,
+        folder=folder,
+        marker=member.marker + block.name,
+        warmup=block.warmup,
+        samples=block.samples,
+        layer_passes=block.layer_passes,
+        threads=block.threads,
+        power_period_ms=block.power_period_ms,
+        deadline_s=block.deadline_s,
+        cache="" if block.is_cold else f"{member.connection.folder}/cache",
+        device=device_option(member.facts, Api(stored.plan.api)),
+        idle_ms=round(1000 * block.idle_s),
+        load_ms=round(1000 * block.load_s),
+        warmup_stable=block.warmup_stable,
+        cpus=block.cpus,
+        await_discharging_ms=round(1000 * block.await_discharging_s),
+        discharging_sign=block.discharging_sign if block.await_discharging_s else 0,
+        environment=without_driver_caches(folder) if block.is_cold else (),
+    )
+
+
+def without_driver_caches(folder: str) -> tuple[str, ...]:
+    """Variables with which the drivers that keep compiled programs on disk find none: PoCL, Mesa, NVIDIA."""
+    return (
+        f"POCL_CACHE_DIR={folder}/driver-cache",
+        "MESA_SHADER_CACHE_DISABLE=true",
+        "__GL_SHADER_DISK_CACHE=0",
+        "CUDA_CACHE_DISABLE=1",
+    )
+
+
+@contextmanager
+def _metered(meter: PowerMeter | None) -> Iterator[list[PowerSeries]]:
+    """The meter measures inside, and is free afterwards whatever happens. Raises MeterLost, TransportLost."""
+    series: list[PowerSeries] = []
+    if meter is None:
+        yield series
+        return
+    meter.start()
+    try:
+        yield series
+    except BaseException:
+        _quietly(meter.stop)
+        raise
+
+
 def _drive(
-    member: Member, request: RunRequest, check: Callable[[], None], on_event: Callable[[Event], None]
+    member: Member,
+    request: RunRequest,
+    check: Callable[[], None],
+    on_event: Callable[[Event], None],
+    cut: PlannedCut | None,
 ) -> AgentRun:
     """Start and follow; whatever ends it early stops the agent, except a lost lease: then the device is not ours."""
     try:
         start_agent(member, request)
-        return Follower(member, request, check, on_event).follow()
+        if cut:
+            cut.begin()
+        done = Follower(member, request, check, on_event, cut).follow()
+        if cut:
+            cut.end()
+        return done
     except LeaseLost:
         raise
     except BaseException:

@@ -8,46 +8,88 @@ from pathlib import Path
 
 from orchestrator.errors import TransientError
 from orchestrator.model.experiment import Conditions
+from orchestrator.model.record import ConditionProof
 
 from .conditions import SETTINGS
 from .device.base import DeviceConnection
 from .lock import file_name
+
+FOLDER = "restore"
+Changes = dict[str, dict[str, str]]
+"""Name of a setting -> its values before, in the order of the changes."""
 
 
 class SavedSettings:
     """The journal of one device; the caller holds the device's lock."""
 
     def __init__(self, state: Path, connection: DeviceConnection) -> None:
-        self._path = state / "restore" / f"{file_name(connection.serial)}.json"
+        self._path = state / FOLDER / f"{file_name(connection.serial)}.json"
         self._connection = connection
 
-    def prepare(self, conditions: Conditions) -> tuple[str, ...]:
-        """Save, journal, switch and prove every setting that the conditions want; returns their names."""
-        wanted = [name for name, setting in SETTINGS.items() if setting.wanted(conditions)]
-        for name in wanted:
-            write_durably(self._path, json.dumps({**self._read(), name: SETTINGS[name].save(self._connection)}))
-            SETTINGS[name].prepare(self._connection)
-        return tuple(wanted)
+    def prepare(self, conditions: Conditions) -> tuple[ConditionProof, ...]:
+        """Save, journal, switch and read back every setting that the conditions want."""
+        proofs = []
+        for name, setting in SETTINGS.items():
+            if wanted := setting.wanted(conditions):
+                before = setting.save(self._connection)
+                self._write({**self._read(), name: before})
+                held = setting.prepare(self._connection)
+                was = ", ".join(f"{key}={value}" for key, value in before.items() if value)
+                proofs.append(ConditionProof(name=name, wanted=wanted, before=was, held=held.value, proven=held.proven))
+        return tuple(proofs)
 
-    def restore(self) -> None:
-        """Put back whatever the journal names, also after a crash. Raises TransientError; the journal then stays."""
+    def restore(self) -> tuple[str, ...]:
+        """Put back whatever the journal names, the last change first, also after a crash; returns the names.
+
+        Raises TransientError; what is not put back yet then stays in the journal.
+        """
         saved = self._read()
-        for name in reversed([name for name in SETTINGS if name in saved]):
+        names = [name for name in reversed(saved) if name in SETTINGS]
+        for name in names:
             SETTINGS[name].restore(self._connection, saved.pop(name))
-            write_durably(self._path, json.dumps(saved))
+            self._write(saved)
         self._path.unlink(missing_ok=True)
+        return tuple(names)
 
-    def _read(self) -> dict[str, dict[str, str]]:
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Settings that are not put back yet."""
+        return tuple(self._read())
+
+    def _write(self, changes: Changes) -> None:
+        write_durably(self._path, json.dumps({"serial": self._connection.serial, "changed": changes}))
+
+    def _read(self) -> Changes:
         try:
-            return dict(json.loads(self._path.read_text()))
-        except FileNotFoundError:
-            return {}
-        except ValueError as e:
-            raise TransientError(
-                f"{self._path} is unreadable: {e}",
-                device=self._connection.serial,
-                remedy="check the phone's brightness and airplane mode by hand, then delete the file",
-            ) from e
+            return read_changes(self._path)[1]
+        except TransientError as e:
+            e.device = self._connection.serial
+            raise
+
+
+def changed_phones(state: Path) -> tuple[str, ...]:
+    """Serials of the phones on which something is not put back yet; of an unreadable journal its file's name."""
+    serials = []
+    for path in sorted((state / FOLDER).glob("*.json")):
+        try:
+            serials.append(read_changes(path)[0])
+        except TransientError:  # whoever restores it says what is wrong with it
+            serials.append(path.stem)
+    return tuple(serials)
+
+
+def read_changes(path: Path) -> tuple[str, Changes]:
+    """Serial and changes of a journal. Raises TransientError where it is unreadable."""
+    try:
+        found = json.loads(path.read_text())
+        return str(found["serial"]), {name: dict(saved) for name, saved in found["changed"].items()}
+    except FileNotFoundError:
+        return "", {}
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        raise TransientError(
+            f"{path} is unreadable: {e}",
+            remedy="check the phone's brightness, airplane mode and clocks by hand, then delete the file",
+        ) from e
 
 
 def write_durably(path: Path, text: str) -> None:

@@ -6,23 +6,30 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from orchestrator.errors import ConditionNotMet, FarmError, LeaseLost
+from orchestrator.errors import FarmError, LeaseLost
 from orchestrator.model.device import DeviceState
 from orchestrator.model.experiment import Conditions
+from orchestrator.model.record import ConditionProof
 
 from .agent import stop_agents
-from .conditions import GATES
+from .device.base import DeviceConnection
 from .facts import read_state
 from .fleet import Member
+from .gates import check_gates, proofs_of
 from .lock import device_lock
 from .restore import SavedSettings
+from .supply import SupplyJournal
 
 log = logging.getLogger(__name__)
 LOCK_WAIT_S = 60.0
 """How long a session waits for the one before it to put the device in order."""
+POWERED_WAIT_S = 60.0
+"""How long it waits for a phone to come back whose supply a crash had left cut."""
+Watch = Callable[[str, DeviceState], DeviceState]
+"""Serial and state that was just read -> the state with its slope, where the phone was watched."""
 
 
 @dataclass
@@ -32,9 +39,12 @@ class Session:
     member: Member
     check: Callable[[], None]
     """Called before each step on the device. Raises LeaseLost or JobCancelled."""
+    supply: SupplyJournal
     state_before: DeviceState | None = None
     state_after: DeviceState | None = None
     started_at: float = 0.0
+    proofs: list[ConditionProof] = field(default_factory=list)
+    """One of each condition; complete when the session is over."""
 
 
 @contextmanager
@@ -45,29 +55,34 @@ def session(
     check: Callable[[], None],
     *,
     lock_wait_s: float | None = None,
+    watch: Watch = lambda _, state: state,
+    reference_c: float | None = None,
 ) -> Iterator[Session]:
-    """Lock, end stale agents, undo what a crashed session left, check the gates, switch; at the end switch back.
+    """Lock, undo what a crashed session left, end stale agents, check the gates, switch; at the end switch back.
 
-    Without `conditions` nothing is gated or switched, and a workstation never is.
-    Raises DeviceBusy, ConditionNotMet, LeaseLost. A session that has lost its lease touches the device no more: what it
-    changed is journalled, and the next session puts it back.
+    Without `conditions` nothing is gated or switched, and a workstation never is. `reference_c`: temperature of the
+    battery at rest. Raises DeviceBusy, ConditionNotMet, Unsupported, LeaseLost. A session that has lost its lease
+    touches the device no more: what it changed is journalled, and the next session puts it back.
     """
     connection, serial = member.connection, member.facts.serial
     with device_lock(state, serial, wait_s=LOCK_WAIT_S if lock_wait_s is None else lock_wait_s):
         check()
+        held = Session(member, check, SupplyJournal(state, serial), started_at=time.time())
+        if held.supply.restore(connection):
+            await_device(connection, check)
         stop_agents(member, member.marker)
         saved = SavedSettings(state, connection)
         saved.restore()
-        held = Session(member, check, started_at=time.time())
-        held.state_before = read_state(connection, member.facts.kind)
+        held.state_before = watch(serial, read_state(connection, member.facts.kind))
         gated = conditions if member.facts.kind == "phone" else None
         if gated:
-            check_gates(serial, held.state_before, gated)
+            check_gates(serial, held.state_before, gated, reference_c)
+            held.proofs += proofs_of(held.state_before, gated)
         lost = False
         try:
             check()
             if gated:
-                saved.prepare(gated)
+                held.proofs += saved.prepare(gated)
             yield held
             held.state_after = _state_after(member)
         except LeaseLost:
@@ -75,24 +90,20 @@ def session(
             raise
         finally:
             if not lost:
-                _put_back(serial, saved)
+                held.proofs = _put_back(serial, held, saved)
 
 
-def check_gates(serial: str, state: DeviceState, conditions: Conditions) -> None:
-    """Raises ConditionNotMet with all that is not met, and the longest time to wait."""
-    unmet: list[ConditionNotMet] = []
-    for gate in GATES:
+def await_device(connection: DeviceConnection, check: Callable[[], None], wait_s: float | None = None) -> None:
+    """Returns once the device answers, or when the wait is over: the next command then says what is wrong."""
+    end = time.monotonic() + (POWERED_WAIT_S if wait_s is None else wait_s)
+    while time.monotonic() < end:
+        check()
         try:
-            gate.check(state, conditions)
-        except ConditionNotMet as e:
-            unmet.append(e)
-    if unmet:
-        raise ConditionNotMet(
-            "; ".join(str(e.args[0]) for e in unmet),
-            device=serial,
-            remedy="; ".join(e.remedy or "" for e in unmet),
-            retry_after_s=max(e.retry_after_s for e in unmet),
-        )
+            connection.shell(["true"], deadline_s=5.0)
+            return
+        except FarmError:
+            connection.reconnect()
+            time.sleep(0.5)
 
 
 def _state_after(member: Member) -> DeviceState | None:
@@ -104,8 +115,25 @@ def _state_after(member: Member) -> DeviceState | None:
         return None
 
 
-def _put_back(serial: str, saved: SavedSettings) -> None:
+def _put_back(serial: str, held: Session, saved: SavedSettings) -> list[ConditionProof]:
+    """The supply first, then the settings; returns the proofs, which tell what was put back."""
+    restored: set[str] = set()
+    left: set[str] = set()
     try:
-        saved.restore()
-    except FarmError as e:  # the journal stays: the next session tries again
-        log.warning("%s: its settings could not be put back yet: %s", serial, e)
+        left = set(saved.changed)
+        held.supply.restore(held.member.connection)
+        restored = set(saved.restore())
+    except FarmError as e:  # the journals stay: the next session tries again
+        log.warning("%s: not everything could be put back yet: %s", serial, e)
+        restored = left - set(_still_changed(saved))
+    return [
+        proof.model_copy(update={"restored": proof.name in restored}) if proof.name in left else proof
+        for proof in held.proofs
+    ]
+
+
+def _still_changed(saved: SavedSettings) -> tuple[str, ...]:
+    try:
+        return saved.changed
+    except FarmError:
+        return ()

@@ -1,110 +1,100 @@
 #include "args.h"
 
-#include <cerrno>
-#include <cmath>
-#include <cstdlib>
-#include <functional>
+#include <algorithm>
 #include <map>
+
+#include "arg_values.h"
 
 namespace pocketfarm {
 
 const char* const kUsage =
     "usage: pocketfarm-agent probe [--journal FILE] [--deadline-s S] [--marker TEXT]\n"
     "       pocketfarm-agent run --plan DIR [--input NAME=FILE]... [--output-dir DIR] [--journal FILE] [--detach]\n"
-    "                            [--warmup N] [--samples N] [--layer-passes N] [--threads N] [--power-period-ms N]\n"
-    "                            [--deadline-s S] [--marker TEXT] [--cache-dir DIR] [--device SUBSTRING]\n"
+    "                            [--await-discharging-ms N] [--discharging-sign 1|-1] [--idle-ms N]\n"
+    "                            [--warmup N] [--warmup-stable SHARE] [--samples N] [--load-ms N] [--layer-passes N]\n"
+    "                            [--threads N] [--cpus LIST] [--power-period-ms N] [--deadline-s S] [--marker TEXT]\n"
+    "                            [--cache-dir DIR] [--device SUBSTRING]\n"
+    "       pocketfarm-agent burn --steps THREADS,THREADS,... --step-ms N [--power-period-ms N] [--cpus LIST]\n"
+    "                            [--journal FILE] [--detach] [--deadline-s S] [--marker TEXT]\n"
     "       pocketfarm-agent stop --marker-prefix TEXT\n"
     "       pocketfarm-agent version\n";
 
 namespace {
 
+constexpr int kDayMs = 86'400'000;
+constexpr int kHourMs = 3'600'000;
+
+using Options = std::map<std::string, Setter>;
+
 Error usage(const std::string& message) { return {Code::usage, message}; }
 
-using Setter = std::function<Status(const std::string&)>;
-
-Setter text(std::string& target) {
-  return [&target](const std::string& value) -> Status {
-    target = value;
-    return kOk;
-  };
+Options merged(Options some, const Options& more) {
+  some.insert(more.begin(), more.end());
+  return some;
 }
 
-Setter count(int& target, int min, int max) {
-  return [&target, min, max](const std::string& value) -> Status {
-    char* end = nullptr;
-    errno = 0;
-    const long number = std::strtol(value.c_str(), &end, 10);
-    if (value.empty() || *end != '\0' || errno != 0 || number < min || number > max)
-      return usage("expected a whole number from " + std::to_string(min) + " to " + std::to_string(max) + ", got `" +
-                   value + "`");
-    target = static_cast<int>(number);
-    return kOk;
-  };
+Options every_measurement(Args& args) {
+  return {{"--journal", text(args.journal)}, {"--deadline-s", seconds(args.deadline_s)}, {"--marker", text(args.marker)}};
 }
 
-Setter seconds(double& target) {
-  return [&target](const std::string& value) -> Status {
-    char* end = nullptr;
-    const double number = std::strtod(value.c_str(), &end);
-    if (value.empty() || *end != '\0' || !std::isfinite(number) || number <= 0 || number > 1e6)
-      return usage("expected seconds above 0, at most 1000000, got `" + value + "`");
-    target = number;
-    return kOk;
-  };
+Options load(Args& args) {
+  return {{"--cpus", some_text(args.cpus)}, {"--power-period-ms", count(args.power_period_ms, 0, kHourMs)}};
 }
 
-Setter input(std::vector<std::pair<std::string, std::string>>& target) {
-  return [&target](const std::string& value) -> Status {
-    const size_t equals = value.find('=');
-    if (equals == std::string::npos || equals == 0) return usage("expected NAME=FILE, got `" + value + "`");
-    target.emplace_back(value.substr(0, equals), value.substr(equals + 1));
-    return kOk;
-  };
-}
-
-std::map<std::string, Setter> options_of(Args& args) {
-  if (args.command == "probe")
-    return {{"--journal", text(args.journal)}, {"--deadline-s", seconds(args.deadline_s)},
-            {"--marker", text(args.marker)}};
-  if (args.command == "stop") return {{"--marker-prefix", text(args.marker_prefix)}};
-  if (args.command != "run") return {};
+Options run(Args& args) {
   return {{"--plan", text(args.plan)},
           {"--input", input(args.inputs)},
           {"--output-dir", text(args.output_dir)},
-          {"--journal", text(args.journal)},
+          {"--await-discharging-ms", count(args.await_discharging_ms, 0, kDayMs)},
+          {"--discharging-sign", sign(args.discharging_sign)},
+          {"--idle-ms", count(args.idle_ms, 0, kDayMs)},
           {"--warmup", count(args.warmup, 0, 1'000'000)},
+          {"--warmup-stable", share(args.warmup_stable)},
           {"--samples", count(args.samples, 0, 1'000'000)},
+          {"--load-ms", count(args.load_ms, 0, kDayMs)},
           {"--layer-passes", count(args.layer_passes, 0, 10'000)},
           {"--threads", count(args.threads, 0, 1024)},
-          {"--power-period-ms", count(args.power_period_ms, 0, 3'600'000)},
-          {"--deadline-s", seconds(args.deadline_s)},
-          {"--marker", text(args.marker)},
           {"--cache-dir", text(args.cache_dir)},
           {"--device", text(args.device)}};
+}
+
+Options burn(Args& args) {
+  return {{"--steps", counts(args.burn_threads, 0, 1024, 1000)}, {"--step-ms", count(args.step_ms, 1, kHourMs)}};
+}
+
+Options options_of(Args& args) {
+  if (args.command == "probe") return every_measurement(args);
+  if (args.command == "run") return merged(run(args), merged(load(args), every_measurement(args)));
+  if (args.command == "burn") return merged(burn(args), merged(load(args), every_measurement(args)));
+  if (args.command == "stop") return {{"--marker-prefix", text(args.marker_prefix)}};
+  return {};
 }
 
 Status check(const Args& args) {
   if (args.command == "stop" && args.marker_prefix.empty())
     return usage("stop: --marker-prefix is needed and must not be empty");
+  if (args.detach && args.journal.empty()) return usage(args.command + ": --detach needs --journal FILE");
+  if (args.command == "burn" && (args.burn_threads.empty() || args.step_ms == 0))
+    return usage("burn: --steps THREADS,... and --step-ms N are needed");
   if (args.command != "run") return kOk;
   if (args.plan.empty()) return usage("run: --plan DIR is needed");
-  if (args.detach && args.journal.empty()) return usage("run: --detach needs --journal FILE");
-  if (args.warmup + args.samples + args.layer_passes == 0)
-    return usage("run: --warmup, --samples and --layer-passes are all 0: nothing to run");
+  if (args.warmup + args.samples + args.load_ms + args.layer_passes == 0)
+    return usage("run: --warmup, --samples, --load-ms and --layer-passes are all 0: nothing to run");
   return kOk;
 }
 
 }  // namespace
 
 Result<Args> parse_args(int argc, char** argv) {
+  static const std::vector<std::string> commands{"probe", "run", "burn", "stop", "version"};
   Args args;
   args.command = argc > 1 ? argv[1] : "";
-  if (args.command != "probe" && args.command != "run" && args.command != "stop" && args.command != "version")
-    return usage("unknown command `" + args.command + "`; there are: probe, run, stop, version");
-  const auto options = options_of(args);
+  if (std::find(commands.begin(), commands.end(), args.command) == commands.end())
+    return usage("unknown command `" + args.command + "`; there are: probe, run, burn, stop, version");
+  const Options options = options_of(args);
   for (int i = 2; i < argc; ++i) {
     const std::string name = argv[i];
-    if (name == "--detach" && args.command == "run") {
+    if (name == "--detach" && (args.command == "run" || args.command == "burn")) {
       args.detach = true;
       continue;
     }

@@ -10,21 +10,29 @@
 namespace pocketfarm {
 
 struct Args {
-  std::string command;  // probe, run, stop, version
+  std::string command;  // probe, run, burn, stop, version
   std::string plan;
   std::vector<std::pair<std::string, std::string>> inputs;  // port name, file
   std::string output_dir;
   std::string journal;
   bool detach = false;
   int warmup = 0;
+  double warmup_stable = 0;  // 0: exactly `warmup` inferences
   int samples = 1;
+  int load_ms = 0;
+  int idle_ms = 0;
+  int await_discharging_ms = 0;  // 0: do not look
+  int discharging_sign = 0;      // of the raw current; 0: not known
   int layer_passes = 0;
-  int threads = 0;  // 0: every core
+  int threads = 0;   // 0: every core
+  std::string cpus;  // empty: every core
   int power_period_ms = 0;
   double deadline_s = 600;
   std::string marker;
   std::string cache_dir;
   std::string device;
+  std::vector<int> burn_threads;  // of each step
+  int step_ms = 0;
   std::string marker_prefix;
 };
 

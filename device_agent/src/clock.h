@@ -6,5 +6,6 @@
 namespace pocketfarm {
 
 int64_t boottime_ns();
+void sleep_until(int64_t deadline_ns);
 
 }  // namespace pocketfarm

@@ -9,6 +9,8 @@
 #include <sys/system_properties.h>
 #endif
 
+#include "affinity.h"
+
 namespace pocketfarm {
 namespace {
 
@@ -40,6 +42,8 @@ const char* abi() {
 }
 
 int online_cores() { return static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN))); }
+
+int usable_cores() { return std::min(online_cores(), static_cast<int>(allowed_cpus().size())); }
 
 uint64_t memory_bytes() {
   return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGE_SIZE));

@@ -21,6 +21,7 @@ struct Environment {
 
 const char* abi();
 int online_cores();
+int usable_cores();  // those online cores that this process may use
 uint64_t memory_bytes();
 // ro.build.fingerprint on Android; kernel release and version elsewhere.
 std::string build_fingerprint();

@@ -1,5 +1,6 @@
 #include "files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 namespace pocketfarm {
@@ -110,6 +112,17 @@ Status make_folder(const std::string& path) {
     if (::mkdir(part.c_str(), 0755) != 0 && errno != EEXIST) return io_error("cannot make the folder", part, errno);
     if (end == std::string::npos) return kOk;
   }
+}
+
+std::vector<std::string> entries(const std::string& folder) {
+  std::vector<std::string> out;
+  DIR* dir = ::opendir(folder.c_str());
+  if (dir == nullptr) return out;
+  while (const dirent* entry = ::readdir(dir))
+    if (entry->d_name[0] != '.') out.emplace_back(entry->d_name);
+  ::closedir(dir);
+  std::sort(out.begin(), out.end());
+  return out;
 }
 
 std::string read_node(const std::string& path) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "status.h"
 
@@ -46,6 +47,8 @@ Result<std::string> read_file(const std::string& path, size_t max_bytes);
 Status write_file(const std::string& path, const void* data, size_t bytes);
 Status write_all(int fd, const void* data, size_t bytes, const std::string& path);
 Status make_folder(const std::string& path);
+// Names in a folder, sorted; none where it cannot be read.
+std::vector<std::string> entries(const std::string& folder);
 // Content of a small node of /proc or /sys without the trailing white space; empty where it cannot be read.
 std::string read_node(const std::string& path);
 // `io`, or `storage_full` where errno says so.

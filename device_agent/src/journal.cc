@@ -5,16 +5,16 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
-
-#include "clock.h"
 
 namespace pocketfarm {
 namespace {
 
 constexpr uint64_t kLastWords = 8192;     // storage kept free for the line that says that the storage is full
 constexpr uint64_t kReserveStep = 65536;  // reserved at a time
+constexpr size_t kMostNoted = 65536;
 constexpr auto kPatience = std::chrono::seconds(2);
 
 }  // namespace
@@ -29,29 +29,44 @@ Status Journal::open(const std::string& path, Journal& journal) {
   return kOk;
 }
 
-void Journal::line(const char* event, const JsonObject& fields) {
-  const std::string text =
-      JsonObject().set("event", event).set("seq", seq_).set("t_ns", boottime_ns()).merge(fields).text() + "\n";
+void Journal::append(const char* event, const JsonObject& fields, int64_t t_ns) {
+  noted_ += JsonObject().set("event", event).set("seq", seq_).set("t_ns", t_ns).merge(fields).text() + "\n";
   ++seq_;
-  if (output_ && write_all(output_.get(), text.data(), text.size(), "standard output"))
+}
+
+// Writes the noted lines, or where the storage is full those that leave `kept_free` bytes of what is reserved.
+void Journal::flush(uint64_t kept_free) {
+  std::string_view lines = noted_;
+  if (file_ && !failed_) failed_ = reserve(written_ + lines.size() + kept_free);
+  if (file_ && failed_ && reserved_ > 0) {
+    const uint64_t room = reserved_ - std::min(reserved_, written_ + kept_free);
+    if (lines.size() > room) lines = lines.substr(0, lines.substr(0, room).rfind('\n') + 1);
+    seq_ -= static_cast<uint64_t>(std::count(noted_.begin() + static_cast<std::ptrdiff_t>(lines.size()), noted_.end(), '\n'));
+  }
+  if (output_ && write_all(output_.get(), lines.data(), lines.size(), "standard output"))
     output_ = Descriptor();  // the reader went away; the journal file goes on
-  if (!file_) return;
-  const Status error = write_all(file_.get(), text.data(), text.size(), path_);
-  written_ += text.size();
-  if (!failed_) failed_ = error ? error : keep_reserve();
+  if (file_) write_file(lines);
+  noted_.clear();
+  flushed_ns_ = boottime_ns();
+}
+
+void Journal::write_file(std::string_view lines) {
+  const Status error = write_all(file_.get(), lines.data(), lines.size(), path_);
+  written_ += lines.size();
+  if (!failed_) failed_ = error;
   if (error) file_ = Descriptor();  // no line after half a line
 }
 
 // Reserves storage ahead of the end of the file, so that the last line still fits when nothing else does.
-Status Journal::keep_reserve() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && written_ + kLastWords > limit.rlim_cur)
-    return io_error("the limit on the size of files leaves no room for the journal", path_, EFBIG);
+Status Journal::reserve(uint64_t end) {
 #ifdef FALLOC_FL_KEEP_SIZE
-  if (written_ + kLastWords <= reserved_) return kOk;
-  const auto begin = static_cast<off_t>(reserved_);
-  if (::fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, begin, kReserveStep) == 0) {
-    reserved_ += kReserveStep;
+  if (end <= reserved_) return kOk;
+  rlimit limit{};  // fallocate does not heed it
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && end > limit.rlim_cur)
+    return io_error("the limit on the size of files leaves no room for the journal", path_, EFBIG);
+  const uint64_t bytes = (end - reserved_ + kReserveStep - 1) / kReserveStep * kReserveStep;
+  if (::fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(reserved_), static_cast<off_t>(bytes)) == 0) {
+    reserved_ += bytes;
   } else if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG) {
     return io_error("cannot reserve storage for the journal", path_, errno);
   }
@@ -61,13 +76,29 @@ Status Journal::keep_reserve() {
 
 void Journal::write(const char* event, const JsonObject& fields) {
   const std::lock_guard lock(mutex_);
-  if (!finished_) line(event, fields);
+  if (finished_) return;
+  append(event, fields, boottime_ns());
+  flush(kLastWords);
+}
+
+void Journal::note(const char* event, const JsonObject& fields, int64_t t_ns) {
+  const std::lock_guard lock(mutex_);
+  if (finished_) return;
+  append(event, fields, t_ns);
+  if (noted_.size() >= kMostNoted) flush(kLastWords);
+}
+
+void Journal::flush_after(int64_t pause_ns) {
+  const std::lock_guard lock(mutex_);
+  if (!noted_.empty() && boottime_ns() - flushed_ns_ >= pause_ns) flush(kLastWords);
 }
 
 bool Journal::finish(const char* event, const JsonObject& fields) {
   const std::unique_lock lock(mutex_, kPatience);
   if (!lock.owns_lock() || finished_) return false;
-  line(event, fields);
+  if (!noted_.empty()) flush(kLastWords);
+  append(event, fields, boottime_ns());
+  flush(0);
   finished_ = true;
   exit_code_ = std::strcmp(event, "error") == 0 || failed_ ? 1 : 0;
   return true;

@@ -1,5 +1,6 @@
 #include "json_object.h"
 
+#include <cmath>
 #include <cstdio>
 
 namespace pocketfarm {
@@ -66,6 +67,12 @@ JsonObject& JsonObject::raw(const char* key, const std::string& value) {
 }
 
 JsonObject& JsonObject::set(const char* key, std::string_view text) { return raw(key, json_quote(text)); }
+
+JsonObject& JsonObject::set(const char* key, double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return raw(key, std::isfinite(value) ? text : "null");
+}
 
 JsonObject& JsonObject::set(const char* key, const std::vector<std::string>& texts) {
   return raw(key, array(texts, [](const std::string& s) { return json_quote(s); }));

@@ -16,9 +16,13 @@ class JsonObject {
   JsonObject& set(const char* key, bool value) { return raw(key, value ? "true" : "false"); }
   template <typename T, std::enable_if_t<std::is_integral_v<T>, int> = 0>
   JsonObject& set(const char* key, T value) { return raw(key, std::to_string(value)); }
+  JsonObject& set(const char* key, double value);  // null where it is not finite
   JsonObject& set(const char* key, const JsonObject& object) { return raw(key, object.text()); }
   JsonObject& set(const char* key, const std::vector<std::string>& texts);
   JsonObject& set(const char* key, const std::vector<int64_t>& numbers);
+  JsonObject& set(const char* key, const std::vector<int>& numbers) {
+    return set(key, std::vector<int64_t>(numbers.begin(), numbers.end()));
+  }
   // Appends the members of another object.
   JsonObject& merge(const JsonObject& other);
 

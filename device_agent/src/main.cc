@@ -5,7 +5,9 @@
 #include <exception>
 #include <new>
 
+#include "affinity.h"
 #include "args.h"
+#include "burn.h"
 #include "clock.h"
 #include "detach.h"
 #include "environment.h"
@@ -41,13 +43,19 @@ void finish_run(const Result<Ran>& ran, Journal& journal) {
   journal.finish("result", JsonObject().set("samples", ran->samples).set("run_ns", ran->run_ns));
 }
 
+Result<int> probe(const Args& args, const Environment& environment, Journal& journal, Watchdog& watchdog) {
+  watchdog.arm(args.deadline_s);
+  probe_devices(environment, journal);
+  return 0;
+}
+
 void execute(const Args& args, const Environment& environment, Journal& journal, Watchdog& watchdog) {
   try {
     if (args.command == "run") return finish_run(run_plan(args, environment, journal, watchdog), journal);
-    watchdog.arm(args.deadline_s);
     const int64_t start_ns = boottime_ns();
-    probe_devices(environment, journal);
-    journal.finish("result", JsonObject().set("samples", 0).set("run_ns", boottime_ns() - start_ns));
+    const Result<int> done = args.command == "burn" ? burn(args, environment, journal, watchdog)
+                                                    : probe(args, environment, journal, watchdog);
+    finish_run(done ? Result<Ran>(Ran{*done, boottime_ns() - start_ns}) : done.error(), journal);
   } catch (const std::bad_alloc&) {
     journal.finish({Code::out_of_memory, "the agent itself ran out of memory"});
   } catch (const std::exception& fault) {
@@ -55,7 +63,7 @@ void execute(const Args& args, const Environment& environment, Journal& journal,
   }
 }
 
-// `probe` and `run`. Drivers may crash or hang in their exit handlers: the process ends without running those.
+// `probe`, `run` and `burn`. Drivers may crash or hang in their exit handlers: the process ends without running those.
 [[noreturn]] void measure(const Args& args) {
   Watchdog::block_signals();
   static Journal journal;
@@ -77,11 +85,17 @@ void execute(const Args& args, const Environment& environment, Journal& journal,
   }
   journal.write("hello", hello(args));
   detached.ready();
+  const Environment environment = Environment::read();
+  // Before there is any other thread: they inherit it.
+  if (Status error = args.cpus.empty() ? Status() : bind_cpus(args.cpus, environment.sysroot)) {
+    journal.finish(*error);
+    ::_exit(journal.exit_code());
+  }
   Watchdog watchdog([](const Error& error) {
     journal.finish(error);
     ::_exit(journal.exit_code());
   });
-  execute(args, Environment::read(), journal, watchdog);
+  execute(args, environment, journal, watchdog);
   ::_exit(journal.exit_code());
 }
 

@@ -1,13 +1,13 @@
 #include "runner.h"
 
-#include <optional>
-
+#include "affinity.h"
 #include "backends/backend.h"
 #include "outputs.h"
+#include "sampling.h"
+#include "schedule.h"
 #include "setup_log.h"
 #include "slot.h"
 #include "telemetry/memory.h"
-#include "telemetry/power.h"
 
 namespace pocketfarm {
 namespace {
@@ -27,81 +27,8 @@ void announce(Journal& journal, const Backend& backend, const Plan& plan) {
                               .set("facts", backend.facts().json())
                               .set("precision", word(plan.precision))
                               .set("plan", plan.hash)
-                              .set("threads", backend.threads()));
-}
-
-// Executes inferences and reports each.
-class Sampling {
- public:
-  Sampling(const Plan& plan, Backend& backend, const Inputs& inputs, Journal& journal)
-      : plan_(plan), backend_(backend), inputs_(inputs), journal_(journal) {}
-
-  Status samples(const char* phase, int count) {
-    for (int i = 0; i < count; ++i)
-      if (auto error = sample(phase, i)) return error;
-    return kOk;
-  }
-
-  Status layer_passes(int count) {
-    for (int pass = 0; pass < count; ++pass)
-      if (auto error = layer_pass(pass)) return error;
-    return kOk;
-  }
-
- private:
-  // Activations may share an input's bytes, so the inputs are written again before every inference, untimed.
-  Status sample(const char* phase, int index) {
-    if (auto error = inputs_.write(backend_)) return error;
-    const int64_t start_ns = boottime_ns();
-    if (auto error = backend_.run()) return error;
-    const int64_t duration_ns = boottime_ns() - start_ns;
-    journal_.write("sample", JsonObject()
-                                 .set("index", index)
-                                 .set("phase", phase)
-                                 .set("start_ns", start_ns)
-                                 .set("duration_ns", duration_ns));
-    return journal_.status();
-  }
-
-  Status layer_pass(int pass) {
-    if (auto error = inputs_.write(backend_)) return error;
-    std::vector<int64_t> leaf_ns(plan_.leaves, 0);
-    if (auto error = backend_.run_profiled(leaf_ns)) return error;
-    report(plan_.steps, leaf_ns, pass);
-    return journal_.status();
-  }
-
-  void report(const std::vector<Step>& steps, const std::vector<int64_t>& leaf_ns, int pass) {
-    for (const Step& step : steps) {
-      report(step.steps, leaf_ns, pass);
-      if (step.kind == Step::Kind::repeat) continue;
-      const bool dispatch = step.kind == Step::Kind::dispatch;
-      journal_.write("layer", JsonObject()
-                                  .set("index", step.index)
-                                  .set("layer", step.layer)
-                                  .set("program", dispatch ? plan_.programs[step.program].id : word_of(step.kind))
-                                  .set("duration_ns", leaf_ns[step.leaf])
-                                  .set("repeat", pass));
-    }
-  }
-
-  static const char* word_of(Step::Kind kind) {
-    return kind == Step::Kind::copy ? "copy" : kind == Step::Kind::swap_out ? "swap_out" : "swap_in";
-  }
-
-  const Plan& plan_;
-  Backend& backend_;
-  const Inputs& inputs_;
-  Journal& journal_;
-};
-
-Status measure(Sampling& sampling, const Args& args, const Environment& environment, Journal& journal) {
-  std::optional<PowerSampler> power;
-  if (args.power_period_ms > 0) power.emplace(journal, environment.sysroot, args.power_period_ms);
-  if (auto error = sampling.samples("warmup", args.warmup)) return error;
-  if (auto error = sampling.samples("timed", args.samples)) return error;
-  power.reset();
-  return sampling.layer_passes(args.layer_passes);
+                              .set("threads", backend.threads())
+                              .set("cpus", allowed_cpus()));
 }
 
 Status load(const Bundle& bundle, const Inputs& inputs, Backend& backend, SetupLog& log) {
@@ -139,11 +66,13 @@ Result<Ran> run_plan(const Args& args, const Environment& environment, Journal& 
   announce(journal, **backend, bundle->plan);
   if (auto error = load(*bundle, *inputs, **backend, log)) return *error;
   Sampling sampling(bundle->plan, **backend, *inputs, journal);
-  if (auto error = measure(sampling, args, environment, journal)) return *error;
+  const auto samples = run_block(args, environment, journal, sampling);
+  if (!samples) return samples.error();
+  if (auto error = sampling.layer_passes(args.layer_passes)) return *error;
   journal.write("memory", memory_fields((*backend)->device_bytes()));
   if (auto error = write_outputs(bundle->plan, **backend, args.output_dir, journal, log)) return *error;
   if (auto error = journal.status()) return *error;
-  return Ran{args.samples, boottime_ns() - start_ns};
+  return Ran{*samples, boottime_ns() - start_ns};
 }
 
 }  // namespace pocketfarm

@@ -16,6 +16,7 @@ const char* word(Code code) {
     case Code::storage_full: return "storage_full";
     case Code::deadline: return "deadline";
     case Code::cancelled: return "cancelled";
+    case Code::power_contaminated: return "power_contaminated";
     case Code::internal: return "internal";
   }
   return "internal";

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from .faults import load_script
-from .profile import load_profile, profile_names
+from .profile import load_model, profile_names
 from .server import Options, serve
 
 
@@ -33,7 +33,8 @@ def _locked(state: Path) -> Iterator[None]:
 def _parse(arguments: Sequence[str] | None) -> Options:
     parser = argparse.ArgumentParser(prog="python -m device_agent.virtual", description="Start virtual phones.")
     parser.add_argument("--state", type=Path, required=True, help="folder that keeps the phones")
-    parser.add_argument("--phones", default=",".join(profile_names()), help="profiles, with commas between them")
+    phones = "profiles or replay:FILE, with commas between them"
+    parser.add_argument("--phones", default=",".join(profile_names()), help=phones)
     parser.add_argument("--count", type=int, help="how many phones in all; the profiles take turns")
     parser.add_argument("--base-port", type=int, default=0, help="first TCP port; 0: any")
     parser.add_argument("--slot", type=Path, help="lock file by which engine runs take turns")
@@ -41,7 +42,7 @@ def _parse(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--faults", type=Path, help="fault script (YAML)")
     parser.add_argument("--with-parent", action="store_true", help="end when the starting process ends")
     given = parser.parse_args(arguments)
-    profiles = [load_profile(name) for name in given.phones.split(",")]
+    profiles = [load_model(name) for name in given.phones.split(",")]
     count = len(profiles) if given.count is None else given.count
     return Options(
         state=Path(os.path.realpath(given.state)),

@@ -26,7 +26,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from .clocks import policies
-from .faults import FAULT, Fault, FaultInjector
+from .fault_injector import FaultInjector
+from .faults import FAULT, Fault
 from .phone import Phone
 from .physics import clock_cap
 

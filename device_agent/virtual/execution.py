@@ -15,6 +15,7 @@ from pathlib import Path
 from .garbage import Garbler
 from .phone import Phone
 from .processes import limit_growth, reap
+from .program import environment_of, stand_in
 from .shell_io import Io, Sink, Source
 from .tree import refusal
 
@@ -50,14 +51,16 @@ async def execute(
     Cancelling (the host closed the stream) sends SIGHUP to this process alone, as adbd does: a detached agent goes on.
     """
     _note_journal(phone, argv, cwd)
-    environment = phone.environment() | {
+    environment = environment_of(phone) | {
         name: host_argument(phone, value) for name, value in variables.items() if name not in ("HOME", "PATH", "TMPDIR")
     }
+    words = [str(executable), *(host_argument(phone, argument) for argument in argv[1:])]
+    program, words = stand_in(phone, executable, words)
     phone.starting += 1
     try:
         process = await asyncio.create_subprocess_exec(
-            executable,
-            *(host_argument(phone, argument) for argument in argv[1:]),
+            *words,
+            executable=program,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

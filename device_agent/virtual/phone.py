@@ -6,7 +6,6 @@ import asyncio
 import dataclasses
 import errno
 import json
-import os
 import time
 import uuid
 import zlib
@@ -17,18 +16,18 @@ from .clock_nodes import links, write_clock
 from .clocks import Clocks
 from .gauge import FuelGauge, Reading
 from .physics import State, clock_cap, initial_state, step, thermal_status
-from .processes import ROOT_VARIABLE, Process, ProcessTable, limit_growth, send_signal
+from .processes import Process, ProcessTable, limit_growth, send_signal
 from .processor_time import HOST_CORES, ProcessorTime
 from .profile import Profile
 from .properties import properties
+from .replay.player import Player
 from .supply import Supply
 from .sysfs import CHARGING_ENABLED, INPUT_SUSPEND, NodeWriter, denied_nodes, dynamic_nodes, static_nodes
 from .tree import Tree, refusal
 
 _DETACHING_S = 2.0
 _MOST_OWED_S = 0.05
-_DRIVER_VARIABLES = ("OCL_", "POCL_", "VK_", "LP_", "MESA_", "GALLIUM_", "LD_LIBRARY_PATH")
-"""Variables of the host that choose its OpenCL and Vulkan drivers: they hold inside the phones too."""
+BACKGROUND_APPS = {"org.example.calendar": 2_031, "org.example.messenger": 2_107}
 _DEFAULT_SETTINGS = {
     "global": {"airplane_mode_on": "0", "stay_on_while_plugged_in": "0", "low_power": "0", "auto_sync": "1"},
     "system": {"screen_brightness": "128", "screen_brightness_mode": "1", "screen_off_timeout": "30000"},
@@ -41,7 +40,7 @@ class Phone:
 
     def __init__(self, profile: Profile, index: int, folder: Path, table: ProcessTable, slot: Path | None) -> None:
         self.profile = profile
-        self.serial = f"virtual-{profile.name}-{index}"
+        self.serial = f"{profile.source}-{profile.name}-{index}"
         self.folder = folder
         self.slot = slot
         self.table = table
@@ -52,6 +51,7 @@ class Phone:
         """Phone paths that agents were told to write their journals to."""
         self.garbled = False
         """Fault: what agents write arrives as garbage."""
+        self.player = Player(profile.recording, folder / "replay") if profile.recording else None
         saved = self._saved()
         self.port = int(saved.get("port", 0))
         self.settings = {space: dict(values) for space, values in saved.get("settings", _DEFAULT_SETTINGS).items()}
@@ -74,6 +74,8 @@ class Phone:
         self.gauge = FuelGauge(profile, zlib.crc32(self.serial.encode()))
         self.thermal_override: int | None = None
         """Thermal status that `cmd thermalservice override-status` pretends."""
+        self.apps: dict[str, int] = {}
+        """Apps in the background -> their pids, which are nobody's on the host; they do nothing and draw nothing."""
         self.doze = {"deep", "light"}
         """Kinds of idle mode that `dumpsys deviceidle` has enabled."""
         self.is_dozing = False
@@ -104,6 +106,7 @@ class Phone:
         self.booted_at = time.monotonic()
         self.thermal_override = self.battery_override = None
         self.first_skin_c = self.body.skin_c
+        self.apps = dict(BACKGROUND_APPS)
         self.doze, self.is_dozing = {"deep", "light"}, False
         self.clocks.reset()
         self.processor_time = ProcessorTime()
@@ -124,6 +127,12 @@ class Phone:
         """What the fuel gauge says now."""
         return self.gauge.read(self.body)
 
+    def gauge_news_s(self) -> float:
+        """Seconds from now until the fuel gauge has a new reading."""
+        refresh_s = self.profile.gauge.refresh_ms / 1000
+        left_s = refresh_s - self.body.time_s % refresh_s
+        return max(0.0, left_s / self.speed - (time.monotonic() - self.ticked_at))
+
     def is_busy(self) -> bool:
         """Whether something runs inside, or may: a program that detaches is found a moment after it was started."""
         return bool(self.processes or self.own_children) or time.monotonic() - self.started_at < _DETACHING_S
@@ -141,7 +150,10 @@ class Phone:
         own_s = self._own_s(room_s, processes)
         self.processor_time.add(dt_s, own_s + self.other_load * room_s)
         load = self.other_load + (own_s / room_s / self.clock if room_s > 0 else 0.0)
-        self.body = step(self.profile, self.body, min(1.0, load), dt_s * speed, clock=self.clocks.share())
+        middle_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - int(dt_s * 5e8)
+        demand_w = self.player.power_w(middle_ns) if self.player else None
+        clock = self.clocks.share()
+        self.body = step(self.profile, self.body, min(1.0, load), dt_s * speed, clock=clock, demand_w=demand_w)
         if self.held_skin_c is not None:
             self.heat_to(self.held_skin_c, hold=True)
         self.show()
@@ -236,20 +248,6 @@ class Phone:
         if not pid.isdigit() or Path(path).name in ("root", "cwd", "exe", "environ"):
             return None
         return Path(path) if any(process.pid == int(pid) for process in self.table.of(self.tree.root)) else None
-
-    def environment(self) -> dict[str, str]:
-        """Environment of processes inside the phone."""
-        environment = {name: value for name, value in os.environ.items() if name.startswith(_DRIVER_VARIABLES)}
-        environment |= {
-            "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
-            "HOME": str(self.tree.root / "data/local/tmp"),
-            "TMPDIR": str(self.tree.root / "data/local/tmp"),
-            ROOT_VARIABLE: str(self.tree.root),
-            "POCKETFARM_APIS": ",".join(self.profile.apis),
-        }
-        if self.slot:
-            environment["POCKETFARM_SLOT"] = str(self.slot)
-        return environment
 
     def banner(self) -> bytes:
         """What the phone says of itself when it is connected."""

@@ -78,22 +78,25 @@ def clock_cap(thermal: Thermal, skin_c: float) -> float:
     return thermal.status_cap[thermal_status(thermal, skin_c)]
 
 
-def step(profile: Profile, state: State, load: float, dt_s: float, *, clock: float = 1.0) -> State:
+def step(
+    profile: Profile, state: State, load: float, dt_s: float, *, clock: float = 1.0, demand_w: float | None = None
+) -> State:
     """The state `dt_s` later under a load of 0 (idle) to 1 (all processors busy), where something else than heat leaves
-    a share `clock` of the highest clock. Raises ValueError outside."""
+    a share `clock` of the highest clock. `demand_w`: the power, where it is known from elsewhere. Raises ValueError
+    outside."""
     if not 0 <= load <= 1 or dt_s < 0 or not 0 <= clock <= 1:
         raise ValueError(f"load {load} and clock {clock} must be in 0..1 and dt_s {dt_s} not negative")
     count = max(1, math.ceil(dt_s / _LONGEST_STEP_S))
     for _ in range(count):
-        state = _short_step(profile, state, load, dt_s / count, clock)
+        state = _short_step(profile, state, load, dt_s / count, clock, demand_w)
     return state
 
 
-def _short_step(profile: Profile, state: State, load: float, dt_s: float, most: float) -> State:
+def _short_step(profile: Profile, state: State, load: float, dt_s: float, most: float, demand_w: float | None) -> State:
     battery = profile.battery
     clock = min(most, clock_cap(profile.thermal, state.skin_c))
     span_w = profile.power.load_w - profile.power.idle_w
-    device_w = profile.power.idle_w + span_w * load * clock
+    device_w = profile.power.idle_w + span_w * load * clock if demand_w is None else demand_w
     ocv_v = open_circuit_v(battery, state.charge)
     supply_w = _supply_w(battery, state, device_w)
     current_a = battery_current_a(device_w - supply_w, ocv_v, battery.resistance_ohm)

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from .replay.recording import Recording, load_recording
+
 PROFILE_DIR = Path(__file__).with_name("profiles")
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
@@ -176,8 +178,15 @@ class Profile(Part):
     root: bool = False
     """Whether `su` is there."""
     cycle_count: int = Field(default=100, ge=0)
+    recording: Recording | None = None
+    """What phones of this model replay; comes from `replay:FILE`."""
     figures: dict[str, Figure]
     """Field (dotted) to its origin. What is not listed is assumed."""
+
+    @property
+    def source(self) -> Literal["virtual", "replay"]:
+        """How the results of such a phone are labelled."""
+        return "virtual" if self.recording is None else "replay"
 
     @property
     def cores(self) -> int:
@@ -196,6 +205,19 @@ def load_profile(name_or_path: str) -> Profile:
         return Profile.model_validate(_document(path, name_or_path))
     except (yaml.YAMLError, ValidationError) as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def load_model(text: str) -> Profile:
+    """What `--phones` names: a profile, or `replay:FILE`, a recording. Raises ValueError."""
+    kind, _, path = text.partition(":")
+    if kind != "replay":
+        return load_profile(text)
+    recording = load_recording(Path(path))
+    profile = load_profile(recording.profile)
+    power = profile.power
+    if recording.idle_w is not None:
+        power = Power(idle_w=recording.idle_w, load_w=max(power.load_w, 2 * recording.idle_w))
+    return profile.model_copy(update={"recording": recording, "power": power})
 
 
 def _document(path: Path, name: str) -> Any:

@@ -26,12 +26,12 @@ def properties(profile: Profile, serial: str) -> dict[str, str]:
         "ro.serialno": serial,
         "ro.build.fingerprint": (
             f"{profile.manufacturer}/{profile.device}_virtual/{profile.device}:{profile.android}/{build}/1"
-            ":virtual/pocketfarm"
+            f":{profile.source}/pocketfarm"
         ),
         "ro.build.version.release": profile.android,
         "ro.build.version.sdk": str(profile.sdk),
         "ro.build.type": "user",
-        "ro.pocketfarm.source": "virtual",
+        "ro.pocketfarm.source": profile.source,
         "ro.pocketfarm.profile": profile.name,
         "ro.pocketfarm.gpu": profile.gpu.name,
         "ro.pocketfarm.gpu_vendor": profile.gpu.vendor,

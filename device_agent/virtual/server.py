@@ -18,7 +18,8 @@ from pathlib import Path
 from .cable import Cable
 from .control import Controlled, PhoneStatus, select, serve_control
 from .execution import reap_orphans
-from .faults import FaultInjector, Reboot, ScheduledFault
+from .fault_injector import FaultInjector
+from .faults import Reboot, ScheduledFault
 from .phone import Phone
 from .processes import ProcessTable, adopt_orphans, end_all, limit_growth
 from .profile import Profile
@@ -26,6 +27,7 @@ from .services import open_service
 from .slowing import Slowing
 
 _TICK_S = 0.1
+_LEAST_TICK_S = 0.01
 _IDLE_TICK_S = 1.0
 _SAVE_S = 30.0
 _SOCKET_PATH_LIMIT = 100
@@ -127,7 +129,7 @@ class Server:
         """Physics for all phones: often where something runs inside, seldom elsewhere."""
         saved_at = scanned_at = time.monotonic()
         while True:
-            await asyncio.sleep(_TICK_S)
+            await asyncio.sleep(self._pause_s())
             now = time.monotonic()
             if now - scanned_at < _IDLE_TICK_S and not any(entry.phone.is_busy() for entry in self._phones):
                 continue
@@ -144,6 +146,11 @@ class Server:
                     entry.phone.save()
             if self._options.with_parent and os.getppid() != self._parent:
                 self.stop.set()
+
+    def _pause_s(self) -> float:
+        """Until a tick is due, or a gauge has news: they shall be seen when they come."""
+        busy = [entry.phone for entry in self._phones if entry.phone.is_busy()]
+        return max(_LEAST_TICK_S, min([_TICK_S, *(phone.gauge_news_s() for phone in busy)]))
 
     def _hold(self, phone: Phone) -> None:
         """Make what runs inside as slow as the phone is, and as short of room."""

@@ -14,7 +14,21 @@ from kernels.errors import CompileError
 from orchestrator.config import Settings
 from orchestrator.errors import FarmError
 
-from . import best, demo, devices, energy, engine, enrol, experiments, export, imports, lifecycle, results, schema
+from . import (
+    best,
+    demo,
+    devices,
+    energy,
+    engine,
+    enrol,
+    experiments,
+    export,
+    imports,
+    lifecycle,
+    restore,
+    results,
+    schema,
+)
 from .output import describe, print_json, show_error
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
@@ -28,7 +42,21 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (lifecycle, devices, enrol, experiments, results, export, imports, best, energy, engine, schema, demo):
+for group in (
+    lifecycle,
+    devices,
+    enrol,
+    restore,
+    experiments,
+    results,
+    export,
+    imports,
+    best,
+    energy,
+    engine,
+    schema,
+    demo,
+):
     group.register(app)
 
 

@@ -152,10 +152,12 @@ def _idle(lane: Lane) -> str:
 
 def _waiting(snapshot: Snapshot) -> Text:
     """How many jobs wait, and why those do that more than one device may run."""
+    held = snapshot.counts.get("held", 0)
+    more = f"{held} more are held until it is known whether they are needed" if held else ""
     if not snapshot.waiting:
-        return Text()
+        return Text(more, style="dim")
     reasons = [reason for reason, _ in sorted(snapshot.reasons.items(), key=lambda item: -item[1])]
-    text = Text(f"{snapshot.waiting} jobs wait", style="dim")
+    text = Text("; ".join(filter(None, (f"{snapshot.waiting} jobs wait", more))), style="dim")
     for reason in reasons[:SHOWN_REASONS]:
         text.append(f"\n  {reason}")
     return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -73,9 +74,12 @@ def report(
 
 def gather(ledger: Ledger, row: ExperimentRow) -> Content:
     """An experiment's report content, from the ledger."""
+    from orchestrator.ledger.rows import OPEN
     from orchestrator.report.content import build
 
-    cells = {job.job.cell.cell_id: job.job.cell for job in ledger.jobs(row.id)}
+    jobs = ledger.jobs(row.id)
+    cells = {job.job.cell.cell_id: job.job.cell for job in jobs}
+    over = [job.job for job in jobs if job.state not in OPEN and job.job.role == "work"]
     return build(
         row.id,
         row.experiment,
@@ -83,6 +87,7 @@ def gather(ledger: Ledger, row: ExperimentRow) -> Content:
         records=ledger.records(row.id),
         outcomes=present(row.counts),
         exclusions=row.exclusions,
+        made=Counter((job.candidates[0], job.cell.cell_id) for job in over if len(job.candidates) == 1),
         now=time.time(),
     )
 

@@ -59,6 +59,8 @@ class Idle:
     mean_w: float
     random_w: float
     change_w: float | None
+    """Rest after less rest before; None where there is one only."""
+    change_random_w: float = 0.0
 
 
 def block_energy(record: Record, source: Wanted = "auto") -> BlockEnergy | None:
@@ -99,8 +101,10 @@ def idle_at(record: Record, trace: Trace, at_s: float) -> Idle | None:
     share = (at_s - before_s) / (after_s - before_s)
     change_w = after.mean_w - before.mean_w
     noise_w = math.hypot((1 - share) * before.mean_random_w, share * after.mean_random_w)
-    real_w2 = max(0.0, change_w**2 - before.mean_random_w**2 - after.mean_random_w**2)
-    return Idle(before.mean_w + share * change_w, math.hypot(noise_w, math.sqrt(real_w2 / 12)), change_w)
+    change_random_w = math.hypot(before.mean_random_w, after.mean_random_w)
+    real_w = math.sqrt(max(0.0, change_w**2 - change_random_w**2))
+    random_w = math.hypot(noise_w, real_w / math.sqrt(12))
+    return Idle(before.mean_w + share * change_w, random_w, change_w, change_random_w)
 
 
 def _rest(trace: Trace, window: Window) -> tuple[float, Integral] | None:

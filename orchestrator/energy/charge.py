@@ -43,19 +43,21 @@ class ChargeCheck(Model):
 def charge_check(record: Record) -> ChargeCheck | None:
     """Between the counter's first and last change, at which it has just passed a count. None where it is not readable
     or went down by less than `FEWEST_COUNTS`."""
-    readings = [(p.t_ns * NS, p.charge_uah, p.current_ua) for p in record.power if p.charge_uah is not None]
+    readings = [
+        (p.t_ns * NS, p.charge_uah, p.current_ua)
+        for p in record.power
+        if p.charge_uah is not None and p.current_ua is not None
+    ]
     changes = [i for i in range(1, len(readings)) if readings[i][1] != readings[i - 1][1]]
-    currents = [(t_s, current) for t_s, _, current in readings if current is not None]
-    if len(changes) < 2 or len(currents) < 2:
+    if len(changes) < 2:
         return None
     (start_s, first_uah, _), (end_s, last_uah, _) = readings[changes[0]], readings[changes[-1]]
-    steps = [abs(int(readings[i][1] or 0) - int(readings[i - 1][1] or 0)) for i in changes]
-    drop_uah = int(first_uah or 0) - int(last_uah or 0)
-    counts = drop_uah // math.gcd(*steps)
+    drop_uah = first_uah - last_uah
+    counts = drop_uah // math.gcd(*(readings[i][1] - readings[i - 1][1] for i in changes))
     if counts < FEWEST_COUNTS:
         return None
     gauge = calibration(record)
-    t_s, raw = np.array(currents).T
+    t_s, _, raw = np.array(readings).T
     current = Trace(t_s, raw * (gauge.ampere_per_unit * gauge.discharging_sign))
     integrated_c = energy_j(current, start_s, end_s)
     return ChargeCheck(counts=counts, counted_c=drop_uah * UC_PER_UAH * 1e-6, integrated_c=integrated_c)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from orchestrator.model.event import Power
-from orchestrator.model.power import ASSUMED, GaugeCalibration, PowerSource, Scope
+from orchestrator.model.power import ASSUMED, GaugeCalibration, PowerSeries, PowerSource, Scope
 from orchestrator.model.record import Record
 
-from .trace import Trace
+from .trace import Trace, cumulative_j
 
 NS = 1e-9
 DISCHARGING = "Discharging"
@@ -54,14 +54,15 @@ def origins(record: Record, wanted: Wanted = "auto") -> tuple[Origin, ...]:
 
 
 def _origin(record: Record, source: PowerSource) -> Origin | None:
+    trace = gauge_trace(record) if source is PowerSource.GAUGE else series_trace(record, source)
+    if trace is None:
+        return None
     if source is PowerSource.GAUGE:
-        trace = gauge_trace(record)
-        return None if trace is None else Origin(trace, source, Scope.DEVICE, "battery gauge")
-    for series in record.series:
-        if series.source is source and (trace := series_trace(record, source)) is not None:
-            return Origin(trace, source, series.scope, series.name)
-    trace = _rails_trace(record) if source is PowerSource.ODPM else None
-    return None if trace is None else Origin(trace, source, Scope.RAILS, ", ".join(sorted(record.rails[0].energy_uws)))
+        return Origin(trace, source, Scope.DEVICE, "battery gauge")
+    used = _series_of(record, source)
+    if used:
+        return Origin(trace, source, used[0].scope, ", ".join(series.name for series in used))
+    return Origin(trace, source, Scope.RAILS, ", ".join(sorted(record.rails[0].energy_uws)))
 
 
 def gauge_trace(record: Record) -> Trace | None:
@@ -103,25 +104,50 @@ def calibration(record: Record) -> GaugeCalibration:
 
 
 def series_trace(record: Record, source: PowerSource) -> Trace | None:
-    """The first series of a source that is not the gauge, on the device's clock; None where the record lacks it."""
-    for series in record.series:
-        if series.source is source and len(series.t_ns) >= 2:
-            return Trace(
-                t_s=np.array(series.t_ns) * NS,
-                power_w=np.array(series.power_w),
-                is_mean=series.is_mean,
-                gain_uncertainty=series.gain_uncertainty,
-                clock_s=series.clock.residual_ns * NS if series.clock else 0.0,
-            )
+    """Of a source that is not the gauge, on the device's clock; None where the record lacks it.
+
+    Of several meters or counters the first counts. Rails are added up, because one rail alone says little: the sum is
+    comparable with that of the same rails only, and is not the phone's power (they are multiplexed).
+    """
+    traces = [_trace_of(series) for series in _series_of(record, source)]
+    if traces:
+        return _sum(traces) if len(traces) > 1 else traces[0]
     return _rails_trace(record) if source is PowerSource.ODPM else None
 
 
-RAILS_GAIN = 0.01
+def _series_of(record: Record, source: PowerSource) -> list[PowerSeries]:
+    found = [series for series in record.series if series.source is source and len(series.t_ns) >= 2]
+    return found if found and found[0].scope is Scope.RAILS else found[:1]
+
+
+def _trace_of(series: PowerSeries) -> Trace:
+    return Trace(
+        t_s=np.array(series.t_ns) * NS,
+        power_w=np.array(series.power_w),
+        is_mean=series.is_mean,
+        gain_uncertainty=series.gain_uncertainty,
+        clock_s=series.clock.residual_ns * NS if series.clock else 0.0,
+    )
+
+
+def _sum(traces: list[Trace]) -> Trace | None:
+    """Means between all times at which any of them was read, over the time that all of them cover."""
+    first_s, last_s = max(float(t.t_s[0]) for t in traces), min(float(t.t_s[-1]) for t in traces)
+    t_s = np.unique(np.concatenate([t.t_s for t in traces]))
+    t_s = t_s[(t_s >= first_s) & (t_s <= last_s)]
+    if len(t_s) < 2:
+        return None
+    power_w = np.diff(sum(cumulative_j(trace, t_s) for trace in traces)) / np.diff(t_s)
+    whole = np.concatenate((power_w[:1], power_w))
+    return replace(traces[0], t_s=t_s, power_w=whole, is_mean=True, clock_s=max(t.clock_s for t in traces))
+
+
+RAILS_GAIN = 0.03
 """Standard uncertainty of the rails' gain, as a share: assumed, no data sheet is public."""
 
 
 def _rails_trace(record: Record) -> Trace | None:
-    """The sum of the rails that the agent read: comparable with the same rails only, and not the phone's power."""
+    """The sum of the rails as the agent read them, where the host has made no series of them."""
     if len(record.rails) < 2:
         return None
     t_s = np.array([reading.t_ns for reading in record.rails]) * NS

@@ -21,10 +21,12 @@ from .frozen import find_frozen
 from .sources import NS, origins
 from .throttling import find_clock_cap, find_latency_change
 from .trace import GAP_PERIODS
+from .uncertainty import COVERAGE
 from .windows import block_window, phase_window, readings_in
 
 IDLE_SHARE, IDLE_W = 0.05, 0.05
-"""By which the rests before and after may differ, the larger of both: measurement protocol, step 7."""
+"""By which the rests before and after may differ, the larger of both, beyond what the difference is uncertain by:
+measurement protocol, step 7."""
 LATE_PERIODS = 0.25
 """How late a reading may be, in sampling periods, without making a gap of just three periods one that is too long."""
 CLOCK_SHARE = 0.001
@@ -91,7 +93,7 @@ def _idle_differs(record: Record) -> Iterator[Invalidity]:
         idle = idle_at(record, origin.trace, load.centre_s) if load else None
         if idle is None or idle.change_w is None:
             continue
-        bound_w = max(IDLE_W, IDLE_SHARE * abs(idle.mean_w))
+        bound_w = max(IDLE_W, IDLE_SHARE * abs(idle.mean_w)) + COVERAGE * idle.change_random_w
         if abs(idle.change_w) > bound_w:
             detail = f"{idle.change_w:+.3f} W after the load by {origin.name}, at most {bound_w:.3f} W"
             yield Invalidity(code=InvalidCode.IDLE_DIFFERS, detail=detail)

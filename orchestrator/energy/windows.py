@@ -21,8 +21,8 @@ from .uncertainty import Budget, edge_j, noise_j, quantum_j
 
 SETTLE_REFRESHES = 2.0
 """One for the hold until the next refresh, one for a gauge that averages over its refresh period."""
-LONGEST_SETTLE = 0.25
-"""Share of the phase."""
+LONGEST_SETTLE = 1 / 3
+"""Share of the phase. What a shorter phase than that still holds of the one before is uncertain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,8 @@ def integral(trace: Trace, window: Window) -> Integral:
         return Integral(whole_j, budget.random_j, length_s)
     ends_j = energy_j(own, start_s, start_s + head_s) + energy_j(own, end_s - tail_s, end_s)
     noise = noise_j(own, start_s, end_s) * math.sqrt((length_s + 2 * (head_s + tail_s)) / (end_s - start_s))
-    budget = Budget(noise, quantum_j(own, length_s), _drift_j(own, start_s, end_s, head_s))
+    edge = math.hypot(_drift_j(own, start_s, end_s, head_s), _carried_j(trace, own, window, head_s))
+    budget = Budget(noise, quantum_j(own, length_s), edge)
     return Integral(energy_j(own, start_s, end_s) + ends_j, budget.random_j, length_s)
 
 
@@ -118,6 +119,17 @@ def _between(trace: Trace, start_s: float, end_s: float) -> Trace | None:
     own = replace(trace, t_s=trace.t_s[inside], power_w=trace.power_w[inside])
     near_s = max(own.spacing_s, trace.refresh_s) * 2
     return own if own.t_s[0] - start_s <= near_s and end_s - own.t_s[-1] <= near_s else None
+
+
+def _carried_j(trace: Trace, own: Trace, window: Window, head_s: float) -> float:
+    """What the gauge may still hold of the phase before, where this one is too short to leave out a whole refresh; it
+    counts twice, because these readings also make up for those that were left out."""
+    held_s, before_s = trace.refresh_s - head_s, max(window.start_s - trace.refresh_s, float(trace.t_s[0]))
+    if held_s <= 0 or before_s >= window.start_s:
+        return 0.0
+    before_w = time_mean_w(trace, before_s, window.start_s)
+    last_w = time_mean_w(own, window.end_s - head_s, window.end_s)
+    return 2 * held_s / math.sqrt(3) * abs(last_w - before_w)
 
 
 def _drift_j(own: Trace, start_s: float, end_s: float, settle_s: float) -> float:

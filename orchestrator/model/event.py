@@ -1,7 +1,8 @@
 """What the agent says: one JSON object a line. Times are CLOCK_BOOTTIME in ns.
 
 The JSON Schema of these models is committed in `device_agent/schema/` (`make schemas` renews it).
-Every event has `event` (its kind), `seq` (0, 1, 2, ... without gaps) and `t_ns` (when it was written).
+Every event has `event` (its kind), `seq` (0, 1, 2, ... without gaps) and `t_ns` (when it was written; of `power` and
+`rails` the time before the first node was read).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Hello(_Event):
     event: Literal["hello"] = "hello"
     schema_version: Literal[1] = 1
     agent_version: str
-    command: Literal["probe", "run", "serve"]
+    command: Literal["probe", "run", "burn", "serve"]
     pid: int
     marker: str = ""
     """The job marker given on the command line; a stale agent is found and ended by it."""
@@ -54,6 +55,8 @@ class Device(_Event):
     """Hash of the plan."""
     threads: int = 0
     """Threads of the CPU backend; 0 elsewhere."""
+    cpus: tuple[int, ...] = ()
+    """Cores that the agent's threads may use, as the kernel says; of a virtual phone the host's."""
 
 
 SetupName = Literal["slot", "library", "context", "build", "pipeline", "allocate", "upload", "input", "readback"]

@@ -144,6 +144,10 @@ class Range(Model):
         return self
 
 
+SETTLED_C, SETTLED_C_PER_MIN = 1.0, 0.2
+"""How near its temperature at rest a settled battery is, and how little it changes: measurement protocol, step 6."""
+
+
 class Conditions(Model):
     """What must hold on a phone when a block starts. Workstation devices lack these facts and are not gated."""
 

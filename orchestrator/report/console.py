@@ -20,9 +20,11 @@ from orchestrator.statistics import Summary
 
 from . import wording
 from .content import Content, DoubtCount
+from .sections import Section, sections
 
 SHOWN_EXCLUSIONS = 12
 SHOWN_REASONS = 2
+SHOWN_ROWS = 40
 COLUMNS = ("", "ran on", "median ms", "95 % interval", "p90", "memory", "blocks", "doubts")
 RAN_ON, MEDIAN, BLOCKS = 1, 2, 6
 RAN_ON_WIDTH = 40
@@ -32,6 +34,8 @@ SVG_COLUMNS = 112
 def render(content: Content) -> RenderableType:
     """The whole report: results, what was left out, what is doubtful."""
     parts: list[RenderableType] = [heading(content), Text(), *results(content.summaries, content.doubts)]
+    for section in sections(content):
+        parts += [Text(), _section(section)]
     if content.exclusions:
         parts += [Text(), exclusions(content.exclusions, {summary.serial for summary in content.summaries})]
     if content.doubts:
@@ -56,7 +60,9 @@ def heading(content: Content) -> Text:
         words = " and ".join(wording.source_word(source) for source in content.unreal)
         text.append(f"\n{words} results: they show how the farm works, not how fast a phone is.", style="yellow")
     if content.imported:
-        text.append("\nIMPORT results: measured elsewhere, under conditions that the farm does not know.", style="yellow")
+        text.append(
+            "\nIMPORT results: measured elsewhere, under conditions that the farm does not know.", style="yellow"
+        )
     return text
 
 
@@ -117,6 +123,21 @@ def _row(summary: Summary, doubts: Sequence[DoubtCount], *, workload: bool) -> l
         wording.blocks(summary),
         " ".join(map(str, wording.doubt_numbers(summary, doubts))),
     ]
+
+
+def _section(section: Section) -> Table:
+    """A part of the report; on a terminal long ones are cut."""
+    table = Table(box=None, header_style="dim", title=escape(section.title), title_justify="left", padding=(0, 2, 0, 0))
+    for column in section.columns:
+        fold = column in section.columns[-1:]
+        table.add_column(
+            column.name, justify="right" if column.number else "left", overflow="fold", no_wrap=not fold,
+        )  # fmt: skip
+    for index, row in enumerate(section.rows[:SHOWN_ROWS]):
+        table.add_row(*(escape(text) for text in row), style="yellow" if index in section.bad else "")
+    if len(section.rows) > SHOWN_ROWS:
+        table.add_row(f"... {len(section.rows) - SHOWN_ROWS} more")
+    return table
 
 
 def exclusions(found: Iterable[Exclusion], known: Iterable[str]) -> RenderableType:

@@ -11,7 +11,8 @@ from orchestrator.model.device import Source
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Cell
 from orchestrator.model.record import DoubtCode, Record
-from orchestrator.statistics import Summary, newest_attempts, summarise
+from orchestrator.sequential import Judgement, judge_all
+from orchestrator.statistics import CanaryVerdict, Summary, canary_verdicts, newest_attempts, summarise
 
 
 class DoubtCount(Model):
@@ -23,6 +24,14 @@ class DoubtCount(Model):
     """Number of cells on devices that have it."""
     details: tuple[str, ...]
     """A few examples."""
+
+
+class JudgedCell(Model):
+    """Why sequential sampling stopped for a cell on a device, or that it goes on."""
+
+    serial: str
+    label: str
+    judgement: Judgement
 
 
 class Content(Model):
@@ -37,6 +46,10 @@ class Content(Model):
     """The record that counts of each job, oldest first."""
     exclusions: tuple[Exclusion, ...]
     doubts: tuple[DoubtCount, ...]
+    canaries: tuple[CanaryVerdict, ...] = ()
+    """Per device that ran some."""
+    judged: tuple[JudgedCell, ...] = ()
+    """Per cell and device, where the experiment has a target interval."""
     generated_at: float
     """Unix time."""
 
@@ -60,11 +73,16 @@ def build(
     records: Iterable[Record],
     outcomes: Mapping[str, int],
     exclusions: Iterable[Exclusion] = (),
+    made: Mapping[tuple[str, str], int] | None = None,
     now: float,
 ) -> Content:
-    """Derive a report's content. `cells` must hold the cell of every record."""
+    """Derive a report's content. `cells` must hold the cell of every record.
+
+    `made`: blocks that are over of each (serial, cell id), those without a record included.
+    """
     newest = sorted(newest_attempts(records), key=lambda record: (record.started_at, record.job_id))
-    summaries = tuple(summarise(newest, cells))
+    summaries = tuple(summarise(newest, cells, mode=experiment.sampling.mode))
+    judged = judge_all(experiment, newest, made or {})
     return Content(
         experiment_id=experiment_id,
         experiment=experiment,
@@ -73,6 +91,11 @@ def build(
         records=tuple(newest),
         exclusions=tuple(exclusions),
         doubts=count_doubts(summaries),
+        canaries=canary_verdicts(newest),
+        judged=tuple(
+            JudgedCell(serial=serial, label=cells[cell_id].label, judgement=judgement)
+            for (serial, cell_id), judgement in sorted(judged.items())
+        ),
         generated_at=now,
     )
 

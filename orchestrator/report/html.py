@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,11 @@ from orchestrator.statistics import MIN_BLOCKS, RESAMPLES, Summary
 
 from . import charts, wording
 from .content import Content
+from .sections import sections
 
 FOLDER = Path(__file__).parent
 MAX_LAYER_CHARTS = 24
+MAX_MEMORY_CHARTS = 24
 
 
 def render(content: Content) -> str:
@@ -36,12 +38,15 @@ def render(content: Content) -> str:
         c=content,
         css=Markup((FOLDER / "report.css").read_text()),  # noqa: S704  (our own file)
         charts=_charts(content),
-        layers=_layer_charts(content.summaries),
+        layers=_charts_by_device(content.summaries, charts.layers, "layers", MAX_LAYER_CHARTS),
         exclusions=wording.group_exclusions(content.exclusions, {summary.serial for summary in content.summaries}),
         facts=_headline(content),
         several=wording.several_workloads(content.summaries),
         provenance=_provenance(content.records),
         spec=json.dumps(content.experiment.model_dump(mode="json", exclude_defaults=True), indent=2),
+        sections=sections(content),
+        memory=_charts_by_device(content.summaries, charts.memory, "memory", MAX_MEMORY_CHARTS),
+        with_energy=any(summary.energy for summary in content.summaries),
         slowest=max((s.latency.median_ms for s in content.summaries if s.latency), default=1.0),
     )
 
@@ -53,19 +58,23 @@ def _utc(unix_s: float) -> str:
 def _charts(content: Content) -> dict[str, Markup]:
     drawn = {
         "latency": charts.latency(content.summaries, content.records),
+        "distribution": charts.distribution(content.summaries, content.records),
         "drift": charts.drift(content.records),
+        "throttling": charts.throttling(content.summaries),
         "setup": charts.setup(content.summaries),
-        "power": charts.power(content.records),
+        "power": charts.power(content.summaries, content.records),
+        "energy": "".join(f"<figure>{svg}</figure>" for svg in charts.energy(content.summaries)),
     }
     return {name: Markup(svg or "") for name, svg in drawn.items()}  # noqa: S704  (our SVG writer escapes)
 
 
-def _layer_charts(summaries: Iterable[Summary]) -> dict[str, list[Markup]]:
-    """Charts of layers by device."""
+def _charts_by_device(
+    summaries: Iterable[Summary], draw: Callable[[Summary, str], str | None], name: str, limit: int
+) -> dict[str, list[Markup]]:
+    """Charts of single results by device, of the first few that have one."""
     found: dict[str, list[Markup]] = {}
-    with_layers = [summary for summary in summaries if summary.layers]
-    for index, summary in enumerate(with_layers[:MAX_LAYER_CHARTS]):
-        if svg := charts.layers(summary, f"layers{index}"):
+    for index, summary in enumerate(summaries):
+        if sum(map(len, found.values())) < limit and (svg := draw(summary, f"{name}{index}")):
             found.setdefault(summary.serial, []).append(Markup(svg))  # noqa: S704
     return found
 

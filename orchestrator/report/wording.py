@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from orchestrator.matrix import Exclusion
 from orchestrator.model.device import Source
+from orchestrator.model.power import PowerSource, Scope
 from orchestrator.model.record import Outcome
-from orchestrator.statistics import Latency, Summary
+from orchestrator.statistics import EnergyUse, Interval, Latency, Summary
 
 from .content import DoubtCount
 
@@ -39,6 +40,88 @@ def interval(latency: Latency | None) -> str:
     if latency is None or latency.interval_ms is None:
         return ""
     return f"[{ms(latency.interval_ms.low)}, {ms(latency.interval_ms.high)}]"
+
+
+SOURCES = {
+    PowerSource.GAUGE: "battery gauge",
+    PowerSource.ODPM: "power rails (ODPM)",
+    PowerSource.PERFETTO: "power rails (perfetto)",
+    PowerSource.METER: "external meter",
+    PowerSource.RAPL: "RAPL counter",
+    PowerSource.NVML: "NVML counter",
+    PowerSource.MODEL: "MODEL of a virtual phone",
+    PowerSource.TRACE: "imported trace",
+}
+SCOPES = {
+    Scope.DEVICE: "whole device",
+    Scope.RAILS: "some rails",
+    Scope.PACKAGE: "CPU package",
+    Scope.BOARD: "graphics board",
+}
+PREFIXES = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"))
+
+
+def power_source(source: PowerSource, record_source: Source) -> str:
+    """`battery gauge`; with what is no device's own in capitals: `battery gauge (VIRTUAL: modelled)`."""
+    word = source_word(record_source)
+    if record_source is Source.VIRTUAL:
+        return f"{SOURCES[source]} (VIRTUAL: modelled power)"
+    return f"{SOURCES[source]} ({word})" if word.isupper() else SOURCES[source]
+
+
+def short_source(use: EnergyUse, record_source: Source) -> str:
+    """`gauge`, `meter`; `gauge, relative` where the gain is not known; `gauge, MODELLED` of a virtual phone."""
+    made_up = record_source is Source.VIRTUAL or use.source is PowerSource.MODEL
+    return f"{use.source}{', MODELLED' if made_up else '' if use.absolute else ', relative'}"
+
+
+def joules(value: float) -> str:
+    """`1.23 J`, `45.6 mJ`, `0.789 µJ`: three significant digits."""
+    return f"{_scaled(value)}J"
+
+
+def watts(value: float) -> str:
+    """`3.21 W`, `812 mW`: three significant digits."""
+    return f"{_scaled(value)}W"
+
+
+def _scaled(value: float) -> str:
+    factor, prefix = next((p for p in PREFIXES if abs(value) >= p[0]), PREFIXES[-1] if value else PREFIXES[0])
+    return f"{_three(value / factor)} {prefix}"
+
+
+def _three(value: float) -> str:
+    size = abs(value)
+    return f"{value:.0f}" if size >= 99.95 else f"{value:.1f}" if size >= 9.995 else f"{value:.2f}"
+
+
+def joule_interval(interval: Interval) -> str:
+    """`[1.20, 1.26] J`, both ends with one unit."""
+    largest = max(abs(interval.low), abs(interval.high))
+    factor, prefix = next((p for p in PREFIXES if largest >= p[0]), PREFIXES[-1])
+    return f"[{_three(interval.low / factor)}, {_three(interval.high / factor)}] {prefix}J"
+
+
+def share(value: float) -> str:
+    """`3.4 %`."""
+    return f"{100 * value:.1f} %"
+
+
+class EnergyRow(NamedTuple):
+    """A cell on a device with its energy by one source."""
+
+    summary: Summary
+    use: EnergyUse
+
+
+def energy_groups(summaries: Iterable[Summary]) -> dict[str, list[EnergyRow]]:
+    """Energies by what may stand side by side: source, scope and kind of record, as a title."""
+    groups: dict[str, list[EnergyRow]] = {}
+    for summary in summaries:
+        for use in summary.energy:
+            title = f"{power_source(use.source, summary.source)}, {SCOPES[use.scope]}"
+            groups.setdefault(title, []).append(EnergyRow(summary, use))
+    return groups
 
 
 def mib(size_bytes: int | None) -> str:

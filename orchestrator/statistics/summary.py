@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from statistics import median
 
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
@@ -14,7 +13,7 @@ from orchestrator.model.record import ConditionProof, Doubt, LayerMemory, Outcom
 
 from .effect import Effect, detectable
 from .energies import EnergyUse, energy_doubts, energy_uses
-from .modes import ColdStart, Mode, Throttling, cold_start, throttling
+from .modes import ColdStart, Mode, Throttling, block_value_ms, cold_start, throttling
 from .resources import (
     LayerTime,
     MemoryUse,
@@ -117,7 +116,7 @@ def _summary(records: Sequence[Record], cell: Cell, seed: int, mode: Mode) -> Su
     good = [record for record in records if record.outcome is Outcome.OK]
     in_time = sorted(good, key=lambda record: (record.started_at, record.token))
     blocks = [timed_ms(record) for record in in_time]
-    medians = [median(block) for block in blocks if block]
+    values = [value for record in in_time if (value := block_value_ms(record, mode)) is not None]
     told = [doubt for record in records for doubt in record.doubts]
     return Summary(
         serial=first.device.serial,
@@ -138,8 +137,8 @@ def _summary(records: Sequence[Record], cell: Cell, seed: int, mode: Mode) -> Su
         layers=layer_medians(good),
         memory=memory_medians(good),
         planned=planned_memory(good),
-        stability=stability(blocks) if good else None,
-        detectable=detectable(medians, medians),
+        stability=stability(blocks if mode == "steady" else [[value] for value in values]) if good else None,
+        detectable=detectable(values, values),
         energy=energy_uses(in_time, seed),
         cold=cold_start(good, seed) if mode == "cold" else None,
         throttling=throttling(good) if mode == "sustained" else None,

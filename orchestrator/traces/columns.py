@@ -41,29 +41,20 @@ def read_columns(table: Table, layout: Layout, kind: str) -> Recording:
     readings = Readings()
     wanted = (layout.time, *layout.parts)
     for line, cells in table.rows():
-        if line <= layout.header_line or not any(cells):
+        if line <= layout.header_line or not any(cells) or is_comment(cells):
             continue
         t_s, *parts = (_figure(table, line, cells, column) for column in wanted)
         power_w = parts[0] * parts[1] if len(parts) == 2 else parts[0]
-        readings.add(t_s, power_w, _Backwards(table, line, layout.time, t_s))
+        if t_s < readings.last_s:
+            raise table.falling(line, layout.time.title, t_s / layout.time.factor, readings.last_s / layout.time.factor)
+        readings.add(t_s, power_w)
     if len(readings) < 2:
         raise TableError(f"{table.path}: {len(readings)} readings, needed: at least 2")
     return Recording(table.path, kind, layout.named, *readings.series())
 
 
-@dataclass(frozen=True)
-class _Backwards:
-    """The error of a time that falls."""
-
-    table: Table
-    line: int
-    time: Column
-    t_s: float
-
-    def __call__(self, before_s: float) -> TableError:
-        found, before = self.t_s / self.time.factor, before_s / self.time.factor
-        what = f"found {found:g} after {before:g}, allowed: times that do not fall"
-        return self.table.error(self.line, self.time.title, what)
+def is_comment(cells: Sequence[str]) -> bool:
+    return cells[0].startswith("#")
 
 
 def _figure(table: Table, line: int, cells: Sequence[str], column: Column) -> float:

@@ -1,4 +1,7 @@
-"""Any CSV of times and powers whose titles carry units: `time [s],power [mW]`, or current and voltage."""
+"""Any CSV of times and powers whose titles carry units: `time [s],power [mW]`, or current and voltage.
+
+Lines that begin with `#` are passed over.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Sequence
 
 from orchestrator.table import Table
 
-from .columns import Column, Layout, read_columns
+from .columns import Column, Layout, is_comment, read_columns
 from .recording import Recording
 from .units import allowed, factor, parse_title, quantity_of
 
@@ -20,7 +23,7 @@ def read(table: Table) -> list[Recording]:
 
 
 def _layout(table: Table) -> Layout:
-    found = next(((line, cells) for line, cells in table.head() if any(cells)), None)
+    found = next(((line, cells) for line, cells in table.head() if any(cells) and not is_comment(cells)), None)
     if found is None:
         raise table.error(1, "", "the file is empty", HINT)
     line, cells = found

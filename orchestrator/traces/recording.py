@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -88,16 +87,16 @@ class Readings:
 
     def __init__(self) -> None:
         self._t_s, self._power_w = array("d"), array("d")
+        self.last_s = float("-inf")
+        """Time of the newest; no later reading may have an earlier one."""
 
     def __len__(self) -> int:
         return len(self._t_s)
 
-    def add(self, t_s: float, power_w: float, backwards: Callable[[float], Exception]) -> None:
-        """Add one reading; raises what `backwards` makes of the time before, where this one is earlier."""
-        if self._t_s and t_s < self._t_s[-1]:
-            raise backwards(self._t_s[-1])
+    def add(self, t_s: float, power_w: float) -> None:
         self._t_s.append(t_s)
         self._power_w.append(power_w)
+        self.last_s = t_s
 
     def series(self) -> tuple[Series, Series]:
         """Times since the first reading, and powers."""

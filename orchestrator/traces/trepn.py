@@ -140,11 +140,9 @@ def _take(table: Table, line: int, cells: Sequence[str], run: _Run) -> None:
         return
     t_s = table.number(time, line, "Time [ms]") / 1e3
     power_w = table.number(power, line, run.title) * run.scale
-
-    def backwards(before_s: float) -> TableError:
-        return table.error(line, "Time [ms]", f"found {time} after {before_s * 1e3:g}, allowed: times that do not fall")
-
-    run.readings.add(t_s, power_w, backwards)
+    if t_s < run.readings.last_s:
+        raise table.falling(line, "Time [ms]", t_s * 1e3, run.readings.last_s * 1e3)
+    run.readings.add(t_s, power_w)
 
 
 def _footer(table: Table, rows: Rows, scale: float) -> _Footer:

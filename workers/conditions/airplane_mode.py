@@ -12,15 +12,14 @@ from orchestrator.errors import ConditionNotMet, Unsupported
 from orchestrator.model.experiment import Conditions
 from workers.device.base import DeviceConnection
 
+from .base import Held
+
 
 class AirplaneMode:
-    def wanted(self, conditions: Conditions) -> bool:
-        return conditions.airplane_mode
+    def wanted(self, conditions: Conditions) -> str:
+        return "enabled" if conditions.airplane_mode else ""
 
-    def save(self, connection: DeviceConnection) -> dict[str, str]:
-        return {"airplane_mode": self._read(connection)}
-
-    def prepare(self, connection: DeviceConnection) -> None:
+    def check(self, connection: DeviceConnection) -> None:
         host, colon, _ = connection.address.rpartition(":")
         if colon and not host.startswith("127."):
             raise Unsupported(
@@ -28,6 +27,18 @@ class AirplaneMode:
                 device=connection.serial,
                 remedy="connect it by USB, or leave out conditions.airplane_mode",
             )
+        if self._read(connection) not in ("enabled", "disabled"):
+            raise Unsupported(
+                "airplane mode cannot be switched: `cmd connectivity airplane-mode` says nothing",
+                device=connection.serial,
+                remedy="Android 11 or later is needed: leave out conditions.airplane_mode, or switch it by hand",
+            )
+
+    def save(self, connection: DeviceConnection) -> dict[str, str]:
+        return {"airplane_mode": self._read(connection)}
+
+    def prepare(self, connection: DeviceConnection) -> Held:
+        self.check(connection)
         self._switch(connection, "enable")
         found = self._read(connection)
         if found != "enabled":
@@ -36,6 +47,7 @@ class AirplaneMode:
                 device=connection.serial,
                 remedy="switch it on by hand",
             )
+        return Held(found)
 
     def restore(self, connection: DeviceConnection, saved: Mapping[str, str]) -> None:
         if saved.get("airplane_mode") != "enabled":

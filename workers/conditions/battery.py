@@ -11,7 +11,18 @@ CHARGE_S_PER_PERCENT = 60.0
 
 
 class BatteryCharge:
-    def check(self, state: DeviceState, wanted: Conditions) -> None:
+    name = "battery_percent"
+
+    def wanted(self, conditions: Conditions) -> str:
+        low, high = conditions.battery_percent.min, conditions.battery_percent.max
+        if low is None and high is None:
+            return ""
+        return f"{0 if low is None else low:g} to {100 if high is None else high:g} %"
+
+    def told(self, state: DeviceState) -> str:
+        return "" if state.battery_percent is None else f"{state.battery_percent:g} %"
+
+    def check(self, state: DeviceState, wanted: Conditions, reference_c: float | None) -> None:  # noqa: ARG002 (no heat)
         percent, window = state.battery_percent, wanted.battery_percent
         if percent is None:
             return

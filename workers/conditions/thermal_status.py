@@ -8,7 +8,15 @@ from orchestrator.model.experiment import Conditions
 
 
 class ThermalStatus:
-    def check(self, state: DeviceState, wanted: Conditions) -> None:
+    name = "thermal_status"
+
+    def wanted(self, conditions: Conditions) -> str:
+        return f"at most {conditions.thermal_status_max}"
+
+    def told(self, state: DeviceState) -> str:
+        return "" if state.thermal_status is None else str(state.thermal_status)
+
+    def check(self, state: DeviceState, wanted: Conditions, reference_c: float | None) -> None:  # noqa: ARG002 (a verdict)
         status = state.thermal_status
         if status is not None and status > wanted.thermal_status_max:
             raise ConditionNotMet(

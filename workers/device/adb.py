@@ -13,7 +13,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -195,6 +195,7 @@ class AdbConnection:
         self.address = address
         self.serial = serial or address
         self._port = server.port
+        self._server = server
 
     def shell(self, argv: Sequence[str], *, deadline_s: float = 10.0) -> ShellResult:
         command = quote(argv)
@@ -218,6 +219,15 @@ class AdbConnection:
             stream.write(_sync(b"RECV", source.encode()))
             while (bytes_ := self._sync_reply(stream, f"pull {source}")) is not None:
                 file.write(stream.read_exact(bytes_))
+
+    def reconnect(self) -> None:
+        """A phone at `host:port` that left the list is connected again; USB phones, and those that the server itself
+        tries again, come back by themselves."""
+        if ":" not in self.address or self.address.startswith("usb:"):
+            return
+        with suppress(ServiceDown, TransportLost):
+            if all(row.address != self.address for row in self._server.devices()):
+                self._server.connect(self.address)
 
     @contextmanager
     def _service(self, service: str, command: str, deadline_s: float) -> Iterator[_Socket]:

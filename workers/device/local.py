@@ -53,6 +53,8 @@ class LocalConnection:
     def pull(self, source: str, target: Path, *, deadline_s: float = 120.0) -> None:  # noqa: ARG002
         self._copy(Path(source), target, f"pull {source}")
 
+    def reconnect(self) -> None: ...
+
     def _copy(self, source: Path, target: Path, what: str) -> None:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)

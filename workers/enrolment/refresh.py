@@ -11,6 +11,10 @@ FITTING = 0.9
 """Share of the intervals that must be multiples of the period."""
 JITTER = 0.08
 """How uneven a gauge's own period may be, as a share."""
+SINGLE = 0.25
+"""Share of the intervals that must be one period long: a gauge whose news always take two or three has a longer one."""
+CLUSTER = 1.85
+"""Intervals up to so many times the shortest ones are one period of an uneven gauge."""
 CANDIDATES = 400
 GAP = 3.0
 """A pause between two readings longer than so many usual ones tells nothing of what changed in it."""
@@ -34,8 +38,18 @@ def find_refresh_ns(t_ns: Times, values: Numbers, *, least_changes: int = 6) -> 
     shortest, longest = max(sampled_ns, float(intervals.min()) * 0.5), float(intervals.max()) * 1.1
     periods = np.geomspace(longest, shortest, CANDIDATES)
     shares = np.array([_share(intervals, period, sampled_ns) for period in periods])
-    fitting = np.flatnonzero(shares >= min(FITTING, shares.max()))
-    return round(_refine(intervals, float(periods[fitting[0]]), sampled_ns))
+    fitting = np.flatnonzero(shares >= FITTING)
+    if len(fitting):
+        period = _refine(intervals, float(periods[fitting[0]]), sampled_ns)
+        if np.mean(np.rint(intervals / period) <= 1) >= SINGLE:
+            return round(period)
+    return round(_uneven(intervals))
+
+
+def _uneven(intervals: Numbers) -> float:
+    """Mean period of a gauge whose news are shown at another one's pace, e.g. after 200 or 300 ms instead of 250."""
+    short = float(np.quantile(intervals, 0.1))
+    return float(np.mean(intervals[intervals <= CLUSTER * short]))
 
 
 def _intervals(t_ns: Times, values: Numbers, sampled_ns: float) -> Numbers:
@@ -61,7 +75,7 @@ def _open(count: Numbers, period: float, sampled_ns: float) -> Numbers:
 
 def _refine(intervals: Numbers, period: float, sampled_ns: float) -> float:
     """The mean period of the intervals that fit; errors of neighbouring intervals cancel in their sum."""
-    for _ in range(3):
+    for _ in range(5):
         count = np.maximum(1, np.rint(intervals / period))
         fits = np.abs(intervals - count * period) <= _open(count, period, sampled_ns)
         if not fits.any():

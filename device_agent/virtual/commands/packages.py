@@ -1,11 +1,13 @@
-"""Apps: pm, am and `cmd package`. None of them runs on a virtual phone."""
+"""Apps: pm, am and `cmd package`. Some are listed by `ps` after booting; none of them does anything."""
 
 from __future__ import annotations
+
+from device_agent.virtual.phone import BACKGROUND_APPS
 
 from .registry import Call, CommandError, command
 
 _SYSTEM = ("android", "com.android.phone", "com.android.settings", "com.android.shell", "com.android.systemui")
-_OTHERS = ("org.example.calendar", "org.example.messenger")
+_OTHERS = tuple(BACKGROUND_APPS)
 
 
 @command("pm")
@@ -31,4 +33,8 @@ async def am(call: Call) -> int:
     """`kill-all`, `force-stop` and `kill` say nothing, whether or not there was anything to end."""
     if call.arguments[:1] in (["force-stop"], ["kill"]) and len(call.arguments) < 2:
         raise CommandError(f'Error: Argument expected after "{call.arguments[0]}"', 255, bare=True)
+    if call.arguments[:1] == ["kill-all"]:
+        call.phone.apps.clear()
+    elif call.arguments[:1] in (["force-stop"], ["kill"]):
+        call.phone.apps.pop(call.arguments[-1], None)
     return 0

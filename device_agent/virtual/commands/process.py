@@ -38,6 +38,7 @@ async def ps(call: Call) -> int:
     if columns:
         names = [name.partition("=")[0].upper() for name in columns.split(",")]
         rows = [[_field(process, name) for name in names] for process in processes]
+        rows += [[_app_field(app, pid, name) for name in names] for app, pid in call.phone.apps.items()]
         heads = [] if columns.endswith("=") else [names]
         await call.io.out("".join(" ".join(row) + "\n" for row in [*heads, *rows]).encode())
         return 0
@@ -45,7 +46,14 @@ async def ps(call: Call) -> int:
     for process in processes:
         row = f"shell {process.pid:>12} {1:>5} {0:>7} {0:>6} 0 {0:>19} S {_name(process)}\n"
         await call.io.out(row.encode())
+    for app, pid in call.phone.apps.items():
+        row = f"{_app_field(app, pid, 'USER')} {pid:>11} {1:>5} {0:>7} {0:>6} 0 {0:>19} S {app}\n"
+        await call.io.out(row.encode())
     return 0
+
+
+def _app_field(app: str, pid: int, column: str) -> str:
+    return {"PID": str(pid), "USER": f"u0_a{pid % 1000}"}.get(column, app)
 
 
 def _field(process: Process, column: str) -> str:

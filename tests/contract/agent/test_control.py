@@ -206,36 +206,6 @@ def test_sigterm_while_waiting_for_the_slot(agent: Agent) -> None:
         assert finish(process).error.code == "cancelled"
 
 
-def test_power_is_sampled_below_the_sysroot(agent: Agent) -> None:
-    battery = agent.folder / "sys" / "class" / "power_supply" / "battery"
-    battery.mkdir(parents=True)
-    nodes = {
-        "type": "Battery",
-        "current_now": "-412000",
-        "voltage_now": "3911000",
-        "temp": "287",
-        "status": "Discharging",
-    }
-    for name, value in nodes.items():
-        (battery / name).write_text(value + "\n")
-    clock = agent.folder / "sys" / "devices" / "system" / "cpu" / "cpu0" / "cpufreq" / "scaling_cur_freq"
-    clock.parent.mkdir(parents=True)
-    clock.write_text("1401600\n")
-    run = agent.run(
-        slow("cpu"), {"x": vector(1)}, "--samples", 100, "--power-period-ms", 2, POCKETFARM_SYSROOT=str(agent.folder)
-    )
-    power = run.all("power")
-    assert len(power) >= 2
-    reading = power[0]
-    assert (reading.current_ua, reading.voltage_uv, reading.temp_dc) == (-412000, 3911000, 287)
-    assert (reading.status, reading.charge_uah, reading.cpu_khz) == ("Discharging", None, (1401600,))
-
-
-def test_missing_gauge_is_told_once(agent: Agent) -> None:
-    run = agent.run(small("cpu"), {"x": vector(1)}, "--power-period-ms", 5, POCKETFARM_SYSROOT=str(agent.folder))
-    assert [e.code for e in run.all("warning")] == ["no_power_gauge"]
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -244,6 +214,11 @@ def test_missing_gauge_is_told_once(agent: Agent) -> None:
         ["run", "--plan", "x", "--deadline-s", "nan"], ["run", "--plan", "x", "--samples", "99999999999999999999"],
         ["run", "--plan", "x", "--detach"], ["run", "--plan", "x", "--samples", "0"], ["stop"],
         ["stop", "--marker-prefix", ""], ["run", "--plan", "x", "--input", "novalue"],
+        ["run", "--plan", "x", "--warmup-stable", "1.5"], ["run", "--plan", "x", "--discharging-sign", "0"],
+        ["run", "--plan", "x", "--samples", "0", "--idle-ms", "9"], ["probe", "--cpus", "0"],
+        ["run", "--plan", "x", "--cpus", ""],
+        ["burn", "--steps", "0,1"], ["burn", "--step-ms", "5"], ["burn", "--steps", "0,,1", "--step-ms", "5"],
+        ["burn", "--steps", "1,", "--step-ms", "5"], ["burn", "--steps", "1,-1", "--step-ms", "5"],
     ],
 )  # fmt: skip
 def test_usage(agent: Agent, words: list[str]) -> None:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,8 @@ class Rig:
     """What is left open."""
     gain: bool = True
     """Whether its gain is uncertain."""
+    seen_s: Callable[[float], float] = lambda host_s: host_s
+    """The time of the signal that lay before the source at a time of this host."""
 
 
 @dataclass
@@ -103,8 +105,10 @@ def libiio(bench: Workbench) -> Rig:
     return _vendor(bench, vendors.libiio, {"iio": {"uri": "ip:192.0.2.1"}})
 
 
-def _nodes(bench: Workbench, node: Path, text: Callable[[], str], build: Callable[[], PowerMeter], scope: Scope) -> Rig:
-    pause = bench.stack.enter_context(signal.repeated(lambda: signal.overwrite(node, text())))
+def _nodes(
+    bench: Workbench, node: Path, write: Callable[[], None], build: Callable[[], PowerMeter], scope: Scope
+) -> Rig:
+    pause = bench.stack.enter_context(signal.repeated(write))
 
     def breaks() -> None:
         pause.set()
@@ -122,16 +126,16 @@ def _nodes(bench: Workbench, node: Path, text: Callable[[], str], build: Callabl
 def hwmon(bench: Workbench) -> Rig:
     bench.node("class/hwmon/hwmon3/name", "ina226")
     node = bench.node("class/hwmon/hwmon3/power1_input", "0")
-    text = lambda: str(round(signal.power_w(time.monotonic()) * 1e6))  # noqa: E731
-    return _nodes(bench, node, text, lambda: bench_iio(bench), Scope.DEVICE)
+    log = signal.Log(lambda host_s: str(round(signal.power_w(host_s) * 1e6)))
+    return _nodes(bench, node, lambda: log.write(node), lambda: bench_iio(bench), Scope.DEVICE)
 
 
 def iio_sysfs(bench: Workbench) -> Rig:
     bench.node("bus/iio/devices/iio:device1/name", "ina226")
     bench.node("bus/iio/devices/iio:device1/in_power2_scale", "0.5")
     node = bench.node("bus/iio/devices/iio:device1/in_power2_raw", "0")
-    text = lambda: str(round(signal.power_w(time.monotonic()) * 1000 / 0.5))  # noqa: E731
-    return _nodes(bench, node, text, lambda: bench_iio(bench), Scope.DEVICE)
+    log = signal.Log(lambda host_s: str(round(signal.power_w(host_s) * 1000 / 0.5)))
+    return _nodes(bench, node, lambda: log.write(node), lambda: bench_iio(bench), Scope.DEVICE)
 
 
 def bench_iio(bench: Workbench) -> PowerMeter:
@@ -149,9 +153,10 @@ def rapl(bench: Workbench) -> Rig:
     bench.node(f"{folder}/max_energy_range_uj", "2000000")
     bench.node("class/powercap/intel-rapl:0:0/name", "core")
     node = bench.node(f"{folder}/energy_uj", "0")
-    text = lambda: str(round(signal.energy_j(time.monotonic()) * 1e6) % 2_000_000)  # noqa: E731
+    log = signal.Log(lambda host_s: str(round(signal.energy_j(host_s) * 1e6) % 2_000_000))
     host = Bench(bench.member("workstation", gpu_vendor="cpu"), sys=bench.folder / "sys")
-    return _nodes(bench, node, text, lambda: choose_source(host, PowerSource.RAPL), Scope.PACKAGE)
+    made = _nodes(bench, node, lambda: log.write(node), lambda: choose_source(host, PowerSource.RAPL), Scope.PACKAGE)
+    return replace(made, seen_s=log.seen_s)
 
 
 def _csv(bench: Workbench, head: str, line: Callable[[float], str], options: dict[str, Any]) -> Rig:
@@ -187,7 +192,8 @@ def csv_wall_clock(bench: Workbench) -> Rig:
 
 
 def csv_without_times(bench: Workbench) -> Rig:
-    return _csv(bench, "watts\n", lambda t: f"{signal.power_w(t):.5f}", {"power": "watts"})
+    made = _csv(bench, "watts\n", lambda t: f"{signal.power_w(t):.5f}", {"power": "watts"})
+    return replace(made, tolerance=0.05)  # its times are those at which its lines were written and found
 
 
 def _nvml(bench: Workbench, *, counter: bool) -> Rig:
@@ -201,7 +207,7 @@ def _nvml(bench: Workbench, *, counter: bool) -> Rig:
 
 
 def nvml_counter(bench: Workbench) -> Rig:
-    return _nvml(bench, counter=True)
+    return replace(_nvml(bench, counter=True), seen_s=vendors.nvml_seen_s)
 
 
 def nvml_power(bench: Workbench) -> Rig:

@@ -6,6 +6,7 @@ import math
 import os
 import threading
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,46 @@ def overwrite(path: Path, text: str) -> None:
     fresh = path.with_name(path.name + ".new")
     fresh.write_text(text + "\n")
     fresh.replace(path)
+
+
+class Log:
+    """What was last written, at any time: a node is as late as its writer, and that is not the source's error."""
+
+    def __init__(self, text: Callable[[float], str]) -> None:
+        self._text = text
+        self._of_s: list[float] = []
+        self._done_s: list[float] = []
+
+    def write(self, path: Path) -> None:
+        of_s = time.monotonic()
+        overwrite(path, self._text(of_s))
+        self._of_s.append(of_s)
+        self._done_s.append(time.monotonic())
+
+    def seen_s(self, host_s: float) -> float:
+        """The time of the signal that a reader found at this time."""
+        return self._of_s[max(0, bisect_right(self._done_s, host_s) - 1)]
+
+
+@contextmanager
+def longest_stall() -> Iterator[Callable[[], float]]:
+    """The longest time in s for which a thread of this process that wanted to run had to wait."""
+    end, longest_s = threading.Event(), 0.0
+
+    def run() -> None:
+        nonlocal longest_s
+        before_s = time.monotonic()
+        while not end.wait(0.002):
+            before_s, now_s = time.monotonic(), before_s
+            longest_s = max(longest_s, before_s - now_s)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield lambda: longest_s
+    finally:
+        end.set()
+        thread.join(5.0)
 
 
 @contextmanager

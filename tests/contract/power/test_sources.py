@@ -23,7 +23,9 @@ WINDOW_S = 1.3
 """Not a multiple of the signal's period: a mean over the wrong window shows."""
 LATE_S = 0.06
 """A shift that must show."""
-SHORT_S = 0.4
+SHORT_S = 0.9
+STALL_S = 0.025
+PATIENCE_S = 20.0
 
 
 class Measured(NamedTuple):
@@ -61,12 +63,23 @@ def boottime_s() -> float:
 
 
 def measure(rig: Rig, window_s: float = SHORT_S) -> PowerSeries:
-    """The series of the signal."""
-    rig.source.start()
-    time.sleep(window_s)
-    found = rig.source.stop(rig.events())
-    assert found
-    return max(found, key=lambda series: sum(series.power_w))  # another rail is smaller
+    """The series of the signal; once more where this machine stalled meanwhile, which tells nothing of the source."""
+    give_up_at = time.monotonic() + PATIENCE_S
+    while True:
+        with signal.longest_stall() as stall_s:
+            rig.source.start()
+            time.sleep(window_s)
+            found = rig.source.stop(rig.events())
+        assert found
+        series = max(found, key=lambda series: sum(series.power_w))  # another rail is smaller
+        if max(stall_s(), hole_s(series)) < STALL_S or time.monotonic() > give_up_at:
+            return series
+
+
+def hole_s(series: PowerSeries) -> float:
+    """The longest pause between two readings, where it is none of the source's own."""
+    steps = sorted((b - a) / 1e9 for a, b in pairwise(series.t_ns))
+    return steps[-1] if steps and steps[-1] > 3 * steps[len(steps) // 2] else 0.0
 
 
 def energy_j(series: PowerSeries) -> float:
@@ -75,18 +88,18 @@ def energy_j(series: PowerSeries) -> float:
     return sum((t1 - t0) / 1e9 * (p1 if series.is_mean else (p0 + p1) / 2) for (t0, p0), (t1, p1) in pairs)
 
 
-def truth_j(series: PowerSeries) -> float:
+def truth_j(rig: Rig, series: PowerSeries) -> float:
     shift_s = boottime_s() - time.monotonic()
     first_s, last_s = series.t_ns[0] / 1e9 - shift_s, series.t_ns[-1] / 1e9 - shift_s
-    return signal.energy_j(last_s) - signal.energy_j(first_s)
+    return signal.energy_j(rig.seen_s(last_s)) - signal.energy_j(rig.seen_s(first_s))
 
 
 def test_energy_and_mean_power(measured: Measured) -> None:
     series, rig = measured.series, measured.rig
     span_s = (series.t_ns[-1] - series.t_ns[0]) / 1e9
     assert span_s > WINDOW_S - 0.2
-    assert energy_j(series) == pytest.approx(truth_j(series), rel=rig.tolerance)
-    assert energy_j(series) / span_s == pytest.approx(truth_j(series) / span_s, rel=rig.tolerance)
+    assert energy_j(series) == pytest.approx(truth_j(rig, series), rel=rig.tolerance)
+    assert energy_j(series) / span_s == pytest.approx(truth_j(rig, series) / span_s, rel=rig.tolerance)
 
 
 def test_times_are_the_devices_and_rise(measured: Measured) -> None:
@@ -120,7 +133,7 @@ def test_ends_cleanly(rig: Rig) -> None:
     assert rig.source.stop() == (), "a second time"
     assert rig.handles() == 0
     series = measure(rig)
-    assert energy_j(series) == pytest.approx(truth_j(series), rel=rig.tolerance), "and once more"
+    assert energy_j(series) == pytest.approx(truth_j(rig, series), rel=rig.tolerance), "and once more"
     assert rig.handles() == 0
 
 
@@ -137,7 +150,7 @@ def test_a_failure_on_the_way_is_told_and_frees_the_meter(rig: Rig) -> None:
     assert rig.source.stop() == ()
     rig.mends()
     series = measure(rig)
-    assert energy_j(series) == pytest.approx(truth_j(series), rel=rig.tolerance)
+    assert energy_j(series) == pytest.approx(truth_j(rig, series), rel=rig.tolerance)
 
 
 def test_the_gauge_is_the_agents(bench: Workbench) -> None:

@@ -201,6 +201,11 @@ def libiio(vendor: Vendor) -> dict[str, ModuleType]:
     return {"iio": module("iio", Context=Context)}
 
 
+def nvml_seen_s(host_s: float) -> float:
+    """When NVML's counter has moved last."""
+    return host_s // 0.02 * 0.02
+
+
 def nvml(vendor: Vendor, *, counter: bool) -> dict[str, ModuleType]:
     """nvidia-ml-py: mJ of the counter, which moves every 20 ms; mW of the power."""
 
@@ -217,7 +222,7 @@ def nvml(vendor: Vendor, *, counter: bool) -> dict[str, ModuleType]:
             raise NVMLError("Not Supported")
         if vendor.broken:
             raise NVMLError("GPU is lost")
-        return round(signal.energy_j(time.monotonic() // 0.02 * 0.02) * 1000)
+        return round(signal.energy_j(nvml_seen_s(time.monotonic())) * 1000)
 
     def power(_handle: object) -> int:
         if vendor.broken:

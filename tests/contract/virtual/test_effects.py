@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -91,6 +93,23 @@ def test_a_background_load_is_in_proc_stat_and_in_the_power(
     assert (after[0] - before[0]) / (after[1] - before[1]) == pytest.approx(0.4, abs=0.02)
     mean_w = (last.consumed_j - first.consumed_j) / (last.t_ns - first.t_ns) * 1e9
     assert mean_w == pytest.approx(0.17318 + 0.4 * (2.92179 - 0.17318), rel=0.02)
+
+
+def test_what_the_gauge_shows_is_the_truth(adb: Adb, control: ControlClient, phone: PhoneStatus) -> None:
+    """Current times voltage, averaged over a steady load, is the model's power, but for the gauge's noise."""
+    battery = phone.root / "sys/class/power_supply/battery"
+    control.fault(phone.name, BackgroundLoad(share=0.5))
+    control.truth(phone.name)  # the load begins now, and the gauge shows it within its refresh period
+    readings_w, first = [], control.truth(phone.name)
+    end = first.t_ns + 3_000_000_000
+    while (last := control.truth(phone.name)).t_ns < end:
+        if last.t_ns > first.t_ns + 500_000_000:
+            current_ua, voltage_uv = (int((battery / f"{name}_now").read_text()) for name in ("current", "voltage"))
+            readings_w.append(-current_ua * voltage_uv / 1e12)
+        time.sleep(0.02)
+    true_w = (last.consumed_j - first.consumed_j) / (last.t_ns - first.t_ns) * 1e9
+    assert fmean(readings_w) == pytest.approx(true_w, rel=0.02)
+    assert true_w == pytest.approx((0.17318 + 2.92179) / 2, rel=0.01)
 
 
 def test_an_agent_on_a_full_phone_says_so_in_its_journal(

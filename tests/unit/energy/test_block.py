@@ -161,6 +161,18 @@ def test_rails_are_less_than_the_device() -> None:
     assert found.net_j.value == pytest.approx(0.4 * 80, rel=1e-3)
 
 
+def test_rails_are_added_up_by_name() -> None:
+    """Two rails, read at different times; a meter beside them is another source."""
+    gpu, cpu = (
+        series(lambda t_s, share=share: share * POWER(t_s), source=PowerSource.PERFETTO, scope=Scope.RAILS, name=name,
+               t_ns=tuple(round((i + share) * S / 100) for i in range(19_000)), is_mean=True)
+        for name, share in (("GPU", 0.3), ("CPU", 0.2))
+    )  # fmt: skip
+    found = block_energy(record(series=(gpu, cpu)))
+    assert found and found.net_j and (found.scope, found.name) == (Scope.RAILS, "GPU, CPU")
+    assert found.net_j.value == pytest.approx(0.5 * 80, rel=1e-3)
+
+
 @pytest.mark.parametrize("late_s", [-0.3, 0.0, 0.3])
 def test_a_clock_that_is_not_sure_does_not_carry_one_phase_into_the_other(late_s: float) -> None:
     clock = ClockMap(offset_ns=0, residual_ns=S // 2)

@@ -10,9 +10,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from orchestrator.energy import find_invalid
+from device_agent.virtual.simulation import Course, simulate
+from orchestrator.energy import block_energy, find_invalid
+from workers.enrolment.calibrate import calibrate
 
-from .scenarios import DISCHARGING, GAUGES, Run, run_block
+from .scenarios import DISCHARGING, GAUGES, Run, course_of, profile_of, record_of, run_block
 
 pytestmark = [pytest.mark.unit, pytest.mark.slow]
 SEEDS = range(20)
@@ -71,3 +73,19 @@ def test_integrals_miss_the_truth_where_the_gauge_is_misread() -> None:
     wrong = run.record.gauge.model_copy(update={"ampere_per_unit": 1e-6})
     misread = Run(run.simulated, run.record.model_copy(update={"gauge": wrong}), run.gain).energy
     assert misread.per_inference_j and misread.per_inference_j.high < 0.01 * run.truth_j
+
+
+@pytest.mark.parametrize("gauge", GAUGES)
+def test_calibration_by_load_steps_reads_the_block(gauge: str) -> None:
+    """From steps of rest and load alone, as enrolment takes them, the gauge's unit, sign, refresh and noise are found
+    well enough that a block is within 2 % of the truth, and within its interval."""
+    profile = profile_of(gauge)
+    steps = record_of(simulate(profile, Course(idle_s=12, warmup_s=0, load_s=12, period_s=0.02), 77), profile)
+    found = calibrate(steps.power, steps.phases)
+    simulated = simulate(profile, course_of(profile, 3), 3)
+    energy = block_energy(record_of(simulated, profile, gauge=found))
+    assert energy and energy.per_inference_j and energy.within_per_inference_j
+    truth_j = simulated.truth.per_inference_j
+    assert energy.per_inference_j.low <= truth_j <= energy.per_inference_j.high
+    assert energy.within_per_inference_j.value == pytest.approx(truth_j, rel=0.02)
+    assert abs(energy.within_per_inference_j.value - truth_j) < 4 * energy.within_per_inference_j.std

@@ -9,7 +9,7 @@ import pytest
 from device_agent.virtual.simulation import Course, FaultKind, simulate
 from orchestrator.energy import block_energy, find_invalid, latency_change
 from orchestrator.model.device import DeviceState, Health
-from orchestrator.model.event import Power, Sampler
+from orchestrator.model.event import PhaseName, Power, Sampler
 from orchestrator.model.experiment import Conditions, Range, Sampling
 from orchestrator.model.power import ClockMap
 from orchestrator.model.record import DoubtCode, InvalidCode, Record
@@ -188,6 +188,8 @@ def test_background_load_is_what_others_use_beyond_their_usual() -> None:
     assert codes(shares(0.12, 80, 120)) == [], "not more than 10 % above the rest's"
     assert codes(shares(0.14, 80, 120)) == [InvalidCode.BACKGROUND_LOAD]
     assert codes(shares(0.12, 130, 140)) == [InvalidCode.BACKGROUND_LOAD]
+    host = shares(0.5, 0, 200)
+    assert codes(host.model_copy(update={"device": host.device.model_copy(update={"kind": "workstation"})})) == []
 
 
 @pytest.mark.parametrize(
@@ -196,6 +198,17 @@ def test_background_load_is_what_others_use_beyond_their_usual() -> None:
 def test_rests_differ_by_more_than_a_share_and_a_power(before_w: float, after_w: float, differ: bool) -> None:
     power = noisy(readings(lambda t_s: 4.0 if 70 <= t_s < 120 else before_w if t_s < 70 else after_w))
     assert codes(record(power)) == ([InvalidCode.IDLE_DIFFERS] if differ else [])
+
+
+@pytest.mark.parametrize("rest_s", [2.0, 2.5, 3.0, 5.0])
+def test_short_rests_of_a_slow_gauge_do_not_differ_for_what_it_still_holds(rest_s: float) -> None:
+    """The gauge has news every 1.1 s and still shows the load 1 s after its end."""
+    times: dict[PhaseName, tuple[float, float]] = {
+        "idle_before": (70 - rest_s, 70), "warmup": (70, 80), "load": (80, 120), "idle_after": (120, 120 + rest_s)
+    }  # fmt: skip
+    slow = EXACT.model_copy(update={"refresh_ns": 11 * S // 10})
+    held = record(readings(POWER, refresh_s=1.1), phases=phases(times), gauge=slow)
+    assert codes(held) == []
 
 
 def test_clocks_that_do_not_agree_make_a_meter_useless() -> None:

@@ -21,8 +21,8 @@ from tests.servers import required
 
 COMMANDS = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
 EXPECTED = {
-    "up", "down", "doctor", "devices", "enrol", "networks", "run", "status", "watch", "results", "report", "cancel", "infer",
-    "plan", "schema", "demo", "release", "energy", "import", "best", "export",
+    "up", "down", "doctor", "devices", "enrol", "networks", "run", "status", "watch", "results", "report", "cancel",
+    "infer", "plan", "schema", "demo", "release", "energy", "import", "best", "export",
 }  # fmt: skip
 
 Run = Callable[..., tuple[int, str, str]]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.model.device import Device, Health
+from orchestrator.model.enrolment import Enrolment
 from orchestrator.model.experiment import Conditions, Range
 from orchestrator.model.lease import Lease
 from orchestrator.placement import Placement, Policy, Share, WaitingJob, place
@@ -145,3 +148,52 @@ def test_reasons_are_for_people() -> None:
     assert "at most 60 %" in one(full, make.device(battery_percent=90.0)).waiting["j"]
     crowded = one(job, make.device(), make.device("B"), leases={"B": lease("B")}, limit=1)
     assert crowded.waiting["j"] == "host lab is at its limit of 1 sessions"
+
+
+def profiled(serial: str, *, rest_c: float | None = None, supply: str = "none", **permissions: bool) -> Device:
+    profile = Enrolment(
+        serial=serial, fingerprint="f", enrolled_at=1.0, permissions=permissions, reference_temp_c=rest_c, supply=supply
+    )  # fmt: skip
+    return make.device(serial).model_copy(update={"enrolment": profile})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "lacking", "able"),
+    [
+        ({"clocks": "fixed_performance"}, {"fixed_performance": False}, {"fixed_performance": True}),
+        ({"clocks": "locked"}, {"lock_clocks": False}, {"lock_clocks": True}),
+        ({"airplane_mode": True}, {"airplane_mode": False}, {"airplane_mode": True}),
+        ({"screen_dimmed": True}, {"write_settings": False}, {}),
+        ({"supply": "cut"}, {"supply": "none"}, {"supply": "uhubctl"}),
+    ],
+)
+def test_a_device_that_can_never_meet_the_conditions_is_passed_over(
+    wanted: dict[str, Any], lacking: dict[str, Any], able: dict[str, Any]
+) -> None:
+    job = make.waiting("j", "A", "B", conditions=Conditions(**wanted))
+    devices = [profiled("A", **lacking), profiled("B", **able)]
+    assert place([job], devices, {}, Policy(), NOW).assignments == (("j", "B"),)
+    busy = place([job], devices, {"B": lease("B")}, Policy(), NOW)
+    assert "A: it cannot meet the experiment's conditions, others can" in busy.waiting["j"]
+    alone = make.waiting("j", "A", conditions=Conditions(**wanted))
+    assert place([alone], devices, {}, Policy(), NOW).assignments == (("j", "A"),), (
+        "its worker refuses it with a reason"
+    )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "state", "words"),
+    [
+        ({"battery_temp_min": 20.0}, {"battery_temp_c": 15.0}, "cold: 15 C"),
+        ({"skin_temp_max": 34.0}, {"skin_temp_c": 36.0}, "hot: skin 36.0 C"),
+        ({"supply": "discharging"}, {"charging": True}, "a supply is connected"),
+        ({"settled": True}, {"battery_temp_c": 27.0}, "within 1 C of its rest at 24 C"),
+        ({"settled": True}, {"battery_temp_c": 24.5, "battery_slope_c_per_min": -0.4}, "changes by -0.40 C a minute"),
+    ],
+)
+def test_what_is_not_met_now_waits_with_the_reason(wanted: dict[str, Any], state: dict[str, Any], words: str) -> None:
+    profile = profiled("A", rest_c=24.0).enrolment
+    device = make.device("A", **state).model_copy(update={"enrolment": profile})
+    waits = place([make.waiting("j", "A", conditions=Conditions(**wanted))], [device], {}, Policy(), NOW)
+    assert words in waits.waiting["j"]
+    assert place([make.waiting("j", "A")], [device], {}, Policy(), NOW).assignments == (("j", "A"),)

@@ -80,6 +80,7 @@ def test_page_is_well_formed_and_has_every_part(page: str) -> None:
     for heading in (
         "Results",
         "Latency",
+        "Distribution",
         "Over the time of the run",
         "Set-up",
         "Layers",

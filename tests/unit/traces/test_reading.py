@@ -97,9 +97,10 @@ def test_plain_csv_by_its_units(tmp_path: Path, header: str, scale: tuple[float,
     assert found.duration_s == pytest.approx(39.9)
 
 
-def test_current_times_voltage_and_other_delimiters(tmp_path: Path) -> None:
+def test_current_times_voltage_other_delimiters_and_comments(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
-    path.write_text("time [s];current [mA];voltage [V]\n" + "".join(f"{t};500;4\n" for t in range(40)))
+    lines = ["# a logger's own words", "time [s];current [mA];voltage [V]", *(f"{t};500;4" for t in range(40)), "# end"]
+    path.write_text("\n".join(lines))
     np.testing.assert_allclose(one(path).power_w, 2.0)
 
 

@@ -61,9 +61,19 @@ def test_packages(sh: Sh) -> None:
     assert (sh("pm path com.android.shell").code, sh("pm path com.nobody").code) == (0, 1)
 
 
-def test_ending_apps_is_silent(sh: Sh) -> None:
-    assert sh("am kill-all; am force-stop org.example.messenger; cmd activity kill-all") == (0, "", "")
+def test_apps_in_the_background_are_ended_silently_and_back_after_booting(sh: Sh, phone: Phone) -> None:
+    def users() -> list[str]:
+        return [user for user in sh("ps -A -o USER").out.split() if user.startswith("u0_a")]
+
+    assert len(users()) == 2
+    assert "org.example.messenger" in sh("ps -A").out
+    assert sh("am force-stop org.example.messenger") == (0, "", "")
+    assert len(users()) == 1
+    assert sh("am kill-all; cmd activity kill-all") == (0, "", "")
+    assert users() == []
     assert sh("am force-stop").code == 255
+    phone.boot()
+    assert len(users()) == 2
 
 
 def test_the_idle_controller(sh: Sh, phone: Phone) -> None:

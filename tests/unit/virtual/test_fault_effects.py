@@ -12,12 +12,12 @@ import pytest
 
 from device_agent.virtual.cable import Cable
 from device_agent.virtual.control import Controlled, PhoneStatus, Request, answer
+from device_agent.virtual.fault_injector import FaultInjector
 from device_agent.virtual.faults import (
     BackgroundLoad,
     Charging,
     ClockCap,
     Fault,
-    FaultInjector,
     StorageFull,
     Supply,
     Throttle,

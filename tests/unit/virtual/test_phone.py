@@ -123,3 +123,15 @@ def test_garbage_has_the_length_and_the_lines_of_the_truth() -> None:
     assert len(garbage) == len(truth)
     assert [i for i, byte in enumerate(garbage) if byte == 0x0A] == [i for i, byte in enumerate(truth) if byte == 0x0A]
     assert b"{" not in garbage
+
+
+def test_it_knows_when_the_gauge_has_news(phone: Phone) -> None:
+    period_s = phone.profile.gauge.refresh_ms / 1000
+    phone.advance([])
+    first, reading = phone.gauge_news_s(), phone.reading()
+    assert 0 < first <= period_s
+    phone.tick(first - 0.01, [])
+    assert phone.reading() == reading
+    phone.tick(0.02, [])
+    assert phone.reading() != reading
+    assert phone.gauge_news_s() == pytest.approx(period_s - 0.01, abs=0.02)

@@ -23,6 +23,8 @@ class SimulatedGauge:
     """Of the gauge's own period, as a share."""
     lag_s: float = 0.0
     """Time constant of the gauge's own averaging."""
+    looked_at_s: float = 0.0
+    """Period at which something shows the gauge's news: 0: at once."""
     status: str = "Discharging"
     sampled_s: float = 0.02
     denied: bool = False
@@ -52,8 +54,11 @@ class SimulatedGauge:
         shown, shown_uv, shown_charge, smooth, charge = 0, 0, None, self.rest_a, 2_000_000.0
         made: list[Power] = []
         t = float(start)
+        look = float(start)
         while t < phases[-1].end_ns:
-            while next_news <= t:
+            while self.looked_at_s and look + self.looked_at_s * SECOND <= t:
+                look += self.looked_at_s * SECOND * random_.uniform(1.0, 1.1)
+            while next_news <= (look if self.looked_at_s else t):
                 busy = any(p.phase == "load" and p.start_ns <= next_news < p.end_ns for p in phases)
                 true_a = self.load_a if busy else self.rest_a
                 share = 1.0 if not self.lag_s else min(1.0, self.refresh_s / (self.refresh_s + self.lag_s))

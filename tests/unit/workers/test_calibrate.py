@@ -34,7 +34,7 @@ def any_gauge(random_: random.Random) -> SimulatedGauge:
         noise_a=quantum_a * random_.uniform(0.5, 5.0),
         rest_a=rest_a,
         load_a=rest_a + random_.uniform(0.15, 1.5),
-        jitter=random_.choice([0.0, 0.03]),
+        jitter=random_.choice([0.0, 0.03, 0.1]),
     )
 
 
@@ -68,6 +68,13 @@ def test_a_gauge_that_averages_itself() -> None:
     found = calibrate(*SimulatedGauge(lag_s=0.3).run(5, 3.0))
     assert (found.discharging_sign, found.ampere_per_unit) == (-1, 1e-6)
     assert found.refresh_ns == pytest.approx(0.25 * SECOND, rel=0.1)
+
+
+def test_a_gauge_whose_news_are_shown_at_another_ones_pace(seed: int) -> None:
+    """News every 250 ms, shown every 100 ms: changes are 200 or 300 ms apart, and their mean counts."""
+    gauge = SimulatedGauge(looked_at_s=0.1)
+    found = [calibrate(*gauge.run(seed + i, 1.75)).refresh_ns / SECOND for i in range(50)]
+    assert sum(math.isclose(each, 0.25, rel_tol=0.1) for each in found) >= 49, found
 
 
 def test_a_slow_gauge_asks_for_longer_steps() -> None:

@@ -1,15 +1,27 @@
-"""Gates open and close at their thresholds; what the device does not tell is no obstacle."""
+"""Gates open and close at their thresholds; what the device does not tell is no obstacle, and unproven.
+
+Settings as real phones answer; those of virtual phones are in tests/integration/workers."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from orchestrator.errors import ConditionNotMet, Unsupported
 from orchestrator.model.device import DeviceState, Health
 from orchestrator.model.experiment import Conditions
+from workers.conditions import SETTINGS
+from workers.conditions.affinity import cores_for
 from workers.conditions.airplane_mode import AirplaneMode
+from workers.conditions.background import BackgroundStopped
+from workers.conditions.fixed_performance import FixedPerformance
+from workers.conditions.locked_clocks import LockedClocks
+from workers.conditions.sync import SyncOff
 from workers.device.adb import AdbConnection, AdbServer
-from workers.session import check_gates
+from workers.gates import check_gates, proofs_of
+
+from .scripted import ScriptedPhone
 
 WANTED = Conditions.model_validate(
     {
@@ -61,4 +73,118 @@ def test_everything_unmet_is_told_at_once() -> None:
 
 def test_a_phone_over_wi_fi_keeps_its_radio() -> None:
     with pytest.raises(Unsupported, match="cut the network"):
-        AirplaneMode().prepare(AdbConnection("192.168.1.20:5555", AdbServer(1)))
+        AirplaneMode().check(AdbConnection("192.168.1.20:5555", AdbServer(1)))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "state", "words"),
+    [
+        ({"battery_temp_min": "20 C"}, {"battery_temp_c": 18.0}, "cold: battery at 18 C, below 20 C"),
+        ({"skin_temp_max": "34 C"}, {"skin_temp_c": 36.5}, "cooling: skin at 36.5 C, above 34 C"),
+        ({"supply": "discharging"}, {"charging": True}, "a supply is connected"),
+        ({"settled": True}, {"battery_temp_c": 26.5}, "cooling: battery at 26.5 C, at rest it has 24 C"),
+        ({"settled": True}, {"battery_temp_c": 22.0}, "warming up: battery at 22 C"),
+        ({"settled": True}, {"battery_temp_c": 24.5}, "not watched for two minutes"),
+        ({"settled": True}, {"battery_temp_c": 24.5, "battery_slope_c_per_min": -0.3}, "changes by -0.30 C a minute"),
+    ],
+)
+def test_each_further_gate(wanted: dict[str, Any], state: dict[str, Any], words: str) -> None:
+    conditions, known = Conditions.model_validate(wanted), DeviceState(health=Health.READY, **state)
+    with pytest.raises(ConditionNotMet, match=words) as caught:
+        check_gates("p", known, conditions, 24.0)
+    assert 30.0 <= caught.value.retry_after_s <= 1200.0
+    check_gates("p", DeviceState(health=Health.READY), conditions, 24.0)
+
+
+def test_a_settled_phone_may_start() -> None:
+    state = DeviceState(health=Health.READY, battery_temp_c=24.9, battery_slope_c_per_min=-0.19)
+    check_gates("p", state, Conditions(settled=True), 24.0)
+    with pytest.raises(Unsupported, match="temperature at rest is not known"):
+        check_gates("p", state, Conditions(settled=True), None)
+
+
+def test_the_wait_follows_what_was_seen_of_the_phone() -> None:
+    cooling = GOOD.model_copy(update={"battery_temp_c": 39.0, "battery_slope_c_per_min": -2.0})
+    with pytest.raises(ConditionNotMet) as caught:
+        check_gates("p", cooling, WANTED, 24.0)
+    assert 120.0 < caught.value.retry_after_s < 150.0, "four degrees at two a minute, slower towards the end"
+
+
+def test_proofs_say_what_the_phone_said() -> None:
+    state = DeviceState(health=Health.READY, battery_percent=50.0, thermal_status=0)
+    conditions = Conditions.model_validate({"skin_temp_max": "34 C", "supply": "discharging"})
+    proofs = {proof.name: proof for proof in proofs_of(state, conditions)}
+    assert proofs["battery_percent"].before == "50 %" and proofs["battery_percent"].proven
+    assert not proofs["skin_temp"].proven and proofs["skin_temp"].wanted == "at most 34 C"
+    assert not proofs["supply"].proven and not proofs["battery_temp"].proven and "settled" not in proofs
+
+
+def test_nothing_is_switched_that_is_not_wanted() -> None:
+    assert [name for name, setting in SETTINGS.items() if setting.wanted(Conditions())] == []
+
+
+CONTENT = "Data connected: true\nBattery saver: false\nAuto sync: u0={} \nMemory low: false\n"
+
+
+def test_sync_that_is_on_cannot_be_switched_from_a_shell() -> None:
+    phone = ScriptedPhone({"dumpsys content": CONTENT.format("true")})
+    with pytest.raises(Unsupported, match="no shell command switches it"):
+        SyncOff().check(phone)
+    assert phone.asked == ["dumpsys content"], "nothing was changed"
+
+
+@pytest.mark.parametrize(("content", "proven"), [(CONTENT.format("false"), True), ("", False)])
+def test_sync_is_proven_by_the_sync_manager_alone(content: str, proven: bool) -> None:
+    answers = {
+        "dumpsys content": content,
+        "settings get global auto_sync": "0\n",
+        "settings put global auto_sync 0": "",
+    }
+    held = SyncOff().prepare(ScriptedPhone(answers))
+    assert (held.proven, bool(held.value)) == (proven, True)
+
+
+def test_a_mode_that_the_maker_did_not_build_in() -> None:
+    said = (
+        "Failed to set FIXED_PERFORMANCE mode\nThis is likely because Power HAL AIDL is not implemented on this device"
+    )
+    phone = ScriptedPhone({"cmd power set-fixed-performance-mode-enabled false": said})
+    with pytest.raises(Unsupported, match="Failed to set FIXED_PERFORMANCE"):
+        FixedPerformance().check(phone)
+
+
+def test_a_phone_without_root_keeps_its_clocks() -> None:
+    with pytest.raises(Unsupported, match="needs root"):
+        LockedClocks().check(ScriptedPhone({"su -c id -u": (1, "Permission denied")}))
+
+
+CLOCKS = "/sys/devices/system/cpu/cpufreq"
+
+
+def cores(*clusters: tuple[str, int]) -> ScriptedPhone:
+    answers = {f"ls {CLOCKS}": "\n".join(f"policy{index}" for index in range(len(clusters)))}
+    for index, (related, khz) in enumerate(clusters):
+        answers[f"cat {CLOCKS}/policy{index}/related_cpus"] = related
+        answers[f"cat {CLOCKS}/policy{index}/cpuinfo_max_freq"] = str(khz)
+    return ScriptedPhone(answers)
+
+
+def test_big_and_little_cores_by_their_highest_clock() -> None:
+    phone = cores(("4 5", 2348000), ("0 1 2 3", 1803000), ("6 7", 2850000))
+    assert [cores_for(phone, which) for which in ("big", "little", "any")] == ["6,7", "0,1,2,3", ""]
+
+
+@pytest.mark.parametrize("phone", [cores(("0 1 2 3", 2265600)), cores(("0 1", 1500000), ("2 3", 1500000)), cores()])
+def test_cores_that_are_alike_have_no_big_ones(phone: ScriptedPhone) -> None:
+    with pytest.raises(Unsupported, match="there are no big cores"):
+        cores_for(phone, "big")
+
+
+def test_background_processes_are_counted_where_the_phone_lists_them() -> None:
+    apps = "USER\nroot\nsystem\nu0_a12\nu0_a99\nshell\n"
+    held = BackgroundStopped().prepare(ScriptedPhone({"ps -A -o USER": apps, "am kill-all": ""}))
+    assert held == ("2 processes of apps", True)
+    old = BackgroundStopped().prepare(ScriptedPhone({"am kill-all": ""}))
+    assert old == ("", False)
+    with pytest.raises(Unsupported, match="cannot be ended"):
+        BackgroundStopped().prepare(ScriptedPhone({"am kill-all": (1, "Security exception")}))

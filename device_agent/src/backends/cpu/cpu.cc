@@ -174,7 +174,7 @@ Result<std::unique_ptr<Backend>> open_cpu(const BackendRequest& request, SetupLo
   ApiFacts facts = cpu::cpu_facts(request.environment);
   const auto chosen = choose_device({facts.device_name}, request.device, Api::cpu);
   if (!chosen) return chosen.error();
-  const int threads = request.threads > 0 ? request.threads : online_cores();
+  const int threads = request.threads > 0 ? request.threads : usable_cores();
   auto backend = std::make_unique<cpu::CpuBackend>(std::move(facts), threads);
   log.record("context", start_ns, std::to_string(threads) + " threads");
   return std::unique_ptr<Backend>(std::move(backend));

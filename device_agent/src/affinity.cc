@@ -1,0 +1,106 @@
+#include "affinity.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+#include "files.h"
+
+namespace pocketfarm {
+namespace {
+
+constexpr const char* kPresent = "/sys/devices/system/cpu/present";
+
+Error not_a_list(const std::string& list) {
+  return {Code::usage, "--cpus: expected cores from 0 to " + std::to_string(CPU_SETSIZE - 1) +
+                           " such as 0-3,6, got `" + list + "`"};
+}
+
+// A core's number at `at`, which moves behind it; -1 where there is none.
+int take_core(const std::string& list, size_t& at) {
+  const size_t start = at;
+  int core = 0;
+  for (; at < list.size() && list[at] >= '0' && list[at] <= '9'; ++at) core = std::min(core * 10 + list[at] - '0', CPU_SETSIZE);
+  return at == start || core >= CPU_SETSIZE ? -1 : core;
+}
+
+// Cores that a thread may use; none where it is gone.
+std::vector<int> cpus_of(int thread) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (::sched_getaffinity(thread, sizeof set, &set) != 0) return cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  return cpus;
+}
+
+bool bind(const std::vector<int>& cpus, int thread = 0) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int cpu : cpus) CPU_SET(cpu, &set);
+  return ::sched_setaffinity(thread, sizeof set, &set) == 0;
+}
+
+Error refused(const std::string& list, const std::string& present, const std::string& why) {
+  return {Code::usage, "--cpus " + list + ": " + why + "; there are the cores " + present};
+}
+
+// The host's cores that stand for a virtual phone's.
+std::vector<int> of_the_host(const std::vector<int>& cpus) {
+  const std::vector<int> host = allowed_cpus();
+  std::set<int> shared;
+  for (int cpu : cpus) shared.insert(host[static_cast<size_t>(cpu) % host.size()]);
+  return {shared.begin(), shared.end()};
+}
+
+}  // namespace
+
+std::vector<int> allowed_cpus() {
+  std::vector<int> cpus = cpus_of(0);
+  if (cpus.empty()) cpus.push_back(0);
+  return cpus;
+}
+
+Result<std::vector<int>> parse_cpus(const std::string& list) {
+  std::set<int> cpus;
+  for (size_t at = 0;; ++at) {
+    const int first = take_core(list, at);
+    int last = first;
+    if (at < list.size() && list[at] == '-') last = take_core(list, ++at);
+    if (first < 0 || last < first || (at < list.size() && list[at] != ',')) return not_a_list(list);
+    for (int cpu = first; cpu <= last; ++cpu) cpus.insert(cpu);
+    if (at == list.size()) return std::vector<int>(cpus.begin(), cpus.end());
+  }
+}
+
+Status bind_cpus(const std::string& list, const std::string& sysroot) {
+  auto cpus = parse_cpus(list);
+  if (!cpus) return cpus.error();
+  const std::string own = sysroot.empty() ? "" : read_node(sysroot + kPresent);
+  const std::string present = own.empty() ? read_node(kPresent) : own;
+  if (const auto there = parse_cpus(present))
+    if (!std::includes(there->begin(), there->end(), cpus->begin(), cpus->end()))
+      return refused(list, present, "no such core");
+  if (!own.empty()) *cpus = of_the_host(*cpus);
+  if (!bind(*cpus)) return refused(list, present, strerror(errno));
+  if (allowed_cpus() != *cpus) return refused(list, present, "the system does not let us use all of them");
+  return kOk;
+}
+
+void bind_strays() {
+  const std::vector<int> cpus = allowed_cpus();
+  for (const std::string& task : entries("/proc/self/task")) {
+    const int thread = std::atoi(task.c_str());
+    const std::vector<int> its = cpus_of(thread);
+    if (!std::includes(cpus.begin(), cpus.end(), its.begin(), its.end())) bind(cpus, thread);
+  }
+}
+
+bool pin_this_thread(int cpu) { return bind({cpu}); }
+
+}  // namespace pocketfarm

@@ -1,0 +1,33 @@
+// All that a `power` event says.
+#pragma once
+
+#include "battery.h"
+#include "busy.h"
+#include "clocks.h"
+#include "skin.h"
+
+namespace pocketfarm {
+
+struct Gauge {
+  Battery battery;
+  GpuClock gpu;
+  CpuClocks cpus;
+  Skin skin;
+  Busy busy;
+
+  static Gauge open(const std::string& sysroot) {
+    return {Battery::open(sysroot), GpuClock::open(sysroot), CpuClocks::open(sysroot), Skin::open(sysroot), Busy::open(sysroot)};
+  }
+  // The battery first: nothing that is read before it makes it late.
+  JsonObject read() {
+    JsonObject fields;
+    battery.read(fields);
+    gpu.read(fields);
+    cpus.read(fields);
+    skin.read(fields);
+    busy.read(fields);
+    return fields;
+  }
+};
+
+}  // namespace pocketfarm

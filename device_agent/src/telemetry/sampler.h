@@ -1,0 +1,39 @@
+// The sampling thread: `power` and `rails` events at absolute times.
+#pragma once
+
+#include <future>
+#include <string>
+#include <thread>
+
+#include "../journal.h"
+#include "gauge.h"
+#include "rails.h"
+#include "timer.h"
+
+namespace pocketfarm {
+
+// Samples from construction to destruction, and says then with a `sampler` event how it went. The first reading is
+// done when the constructor returns, the last one is the destructor's.
+class Sampler {
+ public:
+  Sampler(Journal& journal, const std::string& sysroot, int period_ms);
+  ~Sampler();
+  Sampler(const Sampler&) = delete;
+
+ private:
+  void sample();
+  void read();
+  int64_t next_deadline(int64_t due_ns);
+  void report() const;
+
+  Journal& journal_;
+  Gauge gauge_;
+  Rails rails_;
+  const int64_t period_ns_;
+  Timer timer_;
+  int64_t readings_ = 0, missed_ = 0, longest_gap_ns_ = 0, read_at_ns_ = 0, rails_at_ns_ = 0;
+  std::promise<void> first_;
+  std::thread thread_;
+};
+
+}  // namespace pocketfarm

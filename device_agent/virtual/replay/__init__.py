@@ -1,0 +1,1 @@
+"""Phones that replay what a real phone did."""

@@ -1,0 +1,44 @@
+"""`farm restore`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from .lifecycle import settings_of
+from .output import JsonOption, StateOption, log, print_json
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel="The farm")(restore)
+
+
+def restore(
+    serials: Annotated[list[str] | None, typer.Argument(help="Devices; none: every one with something left.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every device on which something was left.")] = False,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Undo what a crash left on phones: supplies that are cut, settings that were changed. Needs no running farm.
+
+    The next session with a phone does the same. A device that a session holds now is left to it. Exit status 1 where
+    something could not be put back.
+
+    Example: `farm restore`, `farm restore R58M123ABC --json`
+    """
+    from workers.undo import left_behind, undo
+
+    settings = settings_of(state)
+    named = () if everything else tuple(serials or ())
+    done = undo(settings, named or left_behind(settings.state))
+    if as_json:
+        print_json({"restored": [vars(each) for each in done]})
+    for each in done:
+        put_back = ", ".join((*("supply switched on",) * each.supply, *each.settings)) or "nothing was put back"
+        log().print(f"{escape(each.serial)}: {put_back}" + f"; [red]left: {escape(each.left)}[/]" * bool(each.left))
+    if not done:
+        log().print("nothing is left to undo")
+    if any(each.left for each in done):
+        raise typer.Exit(1)

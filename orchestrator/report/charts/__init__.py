@@ -1,0 +1,11 @@
+"""The charts of a report: each takes summaries or records and gives an SVG, or None where there is nothing to draw."""
+
+from __future__ import annotations
+
+from .energy import energy
+from .latency import distribution, latency
+from .power import power
+from .resources import layers, memory, setup
+from .run import drift, throttling
+
+__all__ = ["distribution", "drift", "energy", "latency", "layers", "memory", "power", "setup", "throttling"]

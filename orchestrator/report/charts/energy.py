@@ -1,0 +1,79 @@
+"""Energy per inference by phone, one panel for each source: figures of different sources never stand side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from orchestrator.report import wording
+from orchestrator.report.drawing import MUTED, PAGE, new_figure, style, to_svg
+from orchestrator.report.wording import EnergyRow
+from orchestrator.statistics import Figure, Summary
+
+from . import rows as layout
+from .rows import backend_colour
+
+
+def energy(summaries: Sequence[Summary]) -> list[str]:
+    """One figure for each source, scope and kind of record."""
+    several = wording.several_workloads(summaries)
+    return [
+        _panel(title, rows[: layout.MAX_ROWS], several, f"energy{index}")
+        for index, (title, rows) in enumerate(wording.energy_groups(summaries).items())
+        if any(row.use.best_per_inference_j for row in rows)
+    ]
+
+
+def _panel(title: str, rows: Sequence[EnergyRow], several: bool, name: str) -> str:
+    known = [(row, figure) for row in rows if (figure := row.use.best_per_inference_j) is not None]
+    summaries = [row.summary for row, _ in known]
+    scale = 1e3 if max(figure.value for _, figure in known) < 1 else 1.0
+    with style():
+        figure_ = new_figure(layout.WIDTH_PX, 85 + layout.height_px(summaries))
+        axes = figure_.subplots()
+        positions = layout.positions_of(summaries)
+        for (row, figure), y in zip(known, positions, strict=True):
+            _draw(axes, row, figure, y, scale)
+        layout.label_rows(axes, summaries, positions, several=several)
+        shown = [scale * v for _, f in known for v in (f.value, f.total.low, f.total.high)]
+        zoomed = layout.zoom_axis(axes, [*shown, *(scale * v for row, _ in known for v in row.use.net_blocks_j)])
+        unit = "mJ" if scale > 1 else "J"
+        axes.set_xlabel(f"energy of one inference, {unit}{' (the axis does not begin at zero)' if zoomed else ''}")
+        axes.set_title(title, pad=24)
+        axes.legend(handles=_keys(known), loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=6, borderaxespad=0)
+        return to_svg(figure_, name, f"Energy of one inference: {title}")
+
+
+def _draw(axes: Axes, row: EnergyRow, figure: Figure, y: float, scale: float) -> None:
+    colour = backend_colour(row.summary.backend)
+    for interval, width in ((figure.total, 1.0), (figure.within, 3.0)):
+        ends = [scale * interval.low, scale * interval.high]
+        axes.plot(ends, [y, y], color=colour, linewidth=width, solid_capstyle="butt")
+    points = [scale * value for value in row.use.net_blocks_j]
+    axes.plot(points, [y] * len(points), "|", color=colour, alpha=0.6, markersize=8, markeredgewidth=1)
+    axes.plot(
+        [scale * figure.value], [y], "o" if row.use.per_inference_j else "s", color=colour, markersize=6,
+        markerfacecolor=colour if row.use.absolute else PAGE, markeredgewidth=1.5,
+    )  # fmt: skip
+    axes.annotate(
+        wording.joules(figure.value), (1.0, y), xycoords=("axes fraction", "data"), xytext=(6, 0),
+        textcoords="offset points", va="center", fontsize=8.5,
+    )  # fmt: skip
+
+
+def _keys(known: Sequence[tuple[EnergyRow, Figure]]) -> list[Line2D]:
+    uses = [row.use for row, _ in known]
+    backends = dict.fromkeys(row.summary.backend for row, _ in known)
+    keys = [Line2D([], [], marker="o", linestyle="", color=backend_colour(b), label=b) for b in backends]
+    if any(not use.absolute for use in uses):
+        word = "hollow: gain not known, compare on this device only"
+        keys.append(Line2D([], [], marker="o", linestyle="", color=MUTED, markerfacecolor=PAGE, label=word))
+    if any(use.per_inference_j is None for use in uses):
+        keys.append(Line2D([], [], marker="s", linestyle="", color=MUTED, label="square: gross, there was no rest"))
+    if any(use.net_blocks_j for use in uses):
+        keys.append(Line2D([], [], marker="|", linestyle="", color=MUTED, markersize=8, label="one block"))
+    keys.append(Line2D([], [], color=MUTED, linewidth=3, label="95 %, on this device"))
+    keys.append(Line2D([], [], color=MUTED, linewidth=1, label="with the gain"))
+    return keys

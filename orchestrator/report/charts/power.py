@@ -1,0 +1,152 @@
+"""Power over the time of a block: raw readings, the phases that the agent told, and the mean of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from orchestrator.energy import time_mean_w
+from orchestrator.energy.sources import Origin, origins
+from orchestrator.errors import StableError
+from orchestrator.model.event import Phase
+from orchestrator.model.record import Outcome, Record
+from orchestrator.report import wording
+from orchestrator.report.drawing import FOREGROUND, MUTED, PALETTE, bare, style, to_svg
+from orchestrator.statistics import Summary
+
+from . import rows as layout
+
+BLOCKS_SHOWN = 3
+"""Of a device: one block each of so many cells, or several of one cell."""
+SHADES = {"idle_before": MUTED, "warmup": PALETTE[5], "load": PALETTE[0], "idle_after": MUTED}
+WORDS = {"idle_before": "rest", "warmup": "warm-up", "load": "load"}
+NS = 1e-9
+GAP_SHARE = 0.06
+"""Room between two blocks, as a share of the longest."""
+
+
+class Shown(NamedTuple):
+    """A block to draw, with its power."""
+
+    record: Record
+    origin: Origin
+    label: str
+
+    @property
+    def start_s(self) -> float:
+        begun = [phase.start_ns * NS for phase in self.record.phases]
+        return min([float(self.origin.trace.t_s[0]), *begun])
+
+    @property
+    def length_s(self) -> float:
+        return max([float(self.origin.trace.t_s[-1]), *(p.end_ns * NS for p in self.record.phases)]) - self.start_s
+
+
+def power(summaries: Sequence[Summary], records: Sequence[Record]) -> str | None:
+    """A few blocks of each device, side by side: readings as points, phases shaded, their means as lines."""
+    several = wording.several_workloads(summaries)
+    labels = {summary.cell_id: wording.cell(summary, workload=several) for summary in summaries}
+    work = [r for r in records if r.role == "work" and r.outcome in (Outcome.OK, Outcome.INVALID)]
+    shown = {serial: _choose(own, labels) for serial, own in layout.by_device(work).items()}
+    shown = {serial: own for serial, own in shown.items() if own}
+    if not shown:
+        return None
+    with style():
+        figure = layout.panels(shown, 190, _draw, columns=1)
+        figure.legend(handles=_keys(), loc="outside upper center", ncols=6)
+        return to_svg(figure, "power", "Power over the time of a block")
+
+
+def _choose(records: Sequence[Record], labels: dict[str, str]) -> list[Shown]:
+    """Of each cell the block of median power first, good ones before invalid ones; then others of the first cell."""
+    by_cell: dict[str, list[Shown]] = {}
+    for record in records:
+        if found := origins(record)[:1]:
+            one = Shown(record, found[0], f"{labels.get(record.cell_id, '')} #{record.block}")
+            by_cell.setdefault(record.cell_id, []).append(one)
+    chosen = [_middle(own) for own in by_cell.values()]
+    rest = [one for own in by_cell.values() for one in own if one not in chosen]
+    return sorted([*chosen, *rest][:BLOCKS_SHOWN], key=lambda one: one.record.started_at)
+
+
+def _middle(blocks: Sequence[Shown]) -> Shown:
+    good = [one for one in blocks if one.record.outcome is Outcome.OK] or list(blocks)
+    means = [float(one.origin.trace.power_w.mean()) for one in good]
+    middle = median(means)
+    return min(zip(good, means, strict=True), key=lambda pair: abs(pair[1] - middle))[0]
+
+
+def _draw(axes: Axes, _: str, blocks: list[Shown]) -> None:
+    gap_s = GAP_SHARE * max(one.length_s for one in blocks) if len(blocks) > 1 else 0.0
+    top = 1.22 * max(float(one.origin.trace.power_w.max()) for one in blocks)
+    bottom = min(0.0, *(float(one.origin.trace.power_w.min()) for one in blocks))
+    at_s, ticks, names = 0.0, [], []
+    for one in blocks:
+        _draw_block(axes, one, at_s - one.start_s, top)
+        step = _step_s(one.length_s * len(blocks))
+        marks = [step * i for i in range(int(one.length_s / step) + 1)]
+        ticks += [at_s + mark for mark in marks]
+        names += [f"{mark:g}" for mark in marks]
+        at_s += one.length_s + gap_s
+    axes.set_xticks(ticks, names)
+    end_s = max(at_s - gap_s, 1e-3)
+    axes.set_xlim(-0.01 * end_s, 1.01 * end_s)
+    axes.set_ylim(bottom, top or 1.0)
+    axes.set_title(_title(blocks[0]))
+    axes.set_xlabel("s since the block began")
+    axes.set_ylabel("W")
+    bare(axes, grid="y")
+
+
+def _draw_block(axes: Axes, one: Shown, shift_s: float, top: float) -> None:
+    for phase in one.record.phases:
+        start_s, end_s = phase.start_ns * NS + shift_s, phase.end_ns * NS + shift_s
+        axes.axvspan(start_s, end_s, color=SHADES[phase.phase], alpha=0.13, linewidth=0)
+        _draw_mean(axes, one, phase, shift_s)
+    trace = one.origin.trace
+    axes.plot(
+        trace.t_s + shift_s, trace.power_w, ".", color=FOREGROUND, markersize=2.6, alpha=0.55, markeredgewidth=0
+    )  # fmt: skip
+    invalid = one.record.outcome is Outcome.INVALID
+    codes = ", ".join(dict.fromkeys(each.code for each in one.record.invalid)) or one.record.cause
+    axes.annotate(
+        one.label + (f" · INVALID: {codes}" if invalid else ""), (one.start_s + shift_s, top), xytext=(3, -4),
+        textcoords="offset points", va="top", fontsize=8, fontweight="bold" if invalid else "normal",
+    )  # fmt: skip
+
+
+def _draw_mean(axes: Axes, one: Shown, phase: Phase, shift_s: float) -> None:
+    """The time-weighted mean of a phase, told where there is room for it."""
+    start_s, end_s = phase.start_ns * NS, phase.end_ns * NS
+    try:
+        mean_w = time_mean_w(one.origin.trace, start_s, end_s)
+    except StableError:
+        return
+    axes.plot([start_s + shift_s, end_s + shift_s], [mean_w, mean_w], color=SHADES[phase.phase], linewidth=2)
+    if phase.phase != "warmup":
+        axes.annotate(
+            wording.watts(mean_w), ((start_s + end_s) / 2 + shift_s, mean_w), xytext=(0, 5), ha="center",
+            textcoords="offset points", fontsize=8, fontweight="bold",
+        )  # fmt: skip
+
+
+def _step_s(span_s: float) -> float:
+    """A round distance of about twelve marks."""
+    return next((step for step in (1, 2, 5, 10, 20, 30, 60, 120, 300, 600) if span_s / step <= 12), 1200)
+
+
+def _title(one: Shown) -> str:
+    return f"{layout.device_in(one.record)} · {wording.power_source(one.origin.source, one.record.source)}"
+
+
+def _keys() -> list[Line2D | Patch]:
+    shades: list[Line2D | Patch] = [
+        Patch(color=SHADES[phase], alpha=0.25, linewidth=0, label=word) for phase, word in WORDS.items()
+    ]
+    point = Line2D([], [], marker=".", linestyle="", color=FOREGROUND, markersize=4, label="one reading")
+    return [*shades, point, Line2D([], [], color=MUTED, linewidth=2, label="mean of the phase")]

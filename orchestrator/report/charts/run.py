@@ -1,0 +1,130 @@
+"""What happens over time: drift over the run with its canaries, throttling under a sustained load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import PercentFormatter
+
+from orchestrator.model.record import Outcome, Record
+from orchestrator.report import wording
+from orchestrator.report.drawing import FOREGROUND, GRID, MUTED, PAGE, bare, style, to_svg
+from orchestrator.statistics import NS_PER_MS, Summary, Throttling, timed_ms
+
+from . import rows as layout
+from .rows import backend_colour, backend_of
+
+
+def drift(records: Sequence[Record]) -> str | None:
+    """Every inference over the time of the run, relative to its cell's median, and the canaries: a panel a device."""
+    found = layout.by_device([record for record in records if timed_ms(record) and _has_times(record)])
+    if not found:
+        return None
+    with style():
+        figure = layout.panels(found, 165, _draw_drift)
+        backends = dict.fromkeys(backend_of(record) for blocks in found.values() for record in blocks)
+        keys = [Line2D([], [], marker=".", color=backend_colour(b), label=b or "imported") for b in backends]
+        keys.append(Line2D([], [], marker="x", linestyle="", color=MUTED, markersize=4, label="warm-up"))
+        if any(record.role == "canary" for blocks in found.values() for record in blocks):
+            keys.append(_canary_line([], [], label="canary: the same small workload"))
+        figure.legend(handles=keys, loc="outside upper center", ncols=6)
+        return to_svg(figure, "drift", "Latency over the time of the run")
+
+
+def _has_times(record: Record) -> bool:
+    """Imported samples need not say when they were taken."""
+    return any(sample.start_ns for sample in record.samples)
+
+
+def _draw_drift(axes: Axes, _: str, records: list[Record]) -> None:
+    work = [record for record in records if record.role == "work"]
+    start = min(sample.start_ns for record in records for sample in record.samples)
+    by_cell: dict[str, list[float]] = {}
+    for record in work:
+        by_cell.setdefault(record.cell_id, []).extend(timed_ms(record))
+    ratios = [value / median(values) for values in by_cell.values() for value in values]
+    top = 1.15 * max([1.1, *ratios])
+    for record in work:
+        _draw_block(axes, record, start, median(by_cell[record.cell_id]), top)
+    _draw_canaries(axes, [record for record in records if record.role == "canary"], start, top)
+    axes.axhline(1.0, color=GRID, linewidth=1.2, zorder=0)
+    axes.set_title(layout.device_in(records[0]))
+    axes.set_ylim(0, top)
+    axes.set_xlabel("s since the device's first inference")
+    axes.set_ylabel("relative to median")
+    bare(axes, grid="y")
+
+
+def _draw_block(axes: Axes, record: Record, start_ns: int, middle_ms: float, top: float) -> None:
+    colour = backend_colour(backend_of(record))
+    for phase, marker, line in (("timed", ".", "-"), ("warmup", "x", "")):
+        chosen = [sample for sample in record.samples if sample.phase == phase]
+        x = [(sample.start_ns - start_ns) / 1e9 for sample in chosen]
+        y = [min(sample.duration_ns / NS_PER_MS / middle_ms, 0.97 * top) for sample in chosen]
+        axes.plot(x, y, marker=marker, linestyle=line, color=colour, linewidth=1, markersize=4.5, markeredgewidth=1)
+
+
+def _draw_canaries(axes: Axes, records: Sequence[Record], start_ns: int, top: float) -> None:
+    good = [record for record in records if record.outcome is Outcome.OK]
+    if not good:
+        return
+    medians = [median(timed_ms(record)) for record in good]
+    middle = median(medians)
+    x = [(record.samples[0].start_ns - start_ns) / 1e9 for record in good]
+    axes.add_line(_canary_line(x, [min(value / middle, 0.97 * top) for value in medians]))
+
+
+def _canary_line(x: list[float], y: list[float], label: str = "") -> Line2D:
+    return Line2D(
+        x, y, color=FOREGROUND, linewidth=1, linestyle=":", marker="D", markersize=5, markerfacecolor=PAGE,
+        markeredgewidth=1.3, label=label, zorder=4,
+    )  # fmt: skip
+
+
+def throttling(summaries: Sequence[Summary]) -> str | None:
+    """Speed under a sustained load, relative to its first minute: one panel a device, one curve a cell."""
+    found: dict[str, list[Summary]] = {}
+    for summary in summaries:
+        if summary.throttling is not None:
+            found.setdefault(f"{summary.serial} {summary.source}", []).append(summary)
+    found = dict(list(found.items())[: layout.MAX_PANELS])
+    if not found:
+        return None
+    several = wording.several_workloads(summaries)
+    colours = dict(layout.cell_colours([summary.cell_id for own in found.values() for summary in own]))
+
+    def draw(axes: Axes, _: str, own: list[Summary]) -> None:
+        for summary in own:
+            assert summary.throttling is not None
+            label = f"{wording.cell(summary, workload=several)}: {summary.throttling.speed_left:.0%} left"
+            _draw_curve(axes, summary.throttling, colours[summary.cell_id], label)
+        _finish(axes, own)
+
+    with style():
+        figure = layout.panels(found, 210, draw)
+        return to_svg(figure, "throttling", "Speed under a sustained load")
+
+
+def _draw_curve(axes: Axes, one: Throttling, colour: str, label: str) -> None:
+    """Median over blocks of each stretch, and the range of the blocks."""
+    x = [(each.start_s + each.end_s) / 2 / 60 for each in one.bins]
+    axes.fill_between(
+        x, [one.first_ms / each.high_ms for each in one.bins], [one.first_ms / each.low_ms for each in one.bins],
+        color=colour, alpha=0.18, linewidth=0,
+    )  # fmt: skip
+    axes.plot(x, [one.first_ms / each.median_ms for each in one.bins], color=colour, linewidth=1.6, label=label)
+
+
+def _finish(axes: Axes, own: Sequence[Summary]) -> None:
+    axes.axhline(1.0, color=GRID, linewidth=1.2, zorder=0)
+    axes.set_title(layout.device_of(own[0]))
+    axes.set_ylim(0, max(1.1, axes.get_ylim()[1]))
+    axes.set_xlim(left=0)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    axes.set_xlabel("minutes under load")
+    axes.set_ylabel("speed, of the first minute's")
+    axes.legend(loc="lower left", fontsize=7.5, handlelength=1.2)
+    bare(axes, grid="y")

@@ -1,0 +1,204 @@
+"""The parts of a report beside the results, as plain tables: the same for a terminal and for a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from orchestrator.model.record import ConditionProof
+from orchestrator.sequential import Need
+from orchestrator.statistics import CanaryWord, EnergyUse, Summary, Verdict
+
+from . import wording
+from .content import Content
+from .wording import EnergyRow
+
+SHOWN_DEVICES = 4
+
+
+class Column(NamedTuple):
+    """A heading; numbers stand to the right."""
+
+    name: str
+    number: bool = False
+
+
+class Section(NamedTuple):
+    """A table with a title and a word on how to read it. Rows that say something bad are marked."""
+
+    name: str
+    title: str
+    note: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    bad: frozenset[int] = frozenset()
+    """Numbers of rows."""
+
+
+def sections(content: Content) -> list[Section]:
+    """Every part that has something to say."""
+    found = (
+        *_energies(content.summaries),
+        _cold(content.summaries),
+        _sustained(content.summaries),
+        _stability(content.summaries),
+        _canaries(content),
+        _judged(content),
+        _invalid(content.summaries),
+        _conditions(content.summaries),
+    )
+    return [section for section in found if section.rows]
+
+
+def _where(summary: Summary, several: bool) -> tuple[str, str]:
+    """Device, with its source in capitals where it is no device's own; and cell."""
+    word = wording.source_word(summary.source)
+    serial = f"{summary.serial} {word}" if word.isupper() else summary.serial
+    return serial, wording.cell(summary, workload=several)
+
+
+ENERGY_COLUMNS = (
+    Column("device"), Column("cell"), Column("energy/inf.", True), Column("95 % interval", True),
+    Column("same device", True), Column("gross", True), Column("power", True), Column("idle", True),
+    Column("blocks", True), Column(""),
+)  # fmt: skip
+
+
+def _energies(summaries: Sequence[Summary]) -> Iterator[Section]:
+    several = wording.several_workloads(summaries)
+    for index, (title, rows) in enumerate(wording.energy_groups(summaries).items()):
+        yield Section(
+            name=f"energy-{index}",
+            title=f"Energy by {title}",
+            note="Net of the idle power before and after. The first interval holds the gain's uncertainty, the second "
+            "is for comparisons on the same device. `relative`: the gain is not known, other devices do not compare.",
+            columns=ENERGY_COLUMNS,
+            rows=tuple((*_where(row.summary, several), *_energy(row)) for row in rows),
+        )
+
+
+def _energy(row: EnergyRow) -> tuple[str, ...]:
+    use, figure = row.use, row.use.per_inference_j
+    gross = use.gross_per_inference_j
+    return (
+        wording.joules(figure.value) if figure else "",
+        wording.joule_interval(figure.total) if figure else "",
+        wording.joule_interval(figure.within) if figure else "",
+        wording.joules(gross.value) if gross else "",
+        wording.watts(use.load_power_w.value),
+        wording.watts(use.idle_power_w.value) if use.idle_power_w else "",
+        str(use.blocks),
+        _energy_words(use),
+    )
+
+
+def _energy_words(use: EnergyUse) -> str:
+    return ", ".join(filter(None, ("" if use.absolute else "relative", "" if use.per_inference_j else "gross only")))
+
+
+def _cold(summaries: Sequence[Summary]) -> Section:
+    several = wording.several_workloads(summaries)
+    rows = [
+        (
+            *_where(summary, several), wording.ms(cold.total_ms),
+            f"[{wording.ms(cold.interval_ms.low)}, {wording.ms(cold.interval_ms.high)}]" if cold.interval_ms else "",
+            wording.ms(cold.setup_ms), wording.ms(cold.first_ms), str(cold.blocks),
+        )
+        for summary in summaries if (cold := summary.cold) is not None
+    ]  # fmt: skip
+    columns = (
+        Column("device"), Column("cell"), Column("cold start ms", True), Column("95 % interval", True),
+        Column("set-up", True), Column("first inference", True), Column("blocks", True),
+    )  # fmt: skip
+    return Section(
+        "cold", "Cold start", "From a fresh process without any cache to its first result.", columns, tuple(rows)
+    )
+
+
+def _sustained(summaries: Sequence[Summary]) -> Section:
+    several = wording.several_workloads(summaries)
+    found = [(summary, summary.throttling) for summary in summaries if summary.throttling is not None]
+    rows = [
+        (
+            *_where(summary, several), f"{one.load_s / 60:.1f} min", wording.ms(one.first_ms), wording.ms(one.last_ms),
+            f"{one.speed_left:.0%}", str(one.blocks),
+        )
+        for summary, one in found
+    ]  # fmt: skip
+    columns = (
+        Column("device"), Column("cell"), Column("load", True), Column("first minute ms", True),
+        Column("at the end ms", True), Column("speed left", True), Column("blocks", True),
+    )  # fmt: skip
+    note = "Speed left: latency of the first minute (of the first fifth of a short load) over that of the last tenth."
+    bad = frozenset(index for index, (_, one) in enumerate(found) if one.speed_left < 0.9)
+    return Section("sustained", "Sustained load", note, columns, tuple(rows), bad)
+
+
+def _stability(summaries: Sequence[Summary]) -> Section:
+    several = wording.several_workloads(summaries)
+    rows = [
+        (*_where(summary, several), found.verdict.value, found.reason)
+        for summary in summaries
+        if (found := summary.stability) is not None and found.verdict in (Verdict.DRIFTING, Verdict.BIMODAL)
+    ]
+    columns = (Column("device"), Column("cell"), Column("verdict"), Column("because"))
+    note = "Results whose blocks have a trend, or lie on two levels: their median hides it."
+    return Section("stability", "Not stable", note, columns, tuple(rows), frozenset(range(len(rows))))
+
+
+def _canaries(content: Content) -> Section:
+    rows = [(one.serial, one.verdict.value, one.reason, str(one.failed or "")) for one in content.canaries]
+    bad = frozenset(i for i, one in enumerate(content.canaries) if one.verdict is CanaryWord.CHANGED)
+    columns = (Column("device"), Column("verdict"), Column("because"), Column("not ok", True))
+    note = "The same small workload again and again: whether the device has changed over the run."
+    return Section("canaries", "Canaries", note, columns, tuple(rows), bad)
+
+
+def _judged(content: Content) -> Section:
+    rows = [(one.serial, one.label, one.judgement.words) for one in content.judged]
+    short = (Need.MAX_BLOCKS, Need.NO_GOOD_BLOCK)
+    bad = frozenset(i for i, one in enumerate(content.judged) if one.judgement.need in short)
+    columns = (Column("device"), Column("cell"), Column("number of blocks"))
+    note = (
+        "Blocks were added until half the 95 % interval was at most the wanted share of the median, or up to the cap."
+    )
+    return Section("judged", "Sequential sampling", note, columns, tuple(rows), bad)
+
+
+def _invalid(summaries: Sequence[Summary]) -> Section:
+    several = wording.several_workloads(summaries)
+    rows = [
+        (*_where(summary, several), reason.code, str(reason.blocks), reason.detail)
+        for summary in summaries
+        for reason in summary.invalid
+    ]
+    columns = (Column("device"), Column("cell"), Column("reason"), Column("blocks", True), Column("for example"))
+    note = "Measured, kept, and not counted."
+    return Section("invalid", "Invalid blocks", note, columns, tuple(rows), frozenset(range(len(rows))))
+
+
+def _conditions(summaries: Sequence[Summary]) -> Section:
+    """One row for each condition and what became of it, with the devices for which it is so."""
+    found: dict[tuple[str, str, str], dict[str, ConditionProof]] = {}
+    for summary in summaries:
+        for proof in summary.conditions:
+            key = (proof.name, proof.wanted, _proof_words(proof))
+            found.setdefault(key, {})[summary.serial] = proof
+    rows = tuple(
+        (name, wanted, words, _devices(list(serials)), next(iter(serials.values())).held)
+        for (name, wanted, words), serials in found.items()
+    )
+    bad = frozenset(index for index, row in enumerate(rows) if not row[2].startswith("proven") or "not put" in row[2])
+    columns = (Column("condition"), Column("wanted"), Column("held"), Column("devices"), Column("as read, e.g."))
+    note = "As the devices themselves told it during the block. Of several blocks the one that proves least counts."
+    return Section("conditions", "Conditions", note, columns, rows, bad)
+
+
+def _proof_words(proof: ConditionProof) -> str:
+    restored = {None: "", True: ", put back", False: ", not put back"}[proof.restored]
+    return ("proven" if proof.proven else "not proven") + restored
+
+
+def _devices(serials: Sequence[str]) -> str:
+    more = f" and {len(serials) - SHOWN_DEVICES} more" if len(serials) > SHOWN_DEVICES else ""
+    return ", ".join(serials[:SHOWN_DEVICES]) + more

@@ -1,0 +1,169 @@
+"""Conditions on virtual phones: switched, read back, proven, put back; and refused where a phone cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from device_agent.virtual.launch import VirtualPhones, start_phones
+from orchestrator.errors import ConditionNotMet, Unsupported
+from orchestrator.model.experiment import Conditions
+from orchestrator.model.lab import LabDevice
+from orchestrator.model.record import ConditionProof
+from tests import phones as mending
+from tests.servers import private_adb_server, required
+from workers.conditions.clock_nodes import read_node
+from workers.device.adb import AdbConnection, AdbServer
+from workers.facts import phone_facts, read_properties, read_state
+from workers.fleet import Member
+from workers.gates import check_gates, check_possible
+from workers.restore import SavedSettings
+
+PROFILES = ["galaxy_s7", "pixel_7", "pixel_7_rooted"]
+"""Android 8 without much; Android 14; the same with root."""
+MIN_FREQ = "/sys/devices/system/cpu/cpufreq/policy6/scaling_min_freq"
+GPU_MIN = "/sys/class/misc/mali0/device/scaling_min_freq"
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[AdbServer, VirtualPhones]]:
+    folder = tmp_path_factory.mktemp("three")
+    with private_adb_server(folder) as adb, start_phones(folder / "phones", PROFILES) as phones:
+        server = AdbServer(adb.port, required("adb"))
+        mending.connect_only(server, phones.serials)
+        yield server, phones
+
+
+@pytest.fixture
+def phone(three: tuple[AdbServer, VirtualPhones], request: pytest.FixtureRequest) -> AdbConnection:
+    """A phone by its profile: `@pytest.mark.parametrize("phone", [...], indirect=True)`."""
+    server, phones = three
+    shown = phones.phones[PROFILES.index(getattr(request, "param", "pixel_7_rooted"))]
+    mending.connect(server, shown.serial)
+    return AdbConnection(shown.serial, server, serial=shown.name)
+
+
+def member(phone: AdbConnection, **more: Any) -> Member:
+    from orchestrator.model.event import Hello
+
+    hello = Hello(seq=0, t_ns=0, agent_version="1", command="probe", pid=1, abi="x86_64", cores=8, page_bytes=4096)
+    return Member(phone, phone_facts(phone, "h", read_properties(phone), hello, ()).model_copy(update=more), "/agent")
+
+
+def possible(phone: AdbConnection, state: Path, wired: LabDevice | None = None, **wanted: Any) -> tuple[str, Any]:
+    conditions = Conditions.model_validate(wanted)
+    return check_possible(member(phone), conditions, wired or LabDevice(), state, None)
+
+
+def prepared(phone: AdbConnection, state: Path, **wanted: Any) -> tuple[SavedSettings, ConditionProof]:
+    saved = SavedSettings(state, phone)
+    (proof,) = saved.prepare(Conditions.model_validate(wanted))
+    return saved, proof
+
+
+def said(phone: AdbConnection, *argv: str) -> str:
+    return phone.shell(argv).stdout.decode().strip()
+
+
+@pytest.mark.parametrize("phone", ["pixel_7"], indirect=True)
+def test_airplane_mode_is_read_back_and_put_back(phone: AdbConnection, tmp_path: Path) -> None:
+    assert possible(phone, tmp_path, airplane_mode=True) == ("", None)
+    saved, proof = prepared(phone, tmp_path, airplane_mode=True)
+    assert said(phone, "cmd", "connectivity", "airplane-mode") == proof.held == "enabled" and proof.proven
+    assert proof.before == "airplane_mode=disabled"
+    assert saved.restore() == ("airplane_mode",)
+    assert said(phone, "cmd", "connectivity", "airplane-mode") == "disabled"
+
+
+@pytest.mark.parametrize("phone", ["pixel_7"], indirect=True)
+def test_an_airplane_mode_of_the_owner_stays_on(phone: AdbConnection, tmp_path: Path) -> None:
+    phone.shell(["cmd", "connectivity", "airplane-mode", "enable"])
+    saved, _ = prepared(phone, tmp_path, airplane_mode=True)
+    saved.restore()
+    assert said(phone, "cmd", "connectivity", "airplane-mode") == "enabled"
+    phone.shell(["cmd", "connectivity", "airplane-mode", "disable"])
+
+
+@pytest.mark.parametrize("phone", ["galaxy_s7"], indirect=True)
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"airplane_mode": True},
+        {"clocks": "fixed_performance"},
+        {"clocks": "locked"},
+        {"supply": "cut"},
+        {"settled": True},
+    ],
+)
+def test_what_an_old_phone_cannot_do_is_refused_before_anything_is_changed(
+    phone: AdbConnection, tmp_path: Path, wanted: dict[str, Any]
+) -> None:
+    with pytest.raises(Unsupported) as caught:
+        possible(phone, tmp_path, **wanted)
+    assert caught.value.device == phone.serial and caught.value.remedy
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("phone", PROFILES, indirect=True)
+def test_settings_that_every_phone_has(phone: AdbConnection, tmp_path: Path) -> None:
+    saved = SavedSettings(tmp_path, phone)
+    proofs = {p.name: p for p in saved.prepare(Conditions(screen_dimmed=True, sync_off=True, background_stopped=True))}
+    assert proofs["screen"].proven and "screen_brightness=1" in proofs["screen"].held
+    assert not proofs["sync"].proven, "this phone has no sync manager to ask"
+    assert proofs["background"].wanted == "ended"
+    assert said(phone, "settings", "get", "global", "auto_sync") == "0"
+    assert saved.restore() == ("background", "sync", "screen"), "the last change first"
+    assert said(phone, "settings", "get", "global", "auto_sync") == "1"
+    assert said(phone, "settings", "get", "system", "screen_brightness") == "128"
+    assert saved.restore() == ()
+
+
+@pytest.mark.parametrize("phone", ["pixel_7"], indirect=True)
+def test_fixed_performance_mode(phone: AdbConnection, tmp_path: Path) -> None:
+    before = read_node(phone, MIN_FREQ)
+    possible(phone, tmp_path, clocks="fixed_performance")
+    saved, proof = prepared(phone, tmp_path, clocks="fixed_performance")
+    assert proof.proven and "1995-1995 MHz" in proof.held and read_node(phone, MIN_FREQ) == "1995000"
+    saved.restore()
+    assert read_node(phone, MIN_FREQ) == before != "1995000"
+
+
+def test_clocks_locked_with_root(phone: AdbConnection, tmp_path: Path) -> None:
+    before = [read_node(phone, path) for path in (MIN_FREQ, GPU_MIN)]
+    possible(phone, tmp_path, clocks="locked")
+    saved, proof = prepared(phone, tmp_path, clocks="locked")
+    assert [read_node(phone, path) for path in (MIN_FREQ, GPU_MIN)] == ["2850000", "848000000"]
+    assert proof.proven and "policy6/scaling_min_freq=2850000" in proof.held
+    saved.restore()
+    assert [read_node(phone, path) for path in (MIN_FREQ, GPU_MIN)] == before
+
+
+def test_clocks_that_heat_holds_down_are_not_locked(
+    three: tuple[AdbServer, VirtualPhones], phone: AdbConnection, tmp_path: Path
+) -> None:
+    from device_agent.virtual.faults import ClockCap
+
+    three[1].control.fault(phone.serial, ClockCap(share=0.5))
+    try:
+        with pytest.raises(ConditionNotMet, match="instead of"):
+            prepared(phone, tmp_path, clocks="locked")
+        assert SavedSettings(tmp_path, phone).restore() == ("locked_clocks",), "it was journalled before it was tried"
+    finally:
+        three[1].control.clear()
+
+
+@pytest.mark.parametrize("phone", ["pixel_7"], indirect=True)
+def test_cores_by_their_clocks(phone: AdbConnection, tmp_path: Path) -> None:
+    assert possible(phone, tmp_path, affinity="big")[0] == "6,7"
+    assert possible(phone, tmp_path, affinity="little")[0] == "0,1,2,3"
+
+
+@pytest.mark.parametrize("phone", ["pixel_7"], indirect=True)
+def test_the_state_tells_the_skin(phone: AdbConnection) -> None:
+    state = read_state(phone, "phone")
+    assert state.skin_temp_c is not None and 15 < state.skin_temp_c < 60
+    with pytest.raises(ConditionNotMet, match="skin at"):
+        check_gates("p", state, Conditions(skin_temp_max=state.skin_temp_c - 5))

@@ -1,0 +1,150 @@
+"""Every part of a report, on an experiment that has something to say in each."""
+
+from __future__ import annotations
+
+import re
+from io import StringIO
+from xml.etree import ElementTree
+
+import pytest
+from rich.console import Console
+
+from orchestrator.report import charts, console, wording
+from orchestrator.report.content import Content
+from orchestrator.report.html import render
+from orchestrator.report.sections import Section, sections
+
+from . import everything
+from .test_report import Page
+
+MODES = ("steady", "cold", "sustained")
+
+
+@pytest.fixture(scope="module", params=MODES)
+def content(request: pytest.FixtureRequest) -> Content:
+    return everything.content(mode=request.param)
+
+
+@pytest.fixture(scope="module")
+def steady() -> Content:
+    return everything.content()
+
+
+@pytest.fixture(scope="module")
+def page(steady: Content) -> str:
+    return render(steady)
+
+
+def printed(content: Content, width: int = 140) -> str:
+    buffer = StringIO()
+    Console(file=buffer, width=width).print(console.render(content))
+    return buffer.getvalue()
+
+
+def named(content: Content) -> dict[str, Section]:
+    return {section.name: section for section in sections(content)}
+
+
+def test_each_mode_makes_a_sound_page(content: Content) -> None:
+    text = render(content)
+    parsed = Page(text)
+    assert parsed.open == []
+    ids = [value for name, value in parsed.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    assert not re.search(r"(https?:)?//[a-z0-9]", text)
+    assert {"script", "img", "link"}.isdisjoint(parsed.tags)
+    expected = {"steady": "energy-0", "cold": "cold", "sustained": "sustained"}[content.experiment.sampling.mode]
+    assert expected in ids
+    assert ("Throttling" in text) == (content.experiment.sampling.mode == "sustained")
+
+
+def test_the_page_has_every_part(page: str) -> None:
+    wanted = (
+        "Results", "Not stable", "Sequential sampling", "Latency", "Distribution", "Energy", "Power", "Canaries",
+        "Over the time of the run", "Set-up", "Layers", "Memory by layer", "Invalid blocks", "Conditions", "Doubts",
+    )  # fmt: skip
+    assert [heading for heading in wanted if f"<h2>{heading}</h2>" not in page] == []
+
+
+def test_every_row_of_the_results_has_the_same_columns(page: str) -> None:
+    table = page[page.index("<table>") : page.index("</table>")]
+    heads = len(re.findall(r"<th[ >]", table[: table.index("</thead>")]))
+    rows = [row for row in re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL) if "<td" in row]
+    assert len(rows) == 9 and {len(re.findall(r"<td[ >]", row)) for row in rows} == {heads}
+    assert f'colspan="{heads}"' in table
+
+
+def test_sources_never_stand_in_one_table_or_figure(steady: Content) -> None:
+    found = [section for name, section in named(steady).items() if name.startswith("energy")]
+    assert [section.title for section in found] == [
+        "Energy by external meter, whole device",
+        "Energy by battery gauge, whole device",
+        "Energy by battery gauge (VIRTUAL: modelled power), whole device",
+    ]
+    devices = [{row[0] for row in section.rows} for section in found]
+    assert devices == [{"HT7A21A00417"}, {"R58M91XKPVJ"}, {"galaxy-s7-1 VIRTUAL"}]
+    figures = charts.energy(steady.summaries)
+    assert len(figures) == 3
+    assert [serial in figure for figure, serial in zip(figures, everything.PHONES, strict=True)] == [False, False, True]
+
+
+def test_energy_is_told_with_interval_power_and_source(steady: Content, page: str) -> None:
+    row = named(steady)["energy-0"].rows[0]
+    assert row[0] == "HT7A21A00417" and re.fullmatch(r"\d+ mJ", row[2]) and re.fullmatch(r"\[\d+, \d+\] mJ", row[3])
+    assert row[6].endswith(" W") and row[7].endswith("mW") and row[8] == "6"
+    assert "relative" in named(steady)["energy-1"].rows[0]
+    for word in ("gauge, relative", "gauge, MODELLED", "meter"):
+        assert f"<small>{word}</small>" in page
+
+
+def test_the_terminal_says_the_same(steady: Content) -> None:
+    text = printed(steady)
+    for word in (
+        "Energy by battery gauge (VIRTUAL: modelled power)", "charging", "status Charging from 12.1 s on",
+        "not proven", "proven, put back", "canary", "stopped at the cap of 6 blocks", "target met after", "drifting",
+    ):  # fmt: skip
+        assert word in text
+
+
+def test_a_phone_whose_canaries_changed_is_marked(steady: Content) -> None:
+    section = named(steady)["canaries"]
+    assert [row[1] for row in section.rows] == ["changed", "steady", "steady"] and section.bad == {0}
+
+
+def test_conditions_that_are_not_proven_are_marked(steady: Content) -> None:
+    section = named(steady)["conditions"]
+    assert {section.rows[i][3] for i in section.bad} == {"R58M91XKPVJ"}
+
+
+def test_throttling_and_cold_start_have_their_tables() -> None:
+    sustained = named(everything.content(blocks=3, mode="sustained"))["sustained"]
+    assert {row[5] for row in sustained.rows} <= {f"{n}%" for n in range(70, 79)} and len(sustained.bad) == 9
+    cold = named(everything.content(blocks=3, mode="cold"))["cold"]
+    assert all(float(row[2]) == pytest.approx(float(row[4]) + float(row[5]), rel=0.1) for row in cold.rows)
+
+
+def test_invalid_blocks_are_drawn_as_such_where_a_device_has_no_others(steady: Content) -> None:
+    only = [record for record in steady.records if record.invalid]
+    assert only and "INVALID: charging" in (charts.power(steady.summaries, only) or "")
+    assert "INVALID" not in (charts.power(steady.summaries, steady.records) or "")
+
+
+@pytest.mark.parametrize("draw", [charts.distribution, charts.power, charts.latency])
+def test_figures_are_sound_svg_and_nothing_makes_none(draw: object, steady: Content) -> None:
+    svg = draw(steady.summaries, steady.records)  # type: ignore[operator]
+    ElementTree.fromstring(svg)
+    assert draw([], []) is None  # type: ignore[operator]
+
+
+def test_memory_shows_plan_and_measured_peak(steady: Content) -> None:
+    svg = charts.memory(steady.summaries[0], "m") or ""
+    assert "measured peak 1 MiB" in svg and "activations alive" in svg and "conv1 2.04" in svg
+    assert charts.memory(steady.summaries[0].model_copy(update={"planned": ()}), "m") is None
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(12.345, "12.3 J"), (0.5691, "569 mJ"), (0.00123, "1.23 mJ"), (4.5e-6, "4.50 µJ"), (0.0, "0.00 J")],
+)
+def test_joules_have_three_digits(value: float, text: str) -> None:
+    assert wording.joules(value) == text

@@ -1,0 +1,63 @@
+"""Whatever a file holds, it is read or refused with its name; nothing else comes out."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from orchestrator.errors import TableError
+from orchestrator.traces import FORMATS, Recording, read_trace
+from orchestrator.traces.comparison import compare
+
+from .write import respread, trepn
+
+pytestmark = pytest.mark.unit
+
+PIECES = (
+    "", ",", ",,,", "\n", "\r\n", '"', "x", "1e999", "-5", "NaN", "1_0", "½", "\0", ";", "\t", "time [s]", "Time  [ms]",
+    "Battery Power* [uW]", "System Statistics:", "Main(mA)", "power [mW]", "1,2\n3,4\n",
+)  # fmt: skip
+
+
+def sound(recordings: list[Recording]) -> bool:
+    return all(
+        len(one.t_s) == len(one.power_w) >= 2 and np.isfinite(one.power_w).all() and (np.diff(one.t_s) >= 0).all()
+        for one in recordings
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=12), st.sampled_from((None, *FORMATS)))
+@example(["time [s]", ",", "power [mW]", "\n", "1,2\n3,4\n"], None)
+def test_any_text(pieces: list[str], form: str | None) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.csv"
+        path.write_text("".join(pieces))
+        try:
+            found = read_trace(path, form)  # type: ignore[arg-type]
+        except TableError as e:
+            assert str(path) in str(e)
+            return
+        assert found and sound(found)
+        compare(found, found, 0.5)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2000), st.integers(0, 40), st.sampled_from(PIECES), st.booleans())
+def test_a_damaged_trepn_file(place: int, cut: int, piece: str, spread: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = trepn(Path(folder) / "a.csv", lambda t_s: 1 + math.sin(t_s) / 2, seconds=5)
+        if spread:
+            path = respread(path, Path(folder) / "b.csv", ["1", "2"])
+        text = path.read_text()
+        path.write_text(text[:place] + piece + text[place + cut :])
+        try:
+            assert sound(read_trace(path))
+        except TableError as e:
+            assert str(path) in str(e)

@@ -1,0 +1,98 @@
+"""Recordings: checked at the boundary, interpolated, and linked to the phone that replays them."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from device_agent.virtual.phone import Phone
+from device_agent.virtual.processes import ProcessTable
+from device_agent.virtual.profile import load_model
+from device_agent.virtual.replay.player import Player
+from device_agent.virtual.replay.recording import load_recording
+from device_agent.virtual.replay.run import is_stable
+
+TEXT = """
+profile: nexus_5
+origin: made up for a test
+idle_w: 0.3
+networks:
+  lenet:
+    latency_ms: [12.5, 10]
+    power: {time_s: [0, 1, 2], power_w: [1.0, 3.0, 2.0]}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "recording.yaml"
+    path.write_text(TEXT)
+    return path
+
+
+def test_power_is_interpolated_and_begins_again(file: Path) -> None:
+    power = load_recording(file).networks["lenet"].power
+    assert [power.at(t) for t in (0, 0.5, 1, 1.5, 2.5)] == [1.0, 2.0, 3.0, 2.5, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("[0, 1, 2]", "[0, 2, 1]", "rise"),
+        ("[0, 1, 2]", "[1, 2, 3]", "rise"),
+        ("[0, 1, 2]", "[0, 1]", "2 times for 3 readings"),
+        ("[12.5, 10]", "[]", "latency_ms"),
+        ("[12.5, 10]", "[-1]", "latency_ms"),
+        ("origin: made up for a test", "", "origin"),
+    ],
+)
+def test_a_wrong_recording_is_refused_with_its_name(file: Path, old: str, new: str, complaint: str) -> None:
+    file.write_text(TEXT.replace(old, new))
+    with pytest.raises(ValueError, match=rf"recording\.yaml(.|\n)*{complaint}"):
+        load_recording(file)
+
+
+def test_a_missing_recording_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="nothing"):
+        load_model(f"replay:{tmp_path / 'nothing.yaml'}")
+
+
+def test_such_a_phone_is_labelled_wherever_it_says_what_it_is(file: Path, tmp_path: Path) -> None:
+    phone = Phone(load_model(f"replay:{file}"), 0, tmp_path / "phone", ProcessTable(), None)
+    assert phone.serial == "replay-nexus_5-0"
+    assert phone.properties["ro.pocketfarm.source"] == "replay"
+    assert ":replay/" in phone.properties["ro.build.fingerprint"]
+    assert phone.profile.power.idle_w == 0.3
+
+
+def test_its_power_is_the_recorded_one_while_an_agent_replays(file: Path, tmp_path: Path) -> None:
+    phone = Phone(load_model(f"replay:{file}"), 0, tmp_path / "phone", ProcessTable(), None)
+    phone.tick(1.0, [])
+    assert phone.body.device_w == 0.3
+    assert phone.player
+    phone.player.folder.joinpath("running.json").write_text(
+        json.dumps({"network": "lenet", "since_ns": 10**30, "pid": os.getpid()})
+    )
+    phone.tick(1.0, [])
+    assert phone.body.device_w == 1.0  # at the trace's beginning
+    before = phone.body.consumed_j
+    phone.tick(2.0, [])
+    assert phone.body.consumed_j - before == pytest.approx(2.0)
+
+
+def test_an_agent_that_was_killed_draws_no_more(file: Path, tmp_path: Path) -> None:
+    player = Player(load_recording(file), tmp_path)
+    running = tmp_path / "running.json"
+    running.write_text(json.dumps({"network": "lenet", "since_ns": 0, "pid": 2**22 + 1}))
+    assert player.power_w(1) is None
+    running.write_text(json.dumps({"network": "lenet", "since_ns": 0, "pid": os.getpid()}))
+    assert player.power_w(500_000_000) == 2.0
+
+
+def test_stability_is_the_agent_s() -> None:
+    assert not is_stable([100] * 4, 0.02)
+    assert is_stable([500, 100, 101, 100, 101, 100], 0.02)
+    assert not is_stable([100, 101, 100, 101, 103], 0.02)

@@ -1,0 +1,36 @@
+"""Temperatures of one phone over the last minutes, and how fast they change. Pure but for the list it keeps."""
+
+from __future__ import annotations
+
+from collections import deque
+from statistics import fmean
+
+WINDOW_S = 120.0
+"""Over so long the slope is taken: measurement protocol, step 6."""
+ENOUGH_S = 100.0
+"""A phone that was watched for less has no slope yet."""
+GAP_S = 60.0
+"""What happened in a longer pause is not known: a session of another experiment may have been in it."""
+
+
+class TemperatureHistory:
+    """Readings (Unix time, C) in the order of their time."""
+
+    def __init__(self) -> None:
+        self._readings: deque[tuple[float, float]] = deque()
+
+    def note(self, at: float, temp_c: float) -> None:
+        if self._readings and at - self._readings[-1][0] > GAP_S:
+            self._readings.clear()
+        if not self._readings or at > self._readings[-1][0]:
+            self._readings.append((at, temp_c))
+        while self._readings[0][0] < at - WINDOW_S:
+            self._readings.popleft()
+
+    def slope_c_per_min(self) -> float | None:
+        """Of the line through the last two minutes (least squares); None where it was not watched for as long."""
+        if len(self._readings) < 3 or self._readings[-1][0] - self._readings[0][0] < ENOUGH_S:
+            return None
+        mean_s, mean_c = (fmean(column) for column in zip(*self._readings, strict=True))
+        spread = sum((at - mean_s) ** 2 for at, _ in self._readings)
+        return 60.0 * sum((at - mean_s) * (temp_c - mean_c) for at, temp_c in self._readings) / spread

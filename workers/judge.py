@@ -1,0 +1,70 @@
+"""A finished record is judged: whether its figures count, and what may be wrong with those that do."""
+
+from __future__ import annotations
+
+import logging
+
+from orchestrator.energy import block_energy, find_invalid
+from orchestrator.errors import FarmError
+from orchestrator.model.enrolment import Enrolment
+from orchestrator.model.job import Job
+from orchestrator.model.record import Doubt, DoubtCode, InvalidCode, Invalidity, Outcome, Record
+
+log = logging.getLogger(__name__)
+
+
+def judged(record: Record, job: Job, enrolment: Enrolment | None) -> Record:
+    """The record with its invalidities and further doubts; one that was measured and does not count is `invalid`."""
+    if record.outcome not in (Outcome.OK, Outcome.INVALID):
+        return record
+    try:
+        return _with_doubts(_with_invalidities(record, job), job, enrolment)
+    except Exception as e:  # a record is always kept
+        log.exception("%s: its record cannot be judged", record.device.serial)
+        words = f"the record cannot be judged: {type(e).__name__}: {e}"
+        return record.model_copy(
+            update={"outcome": Outcome.FAILED, "cause": "internal", "reasons": (*record.reasons, words)}
+        )
+
+
+def _with_invalidities(record: Record, job: Job) -> Record:
+    wrong = record.cause == InvalidCode.WRONG_OUTPUT
+    of_output = tuple(Invalidity(code=InvalidCode.WRONG_OUTPUT, detail=reason) for reason in record.reasons if wrong)
+    found = (*of_output, *find_invalid(record, job.conditions, job.sampling))
+    if not found:
+        return record
+    reasons = record.reasons or tuple(f"{each.code}: {each.detail}" for each in found)
+    cause = record.cause or str(found[0].code)
+    update = {"invalid": found, "outcome": Outcome.INVALID, "cause": cause, "reasons": reasons}
+    return record.model_copy(update=update)
+
+
+def _with_doubts(record: Record, job: Job, enrolment: Enrolment | None) -> Record:
+    known = {doubt.code for doubt in record.doubts}
+    more = (*_of_conditions(record), *_of_energy(record, job), *_of_sampler(record, enrolment))
+    return record.model_copy(update={"doubts": (*record.doubts, *(doubt for doubt in more if doubt.code not in known))})
+
+
+def _of_conditions(record: Record) -> tuple[Doubt, ...]:
+    names = [proof.name for proof in record.conditions if not proof.proven]
+    return (Doubt(code=DoubtCode.CONDITION_UNPROVEN, detail=", ".join(names)),) if names else ()
+
+
+def _of_energy(record: Record, job: Job) -> tuple[Doubt, ...]:
+    if "power" not in job.measure.quantities:
+        return ()
+    try:
+        energy = block_energy(record, job.measure.power_source)
+    except FarmError as e:  # e.g. a series that does not cover the load
+        log.info("%s: no energy: %s", record.device.serial, e)
+        return ()
+    return energy.doubts if energy else ()
+
+
+def _of_sampler(record: Record, enrolment: Enrolment | None) -> tuple[Doubt, ...]:
+    """What sampling changes of the latency was measured when the device was enrolled."""
+    cost = enrolment.sampler if enrolment else None
+    if record.sampler is None or cost is None or cost.accepted:
+        return ()
+    detail = f"median latency {cost.latency_share.value:+.1%} with a period of {cost.period_ns / 1e6:g} ms"
+    return (Doubt(code=DoubtCode.SAMPLER_COST, detail=detail),)
