@@ -15,7 +15,7 @@ from .lifecycle import settings_of
 from .output import JsonOption, StateOption, log, out, print_json
 
 if TYPE_CHECKING:
-    from workers.enrolment.profile import Say
+    from workers.enrolment.load_steps import Say
 
 LOCK_WAIT_S = 30.0
 """How long a device may be busy before it is called so."""

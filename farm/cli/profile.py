@@ -56,7 +56,12 @@ def _gauge(gauge: GaugeCalibration) -> str:
 
 def _sampler(cost: SamplerCost) -> str:
     share = cost.latency_share
-    verdict = "[green]accepted[/]" if cost.accepted else "[yellow]more than 1 %: raise measure.power_period[/]"
+    if cost.accepted:
+        verdict = "[green]accepted[/]"
+    elif share.low <= 0.01:
+        verdict = "[yellow]not resolved: the device is too uneven now[/]"
+    else:
+        verdict = "[yellow]more than 1 %: raise measure.power_period[/]"
     return (
         f"{share.value:+.2%} of the median latency [{share.low:+.2%}, {share.high:+.2%}] and {cost.cpu_share:.2%} of a "
         f"core, every {cost.period_ns / 1e6:.0f} ms: {verdict}"

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from orchestrator.errors import DeviceSick, FarmError, LeaseLost
 from orchestrator.model.event import Event
-from workers.agent import Follower, RunRequest, start_agent, stop_agents
+from workers.agent import AgentRun, Follower, RunRequest, start_agent, stop_agents
 from workers.fleet import Member
 from workers.install import run
 from workers.measure import raise_for
+from workers.supply import PlannedCut
 
 FLOOR_PERIOD_MS = 20
 """Shortest period of the agent's sampler."""
@@ -43,12 +44,12 @@ def burn(
     steps: Sequence[int],
     step_ms: int,
     check: Callable[[], None],
-    on_event: Callable[[Event], None] = lambda _: None,
+    cut: PlannedCut | None = None,
 ) -> list[Event]:
     """Take the steps and return the agent's events. The caller holds the device's lock.
 
-    Raises the agent's error as ours, the transient errors, and what `check` raises; whatever ends it early stops the
-    agent, except a lost lease: then the device is not ours.
+    `cut`: the supply is cut while the agent runs. Raises the agent's error as ours, the transient errors, and what
+    `check` raises; whatever ends it early stops the agent, except a lost lease: then the device is not ours.
     """
     connection, folder = member.connection, f"{member.connection.folder}/runs/enrol"
     request = _request(member, folder, steps, step_ms)
@@ -56,7 +57,7 @@ def burn(
     run(connection, "mkdir", "-p", folder)
     try:
         start_agent(member, request)
-        done = Follower(member, request, check, on_event).follow()
+        done = _follow(member, request, check, cut)
     except LeaseLost:
         raise
     except BaseException:
@@ -69,6 +70,23 @@ def burn(
     if done.killed:
         raise DeviceSick("the device ended the agent during the load steps", device=member.facts.serial)
     return done.events
+
+
+def _follow(member: Member, request: BurnRequest, check: Callable[[], None], cut: PlannedCut | None) -> AgentRun:
+    """Until the agent is done; a supply that was cut is restored first of all, unless the device is no longer ours."""
+    if cut is None:
+        return Follower(member, request, check, lambda _: None).follow()
+    try:
+        cut.begin()
+        done = Follower(member, request, check, lambda _: None, cut).follow()
+    except LeaseLost:
+        raise
+    except BaseException:
+        with contextlib.suppress(FarmError):  # it is journalled: the next session tries again
+            cut.end()
+        raise
+    cut.end()
+    return done
 
 
 def _request(member: Member, folder: str, steps: Sequence[int], step_ms: int) -> BurnRequest:

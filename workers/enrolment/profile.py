@@ -9,37 +9,26 @@ from collections.abc import Callable
 from orchestrator.config import Settings
 from orchestrator.errors import FarmError, LeaseLost, StableError
 from orchestrator.lab import load_lab
-from orchestrator.model.device import DeviceState, Source
-from orchestrator.model.enrolment import Enrolment, NodeFact, SupplyWay
-from orchestrator.model.event import Phase, Power
-from orchestrator.model.lab import LabDevice
-from orchestrator.model.power import GaugeCalibration
-from workers.facts import read_state
+from orchestrator.model.device import DeviceState
+from orchestrator.model.enrolment import Enrolment
 from workers.fleet import Member
 from workers.plans import Plans
 from workers.power import bench_of, find_sources
+from workers.supply import supply_way
 
 from . import store
-from .burn import burn
-from .calibrate import CannotCalibrate, TooShort, calibrate, not_discharging
-from .nodes import probe_nodes, readable
+from .calibrate import CannotCalibrate
+from .load_steps import Say, calibrate_gauge, find_cut
+from .nodes import probe_nodes
 from .permissions import probe_permissions
 from .sampler_cost import measure_cost
 
 log = logging.getLogger(__name__)
-STEPS = (0, 2, 0, 2)
-"""Busy threads: two heat no phone in these seconds, and every phone has two cores."""
-FIRST_STEP_MS = 1750
-LONGEST_STEP_MS = 30_000
-ATTEMPTS = 3
 SAMPLER_PERIOD_MS = (20, 100)
 """Bounds of the period at which the sampler's cost is measured: half of the gauge's refresh period in between."""
 RETRY_S = 3600.0
 """A gauge that could not be calibrated is not tried again before every job."""
 AT_REST_C_PER_MIN = 0.2
-
-Say = Callable[[str, float], None]
-"""What is being done, and which share of the whole is done."""
 
 
 def first_sight(member: Member, settings: Settings) -> Enrolment:
@@ -64,7 +53,7 @@ def look(member: Member, settings: Settings) -> Enrolment:
         sources=find_sources(bench_of(member, settings, lab)),
         gauge_reason="not calibrated yet: `farm enrol` does it" if phone else "it has no battery",
         reference_temp_c=lab.reference_temp,
-        supply=_supply(member, lab, permissions, nodes),
+        supply=supply_way(member, lab, settings.state),
     )
 
 
@@ -101,7 +90,7 @@ def ensure_calibrated(
     if stored.calibrated or member.facts.kind != "phone":
         return stored
     try:
-        _check_supply(member)
+        find_cut(member, settings)
     except CannotCalibrate as e:  # told at once, and no reason to wait an hour when the supply is cut
         return stored.model_copy(update={"gauge_reason": _reason(e)})
     tried = stored.version > 1 and time.time() - stored.enrolled_at < RETRY_S
@@ -122,7 +111,7 @@ def _measured(found: Enrolment, member: Member, settings: Settings, check: Calla
     refresh_ns = 0
     if member.facts.kind == "phone":
         try:
-            gauge = _calibrated(member, check, say)
+            gauge = calibrate_gauge(member, settings, check, say)
             update |= {"gauge": gauge, "gauge_reason": ""}
             refresh_ns = gauge.refresh_ns
         except CannotCalibrate as e:
@@ -140,42 +129,5 @@ def _measured(found: Enrolment, member: Member, settings: Settings, check: Calla
     return found.model_copy(update=update)
 
 
-def _calibrated(member: Member, check: Callable[[], None], say: Say) -> GaugeCalibration:
-    """Load steps, longer ones for a slow gauge. Raises CannotCalibrate."""
-    _check_supply(member)
-    step_ms = FIRST_STEP_MS
-    for attempt in range(ATTEMPTS):
-        say(f"load steps of {step_ms / 1000:.1f} s", 0.1 + 0.15 * attempt)
-        events = burn(member, STEPS, step_ms, check)
-        try:
-            return calibrate(
-                [event for event in events if isinstance(event, Power)],
-                [event for event in events if isinstance(event, Phase)],
-            )
-        except TooShort as e:
-            needed_ms = (e.needed_ns or 0) // 1_000_000
-            step_ms = max(needed_ms, 2 * step_ms) if needed_ms else 4 * step_ms
-            if attempt + 1 == ATTEMPTS or step_ms > LONGEST_STEP_MS:
-                raise
-    raise CannotCalibrate("the gauge had no news", remedy="use an external meter")  # not reached
-
-
-def _check_supply(member: Member) -> None:
-    """Raises CannotCalibrate where the phone says that it is powered."""
-    if read_state(member.connection, "phone").charging:
-        raise not_discharging("a charger is connected")
-
-
 def _reason(error: FarmError) -> str:
     return str(error.args[0]) + (f"; {error.remedy}" if error.remedy else "")
-
-
-def _supply(member: Member, lab: LabDevice, permissions: dict[str, bool], nodes: tuple[NodeFact, ...]) -> SupplyWay:
-    """How its supply can be cut: what a person has wired, else what the phone itself can do."""
-    if lab.supply:
-        return "uhubctl" if lab.supply.uhubctl else "command"
-    if member.facts.source == Source.VIRTUAL:
-        return "virtual"
-    if permissions.get("root") and any(readable(nodes, name) for name in ("input_suspend", "charging_enabled")):
-        return "root"
-    return "wireless" if ":" in member.facts.address else "none"

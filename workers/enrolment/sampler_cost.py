@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from statistics import fmean, median, stdev
 
@@ -18,12 +19,17 @@ from workers.measure import Block, measure, raise_for
 from workers.plans import Plans
 
 NETWORK = "lenet"
-PAIRS = 4
+PAIRS = (4, 12)
+"""Fewest and most pairs of blocks with and without sampling."""
+BUDGET_S = 5.0
+"""No more pairs than the fewest are begun after this."""
+RESOLVED = 0.01
+"""Half-width of the interval at which more pairs are not needed."""
 BLOCK_S = 0.25
 SAMPLES = (20, 400)
 """Fewest and most inferences of a block."""
-_T95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571}
-"""Student's t for a 95 % interval, by the number of pairs."""
+_T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201)
+"""Student's t for a 95 % interval of 2, 3, ... pairs."""
 
 
 def measure_cost(member: Member, plans: Plans, period_ms: int, check: Callable[[], None]) -> SamplerCost:
@@ -31,13 +37,15 @@ def measure_cost(member: Member, plans: Plans, period_ms: int, check: Callable[[
 
     The caller holds the device's lock. Raises what measuring raises.
     """
-    first = _block(member, plans, 0, SAMPLES[0], check)
-    samples = round(min(SAMPLES[1], max(SAMPLES[0], BLOCK_S * 1e9 / _median_ns(first))))
+    samples = SAMPLES[0]
+    first_ns = _median_ns(_block(member, plans, 0, samples, check))
+    samples = round(min(SAMPLES[1], max(samples, BLOCK_S * 1e9 / first_ns)))
     pairs: list[tuple[float, float]] = []
     samplers: list[SamplerEvent] = []
-    for pair in range(PAIRS):
+    ends_at = time.monotonic() + BUDGET_S
+    while not _is_enough(pairs, ends_at):
         medians = {}
-        for on in (False, True) if pair % 2 == 0 else (True, False):
+        for on in (False, True) if len(pairs) % 2 == 0 else (True, False):
             events = _block(member, plans, period_ms if on else 0, samples, check)
             medians[on] = _median_ns(events)
             samplers += [event for event in events if on and isinstance(event, SamplerEvent)]
@@ -45,11 +53,19 @@ def measure_cost(member: Member, plans: Plans, period_ms: int, check: Callable[[
     return SamplerCost(period_ns=period_ms * 1_000_000, latency_share=change_of(pairs), cpu_share=cpu_share(samplers))
 
 
+def _is_enough(pairs: Sequence[tuple[float, float]], ends_at: float) -> bool:
+    fewest, most = PAIRS
+    if len(pairs) < fewest:
+        return False
+    change = change_of(pairs)
+    return len(pairs) >= most or (change.high - change.low) / 2 <= RESOLVED or time.monotonic() > ends_at
+
+
 def change_of(pairs: Sequence[tuple[float, float]]) -> Estimate:
     """Mean change from the first of each pair to the second, as a share of the first, with its 95 % interval."""
     shares = [after / before - 1.0 for before, after in pairs]
     value, error = fmean(shares), stdev(shares) / math.sqrt(len(shares))
-    half = _T95.get(len(shares), 2.5) * error
+    half = _T95[len(shares) - 2] * error
     return Estimate(value=value, low=value - half, high=value + half, std=error)
 
 

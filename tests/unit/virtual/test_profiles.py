@@ -60,3 +60,24 @@ def test_a_wrong_profile_is_refused_with_the_file_and_the_field(
     wrong.write_text(text.replace(old, new, 1))
     with pytest.raises(ValueError, match=complaint):
         load_profile(str(wrong))
+
+
+def test_a_variant_says_only_what_is_different(tmp_path: Path) -> None:
+    variant = tmp_path / "variant.yaml"
+    variant.write_text("extends: nexus_5\nname: other\nbattery: {level: 0.3}\nroot: true\n")
+    base, other = load_profile("nexus_5"), load_profile(str(variant))
+    assert (other.name, other.root, other.battery.level) == ("other", True, 0.3)
+    assert other.battery.capacity_mah == base.battery.capacity_mah
+    assert (other.gauge, other.figures) == (base.gauge, base.figures)
+    variant.write_text("extends: nobody\n")
+    with pytest.raises(ValueError, match="'nobody'"):
+        load_profile(str(variant))
+
+
+def test_the_rooted_variant_opens_the_rails_and_nothing_else() -> None:
+    base, rooted = load_profile("pixel_7"), load_profile("pixel_7_rooted")
+    assert all(monitor.denied for monitor in base.odpm)
+    assert not any(monitor.denied for monitor in rooted.odpm)
+    assert (base.root, rooted.root) == (False, True)
+    assert {m.name: m.rails for m in base.odpm} == {m.name: m.rails for m in rooted.odpm}
+    assert base.power == rooted.power

@@ -1,0 +1,138 @@
+"""Device profiles of virtual phones: what is found at first sight, and gauges calibrated by load steps."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from device_agent.virtual.faults import Charging
+from device_agent.virtual.launch import VirtualPhones, start_phones
+from device_agent.virtual.profile import load_profile
+from orchestrator.config import Settings
+from orchestrator.model.enrolment import Enrolment
+from orchestrator.model.power import PowerSource
+from tests import phones as mending
+from tests.servers import private_adb_server, required
+from workers.device.adb import AdbConnection, AdbServer
+from workers.enrol import enrol_phone
+from workers.enrolment import enrol, ensure_calibrated, first_sight, store
+from workers.fleet import Member
+
+from .conftest import Lab
+
+SPEED = 4.0
+"""So many times faster than real pass the gauges of the slow phones: their calibration takes a minute otherwise."""
+
+
+def _go_on() -> None: ...
+
+
+@pytest.fixture
+def member(lab: Lab, lab_settings: Settings) -> Member:
+    return enrol_phone(lab.connection, lab_settings)[0]
+
+
+@pytest.fixture(scope="module")
+def quick_phones(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[VirtualPhones, AdbServer]]:
+    """A gauge of the inverted sign, and one that counts milliamperes."""
+    folder = tmp_path_factory.mktemp("quick")
+    with (
+        private_adb_server(folder) as adb,
+        start_phones(folder / "phones", ["nexus_5", "galaxy_s24"], speed=SPEED) as phones,
+    ):
+        server = AdbServer(adb.port, required("adb"))
+        for phone in phones.phones:
+            mending.connect(server, phone.serial)
+        yield phones, server
+
+
+def check_gauge(found: Enrolment, profile_name: str, speed: float = 1.0) -> None:
+    """The profile of the phone tells what its gauge is."""
+    profile = load_profile(profile_name)
+    assert found.gauge is not None, found.gauge_reason
+    assert found.gauge.ampere_per_unit == (1e-3 if profile.gauge.unit == "mA" else 1e-6)
+    assert found.gauge.discharging_sign == profile.gauge.discharging_sign
+    assert found.gauge.refresh_ns == pytest.approx(profile.gauge.refresh_ms * 1e6 / speed, rel=0.15)
+    assert 0.3 < found.gauge.noise_a / (profile.gauge.noise_ua * 1e-6) < 5.0, "a busy host makes the load uneven"
+    assert not found.gauge.absolute
+
+
+def test_a_galaxy_s7_is_calibrated(member: Member, lab_settings: Settings) -> None:
+    said: list[float] = []
+    found = enrol(member, lab_settings, _go_on, lambda _, share: said.append(share))
+    check_gauge(found, "galaxy_s7")
+    assert found.sampler is not None and found.sampler.cpu_share < 0.05
+    assert said == sorted(said) and (said[0], said[-1]) == (0.0, 1.0)
+    assert store.load(lab_settings.state, member.facts.serial, member.facts.fingerprint) == found
+    again = enrol(member, lab_settings, _go_on, quick=True)
+    assert (again.version, again.gauge, again.sampler) == (2, found.gauge, found.sampler), "a quick look keeps it"
+
+
+@pytest.mark.parametrize(("index", "name"), [(0, "nexus_5"), (1, "galaxy_s24")])
+def test_other_signs_and_units(
+    quick_phones: tuple[VirtualPhones, AdbServer], settings: Settings, index: int, name: str
+) -> None:
+    phones, server = quick_phones
+    phone = phones.phones[index]
+    quick = settings.model_copy(update={"adb_port": server.port})
+    member, _ = enrol_phone(AdbConnection(phone.serial, server, serial=phone.name), quick)
+    check_gauge(ensure_calibrated(member, quick, _go_on), name, SPEED)
+    begun = time.monotonic()
+    assert ensure_calibrated(member, quick, _go_on).calibrated
+    assert time.monotonic() - begun < 1.0, "it is known now"
+
+
+def test_what_a_first_look_finds(member: Member, lab_settings: Settings) -> None:
+    found = first_sight(member, lab_settings)
+    nodes = {node.path: node for node in found.nodes}
+    assert nodes["/sys/class/power_supply/battery/current_now"].value.lstrip("-").isdigit()
+    assert nodes["/sys/class/kgsl/kgsl-3d0/gpuclk"].error == "Permission denied"
+    assert not any("mali" in path for path in nodes), "what no phone of its kind has is left out"
+    assert found.permissions["write_settings"] and not found.permissions["root"]
+    usable = {fact.source: fact.usable for fact in found.sources}
+    assert usable[PowerSource.GAUGE] and not usable[PowerSource.ODPM] and not usable[PowerSource.METER]
+    assert not found.calibrated and "farm enrol" in found.gauge_reason
+    assert first_sight(member, lab_settings) == found, "once is enough"
+
+
+def test_a_charging_phone_says_what_to_do(member: Member, lab: Lab, lab_settings: Settings) -> None:
+    lab.phones.control.fault(lab.serial, Charging(on=True))
+    begun = time.monotonic()
+    found = ensure_calibrated(member, lab_settings, _go_on)
+    assert not found.calibrated and time.monotonic() - begun < 5.0
+    assert "not discharging" in found.gauge_reason and "cut the supply" in found.gauge_reason
+    lab.phones.control.clear()
+    lab.phones.control.fault(lab.serial, Charging(on=False))
+
+
+def test_a_charger_that_can_be_cut_is_cut_for_the_steps(member: Member, lab: Lab, lab_settings: Settings) -> None:
+    """As beside a farm with virtual phones, whose control socket lies in the state folder."""
+    known = lab_settings.state / "virtual" / "phones.json"
+    known.parent.mkdir(parents=True)
+    known.write_text(json.dumps({"control": str(lab.phones.control.path)}))
+    lab.phones.control.fault(lab.serial, Charging(on=True))
+    try:
+        found = ensure_calibrated(member, lab_settings, _go_on)
+        check_gauge(found, "galaxy_s7")
+        assert found.supply == "virtual"
+        assert lab.phones.control.truth(lab.serial).charging, "it charges again"
+        assert not list((lab_settings.state / "supply").glob("*.json")), "and nothing is left to be put back"
+    finally:
+        lab.phones.control.clear()
+        lab.phones.control.fault(lab.serial, Charging(on=False))
+
+
+def test_the_lab_file_says_what_is_wired(member: Member, lab_settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "meter.csv").write_text("watts\n")
+    lab_settings.state.mkdir(parents=True, exist_ok=True)
+    (lab_settings.state / "lab.yaml").write_text(
+        f"devices:\n  {member.facts.serial}:\n    reference_temp: 23.5 C\n"
+        f"    meter: {{csv: {{path: {tmp_path / 'meter.csv'}, power: watts}}}}\n"
+    )
+    found = first_sight(member, lab_settings)
+    assert found.reference_temp_c == 23.5
+    assert next(fact for fact in found.sources if fact.source == PowerSource.METER).usable
