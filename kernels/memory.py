@@ -54,8 +54,13 @@ def used_buffers(step: Dispatch | Copy) -> list[str]:
     return [argument.buffer for argument in step.arguments if isinstance(argument, BufferArgument)]
 
 
-def plan_memory(draft: Draft, *, alignment: int, largest: int) -> tuple[list[Pool], dict[str, Place]]:
-    """Place every used buffer; a pool is at most `largest` bytes (0: any size), unless one buffer alone is larger."""
+def plan_memory(
+    draft: Draft, *, alignment: int, largest: int, shared_ports: bool = True
+) -> tuple[list[Pool], dict[str, Place]]:
+    """Place every used buffer; a pool is at most `largest` bytes (0: any size), unless one buffer alone is larger.
+
+    `shared_ports`: inputs and outputs lie in memory that the host sees too.
+    """
     lives = lifetimes(draft)
     pools: list[Pool] = []
     places: dict[str, Place] = {}
@@ -64,7 +69,9 @@ def plan_memory(draft: Draft, *, alignment: int, largest: int) -> tuple[list[Poo
         for index, layout in enumerate(_layouts(buffers, lives, alignment, largest)):
             name = kind if index == 0 else f"{kind}{index}"
             size = max(offset + draft.buffers[buffer].size for buffer, offset in layout.items())
-            pools.append(Pool(id=name, bytes=size, memory="host_visible" if kind == "ports" else "device"))
+            pools.append(
+                Pool(id=name, bytes=size, memory="host_visible" if kind == "ports" and shared_ports else "device")
+            )
             places.update({buffer: Place(name, offset) for buffer, offset in layout.items()})
     return pools, places
 

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 Backend = Literal["opencl", "vulkan", "cpu"]
 Precision = Literal["fp32", "relaxed", "fp16"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An algorithm of convolution with its tile."""
+
+    algorithm: str
+    tile: str = ""
+    """In the algorithm's own words, e.g. `16x8x4x2x2`; empty: its default."""
+
+    @property
+    def words(self) -> str:
+        return f"{self.algorithm} {self.tile}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -24,6 +38,9 @@ class Options:
     fuse: bool = True
     keep_all: bool = False
     """Make every node's output an output of the plan (`farm infer --dump`); implies no fusion."""
+    tuned: Mapping[str, Choice] = field(default_factory=dict)
+    """What tuning found: layer, or key of a convolution (`Convolution.key`), to the choice; used where `algorithm` is
+    `auto` and `granularity` is 0."""
 
 
 @dataclass(frozen=True)
@@ -41,4 +58,8 @@ class Limits:
     """The device is a CPU behind a GPU interface (PoCL, lavapipe): long vectors pay, local memory does not."""
     opencl_c: str = "1.2"
     """Newest OpenCL C that the device compiles: 1.1, 1.2, 2.0, 3.0."""
+    unified_memory: bool = True
+    """The host's memory is the device's own, as on phones: inputs and outputs can lie where both see them."""
+    compute_units: int = 0
+    """Zero: unknown."""
     extra: dict[str, str] = field(default_factory=dict)

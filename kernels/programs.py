@@ -45,6 +45,7 @@ def _opencl(drafts: list[DraftProgram], options: Options, limits: Limits) -> tup
                 kernel=draft.name,
                 parameters=draft.kernel.parameters,
                 work_group=draft.work_group,
+                local_bytes=draft.kernel.local_bytes(dict(draft.tunables)),
                 opencl=OpenClSource(file=file, options=words),
             )
         )
@@ -68,6 +69,7 @@ def _vulkan(drafts: list[DraftProgram], options: Options, cache: Path | None) ->
                 kernel=draft.name,
                 parameters=kernel.parameters,
                 work_group=draft.work_group,
+                local_bytes=kernel.local_bytes(dict(draft.tunables)),
                 vulkan=SpirvModule(file=f"{stem}.spv"),
             )
         )

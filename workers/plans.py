@@ -159,6 +159,8 @@ def limits_of(device: DeviceFacts, backend: Api, precision: Precision) -> Limits
         precisions=tuple(each.value for each in api.precisions),
         cpu_device=api.api == Api.CPU or gpu_vendor(api.device_name, api.vendor, api.driver) == "cpu",
         opencl_c=opencl_c(api),
+        unified_memory=api.unified_memory,
+        compute_units=api.compute_units,
     )
 
 

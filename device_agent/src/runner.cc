@@ -63,14 +63,16 @@ Result<Ran> run_plan(const Args& args, const Environment& environment, Journal& 
 
   auto backend = open_backend(bundle->plan, args, environment, log);
   if (!backend) return backend.error();
-  announce(journal, **backend, bundle->plan);
-  if (auto error = load(*bundle, *inputs, **backend, log)) return *error;
-  Sampling sampling(bundle->plan, **backend, *inputs, journal);
+  // Never destroyed: a driver may crash while it is taken down (seen on an NVIDIA H200), and the process ends anyway.
+  Backend& device = *backend->release();
+  announce(journal, device, bundle->plan);
+  if (auto error = load(*bundle, *inputs, device, log)) return *error;
+  Sampling sampling(bundle->plan, device, *inputs, journal);
   const auto samples = run_block(args, environment, journal, sampling);
   if (!samples) return samples.error();
   if (auto error = sampling.layer_passes(args.layer_passes)) return *error;
-  journal.write("memory", memory_fields((*backend)->device_bytes()));
-  if (auto error = write_outputs(bundle->plan, **backend, args.output_dir, journal, log)) return *error;
+  journal.write("memory", memory_fields(device.device_bytes()));
+  if (auto error = write_outputs(bundle->plan, device, args.output_dir, journal, log)) return *error;
   if (auto error = journal.status()) return *error;
   return Ran{*samples, boottime_ns() - start_ns};
 }

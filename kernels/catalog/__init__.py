@@ -12,12 +12,15 @@ from typing import Protocol
 
 from kernels.errors import OptionError
 from kernels.graph import Array
-from kernels.options import Limits, Options
+from kernels.options import Choice, Limits, Options
 
 from .convolution import Call, Convolution, convolution_of
 from .depthwise import Depthwise
 from .direct import Direct, Window
+from .im2col import Im2col
+from .implicit_gemm import ImplicitGemm
 from .pointwise import Pointwise
+from .winograd import Winograd
 
 
 class Algorithm(Protocol):
@@ -26,19 +29,63 @@ class Algorithm(Protocol):
     name: str
     summary: str
 
-    def misfit(self, conv: Convolution) -> str | None: ...
+    def misfit(self, conv: Convolution) -> str | None:
+        """Why it does not fit; None where it does."""
+        ...
 
-    def lower(self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits) -> Call: ...
+    def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
+        """Tiles worth trying, in the words that `lower` takes; the first is the default."""
+        ...
+
+    def lower(
+        self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits, tile: str = ""
+    ) -> tuple[Call, ...]:
+        """The dispatches; `tile` empty: the default. Raises OptionError."""
+        ...
 
 
-ALGORITHMS: dict[str, Algorithm] = {entry.name: entry for entry in (Depthwise(), Pointwise(), Window(), Direct())}
+ALGORITHMS: dict[str, Algorithm] = {
+    entry.name: entry
+    for entry in (
+        Depthwise(), Pointwise(), Window(), Direct(), ImplicitGemm(), Im2col(),
+        Winograd("winograd", "the largest tile that the precision allows", {}),
+        Winograd("winograd_2x2", "tiles of 2x2 outputs", {3: 2, 5: 2}),
+        Winograd("winograd_4x4", "tiles of 4x4 outputs", {3: 4}),
+    )
+}  # fmt: skip
 
 
-def choose(asked: str, conv: Convolution) -> Algorithm:
-    """The algorithm for one convolution: the asked one where it fits, else the first that does."""
+_WINOGRAD_CHANNELS = 32
+_WINOGRAD_PIXELS = 196
+"""From so many channels and outputs on, tiles of 4x4 outputs paid on a desktop GPU (docs/decisions/0017)."""
+
+
+def choose(options: Options, limits: Limits, layer: str, conv: Convolution) -> Choice:
+    """The algorithm of one convolution: the asked one where it fits, else the tuned one, else by the kind of device."""
+    asked = options.algorithm
     if asked in ALGORITHMS and ALGORITHMS[asked].misfit(conv) is None:
-        return ALGORITHMS[asked]
-    return next(entry for entry in ALGORITHMS.values() if entry.misfit(conv) is None)
+        return Choice(asked)
+    if asked == "auto" and not options.granularity:
+        tuned = options.tuned.get(layer) or options.tuned.get(conv.key)
+        if tuned and tuned.algorithm in ALGORITHMS and ALGORITHMS[tuned.algorithm].misfit(conv) is None:
+            return tuned
+    if asked == "auto" and not options.granularity and _has_own_memory(limits):
+        return Choice(_for_desktop(options, conv))
+    return Choice(next(name for name, entry in ALGORITHMS.items() if entry.misfit(conv) is None))
+
+
+def _has_own_memory(limits: Limits) -> bool:
+    return not limits.unified_memory and not limits.cpu_device
+
+
+def _for_desktop(options: Options, conv: Convolution) -> str:
+    """Through local memory, except one filter a channel and groups."""
+    winograd, least = ALGORITHMS["winograd"], min(conv.c, conv.k)
+    wide = least >= _WINOGRAD_CHANNELS and conv.oh * conv.ow >= _WINOGRAD_PIXELS and options.precision != "fp16"
+    if wide and winograd.misfit(conv) is None:
+        return "winograd"
+    fitting = ("depthwise", "implicit_gemm", "direct")
+    return next(name for name in fitting if ALGORITHMS[name].misfit(conv) is None)
 
 
 def check_algorithm(asked: str, convolutions: Sequence[tuple[str, Convolution]]) -> None:

@@ -40,6 +40,14 @@ class Convolution:
         return 2 * self.n * self.k * self.oh * self.ow * (self.c // self.groups) * kh * kw
 
     @property
+    def key(self) -> str:
+        """Names the sizes: the same key, the same work."""
+        (kh, kw), (sh, sw), (dh, dw) = self.kernel, self.strides, self.dilations
+        pads = ".".join(map(str, self.pads))
+        sizes = f"n{self.n} c{self.c} {self.h}x{self.w} k{self.k} w{kh}x{kw}"
+        return f"conv {sizes} s{sh}x{sw} p{pads} d{dh}x{dw} g{self.groups}"
+
+    @property
     def is_depthwise(self) -> bool:
         return self.groups > 1 and self.groups == self.c == self.k
 
@@ -70,13 +78,24 @@ def convolution_of(graph: Graph, node: Node) -> Convolution:
 class Call:
     """One dispatch of an algorithm: which kernel, how specialised, with which packed weights and scalars.
 
-    Source, residual and destination views and the activation are added by the lowering.
+    An algorithm may need several, which hand values on in scratch buffers. Views, residual and activation are added by
+    the lowering.
     """
 
     kernel: str
     tunables: Mapping[str, int]
-    weight: Array
-    bias: Array
+    weight: Array | None = None
+    bias: Array | None = None
     """Padded like the weights; zeros where the network has none."""
     ints: Mapping[str, int] = field(default_factory=dict)
     work_items: tuple[int, int, int] = (1, 1, 1)
+    group: int = 0
+    """Work-items of a work-group, where the kernel needs just so many; 0: as the device likes."""
+    reads: str = "src"
+    """`src`, the convolution's own source, or the name of a scratch buffer."""
+    writes: str = "dst"
+    """`dst`, the convolution's own result, or the name of a scratch buffer."""
+    scratch_elements: int = 0
+    """Size of the scratch buffer that it writes."""
+    is_last: bool = True
+    """Adds bias, residual and activation."""

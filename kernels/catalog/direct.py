@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from kernels.errors import OptionError
 from kernels.graph import Array
 from kernels.options import Limits, Options
 
 from .convolution import Call, Convolution
 from .packing import pack_filters, padded, ungroup
-from .tiles import Tile, choose_tile
+from .tiles import Tile, choose_tile, parse_tile, tile_words
 
 _UNGROUPED = 2**30
 """`group_stacks` where every output reads every input."""
@@ -26,10 +27,16 @@ class Direct:
         del conv
         return None
 
-    def lower(self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits) -> Call:
+    def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
+        """Tiles worth trying, the default first."""
+        return _tiles(conv, options, limits)
+
+    def lower(
+        self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits, tile: str = ""
+    ) -> tuple[Call, ...]:
         """The dispatch for one convolution; weight (K, C / groups, kh, kw), bias (K). Raises OptionError."""
         ints = {**conv.window, "dh": conv.dilations[0], "dw": conv.dilations[1]}
-        return _call("conv_direct", conv, weight, bias, options, limits, ints, {})
+        return (_call("conv_direct", conv, weight, bias, options, limits, ints, {}, tile),)
 
 
 class Window:
@@ -46,12 +53,17 @@ class Window:
             return "it has a stride or dilation along the row"
         return None
 
-    def lower(self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits) -> Call:
+    def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
+        """Tiles worth trying, the default first."""
+        return _tiles(conv, options, limits)
+
+    def lower(
+        self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits, tile: str = ""
+    ) -> tuple[Call, ...]:
         """The dispatch for one convolution; weight (K, C / groups, kh, 3), bias (K). Raises OptionError."""
         ints = {name: value for name, value in conv.window.items() if name not in ("kw", "sw")}
-        return _call(
-            "conv_window", conv, weight, bias, options, limits, {**ints, "dh": conv.dilations[0]}, {"KW": 3}
-        )  # fmt: skip
+        ints["dh"] = conv.dilations[0]
+        return (_call("conv_window", conv, weight, bias, options, limits, ints, {"KW": 3}, tile),)
 
 
 def _call(
@@ -63,13 +75,18 @@ def _call(
     limits: Limits,
     ints: Mapping[str, int],
     tunables: Mapping[str, int],
+    words: str,
 ) -> Call:
-    grouped = conv.groups > 1 and (conv.c // conv.groups) % 4 == 0 and (conv.k // conv.groups) % 4 == 0
+    grouped = _is_grouped(conv)
     group_stacks = conv.out_stacks // conv.groups if grouped else _UNGROUPED
+    whole = group_stacks if grouped else 0
     tile = choose_tile(
-        options, limits, width=conv.ow, stacks=conv.out_stacks, whole=group_stacks if grouped else 0,
-        unrolled="KW" in tunables,
+        options, limits, width=conv.ow, stacks=conv.out_stacks, whole=whole, unrolled="KW" in tunables
     )  # fmt: skip
+    if words:
+        tile = parse_tile(words)
+        if whole and whole % tile.stacks:
+            raise OptionError(f"tile {words!r} straddles two groups of {whole} stacks of channels")
     if conv.groups > 1 and not grouped:
         weight = ungroup(weight, conv.groups, conv.c)
     return Call(
@@ -85,6 +102,16 @@ def _call(
         },
         work_items=_work_items(conv, tile),
     )
+
+
+def _is_grouped(conv: Convolution) -> bool:
+    """Whether groups are whole stacks; others are written as one group."""
+    return conv.groups > 1 and (conv.c // conv.groups) % 4 == 0 and (conv.k // conv.groups) % 4 == 0
+
+
+def _tiles(conv: Convolution, options: Options, limits: Limits) -> list[str]:
+    whole = conv.out_stacks // conv.groups if _is_grouped(conv) else 0
+    return tile_words(options, limits, width=conv.ow, stacks=conv.out_stacks, whole=whole)
 
 
 def _work_items(conv: Convolution, tile: Tile) -> tuple[int, int, int]:

@@ -37,3 +37,15 @@ def ungroup(weight: Array, groups: int, channels: int) -> Array:
         rows = slice(group * k // groups, (group + 1) * k // groups)
         out[rows, group * per_group : (group + 1) * per_group] = weight[rows]
     return out
+
+
+def pack_stages(weight: Array, vectors: int, depth: int) -> Array:
+    """(matrices, K, C, taps) -> [matrices][K / (4 vectors)][stages of depth][4 inputs][vectors][4 outputs].
+
+    A stage holds `depth` pairs of (tap, stack of four inputs), taps outermost; zero-padded.
+    """
+    full = padded(padded(weight, 1, 4 * vectors), 2, 4)
+    m, k, c, taps = full.shape
+    split = full.reshape(m, k // (4 * vectors), vectors, 4, c // 4, 4, taps)
+    pairs = split.transpose(0, 1, 6, 4, 5, 2, 3).reshape(m, k // (4 * vectors), taps * c // 4, 4, vectors, 4)
+    return np.ascontiguousarray(padded(pairs, 2, depth))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kernels.graph import Array
 from kernels.options import Limits, Options
 
 from .convolution import Call, Convolution
 from .packing import pack_filters, padded
-from .tiles import choose_tile
+from .tiles import choose_tile, parse_tile, tile_words
 
 
 class Pointwise:
@@ -24,15 +26,22 @@ class Pointwise:
             return "it has strides, padding or groups"
         return None
 
-    def lower(self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits) -> Call:
+    def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
+        """Tiles worth trying, the default first."""
+        return tile_words(options, limits, width=conv.oh * conv.ow, stacks=conv.out_stacks)
+
+    def lower(
+        self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits, tile: str = ""
+    ) -> tuple[Call, ...]:
         """The dispatch for one convolution; weight (K, C, 1, 1), bias (K). Raises OptionError."""
         hw = conv.oh * conv.ow
-        tile = choose_tile(options, limits, width=hw, stacks=conv.out_stacks)
-        return Call(
+        shape = parse_tile(tile) if tile else choose_tile(options, limits, width=hw, stacks=conv.out_stacks)
+        call = Call(
             kernel="conv_pointwise",
-            tunables=tile.tunables,
-            weight=pack_filters(weight, tile.vectors, tile.lanes),
-            bias=padded(bias, 0, 4 * tile.stacks),
+            tunables=shape.tunables,
+            weight=pack_filters(weight, shape.vectors, shape.lanes),
+            bias=padded(bias, 0, 4 * shape.stacks),
             ints={"in_stacks": conv.in_stacks, "out_stacks": conv.out_stacks, "hw": hw},
-            work_items=(-(-hw // tile.pixels), -(-conv.out_stacks // tile.stacks), conv.n),
+            work_items=(-(-hw // shape.pixels), -(-conv.out_stacks // shape.stacks), conv.n),
         )
+        return (call,)

@@ -33,6 +33,11 @@ class Tile:
         return self.vectors * self.lanes // 4
 
     @property
+    def words(self) -> str:
+        """As `parse_tile` reads it."""
+        return f"{self.pixels}x{self.vectors}x{self.lanes}"
+
+    @property
     def tunables(self) -> Mapping[str, int]:
         return {"PIXELS": self.pixels, "VECTORS": self.vectors, "LANES": self.lanes}
 
@@ -71,6 +76,33 @@ def choose_tile(
     lanes = next(lanes for lanes in _WIDTHS if lanes <= device.widest and 4 * chosen % lanes == 0)
     vectors = 4 * chosen // lanes
     pixels = 1 if width == 1 else max(1, min(device.sums // vectors, _MAX_PIXELS))
+    return Tile(pixels, vectors, lanes)
+
+
+def tile_words(options: Options, limits: Limits, *, width: int, stacks: int, whole: int = 0) -> list[str]:
+    """Tiles worth trying, the default first."""
+    default = choose_tile(options, limits, width=width, stacks=stacks, whole=whole)
+    widest = 16 if limits.cpu_device and options.backend == "opencl" else 4
+    found = [default.words]
+    for tall in (1, 2, 4, 8):
+        if (tall > 1 and tall > 1 << (stacks - 1).bit_length()) or (whole and whole % tall):
+            continue
+        for pixels in (1, 2, 4, 8) if width > 1 else (1,):
+            lanes = next(lanes for lanes in _WIDTHS if lanes <= widest and 4 * tall % lanes == 0)
+            tile = Tile(pixels, 4 * tall // lanes, lanes)
+            if 1 <= tile.pixels * tile.vectors * tile.lanes // 4 <= 32 and tile.words not in found:
+                found.append(tile.words)
+    return found
+
+
+def parse_tile(words: str) -> Tile:
+    """`4x2x4`: pixels, vectors and lanes. Raises OptionError."""
+    try:
+        pixels, vectors, lanes = map(int, words.split("x"))
+    except ValueError as e:
+        raise OptionError(f"tile {words!r} is not known; write pixels x vectors x lanes, e.g. 4x2x4") from e
+    if not (1 <= pixels <= 64 and 1 <= vectors <= 64 and lanes in _WIDTHS):
+        raise OptionError(f"tile {words!r}: pixels and vectors are 1 to 64, lanes are 4, 8 or 16")
     return Tile(pixels, vectors, lanes)
 
 

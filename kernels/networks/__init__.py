@@ -8,9 +8,12 @@ from kernels.graph import Graph
 
 from .autoencoder import autoencoder_784
 from .caffe import alexnet, cifar10_quick, lenet
+from .googlenet import googlenet
+from .inception import inception_v3
 from .mobilenet import mobilenet_v1, mobilenet_v2
-from .resnet import resnet18
+from .resnet import resnet18, resnet50
 from .squeezenet import squeezenet_v1_0, squeezenet_v1_1
+from .vgg import vgg16
 
 __all__ = ["NETWORKS", "Network"]
 
@@ -25,10 +28,14 @@ NETWORKS: dict[str, Network] = {
     "alexnet": alexnet,
     "autoencoder_784": autoencoder_784,
     "cifar10_quick": cifar10_quick,
+    "googlenet": googlenet,
+    "inception_v3": inception_v3,
     "lenet": lenet,
     "mobilenet_v1": mobilenet_v1,
     "mobilenet_v2": mobilenet_v2,
     "resnet18": resnet18,
+    "resnet50": resnet50,
     "squeezenet_v1_0": squeezenet_v1_0,
     "squeezenet_v1_1": squeezenet_v1_1,
+    "vgg16": vgg16,
 }

@@ -12,6 +12,8 @@ import numpy as np
 from kernels.graph import Array, Graph, Node
 from kernels.shapes import Shape, output_shape, window_shape
 
+Pair = tuple[int, int]
+
 
 class NetworkBuilder:
     """Adds layers; each method returns the name of its output, which is the layer's name.
@@ -38,18 +40,18 @@ class NetworkBuilder:
         name: str,
         x: str,
         k: int,
-        kernel: int,
+        kernel: int | Pair,
         *,
         stride: int = 1,
-        pad: int = 0,
+        pad: int | Pair = 0,
         groups: int = 1,
         bias: bool = True,
     ) -> str:
-        """Square convolution to k channels."""
-        per_group = self.channels(x) // groups
-        weights = [self._weight(f"{name}.weight", (k, per_group, kernel, kernel), per_group * kernel * kernel)]
+        """Convolution to k channels; `kernel` and `pad` are one number for both axes, or (vertical, horizontal)."""
+        per_group, window = self.channels(x) // groups, _pair(kernel)
+        weights = [self._weight(f"{name}.weight", (k, per_group, *window), per_group * prod(window))]
         weights += [self._bias(f"{name}.bias", k)] if bias else []
-        geometry = {"strides": (stride, stride), "pads": (pad,) * 4, "dilations": (1, 1), "groups": groups}
+        geometry = {"strides": (stride, stride), "pads": _pair(pad) * 2, "dilations": (1, 1), "groups": groups}
         return self._add("conv", name, (x, *weights), geometry)
 
     def dense(self, name: str, x: str, m: int, *, gain: float = 2.0) -> str:
@@ -76,8 +78,11 @@ class NetworkBuilder:
     def max_pool(self, name: str, x: str, kernel: int = 3, *, stride: int = 2, pad: int = 0, ceil: bool = False) -> str:
         return self._pool("max_pool", name, x, kernel, stride, pad, ceil, {})
 
-    def average_pool(self, name: str, x: str, kernel: int = 3, *, stride: int = 2, ceil: bool = False) -> str:
-        return self._pool("average_pool", name, x, kernel, stride, 0, ceil, {"count_include_pad": 0})
+    def average_pool(
+        self, name: str, x: str, kernel: int = 3, *, stride: int = 2, pad: int = 0, ceil: bool = False
+    ) -> str:
+        """Mean of each window's elements inside the input."""
+        return self._pool("average_pool", name, x, kernel, stride, pad, ceil, {"count_include_pad": 0})
 
     def global_average_pool(self, name: str, x: str) -> str:
         return self._add("global_average_pool", name, (x,))
@@ -130,6 +135,10 @@ class NetworkBuilder:
         self.graph.constants[name] = value
         self.graph.shapes[name] = shape
         return name
+
+
+def _pair(value: int | Pair) -> Pair:
+    return (value, value) if isinstance(value, int) else value
 
 
 def seeded_normal(seed: int, name: str, shape: Shape) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,6 +12,9 @@ from typing import Literal
 from kernels.plan import Parameter
 
 from .unroll import unroll
+from .winograd import expand
+
+_INCLUDE = re.compile(r"^ *INCLUDE (\w+)$", re.MULTILINE)
 
 Storage = Literal["data", "f32"]
 """data: half in an fp16 plan, else single; f32: always single (ports)."""
@@ -27,6 +31,15 @@ class BufferSpec:
 
 
 @dataclass(frozen=True)
+class LocalSpec:
+    """An array in local (shared) memory of a work-group, of single precision vectors of four."""
+
+    name: str
+    size: str
+    """Number of vectors: the name of a tunable or of a derived number."""
+
+
+@dataclass(frozen=True)
 class Kernel:
     """A kernel's description. `body` is a file in `kernels/source/bodies`."""
 
@@ -37,6 +50,12 @@ class Kernel:
     floats: tuple[str, ...] = ()
     tunables: tuple[str, ...] = ()
     """Names of compile-time integers."""
+    locals: tuple[LocalSpec, ...] = ()
+
+    def local_bytes(self, tunables: Mapping[str, int]) -> int:
+        """Local memory of a work-group, bytes."""
+        full = derived(tunables)
+        return sum(16 * full[array.size] for array in self.locals)
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -49,7 +68,7 @@ class Kernel:
 
     def source(self, tunables: Mapping[str, int]) -> str:
         """Text of the body with its marked loops written out."""
-        return unroll(_read(self.body), tunables)
+        return expand(unroll(_read(self.body), tunables), tunables)
 
 
 def derived(tunables: Mapping[str, int]) -> dict[str, int]:
@@ -60,18 +79,61 @@ def derived(tunables: Mapping[str, int]) -> dict[str, int]:
         full["STACKS"] = full["VECTORS"] * full["PARTS"]
     if "KW" in full:
         full["COLUMNS"] = full["PIXELS"] + full["KW"] - 1
+    if "TILE" in full:
+        full["POSITIONS"] = full["ALPHA"] ** 2
+        full["HALF_POSITIONS"] = full["ALPHA"] * full["TILE"]
+    if "KY" in full:
+        full["SHARED"] = full["CX"] * full["KY"]
+    if "TX" in full:
+        full |= _group_tile(full)
     return full
+
+
+def _group_tile(tunables: Mapping[str, int]) -> dict[str, int]:
+    """Of a tile that a work-group computes together: TX x TY work-items, each TP pixels x TV vectors of channels.
+
+    SPLIT such parts share out the sum.
+    """
+    group = tunables["TX"] * tunables["TY"]
+    split = tunables["SPLIT"]
+    pixels, vectors, depth = tunables["TX"] * tunables["TP"], tunables["TY"] * tunables["TV"], tunables["DEPTH"]
+    return {
+        "GROUP": group,
+        "TILE_PIXELS": pixels,
+        "TILE_VECTORS": vectors,
+        "SUMS": tunables["TP"] * tunables["TV"],
+        "LOADS_SRC": pixels * depth // group,
+        "LOADS_WEIGHT": -(-4 * vectors * depth // group),
+        "PIXEL_SLOTS": max(1, pixels // group),
+        "STACK_SLOTS": pixels * depth // group // max(1, pixels // group),
+        "STACK_STEP": max(1, group // pixels),
+        "HALF_SRC": pixels * depth,
+        "HALF_WEIGHT": 4 * vectors * depth,
+        "LOCAL_SRC": max(2 * pixels * depth * split, (split - 1) * tunables["TP"] * tunables["TV"] * group),
+        "LOCAL_WEIGHT": 8 * vectors * depth * split,
+    }
 
 
 @lru_cache
 def _read(body: str) -> str:
-    return (resources.files(__package__) / "bodies" / body).read_text()
+    """A body with the parts that it includes: a line `INCLUDE name` stands for the file `parts/name.c`."""
+    text = (resources.files(__package__) / "bodies" / body).read_text()
+    return _INCLUDE.sub(lambda match: _read(f"parts/{match[1]}.c").rstrip("\n"), text)
 
 
 def kernel(
-    name: str, buffers: str, ints: str = "", floats: str = "", tunables: str = "", body: str | None = None
+    name: str,
+    buffers: str,
+    ints: str = "",
+    floats: str = "",
+    tunables: str = "",
+    body: str | None = None,
+    locals_: str = "",
 ) -> Kernel:
-    """Describe a kernel compactly: `src:4 scale:4:f32 dst:4*` are buffers with their lanes; `*` marks a result."""
+    """Describe a kernel compactly: `src:4 scale:4:f32 dst:4*` are buffers with their lanes; `*` marks a result.
+
+    `locals_`: arrays in local memory with the tunables that give their sizes, `tile_a:LOCAL_SRC`.
+    """
     return Kernel(
         name=name,
         body=f"{body or name}.c",
@@ -79,6 +141,7 @@ def kernel(
         ints=tuple(ints.split()),
         floats=tuple(floats.split()),
         tunables=tuple(tunables.split()),
+        locals=tuple(LocalSpec(*text.split(":")) for text in locals_.split()),
     )
 
 

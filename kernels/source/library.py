@@ -14,6 +14,7 @@ from __future__ import annotations
 from .kernel import Kernel, kernel
 
 _WINDOW = "h w oh ow kh kw sh sw pad_t pad_l"
+_TILES = "tile_src:LOCAL_SRC tile_weight:LOCAL_WEIGHT"
 _SRC_DST = "src_stacks src_stack0 dst_stacks dst_stack0"
 
 _ALL = (
@@ -39,6 +40,29 @@ _ALL = (
         f"{_SRC_DST} residual_stacks residual_stack0 {_WINDOW} dh dw has_residual activation",
         "lo hi", "PIXELS",
     ),
+    kernel(
+        "conv_tiled", "src:4 weight:4 bias:4 residual:4 dst:4*",
+        f"{_SRC_DST} residual_stacks residual_stack0 in_stacks out_stacks stages {_WINDOW} dh dw has_residual "
+        "activation",
+        "lo hi", "TX TY TP TV DEPTH SPLIT", locals_=_TILES,
+    ),
+    kernel(
+        "product_tiled", "src:4 weight:4 bias:4 residual:4 dst:4*",
+        f"{_SRC_DST} residual_stacks residual_stack0 in_stacks out_stacks stages pixels weight_batch has_residual "
+        "activation",
+        "lo hi", "TX TY TP TV DEPTH SPLIT", locals_=_TILES,
+    ),
+    kernel("im2col", "src:4 dst:4*", f"src_stacks src_stack0 in_stacks {_WINDOW} dh dw"),
+    kernel(
+        "winograd_input", "src:1 dst:1*",
+        "src_stacks src_stack0 in_stacks h w pad_t pad_l tiles_x tiles_y tile_row0 pictures", tunables="TILE ALPHA",
+    ),
+    kernel(
+        "winograd_output", "src:1 bias:1 residual:1 dst:1*",
+        "dst_stacks dst_stack0 residual_stacks residual_stack0 out_stacks oh ow tiles_x tiles_y tile_row0 pictures "
+        "has_residual activation",
+        "lo hi", "TILE ALPHA",
+    ),
     # a (rows, depth4) and b (depth, columns4) -> dst (rows, columns4), in vectors of four columns
     kernel(
         "matmul", "a:4 b:4 bias:4 dst:4*",
@@ -46,8 +70,15 @@ _ALL = (
         "activation",
         "lo hi", "ROWS COLUMNS",
     ),
+    kernel(
+        "matvec", "a:4 b:4 bias:4 dst:4*",
+        "depth columns4 a_start a_stride a_batch b_stride b_batch dst_start dst_stride dst_batch has_bias activation",
+        "lo hi", "CX KY", locals_="partial:SHARED",
+    ),
     kernel("pool", "src:4 dst:4*", f"{_SRC_DST} {_WINDOW} pad_b pad_r mode"),
     kernel("global_average_pool", "src:4 dst:4*", f"{_SRC_DST} hw stacks"),
+    kernel("global_average_group", "src:4 dst:4*", f"{_SRC_DST} hw", "", "CX KY", locals_="partial:SHARED"),
+    kernel("softmax_group", "src:4 dst:4*", f"{_SRC_DST} channels hw", "", "CX KY", locals_="partial:SHARED"),
     kernel("softmax_channels", "src:4 dst:4*", f"{_SRC_DST} channels hw"),
     kernel("softmax_plain", "src:1 dst:1*", "axis inner count"),
     kernel("lrn", "src:1 dst:4*", f"{_SRC_DST} channels hw size", "alpha beta bias"),

@@ -19,6 +19,8 @@ from kernels.source.library import KERNELS
 from .values import Dims, Value, View, dims_of
 
 _HALF_MAX = 65504.0
+_SHARED_FROM = 8
+"""Parts of a sum from which a work-group shares them out."""
 
 
 class GpuContext:
@@ -93,11 +95,12 @@ class GpuContext:
         *,
         floats: Mapping[str, float] | None = None,
         tunables: Mapping[str, int] | None = None,
+        group: int = 0,
         flops: int = 0,
         traffic: int = 0,
     ) -> None:
         """Append a step; arguments are given by name."""
-        program = self._program(kernel, tunables or {})
+        program = self._program(kernel, tunables or {}, group)
         names = tuple(parameter.name for parameter in KERNELS[kernel].parameters)
         self.draft.steps.append(
             Dispatch(
@@ -110,15 +113,25 @@ class GpuContext:
             )
         )
 
+    def sharing(self, parts: int) -> int:
+        """Work-items of a group that shares out so many parts of one sum; 0 where one work-item does as well.
+
+        Always 0 on a CPU behind a GPU interface, where a barrier costs more than it gains.
+        """
+        if self.limits.cpu_device or parts < _SHARED_FROM:
+            return 0
+        most = min(256, self.limits.max_work_group or 64, *(self.limits.max_work_item_sizes[:1] or (256,)))
+        return 1 << (min(most, parts).bit_length() - 1)
+
     def traffic(self, node: Node) -> int:
         """Compulsory bytes of a node: operands once, result once."""
         elements = sum(prod(self.graph.shapes[name]) for name in (*node.inputs, *node.outputs) if name)
         return elements * (2 if self.half else 4)
 
-    def _program(self, kernel: str, tunables: Mapping[str, int]) -> DraftProgram:
+    def _program(self, kernel: str, tunables: Mapping[str, int], size: int) -> DraftProgram:
         chosen = tuple(sorted(tunables.items()))
-        name = "_".join([kernel, *(f"{key[0]}{value}" for key, value in chosen)])
-        group = (self._group_x, 1, 1)
+        name = "_".join([kernel, *(f"{key.lower()}{value}" for key, value in chosen)])
+        group = (size or self._group_x, 1, 1)
         return self.draft.programs.setdefault(name, DraftProgram(name, kernel, KERNELS[kernel], chosen, group))
 
 

@@ -2,52 +2,86 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from kernels.catalog import choose, convolution_of
+from kernels.catalog import ALGORITHMS, Call, choose, convolution_of
 from kernels.errors import UnsupportedNode
 from kernels.graph import Array, Node
 from kernels.lower.activation import activation_scalars
+from kernels.plan import Tensor
+from kernels.source.library import KERNELS
 
 from .context import GpuContext
 from .layout import packed
+from .values import View
 
 
 def lower_conv(context: GpuContext, node: Node) -> None:
-    """One dispatch; bias, residual and activation are part of it."""
+    """The dispatches of the chosen algorithm; bias, residual and activation are part of the last of each round."""
     conv = convolution_of(context.graph, node)
-    algorithm = choose(context.options.algorithm, conv)
-    context.draft.chosen[node.name] = algorithm.name
+    choice = choose(context.options, context.limits, node.name, conv)
+    context.draft.chosen[node.name] = choice.words
     weight = constant(context, node, 1)
     bias = constant(context, node, 2) if _has(node, 2) else np.zeros(conv.k, np.float32)
-    call = algorithm.lower(conv, weight, bias, context.options, context.limits)
+    calls = ALGORITHMS[choice.algorithm].lower(conv, weight, bias, context.options, context.limits, choice.tile)
     source = packed(context, node.inputs[0])
     residual = packed(context, node.inputs[3]) if _has(node, 3) else None
     target = context.new_packed(node.output)
-    code, lo, hi = activation_scalars(node)
+    places = {"src": source.buffer, "dst": target.buffer}
+    views = {**source.ints("src"), **(residual or source).ints("residual"), **target.ints("dst")}
+    for call in calls:
+        if call.writes not in places:
+            places[call.writes] = _scratch(context, node, call)
+        _dispatch(context, node, call, places, views, residual, is_end=call is calls[-1])
+
+
+def _scratch(context: GpuContext, node: Node, call: Call) -> str:
+    size = call.scratch_elements * (2 if context.half else 4)
+    described = Tensor(shape=(call.scratch_elements,), dtype=context.dtype, layout="packed")
+    return context.draft.add_buffer(f"{node.name}:{call.writes}", size, "scratch", described)
+
+
+def _dispatch(
+    context: GpuContext,
+    node: Node,
+    call: Call,
+    places: Mapping[str, str],
+    views: Mapping[str, int],
+    residual: View | None,
+    *,
+    is_end: bool,
+) -> None:
+    code, lo, hi = activation_scalars(node) if call.is_last else (0, 0.0, 0.0)
+    buffers = {
+        "src": places[call.reads],
+        "dst": places[call.writes],
+        # bound but not read where there is none
+        "residual": residual.buffer if residual and call.is_last else places[call.reads],
+    }
+    if call.weight is not None:
+        buffers["weight"] = context.weight(node.inputs[1], call.weight)
+    if call.bias is not None:
+        buffers["bias"] = context.weight(f"{node.name}:bias", call.bias)
+    ints = {
+        **views,
+        "has_residual": int(residual is not None and call.is_last),
+        "activation": code,
+        **call.ints,
+    }
+    wanted = {parameter.name for parameter in KERNELS[call.kernel].parameters}
     context.dispatch(
         call.kernel,
         node.name,
-        {
-            "src": source.buffer,
-            "weight": context.weight(node.inputs[1], call.weight),
-            "bias": context.weight(f"{node.name}:bias", call.bias),
-            "residual": (residual or source).buffer,  # bound but not read where there is none
-            "dst": target.buffer,
-        },
-        {
-            **source.ints("src"),
-            **(residual or source).ints("residual"),
-            **target.ints("dst"),
-            **call.ints,
-            "has_residual": int(residual is not None),
-            "activation": code,
-        },
+        {name: buffer for name, buffer in buffers.items() if name in wanted},
+        {name: value for name, value in ints.items() if name in wanted},
         call.work_items,
-        floats={"lo": lo, "hi": hi},
+        floats={name: value for name, value in (("lo", lo), ("hi", hi)) if name in wanted},
         tunables=call.tunables,
-        flops=conv.flops,
-        traffic=context.traffic(node),
+        group=call.group,
+        flops=convolution_of(context.graph, node).flops if is_end else 0,
+        traffic=context.traffic(node) if is_end else 0,
     )
 
 

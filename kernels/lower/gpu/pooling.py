@@ -9,6 +9,9 @@ from kernels.graph import Node
 from .context import GpuContext
 from .layout import packed, plain
 
+_FEW_PIXELS = 4096
+"""With more pixels than this, one work-item each keeps a GPU busy."""
+
 
 def lower_pool(context: GpuContext, node: Node) -> None:
     """max_pool and average_pool."""
@@ -33,6 +36,14 @@ def lower_global_average_pool(context: GpuContext, node: Node) -> None:
     """Mean over the pixels."""
     source, target = packed(context, node.inputs[0]), context.new_packed(node.output)
     dims = context.dims(node.inputs[0])
+    if group := context.sharing(dims.hw):
+        context.dispatch(
+            "global_average_group", node.name, {"src": source.buffer, "dst": target.buffer},
+            {**source.ints("src"), **target.ints("dst"), "hw": dims.hw}, (group, dims.stacks, dims.n),
+            tunables={"CX": 1, "KY": group}, group=group,
+            flops=dims.n * dims.c * dims.hw, traffic=context.traffic(node),
+        )  # fmt: skip
+        return
     context.dispatch(
         "global_average_pool", node.name, {"src": source.buffer, "dst": target.buffer},
         {**source.ints("src"), **target.ints("dst"), "hw": dims.hw, "stacks": dims.stacks}, (dims.stacks, 1, dims.n),
@@ -49,6 +60,12 @@ def lower_softmax(context: GpuContext, node: Node) -> None:
         dims = context.dims(node.inputs[0])
         ints = {**source.ints("src"), **target.ints("dst"), "channels": dims.c, "hw": dims.hw}
         buffers = {"src": source.buffer, "dst": target.buffer}
+        if group := context.sharing(dims.stacks) if dims.hw * dims.n <= _FEW_PIXELS else 0:
+            context.dispatch(
+                "softmax_group", node.name, buffers, ints, (group, dims.hw, dims.n),
+                tunables={"CX": 1, "KY": group}, group=group, flops=flops, traffic=traffic,
+            )  # fmt: skip
+            return
         items = (dims.hw, 1, dims.n)
         context.dispatch("softmax_channels", node.name, buffers, ints, items, flops=flops, traffic=traffic)
         return

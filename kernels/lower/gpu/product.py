@@ -14,6 +14,9 @@ from .convolution import constant
 from .layout import packed, plain
 from .values import Value, View
 
+_FEW_ROWS = 4
+"""Up to so many rows, a product is a matter of reading the matrix: its depth is shared out."""
+
 
 def lower_dense(context: GpuContext, node: Node) -> None:
     """x (N, C) in stacks times w (C, M) packed in rows of vectors."""
@@ -67,13 +70,24 @@ def _product(
 ) -> None:
     code, lo, hi = activation_scalars(node)
     rows, columns4 = ints["rows"], ints["columns4"]
+    flops = 2 * batch * rows * ints["depth"] * prod(context.graph.shapes[node.output][-1:])
+    if rows <= _FEW_ROWS and (group := context.sharing(-(-ints["depth"] // 4))):
+        across = min(8, group)
+        context.dispatch(
+            "matvec", node.name, {"a": a, "b": b, "bias": bias, "dst": target},
+            {**{name: value for name, value in ints.items() if name != "rows"}, "activation": code},
+            (-(-columns4 // across) * group, rows, batch),
+            floats={"lo": lo, "hi": hi}, tunables={"CX": across, "KY": group // across}, group=group,
+            flops=flops, traffic=context.traffic(node),
+        )  # fmt: skip
+        return
     tile_rows, tile_columns = (1, 1) if rows == 1 else (4, 2 if columns4 > 1 else 1)
     context.dispatch(
         "matmul", node.name, {"a": a, "b": b, "bias": bias, "dst": target}, {**ints, "activation": code},
         (-(-columns4 // tile_columns), -(-rows // tile_rows), batch),
         floats={"lo": lo, "hi": hi},
         tunables={"ROWS": tile_rows, "COLUMNS": tile_columns},
-        flops=2 * batch * rows * ints["depth"] * prod(context.graph.shapes[node.output][-1:]),
+        flops=flops,
         traffic=context.traffic(node),
     )  # fmt: skip
 

@@ -24,6 +24,8 @@ PRELUDE = """\
 #define POW(a, b) pow((a), (b))
 #define GLOBAL_ID(d) ((int)get_global_id(d))
 #define GROUP_ID(d) ((int)get_group_id(d))
+#define LOCAL_ID(d) ((int)get_local_id(d))
+#define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
 """
 _VECTORS = """\
 #define VECTOR float{lanes}
@@ -49,8 +51,18 @@ def render(kernel: Kernel, tunables: Mapping[str, int], *, half: bool) -> str:
     return (
         f"{defines}{PRELUDE}{_vectors(tunables, half)}{MACROS}{accessors}\n\n"
         "__kernel __attribute__((reqd_work_group_size(GROUP_X, GROUP_Y, GROUP_Z)))\n"
-        f"void {kernel.name}(\n    {joined})\n{kernel.source(tunables)}"
+        f"void {kernel.name}(\n    {joined})\n{_with_locals(kernel, tunables)}"
     )
+
+
+def _with_locals(kernel: Kernel, tunables: Mapping[str, int]) -> str:
+    """The body; arrays in local memory are declared in the kernel's outermost block."""
+    arrays = "".join(f"    __local float4 {array.name}[{array.size}];\n" for array in kernel.locals)
+    source = kernel.source(tunables)
+    if not arrays:
+        return source
+    head, brace, rest = source.partition("{\n")
+    return head + brace + arrays + rest
 
 
 def _vectors(tunables: Mapping[str, int], half: bool) -> str:

@@ -25,6 +25,8 @@ PRELUDE = """\
 #define POW(a, b) pow((a), (b))
 #define GLOBAL_ID(d) int(gl_GlobalInvocationID[d])
 #define GROUP_ID(d) int(gl_WorkGroupID[d])
+#define LOCAL_ID(d) int(gl_LocalInvocationID[d])
+#define BARRIER memoryBarrierShared(); barrier()
 #define VECTOR vec4
 #define VSPLAT(a) vec4(a)
 #define LOADV_weight(i) LOAD_weight(i)
@@ -43,11 +45,12 @@ def render(kernel: Kernel, tunables: Mapping[str, int], *, half: bool) -> str:
     members = "".join(f"    int {name};\n" for name in kernel.ints) + "".join(
         f"    float {name};\n" for name in kernel.floats
     )
+    arrays = "".join(f"shared vec4 {array.name}[{array.size}];\n" for array in kernel.locals)
     scalars = f"layout(push_constant) uniform Scalars {{\n{members}}};\n" if members else ""
     return (
         f"#version 450\n{extensions}{defines}{PRELUDE}{MACROS}"
         f"layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;\n"
-        f"{buffers}\n{scalars}\nvoid main()\n{kernel.source(tunables)}"
+        f"{buffers}\n{scalars}{arrays}\nvoid main()\n{kernel.source(tunables)}"
     )
 
 

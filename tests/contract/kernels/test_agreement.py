@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from kernels.catalog import ALGORITHMS, convolution_of
 from kernels.compile import compile_graph
 from kernels.graph import Graph
-from kernels.options import Limits, Options
+from kernels.options import Choice, Limits, Options
 from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import TOLERANCE, Builder, inputs_of, relative_error, side_by_side
@@ -48,6 +49,19 @@ def test_the_agent_agrees_with_the_tiles_for_lavapipe(agent: Agent, shape: str, 
     build = Builder()
     graph = build.outputs(build.conv(build.input(1, 5, 3, 17), 18, window, (1, 1), (window[0] - 1,) * 4))
     _check(agent, graph, Options("vulkan"), Limits(cpu_device=True), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ["implicit_gemm", "im2col", "winograd"])
+def test_the_agent_agrees_with_every_tile_through_local_memory(agent: Agent, algorithm: str, tmp_path: Path) -> None:
+    build = Builder()
+    build.conv(build.input(1, 9, 7, 10), 18, (3, 3), (1, 1), (1, 1, 1, 1))
+    conv = convolution_of(build.graph, build.graph.nodes[0])
+    limits = Limits(local_bytes=32 << 10)
+    tiles = ALGORITHMS[algorithm].tiles(conv, Options("vulkan"), limits)
+    outputs = build.graph.nodes[0].outputs + tuple(build.conv("x", 18, (3, 3), (1, 1), (1, 1, 1, 1)) for _ in tiles[1:])
+    tuned = {node.name: Choice(algorithm, tile) for node, tile in zip(build.graph.nodes, tiles, strict=True)}
+    _check(agent, build.outputs(*outputs), Options("vulkan", tuned=tuned), limits, tmp_path)
 
 
 def _check(agent: Agent, graph: Graph, options: Options, limits: Limits, folder: Path) -> None:

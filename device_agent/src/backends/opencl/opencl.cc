@@ -38,7 +38,8 @@ class OpenClBackend final : public Backend {
   Status make_context();
   Status build(const Bundle& bundle, SetupLog& log);
   Status make_kernels(const Plan& plan, SetupLog& log);
-  Status make_kernel(const Program& program);
+  Result<Owned<cl_kernel>> make_kernel(const Program& program);
+  Status bind_arguments(const Plan& plan);
   void save_binaries(const Bundle& bundle, SetupLog& log);
   Status enqueue(const Step& step, cl_command_queue queue, cl_event* event);
   cl_int dispatch(const Step& step, cl_command_queue queue, cl_event* event);
@@ -53,8 +54,7 @@ class OpenClBackend final : public Backend {
   Owned<cl_context> context_;
   Owned<cl_command_queue> queue_;
   std::map<Source, BuiltProgram> built_;
-  std::vector<Owned<cl_kernel>> kernels_;  // by program
-  std::vector<const Step*> bound_;         // by program: the step whose arguments are set
+  std::vector<Owned<cl_kernel>> kernels_;  // by leaf: arguments are set once, which a driver may take long over
   Memory memory_;
 };
 
@@ -94,6 +94,7 @@ Status OpenClBackend::prepare(const Bundle& bundle, SetupLog& log) {
   save_binaries(bundle, log);
   int64_t start_ns = boottime_ns();
   if (auto error = memory_.allocate(bundle.plan, context_.get())) return error;
+  if (auto error = bind_arguments(bundle.plan)) return error;
   log.record("allocate", start_ns, std::to_string(bundle.plan.pools.size()) + " pools", false, memory_.bytes());
   start_ns = boottime_ns();
   if (auto error = memory_.upload(bundle, queue_.get())) return error;
@@ -120,21 +121,40 @@ Status OpenClBackend::build(const Bundle& bundle, SetupLog& log) {
 
 Status OpenClBackend::make_kernels(const Plan& plan, SetupLog& log) {
   const int64_t start_ns = boottime_ns();
-  for (const Program& program : plan.programs)
-    if (auto error = make_kernel(program)) return error;
-  bound_.assign(plan.programs.size(), nullptr);
-  log.record("pipeline", start_ns, std::to_string(kernels_.size()) + " kernels");
+  kernels_.resize(plan.leaves);
+  size_t count = 0;
+  if (auto error = plan.each_executed([&](const Step& step) -> Status {
+        if (step.kind != Step::Kind::dispatch || kernels_[step.leaf].get() != nullptr) return kOk;
+        auto kernel = make_kernel(plan.programs[step.program]);
+        if (!kernel) return kernel.error();
+        kernels_[step.leaf] = std::move(*kernel);
+        ++count;
+        return kOk;
+      }))
+    return error;
+  log.record("pipeline", start_ns, std::to_string(count) + " kernels");
   return kOk;
 }
 
-Status OpenClBackend::make_kernel(const Program& program) {
+Status OpenClBackend::bind_arguments(const Plan& plan) {
+  std::vector<bool> bound(plan.leaves, false);
+  return plan.each_executed([&](const Step& step) -> Status {
+    if (step.kind != Step::Kind::dispatch || bound[step.leaf]) return kOk;
+    bound[step.leaf] = true;
+    if (const cl_int code = set_arguments(step))
+      return cl_error("step " + std::to_string(step.index) + ": clSetKernelArg", code);
+    return kOk;
+  });
+}
+
+Result<Owned<cl_kernel>> OpenClBackend::make_kernel(const Program& program) {
   const std::string name = "program `" + program.id + "`, kernel `" + program.kernel + "`";
   cl_int code = CL_SUCCESS;
   const cl_program built = built_[{program.opencl->file, program.opencl->options}].program.get();
-  kernels_.emplace_back(library_.clCreateKernel(built, program.kernel.c_str(), &code), library_.clReleaseKernel);
+  Owned<cl_kernel> made(library_.clCreateKernel(built, program.kernel.c_str(), &code), library_.clReleaseKernel);
   if (code == CL_INVALID_KERNEL_NAME) return Error{Code::plan_invalid, name + ": not in its source"};
   if (code != CL_SUCCESS) return cl_error(name + ": clCreateKernel", code);
-  const cl_kernel kernel = kernels_.back().get();
+  const cl_kernel kernel = made.get();
   cl_uint count = 0;
   library_.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof count, &count, nullptr);
   if (count != program.parameters.size())
@@ -146,7 +166,7 @@ Status OpenClBackend::make_kernel(const Program& program) {
     return Error{Code::limit, name + ": work-group of " + std::to_string(program.work_group_size()) +
                                   "; this kernel allows " + std::to_string(limit) + " on this device, " +
                                   std::to_string(program.work_group_size() - limit) + " fewer"};
-  return kOk;
+  return made;
 }
 
 void OpenClBackend::save_binaries(const Bundle& bundle, SetupLog& log) {
@@ -171,8 +191,7 @@ Status OpenClBackend::read(const Buffer& buffer, void* data, uint64_t bytes) {
 }
 
 cl_int OpenClBackend::set_arguments(const Step& step) {
-  if (bound_[step.program] == &step) return CL_SUCCESS;
-  const cl_kernel kernel = kernels_[step.program].get();
+  const cl_kernel kernel = kernels_[step.leaf].get();
   for (cl_uint i = 0; i < step.arguments.size(); ++i) {
     const Argument& argument = step.arguments[i];
     const cl_int code = argument.kind == Parameter::Kind::buffer
@@ -182,19 +201,17 @@ cl_int OpenClBackend::set_arguments(const Step& step) {
                             : library_.clSetKernelArg(kernel, i, sizeof argument.f32, &argument.f32);
     if (code != CL_SUCCESS) return code;
   }
-  bound_[step.program] = &step;
   return CL_SUCCESS;
 }
 
 cl_int OpenClBackend::dispatch(const Step& step, cl_command_queue queue, cl_event* event) {
-  if (const cl_int code = set_arguments(step)) return code;
   const Extent& group = plan_->programs[step.program].work_group;
   size_t global[3], local[3];
   for (int i = 0; i < 3; ++i) {
     local[i] = group[i];
     global[i] = (size_t{step.work_items[i]} + group[i] - 1) / group[i] * group[i];
   }
-  return library_.clEnqueueNDRangeKernel(queue, kernels_[step.program].get(), 3, nullptr, global, local, 0, nullptr, event);
+  return library_.clEnqueueNDRangeKernel(queue, kernels_[step.leaf].get(), 3, nullptr, global, local, 0, nullptr, event);
 }
 
 Status OpenClBackend::enqueue(const Step& step, cl_command_queue queue, cl_event* event) {

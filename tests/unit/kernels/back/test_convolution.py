@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import random
+from fractions import Fraction
+
 import pytest
 
 from kernels.catalog import ALGORITHMS, check_algorithm, choose, convolution_of
 from kernels.compile import compile_graph
 from kernels.errors import OptionError
 from kernels.graph import Graph
-from kernels.options import Limits, Options
+from kernels.interpret import run_opencl
+from kernels.options import Choice, Limits, Options
+from kernels.reference import evaluate
+from kernels.source.winograd import matrices
 
-from .graphs import Builder, check, side_by_side
+from .graphs import Builder, check, inputs_of, relative_error, side_by_side
 
 # input shape, output channels, window, strides, pads, dilations, groups
 SHAPES = {
@@ -53,6 +60,37 @@ def test_algorithm_equals_the_reference(algorithm: str, precision: str, cpu_devi
     assert len(run.outputs) == len(fitting) >= 2
 
 
+@pytest.mark.parametrize("algorithm", ["winograd_2x2", "winograd_4x4", "winograd"])
+def test_winograd_in_bands_of_rows_gives_the_same(algorithm: str) -> None:
+    """A workspace of 150 kB: every band is one round of the three dispatches."""
+    build = Builder()
+    graph = build.outputs(build.conv(build.input(1, 9, 45, 52), 6, (3, 3), (1, 1), (1, 1, 1, 1), activation=("relu",)))
+    inputs = inputs_of(graph)
+    whole = compile_graph(graph, Options("opencl", algorithm=algorithm), Limits())
+    banded = compile_graph(graph, Options("opencl", algorithm=algorithm), Limits(max_buffer_bytes=150_000))
+    assert len(banded.plan.steps) > len(whole.plan.steps)
+    assert max(pool.bytes for pool in banded.plan.pools) <= 150_000
+    wanted = evaluate(graph, inputs)[graph.outputs[0]]
+    for bundle in (whole, banded):
+        got = run_opencl(bundle, inputs).outputs[graph.outputs[0]]
+        assert relative_error(got, wanted) <= 1e-4
+
+
+@pytest.mark.parametrize(("tile", "window"), [(2, 3), (4, 3), (2, 5), (6, 3), (4, 5)])
+def test_winograd_matrices_give_the_convolution(tile: int, window: int) -> None:
+    """Y = At [(G g) * (Bt d)], in exact fractions."""
+    rng = random.Random(os.environ["POCKETFARM_TEST_SEED"])
+    output, filters, inputs = matrices(tile, window)
+    g = [Fraction(rng.randint(-9, 9)) for _ in range(window)]
+    d = [Fraction(rng.randint(-9, 9)) for _ in range(tile + window - 1)]
+    products = [
+        sum(a * b for a, b in zip(row, g, strict=True)) * sum(a * b for a, b in zip(line, d, strict=True))
+        for row, line in zip(filters, inputs, strict=True)
+    ]
+    got = [sum(a * b for a, b in zip(row, products, strict=True)) for row in output]
+    assert got == [sum(g[k] * d[i + k] for k in range(window)) for i in range(tile)]
+
+
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_algorithm_is_refused_where_it_does_not_fit(algorithm: str) -> None:
     for shape in SHAPES:
@@ -87,7 +125,7 @@ def test_auto_takes_the_most_specialised() -> None:
     for name, (size, *rest) in SHAPES.items():
         build = Builder()
         graph = build.outputs(build.conv(build.input(*size), *rest))
-        chosen[name] = choose("auto", convolution_of(graph, graph.nodes[0])).name
+        chosen[name] = choose(Options("opencl"), Limits(), "conv0", convolution_of(graph, graph.nodes[0])).algorithm
     assert chosen["pointwise"] == "pointwise"
     assert chosen["pointwise_stride"] == "direct"
     assert chosen["depthwise"] == "depthwise"
@@ -95,10 +133,23 @@ def test_auto_takes_the_most_specialised() -> None:
     assert chosen["first_layer"] == "direct"
 
 
+def test_auto_goes_through_local_memory_on_a_device_with_memory_of_its_own() -> None:
+    limits = Limits(unified_memory=False)
+    chosen = {}
+    for name, (size, *rest) in {**SHAPES, "wide": ((1, 32, 28, 28), 32, (3, 3), (1, 1), (1, 1, 1, 1))}.items():
+        build = Builder()
+        graph = build.outputs(build.conv(build.input(*size), *rest))
+        chosen[name] = choose(Options("vulkan"), limits, "conv0", convolution_of(graph, graph.nodes[0])).algorithm
+    assert chosen["wide"] == "winograd" and chosen["pointwise"] == "implicit_gemm"
+    assert chosen["depthwise"] == "depthwise" and chosen["groups_aligned"] == "direct"
+
+
 def test_unknown_algorithm_names_those_that_fit() -> None:
     build = Builder()
     graph = build.outputs(build.conv(build.input(1, 4, 4, 4), 4, (3, 3)))
-    with pytest.raises(OptionError, match=r"'wino' is not known; this network can use: auto, window, direct$"):
+    with pytest.raises(
+        OptionError, match=r"'wino' is not known; this network can use: auto, window, direct, implicit_gemm"
+    ):
         check_algorithm("wino", [("conv", convolution_of(graph, graph.nodes[0]))])
 
 
@@ -116,3 +167,31 @@ def test_weights_beyond_half_are_refused() -> None:
     graph.constants[graph.nodes[0].inputs[1]][0, 0, 0, 0] = 1e6
     with pytest.raises(OptionError, match="fp16"):
         compile_graph(graph, Options("opencl", "fp16"), Limits())
+
+
+@pytest.mark.parametrize("cpu_device", [True, False], ids=["cpu", "gpu"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_tile_gives_the_same(algorithm: str, cpu_device: bool) -> None:
+    shape = next(
+        name for name in ("groups_aligned", "odd_channels", "depthwise", "pointwise") if not misfit(algorithm, name)
+    )
+    graph = convolution(shape)
+    conv, inputs = convolution_of(graph, graph.nodes[0]), inputs_of(graph)
+    limits, wanted = Limits(cpu_device=cpu_device), evaluate(graph, inputs)[graph.outputs[0]]
+    tiles = ALGORITHMS[algorithm].tiles(conv, Options("opencl"), limits)
+    assert tiles and len(set(tiles)) == len(tiles)
+    for tile in tiles:
+        options = Options("opencl", tuned={conv.key: Choice(algorithm, tile)})
+        bundle = compile_graph(graph, options, limits)
+        assert bundle.plan.options[f"algorithm:{graph.nodes[0].name}"] == f"{algorithm} {tile}"
+        got = run_opencl(bundle, inputs).outputs[graph.outputs[0]]
+        assert relative_error(got, wanted) <= 1e-5, tile
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_tile_that_cannot_be_read_is_refused(algorithm: str) -> None:
+    shape = next(name for name in ("odd_channels", "depthwise", "pointwise") if not misfit(algorithm, name))
+    graph = convolution(shape)
+    conv = convolution_of(graph, graph.nodes[0])
+    with pytest.raises(OptionError, match="'seven' is not known; write"):
+        compile_graph(graph, Options("opencl", tuned={conv.key: Choice(algorithm, "seven")}), Limits())

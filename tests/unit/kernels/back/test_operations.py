@@ -42,6 +42,10 @@ CASES: dict[str, Case] = {
     "dense_batch": lambda b: b.node(
         "dense", [b.input(9, 13), b.constant(13, 22), b.constant(22)], (9, 22), activation=("sigmoid",)
     ),
+    "dense_row_deep": lambda b: b.node(
+        "dense", [b.input(1, 301), b.constant(301, 70), b.constant(70)], (1, 70), activation=("relu",)
+    ),
+    "dense_rows_deep": lambda b: b.node("dense", [b.input(3, 130), b.constant(130, 9)], (3, 9)),
     "dense_no_bias": lambda b: b.node("dense", [b.input(5, 8), b.constant(8, 16)], (5, 16), activation=("relu",)),
     "dense_after_sigmoid": lambda b: b.node(
         "dense", [b.node("sigmoid", [b.input(3, 5)], (3, 5)), b.constant(5, 6), b.constant(6)], (3, 6)
@@ -65,6 +69,9 @@ CASES: dict[str, Case] = {
     "affine": lambda b: b.node("affine", [b.input(2, 6, 4, 3), b.constant(6), b.constant(6)], (2, 6, 4, 3)),
     "softmax_vector": lambda b: b.node("softmax", [b.input(3, 11)], (3, 11), axis=1),
     "softmax_channels": lambda b: b.node("softmax", [b.input(2, 6, 3, 5)], (2, 6, 3, 5), axis=1),
+    "softmax_many": lambda b: b.node("softmax", [b.input(2, 1001)], (2, 1001), axis=1),
+    "softmax_many_channels": lambda b: b.node("softmax", [b.input(2, 50, 3, 2)], (2, 50, 3, 2), axis=1),
+    "global_average_pool_large": lambda b: b.node("global_average_pool", [b.input(2, 9, 13, 11)], (2, 9, 1, 1)),
     "softmax_rows": lambda b: b.node("softmax", [b.input(2, 6, 3, 5)], (2, 6, 3, 5), axis=3),
     "softmax_rank_3": lambda b: b.node("softmax", [b.input(2, 6, 5)], (2, 6, 5), axis=1),
     "lrn": lambda b: b.node("lrn", [b.input(2, 7, 3, 3)], (2, 7, 3, 3), size=5, alpha=0.3, beta=0.75, bias=1.5),
@@ -82,13 +89,14 @@ CASES: dict[str, Case] = {
 }
 
 
+@pytest.mark.parametrize("cpu_device", [True, False], ids=["cpu", "gpu"])
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
-def test_every_operation_equals_the_reference(precision: str) -> None:
+def test_every_operation_equals_the_reference(precision: str, cpu_device: bool) -> None:
     graphs = {}
     for name, case in CASES.items():
         build = Builder()
         graphs[name] = build.outputs(case(build))
-    check(side_by_side(graphs), precision)
+    check(side_by_side(graphs), precision, cpu_device=cpu_device)
 
 
 def test_every_operation_has_a_case() -> None:

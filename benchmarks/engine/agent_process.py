@@ -1,0 +1,120 @@
+"""Our engine as a process: compile for this machine's device, run the native agent, read its events. No farm needed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernels.errors import CompileError
+from kernels.options import Limits
+from kernels.plan import Bundle
+
+ITEM = {"f32": np.float32, "f16": np.float16}
+
+
+class AgentError(CompileError):
+    """The agent said so."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What one run of the agent reported."""
+
+    outputs: dict[str, np.ndarray[Any, Any]]
+    samples_ms: list[float]
+    layers_ms: dict[str, list[float]]
+    """Layer -> device time of each profiled pass, the layer's steps added up."""
+    setup_ms: dict[str, float]
+    device: dict[str, Any]
+
+
+class Agent:
+    """`binary`: the native agent; `cache`: folder for compiled programs."""
+
+    def __init__(self, binary: Path, cache: Path) -> None:
+        self._binary, self._cache = binary, cache
+
+    def devices(self, api: str) -> list[dict[str, Any]]:
+        """What the agent's probe finds of one API, the default first."""
+        events = self._events([str(self._binary), "probe"])
+        return [event["facts"] for event in events if event["event"] == "probe" and event["facts"]["api"] == api]
+
+    def run(
+        self, bundle: Bundle, inputs: Mapping[str, Any] | None = None, *, warmup: int = 1, samples: int = 0,
+        passes: int = 0, threads: int = 0, device: str = "", limit_s: float = 300.0,
+    ) -> Ran:  # fmt: skip
+        """Run a plan; random inputs where none are given. Raises AgentError with the agent's words."""
+        with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
+            folder = Path(temporary)
+            bundle.write(folder / "plan")
+            argv = [str(self._binary), "run", "--plan", str(folder / "plan"), "--output-dir", str(folder / "out")]
+            argv += ["--warmup", str(warmup), "--samples", str(samples), "--layer-passes", str(passes)]
+            argv += ["--threads", str(threads), "--deadline-s", f"{limit_s:g}", "--cache-dir", str(self._cache)]
+            argv += ["--device", device] if device else []
+            for port in bundle.plan.inputs:
+                given = (inputs or {}).get(port.name)
+                array = np.random.default_rng().standard_normal(port.shape) if given is None else given
+                file = folder / f"in{len(argv)}.bin"
+                file.write_bytes(np.ascontiguousarray(array, np.float32).tobytes())
+                argv += ["--input", f"{port.name}={file}"]
+            events = self._events(argv, limit_s + 60)
+            return _ran(bundle, events)
+
+    def layers(self, bundle: Bundle, passes: int) -> dict[str, list[float]]:
+        """As `kernels.tuning` measures."""
+        return self.run(bundle, warmup=1, passes=passes).layers_ms
+
+    def _events(self, argv: list[str], limit_s: float = 120.0) -> list[dict[str, Any]]:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=limit_s, check=False)
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        failure = next((event for event in events if event["event"] == "error"), None)
+        if failure or done.returncode != 0:
+            raise AgentError(failure["message"] if failure else f"status {done.returncode}: {done.stderr[-500:]} {done.stdout[-800:]}")
+        return events
+
+
+def _ran(bundle: Bundle, events: list[dict[str, Any]]) -> Ran:
+    passes: dict[tuple[str, int], float] = defaultdict(float)
+    setup: dict[str, float] = defaultdict(float)
+    for event in events:
+        if event["event"] == "layer":
+            passes[event["layer"], event["repeat"]] += event["duration_ns"] / 1e6
+        elif event["event"] == "setup":
+            setup[event["step"]] += event["duration_ns"] / 1e6
+    layers: dict[str, list[float]] = defaultdict(list)
+    for (layer, _), ms in passes.items():
+        layers[layer].append(ms)
+    written = {event["name"]: event["file"] for event in events if event["event"] == "output"}
+    outputs = {
+        port.name: np.fromfile(written[port.name], ITEM[port.dtype]).reshape(port.shape)
+        for port in bundle.plan.outputs
+        if port.name in written
+    }
+    samples = [e["duration_ns"] / 1e6 for e in events if e["event"] == "sample" and e["phase"] == "timed"]
+    device = next(event["facts"] for event in events if event["event"] == "device")
+    return Ran(outputs, samples, dict(layers), dict(setup), device)
+
+
+def limits_of(facts: Mapping[str, Any]) -> Limits:
+    """What the compiler must know, from the probe's facts."""
+    name = f"{facts['device_name']} {facts['vendor']} {facts['driver']}".lower()
+    return Limits(
+        max_buffer_bytes=facts["max_buffer_bytes"],
+        memory_budget_bytes=facts["global_bytes"],
+        max_work_group=facts["max_work_group"],
+        max_work_item_sizes=tuple(facts["max_work_item_sizes"]),
+        local_bytes=facts["local_bytes"],
+        offset_alignment=facts["offset_alignment"],
+        precisions=tuple(facts["precisions"]),
+        cpu_device=any(word in name for word in ("pthread", "cpu-", "pocl", "llvmpipe", "lavapipe")),
+        unified_memory=facts["unified_memory"],
+        compute_units=facts["compute_units"],
+    )

@@ -1,0 +1,126 @@
+"""The tile that a work-group computes together through local memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kernels.errors import OptionError
+from kernels.options import Limits
+
+
+@dataclass(frozen=True)
+class GroupTile:
+    """`tx` x `ty` work-items, each `tp` pixels x `tv` vectors of four channels; `depth` stacks of inputs a stage;
+    `split` such parts in a work-group, which share out the sum."""
+
+    tx: int
+    ty: int
+    tp: int
+    tv: int
+    depth: int
+    split: int = 1
+
+    @property
+    def group(self) -> int:
+        """Work-items of a work-group."""
+        return self.tx * self.ty * self.split
+
+    @property
+    def pixels(self) -> int:
+        return self.tx * self.tp
+
+    @property
+    def vectors(self) -> int:
+        return self.ty * self.tv
+
+    @property
+    def local_bytes(self) -> int:
+        """Both operands, twice; then the parts' sums."""
+        operands = 2 * self.depth * self.split
+        sums = (self.split - 1) * self.tp * self.tv * self.tx * self.ty
+        return 16 * (max(operands * self.pixels, sums) + operands * 4 * self.vectors)
+
+    @property
+    def tunables(self) -> Mapping[str, int]:
+        return {"TX": self.tx, "TY": self.ty, "TP": self.tp, "TV": self.tv, "DEPTH": self.depth, "SPLIT": self.split}
+
+    @property
+    def words(self) -> str:
+        """As `parse_group_tile` reads it."""
+        return "x".join(map(str, (self.tx, self.ty, self.tp, self.tv, self.depth, self.split)))
+
+
+TILES = tuple(
+    GroupTile(*sizes)
+    for sizes in (
+        (16, 16, 8, 2, 2), (32, 8, 8, 2, 2), (16, 8, 8, 2, 2), (32, 4, 8, 2, 2), (16, 8, 4, 2, 2), (32, 4, 4, 2, 2),
+        (64, 2, 4, 2, 2), (64, 1, 4, 4, 2), (64, 1, 8, 1, 2), (16, 4, 4, 2, 2), (8, 8, 4, 1, 2), (8, 8, 2, 1, 4),
+        (16, 4, 4, 2, 2, 4), (16, 4, 2, 1, 4), (8, 8, 4, 1, 2, 4), (8, 8, 2, 1, 4, 4), (16, 4, 2, 1, 4, 4),
+        (8, 8, 1, 1, 8, 4), (16, 2, 1, 1, 8, 4), (8, 8, 1, 1, 4, 8), (8, 4, 1, 1, 8, 8),
+    )
+)  # fmt: skip
+"""Large first."""
+_LOCAL_BYTES = 32 << 10
+_MAX_WASTE = 4.0
+_BUSY = 2
+"""Work-groups a compute unit that keep it busy."""
+_UNITS, _DESKTOP_UNITS = 8, 64
+"""Compute units where the device does not tell: of a phone, and of a device with memory of its own."""
+
+
+def group_tile_words(limits: Limits, *, pixels: int, stacks: int, matrices: int) -> list[str]:
+    """Tiles worth trying, the default first; none that would compute more than four times what is wanted."""
+    default = choose_group_tile(limits, pixels=pixels, stacks=stacks, matrices=matrices)
+
+    def waste(tile: GroupTile) -> float:
+        groups = -(-pixels // tile.pixels) * -(-stacks // tile.vectors)
+        return groups * tile.pixels * tile.vectors / (pixels * stacks)
+
+    others = [tile for tile in _fitting(limits) if tile != default and waste(tile) <= _MAX_WASTE]
+    return [default.words, *(tile.words for tile in others)]
+
+
+def parse_group_tile(words: str) -> GroupTile:
+    """`16x8x4x2x2`. Raises OptionError."""
+    try:
+        return GroupTile(*map(int, words.split("x")))
+    except (ValueError, TypeError) as e:
+        example = TILES[0].words
+        raise OptionError(
+            f"tile {words!r} is not known; write tx x ty x tp x tv x depth x split, e.g. {example}"
+        ) from e
+
+
+def _fitting(limits: Limits) -> list[GroupTile]:
+    return [
+        tile
+        for tile in TILES
+        if tile.local_bytes <= (limits.local_bytes or _LOCAL_BYTES) and tile.group <= (limits.max_work_group or 256)
+    ]
+
+
+def choose_group_tile(limits: Limits, *, pixels: int, stacks: int, matrices: int) -> GroupTile:
+    """The tile that wastes least of what it computes, large ones first as long as there are enough work-groups.
+
+    Raises OptionError where the device has too little local memory, or too small work-groups, for any.
+    """
+    fitting = _fitting(limits)
+    if not fitting:
+        least = min(TILES, key=lambda tile: tile.local_bytes)
+        raise OptionError(
+            f"a tile needs {least.local_bytes} bytes of local memory and a work-group of {least.group}; the device has "
+            f"{limits.local_bytes} and {limits.max_work_group}"
+        )
+
+    units = limits.compute_units or (_UNITS if limits.unified_memory else _DESKTOP_UNITS)
+
+    def cost(tile: GroupTile) -> float:
+        groups = -(-pixels // tile.pixels) * -(-stacks // tile.vectors) * matrices
+        computed = groups * tile.pixels * tile.vectors
+        idle = max(1.0, _BUSY * units / (groups * math.sqrt(tile.split)))
+        reuse = 1 + 4.0 / (tile.tp + 4 * tile.tv) + 0.1 * (tile.split - 1)
+        return computed * idle * reuse
+
+    return min(fitting, key=cost)

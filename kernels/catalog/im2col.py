@@ -1,0 +1,71 @@
+"""Convolution as a matrix product whose left operand is written down first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kernels.graph import Array
+from kernels.options import Limits, Options
+
+from .convolution import Call, Convolution
+from .group_tile import choose_group_tile, group_tile_words, parse_group_tile
+from .implicit_gemm import product
+
+
+class Im2col:
+    """The taps of the window side by side in a buffer, then one matrix product (study C)."""
+
+    name = "im2col"
+    summary = "the window's taps written side by side, then a matrix product; one group"
+
+    def misfit(self, conv: Convolution) -> str | None:
+        """Why it does not fit; None where it does."""
+        return f"it has {conv.groups} groups" if conv.groups != 1 else None
+
+    def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
+        """Tiles worth trying, the default first."""
+        del options
+        return group_tile_words(limits, pixels=conv.oh * conv.ow, stacks=conv.out_stacks, matrices=conv.n)
+
+    def lower(
+        self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits, tile: str = ""
+    ) -> tuple[Call, ...]:
+        """The dispatches for one convolution; weight (K, C, kh, kw), bias (K). Raises OptionError."""
+        del options
+        pixels, taps = conv.oh * conv.ow, conv.kernel[0] * conv.kernel[1]
+        rows = taps * conv.in_stacks
+        columns = Call(
+            kernel="im2col",
+            tunables={},
+            ints={"in_stacks": conv.in_stacks, "dh": conv.dilations[0], "dw": conv.dilations[1], **conv.window},
+            work_items=(pixels, rows, conv.n),
+            writes="columns",
+            scratch_elements=4 * pixels * rows * conv.n,
+            is_last=False,
+        )
+        shape = (
+            parse_group_tile(tile)
+            if tile
+            else choose_group_tile(limits, pixels=pixels, stacks=conv.out_stacks, matrices=conv.n)
+        )
+        multiply = product(
+            shape,
+            taps_as_channels(weight),
+            bias,
+            pixels=pixels,
+            in_stacks=rows,
+            out_stacks=conv.out_stacks,
+            batch=conv.n,
+        )
+        views = {"src_stacks": rows, "src_stack0": 0}
+        return columns, replace(multiply, reads="columns", ints={**multiply.ints, **views})
+
+
+def taps_as_channels(weight: Array) -> Array:
+    """(K, C, kh, kw) -> (1, K, taps * C padded to fours): tap by tap, as `im2col` writes them."""
+    from .packing import padded
+
+    full = padded(weight, 1, 4)
+    k = full.shape[0]
+    return full.transpose(0, 2, 3, 1).reshape(1, k, -1)

@@ -1,0 +1,82 @@
+"""Convolution as a matrix product whose left operand is never written down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kernels.graph import Array
+from kernels.options import Limits, Options
+
+from .convolution import Call, Convolution
+from .group_tile import GroupTile, choose_group_tile, group_tile_words, parse_group_tile
+from .packing import pack_stages, padded
+
+
+class ImplicitGemm:
+    """Indices of the window are computed where they are needed (study M); operands pass through local memory."""
+
+    name = "implicit_gemm"
+    summary = "matrix product through local memory, the window's indices computed on the fly; one group"
+
+    def misfit(self, conv: Convolution) -> str | None:
+        """Why it does not fit; None where it does."""
+        return f"it has {conv.groups} groups" if conv.groups != 1 else None
+
+    def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
+        """Tiles worth trying, the default first."""
+        del options
+        return group_tile_words(limits, pixels=conv.oh * conv.ow, stacks=conv.out_stacks, matrices=conv.n)
+
+    def lower(
+        self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits, tile: str = ""
+    ) -> tuple[Call, ...]:
+        """The dispatch for one convolution; weight (K, C, kh, kw), bias (K). Raises OptionError."""
+        del options
+        shape = (
+            parse_group_tile(tile)
+            if tile
+            else choose_group_tile(limits, pixels=conv.oh * conv.ow, stacks=conv.out_stacks, matrices=conv.n)
+        )
+        taps = conv.kernel[0] * conv.kernel[1]
+        call = Call(
+            kernel="conv_tiled",
+            tunables=shape.tunables,
+            weight=pack_stages(weight.reshape(1, *weight.shape[:2], taps), shape.vectors, shape.depth),
+            bias=padded(bias, 0, 4 * shape.vectors),
+            ints={
+                "in_stacks": conv.in_stacks, "out_stacks": conv.out_stacks,
+                "stages": -(-conv.in_stacks * taps // shape.depth), "dh": conv.dilations[0], "dw": conv.dilations[1],
+                **conv.window,
+            },
+            work_items=work_items(shape, conv.oh * conv.ow, conv.out_stacks, conv.n),
+            group=shape.group,
+        )  # fmt: skip
+        return (call,)
+
+
+def product(
+    tile: GroupTile, weight: Array, bias: Array | None, *, pixels: int, in_stacks: int, out_stacks: int, batch: int
+) -> Call:
+    """A product of (matrices, K, C) weights with `batch` stacks of flat pixels; the caller sets its buffers."""
+    matrices = weight.shape[0]
+    packed = pack_stages(weight[..., np.newaxis].astype(np.float32), tile.vectors, tile.depth)
+    zeros = np.zeros(packed.shape[1] * 4 * tile.vectors, np.float32)
+    return Call(
+        kernel="product_tiled",
+        tunables=tile.tunables,
+        weight=packed,
+        bias=zeros if bias is None else padded(bias, 0, 4 * tile.vectors),
+        ints={
+            "in_stacks": in_stacks, "out_stacks": out_stacks, "stages": packed.shape[2] // tile.depth, "pixels": pixels,
+            "weight_batch": packed[0].size // 4 if matrices > 1 else 0,
+        },
+        work_items=work_items(tile, pixels, out_stacks, batch),
+        group=tile.group,
+    )  # fmt: skip
+
+
+def work_items(tile: GroupTile, pixels: int, stacks: int, batch: int) -> tuple[int, int, int]:
+    """Whole work-groups over pixels, vectors of channels, and pictures or matrices."""
+    return -(-pixels // tile.pixels) * tile.group, -(-stacks // tile.vectors), batch

@@ -1,0 +1,169 @@
+"""Winograd's minimal filtering: fewer multiplications for 3x3 and 5x5 windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kernels.graph import Array
+from kernels.options import Limits, Options
+from kernels.source.winograd import transform_filters
+
+from .convolution import Call, Convolution
+from .group_tile import GroupTile, choose_group_tile, group_tile_words, parse_group_tile
+from .implicit_gemm import product
+from .packing import padded
+
+_SINGLE = {3: 4, 5: 2}
+_HALF = {3: 2, 5: 2}
+"""Window -> outputs of a tile in each direction; larger ones lose too many bits in half storage."""
+
+
+class Winograd:
+    """Input and filters transformed, one matrix product a position of the tile, the sums transformed back (study M).
+
+    The workspace is kept below the device's largest buffer by rows of tiles (study M's method P): each band of rows is
+    one round of the three dispatches.
+    """
+
+    def __init__(self, name: str, detail: str, sizes: Mapping[int, int]) -> None:
+        """`sizes`: window -> outputs of a tile in each direction; empty: by precision."""
+        self.name, self._sizes = name, sizes
+        self.summary = f"minimal filtering, {detail}; windows 3x3 or 5x5, stride and dilation 1, one group"
+
+    def misfit(self, conv: Convolution) -> str | None:
+        """Why it does not fit; None where it does."""
+        window = conv.kernel[0]
+        if conv.kernel != (window, window) or window not in (self._sizes or _SINGLE):
+            return f"its window is {conv.kernel[0]}x{conv.kernel[1]}"
+        if conv.strides != (1, 1) or conv.dilations != (1, 1):
+            return "it has a stride or dilation"
+        return f"it has {conv.groups} groups" if conv.groups != 1 else None
+
+    def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
+        """Tiles of the matrix product worth trying, the default first."""
+        grid = self._grid(conv, options, limits)
+        return group_tile_words(limits, pixels=grid.tiles(grid.band), stacks=conv.out_stacks, matrices=grid.positions)
+
+    def lower(
+        self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits, tile: str = ""
+    ) -> tuple[Call, ...]:
+        """The dispatches for one convolution; weight (K, C, r, r), bias (K). Raises OptionError."""
+        grid = self._grid(conv, options, limits)
+        filters = transform_filters(weight, grid.size).astype(np.float32)
+        return tuple(_bands(grid, filters, bias, limits, tile))
+
+    def _grid(self, conv: Convolution, options: Options, limits: Limits) -> _Grid:
+        half = options.precision == "fp16"
+        size = (self._sizes or (_HALF if half else _SINGLE))[conv.kernel[0]]
+        return _Grid(conv, size, band_rows(conv, size, limits.max_buffer_bytes, 2 if half else 4))
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """The tiles of one convolution."""
+
+    conv: Convolution
+    size: int
+    """Outputs of a tile in each direction."""
+    band: int
+    """Rows of tiles in one round."""
+
+    @property
+    def alpha(self) -> int:
+        """Inputs of a tile in each direction."""
+        return self.size + self.conv.kernel[0] - 1
+
+    @property
+    def positions(self) -> int:
+        return self.alpha**2
+
+    @property
+    def columns(self) -> int:
+        return -(-self.conv.ow // self.size)
+
+    @property
+    def rows(self) -> int:
+        return -(-self.conv.oh // self.size)
+
+    @property
+    def tunables(self) -> dict[str, int]:
+        return {"TILE": self.size, "ALPHA": self.alpha}
+
+    def tiles(self, rows: int) -> int:
+        return self.columns * rows * self.conv.n
+
+    def scratch(self, stacks: int) -> int:
+        """Elements of a buffer for one band's transformed values."""
+        return self.positions * stacks * self.tiles(self.band) * 4
+
+
+def _bands(grid: _Grid, filters: Array, bias: Array, limits: Limits, words: str) -> Iterator[Call]:
+    for row0 in range(0, grid.rows, grid.band):
+        rows = min(grid.band, grid.rows - row0)
+        tile = parse_group_tile(words) if words else choose_group_tile(
+            limits, pixels=grid.tiles(rows), stacks=grid.conv.out_stacks, matrices=grid.positions
+        )  # fmt: skip
+        band = {"tiles_x": grid.columns, "tiles_y": rows, "tile_row0": row0, "pictures": grid.conv.n}
+        yield _input(grid, band)
+        yield _multiply(grid, filters, tile, rows)
+        yield _output(grid, band, bias)
+
+
+def _input(grid: _Grid, band: Mapping[str, int]) -> Call:
+    conv = grid.conv
+    sizes = {"in_stacks": conv.in_stacks, "h": conv.h, "w": conv.w, "pad_t": conv.pads[0], "pad_l": conv.pads[1]}
+    return Call(
+        kernel="winograd_input",
+        tunables=grid.tunables,
+        ints={**sizes, **band},
+        work_items=(4 * grid.columns * band["tiles_y"], conv.in_stacks, conv.n),
+        writes="transformed",
+        scratch_elements=grid.scratch(conv.in_stacks),
+        is_last=False,
+    )
+
+
+def _multiply(grid: _Grid, filters: Array, tile: GroupTile, rows: int) -> Call:
+    conv = grid.conv
+    call = product(
+        tile, filters, None, pixels=grid.tiles(rows), in_stacks=conv.in_stacks, out_stacks=conv.out_stacks,
+        batch=grid.positions,
+    )  # fmt: skip
+    views = {
+        "src_stacks": conv.in_stacks, "src_stack0": 0, "dst_stacks": conv.out_stacks, "dst_stack0": 0,
+        "residual_stacks": 0, "residual_stack0": 0,
+    }  # fmt: skip
+    return replace(
+        call,
+        ints={**call.ints, **views},
+        reads="transformed",
+        writes="products",
+        scratch_elements=grid.scratch(conv.out_stacks),
+        is_last=False,
+    )
+
+
+def _output(grid: _Grid, band: Mapping[str, int], bias: Array) -> Call:
+    conv = grid.conv
+    return Call(
+        kernel="winograd_output",
+        tunables=grid.tunables,
+        bias=padded(bias, 0, 4),
+        ints={"out_stacks": conv.out_stacks, "oh": conv.oh, "ow": conv.ow, **band},
+        work_items=(4 * grid.columns * band["tiles_y"], conv.out_stacks, conv.n),
+        reads="products",
+    )
+
+
+def band_rows(conv: Convolution, tile: int, largest: int, item_bytes: int) -> int:
+    """Rows of tiles whose transformed values fit into one buffer of `largest` bytes (0: any size); at least one."""
+    rows = -(-conv.oh // tile)
+    if not largest:
+        return rows
+    size = tile + conv.kernel[0] - 1
+    stacks = max(conv.in_stacks, conv.out_stacks)
+    row_bytes = size * size * stacks * -(-conv.ow // tile) * conv.n * 4 * item_bytes
+    return max(1, min(rows, largest // row_bytes))

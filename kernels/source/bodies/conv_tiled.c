@@ -1,0 +1,88 @@
+// Implicit matrix product: a work-group computes TILE_PIXELS pixels x TILE_VECTORS vectors of four output channels.
+// Both operands pass through local memory, DEPTH (tap, stack) pairs a stage, in two sides that alternate: while one is
+// read the other is filled, with one barrier a stage. Addresses of the window are computed where they are needed.
+// Weights: [channel tile][tap][in stack], padded to whole stages, then [4 inputs][TILE_VECTORS] vectors of four outputs.
+{
+    const int part = LOCAL_ID(0) / GROUP;  // of the sum: SPLIT parts of a work-group take turns at the stages
+    const int me = LOCAL_ID(0) % GROUP;
+    const int tx = me % TX;
+    const int ty = me / TX;
+    const int picture = GROUP_ID(2);
+    const int pixels = oh * ow;
+    const int first_pixel = GROUP_ID(0) * TILE_PIXELS;
+    const int plane = (picture * src_stacks + src_stack0) * h * w;
+
+    int top[PIXEL_SLOTS];
+    int left[PIXEL_SLOTS];
+    UNROLL for (int i = 0; i < PIXEL_SLOTS; ++i) {
+        const int pixel = first_pixel + me % TILE_PIXELS + i * GROUP;
+        const int oy = pixel / ow;
+        top[i] = pixel < pixels ? oy * sh - pad_t : -100000;
+        left[i] = (pixel - oy * ow) * sw - pad_l;
+    }
+    int stack[STACK_SLOTS];
+    int ky[STACK_SLOTS];
+    int kx[STACK_SLOTS];
+    UNROLL for (int j = 0; j < STACK_SLOTS; ++j) {
+        const int at = part * DEPTH + me / TILE_PIXELS + j * STACK_STEP;
+        const int tap = at / in_stacks;
+        stack[j] = at - tap * in_stacks;
+        ky[j] = tap / kw;
+        kx[j] = tap - ky[j] * kw;
+    }
+    INCLUDE tiled_sums
+    FLOAT4 next_src[LOADS_SRC];
+    FLOAT4 next_weight[LOADS_WEIGHT];
+    int weight_at = (GROUP_ID(1) * stages + part) * HALF_WEIGHT + me;
+    const int rounds = (stages + SPLIT - 1) / SPLIT;
+    for (int round = 0; round <= rounds; ++round) {
+        if (round < rounds) {
+            const int stage = round * SPLIT + part;
+            UNROLL for (int j = 0; j < STACK_SLOTS; ++j) {
+                const int dy = ky[j] * dh;
+                const int dx = kx[j] * dw;
+                const int from = plane + stack[j] * h * w;
+                UNROLL for (int i = 0; i < PIXEL_SLOTS; ++i) {
+                    const int iy = top[i] + dy;
+                    const int ix = left[i] + dx;
+                    const bool inside = iy >= 0 && iy < h && ix >= 0 && ix < w && ky[j] < kh;
+                    next_src[j * PIXEL_SLOTS + i] = SPLAT(0.0f);
+                    if (inside) next_src[j * PIXEL_SLOTS + i] = LOAD_src(from + iy * w + ix);
+                }
+                stack[j] += DEPTH * SPLIT;
+                while (stack[j] >= in_stacks) {
+                    stack[j] -= in_stacks;
+                    kx[j] += 1;
+                    if (kx[j] == kw) {
+                        kx[j] = 0;
+                        ky[j] += 1;
+                    }
+                }
+            }
+            UNROLL for (int j = 0; j < LOADS_WEIGHT; ++j) {
+                next_weight[j] = SPLAT(0.0f);
+                if (me + j * GROUP < HALF_WEIGHT && stage < stages) next_weight[j] = LOAD_weight(weight_at + j * GROUP);
+            }
+            weight_at += HALF_WEIGHT * SPLIT;
+        }
+        if (round > 0) {
+            const int side = part * 2 + (round - 1) % 2;
+    INCLUDE tiled_stage
+        }
+        if (round < rounds) {
+            const int side = part * 2 + round % 2;
+            UNROLL for (int j = 0; j < STACK_SLOTS; ++j) {
+                UNROLL for (int i = 0; i < PIXEL_SLOTS; ++i) {
+                    tile_src[side * HALF_SRC + (me / TILE_PIXELS + j * STACK_STEP) * TILE_PIXELS + me % TILE_PIXELS + i * GROUP] =
+                        next_src[j * PIXEL_SLOTS + i];
+                }
+            }
+            UNROLL for (int j = 0; j < LOADS_WEIGHT; ++j) {
+                if (me + j * GROUP < HALF_WEIGHT) tile_weight[side * HALF_WEIGHT + me + j * GROUP] = next_weight[j];
+            }
+        }
+        BARRIER;
+    }
+    INCLUDE tiled_sum_up
+    INCLUDE tiled_store
+}

@@ -1,0 +1,16 @@
+// One work-group a stack: the pixels are shared out, sums meet in local memory.
+{
+    const int me = LOCAL_ID(0);
+    const int stack = GROUP_ID(1);
+    const int picture = GROUP_ID(2);
+    const int plane = (picture * src_stacks + src_stack0 + stack) * hw;
+    FLOAT4 sum = SPLAT(0.0f);
+    for (int i = me; i < hw; i += KY) sum += LOAD_src(plane + i);
+    partial[me] = sum;
+    BARRIER;
+    for (int half_way = KY / 2; half_way > 0; half_way /= 2) {
+        if (me < half_way) partial[me] += partial[me + half_way];
+        BARRIER;
+    }
+    if (me == 0) STORE_dst(picture * dst_stacks + dst_stack0 + stack, partial[0] / SPLAT(FLOAT(hw)));
+}

@@ -1,0 +1,15 @@
+    UNROLL for (int v = 0; v < TV; ++v) {
+        const int stack = GROUP_ID(1) * TILE_VECTORS + ty + v * TY;
+        if (stack < out_stacks) {
+            UNROLL for (int p = 0; p < TP; ++p) {
+                const int pixel = first_pixel + tx + p * TX;
+                if (pixel < pixels) {
+                    FLOAT4 sum = sums[p * TV + v];
+                    if (has_residual != 0) {
+                        sum += LOAD_residual((picture * residual_stacks + residual_stack0 + stack) * pixels + pixel);
+                    }
+                    STORE_dst((picture * dst_stacks + dst_stack0 + stack) * pixels + pixel, ACTIVATE(sum));
+                }
+            }
+        }
+    }

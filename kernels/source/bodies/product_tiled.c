@@ -1,0 +1,57 @@
+// Matrix product over flat pixels, as `conv_tiled` does it, for each of several matrices: GROUP_ID(2) is a picture of a 1x1
+// convolution (weight_batch 0), or a position of Winograd's transformed tiles with weights of its own.
+// Weights: [matrix][channel tile][in stack, padded to whole stages][4 inputs][TILE_VECTORS] vectors of four outputs.
+{
+    const int part = LOCAL_ID(0) / GROUP;  // of the sum: SPLIT parts of a work-group take turns at the stages
+    const int me = LOCAL_ID(0) % GROUP;
+    const int tx = me % TX;
+    const int ty = me / TX;
+    const int picture = GROUP_ID(2);
+    const int first_pixel = GROUP_ID(0) * TILE_PIXELS;
+    const int plane = (picture * src_stacks + src_stack0) * pixels;
+
+    INCLUDE tiled_sums
+    FLOAT4 next_src[LOADS_SRC];
+    FLOAT4 next_weight[LOADS_WEIGHT];
+    int weight_at = picture * weight_batch + (GROUP_ID(1) * stages + part) * HALF_WEIGHT + me;
+    const int rounds = (stages + SPLIT - 1) / SPLIT;
+    for (int round = 0; round <= rounds; ++round) {
+        if (round < rounds) {
+            const int stage = round * SPLIT + part;
+            UNROLL for (int j = 0; j < STACK_SLOTS; ++j) {
+                const int from = stage * DEPTH + me / TILE_PIXELS + j * STACK_STEP;
+                UNROLL for (int i = 0; i < PIXEL_SLOTS; ++i) {
+                    const int pixel = first_pixel + me % TILE_PIXELS + i * GROUP;
+                    next_src[j * PIXEL_SLOTS + i] = SPLAT(0.0f);
+                    if (pixel < pixels && from < in_stacks) {
+                        next_src[j * PIXEL_SLOTS + i] = LOAD_src(plane + from * pixels + pixel);
+                    }
+                }
+            }
+            UNROLL for (int j = 0; j < LOADS_WEIGHT; ++j) {
+                next_weight[j] = SPLAT(0.0f);
+                if (me + j * GROUP < HALF_WEIGHT && stage < stages) next_weight[j] = LOAD_weight(weight_at + j * GROUP);
+            }
+            weight_at += HALF_WEIGHT * SPLIT;
+        }
+        if (round > 0) {
+            const int side = part * 2 + (round - 1) % 2;
+    INCLUDE tiled_stage
+        }
+        if (round < rounds) {
+            const int side = part * 2 + round % 2;
+            UNROLL for (int j = 0; j < STACK_SLOTS; ++j) {
+                UNROLL for (int i = 0; i < PIXEL_SLOTS; ++i) {
+                    tile_src[side * HALF_SRC + (me / TILE_PIXELS + j * STACK_STEP) * TILE_PIXELS + me % TILE_PIXELS + i * GROUP] =
+                        next_src[j * PIXEL_SLOTS + i];
+                }
+            }
+            UNROLL for (int j = 0; j < LOADS_WEIGHT; ++j) {
+                if (me + j * GROUP < HALF_WEIGHT) tile_weight[side * HALF_WEIGHT + me + j * GROUP] = next_weight[j];
+            }
+        }
+        BARRIER;
+    }
+    INCLUDE tiled_sum_up
+    INCLUDE tiled_store
+}

@@ -1,0 +1,47 @@
+// One work-group a pixel: the channels are shared out, maximum and sum meet in local memory.
+{
+    const int me = LOCAL_ID(0);
+    const int pixel = GROUP_ID(1);
+    const int picture = GROUP_ID(2);
+    const int source = (picture * src_stacks + src_stack0) * hw + pixel;
+    const int target = (picture * dst_stacks + dst_stack0) * hw + pixel;
+    const int stacks = (channels + 3) / 4;
+    float most = -3.4028234e38f;
+    for (int s = me; s < stacks; s += KY) {
+        const FLOAT4 v = LOAD_src(source + s * hw);
+        const int valid = channels - 4 * s;
+        most = MAX(most, v.x);
+        if (valid > 1) most = MAX(most, v.y);
+        if (valid > 2) most = MAX(most, v.z);
+        if (valid > 3) most = MAX(most, v.w);
+    }
+    partial[me] = SPLAT(most);
+    BARRIER;
+    for (int half_way = KY / 2; half_way > 0; half_way /= 2) {
+        if (me < half_way) partial[me] = MAX(partial[me], partial[me + half_way]);
+        BARRIER;
+    }
+    most = partial[0].x;
+    BARRIER;
+    float sum = 0.0f;
+    for (int s = me; s < stacks; s += KY) {
+        const FLOAT4 v = EXP(LOAD_src(source + s * hw) - SPLAT(most));
+        const int valid = channels - 4 * s;
+        sum += v.x;
+        if (valid > 1) sum += v.y;
+        if (valid > 2) sum += v.z;
+        if (valid > 3) sum += v.w;
+    }
+    partial[me] = SPLAT(sum);
+    BARRIER;
+    for (int half_way = KY / 2; half_way > 0; half_way /= 2) {
+        if (me < half_way) partial[me] += partial[me + half_way];
+        BARRIER;
+    }
+    sum = partial[0].x;
+    for (int s = me; s < stacks; s += KY) {
+        const FLOAT4 v = EXP(LOAD_src(source + s * hw) - SPLAT(most)) / SPLAT(sum);
+        const int valid = channels - 4 * s;
+        STORE_dst(target + s * hw, VEC4(v.x, valid > 1 ? v.y : 0.0f, valid > 2 ? v.z : 0.0f, valid > 3 ? v.w : 0.0f));
+    }
+}

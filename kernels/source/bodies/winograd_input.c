@@ -1,0 +1,32 @@
+// One channel of one tile a work-item: ALPHA x ALPHA values in, as many out; dst [position][in stack][picture][tile].
+// TRANSFORM_INPUT is written by `kernels/source/winograd.py` for the tile's size.
+{
+    const int at = GLOBAL_ID(0);
+    const int lane = at % 4;
+    const int tile = at / 4;
+    if (tile >= tiles_x * tiles_y) return;
+    const int stack = GROUP_ID(1);
+    const int picture = GROUP_ID(2);
+    const int ty = tile / tiles_x;
+    const int top = (ty + tile_row0) * TILE - pad_t;
+    const int left = (tile - ty * tiles_x) * TILE - pad_l;
+    const int plane = (picture * src_stacks + src_stack0 + stack) * h;
+    const int tiles = tiles_x * tiles_y * pictures;
+    const int place = (stack * tiles + picture * tiles_x * tiles_y + tile) * 4 + lane;
+    const int step = in_stacks * tiles * 4;
+
+    float t[POSITIONS];
+    UNROLL for (int x = 0; x < ALPHA; ++x) {
+        float d[ALPHA];
+        UNROLL for (int y = 0; y < ALPHA; ++y) {
+            d[y] = 0.0f;
+            if (top + y >= 0 && top + y < h && left + x >= 0 && left + x < w) {
+                d[y] = LOAD_src(((plane + top + y) * w + left + x) * 4 + lane);
+            }
+        }
+        TRANSFORM(INPUT, t[@ * ALPHA + x], d[#])
+    }
+    UNROLL for (int y = 0; y < ALPHA; ++y) {
+        TRANSFORM_STORE(INPUT, STORE_dst(place + (y * ALPHA + @) * step, $), t[y * ALPHA + #])
+    }
+}
