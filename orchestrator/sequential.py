@@ -2,10 +2,10 @@
 
 A cell is measured until the half-width of the 95 % interval of its median (over blocks) is at most `target_interval` of
 that median, for the latency and, where power is measured with rests, for the net energy per inference too; or until it
-has `max_blocks` blocks. Blocks that do not count are made up for within the cap; a cell of which no block went well gets no
-more. Looking at the width after each round makes the final interval a little too narrow (Chow & Robbins, "On the
-Asymptotic Theory of Fixed-Width Sequential Confidence Intervals", 1965: exact only for many blocks), so `blocks` should
-not be below 5 where that matters.
+has `max_blocks` blocks. Blocks that do not count are made up for within the cap; a cell of which no block went well
+gets no more. Looking at the width after each round makes the final interval a little too narrow (Chow & Robbins, "On
+the Asymptotic Theory of Fixed-Width Sequential Confidence Intervals", 1965: exact only for many blocks), so `blocks`
+should not be below 5 where that matters.
 """
 
 from __future__ import annotations

@@ -66,5 +66,8 @@ def _of_sampler(record: Record, enrolment: Enrolment | None) -> tuple[Doubt, ...
     cost = enrolment.sampler if enrolment else None
     if record.sampler is None or cost is None or cost.accepted:
         return ()
-    detail = f"median latency {cost.latency_share.value:+.1%} with a period of {cost.period_ns / 1e6:g} ms"
+    share = cost.latency_share
+    resolved = "" if share.low > 0 or share.high < 0 else ", not resolved"
+    words = f"{share.value:+.1%} ({share.low:+.1%} to {share.high:+.1%}{resolved})"
+    detail = f"median latency {words} with a period of {cost.period_ns / 1e6:g} ms"
     return (Doubt(code=DoubtCode.SAMPLER_COST, detail=detail),)

@@ -77,7 +77,11 @@ class Agent:
         events = [json.loads(line) for line in done.stdout.splitlines()]
         failure = next((event for event in events if event["event"] == "error"), None)
         if failure or done.returncode != 0:
-            raise AgentError(failure["message"] if failure else f"status {done.returncode}: {done.stderr[-500:]} {done.stdout[-800:]}")
+            raise AgentError(
+                failure["message"]
+                if failure
+                else f"status {done.returncode}: {done.stderr[-500:]} {done.stdout[-800:]}"
+            )
         return events
 
 

@@ -68,7 +68,7 @@ REMEDIES: dict[DoubtCode, str] = {
     DoubtCode.RELATIVE_ENERGY: "compare only on this phone, or calibrate its gauge against an external meter",
     DoubtCode.GAUGE_ASSUMED: "run `farm enrol SERIAL`: unit and sign of the gauge were assumed",
     DoubtCode.CHARGE_MISMATCH: "the integral of the current disagrees with the charge counter: enrol the phone again",
-    DoubtCode.SAMPLER_COST: "raise measure.power_period: sampling changes what it measures",
+    DoubtCode.SAMPLER_COST: "raise measure.power_period, or let `farm enrol SERIAL` measure it again on a quiet device",
     DoubtCode.CONDITION_UNPROVEN: "the phone does not tell whether the condition holds: check it by hand",
     DoubtCode.SHORT_LOAD: "raise sampling.load: at least 30 s and 100 refresh periods of the gauge",
     DoubtCode.MODELLED_POWER: "the power is a virtual phone's model: run on a real phone before you publish",

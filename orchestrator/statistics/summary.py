@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -94,7 +95,12 @@ def summarise(
     work = [record for record in newest_attempts(records) if record.role == "work"]
     keyed = sorted(work, key=lambda r: (*_group(r), r.block, r.token))
     summaries = [_summary(list(group), cells[key[2]], seed, mode) for key, group in groupby(keyed, key=_group)]
-    return sorted(summaries, key=lambda s: (s.workload, s.serial, s.source, s.backend, s.precision, s.label))
+    return sorted(summaries, key=lambda s: (s.workload, s.serial, s.source, s.backend, s.precision, _natural(s.label)))
+
+
+def _natural(label: str) -> list[tuple[str, int]]:
+    """Key that sorts `granularity=4` before `granularity=12`."""
+    return [(text, int(number or 0)) for text, number in re.findall(r"(\D*)(\d*)", label)]
 
 
 def _group(record: Record) -> tuple[str, str, str]:

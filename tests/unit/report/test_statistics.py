@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.record import DoubtCode, Outcome
 from orchestrator.statistics import bootstrap_median, latency, percentile, summarise
+from orchestrator.statistics.summary import _natural
 
 from .records import cell, record
 
@@ -123,3 +124,10 @@ def test_doubts_are_united(doubt: Callable[[int], str]) -> None:
     (summary,) = summarise([record(one, [1.0], block=i, detail=doubt(i)) for i in range(3)], {one.cell_id: one})
     told = [d.detail for d in summary.doubts if d.code is DoubtCode.VIRTUAL_DEVICE]
     assert told == list(dict.fromkeys(doubt(i) for i in range(3)))
+
+
+def test_values_of_an_axis_are_in_their_own_order() -> None:
+    labels = ["a granularity=12", "a granularity=4", "b granularity=100", "b granularity=20", "a"]
+    assert sorted(labels, key=_natural) == [
+        "a", "a granularity=4", "a granularity=12", "b granularity=20", "b granularity=100",
+    ]  # fmt: skip
