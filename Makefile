@@ -22,9 +22,9 @@ test:        ## Set up and run all that CI runs: lint, types, every test.
 	$(PY) -m pytest tests/contract tests/integration -n 2 --dist loadfile --reruns 2 --durations=15
 	$(PY) -m pytest tests/chaos --reruns 2 --durations=15
 
-check: setup ## Lint, types and unit tests: quick, before every commit.
+check: setup ## Lint, types and the quick unit tests, before every commit.
 	@sh scripts/check.sh
-	$(PY) -m pytest $(QUICK) -n auto
+	$(PY) -m pytest $(QUICK) -n auto -m "not slow"
 
 lint:        ## Mend what ruff can mend, and format.
 	$(PY) -m ruff check --fix .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import queue as stdlib_queue
 import subprocess
@@ -33,8 +34,14 @@ def consumer(app: Celery, calls: Calls) -> Celery:
 def calls(farm: Settings, redis: Redis) -> Iterator[Calls]:
     received: Calls = stdlib_queue.Queue()
     app = consumer(queue.make_app(farm), received)
-    with start_worker(app, pool="threads", concurrency=2, perform_ping_check=False, queues=[queue.queue_name("lab")]):
-        yield received
+    root, queues = logging.getLogger(), [queue.queue_name("lab")]
+    level, handlers = root.level, list(root.handlers)
+    try:
+        with start_worker(app, pool="threads", concurrency=2, perform_ping_check=False, queues=queues):
+            yield received
+    finally:  # Celery sets up the process's logging, which later tests read
+        root.setLevel(level)
+        root.handlers[:] = handlers
 
 
 def test_a_wake_up_arrives_at_its_host(farm: Settings, calls: Calls, redis: Redis) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -89,6 +90,7 @@ def test_sent_again_without_a_receipt(tmp_path: Path, redis: Redis, monkeypatch:
 def test_redis_away_and_back(
     tmp_path: Path, server: RedisServer, redis: Redis, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.WARNING, "workers.spool")
     spool, stop = Spool(tmp_path), threading.Event()
     server.stop(kill=True)
     sender = threading.Thread(target=spool.run, args=(redis, stop))

@@ -88,6 +88,7 @@ def test_autocorrelation_time_of_a_known_process() -> None:
     assert autocorrelation_time(white - white.mean()) == pytest.approx(1.0, abs=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("keep", "files"), [(0.0, 1), (0.8, 1), (0.8, 2), (0.8, 4)])
 def test_intervals_hold_the_truth_as_often_as_they_say(keep: float, files: int) -> None:
     generator = np.random.default_rng(7)

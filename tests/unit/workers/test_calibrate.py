@@ -38,6 +38,7 @@ def any_gauge(random_: random.Random) -> SimulatedGauge:
     )
 
 
+@pytest.mark.slow
 def test_nearly_all_gauges_are_read_right(seed: int) -> None:
     """At least 99 of 100 random gauges, in every respect."""
     random_ = random.Random(seed)

@@ -110,7 +110,9 @@ def side_by_side(graphs: dict[str, Graph]) -> Graph:
     return whole
 
 
-def check(graph: Graph, precision: str = "fp32", *, cpu_device: bool = True, **options: Any) -> Run:
+def check(
+    graph: Graph, precision: str = "fp32", *, cpu_device: bool = True, tolerance: float | None = None, **options: Any
+) -> Run:
     """Compile for OpenCL, run on this machine, and compare every output with the reference in double precision.
 
     `cpu_device`: with the tiles for PoCL; else with those for a GPU, which PoCL runs as well.
@@ -122,6 +124,6 @@ def check(graph: Graph, precision: str = "fp32", *, cpu_device: bool = True, **o
     wanted = evaluate(graph, inputs, keep=keep)
     for name, got in run.outputs.items():
         assert got.shape == wanted[name].shape, name
-        assert relative_error(got, wanted[name]) <= TOLERANCE[precision], name
+        assert relative_error(got, wanted[name]) <= (tolerance or TOLERANCE[precision]), name
     assert set(graph.outputs) <= set(run.outputs)
     return run

@@ -38,6 +38,9 @@ SHAPES = {
     "pointwise_stride": ((1, 8, 7, 7), 8, (1, 1), (2, 2), (0, 0, 0, 0), (1, 1), 1),
 }
 
+WINOGRAD = {"fp32": 1e-4, "fp16": 1.5e-2}
+"""Its transforms add and take away what is large: bounds of their own."""
+
 
 def convolution(shape: str) -> Graph:
     size, *rest = SHAPES[shape]
@@ -56,7 +59,8 @@ def misfit(algorithm: str, shape: str) -> str | None:
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_algorithm_equals_the_reference(algorithm: str, precision: str, cpu_device: bool) -> None:
     fitting = {shape: convolution(shape) for shape in SHAPES if misfit(algorithm, shape) is None}
-    run = check(side_by_side(fitting), precision, cpu_device=cpu_device, algorithm=algorithm)
+    tolerance = WINOGRAD[precision] if algorithm.startswith("winograd") else None
+    run = check(side_by_side(fitting), precision, cpu_device=cpu_device, tolerance=tolerance, algorithm=algorithm)
     assert len(run.outputs) == len(fitting) >= 2
 
 
@@ -169,6 +173,7 @@ def test_weights_beyond_half_are_refused() -> None:
         compile_graph(graph, Options("opencl", "fp16"), Limits())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cpu_device", [True, False], ids=["cpu", "gpu"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_tile_gives_the_same(algorithm: str, cpu_device: bool) -> None:
@@ -180,12 +185,13 @@ def test_every_tile_gives_the_same(algorithm: str, cpu_device: bool) -> None:
     limits, wanted = Limits(cpu_device=cpu_device), evaluate(graph, inputs)[graph.outputs[0]]
     tiles = ALGORITHMS[algorithm].tiles(conv, Options("opencl"), limits)
     assert tiles and len(set(tiles)) == len(tiles)
-    for tile in tiles:
+    few = [tiles[0], *random.Random(os.environ["POCKETFARM_TEST_SEED"]).sample(tiles[1:], min(5, len(tiles) - 1))]
+    for tile in few:  # other ones in every run: each takes a compiler's time
         options = Options("opencl", tuned={conv.key: Choice(algorithm, tile)})
         bundle = compile_graph(graph, options, limits)
         assert bundle.plan.options[f"algorithm:{graph.nodes[0].name}"] == f"{algorithm} {tile}"
         got = run_opencl(bundle, inputs).outputs[graph.outputs[0]]
-        assert relative_error(got, wanted) <= 1e-5, tile
+        assert relative_error(got, wanted) <= (1e-4 if algorithm.startswith("winograd") else 1e-5), tile
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

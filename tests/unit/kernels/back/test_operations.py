@@ -89,6 +89,7 @@ CASES: dict[str, Case] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cpu_device", [True, False], ids=["cpu", "gpu"])
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 def test_every_operation_equals_the_reference(precision: str, cpu_device: bool) -> None:
@@ -175,6 +176,7 @@ def test_an_output_that_is_an_input() -> None:
         assert set(run.outputs) == {x, y}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["1.1", "1.2", "3.0"])
 def test_old_opencl_c(version: str) -> None:
 

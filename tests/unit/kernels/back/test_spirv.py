@@ -13,6 +13,7 @@ from kernels.source.library import KERNELS
 from kernels.spirv import compile_all, compile_spirv
 
 
+@pytest.mark.slow
 def test_every_kernel_compiles_in_both_precisions(tmp_path: Path) -> None:
     texts = [
         vulkan.render(kernel, {name: {"LANES": 4, "KW": 3}.get(name, tile) for name in kernel.tunables}, half=half)

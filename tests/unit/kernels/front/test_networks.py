@@ -67,6 +67,7 @@ def test_size(name: str) -> None:
     assert graph.shapes[graph.inputs[0]] == (1, *INPUTS.get(name, (3, 224, 224)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(NETWORKS) - {"alexnet", *LARGE}))
 def test_network(tmp_path: Path, name: str, seed: int) -> None:
     """The scale of its activations, and its results with and without fusion."""
@@ -99,6 +100,7 @@ def test_large_network(tmp_path: Path, name: str, seed: int) -> None:
         assert np.linalg.norm(run.outputs[output] - theirs) <= 1e-4 * np.linalg.norm(theirs)
 
 
+@pytest.mark.slow
 def test_alexnet(tmp_path: Path, seed: int) -> None:
     """Once: its dense layers are large."""
     graph = NETWORKS["alexnet"](seed)
