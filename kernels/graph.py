@@ -16,10 +16,13 @@ Activations are NCHW or (N, features). `x` is an activation, the other inputs ma
 | concat | x... | axis (>= 0) |
 | add, mul | a, b (same shape, or b a constant of a's rank with at most one dimension > 1) | activation |
 | affine | x, scale (C), shift (C) | (batch normalisation that could not be folded) |
+| instance_norm | x, scale (C), shift (C) | epsilon, activation |
 | softmax | x | axis (>= 0) |
 | lrn | x | size, alpha, beta, bias |
 | reshape | x -> attribute shape (row-major, no data moved) | shape |
 | transpose | x | perm |
+| pad | x | pads (t,l,b,r), mode (constant, reflect, edge), value (of mode constant) |
+| resize | x -> (N,C,h,w) | size (h,w), mode (nearest, linear), coordinates (see `resampling.py`) |
 
 `activation` is absent, or a tuple: ("relu",), ("sigmoid",), ("clip", min, max).
 """

@@ -122,6 +122,22 @@ class _Writer:
         variance = self._constant(f"{output}.variance", np.ones(channels, np.float32))
         self._append("BatchNormalization", (*node.inputs, mean, variance), output, epsilon=0.0)
 
+    def _instance_norm(self, node: Node, output: str) -> None:
+        self._append("InstanceNormalization", node.inputs, output, epsilon=node.attributes["epsilon"])
+
+    def _pad(self, node: Node, output: str) -> None:
+        top, left, bottom, right = node.attributes["pads"]
+        pads = self._constant(f"{output}.pads", np.asarray((0, 0, top, left, 0, 0, bottom, right), np.int64))
+        value = self._constant(f"{output}.value", np.asarray(node.attributes["value"], np.float32))
+        self._append("Pad", (*node.inputs, pads, value), output, mode=node.attributes["mode"])
+
+    def _resize(self, node: Node, output: str) -> None:
+        a = node.attributes
+        sizes = self._constant(f"{output}.sizes", np.asarray(self.graph.shapes[output], np.int64))
+        rounding = "floor" if a["coordinates"] == "asymmetric" else "round_prefer_floor"
+        ways = {"coordinate_transformation_mode": a["coordinates"], "nearest_mode": rounding}
+        self._append("Resize", (*node.inputs, "", "", sizes), output, mode=a["mode"], **ways)
+
     def _softmax(self, node: Node, output: str) -> None:
         self._append("Softmax", node.inputs, output, axis=node.attributes["axis"])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import binary, elementwise, folding, layout, products, windows
+from . import binary, elementwise, folding, images, layout, products, windows
 from .context import Context, OnnxNode
 
 OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
@@ -22,13 +22,16 @@ OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
     "Gemm": products.gemm,
     "GlobalAveragePool": windows.global_average_pool,
     "Identity": elementwise.identity,
+    "InstanceNormalization": images.instance_normalization,
     "LRN": products.lrn,
     "MatMul": products.matmul,
     "MaxPool": windows.max_pool,
     "Mul": binary.mul,
+    "Pad": images.pad,
     "ReduceMean": windows.reduce_mean,
     "Relu": elementwise.relu,
     "Reshape": layout.reshape,
+    "Resize": images.resize,
     "Shape": folding.shape,
     "Sigmoid": elementwise.sigmoid,
     "Softmax": elementwise.softmax,
@@ -36,6 +39,7 @@ OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
     "Sub": binary.sub,
     "Transpose": layout.transpose,
     "Unsqueeze": layout.unsqueeze,
+    "Upsample": images.upsample,
 }
 
 

@@ -9,11 +9,11 @@ from kernels.graph import Graph, Node
 
 from .rewrite import ACTIVATIONS, rebuilt, use_counts
 
-TAKES_ACTIVATION = ("conv", "dense", "add", "mul")
+TAKES_ACTIVATION = ("conv", "dense", "add", "mul", "instance_norm")
 
 
 def fuse_activations(graph: Graph) -> Graph:
-    """A conv, dense, add or mul that only an activation reads writes the activated result."""
+    """A conv, dense, add, mul or instance_norm that only an activation reads writes the activated result."""
     counts = use_counts(graph)
     nodes: list[Node] = []
     place: dict[str, int] = {}

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from kernels.graph import Node
 
-from . import pooling
+from . import pooling, resampling
 from .convolution import convolve
 
 AnyArray = npt.NDArray[np.floating[Any]]
@@ -103,6 +103,16 @@ def _affine(_: Node, inputs: Inputs, __: Shape) -> AnyArray:
     return out
 
 
+def _instance_norm(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+    """(x - mean) / sqrt(variance + epsilon) * scale + shift, mean and variance over each image's own channel."""
+    x, scale, shift = inputs
+    centred = x - x.mean(axis=(2, 3), keepdims=True)
+    variance = (centred * centred).mean(axis=(2, 3), keepdims=True)
+    normalised = centred / np.sqrt(variance + x.dtype.type(node.attributes["epsilon"]))
+    out: AnyArray = normalised * scale[:, None, None] + shift[:, None, None]
+    return activate(out, node.attributes.get("activation"))
+
+
 def _softmax(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
     axis = node.attributes["axis"]
     exponentials = np.exp(inputs[0] - inputs[0].max(axis=axis, keepdims=True))
@@ -130,6 +140,16 @@ def _transpose(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
     return np.transpose(inputs[0], node.attributes["perm"])
 
 
+def _pad(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+    a = node.attributes
+    return resampling.pad(inputs[0], a["pads"], a["mode"], a["value"])
+
+
+def _resize(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+    a = node.attributes
+    return resampling.resize(inputs[0], a["size"], a["mode"], a["coordinates"])
+
+
 OPERATIONS: dict[str, Callable[[Node, Inputs, Shape], AnyArray]] = {
     "conv": _conv,
     "dense": _dense,
@@ -144,9 +164,12 @@ OPERATIONS: dict[str, Callable[[Node, Inputs, Shape], AnyArray]] = {
     "add": _add,
     "mul": _mul,
     "affine": _affine,
+    "instance_norm": _instance_norm,
     "softmax": _softmax,
     "lrn": _lrn,
     "reshape": _reshape,
     "transpose": _transpose,
+    "pad": _pad,
+    "resize": _resize,
 }
 """Every canonical operation of `graph.py`."""

@@ -89,6 +89,17 @@ _ALL = (
         "a_stacks a_stack0 b_stacks b_stack0 dst_stacks dst_stack0 hw multiply by_channel activation", "lo hi",
     ),
     kernel("affine", "src:4 scale:4 shift:4 dst:4*", f"{_SRC_DST} hw"),
+    kernel(
+        "instance_statistics", "src:4 sums:4:f32*", "src_stacks src_stack0 stacks hw span chunks", "", "CX KY",
+        locals_="partial:SHARED",
+    ),
+    kernel("instance_factors", "sums:4:f32 scale:4 factors:4:f32*", "stacks hw span chunks", "epsilon"),
+    kernel("instance_normalise", "src:4 factors:4:f32 shift:4 dst:4*", f"{_SRC_DST} stacks hw activation", "lo hi"),
+    kernel("pad", "src:4 dst:4*", f"{_SRC_DST} h w oh ow pad_t pad_l mode", "value"),
+    kernel(
+        "resize", "src:4 dst:4*",
+        f"{_SRC_DST} h w oh ow step_y start_y divisor_y step_x start_x divisor_x linear",
+    ),
     kernel("pack", "src:1:f32 dst:4*", "channels hw dst_stacks dst_stack0"),
     kernel("pack_data", "src:1 dst:4*", "channels hw dst_stacks dst_stack0", body="pack"),
     kernel("unpack", "src:4 dst:1:f32*", "channels hw src_stacks src_stack0"),

@@ -13,6 +13,7 @@ from kernels.graph import Array, Node
 from kernels.lower.activation import activation_scalars
 
 from .context import CpuContext
+from .images import lower_instance_norm, lower_pad, lower_resize
 
 
 def _activation(node: Node) -> tuple[dict[str, int], dict[str, float]]:
@@ -187,8 +188,11 @@ LOWERINGS: dict[str, Callable[[CpuContext, Node], None]] = {
     "add": _binary,
     "mul": _binary,
     "affine": _affine,
+    "instance_norm": lower_instance_norm,
     "softmax": _softmax,
     "lrn": _lrn,
     "reshape": _reshape,
     "transpose": _transpose,
+    "pad": lower_pad,
+    "resize": lower_resize,
 }

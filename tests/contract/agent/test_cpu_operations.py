@@ -11,6 +11,7 @@ import pytest
 from kernels.cpu_operations import CPU_OPERATIONS
 from kernels.graph import Node
 from kernels.reference import OPERATIONS
+from kernels.resampling import PAD_MODES, ratio
 
 from .calls import Calls, noise
 from .driver import Agent
@@ -237,6 +238,51 @@ def test_affine(agent: Agent, draw: np.random.Generator) -> None:
         x, scale, shift = noise(draw, n, c, hw), noise(draw, c), noise(draw, c)
         calls.add({"src": x, "scale": scale, "shift": shift}, {"n": n, "c": c, "hw": hw}, x.shape)
         expected.append(reference("affine", [x, scale, shift], x.shape))
+    compare(calls.run(agent), expected)
+
+
+def test_instance_norm(agent: Agent, draw: np.random.Generator) -> None:
+    calls, expected = Calls("instance_norm"), []
+    for _ in range(CASES):
+        n, c, h, w = draw.integers([1, 1, 2, 4], [4, 40, 20, 20]).tolist()
+        x, scale, shift = noise(draw, n, c, h, w) + 5, noise(draw, c), noise(draw, c)
+        activation = ACTIVATIONS[draw.integers(0, 4)]
+        ints, floats = scalars(activation)
+        ints |= {"n": n, "c": c, "hw": h * w}
+        calls.add({"src": x, "scale": scale, "shift": shift}, ints, x.shape, {**floats, "epsilon": 0.01})
+        expected.append(reference("instance_norm", [x, scale, shift], x.shape, epsilon=0.01, activation=activation))
+    compare(calls.run(agent), expected)
+
+
+@pytest.mark.parametrize("mode", list(PAD_MODES))
+def test_pad2d(agent: Agent, draw: np.random.Generator, mode: str) -> None:
+    calls, expected = Calls("pad2d"), []
+    for _ in range(CASES):
+        n, c, h, w = draw.integers(1, [3, 6, 12, 12]).tolist()
+        limits = (h, w, h, w) if mode == "reflect" else (9, 9, 9, 9)
+        top, left, bottom, right = pads = draw.integers(0, limits).tolist()
+        x, shape = noise(draw, n, c, h, w), (n, c, h + top + bottom, w + left + right)
+        ints = {"planes": n * c, "h": h, "w": w, "mode": PAD_MODES[mode]}
+        ints |= dict(zip(("pad_t", "pad_l", "pad_b", "pad_r"), pads, strict=True))
+        calls.add({"src": x}, ints, shape, {"value": -0.75})
+        expected.append(reference("pad", [x], shape, pads=pads, mode=mode, value=-0.75))
+    compare(calls.run(agent), expected)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@pytest.mark.parametrize("coordinates", ["half_pixel", "asymmetric", "align_corners"])
+def test_resize2d(agent: Agent, draw: np.random.Generator, mode: str, coordinates: str) -> None:
+    if (mode, coordinates) == ("nearest", "align_corners"):
+        return  # no such way of resizing
+    calls, expected = Calls("resize2d"), []
+    for _ in range(CASES):
+        n, c, h, w, oh, ow = draw.integers(1, [3, 6, 12, 12, 30, 30]).tolist()
+        x, ints = noise(draw, n, c, h, w), {"planes": n * c, "h": h, "w": w, "oh": oh, "ow": ow}
+        for axis, extent, size_ in (("y", h, oh), ("x", w, ow)):
+            way = ratio(mode, coordinates, extent, size_)
+            ints |= {f"step_{axis}": way.step, f"start_{axis}": way.start, f"divisor_{axis}": way.divisor}
+        calls.add({"src": x}, {**ints, "linear": int(mode == "linear")}, (n, c, oh, ow))
+        expected.append(reference("resize", [x], (n, c, oh, ow), size=(oh, ow), mode=mode, coordinates=coordinates))
     compare(calls.run(agent), expected)
 
 

@@ -5,8 +5,10 @@
 namespace pocketfarm::cpu {
 namespace {
 
-const Operation* const kOperations[] = {&kConv2d, &kDense,      &kMatmul, &kPool2d, &kGlobalAveragePool, &kSoftmax,
-                                        &kLrn,    &kActivation, &kBinary, &kAffine, &kTranspose,         &kCopyBlock};
+const Operation* const kOperations[] = {
+    &kConv2d,     &kDense,  &kMatmul, &kPool2d,       &kGlobalAveragePool, &kSoftmax,  &kLrn,
+    &kActivation, &kBinary, &kAffine, &kInstanceNorm, &kPad2d,             &kResize2d, &kTranspose,
+    &kCopyBlock};
 
 }  // namespace
 
