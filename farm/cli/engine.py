@@ -29,6 +29,9 @@ BackendOption = Annotated[Api, typer.Option("--backend", "-b", help="Compute API
 PrecisionOption = Annotated[Precision, typer.Option("--precision", "-p", help="Arithmetic.")]
 AlgorithmOption = Annotated[str, typer.Option("--algorithm", help="Convolution algorithm, or auto.")]
 GranularityOption = Annotated[int, typer.Option("--granularity", min=0, help="Outputs per work-item; 0: automatic.")]
+TunedOption = Annotated[
+    bool, typer.Option("--tuned/--untuned", help="Use what `farm tune` found on the device, where it did.")
+]
 ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Threads of the CPU backend; 0: every core.")]
 
 
@@ -151,6 +154,7 @@ def infer(
     algorithm: AlgorithmOption = "auto",
     granularity: GranularityOption = 0,
     threads: ThreadsOption = 0,
+    tuned: TunedOption = True,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -174,7 +178,7 @@ def infer(
         task = progress.add_task("starting")
         result = run_inference(
             device=device, graph=graph, inputs=inputs, options=options, settings=settings_of(state),
-            report=lambda phase, *_: progress.update(task, description=phase),
+            tuned=tuned, report=lambda phase, *_: progress.update(task, description=phase),
         )  # fmt: skip
     from . import inference
 
