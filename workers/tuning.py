@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -50,6 +51,8 @@ class Tuned:
     searched: tuple[str, ...]
     """Those that were searched just now."""
     verdict: Verdict
+    search_s: float
+    compare_s: float
 
 
 def tune_on(
@@ -74,14 +77,19 @@ def tune_on(
         raise Unsupported("the CPU backend has no algorithms to tune", remedy="tune opencl or vulkan")
     member = find_member(device, api, settings)
     limits = limits_of(member.facts, api, Precision(options.precision))
-    bench = _Bench(member, graph, options, limits, settings.state / "cache" / "spirv")
     database, key = Database(settings.state / FILE), key_of(member.facts, api)
-    with session(member, None, settings.state, _go_on, lock_wait_s=LOCK_WAIT_S):
+    convs = {name: conv.key for name, conv in layers(graph, options).items()}
+    with (
+        tempfile.TemporaryDirectory(prefix="pocketfarm-tune-") as scratch,
+        session(member, None, settings.state, _go_on, lock_wait_s=LOCK_WAIT_S),
+    ):
+        bench = _Bench(member, graph, options, limits, settings.state / "cache" / "spirv", Path(scratch))
+        began = time.monotonic()
         searched = tune(
             graph, options, limits, bench.trial, device=key, database=database, strategy=strategy, again=again,
             on_progress=on_progress, spirv_cache=bench.spirv_cache,
         )  # fmt: skip
-        convs = {name: conv.key for name, conv in layers(graph, options).items()}
+        searched_at = time.monotonic()
         open_ = database.tuned(key, options.precision, proven=False)
         verdict = settle(applicable(graph, options, limits, open_), convs, bench.network, on_compare)
     database.mark(key, options.precision, verdict.kept, kept=True)
@@ -89,36 +97,48 @@ def tune_on(
     database.save()
     known = (database.get(key, options.precision, conv) for conv in dict.fromkeys(convs.values()))
     return Tuned(
-        member.facts, key, tuple(each for each in known if each), tuple(each.conv for each in searched), verdict
+        device=member.facts,
+        key=key,
+        choices=tuple(each for each in known if each),
+        searched=tuple(each.conv for each in searched),
+        verdict=verdict,
+        search_s=searched_at - began,
+        compare_s=time.monotonic() - searched_at,
     )
 
 
 class _Bench:
     """Runs plans on one device; the caller holds the session."""
 
-    def __init__(self, member: Member, graph: Graph, options: Options, limits: Limits, spirv_cache: Path) -> None:
+    def __init__(
+        self, member: Member, graph: Graph, options: Options, limits: Limits, spirv_cache: Path, scratch: Path
+    ) -> None:
+        """`scratch`: folder for plans, the caller's to remove."""
         self._member, self._graph, self._options, self._limits = member, graph, options, limits
-        self.spirv_cache = spirv_cache
+        self.spirv_cache, self._scratch = spirv_cache, scratch
         self._inputs = random_inputs(graph, 1)
         self._reference: Arrays = {}
-        self._bundles: dict[tuple[tuple[str, Choice], ...], Bundle] = {}
+        self._networks: dict[tuple[tuple[str, Choice], ...], StoredPlan] = {}
         self._runs = 0
 
     def trial(self, trial: Trial, passes: int) -> Ran:
         """As `kernels.tuning.RunTrial`: what the device refuses, and what hangs or crashes there, is a TrialFailed."""
         first, each = TRIAL_S
         block = self._block(0, passes, warmup=1, deadline_s=first + each * len(trial.graph.nodes))
+        stored = self._store(trial.bundle, "trial")
         try:
-            measured = self._run(trial.bundle, trial.inputs, block, keep=False)
+            measured = self._run(stored, trial.inputs, block)
         except (AgentFault, DeviceSick) as e:
             raise TrialFailed(str(e)) from e
+        finally:
+            _remove(self._member, stored)
         times = {layer: tuple(passes.values()) for layer, passes in _passes_ms(measured.run.events).items()}
         return Ran(times, measured.outputs)
 
     def network(self, choices: Mapping[str, Choice], samples: int, passes: int) -> PlanRun:
         """As `contest.RunPlan`; outputs are verified where layers are profiled."""
         block = self._block(samples, passes, warmup=WARMUP, deadline_s=RUN_LIMIT_S)
-        measured = self._run(self._bundle(choices), self._inputs, block, keep=True)
+        measured = self._run(self._network(choices), self._inputs, block)
         events = measured.run.events
         times = tuple(e.duration_ns / 1e6 for e in events if isinstance(e, Sample) and e.phase == "timed")
         by_layer = {layer: median(passes.values()) for layer, passes in _passes_ms(events).items()}
@@ -128,32 +148,31 @@ class _Bench:
         self._reference = self._reference or evaluate(self._graph, self._inputs)
         return wrong(verify(measured.outputs, self._reference, Precision(self._options.precision)))
 
-    def _bundle(self, choices: Mapping[str, Choice]) -> Bundle:
+    def _network(self, choices: Mapping[str, Choice]) -> StoredPlan:
+        """Compiled and written once: a network's weights may be large."""
         key = tuple(choices.items())
-        if key not in self._bundles:
+        if key not in self._networks:
             options = replace(self._options, tuned=choices)
-            self._bundles[key] = compile_graph(self._graph, options, self._limits, spirv_cache=self.spirv_cache)
-        return self._bundles[key]
+            bundle = compile_graph(self._graph, options, self._limits, spirv_cache=self.spirv_cache)
+            self._networks[key] = self._store(bundle, f"network-{len(self._networks)}")
+        return self._networks[key]
+
+    def _store(self, bundle: Bundle, name: str) -> StoredPlan:
+        store(bundle, self._scratch / name)
+        return StoredPlan(bundle.plan, self._scratch / name, bundle.plan.plan_hash)
 
     def _block(self, samples: int, passes: int, *, warmup: int, deadline_s: float) -> Block:
         self._runs += 1
         name = f"tune/{self._runs}"
         return Block(name, warmup=warmup, samples=samples, deadline_s=deadline_s, layer_passes=passes)
 
-    def _run(self, bundle: Bundle, inputs: Arrays, block: Block, *, keep: bool) -> Measurement:
-        """Raises AgentFault and DeviceSick for a run without a result. `keep`: the plan stays on the device."""
-        member, plan = self._member, bundle.plan
-        with tempfile.TemporaryDirectory(prefix="pocketfarm-plan-") as temporary:
-            store(bundle, Path(temporary) / "plan")
-            stored = StoredPlan(plan, Path(temporary) / "plan", plan.plan_hash)
-            try:
-                measured = measure(member, stored, inputs, block, _go_on, lambda *_: None)
-            finally:
-                if not keep:
-                    _remove(member, stored)
-        raise_for(measured.run, member.facts.serial)
+    def _run(self, stored: StoredPlan, inputs: Arrays, block: Block) -> Measurement:
+        """Raises AgentFault and DeviceSick for a run without a result."""
+        serial = self._member.facts.serial
+        measured = measure(self._member, stored, inputs, block, _go_on, lambda *_: None)
+        raise_for(measured.run, serial)
         if measured.run.killed:
-            raise DeviceSick("the agent ended without a result: most likely out of memory", device=member.facts.serial)
+            raise DeviceSick("the agent ended without a result: most likely out of memory", device=serial)
         return measured
 
 

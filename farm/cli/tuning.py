@@ -25,6 +25,8 @@ def as_data(result: Tuned) -> dict[str, Any]:
         "source": result.device.source.value,
         "key": result.key,
         "searched": list(result.searched),
+        "search_s": result.search_s,
+        "compare_s": result.compare_s,
         "choices": [row(found) for found in result.choices],
         "kept": list(verdict.kept),
         "dropped": list(verdict.dropped),
@@ -54,8 +56,8 @@ def render(result: Tuned) -> RenderableType:
     lines = [_line(each) for each in verdict.comparisons]
     lines += [f"[red]the tuned plan was discarded:[/] {escape(reason)}" for reason in verdict.wrong]
     lines.append(
-        f"{len(result.searched)} of {len(result.choices)} convolutions searched now; {len(verdict.kept)} run otherwise "
-        f"than untuned, {len(verdict.dropped)} choices were dropped"
+        f"{len(result.searched)} of {len(result.choices)} convolutions searched now, in {result.search_s:.0f} s; "
+        f"{len(verdict.kept)} run otherwise than untuned, {len(verdict.dropped)} choices were dropped"
     )
     return Group(table(result.choices), "", *lines)
 

@@ -52,7 +52,7 @@ def tune(
 
     `device`: `database.device_key`. `strategy`: from the number of convolutions that are left. The database is saved
     after each convolution: an interrupted tuning resumes. Raises CompileError where there is nothing to tune, and
-    TrialFailed where nothing runs for a convolution.
+    TrialFailed where not even the compiler's own choice runs: then there is nothing to compare with.
     """
     wanted = _wanted(graph, options)
     known = {key: None if again else database.get(device, options.precision, key) for key in wanted}
@@ -87,12 +87,14 @@ def _search(
     conv: Convolution, options: Options, limits: Limits, trials: Trials, device: str, strategy: Strategy
 ) -> Found:
     tried = candidates(conv, options, limits)
+    if trials(tried[:1], 1) == [None]:  # before any time is spent on a device that runs nothing
+        why = trials.failures.get(tried[0], "no time of it was reported")
+        raise TrialFailed(f"{conv.key}: the compiler's own choice, {tried[0].words}, does not run: {why}")
     timings = strategy.search(tried, trials)
+    default = next((timing.ms for timing in timings if timing.choice == tried[0]), None)
     best = _winner(tried[0], timings, trials)
     if best is None:
-        first = next(iter(trials.failures.values()), "no time of it was reported")
-        raise TrialFailed(f"{conv.key}: none of {len(tried)} candidates runs on the device; the first: {first}")
-    default = next((timing.ms for timing in timings if timing.choice == tried[0]), None)
+        raise TrialFailed(f"{conv.key}: none of {len(tried)} candidates ran; start the tuning again")
     return Found(
         device=device, precision=options.precision, conv=conv.key, algorithm=best.choice.algorithm,
         tile=best.choice.tile, ms=best.ms, default=tried[0].words, default_ms=default, tried=len(tried),

@@ -22,7 +22,7 @@ from tests.servers import required
 COMMANDS = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
 EXPECTED = {
     "up", "down", "doctor", "devices", "enrol", "networks", "run", "status", "watch", "results", "report", "cancel",
-    "infer", "plan", "schema", "demo", "release", "energy", "import", "best", "export",
+    "infer", "plan", "schema", "demo", "release", "restore", "energy", "import", "best", "export",
     "tune",
 }  # fmt: skip
 

@@ -120,11 +120,18 @@ def test_the_default_stays_where_nothing_is_clearly_faster() -> None:
     assert all(each.is_default for each in search(run, Database()))
 
 
-def test_nothing_runs_at_all() -> None:
-    def run(plan: Trial, passes: int) -> Ran:
-        raise TrialFailed("no context")
+def test_a_device_that_runs_nothing_is_asked_once() -> None:
+    run, given = simulated(lambda _: 1.0, broken=["direct"])
+    with pytest.raises(TrialFailed, match="the compiler's own choice, direct, does not run: the driver crashed"):
+        search(run, Database())
+    assert given == [["direct"]]
 
-    with pytest.raises(TrialFailed, match=r"none of \d+ candidates runs on the device; the first: no context"):
+
+def test_other_errors_end_the_search() -> None:
+    def run(plan: Trial, passes: int) -> Ran:
+        raise ConnectionError("the cable is out")
+
+    with pytest.raises(ConnectionError):
         search(run, Database())
 
 
