@@ -53,4 +53,6 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     "transpose": _parameters("src dst*", "d0 d1 d2 d3 s0 s1 s2 s3"),
     # copy a (outer, count) block into rows of dst_stride elements from dst_offset on (concat on any axis)
     "copy_block": _parameters("src dst*", "outer count dst_stride dst_offset"),
+    # the inverse: a (outer, count) block out of rows of src_stride elements
+    "take_block": _parameters("src dst*", "outer count src_stride src_offset"),
 }

@@ -21,6 +21,7 @@ Activations are NCHW or (N, features). `x` is an activation, the other inputs ma
 | lrn | x | size, alpha, beta, bias |
 | reshape | x -> attribute shape (row-major, no data moved) | shape |
 | transpose | x | perm |
+| slice | x | axis (>= 0), start, stop (0 <= start < stop <= extent) |
 | pad | x | pads (t,l,b,r), mode (constant, reflect, edge), value (of mode constant) |
 | resize | x -> (N,C,h,w) | size (h,w), mode (nearest, linear), coordinates (see `resampling.py`) |
 

@@ -131,6 +131,14 @@ def _affine(shapes: list[Shape], _: Attributes) -> Shape:
     return x
 
 
+def _slice(shapes: list[Shape], a: Attributes) -> Shape:
+    axis, start, stop = a["axis"], a["start"], a["stop"]
+    shape = _axis_inside(shapes, a)
+    if not 0 <= start < stop <= shape[axis]:
+        raise ModelError(f"elements {start} to {stop} of axis {axis} are outside of {shape}")
+    return (*shape[:axis], stop - start, *shape[axis + 1 :])
+
+
 def _pad(shapes: list[Shape], a: Attributes) -> Shape:
     n, c, h, w = _rank(shapes[0], 4, "the input")
     top, left, bottom, right = a["pads"]
@@ -192,6 +200,7 @@ _RULES: dict[str, Callable[[list[Shape], Attributes], Shape]] = {
     "lrn": _lrn,
     "reshape": _reshape,
     "transpose": _transpose,
+    "slice": _slice,
     "pad": _pad,
     "resize": _resize,
 }

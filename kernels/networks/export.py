@@ -138,6 +138,13 @@ class _Writer:
         ways = {"coordinate_transformation_mode": a["coordinates"], "nearest_mode": rounding}
         self._append("Resize", (*node.inputs, "", "", sizes), output, mode=a["mode"], **ways)
 
+    def _slice(self, node: Node, output: str) -> None:
+        a = node.attributes
+        places = [
+            self._constant(f"{output}.{key}", np.asarray([a[key]], np.int64)) for key in ("start", "stop", "axis")
+        ]
+        self._append("Slice", (*node.inputs, *places), output)
+
     def _softmax(self, node: Node, output: str) -> None:
         self._append("Softmax", node.inputs, output, axis=node.attributes["axis"])
 

@@ -68,6 +68,19 @@ def dropout(node: OnnxNode, to: Context) -> None:
     identity(node, to)
 
 
+def cast_like(node: OnnxNode, to: Context) -> None:
+    """A constant takes the type of what it is to be like: activations are fp32."""
+    name, like = node.input(0), node.input(1)
+    to.require(node, like, "input 1")
+    wanted = to.constants[like].dtype if like in to.constants else np.dtype(np.float32)
+    if name in to.constants:
+        to.constants[node.outputs[0]] = to.constants[name].astype(wanted)
+        return
+    if wanted != np.float32:
+        node.reject("an activation can only be cast to FLOAT")
+    identity(node, to)
+
+
 def cast(node: OnnxNode, to: Context) -> None:
     """Of an activation, which is fp32, only to fp32."""
     if node.attributes.get("to") != 1:

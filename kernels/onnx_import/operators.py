@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import binary, elementwise, folding, images, layout, products, windows
+from . import binary, elementwise, folding, images, layout, parts, products, windows
 from .context import Context, OnnxNode
 
 OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
@@ -12,6 +12,7 @@ OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
     "AveragePool": windows.average_pool,
     "BatchNormalization": products.batch_normalization,
     "Cast": elementwise.cast,
+    "CastLike": elementwise.cast_like,
     "Clip": elementwise.clip,
     "Concat": elementwise.concat,
     "Constant": folding.constant,
@@ -19,6 +20,7 @@ OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
     "Div": binary.div,
     "Dropout": elementwise.dropout,
     "Flatten": layout.flatten,
+    "Gather": parts.gather,
     "Gemm": products.gemm,
     "GlobalAveragePool": windows.global_average_pool,
     "Identity": elementwise.identity,
@@ -34,7 +36,9 @@ OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
     "Resize": images.resize,
     "Shape": folding.shape,
     "Sigmoid": elementwise.sigmoid,
+    "Slice": parts.slice_,
     "Softmax": elementwise.softmax,
+    "Split": parts.split,
     "Squeeze": layout.squeeze,
     "Sub": binary.sub,
     "Transpose": layout.transpose,

@@ -140,6 +140,11 @@ def _transpose(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
     return np.transpose(inputs[0], node.attributes["perm"])
 
 
+def _slice(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+    a = node.attributes
+    return np.take(inputs[0], range(a["start"], a["stop"]), a["axis"])
+
+
 def _pad(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
     a = node.attributes
     return resampling.pad(inputs[0], a["pads"], a["mode"], a["value"])
@@ -169,6 +174,7 @@ OPERATIONS: dict[str, Callable[[Node, Inputs, Shape], AnyArray]] = {
     "lrn": _lrn,
     "reshape": _reshape,
     "transpose": _transpose,
+    "slice": _slice,
     "pad": _pad,
     "resize": _resize,
 }

@@ -108,6 +108,7 @@ _ALL = (
     kernel("widen", "src:1 dst:1:f32*", "count", body="convert"),
     kernel("copy_channels", "src:1 dst:1*", f"{_SRC_DST} channels written dst_channel0 hw"),
     kernel("copy_block", "src:1 dst:1*", "count dst_stride dst_offset"),
+    kernel("take_block", "src:1 dst:1*", "count src_stride src_offset"),
     kernel("transpose", "src:1 dst:1*", "count d1 d2 d3 s0 s1 s2 s3"),
 )  # fmt: skip
 

@@ -159,6 +159,16 @@ def _concat(context: CpuContext, node: Node) -> None:
         offset += count
 
 
+def _slice(context: CpuContext, node: Node) -> None:
+    shape, a = context.graph.shapes[node.inputs[0]], node.attributes
+    inner = prod(shape[a["axis"] + 1 :])
+    ints = {
+        "outer": prod(shape[: a["axis"]]), "count": (a["stop"] - a["start"]) * inner,
+        "src_stride": shape[a["axis"]] * inner, "src_offset": a["start"] * inner,
+    }  # fmt: skip
+    context.call("take_block", node, {"src": context.read(node.inputs[0]), "dst": context.write(node.output)}, ints)
+
+
 def _reshape(context: CpuContext, node: Node) -> None:
     context.buffers[node.output] = context.read(node.inputs[0])
 
@@ -193,6 +203,7 @@ LOWERINGS: dict[str, Callable[[CpuContext, Node], None]] = {
     "lrn": _lrn,
     "reshape": _reshape,
     "transpose": _transpose,
+    "slice": _slice,
     "pad": lower_pad,
     "resize": lower_resize,
 }

@@ -17,7 +17,7 @@ from .convolution import lower_conv
 from .elementwise import lower_activation, lower_affine, lower_binary
 from .instance_norm import lower_instance_norm
 from .layout import single, write_single
-from .movement import lower_concat, lower_reshape, lower_transpose
+from .movement import lower_concat, lower_reshape, lower_slice, lower_transpose
 from .pooling import lower_global_average_pool, lower_lrn, lower_pool, lower_softmax
 from .product import lower_dense, lower_matmul
 from .resampling import lower_pad, lower_resize
@@ -42,6 +42,7 @@ LOWERINGS: dict[str, Callable[[GpuContext, Node], None]] = {
     "lrn": lower_lrn,
     "reshape": lower_reshape,
     "transpose": lower_transpose,
+    "slice": lower_slice,
     "pad": lower_pad,
     "resize": lower_resize,
 }

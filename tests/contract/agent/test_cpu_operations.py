@@ -317,3 +317,14 @@ def test_nan_survives_activations_and_pooling(agent: Agent) -> None:
         ints, floats = scalars(activation)
         calls.add({"src": x}, {"count": 4, **ints}, (4,), floats)
     assert all(np.isnan(result[1]) for result in calls.run(agent))
+
+
+def test_take_block(agent: Agent, draw: np.random.Generator) -> None:
+    calls, expected = Calls("take_block"), []
+    for _ in range(CASES):
+        outer, count, before, after = draw.integers([1, 1, 0, 0], [50, 100, 20, 20]).tolist()
+        x = noise(draw, outer, before + count + after)
+        ints = {"outer": outer, "count": count, "src_stride": x.shape[1], "src_offset": before}
+        calls.add({"src": x}, ints, (outer, count))
+        expected.append(x[:, before : before + count])
+    compare(calls.run(agent), expected)

@@ -30,6 +30,15 @@ def _resize(b: Builder, *, mode: str, coordinates: str, size: tuple[int, int]) -
     return b.node("resize", [b.input(2, 6, 5, 7)], (2, 6, *size), mode=mode, coordinates=coordinates, size=size)
 
 
+def _slice(b: Builder, *, axis: int, start: int, stop: int) -> str:
+    """Of what a convolution wrote, read by another: views of stacks must reach both ways."""
+    shape = [2, 10, 5, 7]
+    x = b.conv(b.input(2, 3, 5, 7), 10, (1, 1))
+    shape[axis] = stop - start
+    part = b.node("slice", [x], (shape[0], shape[1], shape[2], shape[3]), axis=axis, start=start, stop=stop)
+    return b.conv(part, 6, (1, 1))
+
+
 _PADDED = {"kernel": (3, 3), "strides": (2, 2), "pads": (1, 1, 1, 1)}
 _CEIL = {"kernel": (2, 2), "strides": (2, 2), "pads": (0, 0, 0, 0)}  # 7x9 -> 4x5 only where the last window overhangs
 
@@ -97,6 +106,20 @@ CASES: dict[str, Case] = {
         epsilon=0.25,
         activation=("relu",),
     ),
+    **{
+        f"slice_{axis}_{start}_{stop}": partial(_slice, axis=axis, start=start, stop=stop)
+        for axis, start, stop in (
+            (0, 1, 2),
+            (1, 0, 4),
+            (1, 4, 10),
+            (1, 4, 8),
+            (1, 0, 3),
+            (1, 3, 7),
+            (2, 1, 4),
+            (3, 2, 3),
+        )
+    },
+    "slice_features": lambda b: b.node("slice", [b.input(2, 9)], (2, 4), axis=1, start=4, stop=8),
     "pad_reflect": lambda b: b.node(
         "pad", [b.input(2, 5, 4, 6)], (2, 5, 9, 12), pads=(3, 5, 2, 1), mode="reflect", value=0.0
     ),
