@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
 from kernels.options import Choice
 from orchestrator.errors import AgentFault
-from orchestrator.model.power import Estimate
 
-from .enrolment.sampler_cost import change_of
-
-PAIRS = 8
+PAIRS = 12
 """Runs of both plans: U T, T U, U T ... so that a drift cancels."""
+PROFILED = 3
+"""The first pairs, whose layers are profiled, too."""
 ROUNDS = 3
 """Comparisons at most; what is not settled by then goes back to the compiler's own choices."""
 RUN_S = 0.3
 SAMPLES = (3, 50)
 """Fewest and most inferences of a run."""
 PASSES = 5
-"""Profiled passes, by which a layer's gain is told."""
+"""Profiled passes of such a run."""
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -39,15 +40,25 @@ RunPlan = Callable[[Mapping[str, Choice], int, int], PlanRun]
 
 
 @dataclass(frozen=True)
+class Change:
+    """Of the wall time by tuning, as a share: -0.2 is a fifth less. The median of the pairs, and its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Both plans in turn."""
 
     untuned_ms: float
     tuned_ms: float
-    change: Estimate
-    """Of the wall time by tuning, as a share: -0.2 is a fifth less."""
+    change: Change
     choices: int
     """Tuned convolutions of this plan."""
+    losers: frozenset[str] = frozenset()
+    """Convolutions whose layers take no less time inside the network."""
 
 
 @dataclass(frozen=True)
@@ -76,39 +87,47 @@ def settle(
     if not choices:
         return Verdict((), (), ())
     left, comparisons = dict(choices), list[Comparison]()
-    untuned = _pilot(run, {})
+    untuned = run({}, SAMPLES[0], 1)
     if untuned.wrong:
         raise AgentFault(f"even the untuned plan computes wrongly: {untuned.wrong[0]}")
     for _ in range(ROUNDS):
         if not left:
             break
-        tuned = _pilot(run, left)
-        if tuned.wrong:
-            return Verdict((), tuple(choices), tuple(comparisons), tuned.wrong)
-        comparisons.append(_compare(left, run, _samples(untuned), report))
-        if comparisons[-1].change.high < 0:
+        if wrong := run(left, SAMPLES[0], 1).wrong:
+            return Verdict((), tuple(choices), tuple(comparisons), wrong)
+        found = _compare(left, layers, run, _samples(untuned), report)
+        comparisons.append(found)
+        if found.change.high < 0 or (not found.losers and found.change.value <= 0):
             return _verdict(choices, left, comparisons)
-        losers = without_gain(left, layers, untuned, tuned)
-        if not losers and comparisons[-1].change.value <= 0:
-            return _verdict(choices, left, comparisons)
-        left = {key: choice for key, choice in left.items() if losers and key not in losers}
+        left = {key: choice for key, choice in left.items() if found.losers and key not in found.losers}
     return _verdict(choices, {}, comparisons)
 
 
-def without_gain(choices: Iterable[str], layers: Mapping[str, str], untuned: PlanRun, tuned: PlanRun) -> set[str]:
-    """Convolutions whose layers take no less time inside the network."""
+def change_of(pairs: Sequence[tuple[float, float]]) -> Change:
+    """Median change from the first of each pair to the second. Its interval takes the ranks of the sign test: a machine
+    that is busy for a few of the pairs moves it little. Below six pairs it is their range, which covers less."""
+    shares = sorted(after / before - 1.0 for before, after in pairs)
+    aside, tail = 0, 0.0
+    for rank in range(len(shares) // 2):
+        tail += math.comb(len(shares), rank) / 2 ** len(shares)
+        if 2 * tail <= 1 - CONFIDENCE:
+            aside = rank
+    return Change(median(shares), shares[aside], shares[-1 - aside])
+
+
+def without_gain(
+    choices: Iterable[str], layers: Mapping[str, str], untuned: Sequence[PlanRun], tuned: Sequence[PlanRun]
+) -> frozenset[str]:
+    """Convolutions whose layers take no less time inside the network, each at its best run."""
     lost = set()
     for key in choices:
         own = [layer for layer, of in layers.items() if of == key]
-        before, after = (sum(run.layers_ms.get(layer, 0.0) for layer in own) for run in (untuned, tuned))
+        before, after = (
+            sum(min(run.layers_ms.get(layer, 0.0) for run in runs) for layer in own) for runs in (untuned, tuned)
+        )
         if after >= before:
             lost.add(key)
-    return lost
-
-
-def _pilot(run: RunPlan, choices: Mapping[str, Choice]) -> PlanRun:
-    """Fills the caches, verifies, profiles."""
-    return run(choices, SAMPLES[0], PASSES)
+    return frozenset(lost)
 
 
 def _samples(pilot: PlanRun) -> int:
@@ -117,18 +136,22 @@ def _samples(pilot: PlanRun) -> int:
 
 
 def _compare(
-    choices: Mapping[str, Choice], run: RunPlan, samples: int, report: Callable[[int, int], None]
+    choices: Mapping[str, Choice],
+    layers: Mapping[str, str],
+    run: RunPlan,
+    samples: int,
+    report: Callable[[int, int], None],
 ) -> Comparison:
-    pairs: list[tuple[float, float]] = []
+    runs: dict[bool, list[PlanRun]] = {False: [], True: []}
     for index in range(PAIRS):
         report(index, PAIRS)
-        medians = {}
         for is_tuned in (False, True) if index % 2 == 0 else (True, False):
-            medians[is_tuned] = median(run(choices if is_tuned else {}, samples, 0).samples_ms)
-        pairs.append((medians[False], medians[True]))
+            runs[is_tuned].append(run(choices if is_tuned else {}, samples, PASSES if index < PROFILED else 0))
     report(PAIRS, PAIRS)
-    before, after = (median(each) for each in zip(*pairs, strict=True))
-    return Comparison(before, after, change_of(pairs), len(choices))
+    before, after = ([median(each.samples_ms) for each in runs[is_tuned]] for is_tuned in (False, True))
+    losers = without_gain(choices, layers, runs[False][:PROFILED], runs[True][:PROFILED])
+    change = change_of(list(zip(before, after, strict=True)))
+    return Comparison(median(before), median(after), change, len(choices), losers)
 
 
 def _verdict(choices: Mapping[str, Choice], kept: Mapping[str, Choice], comparisons: list[Comparison]) -> Verdict:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
@@ -41,12 +42,11 @@ def row(found: Found) -> dict[str, Any]:
 
 
 def _comparison(found: Comparison) -> dict[str, Any]:
-    change = found.change.model_dump(include={"value", "low", "high"})
     return {
         "tuned_choices": found.choices,
         "untuned_ms": found.untuned_ms,
         "tuned_ms": found.tuned_ms,
-        "change": change,
+        "change": asdict(found.change),
     }
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from random import Random
 
 import pytest
 
 from kernels.options import Choice
 from orchestrator.errors import AgentFault
-from workers.contest import PAIRS, PlanRun, RunPlan, settle
+from workers.contest import PAIRS, PlanRun, RunPlan, change_of, settle
 
 LAYERS = {"conv1": "a", "conv2": "b", "conv3": "b"}
 CHOICES = {"a": Choice("direct", "1x1x4"), "b": Choice("im2col", "8x8")}
@@ -37,7 +38,7 @@ def test_what_is_faster_is_kept() -> None:
     (found,) = verdict.comparisons
     assert (found.untuned_ms, found.tuned_ms, found.choices) == (30.0, 25.0, 2)
     assert found.change.high < 0
-    order = ["T" if choices else "U" for choices in runs[2:]]
+    order = ["T" if choices else "U" for choices in runs[2:]]  # one of each came before, to be verified
     assert "".join(order) == "UTTU" * (PAIRS // 2)
 
 
@@ -80,3 +81,21 @@ def test_a_plan_that_computes_wrongly_is_discarded() -> None:
 def test_nothing_to_compare() -> None:
     run, runs = network({})
     assert settle({}, LAYERS, run).comparisons == () and runs == []
+
+
+def test_a_busy_moment_moves_the_change_little() -> None:
+    quiet = [(10.0, 9.0 + 0.01 * index) for index in range(12)]
+    busy = [(10.0, 30.0), (40.0, 9.0), *quiet[2:]]
+    for pairs in (quiet, busy):
+        change = change_of(pairs)
+        assert change.low < change.value < change.high < -0.08 and change.value == pytest.approx(-0.0945, abs=0.002)
+
+
+def test_the_interval_covers_what_it_says() -> None:
+    covered = 0
+    random = Random(3)
+    for _ in range(2000):
+        change = change_of([(1.0, 1.0 + random.gauss(0.1, 0.05)) for _ in range(PAIRS)])
+        covered += change.low <= 0.1 <= change.high
+    assert 0.94 < covered / 2000 < 0.98
+    assert change_of([(1.0, 2.0), (1.0, 3.0)]).low == 1.0
