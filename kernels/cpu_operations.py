@@ -1,9 +1,9 @@
 """The agent's built-in CPU operations: a contract with `device_agent/src/backends/cpu/`.
 
 Every buffer is plain row-major fp32 (NCHW). Parameters are given in this order. `activation`: 0 none, 1 relu,
-2 clip to [lo, hi], 3 sigmoid. `dst_channels`/`dst_offset`: the destination has `dst_channels` channels per image and
-the result goes to channels from `dst_offset` on (a concat without copies). An optional buffer that is absent is given
-as the destination itself, with its `has_...` flag 0.
+2 clip to [lo, hi], 3 sigmoid, 4 leaky relu of slope lo (0 to 1). `dst_channels`/`dst_offset`: the destination has
+`dst_channels` channels per image and the result goes to channels from `dst_offset` on (a concat without copies). An
+optional buffer that is absent is given as the destination itself, with its `has_...` flag 0.
 """
 
 from __future__ import annotations

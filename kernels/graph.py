@@ -10,6 +10,7 @@ Activations are NCHW or (N, features). `x` is an activation, the other inputs ma
 | matmul | a (..,M,K), b (..,K,N) both activations | |
 | relu, sigmoid | x | |
 | clip | x | min, max |
+| leaky_relu | x | slope (0 to 1) of what is negative |
 | max_pool | x | kernel, strides, pads (t,l,b,r) (ceil_mode resolved into the output's shape) |
 | average_pool | x | kernel, strides, pads, count_include_pad (0/1) |
 | global_average_pool | x -> (N,C,1,1) | |
@@ -25,7 +26,7 @@ Activations are NCHW or (N, features). `x` is an activation, the other inputs ma
 | pad | x | pads (t,l,b,r), mode (constant, reflect, edge), value (of mode constant) |
 | resize | x -> (N,C,h,w) | size (h,w), mode (nearest, linear), coordinates (see `resampling.py`) |
 
-`activation` is absent, or a tuple: ("relu",), ("sigmoid",), ("clip", min, max).
+`activation` is absent, or a tuple: ("relu",), ("sigmoid",), ("clip", min, max), ("leaky_relu", slope).
 """
 
 from __future__ import annotations

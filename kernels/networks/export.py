@@ -75,7 +75,9 @@ class _Writer:
 
     def _activate(self, activation: tuple[Any, ...], source: str, target: str) -> None:
         kind, *bounds = activation
-        if kind == "clip":
+        if kind == "leaky_relu":
+            self._append("LeakyRelu", (source,), target, alpha=bounds[0])
+        elif kind == "clip":
             low, high = (self._constant(f"{target}.bound{i}", np.asarray(b, np.float32)) for i, b in enumerate(bounds))
             self._append("Clip", (source, low, high), target)
         else:
@@ -84,6 +86,8 @@ class _Writer:
     def _operation(self, node: Node, output: str) -> None:
         if node.op in _SAME_NAME:
             self._append(_SAME_NAME[node.op], node.inputs, output)
+        elif node.op == "leaky_relu":
+            self._activate(("leaky_relu", node.attributes["slope"]), node.inputs[0], output)
         elif node.op == "clip":
             self._activate(("clip", node.attributes["min"], node.attributes["max"]), node.inputs[0], output)
         else:

@@ -19,6 +19,13 @@ def sigmoid(node: OnnxNode, to: Context) -> None:
     to.emit(node, "sigmoid", (to.activation(node),))
 
 
+def leaky_relu(node: OnnxNode, to: Context) -> None:
+    slope = float(node.attributes.get("alpha", 0.01))
+    if not 0 <= slope <= 1:
+        node.reject(f"alpha {slope}; supported: 0 to 1")
+    to.emit(node, "leaky_relu", (to.activation(node),), {"slope": slope})
+
+
 def clip(node: OnnxNode, to: Context) -> None:
     bounds = {
         "min": _bound(node, to, 1, "min", -FLOAT32_MAX),

@@ -26,6 +26,7 @@ OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
     "Identity": elementwise.identity,
     "InstanceNormalization": images.instance_normalization,
     "LRN": products.lrn,
+    "LeakyRelu": elementwise.leaky_relu,
     "MatMul": products.matmul,
     "MaxPool": windows.max_pool,
     "Mul": binary.mul,

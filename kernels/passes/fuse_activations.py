@@ -1,4 +1,4 @@
-"""Let the node before a relu, clip or sigmoid apply it."""
+"""Let the node before an activation apply it."""
 
 from __future__ import annotations
 
@@ -37,4 +37,6 @@ def _fits(node: Node) -> bool:
 def _activation(node: Node) -> tuple[Any, ...]:
     if node.op == "clip":
         return ("clip", node.attributes["min"], node.attributes["max"])
+    if node.op == "leaky_relu":
+        return ("leaky_relu", node.attributes["slope"])
     return (node.op,)

@@ -20,7 +20,7 @@ Shape = tuple[int, ...]
 
 
 def activate(x: AnyArray, activation: tuple[Any, ...] | None) -> AnyArray:
-    """Apply ("relu",), ("sigmoid",), ("clip", min, max) or nothing."""
+    """Apply ("relu",), ("sigmoid",), ("clip", min, max), ("leaky_relu", slope) or nothing."""
     if activation is None:
         return x
     kind, *bounds = activation
@@ -28,6 +28,8 @@ def activate(x: AnyArray, activation: tuple[Any, ...] | None) -> AnyArray:
         return np.maximum(x, 0)
     if kind == "clip":
         return np.minimum(np.maximum(x, x.dtype.type(bounds[0])), x.dtype.type(bounds[1]))
+    if kind == "leaky_relu":
+        return np.maximum(x, x * x.dtype.type(bounds[0]))
     if kind == "sigmoid":
         half = x.dtype.type(0.5)
         return half * (np.tanh(half * x) + 1)
@@ -66,6 +68,10 @@ def _sigmoid(_: Node, inputs: Inputs, __: Shape) -> AnyArray:
 
 def _clip(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
     return activate(inputs[0], ("clip", node.attributes["min"], node.attributes["max"]))
+
+
+def _leaky_relu(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+    return activate(inputs[0], ("leaky_relu", node.attributes["slope"]))
 
 
 def _max_pool(node: Node, inputs: Inputs, shape: Shape) -> AnyArray:
@@ -162,6 +168,7 @@ OPERATIONS: dict[str, Callable[[Node, Inputs, Shape], AnyArray]] = {
     "relu": _relu,
     "sigmoid": _sigmoid,
     "clip": _clip,
+    "leaky_relu": _leaky_relu,
     "max_pool": _max_pool,
     "average_pool": _average_pool,
     "global_average_pool": _global_average_pool,

@@ -191,6 +191,7 @@ LOWERINGS: dict[str, Callable[[CpuContext, Node], None]] = {
     "relu": _element,
     "sigmoid": _element,
     "clip": _element,
+    "leaky_relu": _element,
     "max_pool": _pool,
     "average_pool": _pool,
     "global_average_pool": _global_average_pool,

@@ -30,6 +30,7 @@ LOWERINGS: dict[str, Callable[[GpuContext, Node], None]] = {
     "relu": lower_activation,
     "sigmoid": lower_activation,
     "clip": lower_activation,
+    "leaky_relu": lower_activation,
     "max_pool": lower_pool,
     "average_pool": lower_pool,
     "global_average_pool": lower_global_average_pool,

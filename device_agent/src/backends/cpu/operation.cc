@@ -64,6 +64,9 @@ void activate(float* data, int64_t count, int32_t activation, float lo, float hi
     case Activation::sigmoid:
       for (int64_t i = 0; i < count; ++i) data[i] = 1 / (1 + std::exp(-data[i]));
       return;
+    case Activation::leaky_relu:
+      for (int64_t i = 0; i < count; ++i) data[i] = data[i] < 0 ? data[i] * lo : data[i];
+      return;
   }
 }
 

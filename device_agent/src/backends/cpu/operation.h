@@ -55,7 +55,7 @@ class Check {
   Status status_;
 };
 
-enum class Activation : int32_t { none = 0, relu = 1, clip = 2, sigmoid = 3 };
+enum class Activation : int32_t { none = 0, relu = 1, clip = 2, sigmoid = 3, leaky_relu = 4 };
 
 // Applies an activation in place; NaN stays NaN.
 void activate(float* data, int64_t count, int32_t activation, float lo, float hi);

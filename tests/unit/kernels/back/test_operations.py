@@ -71,6 +71,8 @@ CASES: dict[str, Case] = {
     "relu_rank_3": lambda b: b.node("relu", [b.input(3, 5, 7)], (3, 5, 7)),
     "sigmoid": lambda b: b.node("sigmoid", [b.input(3, 6)], (3, 6)),
     "clip": lambda b: b.node("clip", [b.input(1, 4, 5, 5)], (1, 4, 5, 5), min=-0.5, max=0.25),
+    "leaky_relu": lambda b: b.node("leaky_relu", [b.input(2, 5, 3, 4)], (2, 5, 3, 4), slope=0.2),
+    "conv_leaky_relu": lambda b: b.conv(b.input(1, 5, 6, 7), 6, (3, 3), activation=("leaky_relu", 0.2)),
     "clip_open": lambda b: b.node("clip", [b.input(1, 4, 5, 5)], (1, 4, 5, 5), min=0.0, max=float("inf")),
     "add": lambda b: b.node("add", [b.input(2, 5, 3, 3), b.input(2, 5, 3, 3, name="y")], (2, 5, 3, 3)),
     "add_itself": lambda b: b.node("add", [b.input(2, 5, 3, 3), "x"], (2, 5, 3, 3), activation=("relu",)),
