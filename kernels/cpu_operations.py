@@ -1,9 +1,9 @@
 """The agent's built-in CPU operations: a contract with `device_agent/src/backends/cpu/`.
 
 Every buffer is plain row-major fp32 (NCHW). Parameters are given in this order. `activation`: 0 none, 1 relu,
-2 clip to [lo, hi], 3 sigmoid. `dst_channels`/`dst_offset`: the destination has `dst_channels` channels per image and
-the result goes to channels from `dst_offset` on (a concat without copies). An optional buffer that is absent is given
-as the destination itself, with its `has_...` flag 0.
+2 clip to [lo, hi], 3 sigmoid, 4 leaky relu of slope lo (0 to 1). `dst_channels`/`dst_offset`: the destination has
+`dst_channels` channels per image and the result goes to channels from `dst_offset` on (a concat without copies). An
+optional buffer that is absent is given as the destination itself, with its `has_...` flag 0.
 """
 
 from __future__ import annotations
@@ -43,8 +43,16 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     "binary": _parameters("a b dst*", "op mode outer axis inner activation", "lo hi"),
     # dst = src * scale[c] + shift[c]
     "affine": _parameters("src scale shift dst*", "n c hw"),
+    # (src - mean) / sqrt(variance + epsilon) * scale[c] + shift[c], mean and variance over each image's own channel
+    "instance_norm": _parameters("src scale shift dst*", "n c hw activation", "epsilon lo hi"),
+    # planes of h x w; mode 0 `value` around the image, 1 its mirror image (pads below the extents), 2 its edge
+    "pad2d": _parameters("src dst*", "planes h w pad_t pad_l pad_b pad_r mode", "value"),
+    # source coordinate of row o: (o * step_y + start_y) / divisor_y, kept inside; linear 0 takes its floor
+    "resize2d": _parameters("src dst*", "planes h w oh ow step_y start_y divisor_y step_x start_x divisor_x linear"),
     # dst of shape (d0..d3); source strides in elements
     "transpose": _parameters("src dst*", "d0 d1 d2 d3 s0 s1 s2 s3"),
     # copy a (outer, count) block into rows of dst_stride elements from dst_offset on (concat on any axis)
     "copy_block": _parameters("src dst*", "outer count dst_stride dst_offset"),
+    # the inverse: a (outer, count) block out of rows of src_stride elements
+    "take_block": _parameters("src dst*", "outer count src_stride src_offset"),
 }

@@ -10,18 +10,23 @@ Activations are NCHW or (N, features). `x` is an activation, the other inputs ma
 | matmul | a (..,M,K), b (..,K,N) both activations | |
 | relu, sigmoid | x | |
 | clip | x | min, max |
+| leaky_relu | x | slope (0 to 1) of what is negative |
 | max_pool | x | kernel, strides, pads (t,l,b,r) (ceil_mode resolved into the output's shape) |
 | average_pool | x | kernel, strides, pads, count_include_pad (0/1) |
 | global_average_pool | x -> (N,C,1,1) | |
 | concat | x... | axis (>= 0) |
 | add, mul | a, b (same shape, or b a constant of a's rank with at most one dimension > 1) | activation |
 | affine | x, scale (C), shift (C) | (batch normalisation that could not be folded) |
+| instance_norm | x, scale (C), shift (C) | epsilon, activation |
 | softmax | x | axis (>= 0) |
 | lrn | x | size, alpha, beta, bias |
 | reshape | x -> attribute shape (row-major, no data moved) | shape |
 | transpose | x | perm |
+| slice | x | axis (>= 0), start, stop (0 <= start < stop <= extent) |
+| pad | x | pads (t,l,b,r), mode (constant, reflect, edge), value (of mode constant) |
+| resize | x -> (N,C,h,w) | size (h,w), mode (nearest, linear), coordinates (see `resampling.py`) |
 
-`activation` is absent, or a tuple: ("relu",), ("sigmoid",), ("clip", min, max).
+`activation` is absent, or a tuple: ("relu",), ("sigmoid",), ("clip", min, max), ("leaky_relu", slope).
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from typing import Any
 
 from .errors import ModelError
 from .graph import Node
+from .resampling import check_coordinates
 
 Shape = tuple[int, ...]
 Attributes = Mapping[str, Any]
@@ -130,6 +131,35 @@ def _affine(shapes: list[Shape], _: Attributes) -> Shape:
     return x
 
 
+def _slice(shapes: list[Shape], a: Attributes) -> Shape:
+    axis, start, stop = a["axis"], a["start"], a["stop"]
+    shape = _axis_inside(shapes, a)
+    if not 0 <= start < stop <= shape[axis]:
+        raise ModelError(f"elements {start} to {stop} of axis {axis} are outside of {shape}")
+    return (*shape[:axis], stop - start, *shape[axis + 1 :])
+
+
+def _pad(shapes: list[Shape], a: Attributes) -> Shape:
+    n, c, h, w = _rank(shapes[0], 4, "the input")
+    top, left, bottom, right = a["pads"]
+    if a["mode"] == "reflect" and not (max(top, bottom) < h and max(left, right) < w):
+        raise ModelError(f"reflected pads {tuple(a['pads'])} must be smaller than the image {(h, w)}")
+    return (n, c, h + top + bottom, w + left + right)
+
+
+def _resize(shapes: list[Shape], a: Attributes) -> Shape:
+    n, c, h, w = _rank(shapes[0], 4, "the input")
+    check_coordinates(a["mode"], a["coordinates"])
+    if min(a["size"]) < 1:
+        raise ModelError(f"{(h, w)} cannot be resized to {tuple(a['size'])}")
+    return (n, c, *a["size"])
+
+
+def _instance_norm(shapes: list[Shape], a: Attributes) -> Shape:
+    _rank(shapes[0], 4, "the input")
+    return _affine(shapes, a)
+
+
 def _axis_inside(shapes: list[Shape], a: Attributes) -> Shape:
     if not 0 <= a["axis"] < len(shapes[0]):
         raise ModelError(f"axis {a['axis']} is outside of shape {shapes[0]}")
@@ -165,8 +195,12 @@ _RULES: dict[str, Callable[[list[Shape], Attributes], Shape]] = {
     "add": _binary,
     "mul": _binary,
     "affine": _affine,
+    "instance_norm": _instance_norm,
     "softmax": _axis_inside,
     "lrn": _lrn,
     "reshape": _reshape,
     "transpose": _transpose,
+    "slice": _slice,
+    "pad": _pad,
+    "resize": _resize,
 }

@@ -22,6 +22,7 @@ APPLIES: dict[str, tuple[Api, ...]] = {
     "granularity": (Api.OPENCL, Api.VULKAN),
     "threads": (Api.CPU,),
     "fuse": (Api.OPENCL, Api.VULKAN, Api.CPU),
+    "tuned": (Api.OPENCL, Api.VULKAN),
 }
 """Optional axes, and the backends on which each means anything."""
 

@@ -31,6 +31,7 @@ from .lock import device_lock
 from .measure import Block, Measurement, measure, raise_for
 from .plans import Arrays, StoredPlan, limits_of, store
 from .session import session
+from .tuned import TunedChoices
 from .workstation import CPU_SERIAL, enrol_workstation
 
 log = logging.getLogger(__name__)
@@ -57,18 +58,21 @@ def infer(
     inputs: Arrays,
     options: Options,
     settings: Settings,
+    tuned: bool = True,
     deadline_s: float = 600.0,
     report: Callable[[Phase, int, int, float | None], None] = lambda *_: None,
 ) -> InferResult:
     """Compile for the device, run once, fetch the outputs (with `options.keep_all`: those of every node).
 
-    `device`: a serial or an adb address; None: this host. Raises DeviceBusy where a session holds it, Unsupported,
-    AgentFault, the transient errors, and those of the compiler.
+    `device`: a serial or an adb address; None: this host. `tuned`: with what tuning found there. Raises DeviceBusy
+    where a session holds it, Unsupported, AgentFault, the transient errors, and those of the compiler.
     """
     api, precision = Api(options.backend), Precision(options.precision)
     member = find_member(device, api, settings)
     report("compiling", 0, 0, None)
     limits = limits_of(member.facts, api, precision)
+    if tuned:
+        options = TunedChoices(settings.state).options(options, limits, member.facts, lambda: graph)
     bundle = compile_graph(graph, options, limits, spirv_cache=settings.state / "cache" / "spirv")
     with tempfile.TemporaryDirectory(prefix="pocketfarm-plan-") as temporary:
         store(bundle, Path(temporary) / "plan")

@@ -33,6 +33,7 @@ from orchestrator.model.job import Cell
 
 from .facts import gpu_vendor
 from .memo import Memo
+from .tuned import TunedChoices
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 MAX_PLANS = 128
@@ -63,6 +64,7 @@ class Plans:
         self._inputs: Memo[Arrays] = Memo(16)
         self._references: Memo[Arrays] = Memo(16)
         self._plans: Memo[StoredPlan] = Memo(64)
+        self._tuned = TunedChoices(state)
 
     def graph(self, workload: Workload) -> Graph:
         return self._graphs.get(content_hash(workload), lambda: self._load(workload))
@@ -78,8 +80,13 @@ class Plans:
         )
 
     def plan(self, cell: Cell, device: DeviceFacts) -> StoredPlan:
-        """The cell compiled for a device. Raises Unsupported, SpecError and the compiler's errors."""
+        """The cell compiled for a device, with what tuning found there unless the cell says `tuned: false`.
+
+        Raises Unsupported, SpecError and the compiler's errors.
+        """
         options, limits = options_of(cell), limits_of(device, cell.backend, cell.precision)
+        if cell.options.get("tuned", True):
+            options = self._tuned.options(options, limits, device, lambda: self.graph(cell.workload))
         key = content_hash(
             {
                 "compiler": compiler_sha256(),
@@ -131,9 +138,10 @@ def store(bundle: Bundle, folder: Path) -> None:
 
 
 def options_of(cell: Cell) -> Options:
-    """The cell's axes as the compiler takes them. Raises SpecError for an unknown one."""
+    """The cell's axes as the compiler takes them, nothing tuned yet. Raises SpecError for an unknown one."""
+    axes = {name: value for name, value in cell.options.items() if name != "tuned"}
     try:
-        return Options(backend=cell.backend.value, precision=cell.precision.value, **cell.options)  # type: ignore[arg-type]
+        return Options(backend=cell.backend.value, precision=cell.precision.value, **axes)  # type: ignore[arg-type]
     except TypeError as e:
         known = ", ".join(sorted(Options.__dataclass_fields__))
         raise SpecError(f"{cell.label}: {e}", remedy=f"axes that the compiler knows: {known}") from e

@@ -16,6 +16,8 @@ import numpy as np
 from kernels.errors import CompileError
 from kernels.options import Limits
 from kernels.plan import Bundle
+from kernels.tuning import Ran as TrialRan
+from kernels.tuning import Trial
 
 ITEM = {"f32": np.float32, "f16": np.float16}
 
@@ -68,9 +70,10 @@ class Agent:
             events = self._events(argv, limit_s + 60)
             return _ran(bundle, events)
 
-    def layers(self, bundle: Bundle, passes: int) -> dict[str, list[float]]:
+    def trial(self, trial: Trial, passes: int) -> TrialRan:
         """As `kernels.tuning` measures."""
-        return self.run(bundle, warmup=1, passes=passes).layers_ms
+        ran = self.run(trial.bundle, trial.inputs, warmup=1, passes=passes)
+        return TrialRan(ran.layers_ms, ran.outputs)
 
     def _events(self, argv: list[str], limit_s: float = 120.0) -> list[dict[str, Any]]:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=limit_s, check=False)

@@ -28,6 +28,7 @@ from . import (
     restore,
     results,
     schema,
+    tune,
 )
 from .output import describe, print_json, show_error
 
@@ -54,6 +55,7 @@ for group in (
     best,
     energy,
     engine,
+    tune,
     schema,
     demo,
 ):

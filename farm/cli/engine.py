@@ -12,7 +12,7 @@ from rich.table import Table
 
 from kernels.options import Limits, Options
 from orchestrator.errors import Unsupported
-from orchestrator.model.device import Api, Precision
+from orchestrator.model.device import Api, DeviceFacts, Precision
 
 from .lifecycle import settings_of
 from .output import JsonOption, StateOption, log, out, print_json
@@ -29,6 +29,9 @@ BackendOption = Annotated[Api, typer.Option("--backend", "-b", help="Compute API
 PrecisionOption = Annotated[Precision, typer.Option("--precision", "-p", help="Arithmetic.")]
 AlgorithmOption = Annotated[str, typer.Option("--algorithm", help="Convolution algorithm, or auto.")]
 GranularityOption = Annotated[int, typer.Option("--granularity", min=0, help="Outputs per work-item; 0: automatic.")]
+TunedOption = Annotated[
+    bool, typer.Option("--tuned/--untuned", help="Use what `farm tune` found on the device, where it did.")
+]
 ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Threads of the CPU backend; 0: every core.")]
 
 
@@ -88,6 +91,7 @@ def plan(
     device: Annotated[
         str | None, typer.Option("--for", metavar="DEVICE", help="Device of the running farm whose limits count.")
     ] = None,
+    tuned: TunedOption = True,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -103,8 +107,17 @@ def plan(
         backend=backend.value, precision=precision.value, algorithm=algorithm, granularity=granularity,
         threads=threads, fuse=fuse,
     )  # fmt: skip
-    limits = Limits() if device is None else _limits_for(state, device, backend, precision)
-    bundle = compile_graph(load_graph(model, network, seed), options, limits)
+    limits = Limits()
+    graph = load_graph(model, network, seed)
+    if device is not None:
+        from workers.plans import limits_of
+        from workers.tuned import TunedChoices
+
+        facts = _facts_of(state, device)
+        limits = limits_of(facts, backend, precision)
+        if tuned:
+            options = TunedChoices(settings_of(state).state).options(options, limits, facts, lambda: graph)
+    bundle = compile_graph(graph, options, limits)
     bundle.write(output)
     from .plan_summary import as_data, render
 
@@ -124,15 +137,13 @@ def load_graph(model: Path | None, network: str | None, seed: int) -> Graph:
     return load_workload(network=network, onnx=model, seed=seed)
 
 
-def _limits_for(state: Path | None, serial: str, backend: Api, precision: Precision) -> Limits:
-    from workers.plans import limits_of
-
+def _facts_of(state: Path | None, serial: str) -> DeviceFacts:
     from .farm_access import open_inventory
 
     found = {device.serial: device for device in open_inventory(settings_of(state)).devices()}
     if serial not in found:
         raise Unsupported(f"no device {serial!r}; there are: {', '.join(found) or 'none'}", remedy="farm devices")
-    return limits_of(found[serial].facts, backend, precision)
+    return found[serial].facts
 
 
 def infer(
@@ -151,6 +162,7 @@ def infer(
     algorithm: AlgorithmOption = "auto",
     granularity: GranularityOption = 0,
     threads: ThreadsOption = 0,
+    tuned: TunedOption = True,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -174,7 +186,7 @@ def infer(
         task = progress.add_task("starting")
         result = run_inference(
             device=device, graph=graph, inputs=inputs, options=options, settings=settings_of(state),
-            report=lambda phase, *_: progress.update(task, description=phase),
+            tuned=tuned, report=lambda phase, *_: progress.update(task, description=phase),
         )  # fmt: skip
     from . import inference
 

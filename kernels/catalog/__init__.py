@@ -57,7 +57,7 @@ ALGORITHMS: dict[str, Algorithm] = {
 
 _WINOGRAD_CHANNELS = 32
 _WINOGRAD_PIXELS = 196
-"""From so many channels and outputs on, tiles of 4x4 outputs paid on a desktop GPU (docs/decisions/0017)."""
+"""From so many channels and outputs on, tiles of 4x4 outputs paid on a desktop GPU (docs/decisions/0019)."""
 
 
 def choose(options: Options, limits: Limits, layer: str, conv: Convolution) -> Choice:

@@ -7,7 +7,8 @@ from kernels.graph import Graph, Node
 WRITES_STACKS = frozenset(
     {
         "conv", "dense", "relu", "sigmoid", "clip", "max_pool", "average_pool", "global_average_pool", "add", "mul",
-        "affine", "lrn", "concat", "softmax",
+        "affine", "lrn", "concat", "softmax", "instance_norm", "pad", "resize",
+        "leaky_relu",
     }
 )  # fmt: skip
 """Operations whose kernels write four-channel stacks at any stack offset."""

@@ -11,6 +11,7 @@ from .caffe import alexnet, cifar10_quick, lenet
 from .googlenet import googlenet
 from .inception import inception_v3
 from .mobilenet import mobilenet_v1, mobilenet_v2
+from .pynet import pynet, pynet_full, pynet_level_1, pynet_level_2, pynet_level_3, pynet_level_4, pynet_level_5
 from .resnet import resnet18, resnet50
 from .squeezenet import squeezenet_v1_0, squeezenet_v1_1
 from .vgg import vgg16
@@ -33,6 +34,13 @@ NETWORKS: dict[str, Network] = {
     "lenet": lenet,
     "mobilenet_v1": mobilenet_v1,
     "mobilenet_v2": mobilenet_v2,
+    "pynet": pynet,
+    "pynet_full": pynet_full,
+    "pynet_level_1": pynet_level_1,
+    "pynet_level_2": pynet_level_2,
+    "pynet_level_3": pynet_level_3,
+    "pynet_level_4": pynet_level_4,
+    "pynet_level_5": pynet_level_5,
     "resnet18": resnet18,
     "resnet50": resnet50,
     "squeezenet_v1_0": squeezenet_v1_0,

@@ -66,14 +66,28 @@ class NetworkBuilder:
         factors = self._constant(f"{name}.scale", (c,), lambda normal: scale * (1 + 0.1 * normal))
         return self._add("affine", name, (x, factors, self._bias(f"{name}.shift", c)))
 
+    def instance_norm(self, name: str, x: str) -> str:
+        """Normalisation of each image's channels by themselves."""
+        c = self.channels(x)
+        scale = self._constant(f"{name}.scale", (c,), lambda normal: 1 + 0.1 * normal)
+        return self._add("instance_norm", name, (x, scale, self._bias(f"{name}.shift", c)), {"epsilon": 1e-5})
+
+    def reflect_pad(self, name: str, x: str, pad: int) -> str:
+        return self._add("pad", name, (x,), {"pads": (pad,) * 4, "mode": "reflect", "value": 0.0})
+
+    def upsample(self, name: str, x: str) -> str:
+        """Twice the size: bilinear, corners on corners."""
+        size = tuple(2 * extent for extent in self.graph.shapes[x][2:])
+        return self._add("resize", name, (x,), {"size": size, "mode": "linear", "coordinates": "align_corners"})
+
     def relu(self, x: str) -> str:
         return self._add("relu", f"{x}.relu", (x,))
 
     def relu6(self, x: str) -> str:
         return self._add("clip", f"{x}.relu6", (x,), {"min": 0.0, "max": 6.0})
 
-    def sigmoid(self, x: str) -> str:
-        return self._add("sigmoid", f"{x}.sigmoid", (x,))
+    def sigmoid(self, x: str, *, name: str = "") -> str:
+        return self._add("sigmoid", name or f"{x}.sigmoid", (x,))
 
     def max_pool(self, name: str, x: str, kernel: int = 3, *, stride: int = 2, pad: int = 0, ceil: bool = False) -> str:
         return self._pool("max_pool", name, x, kernel, stride, pad, ceil, {})

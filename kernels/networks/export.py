@@ -75,7 +75,9 @@ class _Writer:
 
     def _activate(self, activation: tuple[Any, ...], source: str, target: str) -> None:
         kind, *bounds = activation
-        if kind == "clip":
+        if kind == "leaky_relu":
+            self._append("LeakyRelu", (source,), target, alpha=bounds[0])
+        elif kind == "clip":
             low, high = (self._constant(f"{target}.bound{i}", np.asarray(b, np.float32)) for i, b in enumerate(bounds))
             self._append("Clip", (source, low, high), target)
         else:
@@ -84,6 +86,8 @@ class _Writer:
     def _operation(self, node: Node, output: str) -> None:
         if node.op in _SAME_NAME:
             self._append(_SAME_NAME[node.op], node.inputs, output)
+        elif node.op == "leaky_relu":
+            self._activate(("leaky_relu", node.attributes["slope"]), node.inputs[0], output)
         elif node.op == "clip":
             self._activate(("clip", node.attributes["min"], node.attributes["max"]), node.inputs[0], output)
         else:
@@ -121,6 +125,29 @@ class _Writer:
         mean = self._constant(f"{output}.mean", np.zeros(channels, np.float32))
         variance = self._constant(f"{output}.variance", np.ones(channels, np.float32))
         self._append("BatchNormalization", (*node.inputs, mean, variance), output, epsilon=0.0)
+
+    def _instance_norm(self, node: Node, output: str) -> None:
+        self._append("InstanceNormalization", node.inputs, output, epsilon=node.attributes["epsilon"])
+
+    def _pad(self, node: Node, output: str) -> None:
+        top, left, bottom, right = node.attributes["pads"]
+        pads = self._constant(f"{output}.pads", np.asarray((0, 0, top, left, 0, 0, bottom, right), np.int64))
+        value = self._constant(f"{output}.value", np.asarray(node.attributes["value"], np.float32))
+        self._append("Pad", (*node.inputs, pads, value), output, mode=node.attributes["mode"])
+
+    def _resize(self, node: Node, output: str) -> None:
+        a = node.attributes
+        sizes = self._constant(f"{output}.sizes", np.asarray(self.graph.shapes[output], np.int64))
+        rounding = "floor" if a["coordinates"] == "asymmetric" else "round_prefer_floor"
+        ways = {"coordinate_transformation_mode": a["coordinates"], "nearest_mode": rounding}
+        self._append("Resize", (*node.inputs, "", "", sizes), output, mode=a["mode"], **ways)
+
+    def _slice(self, node: Node, output: str) -> None:
+        a = node.attributes
+        places = [
+            self._constant(f"{output}.{key}", np.asarray([a[key]], np.int64)) for key in ("start", "stop", "axis")
+        ]
+        self._append("Slice", (*node.inputs, *places), output)
 
     def _softmax(self, node: Node, output: str) -> None:
         self._append("Softmax", node.inputs, output, axis=node.attributes["axis"])

@@ -18,6 +18,7 @@ from kernels.graph import Graph
 from kernels.shapes import Shape
 
 from .context import Context, OnnxNode
+from .local_response import join_lrn
 from .model_file import OLDEST_OPSET, VERIFIED_OPSET, opset, read_model, tensor_array
 from .node_checker import NodeChecker
 from .operators import OPERATORS, import_node
@@ -56,7 +57,7 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
     check = NodeChecker(version, model.ir_version)
     outputs = tuple(port.name for port in graph.output)
     read = frozenset((*outputs, *(name for node in graph.node for name in node.input)))
-    for proto in graph.node:
+    for proto in join_lrn(graph.node, constants, outputs):
         check(proto)
         import_node(_decode(proto, version, path.parent, read), proto.domain, to)
     _check_outputs(outputs, inputs, to)
@@ -68,7 +69,7 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
 
 def _decode(proto: onnx.NodeProto, version: int, folder: Path, read: frozenset[str]) -> OnnxNode:
     """Attributes as Python values: numbers, strings, lists, and tensors as arrays. Of the further outputs (Dropout's
-    mask) only those that something reads."""
+    mask) only those that something reads, but all of a Split's, whose sizes follow their number."""
     attributes: dict[str, Any] = {}
     for attribute in proto.attribute:
         value = onnx.helper.get_attribute_value(attribute)
@@ -77,7 +78,8 @@ def _decode(proto: onnx.NodeProto, version: int, folder: Path, read: frozenset[s
         attributes[attribute.name] = value.decode(errors="replace") if isinstance(value, bytes) else value
     if not proto.output or not proto.output[0]:
         raise ModelError(f"node {proto.name!r} ({proto.op_type}) has no output; the model is damaged")
-    outputs = (proto.output[0], *(name for name in proto.output[1:] if name and name in read))
+    further = proto.output[1:] if proto.op_type == "Split" else [name for name in proto.output[1:] if name in read]
+    outputs = (proto.output[0], *(name for name in further if name))
     return OnnxNode(proto.name or outputs[0], proto.op_type, version, tuple(proto.input), outputs, attributes)
 
 

@@ -19,6 +19,13 @@ def sigmoid(node: OnnxNode, to: Context) -> None:
     to.emit(node, "sigmoid", (to.activation(node),))
 
 
+def leaky_relu(node: OnnxNode, to: Context) -> None:
+    slope = float(node.attributes.get("alpha", 0.01))
+    if not 0 <= slope <= 1:
+        node.reject(f"alpha {slope}; supported: 0 to 1")
+    to.emit(node, "leaky_relu", (to.activation(node),), {"slope": slope})
+
+
 def clip(node: OnnxNode, to: Context) -> None:
     bounds = {
         "min": _bound(node, to, 1, "min", -FLOAT32_MAX),
@@ -65,6 +72,19 @@ def dropout(node: OnnxNode, to: Context) -> None:
     training = to.optional_constant(node, 2)
     if training is not None and np.any(training):
         node.reject("training mode is not supported; export the model for inference (model.eval())")
+    identity(node, to)
+
+
+def cast_like(node: OnnxNode, to: Context) -> None:
+    """A constant takes the type of what it is to be like: activations are fp32."""
+    name, like = node.input(0), node.input(1)
+    to.require(node, like, "input 1")
+    wanted = to.constants[like].dtype if like in to.constants else np.dtype(np.float32)
+    if name in to.constants:
+        to.constants[node.outputs[0]] = to.constants[name].astype(wanted)
+        return
+    if wanted != np.float32:
+        node.reject("an activation can only be cast to FLOAT")
     identity(node, to)
 
 

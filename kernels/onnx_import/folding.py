@@ -119,6 +119,13 @@ def _constant_of_shape(node: OnnxNode, values: Values) -> AnyArray:
     return np.full(shape, value)
 
 
+def _expand(node: OnnxNode, values: Values) -> AnyArray:
+    shape = np.broadcast_shapes(values[0].shape, tuple(int(extent) for extent in values[1]))
+    if prod(shape) > MAX_ELEMENTS:
+        raise ModelError(f"node {node.name!r}: a constant of shape {shape} is larger than {MAX_ELEMENTS} elements")
+    return np.broadcast_to(values[0], shape)
+
+
 def _div(_: OnnxNode, values: Values) -> AnyArray:
     """Integers are divided towards zero."""
     a, b = values
@@ -133,14 +140,19 @@ FOLDS: dict[str, Callable[[OnnxNode, Values], AnyArray]] = {
     "Add": lambda _, v: np.asarray(v[0] + v[1]),
     "Cast": _cast,
     "Concat": _concat,
+    "Expand": _expand,
     "ConstantOfShape": _constant_of_shape,
     "Div": _div,
     "Gather": _gather,
     "Identity": lambda _, v: np.asarray(v[0]),
+    "Max": lambda _, v: np.asarray(np.maximum.reduce(np.broadcast_arrays(*v))),
+    "Min": lambda _, v: np.asarray(np.minimum.reduce(np.broadcast_arrays(*v))),
     "Mul": lambda _, v: np.asarray(v[0] * v[1]),
+    "Pow": lambda _, v: np.asarray(v[0] ** v[1]).astype(v[0].dtype),
     "Reshape": _reshape,
     "Slice": _slice,
     "Squeeze": _squeeze,
+    "Sqrt": lambda _, v: np.asarray(np.sqrt(v[0])),
     "Sub": lambda _, v: np.asarray(v[0] - v[1]),
     "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,

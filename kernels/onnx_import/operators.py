@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import binary, elementwise, folding, layout, products, windows
+from . import binary, elementwise, folding, images, layout, parts, products, windows
 from .context import Context, OnnxNode
 
 OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
@@ -12,6 +12,7 @@ OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
     "AveragePool": windows.average_pool,
     "BatchNormalization": products.batch_normalization,
     "Cast": elementwise.cast,
+    "CastLike": elementwise.cast_like,
     "Clip": elementwise.clip,
     "Concat": elementwise.concat,
     "Constant": folding.constant,
@@ -19,23 +20,31 @@ OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
     "Div": binary.div,
     "Dropout": elementwise.dropout,
     "Flatten": layout.flatten,
+    "Gather": parts.gather,
     "Gemm": products.gemm,
     "GlobalAveragePool": windows.global_average_pool,
     "Identity": elementwise.identity,
+    "InstanceNormalization": images.instance_normalization,
     "LRN": products.lrn,
+    "LeakyRelu": elementwise.leaky_relu,
     "MatMul": products.matmul,
     "MaxPool": windows.max_pool,
     "Mul": binary.mul,
+    "Pad": images.pad,
     "ReduceMean": windows.reduce_mean,
     "Relu": elementwise.relu,
     "Reshape": layout.reshape,
+    "Resize": images.resize,
     "Shape": folding.shape,
     "Sigmoid": elementwise.sigmoid,
+    "Slice": parts.slice_,
     "Softmax": elementwise.softmax,
+    "Split": parts.split,
     "Squeeze": layout.squeeze,
     "Sub": binary.sub,
     "Transpose": layout.transpose,
     "Unsqueeze": layout.unsqueeze,
+    "Upsample": images.upsample,
 }
 
 

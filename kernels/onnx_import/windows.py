@@ -12,7 +12,7 @@ Pads = tuple[int, int, int, int]
 
 
 def conv(node: OnnxNode, to: Context) -> None:
-    x = _image(node, to)
+    x = image(node, to)
     weight = to.weight(node, 1)
     shape = to.shapes[weight]
     if len(shape) != 4:
@@ -45,12 +45,12 @@ def average_pool(node: OnnxNode, to: Context) -> None:
 
 
 def global_average_pool(node: OnnxNode, to: Context) -> None:
-    to.emit(node, "global_average_pool", (_image(node, to),))
+    to.emit(node, "global_average_pool", (image(node, to),))
 
 
 def reduce_mean(node: OnnxNode, to: Context) -> None:
     """Only the mean over height and width, which is global average pooling."""
-    x = _image(node, to)
+    x = image(node, to)
     stored = node.attributes.get("axes") or to.optional_constant(node, 1)
     axes = sorted(node.axis(axis, 4) for axis in stored) if stored is not None else []
     if axes != [2, 3]:
@@ -63,7 +63,7 @@ def reduce_mean(node: OnnxNode, to: Context) -> None:
 
 
 def _pool(node: OnnxNode, to: Context, op: str, attributes: dict[str, int]) -> None:
-    x = _image(node, to)
+    x = image(node, to)
     n, c, *extents = to.shapes[x]
     kernel = _pair(node, "kernel_shape", default=None)
     strides = _pair(node, "strides")
@@ -79,7 +79,8 @@ def _pool(node: OnnxNode, to: Context, op: str, attributes: dict[str, int]) -> N
     to.emit(node, op, (x,), {**window, **attributes}, shape=shape)
 
 
-def _image(node: OnnxNode, to: Context) -> str:
+def image(node: OnnxNode, to: Context) -> str:
+    """Name of the first input, which must be an image."""
     x = to.activation(node)
     if len(to.shapes[x]) != 4:
         node.reject(f"input {x!r} has shape {to.shapes[x]}; only images (N, C, H, W) are supported")

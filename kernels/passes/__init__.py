@@ -22,7 +22,7 @@ PASSES: tuple[Callable[[Graph], Graph], ...] = (
     eliminate_identities,
     prune,  # an unread node must not count as a reader
     fold_affine,  # before activations, which would stand in the way
-    fuse_activations,  # into conv, dense, add, mul
+    fuse_activations,  # into conv, dense, add, mul, instance_norm
     fuse_residuals,  # takes the add's activation with it
 )
 """In the order in which `optimise` applies them."""

@@ -1,4 +1,4 @@
-"""Let the node before a relu, clip or sigmoid apply it."""
+"""Let the node before an activation apply it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from kernels.graph import Graph, Node
 
 from .rewrite import ACTIVATIONS, rebuilt, use_counts
 
-TAKES_ACTIVATION = ("conv", "dense", "add", "mul")
+TAKES_ACTIVATION = ("conv", "dense", "add", "mul", "instance_norm")
 
 
 def fuse_activations(graph: Graph) -> Graph:
-    """A conv, dense, add or mul that only an activation reads writes the activated result."""
+    """A conv, dense, add, mul or instance_norm that only an activation reads writes the activated result."""
     counts = use_counts(graph)
     nodes: list[Node] = []
     place: dict[str, int] = {}
@@ -37,4 +37,6 @@ def _fits(node: Node) -> bool:
 def _activation(node: Node) -> tuple[Any, ...]:
     if node.op == "clip":
         return ("clip", node.attributes["min"], node.attributes["max"])
+    if node.op == "leaky_relu":
+        return ("leaky_relu", node.attributes["slope"])
     return (node.op,)

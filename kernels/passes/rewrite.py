@@ -9,7 +9,7 @@ from dataclasses import replace
 from kernels.graph import Array, Graph, Node
 from kernels.shapes import Shape
 
-ACTIVATIONS = ("relu", "sigmoid", "clip")
+ACTIVATIONS = ("relu", "sigmoid", "clip", "leaky_relu")
 
 
 def rebuilt(

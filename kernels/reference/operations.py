@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from kernels.graph import Node
 
-from . import pooling
+from . import pooling, resampling
 from .convolution import convolve
 
 AnyArray = npt.NDArray[np.floating[Any]]
@@ -20,7 +20,7 @@ Shape = tuple[int, ...]
 
 
 def activate(x: AnyArray, activation: tuple[Any, ...] | None) -> AnyArray:
-    """Apply ("relu",), ("sigmoid",), ("clip", min, max) or nothing."""
+    """Apply ("relu",), ("sigmoid",), ("clip", min, max), ("leaky_relu", slope) or nothing."""
     if activation is None:
         return x
     kind, *bounds = activation
@@ -28,6 +28,8 @@ def activate(x: AnyArray, activation: tuple[Any, ...] | None) -> AnyArray:
         return np.maximum(x, 0)
     if kind == "clip":
         return np.minimum(np.maximum(x, x.dtype.type(bounds[0])), x.dtype.type(bounds[1]))
+    if kind == "leaky_relu":
+        return np.maximum(x, x * x.dtype.type(bounds[0]))
     if kind == "sigmoid":
         half = x.dtype.type(0.5)
         return half * (np.tanh(half * x) + 1)
@@ -68,6 +70,10 @@ def _clip(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
     return activate(inputs[0], ("clip", node.attributes["min"], node.attributes["max"]))
 
 
+def _leaky_relu(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+    return activate(inputs[0], ("leaky_relu", node.attributes["slope"]))
+
+
 def _max_pool(node: Node, inputs: Inputs, shape: Shape) -> AnyArray:
     a = node.attributes
     return pooling.max_pool(inputs[0], shape, a["kernel"], a["strides"], a["pads"])
@@ -103,6 +109,16 @@ def _affine(_: Node, inputs: Inputs, __: Shape) -> AnyArray:
     return out
 
 
+def _instance_norm(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+    """(x - mean) / sqrt(variance + epsilon) * scale + shift, mean and variance over each image's own channel."""
+    x, scale, shift = inputs
+    centred = x - x.mean(axis=(2, 3), keepdims=True)
+    variance = (centred * centred).mean(axis=(2, 3), keepdims=True)
+    normalised = centred / np.sqrt(variance + x.dtype.type(node.attributes["epsilon"]))
+    out: AnyArray = normalised * scale[:, None, None] + shift[:, None, None]
+    return activate(out, node.attributes.get("activation"))
+
+
 def _softmax(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
     axis = node.attributes["axis"]
     exponentials = np.exp(inputs[0] - inputs[0].max(axis=axis, keepdims=True))
@@ -130,6 +146,21 @@ def _transpose(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
     return np.transpose(inputs[0], node.attributes["perm"])
 
 
+def _slice(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+    a = node.attributes
+    return np.take(inputs[0], range(a["start"], a["stop"]), a["axis"])
+
+
+def _pad(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+    a = node.attributes
+    return resampling.pad(inputs[0], a["pads"], a["mode"], a["value"])
+
+
+def _resize(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+    a = node.attributes
+    return resampling.resize(inputs[0], a["size"], a["mode"], a["coordinates"])
+
+
 OPERATIONS: dict[str, Callable[[Node, Inputs, Shape], AnyArray]] = {
     "conv": _conv,
     "dense": _dense,
@@ -137,6 +168,7 @@ OPERATIONS: dict[str, Callable[[Node, Inputs, Shape], AnyArray]] = {
     "relu": _relu,
     "sigmoid": _sigmoid,
     "clip": _clip,
+    "leaky_relu": _leaky_relu,
     "max_pool": _max_pool,
     "average_pool": _average_pool,
     "global_average_pool": _global_average_pool,
@@ -144,9 +176,13 @@ OPERATIONS: dict[str, Callable[[Node, Inputs, Shape], AnyArray]] = {
     "add": _add,
     "mul": _mul,
     "affine": _affine,
+    "instance_norm": _instance_norm,
     "softmax": _softmax,
     "lrn": _lrn,
     "reshape": _reshape,
     "transpose": _transpose,
+    "slice": _slice,
+    "pad": _pad,
+    "resize": _resize,
 }
 """Every canonical operation of `graph.py`."""

@@ -5,7 +5,7 @@ Conventions of the bodies
 - A tensor may be a range of another's stacks (a concat without copies): `x_stacks` is the number of stacks of one image
   of the whole buffer, `x_stack0` where the tensor starts.
 - Work-groups are (X, 1, 1): what depends on dimensions 1 and 2 is uniform in a work-group, so weights are read once.
-- `activation`: 0 none, 1 relu, 2 clip to [lo, hi], 3 sigmoid (as in `kernels/cpu_operations.py`).
+- `activation`: 0 none, 1 relu, 2 clip to [lo, hi], 3 sigmoid, 4 leaky relu of slope lo, as on the CPU.
 - Lanes beyond the last channel hold finite numbers that are never read as data.
 """
 
@@ -89,6 +89,17 @@ _ALL = (
         "a_stacks a_stack0 b_stacks b_stack0 dst_stacks dst_stack0 hw multiply by_channel activation", "lo hi",
     ),
     kernel("affine", "src:4 scale:4 shift:4 dst:4*", f"{_SRC_DST} hw"),
+    kernel(
+        "instance_statistics", "src:4 sums:4:f32*", "src_stacks src_stack0 stacks hw span chunks", "", "CX KY",
+        locals_="partial:SHARED",
+    ),
+    kernel("instance_factors", "sums:4:f32 scale:4 factors:4:f32*", "stacks hw span chunks", "epsilon"),
+    kernel("instance_normalise", "src:4 factors:4:f32 shift:4 dst:4*", f"{_SRC_DST} stacks hw activation", "lo hi"),
+    kernel("pad", "src:4 dst:4*", f"{_SRC_DST} h w oh ow pad_t pad_l mode", "value"),
+    kernel(
+        "resize", "src:4 dst:4*",
+        f"{_SRC_DST} h w oh ow step_y start_y divisor_y step_x start_x divisor_x linear",
+    ),
     kernel("pack", "src:1:f32 dst:4*", "channels hw dst_stacks dst_stack0"),
     kernel("pack_data", "src:1 dst:4*", "channels hw dst_stacks dst_stack0", body="pack"),
     kernel("unpack", "src:4 dst:1:f32*", "channels hw src_stacks src_stack0"),
@@ -97,6 +108,7 @@ _ALL = (
     kernel("widen", "src:1 dst:1:f32*", "count", body="convert"),
     kernel("copy_channels", "src:1 dst:1*", f"{_SRC_DST} channels written dst_channel0 hw"),
     kernel("copy_block", "src:1 dst:1*", "count dst_stride dst_offset"),
+    kernel("take_block", "src:1 dst:1*", "count src_stride src_offset"),
     kernel("transpose", "src:1 dst:1*", "count d1 d2 d3 s0 s1 s2 s3"),
 )  # fmt: skip
 

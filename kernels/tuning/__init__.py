@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from .candidates import candidates, distinct, trial
-from .database import Database, Found
+from .candidates import Trial, applicable, candidates, default_choice, distinct, layers, trial
+from .database import Database, Found, device_key, read
 from .strategies import STRATEGIES, Budgeted, Exhaustive, Halving, Measure, Strategy
+from .trials import Ran, RunTrial, TrialFailed
 from .tune import Progress, tune
 
 __all__ = [
-    "STRATEGIES", "Budgeted", "Database", "Exhaustive", "Found", "Halving", "Measure", "Progress", "Strategy",
-    "candidates", "distinct", "trial", "tune",
+    "STRATEGIES", "Budgeted", "Database", "Exhaustive", "Found", "Halving", "Measure", "Progress", "Ran", "RunTrial",
+    "Strategy", "Trial", "TrialFailed", "applicable", "candidates", "default_choice", "device_key", "distinct",
+    "layers", "read", "trial", "tune",
 ]  # fmt: skip

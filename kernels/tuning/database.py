@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -27,15 +30,31 @@ class Found(BaseModel):
     algorithm: str
     tile: str
     ms: float = Field(gt=0)
+    default: str
+    """The compiler's own choice, in words."""
     default_ms: float | None = None
-    """What the compiler's own choice took; None where it could not be measured."""
+    """What that took; None where it could not be measured."""
     tried: int = Field(ge=1)
+    failed: int = Field(default=0, ge=0)
+    """Of those, how many did not run or computed wrongly."""
+    kept: bool | None = None
+    """Whether a whole network was faster with it; None: not compared yet. Only kept choices are used."""
     at: float
     """Unix time."""
 
     @property
     def choice(self) -> Choice:
         return Choice(self.algorithm, self.tile)
+
+    @property
+    def is_default(self) -> bool:
+        """Whether nothing was faster than the compiler's own choice."""
+        return self.choice.words == self.default
+
+    @property
+    def gain(self) -> float | None:
+        """How many times as fast as the compiler's own choice."""
+        return self.default_ms / self.ms if self.default_ms else None
 
     @property
     def place(self) -> tuple[str, str, str]:
@@ -66,9 +85,18 @@ class Database:
     def __iter__(self) -> Iterator[Found]:
         return iter(sorted(self._found.values(), key=lambda found: found.place))
 
-    def tuned(self, device: str, precision: str) -> Mapping[str, Choice]:
-        """Key of a convolution -> choice, as `Options.tuned` takes them."""
-        return {f.conv: f.choice for f in self._found.values() if (f.device, f.precision) == (device, precision)}
+    def tuned(self, device: str, precision: str, *, proven: bool = True) -> dict[str, Choice]:
+        """Key of a convolution -> choice, as `Options.tuned` takes them, where it is not the compiler's own.
+
+        `proven`: only what a whole network was faster with; else also what was not compared yet.
+        """
+        return {
+            found.conv: found.choice
+            for found in self
+            if (found.device, found.precision) == (device, precision)
+            and not found.is_default
+            and (found.kept or (found.kept is None and not proven))
+        }
 
     def get(self, device: str, precision: str, conv: str) -> Found | None:
         return self._found.get((device, precision, conv))
@@ -76,10 +104,11 @@ class Database:
     def add(self, found: Found) -> None:
         self._found[found.place] = found
 
-    def remove(self, device: str, precision: str, convs: Iterable[str]) -> None:
-        """Forget choices that proved worse in the whole network."""
+    def mark(self, device: str, precision: str, convs: Iterable[str], *, kept: bool) -> None:
+        """Note whether a whole network was faster with these choices."""
         for conv in convs:
-            self._found.pop((device, precision, conv), None)
+            if found := self.get(device, precision, conv):
+                self.add(found.model_copy(update={"kept": kept, "at": time.time()}))
 
     def merge(self, others: Iterable[Found]) -> int:
         """Take what is new or newer; returns how many that were."""
@@ -89,15 +118,24 @@ class Database:
         return len(fresh)
 
     def save(self, path: Path | None = None) -> None:
-        """Write to `path`, or to where it came from."""
+        """Write to `path`, or to where it came from: there what another process found meanwhile is kept."""
         target = path or self._path
         if target is None:
             return
         target.parent.mkdir(parents=True, exist_ok=True)
+        if path is not None:
+            self._write(target)
+            return
+        with _locked(target.with_name(f"{target.name}.lock")):
+            if target.is_file():
+                self.merge(read(target))
+            self._write(target)
+
+    def _write(self, target: Path) -> None:
         text = json.dumps([found.model_dump() for found in self], indent=1)
-        with tempfile.NamedTemporaryFile("w", dir=target.parent, delete=False) as file:
+        with tempfile.NamedTemporaryFile("w", dir=target.parent, prefix=f".{target.name}-", delete=False) as file:
             file.write(text + "\n")
-        Path(file.name).chmod(0o644 & ~_umask())
+        Path(file.name).chmod(0o644)
         Path(file.name).replace(target)
 
 
@@ -109,10 +147,20 @@ def read(path: Path) -> list[Found]:
         raise InputError(f"{path}: cannot be read: {e.strerror}") from e
     except ValidationError as e:
         first = e.errors(include_url=False, include_input=False)[0]
-        raise InputError(f"{path}: entry {first['loc']}: {first['msg']}; write it with `farm tune export`") from e
+        raise InputError(f"{path}: {_place(first['loc'])}{first['msg']}; write it with `farm tune export`") from e
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _place(location: tuple[int | str, ...]) -> str:
+    """`(3, "ms")` -> `entry 3, ms: `."""
+    return "".join(f"entry {part}, " if isinstance(part, int) else f"{part}: " for part in location)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Alone with the file; the kernel frees the lock when the process ends, however it ends."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -23,7 +23,7 @@ class Strategy(Protocol):
     """One way to spend time on candidates."""
 
     def search(self, choices: Sequence[Choice], measure: Measure) -> list[Timing]:
-        """Timings of those that ran, from comparable measurements, the fastest first."""
+        """Timings of those that ran, from comparable measurements, the fastest first; the first choice among them."""
         ...
 
 
@@ -48,32 +48,38 @@ class Halving:
     def search(self, choices: Sequence[Choice], measure: Measure) -> list[Timing]:
         left, repeats = list(choices), 1
         timings = _sorted(left, measure(left, repeats))
-        while len(left) > 4 and repeats < self.repeats:
-            left = [timing.choice for timing in timings[: -(-len(timings) // 2)]]
-            if choices[0] not in left and any(timing.choice == choices[0] for timing in timings):
-                left.append(choices[0])
+        while repeats < self.repeats and timings:
+            half = max(2, -(-len(timings) // 2))
+            left = _with_default(choices[0], [timing.choice for timing in timings[:half]], timings)
             repeats *= 2
-            timings = _sorted(left, measure(left, repeats))
+            timings = _sorted(left, measure(left, repeats)) or timings
         return timings
 
 
 @dataclass(frozen=True)
 class Budgeted:
-    """The candidates in order, a few at a time, until the time is spent; the first ones are always measured."""
+    """The candidates in order, a few at a time, as long as the time lasts; the first few are always measured, and the
+    best ones with the default once more where there is time."""
 
     seconds: float
     repeats: int = 3
     batch: int = 8
+    clock: Callable[[], float] = time.monotonic
 
     def search(self, choices: Sequence[Choice], measure: Measure) -> list[Timing]:
-        ends_at = time.monotonic() + self.seconds
-        found: list[Timing] = []
+        ends_at, longest_s, found = self.clock() + self.seconds, 0.0, list[Timing]()
         for start in range(0, len(choices), self.batch):
+            began = self.clock()
+            if start and began + longest_s > ends_at:
+                break
             part = choices[start : start + self.batch]
             found += _sorted(part, measure(part, self.repeats))
-            if time.monotonic() >= ends_at:
-                break
-        return sorted(found, key=lambda timing: timing.ms)
+            longest_s = max(longest_s, self.clock() - began)
+        found.sort(key=lambda timing: timing.ms)
+        if not found or self.clock() + longest_s > ends_at:
+            return found
+        best = _with_default(choices[0], [timing.choice for timing in found[: self.batch - 1]], found)
+        return _sorted(best, measure(best, 2 * self.repeats)) or found
 
 
 STRATEGIES: dict[str, Callable[[float], Strategy]] = {
@@ -82,6 +88,12 @@ STRATEGIES: dict[str, Callable[[float], Strategy]] = {
     "budgeted": Budgeted,
 }
 """By name, from the seconds that one convolution may take."""
+
+
+def _with_default(default: Choice, choices: list[Choice], timings: Sequence[Timing]) -> list[Choice]:
+    """With the default where it runs at all, even if it is not among the best."""
+    ran = any(timing.choice == default for timing in timings)
+    return [*choices, default] if ran and default not in choices else choices
 
 
 def _sorted(choices: Sequence[Choice], times: Sequence[float | None]) -> list[Timing]:

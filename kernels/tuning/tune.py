@@ -3,104 +3,111 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import median
+from pathlib import Path
 
 from kernels.catalog import Convolution
 from kernels.errors import CompileError
 from kernels.graph import Graph
 from kernels.options import Choice, Limits, Options
-from kernels.plan import Bundle
 
-from .candidates import candidates, distinct, trial
+from .candidates import candidates, distinct
 from .database import Database, Found
 from .strategies import Strategy, Timing
+from .trials import RunTrial, TrialFailed, Trials
 
-RunLayers = Callable[[Bundle, int], dict[str, list[float]]]
-"""bundle, passes -> layer -> device time of each pass in ms. Raises CompileError or the farm's errors."""
+MARGIN = 0.03
+"""The compiler's own choice stays unless another one is faster by this share: less is within the noise."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """One convolution is done."""
+    """How far a tuning is."""
 
     done: int
     total: int
     conv: str
-    found: Found | None
-    """None where nothing ran."""
-
-
-class Trials:
-    """Measures candidates of one convolution on the device; a plan that fails is split until the culprit is alone."""
-
-    def __init__(self, conv: Convolution, options: Options, limits: Limits, run: RunLayers) -> None:
-        self._conv, self._options, self._limits, self._run = conv, options, limits, run
-        self.failures: dict[Choice, str] = {}
-
-    def __call__(self, choices: Sequence[Choice], repeats: int) -> list[float | None]:
-        usable = [choice for choice in choices if choice not in self.failures]
-        times = self._measure(usable, repeats)
-        return [times.get(choice) for choice in choices]
-
-    def _measure(self, choices: list[Choice], repeats: int) -> dict[Choice, float]:
-        if not choices:
-            return {}
-        try:
-            bundle = trial(self._conv, choices, self._options, self._limits)
-            layers = self._run(bundle, repeats)
-        except Exception as e:  # a driver may refuse any of them in its own way
-            if len(choices) == 1:
-                self.failures[choices[0]] = str(e)[:500]
-                return {}
-            middle = len(choices) // 2
-            return {**self._measure(choices[:middle], repeats), **self._measure(choices[middle:], repeats)}
-        return {choice: median(layers[str(index)]) for index, choice in enumerate(choices) if layers.get(str(index))}
+    found: Found | None = None
+    """What the convolution came to, once it is done."""
+    measured: int = 0
+    """Measurements of its candidates so far."""
+    best_ms: float | None = None
 
 
 def tune(
     graph: Graph,
     options: Options,
     limits: Limits,
-    run: RunLayers,
+    run: RunTrial,
     *,
     device: str,
     database: Database,
-    strategy: Strategy,
+    strategy: Callable[[int], Strategy],
     again: bool = False,
     on_progress: Callable[[Progress], None] = lambda _: None,
+    spirv_cache: Path | None = None,
 ) -> list[Found]:
-    """Search each convolution that the database does not know yet (with `again`: all) and keep the best of each.
+    """Search each convolution that the database does not know yet (with `again`: all); those that were searched.
 
-    `device`: `database.device_key`. The database is saved after each convolution: an interrupted tuning resumes.
-    Raises CompileError where the network has no convolution that can be tuned (CPU plans have none).
+    `device`: `database.device_key`. `strategy`: from the number of convolutions that are left. The database is saved
+    after each convolution: an interrupted tuning resumes. Raises CompileError where there is nothing to tune, and
+    TrialFailed where not even the compiler's own choice runs: then there is nothing to compare with.
     """
+    wanted = _wanted(graph, options)
+    known = {key: None if again else database.get(device, options.precision, key) for key in wanted}
+    open_, total = [key for key, found in known.items() if found is None], len(wanted)
+    for index, key in enumerate(open_):
+        done = total - len(open_) + index
+
+        def report(measured: int, best_ms: float, done: int = done, key: str = key) -> None:
+            on_progress(Progress(done, total, key, None, measured, best_ms))
+
+        trials = Trials(wanted[key], options, limits, run, spirv_cache=spirv_cache, report=report)
+        best = _search(wanted[key], options, limits, trials, device, strategy(len(open_) - index))
+        database.add(best)
+        database.save()
+        known[key] = best
+        on_progress(Progress(done + 1, total, key, best, best.tried, best.ms))
+    return [found for key in open_ if (found := known[key]) is not None]
+
+
+def _wanted(graph: Graph, options: Options) -> dict[str, Convolution]:
     if options.backend == "cpu":
         raise CompileError("the CPU backend has no algorithms to tune; tune opencl or vulkan")
+    if options.algorithm != "auto" or options.granularity:
+        raise CompileError("tuning chooses the algorithm and its tile: leave algorithm and granularity out")
     wanted = distinct(graph, options)
-    found: list[Found] = []
-    for index, (key, conv) in enumerate(wanted.items(), 1):
-        known = None if again else database.get(device, options.precision, key)
-        best = known or _search(conv, options, limits, run, device, strategy)
-        if best is not None:
-            database.add(best)
-            database.save()
-            found.append(best)
-        on_progress(Progress(index, len(wanted), key, best))
-    return found
+    if not wanted:
+        raise CompileError(f"{graph.name} has no convolution: there is nothing to tune")
+    return wanted
 
 
 def _search(
-    conv: Convolution, options: Options, limits: Limits, run: RunLayers, device: str, strategy: Strategy
-) -> Found | None:
+    conv: Convolution, options: Options, limits: Limits, trials: Trials, device: str, strategy: Strategy
+) -> Found:
     tried = candidates(conv, options, limits)
-    timings = strategy.search(tried, Trials(conv, options, limits, run))
-    if not timings:
-        return None
-    best: Timing = timings[0]
+    if trials(tried[:1], 1) == [None]:  # before any time is spent on a device that runs nothing
+        why = trials.failures.get(tried[0], "no time of it was reported")
+        raise TrialFailed(f"{conv.key}: the compiler's own choice, {tried[0].words}, does not run: {why}")
+    timings = strategy.search(tried, trials)
     default = next((timing.ms for timing in timings if timing.choice == tried[0]), None)
+    best = _winner(tried[0], timings, trials)
+    if best is None:
+        raise TrialFailed(f"{conv.key}: none of {len(tried)} candidates ran; start the tuning again")
     return Found(
         device=device, precision=options.precision, conv=conv.key, algorithm=best.choice.algorithm,
-        tile=best.choice.tile, ms=best.ms, default_ms=default, tried=len(tried), at=time.time(),
+        tile=best.choice.tile, ms=best.ms, default=tried[0].words, default_ms=default, tried=len(tried),
+        failed=len(trials.failures), at=time.time(),
     )  # fmt: skip
+
+
+def _winner(default: Choice, timings: list[Timing], trials: Trials) -> Timing | None:
+    """The fastest that is right; the default where nothing is faster beyond the margin."""
+    own = next((timing for timing in timings if timing.choice == default), None)
+    for timing in timings:
+        if own and timing.ms > (1 - MARGIN) * own.ms:
+            return own
+        if trials.is_right(timing.choice):
+            return timing
+    return own

@@ -219,6 +219,8 @@ class Matrix(Model):
     """Threads of the CPU backend."""
     fuse: tuple[bool, ...] | None = None
     """Whether nodes are fused."""
+    tuned: tuple[bool, ...] | None = None
+    """Whether convolutions use what `farm tune` found on the device, where `algorithm` is `auto`; true by default."""
 
     @field_validator("*", mode="before")
     @classmethod

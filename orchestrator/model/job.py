@@ -19,7 +19,7 @@ class Cell(Model):
     backend: Api
     precision: Precision = Precision.FP32
     options: dict[str, int | str | bool] = Field(default_factory=dict)
-    """Further axes, given to the compiler: `algorithm`, `granularity`, `threads`, `fuse` ..."""
+    """Further axes, given to the compiler: `algorithm`, `granularity`, `threads`, `fuse`, `tuned` ..."""
 
     @cached_property
     def cell_id(self) -> str:

@@ -13,6 +13,7 @@ from kernels.graph import Array, Node
 from kernels.lower.activation import activation_scalars
 
 from .context import CpuContext
+from .images import lower_instance_norm, lower_pad, lower_resize
 
 
 def _activation(node: Node) -> tuple[dict[str, int], dict[str, float]]:
@@ -158,6 +159,16 @@ def _concat(context: CpuContext, node: Node) -> None:
         offset += count
 
 
+def _slice(context: CpuContext, node: Node) -> None:
+    shape, a = context.graph.shapes[node.inputs[0]], node.attributes
+    inner = prod(shape[a["axis"] + 1 :])
+    ints = {
+        "outer": prod(shape[: a["axis"]]), "count": (a["stop"] - a["start"]) * inner,
+        "src_stride": shape[a["axis"]] * inner, "src_offset": a["start"] * inner,
+    }  # fmt: skip
+    context.call("take_block", node, {"src": context.read(node.inputs[0]), "dst": context.write(node.output)}, ints)
+
+
 def _reshape(context: CpuContext, node: Node) -> None:
     context.buffers[node.output] = context.read(node.inputs[0])
 
@@ -180,6 +191,7 @@ LOWERINGS: dict[str, Callable[[CpuContext, Node], None]] = {
     "relu": _element,
     "sigmoid": _element,
     "clip": _element,
+    "leaky_relu": _element,
     "max_pool": _pool,
     "average_pool": _pool,
     "global_average_pool": _global_average_pool,
@@ -187,8 +199,12 @@ LOWERINGS: dict[str, Callable[[CpuContext, Node], None]] = {
     "add": _binary,
     "mul": _binary,
     "affine": _affine,
+    "instance_norm": lower_instance_norm,
     "softmax": _softmax,
     "lrn": _lrn,
     "reshape": _reshape,
     "transpose": _transpose,
+    "slice": _slice,
+    "pad": lower_pad,
+    "resize": lower_resize,
 }

@@ -15,10 +15,12 @@ from kernels.plan import Copy, Port, Tensor
 from .context import GpuContext
 from .convolution import lower_conv
 from .elementwise import lower_activation, lower_affine, lower_binary
+from .instance_norm import lower_instance_norm
 from .layout import single, write_single
-from .movement import lower_concat, lower_reshape, lower_transpose
+from .movement import lower_concat, lower_reshape, lower_slice, lower_transpose
 from .pooling import lower_global_average_pool, lower_lrn, lower_pool, lower_softmax
 from .product import lower_dense, lower_matmul
+from .resampling import lower_pad, lower_resize
 from .values import Value
 
 LOWERINGS: dict[str, Callable[[GpuContext, Node], None]] = {
@@ -28,6 +30,7 @@ LOWERINGS: dict[str, Callable[[GpuContext, Node], None]] = {
     "relu": lower_activation,
     "sigmoid": lower_activation,
     "clip": lower_activation,
+    "leaky_relu": lower_activation,
     "max_pool": lower_pool,
     "average_pool": lower_pool,
     "global_average_pool": lower_global_average_pool,
@@ -35,10 +38,14 @@ LOWERINGS: dict[str, Callable[[GpuContext, Node], None]] = {
     "add": lower_binary,
     "mul": lower_binary,
     "affine": lower_affine,
+    "instance_norm": lower_instance_norm,
     "softmax": lower_softmax,
     "lrn": lower_lrn,
     "reshape": lower_reshape,
     "transpose": lower_transpose,
+    "slice": lower_slice,
+    "pad": lower_pad,
+    "resize": lower_resize,
 }
 
 

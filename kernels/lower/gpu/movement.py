@@ -8,7 +8,7 @@ from kernels.graph import Node
 
 from .context import GpuContext
 from .layout import packed, plain, single
-from .values import Value, dims_of
+from .values import Value, View, dims_of
 
 
 def lower_concat(context: GpuContext, node: Node) -> None:
@@ -53,6 +53,22 @@ def _concat_plain(context: GpuContext, node: Node, axis: int) -> None:
         traffic = 2 * prod(context.graph.shapes[name]) * (2 if context.half else 4)
         context.dispatch("copy_block", node.name, {"src": source, "dst": target}, ints, items, traffic=traffic)
         offset += count
+
+
+def lower_slice(context: GpuContext, node: Node) -> None:
+    """Whole stacks of channels are a view of the source; anything else is copied row by row."""
+    shape, a = context.graph.shapes[node.inputs[0]], node.attributes
+    axis, start, stop = a["axis"], a["start"], a["stop"]
+    if axis == 1 and len(shape) in (2, 4) and start % 4 == 0 and (stop % 4 == 0 or stop == shape[1]):
+        view = packed(context, node.inputs[0])
+        context.values[node.output] = Value(packed=View(view.buffer, view.stacks, view.stack0 + start // 4))
+        return
+    inner = prod(shape[axis + 1 :])
+    count = (stop - start) * inner
+    buffers = {"src": plain(context, node.inputs[0]), "dst": context.new_plain(node.output)}
+    ints = {"count": count, "src_stride": shape[axis] * inner, "src_offset": start * inner}
+    traffic = 2 * prod(context.graph.shapes[node.output]) * (2 if context.half else 4)
+    context.dispatch("take_block", node.name, buffers, ints, (count, prod(shape[:axis]), 1), traffic=traffic)
 
 
 def lower_reshape(context: GpuContext, node: Node) -> None:

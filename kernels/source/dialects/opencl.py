@@ -21,6 +21,7 @@ PRELUDE = """\
 #define IMAX(a, b) max((a), (b))
 #define IMIN(a, b) min((a), (b))
 #define EXP(a) exp(a)
+#define SQRT(a) sqrt(a)
 #define POW(a, b) pow((a), (b))
 #define GLOBAL_ID(d) ((int)get_global_id(d))
 #define GROUP_ID(d) ((int)get_group_id(d))

@@ -22,6 +22,7 @@ PRELUDE = """\
 #define IMAX(a, b) max((a), (b))
 #define IMIN(a, b) min((a), (b))
 #define EXP(a) exp(a)
+#define SQRT(a) sqrt(a)
 #define POW(a, b) pow((a), (b))
 #define GLOBAL_ID(d) int(gl_GlobalInvocationID[d])
 #define GROUP_ID(d) int(gl_WorkGroupID[d])

@@ -11,13 +11,14 @@ import pytest
 from kernels.cpu_operations import CPU_OPERATIONS
 from kernels.graph import Node
 from kernels.reference import OPERATIONS
+from kernels.resampling import PAD_MODES, ratio
 
 from .calls import Calls, noise
 from .driver import Agent
 from .plans import Array
 
 CASES = 24
-ACTIVATIONS: list[tuple[Any, ...] | None] = [None, ("relu",), ("clip", -0.25, 0.5), ("sigmoid",)]
+ACTIVATIONS: list[tuple[Any, ...] | None] = [None, ("relu",), ("clip", -0.25, 0.5), ("sigmoid",), ("leaky_relu", 0.2)]
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def reference(op: str, inputs: Sequence[Array | None], shape: tuple[int, ...], *
 
 
 def scalars(activation: tuple[Any, ...] | None) -> tuple[dict[str, int], dict[str, float]]:
-    bounds = (0.0, 0.0) if activation is None or len(activation) == 1 else activation[1:]
+    bounds = (*(activation or ())[1:], 0.0, 0.0)
     return {"activation": ACTIVATIONS.index(activation)}, {"lo": bounds[0], "hi": bounds[1]}
 
 
@@ -73,7 +74,7 @@ def conv_case(calls: Calls, draw: np.random.Generator, groups: int, per_group: i
     x, weight = noise(draw, n, c, h, w), noise(draw, k, per_group, kh, kw)
     bias = noise(draw, k) if draw.random() < 0.7 else None
     residual = noise(draw, n, k, oh, ow) if draw.random() < 0.5 else None
-    activation = ACTIVATIONS[draw.integers(0, 4)]
+    activation = ACTIVATIONS[draw.integers(0, 5)]
     ints, floats = scalars(activation)
     ints |= {
         "n": n, "c": c, "h": h, "w": w, "k": k, "oh": oh, "ow": ow, "kh": kh, "kw": kw, "sh": sh, "sw": sw,
@@ -128,7 +129,7 @@ def test_dense(agent: Agent, draw: np.random.Generator) -> None:
     for _ in range(CASES):
         n, c, m = int(draw.integers(1, 12)), int(draw.integers(1, 600)), int(draw.integers(1, 300))
         x, weight = noise(draw, n, c), noise(draw, c, m)
-        bias, activation = noise(draw, m) if draw.random() < 0.7 else None, ACTIVATIONS[draw.integers(0, 4)]
+        bias, activation = noise(draw, m) if draw.random() < 0.7 else None, ACTIVATIONS[draw.integers(0, 5)]
         ints, floats = scalars(activation)
         ints |= {"n": n, "c": c, "m": m, "has_bias": int(bias is not None)}
         calls.add({"src": x, "weight": weight, "bias": bias}, ints, (n, m), floats)
@@ -209,7 +210,7 @@ def test_activation(agent: Agent, draw: np.random.Generator, activation: tuple[A
     for count in (1, 7, 100_001):
         x = noise(draw, count) * 3
         calls.add({"src": x}, {"count": count, **ints}, x.shape, floats)
-        names = dict(zip(("min", "max"), activation[1:], strict=False))
+        names = dict(zip(("slope",) if activation[0] == "leaky_relu" else ("min", "max"), activation[1:], strict=False))
         expected.append(reference(activation[0], [x], x.shape, **names))
     compare(calls.run(agent), expected)
 
@@ -221,7 +222,7 @@ def test_binary(agent: Agent, draw: np.random.Generator, op: int, mode: int) -> 
     for _ in range(CASES):
         shape = tuple(draw.integers(1, [5, 30, 400]).tolist())
         a, b = noise(draw, *shape), noise(draw, *(shape, (shape[1],), (1,))[mode])
-        activation = ACTIVATIONS[draw.integers(0, 4)]
+        activation = ACTIVATIONS[draw.integers(0, 5)]
         ints, floats = scalars(activation)
         ints |= {"op": op, "mode": mode, **dict(zip(("outer", "axis", "inner"), shape, strict=True))}
         calls.add({"a": a, "b": b}, ints, shape, floats)
@@ -237,6 +238,51 @@ def test_affine(agent: Agent, draw: np.random.Generator) -> None:
         x, scale, shift = noise(draw, n, c, hw), noise(draw, c), noise(draw, c)
         calls.add({"src": x, "scale": scale, "shift": shift}, {"n": n, "c": c, "hw": hw}, x.shape)
         expected.append(reference("affine", [x, scale, shift], x.shape))
+    compare(calls.run(agent), expected)
+
+
+def test_instance_norm(agent: Agent, draw: np.random.Generator) -> None:
+    calls, expected = Calls("instance_norm"), []
+    for _ in range(CASES):
+        n, c, h, w = draw.integers([1, 1, 2, 4], [4, 40, 20, 20]).tolist()
+        x, scale, shift = noise(draw, n, c, h, w) + 5, noise(draw, c), noise(draw, c)
+        activation = ACTIVATIONS[draw.integers(0, 5)]
+        ints, floats = scalars(activation)
+        ints |= {"n": n, "c": c, "hw": h * w}
+        calls.add({"src": x, "scale": scale, "shift": shift}, ints, x.shape, {**floats, "epsilon": 0.01})
+        expected.append(reference("instance_norm", [x, scale, shift], x.shape, epsilon=0.01, activation=activation))
+    compare(calls.run(agent), expected)
+
+
+@pytest.mark.parametrize("mode", list(PAD_MODES))
+def test_pad2d(agent: Agent, draw: np.random.Generator, mode: str) -> None:
+    calls, expected = Calls("pad2d"), []
+    for _ in range(CASES):
+        n, c, h, w = draw.integers(1, [3, 6, 12, 12]).tolist()
+        limits = (h, w, h, w) if mode == "reflect" else (9, 9, 9, 9)
+        top, left, bottom, right = pads = draw.integers(0, limits).tolist()
+        x, shape = noise(draw, n, c, h, w), (n, c, h + top + bottom, w + left + right)
+        ints = {"planes": n * c, "h": h, "w": w, "mode": PAD_MODES[mode]}
+        ints |= dict(zip(("pad_t", "pad_l", "pad_b", "pad_r"), pads, strict=True))
+        calls.add({"src": x}, ints, shape, {"value": -0.75})
+        expected.append(reference("pad", [x], shape, pads=pads, mode=mode, value=-0.75))
+    compare(calls.run(agent), expected)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@pytest.mark.parametrize("coordinates", ["half_pixel", "asymmetric", "align_corners"])
+def test_resize2d(agent: Agent, draw: np.random.Generator, mode: str, coordinates: str) -> None:
+    if (mode, coordinates) == ("nearest", "align_corners"):
+        return  # no such way of resizing
+    calls, expected = Calls("resize2d"), []
+    for _ in range(CASES):
+        n, c, h, w, oh, ow = draw.integers(1, [3, 6, 12, 12, 30, 30]).tolist()
+        x, ints = noise(draw, n, c, h, w), {"planes": n * c, "h": h, "w": w, "oh": oh, "ow": ow}
+        for axis, extent, size_ in (("y", h, oh), ("x", w, ow)):
+            way = ratio(mode, coordinates, extent, size_)
+            ints |= {f"step_{axis}": way.step, f"start_{axis}": way.start, f"divisor_{axis}": way.divisor}
+        calls.add({"src": x}, {**ints, "linear": int(mode == "linear")}, (n, c, oh, ow))
+        expected.append(reference("resize", [x], (n, c, oh, ow), size=(oh, ow), mode=mode, coordinates=coordinates))
     compare(calls.run(agent), expected)
 
 
@@ -271,3 +317,14 @@ def test_nan_survives_activations_and_pooling(agent: Agent) -> None:
         ints, floats = scalars(activation)
         calls.add({"src": x}, {"count": 4, **ints}, (4,), floats)
     assert all(np.isnan(result[1]) for result in calls.run(agent))
+
+
+def test_take_block(agent: Agent, draw: np.random.Generator) -> None:
+    calls, expected = Calls("take_block"), []
+    for _ in range(CASES):
+        outer, count, before, after = draw.integers([1, 1, 0, 0], [50, 100, 20, 20]).tolist()
+        x = noise(draw, outer, before + count + after)
+        ints = {"outer": outer, "count": count, "src_stride": x.shape[1], "src_offset": before}
+        calls.add({"src": x}, ints, (outer, count))
+        expected.append(x[:, before : before + count])
+    compare(calls.run(agent), expected)

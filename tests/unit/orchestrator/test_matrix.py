@@ -30,6 +30,7 @@ AXES = st.builds(
     granularity=st.none() | subsets([1, 2, 4]),
     threads=st.none() | subsets([1, 2]),
     fuse=st.none() | subsets([True, False]),
+    tuned=st.none() | subsets([True, False]),
 )
 APIS = st.lists(st.sampled_from(list(Api)), unique=True).flatmap(
     lambda names: st.tuples(*(subsets(list(Precision)).map(lambda p, n=n: make.api(n, *p)) for n in names))
@@ -54,7 +55,7 @@ def experiments(count: object = "all") -> st.SearchStrategy[Experiment]:
 
 def combinations(experiment: Experiment) -> int:
     m = experiment.matrix
-    lists = [m.network, m.backend, m.precision, m.algorithm, m.granularity, m.threads, m.fuse]
+    lists = [m.network, m.backend, m.precision, m.algorithm, m.granularity, m.threads, m.fuse, m.tuned]
     return len(list(product(*(axis for axis in lists if axis is not None))))
 
 

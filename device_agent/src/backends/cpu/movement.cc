@@ -1,4 +1,4 @@
-// transpose and copy_block.
+// transpose, copy_block and take_block.
 #include <algorithm>
 
 #include "operation.h"
@@ -49,9 +49,29 @@ void run_copy_block(const Call& call, ThreadPool& pool) {
   });
 }
 
+Status check_take_block(const Call& call) {
+  const int64_t outer = call.ints[0], count = call.ints[1], stride = call.ints[2], offset = call.ints[3];
+  Check check(call);
+  check.sizes({outer, count, stride});
+  if (check.status()) return check.status();
+  return check.range("src_offset", offset, 0, stride - count)
+      .holds("src", 0, {outer, stride})
+      .holds("dst", 1, {outer, count})
+      .status();
+}
+
+void run_take_block(const Call& call, ThreadPool& pool) {
+  const int64_t outer = call.ints[0], count = call.ints[1], stride = call.ints[2], offset = call.ints[3];
+  pool.ranges(outer, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      std::copy_n(call.buffers[0].data + i * stride + offset, count, call.buffers[1].data + i * count);
+  });
+}
+
 }  // namespace
 
 const Operation kTranspose{"transpose", 2, 8, 0, check_transpose, run_transpose};
 const Operation kCopyBlock{"copy_block", 2, 4, 0, check_copy_block, run_copy_block};
+const Operation kTakeBlock{"take_block", 2, 4, 0, check_take_block, run_take_block};
 
 }  // namespace pocketfarm::cpu

@@ -5,8 +5,10 @@
 namespace pocketfarm::cpu {
 namespace {
 
-const Operation* const kOperations[] = {&kConv2d, &kDense,      &kMatmul, &kPool2d, &kGlobalAveragePool, &kSoftmax,
-                                        &kLrn,    &kActivation, &kBinary, &kAffine, &kTranspose,         &kCopyBlock};
+const Operation* const kOperations[] = {
+    &kConv2d,     &kDense,  &kMatmul, &kPool2d,       &kGlobalAveragePool, &kSoftmax,  &kLrn,
+    &kActivation, &kBinary, &kAffine, &kInstanceNorm, &kPad2d,             &kResize2d, &kTranspose,
+    &kCopyBlock,  &kTakeBlock};
 
 }  // namespace
 
@@ -61,6 +63,9 @@ void activate(float* data, int64_t count, int32_t activation, float lo, float hi
       return;
     case Activation::sigmoid:
       for (int64_t i = 0; i < count; ++i) data[i] = 1 / (1 + std::exp(-data[i]));
+      return;
+    case Activation::leaky_relu:
+      for (int64_t i = 0; i < count; ++i) data[i] = data[i] < 0 ? data[i] * lo : data[i];
       return;
   }
 }

@@ -55,12 +55,13 @@ class Check {
   Status status_;
 };
 
-enum class Activation : int32_t { none = 0, relu = 1, clip = 2, sigmoid = 3 };
+enum class Activation : int32_t { none = 0, relu = 1, clip = 2, sigmoid = 3, leaky_relu = 4 };
 
 // Applies an activation in place; NaN stays NaN.
 void activate(float* data, int64_t count, int32_t activation, float lo, float hi);
 
 extern const Operation kConv2d, kDense, kMatmul, kPool2d, kGlobalAveragePool, kSoftmax, kLrn, kActivation, kBinary,
-    kAffine, kTranspose, kCopyBlock;
+    kAffine, kInstanceNorm, kPad2d, kResize2d, kTranspose, kCopyBlock,
+    kTakeBlock;
 
 }  // namespace pocketfarm::cpu

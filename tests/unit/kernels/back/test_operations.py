@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -23,6 +24,19 @@ def _pool(op: str, **attributes: object) -> Case:
         return b.node(op, [b.input(2, 6, 7, 9)], (2, 6, 4, 5), **attributes)
 
     return build
+
+
+def _resize(b: Builder, *, mode: str, coordinates: str, size: tuple[int, int]) -> str:
+    return b.node("resize", [b.input(2, 6, 5, 7)], (2, 6, *size), mode=mode, coordinates=coordinates, size=size)
+
+
+def _slice(b: Builder, *, axis: int, start: int, stop: int) -> str:
+    """Of what a convolution wrote, read by another: views of stacks must reach both ways."""
+    shape = [2, 10, 5, 7]
+    x = b.conv(b.input(2, 3, 5, 7), 10, (1, 1))
+    shape[axis] = stop - start
+    part = b.node("slice", [x], (shape[0], shape[1], shape[2], shape[3]), axis=axis, start=start, stop=stop)
+    return b.conv(part, 6, (1, 1))
 
 
 _PADDED = {"kernel": (3, 3), "strides": (2, 2), "pads": (1, 1, 1, 1)}
@@ -57,6 +71,8 @@ CASES: dict[str, Case] = {
     "relu_rank_3": lambda b: b.node("relu", [b.input(3, 5, 7)], (3, 5, 7)),
     "sigmoid": lambda b: b.node("sigmoid", [b.input(3, 6)], (3, 6)),
     "clip": lambda b: b.node("clip", [b.input(1, 4, 5, 5)], (1, 4, 5, 5), min=-0.5, max=0.25),
+    "leaky_relu": lambda b: b.node("leaky_relu", [b.input(2, 5, 3, 4)], (2, 5, 3, 4), slope=0.2),
+    "conv_leaky_relu": lambda b: b.conv(b.input(1, 5, 6, 7), 6, (3, 3), activation=("leaky_relu", 0.2)),
     "clip_open": lambda b: b.node("clip", [b.input(1, 4, 5, 5)], (1, 4, 5, 5), min=0.0, max=float("inf")),
     "add": lambda b: b.node("add", [b.input(2, 5, 3, 3), b.input(2, 5, 3, 3, name="y")], (2, 5, 3, 3)),
     "add_itself": lambda b: b.node("add", [b.input(2, 5, 3, 3), "x"], (2, 5, 3, 3), activation=("relu",)),
@@ -82,6 +98,48 @@ CASES: dict[str, Case] = {
     ),
     "transpose": lambda b: b.node("transpose", [b.input(2, 5, 3, 4)], (4, 2, 5, 3), perm=(3, 0, 1, 2)),
     "transpose_matrix": lambda b: b.node("transpose", [b.input(5, 6)], (6, 5), perm=(1, 0)),
+    "instance_norm": lambda b: b.node(
+        "instance_norm", [b.input(2, 6, 5, 7), b.constant(6), b.constant(6)], (2, 6, 5, 7), epsilon=1e-5
+    ),
+    "instance_norm_chunks": lambda b: b.node(
+        "instance_norm",
+        [b.input(1, 5, 97, 91), b.constant(5), b.constant(5)],
+        (1, 5, 97, 91),
+        epsilon=0.25,
+        activation=("relu",),
+    ),
+    **{
+        f"slice_{axis}_{start}_{stop}": partial(_slice, axis=axis, start=start, stop=stop)
+        for axis, start, stop in (
+            (0, 1, 2),
+            (1, 0, 4),
+            (1, 4, 10),
+            (1, 4, 8),
+            (1, 0, 3),
+            (1, 3, 7),
+            (2, 1, 4),
+            (3, 2, 3),
+        )
+    },
+    "slice_features": lambda b: b.node("slice", [b.input(2, 9)], (2, 4), axis=1, start=4, stop=8),
+    "pad_reflect": lambda b: b.node(
+        "pad", [b.input(2, 5, 4, 6)], (2, 5, 9, 12), pads=(3, 5, 2, 1), mode="reflect", value=0.0
+    ),
+    "pad_edge": lambda b: b.node("pad", [b.input(1, 3, 2, 3)], (1, 3, 7, 5), pads=(5, 0, 0, 2), mode="edge", value=0.0),
+    "pad_constant": lambda b: b.node(
+        "pad", [b.input(2, 4, 3, 3)], (2, 4, 6, 4), pads=(1, 0, 2, 1), mode="constant", value=-1.5
+    ),
+    **{
+        f"resize_{mode}_{coordinates}_{size[0]}": partial(_resize, mode=mode, coordinates=coordinates, size=size)
+        for mode, coordinates in (
+            ("linear", "half_pixel"),
+            ("linear", "asymmetric"),
+            ("linear", "align_corners"),
+            ("nearest", "asymmetric"),
+            ("nearest", "half_pixel"),
+        )
+        for size in ((10, 14), (3, 17), (1, 1))
+    },
     "concat_rows": lambda b: b.node(
         "concat", [b.node("relu", [b.input(2, 3, 4, 5)], (2, 3, 4, 5)), "x"], (2, 3, 8, 5), axis=2
     ),

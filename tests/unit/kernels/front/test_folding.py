@@ -46,6 +46,14 @@ def test_flatten_by_shape_arithmetic(tmp_path: Path) -> None:
         ([helper.make_node("Mul", ["shape", "a3"], ["s"])], (6, 9, 12, 15)),
         ([helper.make_node("Div", ["shape", "a3"], ["s"])], (0, 1, 1, 1)),
         ([helper.make_node("Sub", ["shape", "a1"], ["t"]), helper.make_node("Add", ["t", "t"], ["s"])], (2, 4, 6, 8)),
+        ([helper.make_node("Max", ["shape", "a3"], ["s"])], (3, 3, 4, 5)),
+        ([helper.make_node("Min", ["a3", "shape"], ["s"])], (2, 3, 3, 3)),
+        ([helper.make_node("Pow", ["shape", "a3"], ["s"])], (8, 27, 64, 125)),
+        ([helper.make_node("Mul", ["shape", "shape"], ["q"]),
+          helper.make_node("Cast", ["q"], ["f"], to=TensorProto.FLOAT), helper.make_node("Sqrt", ["f"], ["r"]),
+          helper.make_node("Cast", ["r"], ["s"], to=TensorProto.INT64)], (2, 3, 4, 5)),
+        ([helper.make_node("Expand", ["a3", "a22"], ["q"]), helper.make_node("Reshape", ["q", "am1"], ["s"])],
+         (3, 3, 3, 3)),
         ([helper.make_node("ConstantOfShape", ["a3"], ["s"],
                            value=numpy_helper.from_array(np.array([7], np.int64)))], (7, 7, 7)),
         ([helper.make_node("Cast", ["shape"], ["f"], to=TensorProto.FLOAT),
@@ -94,9 +102,9 @@ def test_too_large_constant_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_only_folds_is_refused_on_activations(tmp_path: Path) -> None:
-    node = helper.make_node("Gather", ["x", "i"], ["y"], name="pick")
-    path = save_model(tmp_path / "m.onnx", [node], {"x": (2, 4)}, ["y"], {"i": np.array([0], np.int64)})
-    with pytest.raises(UnsupportedNode, match=r"'pick'.*Gather.*every input is a constant"):
+    node = helper.make_node("Expand", ["x", "i"], ["y"], name="grow")
+    path = save_model(tmp_path / "m.onnx", [node], {"x": (2, 4)}, ["y"], {"i": np.array([3, 2, 4], np.int64)})
+    with pytest.raises(UnsupportedNode, match=r"'grow'.*Expand.*every input is a constant"):
         load_onnx(path)
 
 
@@ -107,12 +115,14 @@ def test_what_only_folds_is_refused_on_activations(tmp_path: Path) -> None:
         helper.make_node("Div", ["a", "zero"], ["c"], name="bad"),
         helper.make_node("Reshape", ["a", "far"], ["c"], name="bad"),
         helper.make_node("Concat", ["a", "square"], ["c"], axis=0, name="bad"),
+        helper.make_node("Expand", ["a", "far"], ["c"], name="bad"),
+        helper.make_node("Expand", ["far", "wide"], ["c"], name="bad"),
     ],
 )
 def test_constants_that_do_not_fit(tmp_path: Path, node: Any) -> None:
     constants = {
         "a": np.ones(3, np.int64), "far": np.array([9], np.int64), "zero": np.zeros(3, np.int64),
-        "square": np.ones((2, 2), np.int64),
+        "square": np.ones((2, 2), np.int64), "wide": np.array([1 << 20, 1 << 20]),
     }  # fmt: skip
     relu = helper.make_node("Relu", ["x"], ["y"])
     path = save_model(tmp_path / "m.onnx", [node, relu], {"x": (2, 4)}, ["y"], constants)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,8 +18,10 @@ from kernels.networks import NETWORKS
 from kernels.networks.export import to_onnx
 from kernels.networks.googlenet import googlenet
 from kernels.networks.inception import inception_v3
+from kernels.networks.pynet import pynet
 from kernels.networks.resnet import resnet50
 from kernels.networks.vgg import vgg16
+from kernels.onnx_import import load_onnx
 from kernels.options import Limits, Options
 from kernels.passes import optimise
 from kernels.reference import evaluate
@@ -34,6 +37,13 @@ PARAMETERS = {
     "lenet": 431_080,
     "mobilenet_v1": 4_231_976,
     "mobilenet_v2": 3_504_872,
+    "pynet": 47_554_738,
+    "pynet_full": 47_554_738,
+    "pynet_level_1": 47_523_747,
+    "pynet_level_2": 43_202_563,
+    "pynet_level_3": 36_349_123,
+    "pynet_level_4": 28_333_635,
+    "pynet_level_5": 18_895_171,
     "resnet18": 11_689_512,
     "resnet50": 25_557_032,
     "squeezenet_v1_0": 1_248_424,
@@ -42,9 +52,11 @@ PARAMETERS = {
 }
 """As published (with two numbers a channel for batch normalisation)."""
 
+PYNETS = [name for name in PARAMETERS if name.startswith("pynet")]
 INPUTS = {
     "alexnet": (3, 227, 227), "autoencoder_784": (784,), "cifar10_quick": (3, 32, 32),
     "inception_v3": (3, 299, 299), "lenet": (1, 28, 28), "squeezenet_v1_0": (3, 227, 227),
+    **dict.fromkeys(PYNETS, (4, 128, 128)), "pynet_full": (4, 1440, 1984),
 }  # fmt: skip
 
 LARGE: dict[str, Callable[[int], Graph]] = {
@@ -68,7 +80,9 @@ def test_size(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(set(NETWORKS) - {"alexnet", *LARGE}))
+@pytest.mark.parametrize(
+    "name", sorted(set(NETWORKS) - {"alexnet", *LARGE} - {name for name in NETWORKS if name.startswith("pynet")})
+)
 def test_network(tmp_path: Path, name: str, seed: int) -> None:
     """The scale of its activations, and its results with and without fusion."""
     graph = NETWORKS[name](seed)
@@ -106,6 +120,44 @@ def test_alexnet(tmp_path: Path, seed: int) -> None:
     graph = NETWORKS["alexnet"](seed)
     to_onnx(optimise(graph, fuse=True), tmp_path / "m.onnx")
     assert_agrees(tmp_path / "m.onnx", random_inputs(graph, seed))
+
+
+@pytest.mark.slow
+def test_pynet(tmp_path: Path, seed: int) -> None:
+    """At the smallest size, which normalises over four pixels and so magnifies every rounding: onnxruntime's own
+    distance from double precision is the measure of a device's."""
+    graph = pynet(seed, size=(32, 32))
+    check_scale(graph, seed)
+    to_onnx(optimise(graph, fuse=True), tmp_path / "m.onnx")
+    inputs = random_inputs(graph, seed)
+    wanted, theirs = evaluate(graph, inputs), run_onnxruntime(tmp_path / "m.onnx", inputs)
+    read = evaluate(load_onnx(tmp_path / "m.onnx"), inputs)
+    ours = run_opencl(compile_graph(graph, Options("opencl"), Limits(cpu_device=True)), inputs).outputs
+    for name in graph.outputs:
+        allowed = np.linalg.norm(theirs[name] - wanted[name])
+        assert allowed <= 0.05 * np.linalg.norm(wanted[name])
+        assert np.linalg.norm(read[name] - wanted[name]) <= 1e-6 * np.linalg.norm(wanted[name])
+        assert np.linalg.norm(ours[name] - wanted[name]) <= 5 * allowed
+
+
+def test_pynet_has_the_calls_of_the_study() -> None:
+    """All but the reflection pads, of which the study counts 127: here each convolution has its own."""
+    graph = NETWORKS["pynet_full"](None)
+    calls = Counter(node.op for node in graph.nodes)
+    published = {"conv": 147, "instance_norm": 124, "relu": 141, "resize": 9, "max_pool": 4, "sigmoid": 6}
+    assert {op: calls[op] for op in published} == published
+    assert calls["pad"] == 147
+    assert graph.outputs == tuple(f"level_{i}" for i in range(6))
+    assert graph.shapes["level_0"] == (1, 3, 2880, 3968)
+
+
+@pytest.mark.parametrize("level", [1, 3, 5])
+def test_a_level_of_pynet_is_part_of_the_whole(level: int) -> None:
+    """Its weights, by which their seeded values are made, and its shapes have the same names."""
+    whole, part = pynet(None, size=(32, 32)), pynet(None, size=(32, 32), level=level)
+    assert part.outputs == (f"level_{level}",)
+    assert {node.name for node in part.nodes} < {node.name for node in whole.nodes}
+    assert part.shapes.items() < whole.shapes.items()
 
 
 def test_squeezenet_has_the_shapes_of_the_study() -> None:

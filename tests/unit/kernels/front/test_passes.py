@@ -64,6 +64,7 @@ class Sketch:
 STEPS = (
     "conv", "conv_no_bias", "affine", "relu", "clip", "sigmoid", "add", "mul", "add_channel", "mul_scalar", "identity",
     "there_and_back", "turned_relu", "concat", "flat_and_back",
+    "leaky_relu", "instance_norm",
 )  # fmt: skip
 
 
@@ -89,6 +90,10 @@ def _step(sketch: Sketch, step: str, x: str, other: str) -> str:
             return sketch.affine(x)
         case "clip":
             return add("clip", x, min=-0.5, max=0.5)
+        case "leaky_relu":
+            return add("leaky_relu", x, slope=0.2)
+        case "instance_norm":
+            return add("instance_norm", x, sketch.constant(4), sketch.constant(4), epsilon=1.0)
         case "add" | "mul":
             return add(step, x, other)
         case "add_channel":

@@ -1,0 +1,139 @@
+// instance_norm, pad2d and resize2d: one plane after the other.
+#include <algorithm>
+#include <cmath>
+
+#include "operation.h"
+
+namespace pocketfarm::cpu {
+namespace {
+
+Status check_instance_norm(const Call& call) {
+  const int64_t n = call.ints[0], c = call.ints[1], hw = call.ints[2];
+  return Check(call)
+      .sizes({n, c, hw})
+      .range("activation", call.ints[3], 0, 4)
+      .holds("src", 0, {n, c, hw})
+      .holds("scale", 1, {c})
+      .holds("shift", 2, {c})
+      .holds("dst", 3, {n, c, hw})
+      .status();
+}
+
+void run_instance_norm(const Call& call, ThreadPool& pool) {
+  const int64_t planes = int64_t{call.ints[0]} * call.ints[1], c = call.ints[1], hw = call.ints[2];
+  pool.each(planes, [&](int64_t plane, int) {
+    const float* src = call.buffers[0].data + plane * hw;
+    float* dst = call.buffers[3].data + plane * hw;
+    double sum = 0;
+    for (int64_t i = 0; i < hw; ++i) sum += src[i];
+    const auto mean = static_cast<float>(sum / static_cast<double>(hw));
+    double squares = 0;
+    for (int64_t i = 0; i < hw; ++i) squares += double{src[i] - mean} * (src[i] - mean);
+    const double deviation = std::sqrt(squares / static_cast<double>(hw) + call.floats[0]);
+    const auto factor = static_cast<float>(call.buffers[1].data[plane % c] / deviation);
+    const float shift = call.buffers[2].data[plane % c];
+    for (int64_t i = 0; i < hw; ++i) dst[i] = (src[i] - mean) * factor + shift;
+    activate(dst, hw, call.ints[3], call.floats[1], call.floats[2]);
+  });
+}
+
+enum PadMode : int64_t { kConstant = 0, kReflect = 1, kEdge = 2 };
+
+Status check_pad(const Call& call) {
+  const int32_t* i = call.ints.data();
+  const int64_t planes = i[0], h = i[1], w = i[2], top = i[3], left = i[4], bottom = i[5], right = i[6];
+  Check check(call);
+  check.sizes({planes, h, w}).range("mode", i[7], 0, 2);
+  for (int64_t pad : {top, left, bottom, right}) check.range("a pad", pad, 0, Check::kMaxSize);
+  if (i[7] == kReflect)
+    check.that(std::max(top, bottom) < h && std::max(left, right) < w, "reflected pads must be below the extents");
+  if (check.status()) return check.status();
+  return check.holds("src", 0, {planes, h, w}).holds("dst", 1, {planes, h + top + bottom, w + left + right}).status();
+}
+
+// Where element `at` of a padded axis comes from; negative: from outside.
+int64_t padded_source(int64_t at, int64_t extent, int64_t mode) {
+  if (mode == kReflect) return at < 0 ? -at : at >= extent ? 2 * (extent - 1) - at : at;
+  if (mode == kEdge) return std::clamp<int64_t>(at, 0, extent - 1);
+  return at < extent ? at : -1;
+}
+
+void run_pad(const Call& call, ThreadPool& pool) {
+  const int32_t* i = call.ints.data();
+  const int64_t h = i[1], w = i[2], top = i[3], left = i[4], right = i[6], mode = i[7];
+  const int64_t oh = h + top + i[5], ow = w + left + right;
+  pool.ranges(i[0] * oh, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      float* dst = call.buffers[1].data + row * ow;
+      const int64_t y = padded_source(row % oh - top, h, mode);
+      if (y < 0) {
+        std::fill_n(dst, ow, call.floats[0]);
+        continue;
+      }
+      const float* src = call.buffers[0].data + (row / oh * h + y) * w;
+      const auto outside = [&](int64_t x) {
+        const int64_t from = padded_source(x - left, w, mode);
+        dst[x] = from < 0 ? call.floats[0] : src[from];
+      };
+      for (int64_t x = 0; x < left; ++x) outside(x);
+      std::copy_n(src, w, dst + left);
+      for (int64_t x = left + w; x < ow; ++x) outside(x);
+    }
+  });
+}
+
+// Coordinates of one axis: (o * step + start) / divisor, kept inside.
+struct Axis {
+  int64_t extent, size, step, start, divisor;
+
+  int64_t scaled(int64_t o) const { return std::clamp<int64_t>(o * step + start, 0, (extent - 1) * divisor); }
+};
+
+Axis axis_of(const Call& call, int number) {
+  const int32_t* i = call.ints.data();
+  const int32_t* way = i + 5 + 3 * number;
+  return {i[1 + number], i[3 + number], way[0], way[1], way[2]};
+}
+
+Status check_resize(const Call& call) {
+  const int64_t planes = call.ints[0];
+  Check check(call);
+  check.sizes({planes}).range("linear", call.ints[11], 0, 1);
+  for (int number : {0, 1}) {
+    const Axis axis = axis_of(call, number);
+    check.sizes({axis.extent, axis.size, axis.divisor}).range("a step", axis.step, 0, 2 * Check::kMaxSize);
+  }
+  if (check.status()) return check.status();
+  return check.holds("src", 0, {planes, call.ints[1], call.ints[2]})
+      .holds("dst", 1, {planes, call.ints[3], call.ints[4]})
+      .status();
+}
+
+float mix(float a, float b, float share) { return a + (b - a) * share; }
+
+void run_resize(const Call& call, ThreadPool& pool) {
+  const Axis rows = axis_of(call, 0), columns = axis_of(call, 1);
+  const bool linear = call.ints[11] != 0;
+  pool.ranges(int64_t{call.ints[0]} * rows.size, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t y = rows.scaled(row % rows.size), y0 = y / rows.divisor, y1 = std::min(y0 + 1, rows.extent - 1);
+      const float* plane = call.buffers[0].data + row / rows.size * rows.extent * columns.extent;
+      const float *above = plane + y0 * columns.extent, *below = plane + y1 * columns.extent;
+      const float down = static_cast<float>(y % rows.divisor) / static_cast<float>(rows.divisor);
+      float* dst = call.buffers[1].data + row * columns.size;
+      for (int64_t o = 0; o < columns.size; ++o) {
+        const int64_t x = columns.scaled(o), x0 = x / columns.divisor, x1 = std::min(x0 + 1, columns.extent - 1);
+        const float right = static_cast<float>(x % columns.divisor) / static_cast<float>(columns.divisor);
+        dst[o] = linear ? mix(mix(above[x0], above[x1], right), mix(below[x0], below[x1], right), down) : above[x0];
+      }
+    }
+  });
+}
+
+}  // namespace
+
+const Operation kInstanceNorm{"instance_norm", 4, 4, 3, check_instance_norm, run_instance_norm};
+const Operation kPad2d{"pad2d", 2, 8, 1, check_pad, run_pad};
+const Operation kResize2d{"resize2d", 2, 12, 0, check_resize, run_resize};
+
+}  // namespace pocketfarm::cpu

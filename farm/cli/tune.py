@@ -1,0 +1,208 @@
+"""`farm tune`: the fastest algorithm and tile of each convolution, measured on a device; `show`, `export`, `import`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from typer.core import TyperGroup
+
+from kernels.options import Options
+from orchestrator.model.device import Api, Precision
+from orchestrator.model.quantity import parse_seconds
+
+from .engine import PANEL, BackendOption, ModelArgument, NetworkOption, PrecisionOption, SeedOption, load_graph
+from .lifecycle import settings_of
+from .output import JsonOption, StateOption, log, out, print_json
+
+if TYPE_CHECKING:
+    from kernels.tuning import Progress as Step
+    from kernels.tuning import Strategy
+    from workers.tuning import Tuned
+
+NAMES = ("exhaustive", "halving", "budgeted")
+
+
+class _Group(TyperGroup):
+    """What is no command of the group is the model of `farm tune run`, whose name may be left out."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        first = args[0] if args else "--help"
+        return super().parse_args(ctx, args if first in (*self.commands, "--help", "-h") else ["run", *args])
+
+
+group = typer.Typer(
+    name="tune",
+    cls=_Group,
+    help="Find the fastest algorithm and tile of each convolution on a device; plans use them from then on.\n\n"
+    "`farm tune run` may be written `farm tune`.\n\n"
+    "Example: `farm tune --network squeezenet_v1_1 --backend opencl` (`--state DIR`, `--json`)",
+    no_args_is_help=True,
+)
+
+
+def register(app: typer.Typer) -> None:
+    group.command("run")(run)
+    group.command("show")(show)
+    group.command("export")(export)
+    group.command("import")(import_)
+    app.add_typer(group, rich_help_panel=PANEL)
+
+
+def run(
+    backend: BackendOption,
+    model: ModelArgument = None,
+    network: NetworkOption = None,
+    device: Annotated[str | None, typer.Option("--device", "-d", help="Serial; default: this workstation.")] = None,
+    precision: PrecisionOption = Precision.FP32,
+    strategy: Annotated[
+        str | None, typer.Option("--strategy", metavar="|".join(NAMES), help="How to search.", show_default="halving")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option("--budget", metavar="TIME", help="Time for the search, e.g. '5 min'; budgeted.")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Search what is known, too.")] = False,
+    seed: SeedOption = 1,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Search, then compare the whole network tuned and untuned, and keep what makes it faster.
+
+    The device is busy meanwhile. An interrupted search goes on where it was.
+
+    Example: `farm tune run model.onnx --backend vulkan --strategy budgeted --budget '5 min'`
+    """
+    from workers.tuning import tune_on
+
+    from . import tuning
+
+    graph = load_graph(model, network, seed)
+    chosen = _strategy(strategy, budget)
+    with _bar() as bar:
+        watch = _Watch(bar)
+        result: Tuned = tune_on(
+            device=device, graph=graph, options=Options(backend.value, precision=precision.value),
+            settings=settings_of(state), strategy=chosen, again=again, on_progress=watch.searched,
+            on_compare=watch.compared,
+        )  # fmt: skip
+    if as_json:
+        print_json(tuning.as_data(result))
+    else:
+        out().print(tuning.render(result))
+
+
+def _strategy(name: str | None, budget: str | None) -> Callable[[int], Strategy]:
+    """From the number of convolutions that are left. Raises UsageError."""
+    import time
+
+    from kernels.tuning import STRATEGIES
+
+    name = name or ("halving" if budget is None else "budgeted")
+    if name not in STRATEGIES:
+        raise typer.BadParameter(f"{name!r} is none of {', '.join(STRATEGIES)}", param_hint="--strategy")
+    if (name == "budgeted") != (budget is not None):
+        raise typer.BadParameter("--budget TIME and --strategy budgeted belong together", param_hint="--budget")
+    try:
+        total_s = parse_seconds(budget) if budget else 0.0
+    except ValueError as e:
+        raise typer.BadParameter(str(e), param_hint="--budget") from e
+    ends_at = time.monotonic() + total_s
+    return lambda left: STRATEGIES[name](max(0.0, ends_at - time.monotonic()) / left)
+
+
+class _Watch:
+    """The progress bar: convolution by convolution, then pair by pair."""
+
+    def __init__(self, bar: Progress) -> None:
+        self._bar = bar
+        self._task = bar.add_task("looking for the device", total=None)
+
+    def searched(self, step: Step) -> None:
+        text = step.conv.removeprefix("conv ")
+        if step.found is not None:
+            gain = f" ({step.found.gain:.2f} x)" if step.found.gain else ""
+            text += f": {step.found.choice.words}{gain}"
+        elif step.best_ms is not None:
+            text += f": {step.measured} measured, best {step.best_ms:.3g} ms"
+        self._bar.update(self._task, description=text, completed=step.done, total=step.total)
+
+    def compared(self, done: int, total: int) -> None:
+        self._bar.update(self._task, description="whole network, tuned and untuned", completed=done, total=total)
+
+
+def _bar() -> Progress:
+    columns = (BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    return Progress(*columns, console=log(), transient=True)
+
+
+def show(
+    device: Annotated[str | None, typer.Option("--device", "-d", metavar="TEXT", help="Part of its name.")] = None,
+    backend: Annotated[Api | None, typer.Option("--backend", "-b", help="Compute API.")] = None,
+    precision: Annotated[Precision | None, typer.Option("--precision", "-p", help="Arithmetic.")] = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what is known: device, convolution, choice, time, gain.
+
+    Example: `farm tune show --backend opencl`
+    """
+    from . import tuning
+
+    found = [
+        each
+        for each in _database(state)
+        if (device or "").lower() in each.device.lower()
+        and each.device.startswith(backend.value if backend else "")
+        and precision in (None, each.precision)
+    ]
+    if as_json:
+        print_json([tuning.row(each) for each in found])
+    elif found:
+        out().print(tuning.table(found))
+    else:
+        log().print("nothing is known yet: `farm tune --network NAME --backend opencl` finds out")
+
+
+def export(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON file.")],
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write everything that is known into a file, for other farms with the same devices.
+
+    Example: `farm tune export tuning.json`
+    """
+    database = _database(state)
+    database.save(file)
+    if as_json:
+        print_json({"file": file, "entries": len(database)})
+    log().print(f"{len(database)} entries written to {file}")
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Written by `farm tune export`.")],
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take what is new or newer from a file; all of it, or nothing where the file is damaged.
+
+    Example: `farm tune import tuning.json`
+    """
+    from kernels.tuning import read
+
+    database = _database(state)
+    taken = database.merge(read(file))
+    database.save()
+    if as_json:
+        print_json({"file": file, "taken": taken, "entries": len(database)})
+    log().print(f"{taken} entries taken from {file}; {len(database)} are known now")
+
+
+def _database(state: Path | None) -> Any:
+    from kernels.tuning import Database
+    from workers.tuned import FILE
+
+    return Database(settings_of(state).state / FILE)

@@ -1,0 +1,94 @@
+"""What tuning found: as data and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from kernels.tuning import Found
+    from workers.contest import Comparison
+    from workers.tuning import Tuned
+
+STANDS = {True: "used", False: "dropped: no gain in a whole network", None: "not compared yet"}
+
+
+def as_data(result: Tuned) -> dict[str, Any]:
+    """Everything that `farm tune --json` prints."""
+    verdict = result.verdict
+    return {
+        "device": result.device.serial,
+        "source": result.device.source.value,
+        "key": result.key,
+        "searched": list(result.searched),
+        "search_s": result.search_s,
+        "compare_s": result.compare_s,
+        "choices": [row(found) for found in result.choices],
+        "kept": list(verdict.kept),
+        "dropped": list(verdict.dropped),
+        "wrong": list(verdict.wrong),
+        "comparisons": [_comparison(each) for each in verdict.comparisons],
+    }
+
+
+def row(found: Found) -> dict[str, Any]:
+    """One entry of the database."""
+    return {**found.model_dump(mode="json"), "gain": found.gain, "is_default": found.is_default}
+
+
+def _comparison(found: Comparison) -> dict[str, Any]:
+    return {
+        "tuned_choices": found.choices,
+        "untuned_ms": found.untuned_ms,
+        "tuned_ms": found.tuned_ms,
+        "change": asdict(found.change),
+    }
+
+
+def render(result: Tuned) -> RenderableType:
+    """The same for people."""
+    verdict = result.verdict
+    lines = [_line(each) for each in verdict.comparisons]
+    lines += [f"[red]the tuned plan was discarded:[/] {escape(reason)}" for reason in verdict.wrong]
+    lines.append(
+        f"{len(result.searched)} of {len(result.choices)} convolutions searched now, in {result.search_s:.0f} s; "
+        f"{len(verdict.kept)} run otherwise than untuned, {len(verdict.dropped)} choices were dropped"
+    )
+    return Group(table(result.choices), "", *lines)
+
+
+def _line(found: Comparison) -> str:
+    change = found.change
+    return (
+        f"[bold]whole network[/] untuned {found.untuned_ms:.3f} ms, tuned {found.tuned_ms:.3f} ms: {change.value:+.1%} "
+        f"({change.low:+.1%} to {change.high:+.1%}), with {found.choices} tuned convolutions"
+    )
+
+
+def table(found: Iterable[Found]) -> RenderableType:
+    """One table a device and precision."""
+    parts: dict[tuple[str, str], Table] = {}
+    for each in found:
+        place = (each.device, each.precision)
+        if place not in parts:
+            parts[place] = _empty(f"{each.device} | {each.precision}")
+        gain = f"{each.gain:.2f} x" if each.gain else "-"
+        stands = "the compiler's own" if each.is_default else STANDS[each.kept]
+        cells = (each.conv.removeprefix("conv "), each.choice.words, each.default, f"{each.ms:.3f}", gain, stands)
+        parts[place].add_row(*map(escape, cells))
+    return Group(*parts.values())
+
+
+def _empty(title: str) -> Table:
+    made = Table(box=None, header_style="bold", padding=(0, 2, 0, 0), title=escape(title), title_justify="left")
+    for column in ("convolution", "choice", "untuned"):
+        made.add_column(column, overflow="fold")
+    for column in ("ms", "gain"):
+        made.add_column(column, justify="right")
+    made.add_column("", overflow="fold")
+    return made

@@ -1,0 +1,55 @@
+"""Instance normalisation in three steps, so that a large image keeps a whole GPU busy.
+
+Chunks of the pixels give their means and squares, these are put together per channel, then every pixel is normalised.
+"""
+
+from __future__ import annotations
+
+from kernels.catalog.packing import padded
+from kernels.graph import Node
+from kernels.lower.activation import activation_scalars
+from kernels.plan import Tensor
+
+from .context import GpuContext
+from .convolution import constant
+from .layout import packed
+
+CHUNK_PIXELS = 4096
+"""Pixels of one chunk; their fp32 sum loses little."""
+
+
+def lower_instance_norm(context: GpuContext, node: Node) -> None:
+    source, dims = packed(context, node.inputs[0]), context.dims(node.output)
+    chunks = -(-dims.hw // CHUNK_PIXELS)
+    span = -(-dims.hw // chunks)
+    common = {"stacks": dims.stacks, "hw": dims.hw}
+    sums, factors = (_scratch(context, node, name, count) for name, count in (("sums", chunks), ("factors", 1)))
+    group = context.sharing(span) or 1
+    context.dispatch(
+        "instance_statistics", node.name, {"src": source.buffer, "sums": sums},
+        {**source.ints("src"), **common, "span": span, "chunks": chunks}, (chunks * group, dims.stacks, dims.n),
+        tunables={"CX": 1, "KY": group}, group=group,
+        flops=4 * dims.n * dims.c * dims.hw, traffic=context.traffic(node) // 2,
+    )  # fmt: skip
+    scale, shift = (context.weight(node.inputs[i], padded(constant(context, node, i), 0, 4)) for i in (1, 2))
+    context.dispatch(
+        "instance_factors", node.name, {"sums": sums, "scale": scale, "factors": factors},
+        {**common, "span": span, "chunks": chunks}, (dims.stacks, 1, dims.n),
+        floats={"epsilon": node.attributes["epsilon"]},
+    )  # fmt: skip
+    target = context.new_packed(node.output)
+    code, lo, hi = activation_scalars(node)
+    context.dispatch(
+        "instance_normalise", node.name,
+        {"src": source.buffer, "factors": factors, "shift": shift, "dst": target.buffer},
+        {**source.ints("src"), **target.ints("dst"), **common, "activation": code}, (dims.hw, dims.stacks, dims.n),
+        floats={"lo": lo, "hi": hi}, flops=3 * dims.n * dims.c * dims.hw, traffic=context.traffic(node),
+    )  # fmt: skip
+
+
+def _scratch(context: GpuContext, node: Node, name: str, chunks: int) -> str:
+    """Two fp32 vectors for each chunk of each stack."""
+    dims = context.dims(node.output)
+    shape = (dims.n, dims.stacks, chunks, 2, 4)
+    size = dims.n * dims.stacks * chunks * 32
+    return context.draft.add_buffer(f"{node.name}:{name}", size, "scratch", Tensor(shape=shape, dtype="f32"))

@@ -1,0 +1,36 @@
+// One work-group a chunk of `span` pixels of a stack: its mean, then the sum of squared distances from that mean.
+{
+    const int me = LOCAL_ID(0);
+    const int chunk = GROUP_ID(0);
+    const int stack = GROUP_ID(1);
+    const int picture = GROUP_ID(2);
+    const int plane = (picture * src_stacks + src_stack0 + stack) * hw;
+    const int first = chunk * span;
+    const int end = IMIN(first + span, hw);
+    FLOAT4 sum = SPLAT(0.0f);
+    for (int i = first + me; i < end; i += KY) sum += LOAD_src(plane + i);
+    partial[me] = sum;
+    BARRIER;
+    for (int half_way = KY / 2; half_way > 0; half_way /= 2) {
+        if (me < half_way) partial[me] += partial[me + half_way];
+        BARRIER;
+    }
+    const FLOAT4 mean = partial[0] / SPLAT(FLOAT(end - first));
+    BARRIER;
+    sum = SPLAT(0.0f);
+    for (int i = first + me; i < end; i += KY) {
+        const FLOAT4 distance = LOAD_src(plane + i) - mean;
+        sum = MAD(distance, distance, sum);
+    }
+    partial[me] = sum;
+    BARRIER;
+    for (int half_way = KY / 2; half_way > 0; half_way /= 2) {
+        if (me < half_way) partial[me] += partial[me + half_way];
+        BARRIER;
+    }
+    if (me == 0) {
+        const int at = ((picture * stacks + stack) * chunks + chunk) * 2;
+        STORE_sums(at, mean);
+        STORE_sums(at + 1, partial[0]);
+    }
+}

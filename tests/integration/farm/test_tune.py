@@ -1,0 +1,42 @@
+"""`farm tune` on this host's own device (PoCL), as a user types it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from farm.cli import main
+from kernels.options import Choice
+from kernels.tuning import STRATEGIES, Exhaustive, Measure
+from kernels.tuning.strategies import Timing
+
+FEW = 2
+
+
+class Few:
+    """So few candidates that a test can compile them."""
+
+    def search(self, choices: Sequence[Choice], measure: Measure) -> list[Timing]:
+        return Exhaustive(2).search(choices[:FEW], measure)
+
+
+def test_tune_show_export(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(STRATEGIES, "halving", lambda _: Few())
+    monkeypatch.setattr("workers.contest.PAIRS", 2)
+    state = ["--state", str(tmp_path / "state")]
+    for searched in (2, 0):
+        assert main(["tune", "--network", "lenet", "--backend", "opencl", *state, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert len(found["searched"]) == searched and len(found["choices"]) == 2 and found["wrong"] == []
+        assert found["device"] == "local-cpu" and all(row["ms"] > 0 for row in found["choices"])
+    assert main(["tune", "--network", "lenet", "--backend", "opencl", *state]) == 0
+    said = capsys.readouterr()
+    assert "0 of 2 convolutions searched now" in said.out and "n1 c1 28x28 k20" in said.out
+    assert main(["tune", "show", *state, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["conv"] for row in rows] == sorted(row["conv"] for row in found["choices"])
+    assert main(["tune", "export", str(tmp_path / "all.json"), *state]) == 0
+    assert len(json.loads((tmp_path / "all.json").read_text())) == 2

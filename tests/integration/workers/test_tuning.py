@@ -1,0 +1,147 @@
+"""Tuning on a real device (PoCL), and plans that use what it found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from kernels.graph import Graph
+from kernels.load import load_workload, random_inputs
+from kernels.options import Choice, Options
+from kernels.reference import evaluate
+from kernels.tuning import Database, Exhaustive, Found, Measure, Progress, Strategy
+from kernels.tuning.strategies import Timing
+from orchestrator.config import Settings
+from orchestrator.errors import Unsupported
+from orchestrator.model.device import Api
+from orchestrator.model.experiment import Workload
+from orchestrator.model.job import Cell
+from workers.infer import find_member, infer
+from workers.plans import Plans, options_of
+from workers.tuned import FILE
+from workers.tuning import Tuned, tune_on
+
+from .conftest import Lab
+
+OTHER = Choice("direct", "2x1x4")
+"""Not what the compiler takes on its own."""
+
+
+@dataclass(frozen=True)
+class First:
+    """So few candidates that a test can compile them."""
+
+    count: int
+
+    def search(self, choices: Sequence[Choice], measure: Measure) -> list[Timing]:
+        return Exhaustive(2).search(choices[: self.count], measure)
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return load_workload(network="lenet", onnx=None, seed=1)
+
+
+@pytest.fixture(autouse=True)
+def _few_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.contest.PAIRS", 2)
+
+
+def tuned(graph: Graph, settings: Settings, device: str | None = None, steps: list[Progress] | None = None) -> Tuned:
+    def strategy(left: int) -> Strategy:
+        return First(2)
+
+    return tune_on(
+        device=device, graph=graph, options=Options("opencl"), settings=settings, strategy=strategy,
+        on_progress=[].append if steps is None else steps.append,
+    )  # fmt: skip
+
+
+def test_tune_use_resume(graph: Graph, settings: Settings) -> None:
+    steps: list[Progress] = []
+    result = tuned(graph, settings, steps=steps)
+    assert len(result.searched) == 2 and (steps[-1].done, steps[-1].total) == (2, 2)
+    assert {found.conv for found in result.choices} == set(result.searched)
+    assert all(found.ms > 0 and found.default_ms and found.failed == 0 for found in result.choices)
+    assert not result.verdict.wrong
+    device = find_member(None, Api.OPENCL, settings).facts
+    facts = device.api(Api.OPENCL)
+    assert facts and facts.device_name in result.key and facts.driver in result.key
+    assert len(list((settings.state / "devices" / "local-cpu" / "plans").iterdir())) <= 2  # no trial plan stays
+
+    again = tuned(graph, settings)
+    assert again.searched == () and again.key == result.key
+    kept = {found.conv for found in again.choices if found.kept}
+    assert kept == set(again.verdict.kept)
+
+    first, second = (found.conv for found in result.choices)
+    cell = Cell(workload=Workload(network="lenet"), backend=Api.OPENCL, options={"algorithm": "auto"})
+    untuned = cell.model_copy(update={"options": {"algorithm": "auto", "tuned": False}})
+    named = cell.model_copy(update={"options": {"algorithm": "direct"}})
+    assert options_of(untuned).tuned == {}
+    plans = Plans(settings.state)
+    force(settings, result, {first: None, second: None})
+    plain = plans.plan(untuned, device)
+    assert plans.plan(cell, device).plan_hash == plain.plan_hash
+    force(settings, result, {first: OTHER, second: None})
+    chosen = plans.plan(cell, device)
+    assert chosen.plan_hash != plain.plan_hash and chosen.folder != plain.folder
+    words = [value for key, value in chosen.plan.options.items() if key.startswith("algorithm:")]
+    assert words.count(OTHER.words) == 1
+    assert plans.plan(untuned, device).plan_hash == plain.plan_hash
+    assert plans.plan(named, device).plan_hash == Plans(settings.state).plan(named, device).plan_hash
+    assert OTHER.words not in plans.plan(named, device).plan.options.values()
+
+    inputs = random_inputs(graph, 9)
+    for use in (True, False):
+        ran = infer(
+            device=None, graph=graph, inputs=inputs, options=Options("opencl"), settings=settings, tuned=use
+        )  # fmt: skip
+        assert (OTHER.words in ran.plan.options.values()) == use
+        for name, array in evaluate(graph, inputs).items():
+            np.testing.assert_allclose(ran.outputs[name], array, atol=1e-4 * float(np.abs(array).max()), rtol=0)
+
+
+def force(settings: Settings, result: Tuned, wanted: dict[str, Choice | None]) -> None:
+    """Put choices into the database as if they had been found; None: the compiler's own."""
+    database = Database(settings.state / FILE)
+    for conv, choice in wanted.items():
+        old = database.get(result.key, "fp32", conv)
+        assert old is not None
+        words = {"algorithm": "direct", "tile": ""} if choice is None else vars(choice)
+        fresh = {**old.model_dump(), **words, "default": "direct", "kept": True, "at": old.at + 1}
+        database.add(Found.model_validate(fresh))
+    database.save()
+
+
+def test_an_unproven_choice_is_compared_before_it_is_used(graph: Graph, settings: Settings) -> None:
+    result = tuned(graph, settings)
+    force(settings, result, dict.fromkeys(result.searched, OTHER))
+    path = settings.state / FILE
+    unproven = [{**each, "kept": None} for each in json.loads(path.read_text())]
+    path.write_text(json.dumps(unproven))
+    plans, device = Plans(settings.state), find_member(None, Api.OPENCL, settings).facts
+    cell = Cell(workload=Workload(network="lenet"), backend=Api.OPENCL)
+    assert OTHER.words not in plans.plan(cell, device).plan.options.values()
+    verdict = tuned(graph, settings).verdict
+    assert verdict.comparisons[0].choices == 2 and not verdict.wrong
+    assert set(verdict.kept) | set(verdict.dropped) == set(result.searched)
+    words = list(plans.plan(cell, device).plan.options.values())
+    assert words.count(OTHER.words) == len(verdict.kept)
+
+
+def test_on_a_phone(graph: Graph, lab: Lab, lab_settings: Settings) -> None:
+    result = tuned(graph, lab_settings, device=lab.serial)
+    assert result.device.serial == lab.serial and len(result.searched) == 2
+    assert (lab_settings.state / FILE).is_file()
+
+
+def test_what_cannot_be_tuned(graph: Graph, settings: Settings) -> None:
+    with pytest.raises(Unsupported, match="CPU backend"):
+        tune_on(
+            device=None, graph=graph, options=Options("cpu"), settings=settings, strategy=lambda _: Exhaustive()
+        )  # fmt: skip

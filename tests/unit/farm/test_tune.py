@@ -1,0 +1,100 @@
+"""`farm tune`: what is known is shown, exported and imported; what makes no sense is refused at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from farm.cli import main
+from kernels.tuning import Database, Found
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def farm(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FARM_STATE", raising=False)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def entry(conv: str, device: str = "opencl | Adreno | 1.0") -> Found:
+    return Found(
+        device=device, precision="fp32", conv=conv, algorithm="direct", tile="1x1x4", ms=1.5, default="direct",
+        default_ms=3.0, tried=9, kept=True, at=1.0,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def known(tmp_path: Path) -> Path:
+    """A state folder with three entries."""
+    database = Database(tmp_path / ".farm" / "tuning.json")
+    for each in (entry("conv a"), entry("conv b"), entry("conv a", "vulkan | Mali | 2.0")):
+        database.add(each)
+    database.save()
+    return tmp_path
+
+
+def test_nothing_is_known(farm: Run) -> None:
+    assert farm("tune", "show", "--json")[:2] == (0, "[]\n")
+    code, out, err = farm("tune", "show")
+    assert (code, out) == (0, "") and "farm tune --network" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [([], 3), (["--backend", "vulkan"], 1), (["--device", "adreno"], 2), (["--precision", "fp16"], 0)],
+)
+def test_show(farm: Run, known: Path, options: list[str], count: int) -> None:
+    code, out, _ = farm("tune", "show", *options, "--json")
+    rows = json.loads(out)
+    assert code == 0 and len(rows) == count and all(row["gain"] == 2.0 for row in rows)
+    text = farm("tune", "show", *options)[1]
+    assert text.count("direct 1x1x4") == count and text.count("2.00 x") == count
+
+
+def test_export_and_import(farm: Run, known: Path) -> None:
+    assert farm("tune", "export", "all.json")[0] == 0
+    for taken in (3, 0):
+        code, out, _ = farm("tune", "import", "all.json", "--state", "other", "--json")
+        assert code == 0 and json.loads(out) == {"file": "all.json", "taken": taken, "entries": 3}
+    assert list(Database(known / "other" / "tuning.json")) == list(Database(known / ".farm" / "tuning.json"))
+
+
+def test_a_damaged_file_is_refused_as_a_whole(farm: Run, known: Path) -> None:
+    farm("tune", "export", "all.json")
+    damaged = known / "all.json"
+    damaged.write_text(damaged.read_text().replace('"tried": 9', '"tried": "many"', 1))
+    code, out, _ = farm("tune", "import", "all.json", "--state", "other", "--json")
+    assert code == 1 and "all.json: entry 0, tried:" in json.loads(out)["error"]["message"]
+    assert not (known / "other" / "tuning.json").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["model.onnx", "--network", "lenet"],
+        ["--network", "lenet", "--strategy", "guess"],
+        ["--network", "lenet", "--strategy", "budgeted"],
+        ["--network", "lenet", "--strategy", "halving", "--budget", "5 min"],
+        ["--network", "lenet", "--budget", "5 parsecs"],
+    ],
+)
+def test_wrong_usage(farm: Run, arguments: list[str]) -> None:
+    code, out, err = farm("tune", *arguments, "--backend", "opencl", "--json")
+    assert code == 2 and json.loads(out)["error"]["cause"] == "usage" and "error:" in err
+
+
+def test_the_cpu_backend_has_nothing_to_tune(farm: Run) -> None:
+    code, out, _ = farm("tune", "--network", "lenet", "--backend", "cpu", "--json")
+    assert code == 1 and "no algorithms to tune" in json.loads(out)["error"]["message"]

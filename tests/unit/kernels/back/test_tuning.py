@@ -1,0 +1,228 @@
+"""Candidates, trial plans, the search of a network's convolutions, and the database, on a device that is simulated."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+import pytest
+
+from kernels.catalog import Convolution
+from kernels.errors import CompileError, InputError
+from kernels.load import load_workload
+from kernels.options import Choice, Limits, Options
+from kernels.reference import evaluate
+from kernels.tuning import (
+    Database,
+    Exhaustive,
+    Found,
+    Progress,
+    Ran,
+    RunTrial,
+    Trial,
+    TrialFailed,
+    applicable,
+    candidates,
+    default_choice,
+    distinct,
+    read,
+    trial,
+    tune,
+)
+from kernels.tuning.candidates import BATCH, batches, footprint_bytes
+
+LIMITS = {
+    "phone": Limits(max_work_group=256, local_bytes=32 << 10, compute_units=4),
+    "desktop": Limits(max_work_group=1024, local_bytes=48 << 10, unified_memory=False, compute_units=64),
+    "pocl": Limits(max_work_group=4096, local_bytes=2 << 20, cpu_device=True),
+}
+SHAPES = {
+    "3x3": Convolution(1, 32, 15, 14, 48, 15, 14, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1),
+    "5x5": Convolution(1, 20, 12, 12, 50, 8, 8, (5, 5), (1, 1), (0, 0, 0, 0), (1, 1), 1),
+    "1x1": Convolution(1, 64, 7, 7, 130, 7, 7, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1),
+    "strided": Convolution(2, 3, 31, 31, 20, 16, 16, (3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 1),
+    "depthwise": Convolution(1, 24, 14, 14, 24, 14, 14, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 24),
+    "grouped": Convolution(1, 32, 13, 13, 64, 13, 13, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 2),
+}
+OPENCL = Options("opencl")
+
+
+@pytest.mark.parametrize("device", LIMITS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_candidate_compiles_and_the_compilers_own_comes_first(device: str, shape: str) -> None:
+    conv, limits = SHAPES[shape], LIMITS[device]
+    tried = candidates(conv, OPENCL, limits)
+    assert len(tried) == len(set(tried)) > 3 and tried[0] == default_choice(conv, OPENCL, limits)
+    for choice in tried:
+        plan = trial(conv, [choice], OPENCL, limits).bundle.plan
+        assert plan.options["algorithm:0"] == choice.words
+
+
+def test_batches_hold_everything_once_and_fit() -> None:
+    conv, limits = SHAPES["3x3"], Limits(memory_budget_bytes=4 << 20)
+    tried = candidates(conv, OPENCL, limits)
+    parts = list(batches(conv, tried, limits))
+    assert [choice for part in parts for choice in part] == tried
+    for part in parts:
+        assert len(part) == 1 or sum(footprint_bytes(conv, each) for each in part) <= 2 << 20
+    assert max(map(len, parts)) <= BATCH < len(tried)
+
+
+def test_only_what_this_compiler_would_try_is_applied() -> None:
+    graph, limits = load_workload(network="lenet", onnx=None, seed=1), LIMITS["pocl"]
+    first, second = distinct(graph, OPENCL)
+    good = Choice("direct", "4x2x16")
+    known = {first: good, second: Choice("direct", "7x7x7"), "conv of another network": good}
+    assert applicable(graph, OPENCL, limits, known) == {first: good}
+    assert applicable(graph, Options("opencl", algorithm="im2col"), limits, known) == {}
+    assert applicable(graph, Options("cpu"), limits, known) == {}
+
+
+def simulated(
+    ms: Callable[[str], float], *, broken: Collection[str] = (), wrong: Collection[str] = ()
+) -> tuple[RunTrial, list[list[str]]]:
+    """A device whose times are known; and the choices of each plan that it was given."""
+    given: list[list[str]] = []
+
+    def run(plan: Trial, passes: int) -> Ran:
+        words = [str(plan.bundle.plan.options[f"algorithm:{node.name}"]) for node in plan.graph.nodes]
+        given.append(words)
+        if set(words) & set(broken):
+            raise TrialFailed("the driver crashed")
+        outputs = {name: array + (words[-1] in wrong) for name, array in evaluate(plan.graph, plan.inputs).items()}
+        return Ran({str(index): [ms(each)] * passes for index, each in enumerate(words)}, outputs)
+
+    return run, given
+
+
+def search(run: RunTrial, database: Database, **more: object) -> list[Found]:
+    graph = load_workload(network="lenet", onnx=None, seed=1)
+    return tune(
+        graph, OPENCL, LIMITS["phone"], run, device="d", database=database, strategy=lambda _: Exhaustive(1),
+        **more,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def test_what_crashes_or_computes_wrongly_is_never_chosen() -> None:
+    times = {"direct 1x1x4": 0.1, "direct 2x1x4": 0.2, "direct 4x1x4": 0.3}
+    run, given = simulated(lambda words: times.get(words, 1.0), broken=["direct 1x1x4"], wrong=["direct 2x1x4"])
+    seen: list[Progress] = []
+    found = search(run, Database(), on_progress=seen.append)
+    assert [each.choice.words for each in found] == ["direct 4x1x4"] * 2
+    assert all(each.failed == 2 and each.default_ms == 1.0 and each.gain == pytest.approx(1 / 0.3) for each in found)
+    assert ["direct 1x1x4"] in given  # split until it was alone
+    assert (seen[-1].done, seen[-1].total, seen[-1].found) == (2, 2, found[-1])
+
+
+def test_the_default_stays_where_nothing_is_clearly_faster() -> None:
+    run, _ = simulated(lambda words: 1.0 if words == "direct" else 0.99)
+    assert all(each.is_default for each in search(run, Database()))
+
+
+def test_a_device_that_runs_nothing_is_asked_once() -> None:
+    run, given = simulated(lambda _: 1.0, broken=["direct"])
+    with pytest.raises(TrialFailed, match="the compiler's own choice, direct, does not run: the driver crashed"):
+        search(run, Database())
+    assert given == [["direct"]]
+
+
+def test_other_errors_end_the_search() -> None:
+    def run(plan: Trial, passes: int) -> Ran:
+        raise ConnectionError("the cable is out")
+
+    with pytest.raises(ConnectionError):
+        search(run, Database())
+
+
+def test_an_interrupted_search_goes_on_where_it_was(tmp_path: Path) -> None:
+    run, given = simulated(lambda words: len(words))
+    path = tmp_path / "tuning.json"
+
+    def interrupted(step: Progress) -> None:
+        if step.done == 1 and step.found is None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        search(run, Database(path), on_progress=interrupted)
+    assert len(Database(path)) == 1
+    assert len(search(run, Database(path))) == 1
+    given.clear()
+    assert search(run, Database(path)) == [] and given == []
+    assert len(search(run, Database(path), again=True)) == 2 and given
+
+
+def test_what_cannot_be_tuned_is_refused() -> None:
+    run, _ = simulated(lambda _: 1.0)
+    graph = load_workload(network="autoencoder_784", onnx=None, seed=1)
+    for options, said in (
+        (Options("cpu"), "CPU backend"), (OPENCL, "no convolution"), (Options("opencl", algorithm="direct"), "leave"),
+    ):  # fmt: skip
+        with pytest.raises(CompileError, match=said):
+            tune(graph, options, LIMITS["phone"], run, device="d", database=Database(), strategy=lambda _: Exhaustive())
+
+
+def entry(conv: str, at: float = 1.0, *, device: str = "d", tile: str = "t", kept: bool | None = True) -> Found:
+    return Found(
+        device=device, precision="fp32", conv=conv, algorithm="direct", tile=tile, ms=1.0, default="direct",
+        default_ms=2.0, tried=3, kept=kept, at=at,
+    )  # fmt: skip
+
+
+def test_only_proven_choices_that_are_not_the_compilers_own_are_used() -> None:
+    database = Database()
+    for each in (
+        entry("a"),
+        entry("b", kept=None),
+        entry("c", kept=False),
+        entry("d", tile=""),
+        entry("e", device="x"),
+    ):
+        database.add(each)
+    assert set(database.tuned("d", "fp32")) == {"a"}
+    assert set(database.tuned("d", "fp32", proven=False)) == {"a", "b"}
+    assert database.tuned("d", "fp16") == {}
+    database.mark("d", "fp32", ["a"], kept=False)
+    assert database.tuned("d", "fp32") == {}
+
+
+def test_merge_takes_what_is_new_or_newer() -> None:
+    database = Database()
+    assert database.merge([entry("a", 2.0), entry("b", 2.0)]) == 2
+    assert database.merge([entry("a", 1.0, tile="old"), entry("b", 3.0, tile="new"), entry("c")]) == 2
+    assert [(each.conv, each.tile) for each in database] == [("a", "t"), ("b", "new"), ("c", "t")]
+
+
+def test_a_damaged_file_is_told_with_the_place(tmp_path: Path) -> None:
+    path = tmp_path / "tuning.json"
+    database = Database(path)
+    database.add(entry("a"))
+    database.add(entry("b"))
+    database.save()
+    assert list(Database(path)) == list(database) == read(path)
+    path.write_text(path.read_text().replace('"ms": 1.0', '"ms": -1.0'))
+    with pytest.raises(InputError, match=r"tuning.json: entry 0, ms: .*greater than 0"):
+        Database(path)
+    path.write_text(path.read_text()[:100])
+    with pytest.raises(InputError, match=r"tuning.json: .*JSON"):
+        Database(path)
+    with pytest.raises(InputError, match="cannot be read"):
+        read(tmp_path / "none.json")
+
+
+def test_who_saves_at_the_same_time_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "tuning.json"
+
+    def save(number: int) -> None:
+        database = Database(path)
+        for index in range(5):
+            database.add(entry(f"{number}.{index}"))
+            database.save()
+
+    threads = [threading.Thread(target=save, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert {each.conv for each in Database(path)} == {f"{n}.{i}" for n in range(4) for i in range(5)}
+    assert {each.name for each in tmp_path.iterdir()} == {"tuning.json", "tuning.json.lock"}

@@ -1,0 +1,115 @@
+"""Padding, resizing and instance normalisation: what onnxruntime computes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from kernels.errors import ModelError, UnsupportedNode
+from kernels.onnx_import import OLDEST_OPSET, VERIFIED_OPSET, load_onnx
+
+from .onnx_models import assert_agrees, save_model
+
+SHAPE = (2, 3, 5, 7)
+
+
+@pytest.fixture
+def x(seed: int) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).standard_normal(SHAPE).astype(np.float32)
+
+
+def save(folder: Path, one: Any, constants: dict[str, Any] | None = None, opset: int = 20) -> Path:
+    return save_model(folder / "m.onnx", [one], {"x": SHAPE}, ["y"], constants, opset=opset)
+
+
+def node(op: str, *inputs: str, **attributes: Any) -> Any:
+    return helper.make_node(op, ["x", *inputs], ["y"], name="it", **attributes)
+
+
+@pytest.mark.parametrize("opset", [OLDEST_OPSET, 13, 20, VERIFIED_OPSET])
+def test_instance_normalization(tmp_path: Path, x: Any, opset: int) -> None:
+    constants = {"s": np.array([1.5, -2, 0], np.float32), "b": np.array([0.5, 0, -1], np.float32)}
+    for attributes in ({}, {"epsilon": 0.5}):
+        path = save(tmp_path, node("InstanceNormalization", "s", "b", **attributes), constants, opset)
+        assert_agrees(path, {"x": 3 * x + 10}, tolerance=2e-5)
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "edge"])
+@pytest.mark.parametrize("opset", [OLDEST_OPSET, 11, 13, 20, VERIFIED_OPSET])
+def test_pad(tmp_path: Path, x: Any, mode: str, opset: int) -> None:
+    pads = [0, 0, 4, 1, 0, 0, 2, 6]
+    if opset < 11:
+        assert_agrees(save(tmp_path, node("Pad", pads=pads, mode=mode, value=1.5), opset=opset), {"x": x})
+        return
+    constants = {"p": np.array(pads, np.int64), "v": np.float32(-2)}
+    assert_agrees(save(tmp_path, node("Pad", "p", "v", mode=mode), constants, opset), {"x": x})
+    assert_agrees(save(tmp_path, node("Pad", "p", mode=mode), constants, opset), {"x": x})
+    if opset >= 18:
+        constants = {"p": np.array([1, 2, 3, 0], np.int64), "a": np.array([-1, 2], np.int64)}
+        assert_agrees(save(tmp_path, node("Pad", "p", "", "a", mode=mode), constants, opset), {"x": x})
+
+
+@pytest.mark.parametrize("opset", [11, 13, 19, VERIFIED_OPSET])
+@pytest.mark.parametrize("size", [(10, 14), (3, 17), (1, 1)])
+@pytest.mark.parametrize("way", ["half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"])
+def test_resize_linear(tmp_path: Path, x: Any, way: str, size: tuple[int, int], opset: int) -> None:
+    if way == "pytorch_half_pixel" and size == (1, 1):
+        return  # refused, see below
+    constants = {"size": np.array([*SHAPE[:2], *size], np.int64), "none": np.zeros(0, np.float32)}
+    attributes = {"mode": "linear", "coordinate_transformation_mode": way}
+    absent = "none" if opset < 13 else ""
+    assert_agrees(save(tmp_path, node("Resize", absent, absent, "size", **attributes), constants, opset), {"x": x})
+
+
+@pytest.mark.parametrize("scales", [(2, 2), (3, 1), (2, 4)])
+@pytest.mark.parametrize(("way", "rounding"), [("asymmetric", "floor"), ("half_pixel", "round_prefer_floor")])
+def test_resize_nearest(tmp_path: Path, x: Any, way: str, rounding: str, scales: tuple[int, int]) -> None:
+    constants = {"scales": np.array([1, 1, *scales], np.float32)}
+    attributes = {"coordinate_transformation_mode": way, "nearest_mode": rounding}
+    assert_agrees(save(tmp_path, node("Resize", "", "scales", **attributes), constants), {"x": x})
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_resize_by_scale(tmp_path: Path, x: Any, mode: str) -> None:
+    scales = {"s": np.array([1, 1, 2, 3], np.float32)}
+    assert_agrees(save(tmp_path, node("Resize", "s", mode=mode), scales, 10), {"x": x})
+    assert_agrees(save(tmp_path, node("Upsample", "s", mode=mode), scales, 9), {"x": x})
+    assert_agrees(save(tmp_path, node("Upsample", mode=mode, scales=[1.0, 1.0, 2.0, 3.0]), opset=7), {"x": x})
+
+
+def test_resize_of_chosen_axes(tmp_path: Path, x: Any) -> None:
+    one = node("Resize", "", "", "size", mode="linear", axes=[3, 2])
+    assert_agrees(save(tmp_path, one, {"size": np.array([9, 4], np.int64)}), {"x": x})
+
+
+_SCALES = {"s": np.array([1, 1, 2, 2], np.float32)}
+
+
+@pytest.mark.parametrize(
+    ("one", "constants", "message"),
+    [
+        (node("Pad", "p", mode="wrap"), {"p": np.zeros(8, np.int64)}, "mode 'wrap'; supported: constant"),
+        (node("Pad", "p"), {"p": np.array([0, 1, 0, 0, 0, 0, 0, 0])}, "only height and width can be padded"),
+        (node("Pad", "p"), {"p": np.array([0, 0, -1, 0, 0, 0, 0, 0])}, "not cropped"),
+        (node("Resize", "", "s", mode="cubic"), _SCALES, "mode 'cubic'; supported: nearest, linear"),
+        (node("Resize", "", "s", antialias=1, mode="linear"), _SCALES, "antialias 1 is not supported"),
+        (node("Resize", "", "s", nearest_mode="ceil"), _SCALES, "nearest by half_pixel with ceil; supported"),
+        (node("Resize", "", "s"), {"s": np.array([1, 2, 2, 2], np.float32)}, "only height and width can be resized"),
+        (node("Resize", "", "s"), {"s": np.array([1, 1, 1.3, 2], np.float32)}, "no whole number of 5 pixels"),
+        (node("Resize", "", "", "n", mode="linear", coordinate_transformation_mode="pytorch_half_pixel"),
+         {"n": np.array([2, 3, 1, 1])}, "coordinates 'pytorch_half_pixel'; supported"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(tmp_path: Path, one: Any, constants: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnsupportedNode, match=f"'it'.*{message}"):
+        load_onnx(save(tmp_path, one, constants))
+
+
+def test_reflection_of_more_than_the_image(tmp_path: Path) -> None:
+    path = save(tmp_path, node("Pad", "p", mode="reflect"), {"p": np.array([0, 0, 5, 0, 0, 0, 0, 0])})
+    with pytest.raises(ModelError, match=r"'it'.*must be smaller than the image \(5, 7\)"):
+        load_onnx(path)

@@ -1,0 +1,158 @@
+"""A tuned plan against the untuned one as whole networks; the choices that gain nothing there are dropped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from kernels.options import Choice
+from orchestrator.errors import AgentFault
+
+PAIRS = 12
+"""Runs of both plans: U T, T U, U T ... so that a drift cancels."""
+PROFILED = 3
+"""The first pairs, whose layers are profiled, too."""
+ROUNDS = 3
+"""Comparisons at most; what is not settled by then goes back to the compiler's own choices."""
+RUN_S = 0.3
+SAMPLES = (3, 50)
+"""Fewest and most inferences of a run."""
+PASSES = 5
+"""Profiled passes of such a run."""
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class PlanRun:
+    """One run of a whole network."""
+
+    samples_ms: tuple[float, ...]
+    layers_ms: Mapping[str, float] = field(default_factory=dict)
+    """Layer -> median device time."""
+    wrong: tuple[str, ...] = ()
+    """How its outputs differ from the reference; empty where they are right."""
+
+
+RunPlan = Callable[[Mapping[str, Choice], int, int], PlanRun]
+"""choices, samples, profiled passes -> one run in a process of its own"""
+
+
+@dataclass(frozen=True)
+class Change:
+    """Of the wall time by tuning, as a share: -0.2 is a fifth less. The median of the pairs, and its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Both plans in turn."""
+
+    untuned_ms: float
+    tuned_ms: float
+    change: Change
+    choices: int
+    """Tuned convolutions of this plan."""
+    losers: frozenset[str] = frozenset()
+    """Convolutions whose layers take no less time inside the network."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a network keeps."""
+
+    kept: tuple[str, ...]
+    """Keys of convolutions."""
+    dropped: tuple[str, ...]
+    comparisons: tuple[Comparison, ...]
+    wrong: tuple[str, ...] = ()
+    """Why a tuned plan was discarded at once."""
+
+
+def settle(
+    choices: Mapping[str, Choice],
+    layers: Mapping[str, str],
+    run: RunPlan,
+    report: Callable[[int, int], None] = lambda *_: None,
+) -> Verdict:
+    """Compare, drop what gained nothing, compare again, until the tuned plan is not slower than the untuned one.
+
+    `layers`: layer -> key of its convolution. `report`: pairs done, of how many. Raises AgentFault where the untuned
+    plan computes wrongly: then nothing can be said.
+    """
+    if not choices:
+        return Verdict((), (), ())
+    left, comparisons = dict(choices), list[Comparison]()
+    untuned = run({}, SAMPLES[0], 1)
+    if untuned.wrong:
+        raise AgentFault(f"even the untuned plan computes wrongly: {untuned.wrong[0]}")
+    for _ in range(ROUNDS):
+        if not left:
+            break
+        if wrong := run(left, SAMPLES[0], 1).wrong:
+            return Verdict((), tuple(choices), tuple(comparisons), wrong)
+        found = _compare(left, layers, run, _samples(untuned), report)
+        comparisons.append(found)
+        if found.change.high < 0 or (not found.losers and found.change.value <= 0):
+            return _verdict(choices, left, comparisons)
+        left = {key: choice for key, choice in left.items() if found.losers and key not in found.losers}
+    return _verdict(choices, {}, comparisons)
+
+
+def change_of(pairs: Sequence[tuple[float, float]]) -> Change:
+    """Median change from the first of each pair to the second. Its interval takes the ranks of the sign test: a machine
+    that is busy for a few of the pairs moves it little. Below six pairs it is their range, which covers less."""
+    shares = sorted(after / before - 1.0 for before, after in pairs)
+    aside, tail = 0, 0.0
+    for rank in range(len(shares) // 2):
+        tail += math.comb(len(shares), rank) / 2 ** len(shares)
+        if 2 * tail <= 1 - CONFIDENCE:
+            aside = rank
+    return Change(median(shares), shares[aside], shares[-1 - aside])
+
+
+def without_gain(
+    choices: Iterable[str], layers: Mapping[str, str], untuned: Sequence[PlanRun], tuned: Sequence[PlanRun]
+) -> frozenset[str]:
+    """Convolutions whose layers take no less time inside the network, each at its best run."""
+    lost = set()
+    for key in choices:
+        own = [layer for layer, of in layers.items() if of == key]
+        before, after = (
+            sum(min(run.layers_ms.get(layer, 0.0) for run in runs) for layer in own) for runs in (untuned, tuned)
+        )
+        if after >= before:
+            lost.add(key)
+    return frozenset(lost)
+
+
+def _samples(pilot: PlanRun) -> int:
+    fewest, most = SAMPLES
+    return round(min(most, max(fewest, RUN_S * 1e3 / median(pilot.samples_ms))))
+
+
+def _compare(
+    choices: Mapping[str, Choice],
+    layers: Mapping[str, str],
+    run: RunPlan,
+    samples: int,
+    report: Callable[[int, int], None],
+) -> Comparison:
+    runs: dict[bool, list[PlanRun]] = {False: [], True: []}
+    for index in range(PAIRS):
+        report(index, PAIRS)
+        for is_tuned in (False, True) if index % 2 == 0 else (True, False):
+            runs[is_tuned].append(run(choices if is_tuned else {}, samples, PASSES if index < PROFILED else 0))
+    report(PAIRS, PAIRS)
+    before, after = ([median(each.samples_ms) for each in runs[is_tuned]] for is_tuned in (False, True))
+    losers = without_gain(choices, layers, runs[False][:PROFILED], runs[True][:PROFILED])
+    change = change_of(list(zip(before, after, strict=True)))
+    return Comparison(median(before), median(after), change, len(choices), losers)
+
+
+def _verdict(choices: Mapping[str, Choice], kept: Mapping[str, Choice], comparisons: list[Comparison]) -> Verdict:
+    return Verdict(tuple(kept), tuple(key for key in choices if key not in kept), tuple(comparisons))
