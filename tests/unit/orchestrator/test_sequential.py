@@ -16,6 +16,12 @@ SAMPLING = Sampling(blocks=3, target_interval=0.05, max_blocks=8)
 GAUGE, METER = ("gauge", "device", "phone"), ("meter", "device", "phone")
 
 
+@pytest.fixture
+def seed() -> int:
+    """The same in every run: these checks are statistical."""
+    return 20261121
+
+
 def blocks(*values: float, energy: dict[tuple[str, str, str], list[float]] | None = None) -> list[BlockFigures]:
     found = energy or {}
     return [

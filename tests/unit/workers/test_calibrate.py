@@ -17,6 +17,12 @@ from .gauges import SECOND, SimulatedGauge
 CASES = 400
 
 
+@pytest.fixture
+def seed() -> int:
+    """The same in every run: these checks are statistical."""
+    return 20261121
+
+
 def step_s(refresh_s: float) -> float:
     """As enrolment takes them: longer for slow gauges."""
     return max(1.5, 10 * refresh_s)

@@ -10,6 +10,12 @@ from orchestrator.model.event import Sampler
 from workers.enrolment.sampler_cost import PAIRS, change_of, cpu_share
 
 
+@pytest.fixture
+def seed() -> int:
+    """The same in every run: these checks are statistical."""
+    return 20261121
+
+
 def test_a_change_is_found_with_its_interval() -> None:
     found = change_of([(10.0, 10.2), (10.1, 10.3), (9.9, 10.1), (10.0, 10.2)])
     assert found.value == pytest.approx(0.02, abs=0.001)
