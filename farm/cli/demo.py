@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from orchestrator.model.record import InvalidCode, Outcome
 from orchestrator.report import console
 
 from . import live
@@ -66,8 +67,19 @@ def demo(
     else:
         out().print(console.render(content))
         _next_steps(page, state, seconds)
-    if not all_ok(content.outcomes):
+    if not _all_measured(content):
         raise typer.Exit(1)
+
+
+def _all_measured(content: Any) -> bool:
+    """Whether every job was run and computed what it should. A block that other programs of this machine disturbed is
+    shown as invalid: that is what the farm is for, and no failure of the demo."""
+    disturbed = [r for r in content.records if r.outcome == Outcome.INVALID and r.cause != InvalidCode.WRONG_OUTPUT]
+    others = {
+        **content.outcomes,
+        Outcome.INVALID.value: content.outcomes.get(Outcome.INVALID.value, 0) - len(disturbed),
+    }
+    return all_ok(others)
 
 
 def _run(session: Demo, state: Path) -> tuple[Any, Path]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from statistics import mean, median
+from statistics import mean, median, stdev
 
 from orchestrator.model.event import Power
 from orchestrator.model.record import InvalidCode, Invalidity, Record
@@ -15,6 +16,9 @@ BUSY_ELSEWHERE = 0.1
 """Share of all cores that others may use: our own bound, below one busy core of eight."""
 BUSY_WINDOW_S = 3.0
 """As the mean of so long."""
+FEWEST = 5
+STANDARD_ERRORS = 2.0
+"""The mean must exceed the bound by more than its scatter; with fewer readings nothing is said."""
 
 
 def find_background(record: Record, readings: Sequence[Power]) -> Iterator[Invalidity]:
@@ -32,22 +36,26 @@ def find_background(record: Record, readings: Sequence[Power]) -> Iterator[Inval
     ):
         busiest = _busiest(readings_in(readings, window))
         if busiest is not None and busiest > bound:
-            detail = f"others used {busiest:.0%} of all cores {name} over {BUSY_WINDOW_S:g} s, at most {bound:.0%}"
+            words = f"others used at least {busiest:.0%} of all cores {name} over {BUSY_WINDOW_S:g} s"
+            detail = f"{words}, at most {bound:.0%}"
             yield Invalidity(code=InvalidCode.BACKGROUND_LOAD, detail=detail)
             return
 
 
 def _others(reading: Power) -> float | None:
+    """Not cut off at 0: both shares are counted in ticks of their own, and only the mean difference tells anything."""
     if reading.cpu_busy is None or reading.own_busy is None:
         return None
-    return max(0.0, reading.cpu_busy - reading.own_busy)
+    return reading.cpu_busy - reading.own_busy
 
 
 def _busiest(readings: Sequence[Power]) -> float | None:
-    """Highest mean of others' share over `BUSY_WINDOW_S`, of parts that are at least half as long."""
+    """Highest mean of others' share over `BUSY_WINDOW_S`, of parts that are at least half as long, less what the
+    scatter of the readings explains. None with fewer than `FEWEST` readings."""
     parts: dict[int, list[float]] = {}
     for p in readings:
         if (share := _others(p)) is not None:
             parts.setdefault(int((p.t_ns - readings[0].t_ns) * NS / BUSY_WINDOW_S), []).append(share)
     fullest = max(map(len, parts.values()), default=0)
-    return max((mean(part) for part in parts.values() if 2 * len(part) >= fullest), default=None)
+    known = [part for part in parts.values() if 2 * len(part) >= fullest and len(part) >= FEWEST]
+    return max((mean(part) - STANDARD_ERRORS * stdev(part) / math.sqrt(len(part)) for part in known), default=None)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -17,6 +18,7 @@ import yaml
 
 from farm.cli import main
 from farm.cli.app import app
+from farm.cli.demo import _all_measured
 from tests.servers import required
 
 COMMANDS = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
@@ -280,3 +282,18 @@ def test_up_without_its_servers_says_what_to_install(
     assert code == 1
     assert json.loads(out)["error"]["message"] == f"{lacking} is not installed on this machine"
     assert json.loads(out)["error"]["remedy"] == f"sudo apt-get install {lacking}"
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "causes", "well"),
+    [
+        ({"ok": 2}, ["", ""], True),
+        ({"ok": 1, "invalid": 1}, ["", "background_load"], True),
+        ({"ok": 1, "invalid": 1}, ["", "wrong_output"], False),
+        ({"ok": 1, "lost": 1}, [""], False),
+        ({"ok": 1, "waiting": 1}, [""], False),
+    ],
+)
+def test_a_disturbed_block_is_no_failure_of_the_demo(outcomes: dict[str, int], causes: list[str], well: bool) -> None:
+    records = [SimpleNamespace(outcome="invalid" if cause else "ok", cause=cause) for cause in causes]
+    assert _all_measured(SimpleNamespace(outcomes=outcomes, records=records)) is well
