@@ -192,6 +192,19 @@ def test_background_load_is_what_others_use_beyond_their_usual() -> None:
     assert codes(host.model_copy(update={"device": host.device.model_copy(update={"kind": "workstation"})})) == []
 
 
+def test_scattered_shares_are_averaged_with_their_sign() -> None:
+    """Both shares are counted in ticks of their own: clean readings scatter to both sides of 0."""
+
+    def scattered(index: int) -> dict[str, float]:
+        return {"own_busy": 0.5, "cpu_busy": 0.5 + (0.35 if index % 2 else -0.35)}
+
+    power = [p.model_copy(update=scattered(i)) for i, p in enumerate(noisy(readings(POWER)))]
+    assert codes(record(tuple(power))) == []
+    short = [p.model_copy(update={"own_busy": 0.5, "cpu_busy": 0.9}) for p in power[:4]]
+    quiet = [p.model_copy(update={"own_busy": None, "cpu_busy": None}) for p in power[4:]]
+    assert codes(record((*short, *quiet))) == [], "four readings say nothing"
+
+
 @pytest.mark.parametrize(
     ("before_w", "after_w", "differ"), [(0.2, 0.24, False), (0.2, 0.26, True), (2.0, 2.08, False), (2.0, 2.12, True)]
 )
