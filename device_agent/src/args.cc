@@ -11,7 +11,8 @@ const char* const kUsage =
     "usage: pocketfarm-agent probe [--journal FILE] [--deadline-s S] [--marker TEXT]\n"
     "       pocketfarm-agent run --plan DIR [--input NAME=FILE]... [--output-dir DIR] [--journal FILE] [--detach]\n"
     "                            [--await-discharging-ms N] [--discharging-sign 1|-1] [--idle-ms N]\n"
-    "                            [--warmup N] [--warmup-stable SHARE] [--samples N] [--load-ms N] [--layer-passes N]\n"
+    "                            [--warmup N] [--warmup-stable SHARE] [--samples N] [--inferences N] [--load-ms N]\n"
+    "                            [--layer-passes N]\n"
     "                            [--threads N] [--cpus LIST] [--power-period-ms N] [--deadline-s S] [--marker TEXT]\n"
     "                            [--cache-dir DIR] [--device SUBSTRING]\n"
     "       pocketfarm-agent burn --steps THREADS,THREADS,... --step-ms N [--power-period-ms N] [--cpus LIST]\n"
@@ -53,6 +54,7 @@ Options run(Args& args) {
           {"--warmup", count(args.warmup, 0, 1'000'000)},
           {"--warmup-stable", share(args.warmup_stable)},
           {"--samples", count(args.samples, 0, 1'000'000)},
+          {"--inferences", count(args.inferences, 1, 100'000)},
           {"--load-ms", count(args.load_ms, 0, kDayMs)},
           {"--layer-passes", count(args.layer_passes, 0, 10'000)},
           {"--threads", count(args.threads, 0, 1024)},

@@ -19,6 +19,7 @@ struct Args {
   int warmup = 0;
   double warmup_stable = 0;  // 0: exactly `warmup` inferences
   int samples = 1;
+  int inferences = 1;  // of a sample, back to back
   int load_ms = 0;
   int idle_ms = 0;
   int await_discharging_ms = 0;  // 0: do not look

@@ -40,9 +40,15 @@ JsonObject output_fields(const Port& port, const std::string& file, const std::v
       .set("finite", all_finite(data, port.dtype));
 }
 
+Error wrong_size(const std::string& file, uint64_t bytes, const Port& port, bool stream) {
+  return {Code::usage, file + ": " + std::to_string(bytes) + " bytes; input `" + port.name + "` takes " +
+                           (stream ? "frames of " : "") + std::to_string(port.bytes) + " (" + port.dtype +
+                           ", row-major)"};
+}
+
 }  // namespace
 
-Result<Inputs> Inputs::open(const Plan& plan, const Named& files) {
+Result<Inputs> Inputs::open(const Plan& plan, const Named& files, bool stream) {
   Inputs inputs;
   for (const auto& [name, path] : files)
     if (std::none_of(plan.inputs.begin(), plan.inputs.end(), [&name = name](const Port& p) { return p.name == name; }))
@@ -52,17 +58,21 @@ Result<Inputs> Inputs::open(const Plan& plan, const Named& files) {
     if (given == files.end()) return missing_input(port.name);
     auto content = read_file(given->second, kMaxInputBytes);
     if (!content) return content.error();
-    if (content->size() != port.bytes)
-      return Error{Code::usage, given->second + ": " + std::to_string(content->size()) + " bytes; input `" + port.name +
-                                    "` takes " + std::to_string(port.bytes) + " (" + port.dtype + ", row-major)"};
-    inputs.items_.push_back({&plan.buffers[port.buffer], std::move(*content)});
+    const uint64_t frames = content->size() / port.bytes;
+    if (frames == 0 || content->size() % port.bytes != 0 || (frames > 1 && !stream))
+      return wrong_size(given->second, content->size(), port, stream);
+    if (!inputs.items_.empty() && frames != static_cast<uint64_t>(inputs.frames_))
+      return Error{Code::usage, given->second + ": " + std::to_string(frames) + " frames, and the inputs before have " +
+                                    std::to_string(inputs.frames_)};
+    inputs.frames_ = static_cast<int64_t>(frames);
+    inputs.items_.push_back({&plan.buffers[port.buffer], port.bytes, std::move(*content)});
   }
   return inputs;
 }
 
 Status Inputs::write(Backend& backend) const {
   for (const Item& item : items_)
-    if (auto error = backend.write(*item.buffer, item.content.data(), item.content.size())) return error;
+    if (auto error = backend.write(*item.buffer, item.content.data(), item.bytes)) return error;
   return kOk;
 }
 
@@ -72,21 +82,43 @@ uint64_t Inputs::bytes() const {
   return total;
 }
 
-Status write_outputs(const Plan& plan, Backend& backend, const std::string& folder, Journal& journal, SetupLog& log) {
+std::vector<Frames::Item> Inputs::items() {
+  std::vector<Frames::Item> out;
+  for (Item& item : items_) out.push_back({item.buffer, reinterpret_cast<std::byte*>(item.content.data()), item.bytes});
+  return out;
+}
+
+Outputs::Outputs(const Plan& plan, int64_t frames) : plan_(plan) {
+  for (const Port& port : plan.outputs) contents_.emplace_back(port.bytes * static_cast<uint64_t>(frames));
+}
+
+std::vector<Frames::Item> Outputs::items() {
+  std::vector<Frames::Item> out;
+  for (size_t i = 0; i < contents_.size(); ++i) {
+    const Port& port = plan_.outputs[i];
+    out.push_back({&plan_.buffers[port.buffer], contents_[i].data(), port.bytes});
+  }
+  return out;
+}
+
+Status Outputs::read(Backend& backend, const Frames& frames, SetupLog& log) {
   const int64_t start_ns = boottime_ns();
   uint64_t total = 0;
-  std::vector<std::vector<std::byte>> contents;
-  for (const Port& port : plan.outputs) {
-    contents.emplace_back(port.bytes);
-    if (auto error = backend.read(plan.buffers[port.buffer], contents.back().data(), port.bytes)) return error;
+  for (size_t i = 0; i < contents_.size() && !frames.moved; ++i) {
+    const Port& port = plan_.outputs[i];
+    if (auto error = backend.read(plan_.buffers[port.buffer], contents_[i].data(), port.bytes)) return error;
     total += port.bytes;
   }
-  log.record("readback", start_ns, std::to_string(contents.size()) + " outputs", false, total);
-  for (size_t i = 0; i < contents.size(); ++i) {
+  log.record("readback", start_ns, std::to_string(contents_.size()) + " outputs", false, total);
+  return kOk;
+}
+
+Status Outputs::write(const std::string& folder, Journal& journal) const {
+  for (size_t i = 0; i < contents_.size(); ++i) {
     const std::string file = folder.empty() ? "" : folder + "/" + std::to_string(i) + ".bin";
     if (!file.empty())
-      if (auto error = write_file(file, contents[i].data(), contents[i].size())) return error;
-    journal.write("output", output_fields(plan.outputs[i], file, contents[i]));
+      if (auto error = write_file(file, contents_[i].data(), contents_[i].size())) return error;
+    journal.write("output", output_fields(plan_.outputs[i], file, contents_[i]));
   }
   return kOk;
 }

@@ -119,6 +119,9 @@ struct Plan {
   size_t leaves = 0;      // steps that are not `repeat`
   uint64_t executed = 0;  // steps that one inference executes, repeats unrolled
 
+  // Whether a step writes where an input lies, so that the next inference would find something else there.
+  bool overwrites_inputs() const;
+
   // Calls visit(step) for every executed step in order, repeats unrolled; ends at the first error.
   template <typename Visit>
   Status each_executed(Visit&& visit) const {

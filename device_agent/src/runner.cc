@@ -54,7 +54,7 @@ Result<Ran> run_plan(const Args& args, const Environment& environment, Journal& 
   SetupLog log(journal);
   auto bundle = Bundle::read(args.plan);
   if (!bundle) return bundle.error();
-  auto inputs = Inputs::open(bundle->plan, args.inputs);
+  auto inputs = Inputs::open(bundle->plan, args.inputs, args.inferences > 1);
   if (!inputs) return inputs.error();
   if (auto error = make_folders(args)) return *error;
   Result<Descriptor> slot = environment.slot.empty() ? Descriptor() : take_slot(environment.slot, log);
@@ -67,12 +67,19 @@ Result<Ran> run_plan(const Args& args, const Environment& environment, Journal& 
   Backend& device = *backend->release();
   announce(journal, device, bundle->plan);
   if (auto error = load(*bundle, *inputs, device, log)) return *error;
-  Sampling sampling(bundle->plan, device, *inputs, journal);
+  Outputs outputs(bundle->plan, inputs->frames());
+  const bool streams = args.inferences > 1 && args.warmup + args.samples + args.load_ms > 0;
+  const bool moved = streams && (inputs->frames() > 1 || bundle->plan.overwrites_inputs());
+  const Frames frames{inputs->frames(), moved, inputs->items(), outputs.items()};
+  if (streams)
+    if (auto error = device.prepare_stream(frames)) return *error;
+  Sampling sampling(bundle->plan, device, *inputs, frames, args.inferences, journal);
   const auto samples = run_block(args, environment, journal, sampling);
   if (!samples) return samples.error();
   if (auto error = sampling.layer_passes(args.layer_passes)) return *error;
   journal.write("memory", memory_fields(device.device_bytes()));
-  if (auto error = write_outputs(bundle->plan, device, args.output_dir, journal, log)) return *error;
+  if (auto error = outputs.read(device, frames, log)) return *error;
+  if (auto error = outputs.write(args.output_dir, journal)) return *error;
   if (auto error = journal.status()) return *error;
   return Ran{*samples, boottime_ns() - start_ns};
 }

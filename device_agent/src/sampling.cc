@@ -13,17 +13,18 @@ const char* word_of(Step::Kind kind) {
 
 }  // namespace
 
-// Activations may share an input's bytes, so the inputs are written again before every inference, untimed.
+// Activations may share an input's bytes, so the inputs are written again before every sample, untimed.
 Result<int64_t> Sampling::sample(const char* phase, int index) {
   if (auto error = inputs_.write(backend_)) return *error;
   const int64_t start_ns = boottime_ns();
-  if (auto error = backend_.run()) return *error;
+  if (auto error = inferences_ == 1 ? backend_.run() : backend_.run_stream(inferences_, frames_)) return *error;
   const int64_t duration_ns = boottime_ns() - start_ns;
   journal_.note("sample", JsonObject()
                               .set("index", index)
                               .set("phase", phase)
                               .set("start_ns", start_ns)
-                              .set("duration_ns", duration_ns));
+                              .set("duration_ns", duration_ns)
+                              .set("inferences", inferences_));
   journal_.flush_after(kWritePauseNs);
   if (auto error = journal_.status()) return *error;
   return duration_ns;

@@ -1,4 +1,4 @@
-// Inferences, one after the other, each reported.
+// Samples, one after the other, each reported: one inference, or a stream of them.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,11 @@ namespace pocketfarm {
 
 class Sampling {
  public:
-  Sampling(const Plan& plan, Backend& backend, const Inputs& inputs, Journal& journal)
-      : plan_(plan), backend_(backend), inputs_(inputs), journal_(journal) {}
+  // A sample has so many inferences, back to back.
+  Sampling(const Plan& plan, Backend& backend, const Inputs& inputs, const Frames& frames, int inferences, Journal& journal)
+      : plan_(plan), backend_(backend), inputs_(inputs), frames_(frames), inferences_(inferences), journal_(journal) {}
 
-  // One inference and its `sample` event; its duration in ns.
+  // One sample and its `sample` event; its duration in ns.
   Result<int64_t> sample(const char* phase, int index);
   // Inferences with device time stamps: `layer` events.
   Status layer_passes(int count);
@@ -26,6 +27,8 @@ class Sampling {
   const Plan& plan_;
   Backend& backend_;
   const Inputs& inputs_;
+  const Frames& frames_;
+  const int inferences_;
   Journal& journal_;
 };
 

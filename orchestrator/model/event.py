@@ -76,13 +76,19 @@ class Setup(_Event):
 
 
 class Sample(_Event):
-    """One inference, wall time from submission to completion on the device, without profiling."""
+    """One inference, or a stream of them: wall time from submission to completion on the device, without profiling.
+
+    Of one inference it is the latency. Of a stream it is not: its inferences overlap, and none waits for the host.
+    """
 
     event: Literal["sample"] = "sample"
     index: int = Field(ge=0)
     phase: Literal["warmup", "timed"]
     start_ns: int
     duration_ns: int = Field(ge=0)
+    """Of all inferences of the sample together."""
+    inferences: int = Field(default=1, ge=1)
+    """How many the sample has; a stream has several."""
 
 
 class Layer(_Event):

@@ -9,6 +9,7 @@
 #include "../bundle.h"
 #include "../environment.h"
 #include "../facts.h"
+#include "../frames.h"
 #include "../setup_log.h"
 #include "../status.h"
 
@@ -35,6 +36,10 @@ class Backend {
   virtual Status read(const Buffer& buffer, void* data, uint64_t bytes) = 0;
   // One inference, from submission to completion.
   virtual Status run() = 0;
+  // Before the first stream, with the same frames: what it needs is made once.
+  virtual Status prepare_stream(const Frames&) { return kOk; }
+  // A stream of `count` inferences, from the first's submission to the last's completion: none waits for the host.
+  virtual Status run_stream(int count, const Frames& frames) = 0;
   // One inference with device time stamps: adds each step's time in ns to `leaf_ns` (size Plan::leaves).
   virtual Status run_profiled(std::vector<int64_t>& leaf_ns) = 0;
   // Bytes allocated on the device by this backend; only grows while a plan is loaded, so it is the peak as well.

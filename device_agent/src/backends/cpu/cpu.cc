@@ -51,6 +51,7 @@ class CpuBackend final : public Backend {
   Status run() override {
     return plan_->each_executed([&](const Step& step) { return execute(step); });
   }
+  Status run_stream(int count, const Frames& frames) override;
   Status run_profiled(std::vector<int64_t>& leaf_ns) override;
   uint64_t device_bytes() const override { return bytes_; }
 
@@ -153,6 +154,19 @@ Status CpuBackend::execute(const Step& step) {
     case Step::Kind::swap_out: std::memcpy(swapped_[step.source].data(), address(source), step.bytes); break;
     case Step::Kind::swap_in: std::memcpy(address(source), swapped_[step.source].data(), step.bytes); break;
     case Step::Kind::repeat: break;  // unrolled by Plan::each_executed
+  }
+  return kOk;
+}
+
+Status CpuBackend::run_stream(int count, const Frames& frames) {
+  for (int i = 0; i < count; ++i) {
+    if (frames.moved)
+      for (const Frames::Item& item : frames.inputs)
+        std::memcpy(address(*item.buffer), item.frame(i % frames.count), item.bytes);
+    if (auto error = run()) return error;
+    if (frames.moved)
+      for (const Frames::Item& item : frames.outputs)
+        std::memcpy(item.frame(i % frames.count), address(*item.buffer), item.bytes);
   }
   return kOk;
 }

@@ -17,8 +17,8 @@ namespace pocketfarm::opencl {
   F(clCreateProgramWithSource) F(clCreateProgramWithBinary) F(clBuildProgram) F(clGetProgramInfo)             \
   F(clGetProgramBuildInfo) F(clReleaseProgram) F(clCreateKernel) F(clReleaseKernel) F(clGetKernelInfo)        \
   F(clGetKernelWorkGroupInfo) F(clSetKernelArg) F(clCreateBuffer) F(clCreateSubBuffer) F(clReleaseMemObject)  \
-  F(clEnqueueWriteBuffer) F(clEnqueueReadBuffer) F(clEnqueueCopyBuffer) F(clEnqueueNDRangeKernel) F(clFinish) \
-  F(clGetEventProfilingInfo) F(clReleaseEvent)
+  F(clEnqueueWriteBuffer) F(clEnqueueReadBuffer) F(clEnqueueCopyBuffer) F(clEnqueueNDRangeKernel) F(clFlush) \
+  F(clFinish) F(clGetEventProfilingInfo) F(clReleaseEvent)
 
 // Function pointers under the names of the API; never unloaded, since drivers keep threads.
 struct Library {

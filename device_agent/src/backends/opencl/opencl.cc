@@ -22,6 +22,7 @@ class OpenClBackend final : public Backend {
   Status write(const Buffer& buffer, const void* data, uint64_t bytes) override;
   Status read(const Buffer& buffer, void* data, uint64_t bytes) override;
   Status run() override;
+  Status run_stream(int count, const Frames& frames) override;
   Status run_profiled(std::vector<int64_t>& leaf_ns) override;
   uint64_t device_bytes() const override { return memory_.bytes(); }
 
@@ -45,6 +46,9 @@ class OpenClBackend final : public Backend {
   cl_int dispatch(const Step& step, cl_command_queue queue, cl_event* event);
   cl_int set_arguments(const Step& step);
   Status collect(std::vector<Profiled>& batch, cl_command_queue queue, std::vector<int64_t>& leaf_ns);
+  Status submit();
+  Status move_in(const Frames& frames, int64_t frame);
+  Status move_out(const Frames& frames, int64_t frame);
   size_t index(const Buffer& buffer) const { return static_cast<size_t>(&buffer - plan_->buffers.data()); }
 
   const Library& library_;
@@ -235,10 +239,43 @@ Status OpenClBackend::enqueue(const Step& step, cl_command_queue queue, cl_event
   return error;
 }
 
+Status OpenClBackend::submit() {
+  return plan_->each_executed([&](const Step& step) { return enqueue(step, queue_.get(), nullptr); });
+}
+
 Status OpenClBackend::run() {
-  const auto submit = [&](const Step& step) { return enqueue(step, queue_.get(), nullptr); };
-  if (auto error = plan_->each_executed(submit)) return error;
+  if (auto error = submit()) return error;
   if (const cl_int code = library_.clFinish(queue_.get())) return cl_error("clFinish", code);
+  return kOk;
+}
+
+// The queue is in order: everything is handed over at once, and the host waits for the end alone.
+Status OpenClBackend::run_stream(int count, const Frames& frames) {
+  for (int i = 0; i < count; ++i) {
+    if (auto error = move_in(frames, i % frames.count)) return error;
+    if (auto error = submit()) return error;
+    if (auto error = move_out(frames, i % frames.count)) return error;
+    if (const cl_int code = library_.clFlush(queue_.get())) return cl_error("clFlush", code);
+  }
+  if (const cl_int code = library_.clFinish(queue_.get())) return cl_error("clFinish", code);
+  return kOk;
+}
+
+Status OpenClBackend::move_in(const Frames& frames, int64_t frame) {
+  for (const Frames::Item& item : frames.inputs)
+    if (frames.moved)
+      if (const cl_int code = library_.clEnqueueWriteBuffer(queue_.get(), memory_.buffer(index(*item.buffer)), CL_FALSE, 0,
+                                                            item.bytes, item.frame(frame), 0, nullptr, nullptr))
+        return cl_error("input `" + item.buffer->id + "`: clEnqueueWriteBuffer", code);
+  return kOk;
+}
+
+Status OpenClBackend::move_out(const Frames& frames, int64_t frame) {
+  for (const Frames::Item& item : frames.outputs)
+    if (frames.moved)
+      if (const cl_int code = library_.clEnqueueReadBuffer(queue_.get(), memory_.buffer(index(*item.buffer)), CL_FALSE, 0,
+                                                           item.bytes, item.frame(frame), 0, nullptr, nullptr))
+        return cl_error("output `" + item.buffer->id + "`: clEnqueueReadBuffer", code);
   return kOk;
 }
 

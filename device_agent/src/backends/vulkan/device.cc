@@ -1,6 +1,13 @@
 #include "device.h"
 
+#include <algorithm>
+
 namespace pocketfarm::vulkan {
+namespace {
+
+constexpr size_t kSubmitted = 32;  // command buffers at a time: the device starts while the rest is handed over
+
+}  // namespace
 
 Result<std::unique_ptr<Device>> Device::open(const Library& library, PhysicalDevice physical, bool fp16) {
   if (fp16 && !physical.storage_16bit)
@@ -72,9 +79,10 @@ Result<VkCommandBuffer> Device::command_buffer() const {
   return commands;
 }
 
-Status Device::record(VkCommandBuffer commands, const std::function<Status()>& fill) const {
+Status Device::record(VkCommandBuffer commands, const std::function<Status()>& fill, bool repeated) const {
   VkCommandBufferBeginInfo info{};
   info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+  if (repeated) info.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
   if (const VkResult result = library_.vkBeginCommandBuffer(commands, &info))
     return vk_error("vkBeginCommandBuffer", result);
   if (auto error = fill()) return error;
@@ -82,14 +90,19 @@ Status Device::record(VkCommandBuffer commands, const std::function<Status()>& f
   return kOk;
 }
 
-Status Device::execute(VkCommandBuffer commands) const {
+Status Device::execute(const std::vector<VkCommandBuffer>& commands) const {
   const VkFence fence = fence_.get();
-  VkSubmitInfo info{};
-  info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
-  info.commandBufferCount = 1;
-  info.pCommandBuffers = &commands;
   library_.vkResetFences(handle_, 1, &fence);
-  if (const VkResult result = library_.vkQueueSubmit(queue_, 1, &info, fence)) return vk_error("vkQueueSubmit", result);
+  for (size_t first = 0; first < commands.size(); first += kSubmitted) {
+    const size_t count = std::min(kSubmitted, commands.size() - first);
+    VkSubmitInfo info{};
+    info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
+    info.commandBufferCount = static_cast<uint32_t>(count);
+    info.pCommandBuffers = &commands[first];
+    const bool last = first + count == commands.size();
+    if (const VkResult result = library_.vkQueueSubmit(queue_, 1, &info, last ? fence : VkFence{}))
+      return vk_error("vkQueueSubmit", result);
+  }
   if (const VkResult result = library_.vkWaitForFences(handle_, 1, &fence, VK_TRUE, UINT64_MAX))
     return vk_error("vkWaitForFences", result);
   return kOk;

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "physical_device.h"
 
@@ -21,10 +22,12 @@ class Device {
   bool fp16() const { return fp16_; }
 
   Result<VkCommandBuffer> command_buffer() const;
-  // Begins, lets `record` fill and ends a command buffer.
-  Status record(VkCommandBuffer commands, const std::function<Status()>& fill) const;
+  // Begins, lets `record` fill and ends a command buffer. `repeated`: it may be submitted again while it is pending.
+  Status record(VkCommandBuffer commands, const std::function<Status()>& fill, bool repeated = false) const;
   // Submits and waits until the device has finished.
-  Status execute(VkCommandBuffer commands) const;
+  Status execute(VkCommandBuffer commands) const { return execute(std::vector<VkCommandBuffer>{commands}); }
+  // Submits all, in order, and waits for the last.
+  Status execute(const std::vector<VkCommandBuffer>& commands) const;
   // Index of a memory type among `allowed` bits, `wanted` first, `needed` at least; -1 where there is none.
   int memory_type(uint32_t allowed, VkMemoryPropertyFlags wanted, VkMemoryPropertyFlags needed) const;
 

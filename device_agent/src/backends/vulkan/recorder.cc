@@ -28,7 +28,7 @@ std::vector<Range> Recorder::accesses(const Step& step) const {
 }
 
 Status Recorder::record_all(VkCommandBuffer commands) const {
-  return device_.record(commands, [&]() -> Status {
+  const auto fill = [&]() -> Status {
     Hazards hazards;
     barrier(commands);
     const Status error = plan_.each_executed([&](const Step& step) -> Status {
@@ -38,7 +38,8 @@ Status Recorder::record_all(VkCommandBuffer commands) const {
     });
     barrier(commands);
     return error;
-  });
+  };
+  return device_.record(commands, fill, /*repeated=*/true);
 }
 
 void Recorder::barrier(VkCommandBuffer commands) const {

@@ -1,10 +1,13 @@
 #include "vulkan.h"
 
+#include <optional>
+
 #include "device.h"
 #include "library.h"
 #include "memory.h"
 #include "pipelines.h"
 #include "recorder.h"
+#include "stream.h"
 #include "timestamps.h"
 
 namespace pocketfarm {
@@ -25,6 +28,8 @@ class VulkanBackend final : public Backend {
     return memory_.read(buffer, static_cast<std::byte*>(data), bytes);
   }
   Status run() override { return device_->execute(inference_); }
+  Status prepare_stream(const Frames& frames) override;
+  Status run_stream(int count, const Frames& frames) override { return stream_->run(count, inference_, frames); }
   Status run_profiled(std::vector<int64_t>& leaf_ns) override;
   uint64_t device_bytes() const override { return memory_.bytes(); }
 
@@ -37,6 +42,7 @@ class VulkanBackend final : public Backend {
   Memory memory_;
   Pipelines pipelines_;
   const Plan* plan_ = nullptr;
+  std::optional<Stream> stream_;
   VkCommandBuffer inference_ = nullptr;
   VkCommandBuffer profiled_ = nullptr;
 };
@@ -60,6 +66,13 @@ Status VulkanBackend::prepare(const Bundle& bundle, SetupLog& log) {
   start_ns = boottime_ns();
   if (auto error = memory_.upload(bundle)) return error;
   log.record("upload", start_ns, "", false, plan_->blob_bytes);
+  return kOk;
+}
+
+Status VulkanBackend::prepare_stream(const Frames& frames) {
+  auto made = Stream::make(*device_, memory_, frames);
+  if (!made) return made.error();
+  stream_.emplace(std::move(*made));
   return kOk;
 }
 
