@@ -52,6 +52,11 @@ class Convolution:
         return self.groups > 1 and self.groups == self.c == self.k
 
     @property
+    def has_whole_groups(self) -> bool:
+        """Whether it has groups that are whole stacks of four channels."""
+        return self.groups > 1 and (self.c // self.groups) % 4 == 0 and (self.k // self.groups) % 4 == 0
+
+    @property
     def window(self) -> dict[str, int]:
         """The scalars that every windowed kernel takes."""
         return {

@@ -77,7 +77,7 @@ def _call(
     tunables: Mapping[str, int],
     words: str,
 ) -> Call:
-    grouped = _is_grouped(conv)
+    grouped = conv.has_whole_groups  # others are written as one group
     group_stacks = conv.out_stacks // conv.groups if grouped else _UNGROUPED
     whole = group_stacks if grouped else 0
     tile = choose_tile(
@@ -104,13 +104,8 @@ def _call(
     )
 
 
-def _is_grouped(conv: Convolution) -> bool:
-    """Whether groups are whole stacks; others are written as one group."""
-    return conv.groups > 1 and (conv.c // conv.groups) % 4 == 0 and (conv.k // conv.groups) % 4 == 0
-
-
 def _tiles(conv: Convolution, options: Options, limits: Limits) -> list[str]:
-    whole = conv.out_stacks // conv.groups if _is_grouped(conv) else 0
+    whole = conv.out_stacks // conv.groups if conv.has_whole_groups else 0
     return tile_words(options, limits, width=conv.ow, stacks=conv.out_stacks, whole=whole)
 
 

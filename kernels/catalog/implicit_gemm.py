@@ -18,39 +18,48 @@ class ImplicitGemm:
     """Indices of the window are computed where they are needed (study M); operands pass through local memory."""
 
     name = "implicit_gemm"
-    summary = "matrix product through local memory, the window's indices computed on the fly; one group"
+    summary = (
+        "matrix product through local memory, the window's indices computed on the fly; groups of whole stacks of four"
+    )
 
     def misfit(self, conv: Convolution) -> str | None:
         """Why it does not fit; None where it does."""
-        return f"it has {conv.groups} groups" if conv.groups != 1 else None
+        if conv.groups == 1 or conv.has_whole_groups:
+            return None
+        return f"its {conv.groups} groups are not whole stacks of four channels"
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""
         del options
-        return group_tile_words(limits, pixels=conv.oh * conv.ow, stacks=conv.out_stacks, matrices=conv.n)
+        return group_tile_words(
+            limits, pixels=conv.oh * conv.ow, stacks=-(-conv.k // conv.groups // 4), matrices=conv.n * conv.groups
+        )
 
     def lower(
         self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits, tile: str = ""
     ) -> tuple[Call, ...]:
         """The dispatch for one convolution; weight (K, C, kh, kw), bias (K). Raises OptionError."""
         del options
+        pixels, matrices = conv.oh * conv.ow, conv.n * conv.groups
+        in_stacks, out_stacks = (-(-channels // conv.groups // 4) for channels in (conv.c, conv.k))
         shape = (
             parse_group_tile(tile)
             if tile
-            else choose_group_tile(limits, pixels=conv.oh * conv.ow, stacks=conv.out_stacks, matrices=conv.n)
+            else choose_group_tile(limits, pixels=pixels, stacks=out_stacks, matrices=matrices)
         )
         taps = conv.kernel[0] * conv.kernel[1]
+        filters = weight.reshape(conv.groups, conv.k // conv.groups, -1, taps)
         call = Call(
             kernel="conv_tiled",
             tunables=shape.tunables,
-            weight=pack_stages(weight.reshape(1, *weight.shape[:2], taps), shape.vectors, shape.depth),
-            bias=padded(bias, 0, 4 * shape.vectors),
+            weight=pack_stages(filters, shape.vectors, shape.depth),
+            bias=padded(bias.reshape(conv.groups, -1), 1, 4 * shape.vectors),
             ints={
-                "in_stacks": conv.in_stacks, "out_stacks": conv.out_stacks,
-                "stages": -(-conv.in_stacks * taps // shape.depth), "dh": conv.dilations[0], "dw": conv.dilations[1],
+                "in_stacks": in_stacks, "out_stacks": out_stacks, "groups": conv.groups,
+                "stages": -(-in_stacks * taps // shape.depth), "dh": conv.dilations[0], "dw": conv.dilations[1],
                 **conv.window,
             },
-            work_items=work_items(shape, conv.oh * conv.ow, conv.out_stacks, conv.n),
+            work_items=work_items(shape, pixels, out_stacks, matrices),
             group=shape.group,
         )  # fmt: skip
         return (call,)

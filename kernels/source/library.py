@@ -42,8 +42,8 @@ _ALL = (
     ),
     kernel(
         "conv_tiled", "src:4 weight:4 bias:4 residual:4 dst:4*",
-        f"{_SRC_DST} residual_stacks residual_stack0 in_stacks out_stacks stages {_WINDOW} dh dw has_residual "
-        "activation",
+        f"{_SRC_DST} residual_stacks residual_stack0 in_stacks out_stacks stages groups {_WINDOW} dh dw "
+        "has_residual activation",
         "lo hi", "TX TY TP TV DEPTH SPLIT", locals_=_TILES,
     ),
     kernel(

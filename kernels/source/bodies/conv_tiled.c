@@ -1,16 +1,20 @@
 // Implicit matrix product: a work-group computes TILE_PIXELS pixels x TILE_VECTORS vectors of four output channels.
 // Both operands pass through local memory, DEPTH (tap, stack) pairs a stage, in two sides that alternate: while one is
 // read the other is filled, with one barrier a stage. Addresses of the window are computed where they are needed.
-// Weights: [channel tile][tap][in stack], padded to whole stages, then [4 inputs][TILE_VECTORS] vectors of four outputs.
+// Groups of channels are computed side by side; in_stacks and out_stacks are those of one group.
+// Weights: [group][channel tile][tap][in stack], padded to whole stages, then [4 inputs][TILE_VECTORS] vectors of four outputs.
 {
     const int part = LOCAL_ID(0) / GROUP;  // of the sum: SPLIT parts of a work-group take turns at the stages
     const int me = LOCAL_ID(0) % GROUP;
     const int tx = me % TX;
     const int ty = me / TX;
-    const int picture = GROUP_ID(2);
+    const int picture = GROUP_ID(2) / groups;
+    const int group = GROUP_ID(2) - picture * groups;
+    const int first_stack = group * out_stacks;
+    const int channel_tile = group * ((out_stacks + TILE_VECTORS - 1) / TILE_VECTORS) + GROUP_ID(1);
     const int pixels = oh * ow;
     const int first_pixel = GROUP_ID(0) * TILE_PIXELS;
-    const int plane = (picture * src_stacks + src_stack0) * h * w;
+    const int plane = (picture * src_stacks + src_stack0 + group * in_stacks) * h * w;
 
     int top[PIXEL_SLOTS];
     int left[PIXEL_SLOTS];
@@ -33,7 +37,7 @@
     INCLUDE tiled_sums
     FLOAT4 next_src[LOADS_SRC];
     FLOAT4 next_weight[LOADS_WEIGHT];
-    int weight_at = (GROUP_ID(1) * stages + part) * HALF_WEIGHT + me;
+    int weight_at = (channel_tile * stages + part) * HALF_WEIGHT + me;
     const int rounds = (stages + SPLIT - 1) / SPLIT;
     for (int round = 0; round <= rounds; ++round) {
         if (round < rounds) {

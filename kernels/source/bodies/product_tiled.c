@@ -7,13 +7,15 @@
     const int tx = me % TX;
     const int ty = me / TX;
     const int picture = GROUP_ID(2);
+    const int first_stack = 0;
+    const int channel_tile = GROUP_ID(1);
     const int first_pixel = GROUP_ID(0) * TILE_PIXELS;
     const int plane = (picture * src_stacks + src_stack0) * pixels;
 
     INCLUDE tiled_sums
     FLOAT4 next_src[LOADS_SRC];
     FLOAT4 next_weight[LOADS_WEIGHT];
-    int weight_at = picture * weight_batch + (GROUP_ID(1) * stages + part) * HALF_WEIGHT + me;
+    int weight_at = picture * weight_batch + (channel_tile * stages + part) * HALF_WEIGHT + me;
     const int rounds = (stages + SPLIT - 1) / SPLIT;
     for (int round = 0; round <= rounds; ++round) {
         if (round < rounds) {

@@ -36,6 +36,7 @@ class Device {
       : library_(library), physical_(std::move(physical)), fp16_(fp16) {}
   Status create();
   Status create_queue_objects();
+  Status wait() const;
 
   const Library& library_;
   const PhysicalDevice physical_;

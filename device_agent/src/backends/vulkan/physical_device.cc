@@ -1,6 +1,7 @@
 #include "physical_device.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace pocketfarm::vulkan {
 namespace {
@@ -45,6 +46,45 @@ Extended query_properties(const Library& library, const PhysicalDevice& device) 
   return out;
 }
 
+bool offers(const Library& library, VkPhysicalDevice device, const char* extension) {
+  uint32_t count = 0;
+  library.vkEnumerateDeviceExtensionProperties(device, nullptr, &count, nullptr);
+  std::vector<VkExtensionProperties> all(count);
+  library.vkEnumerateDeviceExtensionProperties(device, nullptr, &count, all.data());
+  return std::any_of(all.begin(), all.end(), [&](const auto& one) { return !std::strcmp(one.extensionName, extension); });
+}
+
+// Core Vulkan does not tell; vendors do, each in an extension of its own. Zero: not known.
+uint64_t compute_units(const Library& library, VkPhysicalDevice device) {
+  VkPhysicalDeviceProperties2 properties{};
+  properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+  const auto query = [&](auto& part) {
+    properties.pNext = &part;
+    library.vkGetPhysicalDeviceProperties2(device, &properties);
+  };
+  if (offers(library, device, VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME)) {
+    VkPhysicalDeviceShaderSMBuiltinsPropertiesNV part{};
+    part.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV;
+    query(part);
+    return part.shaderSMCount;
+  }
+  if (offers(library, device, VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME)) {
+    VkPhysicalDeviceShaderCorePropertiesAMD part{};
+    part.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD;
+    query(part);
+    return uint64_t{part.shaderEngineCount} * part.shaderArraysPerEngineCount * part.computeUnitsPerShaderArray;
+  }
+#ifdef VK_ARM_SHADER_CORE_BUILTINS_EXTENSION_NAME
+  if (offers(library, device, VK_ARM_SHADER_CORE_BUILTINS_EXTENSION_NAME)) {
+    VkPhysicalDeviceShaderCoreBuiltinsPropertiesARM part{};
+    part.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_BUILTINS_PROPERTIES_ARM;
+    query(part);
+    return part.shaderCoreCount;
+  }
+#endif
+  return 0;
+}
+
 void query_features(const Library& library, PhysicalDevice& device) {
   VkPhysicalDeviceShaderFloat16Int8Features float16{};
   float16.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES;
@@ -82,7 +122,7 @@ void fill_basic_facts(const Library& library, PhysicalDevice& device) {
   facts.local_bytes = limits.maxComputeSharedMemorySize;
   facts.max_work_group = limits.maxComputeWorkGroupInvocations;
   facts.max_work_item_sizes.assign(limits.maxComputeWorkGroupSize, limits.maxComputeWorkGroupSize + 3);
-  facts.compute_units = 0;  // not known to Vulkan
+  facts.compute_units = 0;
   facts.offset_alignment = std::max<uint64_t>(4, limits.minStorageBufferOffsetAlignment);
   facts.unified_memory = type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU || type == VK_PHYSICAL_DEVICE_TYPE_CPU;
 }
@@ -93,6 +133,7 @@ void fill_extended_facts(const Library& library, PhysicalDevice& device) {
   query_features(library, device);
   ApiFacts& facts = device.facts;
   facts.subgroup_size = extended.subgroup.subgroupSize;
+  facts.compute_units = compute_units(library, device.handle);
   device.subgroups = (extended.subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
   if (const uint64_t most = extended.allocation.maxMemoryAllocationSize; most > 0)
     facts.max_buffer_bytes = std::min(facts.max_buffer_bytes, most);

@@ -6,9 +6,9 @@
                 if (pixel < pixels) {
                     FLOAT4 sum = sums[p * TV + v];
                     if (has_residual != 0) {
-                        sum += LOAD_residual((picture * residual_stacks + residual_stack0 + stack) * pixels + pixel);
+                        sum += LOAD_residual((picture * residual_stacks + residual_stack0 + first_stack + stack) * pixels + pixel);
                     }
-                    STORE_dst((picture * dst_stacks + dst_stack0 + stack) * pixels + pixel, ACTIVATE(sum));
+                    STORE_dst((picture * dst_stacks + dst_stack0 + first_stack + stack) * pixels + pixel, ACTIVATE(sum));
                 }
             }
         }

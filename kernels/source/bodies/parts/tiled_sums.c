@@ -1,6 +1,6 @@
     FLOAT4 sums[SUMS];
     UNROLL for (int v = 0; v < TV; ++v) {
         FLOAT4 start = SPLAT(0.0f);
-        if (part == 0) start = LOAD_bias(GROUP_ID(1) * TILE_VECTORS + ty + v * TY);
+        if (part == 0) start = LOAD_bias(channel_tile * TILE_VECTORS + ty + v * TY);
         UNROLL for (int p = 0; p < TP; ++p) sums[p * TV + v] = start;
     }

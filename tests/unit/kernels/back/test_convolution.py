@@ -145,7 +145,8 @@ def test_auto_goes_through_local_memory_on_a_device_with_memory_of_its_own() -> 
         graph = build.outputs(build.conv(build.input(*size), *rest))
         chosen[name] = choose(Options("vulkan"), limits, "conv0", convolution_of(graph, graph.nodes[0])).algorithm
     assert chosen["wide"] == "winograd" and chosen["pointwise"] == "implicit_gemm"
-    assert chosen["depthwise"] == "depthwise" and chosen["groups_aligned"] == "direct"
+    assert chosen["depthwise"] == "depthwise" and chosen["groups_aligned"] == "implicit_gemm"
+    assert chosen["groups_unaligned"] == "direct"
 
 
 def test_unknown_algorithm_names_those_that_fit() -> None:
