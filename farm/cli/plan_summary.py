@@ -1,14 +1,16 @@
-"""A compiled plan for people: steps, programs, memory, copies."""
+"""A compiled plan for people: steps, programs, memory, and what it moves without computing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
+from kernels.movement import PORTS, Movement, movements
 from kernels.plan import Copy, Dispatch, Plan, Repeat, Step, SwapIn, SwapOut
 from orchestrator.report import wording
 
@@ -25,6 +27,7 @@ def flat(steps: Iterable[Step], times: int = 1) -> Iterator[tuple[Step, int]]:
 def as_data(plan: Plan) -> dict[str, Any]:
     """Figures of a plan."""
     steps = list(flat(plan.steps))
+    moved = movements(plan)
     roles: dict[str, int] = {}
     for buffer in plan.buffers:
         roles[buffer.role] = roles.get(buffer.role, 0) + buffer.bytes
@@ -38,6 +41,9 @@ def as_data(plan: Plan) -> dict[str, Any]:
         "dispatches": sum(times for step, times in steps if isinstance(step, Dispatch)),
         "copies": sum(times for step, times in steps if isinstance(step, Copy)),
         "copied_bytes": sum(step.bytes * times for step, times in steps if isinstance(step, Copy)),
+        "movements": [asdict(one) for one in moved],
+        "moved_bytes": sum(one.bytes * one.times for one in moved),
+        "moved_bytes_beyond_ports": sum(one.bytes * one.times for one in moved if one.kind not in PORTS),
         "swaps": sum(times for step, times in steps if isinstance(step, SwapIn | SwapOut)),
         "programs": len(plan.programs),
         "flops": sum(step.flops * times for step, times in steps if isinstance(step, Dispatch)),
@@ -67,7 +73,32 @@ def render(plan: Plan) -> RenderableType:
         f"{wording.mib(facts['pool_bytes'])} in {len(plan.pools)} allocations (largest "
         f"{wording.mib(plan.requires.max_buffer_bytes)}); buffers: {roles}",
     )
-    return Group(grid, "", _steps(plan))
+    moved = movements(plan)
+    grid.add_row("[bold]moved[/]", _moved_words(moved))
+    return Group(grid, "", _movements(moved), "", _steps(plan))
+
+
+def _moved_words(moved: Sequence[Movement]) -> str:
+    beyond = [one for one in moved if one.kind not in PORTS]
+    size = wording.mib(sum(one.bytes * one.times for one in beyond))
+    ports = wording.mib(sum(one.bytes * one.times for one in moved if one.kind in PORTS))
+    steps = "1 step" if len(beyond) == 1 else f"{len(beyond)} steps"
+    rest = f"{size} in {steps} between layers" if beyond else "nothing between layers"
+    return f"read and written without computing: {ports} at inputs and outputs, {rest}"
+
+
+def _movements(moved: Sequence[Movement]) -> Table:
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("#", justify="right")
+    for column in ("moved at", "step", "kind"):
+        table.add_column(column, overflow="fold")
+    table.add_column("MiB", justify="right")
+    table.add_column("why", overflow="fold")
+    for one in moved:
+        step = one.step + (f" x {one.times}" if one.times > 1 else "")
+        size = f"{one.bytes * one.times / 2**20:.2f}"
+        table.add_row(str(one.index), escape(one.layer), step, one.kind, size, escape(one.why))
+    return table
 
 
 def _ports(plan: Plan) -> str:

@@ -16,7 +16,7 @@ from .context import GpuContext
 from .convolution import lower_conv
 from .elementwise import lower_activation, lower_affine, lower_binary
 from .instance_norm import lower_instance_norm
-from .layout import single, write_single
+from .layout import row_major, single, write_single
 from .movement import lower_concat, lower_reshape, lower_slice, lower_transpose
 from .pooling import lower_global_average_pool, lower_lrn, lower_pool, lower_softmax
 from .product import lower_dense, lower_matmul
@@ -80,7 +80,7 @@ def _add_output(context: GpuContext, name: str) -> None:
     described = Tensor(shape=shape, dtype="f32")
     target = context.draft.add_buffer(f"{name}:output", prod(shape) * 4, "output", described)
     value = context.values.get(name, Value())
-    in_stacks = value.packed is not None and context.dims(name).hw > 1
+    in_stacks = value.packed is not None and value.single is None and row_major(context, name, value) is None
     in_half = context.half and value.single is None and value != Value()
     if in_stacks or in_half:
         write_single(context, name, target)

@@ -27,7 +27,7 @@ def plain(context: GpuContext, tensor: str) -> str:
         return single(context, tensor)
     value = _value(context, tensor)
     if value.plain is None:
-        shared = _as_row_major(context, tensor, value)
+        shared = row_major(context, tensor, value)
         if shared is not None:
             value.plain = shared
         elif value.packed is not None:
@@ -41,7 +41,7 @@ def single(context: GpuContext, tensor: str) -> str:
     """The tensor as a row-major fp32 buffer."""
     value = _value(context, tensor)
     if value.single is None:
-        shared = None if context.half else _as_row_major(context, tensor, value)
+        shared = None if context.half else row_major(context, tensor, value)
         if shared is not None:
             value.single = shared
         else:
@@ -71,7 +71,7 @@ def _is_flat(context: GpuContext, tensor: str) -> bool:
     return len(context.graph.shapes[tensor]) not in (2, 4)
 
 
-def _as_row_major(context: GpuContext, tensor: str, value: Value) -> str | None:
+def row_major(context: GpuContext, tensor: str, value: Value) -> str | None:
     """The packed buffer itself where its bytes are in row-major order."""
     dims, view = context.dims(tensor), value.packed
     whole = view is not None and view.stack0 == 0 and (view.stacks == dims.stacks or dims.n == 1)
@@ -86,7 +86,7 @@ def _pack(context: GpuContext, tensor: str, value: Value, dims: Dims) -> View:
     context.dispatch(
         kernel, f"{tensor}:pack", {"src": str(source), "dst": view.buffer},
         {"channels": dims.c, "hw": dims.hw, **view.ints("dst")}, (dims.hw, dims.stacks, dims.n),
-        traffic=2 * dims.packed_elements * 4,
+        traffic=_moved(context, dims, plain_is_single=kernel == "pack"),
     )  # fmt: skip
     return view
 
@@ -96,14 +96,20 @@ def _unpack(context: GpuContext, tensor: str, view: View, kernel: str, target: s
     context.dispatch(
         kernel, f"{tensor}:unpack", {"src": view.buffer, "dst": target},
         {"channels": dims.c, "hw": dims.hw, **view.ints("src")}, (dims.hw, dims.stacks, dims.n),
-        traffic=2 * dims.packed_elements * 4,
+        traffic=_moved(context, dims, plain_is_single=kernel == "unpack"),
     )  # fmt: skip
     return target
 
 
+def _moved(context: GpuContext, dims: Dims, *, plain_is_single: bool) -> int:
+    """Bytes read and written between a row-major array and stacks."""
+    item = 2 if context.half else 4
+    return dims.elements * (4 if plain_is_single else item) + dims.packed_elements * item
+
+
 def _convert(context: GpuContext, tensor: str, kernel: str, source: str, target: str) -> str:
     dims = context.dims(tensor)
-    count = dims.n * dims.c * dims.hw
+    count = dims.elements
     buffers = {"src": source, "dst": target}
     context.dispatch(kernel, f"{tensor}:{kernel}", buffers, {"count": count}, (count, 1, 1), traffic=6 * count)
     return target

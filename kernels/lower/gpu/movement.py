@@ -7,6 +7,7 @@ from math import prod
 from kernels.graph import Node
 
 from .context import GpuContext
+from .flatten import is_read_in_stacks
 from .layout import packed, plain, single
 from .values import Value, View, dims_of
 
@@ -73,6 +74,8 @@ def lower_slice(context: GpuContext, node: Node) -> None:
 
 def lower_reshape(context: GpuContext, node: Node) -> None:
     """No data moves: the result is another view of the row-major bytes, or of the stacks where these agree."""
+    if is_read_in_stacks(context.graph, node):
+        return
     source, shape = node.inputs[0], context.graph.shapes[node.output]
     old = context.graph.shapes[source]
     if dims_of(old) == dims_of(shape) and {len(old), len(shape)} <= {2, 4}:

@@ -11,6 +11,7 @@ from kernels.plan import Tensor
 
 from .context import GpuContext
 from .convolution import constant
+from .flatten import flattened_from, rows_by_stack
 from .layout import packed, plain
 from .values import Value, View
 
@@ -24,15 +25,20 @@ def lower_dense(context: GpuContext, node: Node) -> None:
     m = context.graph.shapes[node.output][1]
     weight = padded(constant(context, node, 1), 1, 4)
     has_bias = len(node.inputs) > 2 and node.inputs[2] != ""
-    source = packed(context, node.inputs[0])
+    image, pixels = flattened_from(context.graph, node), 1
+    if image is not None:
+        pixels = context.dims(image).hw
+        weight = rows_by_stack(weight, pixels)
+    source = packed(context, image or node.inputs[0])
     target = context.new_packed(node.output)
     weights = context.weight(node.inputs[1], weight)
     bias = context.weight(f"{node.name}:bias", padded(constant(context, node, 2), 0, 4)) if has_bias else weights
     _product(
         context, node, source.buffer, weights, bias, target.buffer,
         {
-            "rows": n, "depth": c, "columns4": -(-m // 4), "a_start": source.stack0, "a_stride": source.stacks,
-            "a_batch": 0, "b_stride": weight.shape[1] // 4, "b_batch": 0, "dst_start": target.stack0,
+            "rows": n, "depth": c, "columns4": -(-m // 4), "a_start": source.stack0 * pixels,
+            "a_stride": source.stacks * pixels, "a_batch": 0, "b_stride": weight.shape[1] // 4, "b_batch": 0,
+            "dst_start": target.stack0,
             "dst_stride": target.stacks, "dst_batch": 0, "has_bias": int(has_bias),
         },
         batch=1,
@@ -101,6 +107,7 @@ def _rows(context: GpuContext, tensor: str, rows: int, columns: int) -> str:
     context.dispatch(
         "pack_data", f"{tensor}:rows", {"src": source, "dst": view.buffer},
         {"channels": columns, "hw": 1, **view.ints("dst")}, (1, view.stacks, rows),
+        traffic=_moved(context, rows, columns),
     )  # fmt: skip
     return view.buffer
 
@@ -118,7 +125,13 @@ def _unpad(context: GpuContext, node: Node, source: str, rows: int, columns: int
     context.dispatch(
         "unpack_data", f"{node.name}:rows", {"src": source, "dst": target},
         {"channels": columns, "hw": 1, "src_stacks": stacks, "src_stack0": 0}, (1, stacks, rows),
+        traffic=_moved(context, rows, columns),
     )  # fmt: skip
+
+
+def _moved(context: GpuContext, rows: int, columns: int) -> int:
+    """Bytes read and written where rows are padded to whole vectors, or the padding is taken off."""
+    return rows * (columns + -(-columns // 4) * 4) * (2 if context.half else 4)
 
 
 def _new_rows(context: GpuContext, tensor: str, rows: int, columns: int) -> tuple[View, int]:

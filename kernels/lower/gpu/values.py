@@ -49,6 +49,10 @@ class Dims:
         return -(-self.c // 4)
 
     @property
+    def elements(self) -> int:
+        return self.n * self.c * self.hw
+
+    @property
     def packed_elements(self) -> int:
         return self.n * self.stacks * 4 * self.hw
 
