@@ -19,7 +19,11 @@ def assemble(draft: Draft, options: Options, limits: Limits, *, spirv_cache: Pat
     """Finish a draft. The same draft always gives the same bundle. Raises ToolError."""
     alignment = max(16, limits.offset_alignment)
     pools, places = plan_memory(
-        draft, alignment=alignment, largest=limits.max_buffer_bytes, shared_ports=limits.unified_memory
+        draft,
+        alignment=alignment,
+        largest=limits.max_buffer_bytes,
+        shared_ports=limits.unified_memory,
+        objects=options.backend == "opencl" and not limits.unified_memory,
     )
     buffers, blob = _place_buffers(draft, places)
     programs, files = render_programs(draft.programs.values(), options, limits, cache=spirv_cache)

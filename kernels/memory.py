@@ -3,6 +3,9 @@
 Greedy by size (Pisarchyk and Lee, 2020): the largest buffer first, each at the lowest offset that is free during its
 whole life. Weights have pools of their own, filled in order, so that they are uploaded once; inputs and outputs too,
 visible to the host. An input keeps its bytes throughout, because a plan is run many times after one upload.
+
+Shared objects instead of offsets (`objects`): every buffer starts an allocation that others use at other times.
+It takes somewhat more memory, and no sub-buffers (docs/decisions/0021).
 """
 
 from __future__ import annotations
@@ -55,18 +58,19 @@ def used_buffers(step: Dispatch | Copy) -> list[str]:
 
 
 def plan_memory(
-    draft: Draft, *, alignment: int, largest: int, shared_ports: bool = True
+    draft: Draft, *, alignment: int, largest: int, shared_ports: bool = True, objects: bool = False
 ) -> tuple[list[Pool], dict[str, Place]]:
     """Place every used buffer; a pool is at most `largest` bytes (0: any size), unless one buffer alone is larger.
 
-    `shared_ports`: inputs and outputs lie in memory that the host sees too.
+    `shared_ports`: inputs and outputs lie in memory that the host sees too. `objects`: every buffer starts a pool.
     """
     lives = lifetimes(draft)
     pools: list[Pool] = []
     places: dict[str, Place] = {}
     for kind in ("weights", "ports", "arena"):
         buffers = [b for name, b in draft.buffers.items() if name in lives and POOLS[b.role] == kind]
-        for index, layout in enumerate(_layouts(buffers, lives, alignment, largest)):
+        layouts = _objects(buffers, lives) if objects else _layouts(buffers, lives, alignment, largest)
+        for index, layout in enumerate(layouts):
             name = kind if index == 0 else f"{kind}{index}"
             size = max(offset + draft.buffers[buffer].size for buffer, offset in layout.items())
             pools.append(
@@ -91,6 +95,19 @@ def _layouts(
         else:
             layouts.append({buffer.id: 0})
     return layouts
+
+
+def _objects(buffers: Sequence[DraftBuffer], lives: Mapping[str, Lifetime]) -> list[dict[str, int]]:
+    """Buffers by the object that they share, the largest first: an object is as large as its first buffer."""
+    shared: list[dict[str, int]] = []
+    for buffer in _in_order(buffers, lives):
+        for members in shared:
+            if not any(lives[name].meets(lives[buffer.id]) for name in members):
+                members[buffer.id] = 0
+                break
+        else:
+            shared.append({buffer.id: 0})
+    return shared
 
 
 def _in_order(buffers: Sequence[DraftBuffer], lives: Mapping[str, Lifetime]) -> list[DraftBuffer]:

@@ -12,11 +12,11 @@ Status Memory::add_pool(const Pool& pool, cl_context context) {
   return kOk;
 }
 
-Status Memory::add_buffer(const Plan& plan, const Buffer& buffer) {
+Status Memory::add_buffer(const Buffer& buffer) {
   const cl_mem pool = pools_[buffer.pool].get();
   whole_.push_back(pool);
   views_.emplace_back();
-  if (buffer.offset == 0 && buffer.bytes == plan.pools[buffer.pool].bytes) return kOk;
+  if (buffer.offset == 0) return kOk;
   const cl_buffer_region region{buffer.offset, buffer.bytes};
   cl_int code = CL_SUCCESS;
   views_.back() = Owned<cl_mem>(
@@ -30,7 +30,7 @@ Status Memory::allocate(const Plan& plan, cl_context context) {
   for (const Pool& pool : plan.pools)
     if (auto error = add_pool(pool, context)) return error;
   for (const Buffer& buffer : plan.buffers)
-    if (auto error = add_buffer(plan, buffer)) return error;
+    if (auto error = add_buffer(buffer)) return error;
   swapped_.resize(plan.buffers.size());
   return plan.each_executed([&](const Step& step) -> Status {
     if (step.kind == Step::Kind::swap_out) swapped_[step.source].resize(step.bytes);

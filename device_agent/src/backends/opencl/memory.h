@@ -12,7 +12,7 @@ class Memory {
  public:
   explicit Memory(const Library& library) : library_(library) {}
 
-  // One allocation per pool, one sub-buffer per buffer that is not a whole pool, host memory for what is swapped out.
+  // One allocation per pool, one sub-buffer per buffer that does not start a pool, host memory for what is swapped out.
   Status allocate(const Plan& plan, cl_context context);
   // Waits for every write.
   Status upload(const Bundle& bundle, cl_command_queue queue);
@@ -25,7 +25,7 @@ class Memory {
 
  private:
   Status add_pool(const Pool& pool, cl_context context);
-  Status add_buffer(const Plan& plan, const Buffer& buffer);
+  Status add_buffer(const Buffer& buffer);
 
   const Library& library_;
   std::vector<Owned<cl_mem>> pools_;

@@ -29,9 +29,14 @@ def drafts(draw: st.DrawFn) -> Draft:
 
 
 @settings(max_examples=150, deadline=None)
-@given(draft=drafts(), alignment=st.sampled_from([16, 64, 256, 4096]), largest=st.sampled_from([0, 4096, 10_000]))
-def test_buffers_that_live_together_never_overlap(draft: Draft, alignment: int, largest: int) -> None:
-    pools, places = plan_memory(draft, alignment=alignment, largest=largest)
+@given(
+    draft=drafts(),
+    alignment=st.sampled_from([16, 64, 256, 4096]),
+    largest=st.sampled_from([0, 4096, 10_000]),
+    objects=st.booleans(),
+)
+def test_buffers_that_live_together_never_overlap(draft: Draft, alignment: int, largest: int, objects: bool) -> None:
+    pools, places = plan_memory(draft, alignment=alignment, largest=largest, objects=objects)
     lives, buffers = lifetimes(draft), draft.buffers
     assert set(places) == set(lives)
     sizes = {pool.id: pool.bytes for pool in pools}
@@ -68,3 +73,14 @@ def test_a_chain_needs_two_buffers() -> None:
         draft.steps.append(Copy(layer="copy", source=f"b{index}", target=f"b{index + 1}", bytes=1024))
     pools, _ = plan_memory(draft, alignment=16, largest=0)
     assert [pool.bytes for pool in pools] == [2048]
+
+
+def test_shared_objects_are_reused_and_need_no_offsets() -> None:
+    draft = Draft("chain")
+    for index in range(6):
+        draft.add_buffer(f"b{index}", 1600 - 16 * index, "activation", Tensor(shape=(1,), dtype="u8"))
+    for index in range(5):
+        draft.steps.append(Copy(layer="copy", source=f"b{index}", target=f"b{index + 1}", bytes=1))
+    pools, places = plan_memory(draft, alignment=16, largest=0, objects=True)
+    assert {place.offset for place in places.values()} == {0}
+    assert [pool.bytes for pool in pools] == [1600, 1584]
