@@ -87,6 +87,7 @@ def _recorded(draft: Draft, options: Options) -> dict[str, int | str | bool]:
     asked: dict[str, int | str | bool] = {
         "algorithm": options.algorithm,
         "granularity": options.granularity,
+        "product": options.product,
         "threads": options.threads,
         "fuse": options.fuse and not options.keep_all,
         "keep_all": options.keep_all,

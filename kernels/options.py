@@ -12,7 +12,7 @@ Precision = Literal["fp32", "relaxed", "fp16"]
 
 @dataclass(frozen=True)
 class Choice:
-    """An algorithm of convolution with its tile."""
+    """An algorithm with its tile."""
 
     algorithm: str
     tile: str = ""
@@ -20,7 +20,14 @@ class Choice:
 
     @property
     def words(self) -> str:
+        """As `of` reads it."""
         return f"{self.algorithm} {self.tile}".rstrip()
+
+    @classmethod
+    def of(cls, words: str) -> Choice:
+        """`tiled`, or with its tile, `tiled 16x16x2x2x4`."""
+        algorithm, _, tile = words.strip().partition(" ")
+        return cls(algorithm, tile.strip())
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,8 @@ class Options:
     """Convolution algorithm (`kernels/catalog`), or `auto`."""
     granularity: int = 0
     """Outputs per work-item of direct convolution (g of study S); 0: the default of the algorithm."""
+    product: str = "auto"
+    """Algorithm of matrix products (`kernels/catalog/products`), with its tile where wanted, or `auto`."""
     threads: int = 0
     """Threads of the CPU backend; 0: every core."""
     fuse: bool = True

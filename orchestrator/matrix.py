@@ -20,6 +20,7 @@ from .model.job import Cell, Job
 APPLIES: dict[str, tuple[Api, ...]] = {
     "algorithm": (Api.OPENCL, Api.VULKAN),
     "granularity": (Api.OPENCL, Api.VULKAN),
+    "product": (Api.OPENCL, Api.VULKAN),
     "threads": (Api.CPU,),
     "fuse": (Api.OPENCL, Api.VULKAN, Api.CPU),
     "tuned": (Api.OPENCL, Api.VULKAN),

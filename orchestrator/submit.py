@@ -15,7 +15,7 @@ from .inventory import Inventory
 from .ledger import ExperimentRow, JobState, Ledger
 from .matrix import Expansion
 from .model.base import content_hash
-from .model.experiment import Experiment, Workload
+from .model.experiment import Experiment, Matrix, Workload
 from .model.job import Cell
 
 MAX_RERUNS = 10_000
@@ -87,7 +87,7 @@ def _with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Exp
         found["onnx_sha256"] = artifacts.put(_file(base, workload.onnx, "workload.onnx"))
     if workload.input is not None:
         found["input_sha256"] = artifacts.put(_file(base, workload.input, "workload.input"))
-    _check_algorithms(experiment.matrix.algorithm or ())
+    _check_algorithms(experiment.matrix)
     for network in experiment.matrix.network or (workload.network,):
         _check(workload.model_copy(update={"network": network}), found, artifacts)
     return experiment.model_copy(update={"workload": workload.model_copy(update=found)})
@@ -100,16 +100,23 @@ def _file(base: Path, name: str, field: str) -> Path:
     return path
 
 
-def _check_algorithms(names: Iterable[str]) -> None:
+def _check_algorithms(axes: Matrix) -> None:
     """A typing error is told now; whether an algorithm fits a network is the compiler's to say."""
     from kernels.catalog import ALGORITHMS
+    from kernels.catalog.products import PRODUCTS
+    from kernels.options import Choice
 
-    known = ("auto", *ALGORITHMS)
+    _check_names("algorithm", axes.algorithm or (), ALGORITHMS)
+    _check_names("product", [Choice.of(words).algorithm for words in axes.product or ()], PRODUCTS)
+
+
+def _check_names(axis: str, names: Iterable[str], registry: Iterable[str]) -> None:
+    known = ("auto", *registry)
     for name in names:
         if name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f"did you mean `{near[0]}`? " if near else ""
-            raise SpecError(f"matrix.algorithm: there is no `{name}`; {hint}known: {', '.join(known)}")
+            raise SpecError(f"matrix.{axis}: there is no `{name}`; {hint}known: {', '.join(known)}")
 
 
 def _check(workload: Workload, found: dict[str, str], artifacts: Artifacts) -> None:

@@ -29,6 +29,9 @@ BackendOption = Annotated[Api, typer.Option("--backend", "-b", help="Compute API
 PrecisionOption = Annotated[Precision, typer.Option("--precision", "-p", help="Arithmetic.")]
 AlgorithmOption = Annotated[str, typer.Option("--algorithm", help="Convolution algorithm, or auto.")]
 GranularityOption = Annotated[int, typer.Option("--granularity", min=0, help="Outputs per work-item; 0: automatic.")]
+ProductOption = Annotated[
+    str, typer.Option("--product", help="Algorithm of matrix products, e.g. 'tiled' or 'blocked 16x32', or auto.")
+]
 TunedOption = Annotated[
     bool, typer.Option("--tuned/--untuned", help="Use what `farm tune` found on the device, where it did.")
 ]
@@ -86,6 +89,7 @@ def plan(
     precision: PrecisionOption = Precision.FP32,
     algorithm: AlgorithmOption = "auto",
     granularity: GranularityOption = 0,
+    product: ProductOption = "auto",
     threads: ThreadsOption = 0,
     fuse: Annotated[bool, typer.Option(help="Fuse nodes.")] = True,
     device: Annotated[
@@ -105,7 +109,7 @@ def plan(
 
     options = Options(
         backend=backend.value, precision=precision.value, algorithm=algorithm, granularity=granularity,
-        threads=threads, fuse=fuse,
+        product=product, threads=threads, fuse=fuse,
     )  # fmt: skip
     limits = Limits()
     graph = load_graph(model, network, seed)
@@ -161,6 +165,7 @@ def infer(
     seed: SeedOption = 1,
     algorithm: AlgorithmOption = "auto",
     granularity: GranularityOption = 0,
+    product: ProductOption = "auto",
     threads: ThreadsOption = 0,
     tuned: TunedOption = True,
     state: StateOption = None,
@@ -180,7 +185,7 @@ def infer(
     inputs = random_inputs(graph, seed) if input_file is None else load_inputs(graph, input_file)
     options = Options(
         backend=backend.value, precision=precision.value, algorithm=algorithm, granularity=granularity,
-        threads=threads, keep_all=dump is not None,
+        product=product, threads=threads, keep_all=dump is not None,
     )  # fmt: skip
     with _spinner() as progress:
         task = progress.add_task("starting")

@@ -32,11 +32,12 @@ class BufferSpec:
 
 @dataclass(frozen=True)
 class LocalSpec:
-    """An array in local (shared) memory of a work-group, of single precision vectors of four."""
+    """An array in local (shared) memory of a work-group, in single precision."""
 
     name: str
     size: str
-    """Number of vectors: the name of a tunable or of a derived number."""
+    """Number of elements: the name of a tunable or of a derived number."""
+    lanes: Literal[1, 4] = 4
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Kernel:
     def local_bytes(self, tunables: Mapping[str, int]) -> int:
         """Local memory of a work-group, bytes."""
         full = derived(tunables)
-        return sum(16 * full[array.size] for array in self.locals)
+        return sum(4 * array.lanes * full[array.size] for array in self.locals)
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -76,6 +77,7 @@ def derived(tunables: Mapping[str, int]) -> dict[str, int]:
     full = dict(tunables)
     if "LANES" in full:
         full["PARTS"] = full["LANES"] // 4
+    if "VECTORS" in full:
         full["STACKS"] = full["VECTORS"] * full["PARTS"]
     if "KW" in full:
         full["COLUMNS"] = full["PIXELS"] + full["KW"] - 1
@@ -86,7 +88,38 @@ def derived(tunables: Mapping[str, int]) -> dict[str, int]:
         full["SHARED"] = full["CX"] * full["KY"]
     if "TX" in full:
         full |= _group_tile(full)
+    if "BX" in full:
+        full["GROUP"] = full["BX"] * full["BY"]
+        full["BLOCK_A"], full["BLOCK_B"] = full["BY"] * full["BK"], full["BK"] * full["BX"]
+    if "GX" in full:
+        full |= _product_tile(full)
     return full
+
+
+def _product_tile(tunables: Mapping[str, int]) -> dict[str, int]:
+    """Of a matrix product's tile: GX x GY work-items, each RV vectors of four rows x CV vectors of four columns.
+
+    A fetch is a square of 4 x 4 numbers; those of the left operand come first.
+    """
+    group, depth = tunables["GX"] * tunables["GY"], tunables["DEPTH"]
+    rows4, columns4 = tunables["GY"] * tunables["RV"], tunables["GX"] * tunables["CV"]
+    fetches = -(-(rows4 + columns4) * depth // group)
+    return {
+        "GROUP": group,
+        "TILE_ROWS4": rows4,
+        "TILE_COLUMNS4": columns4,
+        "TILE_DEPTH": 4 * depth,
+        "PITCH": rows4 + 1,
+        "SUMS": 4 * tunables["RV"] * tunables["CV"],
+        "FETCHES": fetches,
+        "FETCHED": 4 * fetches,
+        "FETCHES_A": rows4 * depth,
+        "FETCHES_ALL": (rows4 + columns4) * depth,
+        "HALF_A": 4 * depth * (rows4 + 1),
+        "HALF_B": 4 * depth * columns4,
+        "LOCAL_A": 8 * depth * (rows4 + 1),
+        "LOCAL_B": 8 * depth * columns4,
+    }
 
 
 def _group_tile(tunables: Mapping[str, int]) -> dict[str, int]:
@@ -132,7 +165,8 @@ def kernel(
 ) -> Kernel:
     """Describe a kernel compactly: `src:4 scale:4:f32 dst:4*` are buffers with their lanes; `*` marks a result.
 
-    `locals_`: arrays in local memory with the tunables that give their sizes, `tile_a:LOCAL_SRC`.
+    `locals_`: arrays in local memory with the tunables that give their sizes, `tile_a:LOCAL_SRC`; of vectors of
+    four, or of single numbers, `tile_a:BLOCK_A:1`.
     """
     return Kernel(
         name=name,
@@ -141,8 +175,13 @@ def kernel(
         ints=tuple(ints.split()),
         floats=tuple(floats.split()),
         tunables=tuple(tunables.split()),
-        locals=tuple(LocalSpec(*text.split(":")) for text in locals_.split()),
+        locals=tuple(map(_local, locals_.split())),
     )
+
+
+def _local(text: str) -> LocalSpec:
+    name, size, *lanes = text.split(":")
+    return LocalSpec(name, size, 1 if lanes == ["1"] else 4)
 
 
 def _buffer(text: str) -> BufferSpec:

@@ -15,6 +15,7 @@ from .kernel import Kernel, kernel
 
 _WINDOW = "h w oh ow kh kw sh sw pad_t pad_l"
 _TILES = "tile_src:LOCAL_SRC tile_weight:LOCAL_WEIGHT"
+_PRODUCT = "depth columns4 a_start a_stride a_batch b_stride b_batch dst_start dst_stride dst_batch has_bias activation"
 _SRC_DST = "src_stacks src_stack0 dst_stacks dst_stack0"
 
 _ALL = (
@@ -64,16 +65,18 @@ _ALL = (
         "lo hi", "TILE ALPHA",
     ),
     # a (rows, depth4) and b (depth, columns4) -> dst (rows, columns4), in vectors of four columns
+    kernel("matmul_naive", "a:1 b:1 bias:1 dst:1*", f"rows {_PRODUCT}", "lo hi"),
     kernel(
-        "matmul", "a:4 b:4 bias:4 dst:4*",
-        "rows depth columns4 a_start a_stride a_batch b_stride b_batch dst_start dst_stride dst_batch has_bias "
-        "activation",
-        "lo hi", "ROWS COLUMNS",
+        "matmul_blocked", "a:1 b:1 bias:1 dst:1*", f"rows {_PRODUCT}", "lo hi", "BX BY BK",
+        locals_="tile_a:BLOCK_A:1 tile_b:BLOCK_B:1",
+    ),
+    kernel("matmul_registers", "a:4 b:4 bias:4 dst:4*", f"rows {_PRODUCT}", "lo hi", "ROWS COLUMNS LANES TAIL"),
+    kernel(
+        "matmul_tiled", "a:4 b:4 bias:4 dst:4*", f"rows {_PRODUCT}", "lo hi", "GX GY RV CV DEPTH WHOLE",
+        locals_="tile_a:LOCAL_A tile_b:LOCAL_B",
     ),
     kernel(
-        "matvec", "a:4 b:4 bias:4 dst:4*",
-        "depth columns4 a_start a_stride a_batch b_stride b_batch dst_start dst_stride dst_batch has_bias activation",
-        "lo hi", "CX KY", locals_="partial:SHARED",
+        "matvec", "a:4 b:4 bias:4 dst:4*", _PRODUCT, "lo hi", "CX KY", locals_="partial:SHARED",
     ),
     kernel("pool", "src:4 dst:4*", f"{_SRC_DST} {_WINDOW} pad_b pad_r mode"),
     kernel("global_average_pool", "src:4 dst:4*", f"{_SRC_DST} hw stacks"),

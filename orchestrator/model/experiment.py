@@ -215,6 +215,8 @@ class Matrix(Model):
     """Convolution algorithm; `farm plan --help` lists them."""
     granularity: tuple[Annotated[int, Field(ge=1, le=64)], ...] | None = None
     """Outputs per work-item of direct convolution (g in study S)."""
+    product: tuple[str, ...] | None = None
+    """Algorithm of matrix products, with its tile where that is not the default: `tiled`, `blocked 16x32`."""
     threads: tuple[Annotated[int, Field(ge=1, le=64)], ...] | None = None
     """Threads of the CPU backend."""
     fuse: tuple[bool, ...] | None = None

@@ -22,6 +22,8 @@ def lower_cpu(graph: Graph, options: Options) -> Draft:
         raise OptionError(f"algorithm {options.algorithm!r} is not one of the CPU backend; it can use: auto, direct")
     if options.granularity:
         raise OptionError("granularity is an option of the OpenCL and Vulkan kernels, not of the CPU; leave it out")
+    if options.product != "auto":
+        raise OptionError("product is an option of the OpenCL and Vulkan kernels, not of the CPU; leave it out")
     context = CpuContext(graph)
     for name in graph.inputs:
         context.draft.inputs.append(Port(name=name, buffer=context.write(name, "input"), shape=graph.shapes[name]))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from math import prod
 
 from kernels.catalog import check_algorithm, convolution_of
+from kernels.catalog.products import check_product
 from kernels.errors import UnsupportedNode
 from kernels.graph import Graph, Node
 from kernels.lower.draft import Draft
@@ -19,7 +20,7 @@ from .instance_norm import lower_instance_norm
 from .layout import row_major, single, write_single
 from .movement import lower_concat, lower_reshape, lower_slice, lower_transpose
 from .pooling import lower_global_average_pool, lower_lrn, lower_pool, lower_softmax
-from .product import lower_dense, lower_matmul
+from .product import PRODUCT_NODES, lower_dense, lower_matmul, product_of
 from .resampling import lower_pad, lower_resize
 from .values import Value
 
@@ -53,6 +54,8 @@ def lower_gpu(graph: Graph, options: Options, limits: Limits) -> Draft:
     """Lower a graph of canonical operations. Raises OptionError, UnsupportedNode."""
     convolutions = [(node.name, convolution_of(graph, node)) for node in graph.nodes if node.op == "conv"]
     check_algorithm(options.algorithm, convolutions)
+    products = [(node.name, product_of(graph, node)) for node in graph.nodes if node.op in PRODUCT_NODES]
+    check_product(options, limits, products)
     context = GpuContext(graph, options, limits)
     for name in graph.inputs:
         _add_input(context, name)

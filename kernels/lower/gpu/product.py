@@ -1,13 +1,15 @@
-"""dense and matmul -> the register-tiled matrix product."""
+"""dense and matmul -> the catalog's choice."""
 
 from __future__ import annotations
 
 from math import prod
 
 from kernels.catalog.packing import padded
-from kernels.graph import Node
+from kernels.catalog.products import Product, choose_product, lower_product
+from kernels.graph import Graph, Node
 from kernels.lower.activation import activation_scalars
 from kernels.plan import Tensor
+from kernels.source.library import KERNELS
 
 from .context import GpuContext
 from .convolution import constant
@@ -15,8 +17,7 @@ from .flatten import flattened_from, rows_by_stack
 from .layout import packed, plain
 from .values import Value, View
 
-_FEW_ROWS = 4
-"""Up to so many rows, a product is a matter of reading the matrix: its depth is shared out."""
+PRODUCT_NODES = ("dense", "matmul")
 
 
 def lower_dense(context: GpuContext, node: Node) -> None:
@@ -41,7 +42,6 @@ def lower_dense(context: GpuContext, node: Node) -> None:
             "dst_start": target.stack0,
             "dst_stride": target.stacks, "dst_batch": 0, "has_bias": int(has_bias),
         },
-        batch=1,
     )  # fmt: skip
 
 
@@ -63,7 +63,6 @@ def lower_matmul(context: GpuContext, node: Node) -> None:
             "b_batch": depth * columns4 if prod(b_shape[:-2]) > 1 else 0, "dst_start": 0, "dst_stride": columns4,
             "dst_batch": rows * columns4, "has_bias": 0,
         },
-        batch=batch,
     )  # fmt: skip
     if direct:
         context.values[node.output] = Value(plain=target, single=None if context.half else target)
@@ -71,29 +70,23 @@ def lower_matmul(context: GpuContext, node: Node) -> None:
         _unpad(context, node, target, batch * rows, columns)
 
 
-def _product(
-    context: GpuContext, node: Node, a: str, b: str, bias: str, target: str, ints: dict[str, int], *, batch: int
-) -> None:
+def product_of(graph: Graph, node: Node) -> Product:
+    """Read the sizes of a dense or matmul node."""
+    a_shape, b_shape, shape = (graph.shapes[name] for name in (node.inputs[0], node.inputs[1], node.output))
+    return Product(prod(shape[:-2]), shape[-2], a_shape[-1], shape[-1], right_is_shared=prod(b_shape[:-2]) == 1)
+
+
+def _product(context: GpuContext, node: Node, a: str, b: str, bias: str, target: str, ints: dict[str, int]) -> None:
+    product = product_of(context.graph, node)
+    choice = choose_product(context.options, context.limits, node.name, product)
+    call = lower_product(choice, context.options, context.limits, product)
+    context.draft.chosen[node.name] = choice.words
     code, lo, hi = activation_scalars(node)
-    rows, columns4 = ints["rows"], ints["columns4"]
-    flops = 2 * batch * rows * ints["depth"] * prod(context.graph.shapes[node.output][-1:])
-    if rows <= _FEW_ROWS and (group := context.sharing(-(-ints["depth"] // 4))):
-        across = min(8, group)
-        context.dispatch(
-            "matvec", node.name, {"a": a, "b": b, "bias": bias, "dst": target},
-            {**{name: value for name, value in ints.items() if name != "rows"}, "activation": code},
-            (-(-columns4 // across) * group, rows, batch),
-            floats={"lo": lo, "hi": hi}, tunables={"CX": across, "KY": group // across}, group=group,
-            flops=flops, traffic=context.traffic(node),
-        )  # fmt: skip
-        return
-    tile_rows, tile_columns = (1, 1) if rows == 1 else (4, 2 if columns4 > 1 else 1)
+    wanted = {parameter.name for parameter in KERNELS[call.kernel].parameters}
     context.dispatch(
-        "matmul", node.name, {"a": a, "b": b, "bias": bias, "dst": target}, {**ints, "activation": code},
-        (-(-columns4 // tile_columns), -(-rows // tile_rows), batch),
-        floats={"lo": lo, "hi": hi},
-        tunables={"ROWS": tile_rows, "COLUMNS": tile_columns},
-        flops=flops,
+        call.kernel, node.name, {"a": a, "b": b, "bias": bias, "dst": target},
+        {name: value for name, value in {**ints, "activation": code}.items() if name in wanted}, call.work_items,
+        floats={"lo": lo, "hi": hi}, tunables=call.tunables, group=call.group, flops=product.flops,
         traffic=context.traffic(node),
     )  # fmt: skip
 

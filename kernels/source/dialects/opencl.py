@@ -33,6 +33,8 @@ _VECTORS = """\
 #define VSPLAT(a) ((float{lanes})(a))
 #define LOADV_weight(i) {load}((i), {pointer}weight)
 #define LOADV_bias(i) {load}((i), {pointer}bias)
+#define LOADV_FROM_b(i) {load}(0, {pointer}({b}))
+#define LOADV_FROM_bias(i) {load}(0, {pointer}({bias}))
 #define PART(v, part) PART_##part(v)
 #define PART_0(v) (v).s0123
 #define PART_1(v) (v).s4567
@@ -58,7 +60,9 @@ def render(kernel: Kernel, tunables: Mapping[str, int], *, half: bool) -> str:
 
 def _with_locals(kernel: Kernel, tunables: Mapping[str, int]) -> str:
     """The body; arrays in local memory are declared in the kernel's outermost block."""
-    arrays = "".join(f"    __local float4 {array.name}[{array.size}];\n" for array in kernel.locals)
+    arrays = "".join(
+        f"    __local float{'4' if array.lanes == 4 else ''} {array.name}[{array.size}];\n" for array in kernel.locals
+    )
     source = kernel.source(tunables)
     if not arrays:
         return source
@@ -72,7 +76,8 @@ def _vectors(tunables: Mapping[str, int], half: bool) -> str:
         return ""
     lanes = tunables["LANES"]
     load, pointer = (f"vload_half{lanes}", "") if half else (f"vload{lanes}", "(__global const float*)")
-    return _VECTORS.format(lanes=lanes, load=load, pointer=pointer)
+    b, bias = ("b + 4 * (i)", "bias + 4 * (i)") if half else ("b + (i)", "bias + (i)")
+    return _VECTORS.format(lanes=lanes, load=load, pointer=pointer, b=b, bias=bias)
 
 
 def build_options(work_group: tuple[int, int, int], *, version: str, relaxed: bool) -> str:

@@ -32,6 +32,8 @@ PRELUDE = """\
 #define VSPLAT(a) vec4(a)
 #define LOADV_weight(i) LOAD_weight(i)
 #define LOADV_bias(i) LOAD_bias(i)
+#define LOADV_FROM_b(i) LOAD_b(i)
+#define LOADV_FROM_bias(i) LOAD_bias(i)
 #define PART(v, part) (v)
 """
 _HALF_EXTENSION = "#extension GL_EXT_shader_16bit_storage : require\n"
@@ -46,7 +48,9 @@ def render(kernel: Kernel, tunables: Mapping[str, int], *, half: bool) -> str:
     members = "".join(f"    int {name};\n" for name in kernel.ints) + "".join(
         f"    float {name};\n" for name in kernel.floats
     )
-    arrays = "".join(f"shared vec4 {array.name}[{array.size}];\n" for array in kernel.locals)
+    arrays = "".join(
+        f"shared {'vec4' if array.lanes == 4 else 'float'} {array.name}[{array.size}];\n" for array in kernel.locals
+    )
     scalars = f"layout(push_constant) uniform Scalars {{\n{members}}};\n" if members else ""
     return (
         f"#version 450\n{extensions}{defines}{PRELUDE}{MACROS}"

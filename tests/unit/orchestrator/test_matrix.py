@@ -28,6 +28,7 @@ AXES = st.builds(
     precision=subsets(list(Precision)),
     algorithm=st.none() | subsets(["direct", "winograd"]),
     granularity=st.none() | subsets([1, 2, 4]),
+    product=st.none() | subsets(["tiled", "blocked 16x32"]),
     threads=st.none() | subsets([1, 2]),
     fuse=st.none() | subsets([True, False]),
     tuned=st.none() | subsets([True, False]),
@@ -55,7 +56,7 @@ def experiments(count: object = "all") -> st.SearchStrategy[Experiment]:
 
 def combinations(experiment: Experiment) -> int:
     m = experiment.matrix
-    lists = [m.network, m.backend, m.precision, m.algorithm, m.granularity, m.threads, m.fuse, m.tuned]
+    lists = [m.network, m.backend, m.precision, m.algorithm, m.granularity, m.product, m.threads, m.fuse, m.tuned]
     return len(list(product(*(axis for axis in lists if axis is not None))))
 
 

@@ -1,0 +1,98 @@
+"""A tile of rows and vectors of columns a work-item, without local memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kernels.options import Limits, Options
+
+from .facts import Product, ProductCall
+from .words import numbers
+
+_WIDTHS = (16, 8, 4)
+_MAX_SUMS = 512
+"""Numbers of a tile, at most."""
+_ROWS = (1, 2, 4, 8, 16)
+_VECTORS = (1, 2, 4)
+
+
+@dataclass(frozen=True)
+class RegisterTile:
+    """`rows` rows x `vectors` vectors of `lanes` columns."""
+
+    rows: int
+    vectors: int
+    lanes: int
+
+    @property
+    def columns4(self) -> int:
+        return self.vectors * self.lanes // 4
+
+    @property
+    def words(self) -> str:
+        """As `--product 'registers 8x1x16'` takes it."""
+        return f"{self.rows}x{self.vectors}x{self.lanes}"
+
+
+class Registers:
+    """What a CPU behind a GPU interface does best: its vectors are as wide as the processor's (`tiles.py`)."""
+
+    name = "registers"
+    summary = "a tile a work-item without local memory; tile: rows x vectors x lanes (4, 8, 16), e.g. 8x1x16"
+
+    def misfit(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
+        """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
+        del limits
+        if not tile:
+            return None
+        shape = _parse(tile)
+        if shape.lanes not in _WIDTHS:
+            return f"its vectors have {shape.lanes} lanes, not 4, 8 or 16"
+        if shape.lanes > 4 and options.backend == "vulkan":
+            return "Vulkan's vectors have four lanes"
+        if shape.rows * shape.vectors * shape.lanes > _MAX_SUMS:
+            return f"it has {shape.rows * shape.vectors * shape.lanes} sums, more than {_MAX_SUMS}"
+        if shape.columns4 > product.columns4:
+            return f"it is {4 * shape.columns4} columns wide, the product {product.columns}"
+        return None
+
+    def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
+        """Tiles worth trying, the default first."""
+        default = _default(product, options, limits)
+        smallest, largest = (16, 256) if limits.cpu_device else (4, 64)
+        widths = _WIDTHS if options.backend == "opencl" else (4,)
+        tiles = [RegisterTile(rows, vectors, lanes) for lanes in widths for rows in _ROWS for vectors in _VECTORS]
+        found = [
+            tile.words
+            for tile in tiles
+            if smallest <= tile.rows * tile.vectors * tile.lanes <= largest
+            and tile.rows < 2 * product.rows
+            and self.misfit(product, options, limits, tile.words) is None
+        ]
+        return list(dict.fromkeys([default.words, *found]))
+
+    def lower(self, product: Product, options: Options, limits: Limits, tile: str = "") -> ProductCall:
+        """The dispatch; `tile` empty: the default. Raises OptionError."""
+        shape = _parse(tile) if tile else _default(product, options, limits)
+        tunables = {
+            "ROWS": shape.rows, "COLUMNS": shape.vectors, "LANES": shape.lanes, "TAIL": int(product.depth % 4 > 0),
+        }  # fmt: skip
+        work_items = -(-product.columns4 // shape.columns4), -(-product.rows // shape.rows), product.batch
+        return ProductCall("matmul_registers", tunables, work_items)
+
+
+def _parse(tile: str) -> RegisterTile:
+    return RegisterTile(*numbers(tile, "rows x vectors x lanes", "8x1x16"))
+
+
+def _default(product: Product, options: Options, limits: Limits) -> RegisterTile:
+    if not limits.cpu_device:
+        rows, vectors, widest = 4, 2, 4
+    elif options.backend == "opencl":
+        rows, vectors, widest = 8, 1, 16
+    else:
+        rows, vectors, widest = 4, 2, 4
+    lanes = next(lanes for lanes in _WIDTHS if lanes <= min(widest, 4 * product.columns4))
+    fitting = product.columns4 * 4 // lanes
+    return RegisterTile(1 if product.rows == 1 else rows, min(vectors, fitting), lanes)

@@ -1,0 +1,65 @@
+"""Few rows: a product is a matter of reading the matrix, so its depth is shared out over a work-group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kernels.options import Limits, Options
+
+from .facts import Product, ProductCall
+from .limits import group_misfit
+from .words import numbers
+
+_ACROSS = 8
+"""Vectors of four columns of a work-group: what one read of a row of the matrix brings."""
+_PARTS = 8
+"""Parts of the depth from which on it pays."""
+
+
+class SplitDepth:
+    """Each work-item adds up part of the depth of one vector of columns; the parts meet in local memory."""
+
+    name = "split_depth"
+    summary = "the depth shared out over a work-group, for few rows; tile: vectors of columns x parts, e.g. 8x32"
+
+    def misfit(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
+        """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
+        del options
+        if not tile:
+            return None if parts(product, limits) else f"its depth of {product.depth} is too little to share out"
+        across, shared = numbers(tile, "vectors of columns x parts", "8x32")
+        if shared & (shared - 1):
+            return f"{shared} parts are no power of two"
+        return group_misfit(limits, group=across * shared, local_bytes=16 * across * shared)
+
+    def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
+        """Tiles worth trying, the default first."""
+        group = parts(product, limits)
+        default = [_words(min(_ACROSS, group), group)] if group else []
+        others = [_words(across, size) for size in (64, 128, 256, 512) for across in (1, 2, 4, 8, 16)]
+        fitting = [
+            tile
+            for tile in others
+            if self.misfit(product, options, limits, tile) is None and int(tile.split("x")[1]) <= product.depth // 4
+        ]
+        return list(dict.fromkeys([*default, *fitting]))
+
+    def lower(self, product: Product, options: Options, limits: Limits, tile: str = "") -> ProductCall:
+        """The dispatch; `tile` empty: the default. Raises OptionError."""
+        words = tile or self.tiles(product, options, limits)[0]
+        across, shared = numbers(words, "vectors of columns x parts", "8x32")
+        work_items = -(-product.columns4 // across) * across * shared, product.rows, product.batch
+        return ProductCall("matvec", {"CX": across, "KY": shared}, work_items, across * shared)
+
+
+def parts(product: Product, limits: Limits) -> int:
+    """Work-items of the default work-group; 0 where the depth is too little to share out."""
+    found = -(-product.depth // 4)
+    if found < _PARTS:
+        return 0
+    most = min(256, limits.max_work_group or 64, *(limits.max_work_item_sizes[:1] or (256,)))
+    return 1 << (min(most, found).bit_length() - 1)
+
+
+def _words(across: int, group: int) -> str:
+    return f"{across}x{group // across}"

@@ -1,0 +1,126 @@
+"""A register tile a work-item, and a large tile a work-group through local memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kernels.errors import OptionError
+from kernels.options import Limits, Options
+
+from .facts import Product, ProductCall
+from .limits import group_misfit
+from .words import numbers
+
+_MEANING, _EXAMPLE = "gx x gy x rows4 x columns4 x depth4", "16x16x2x2x4"
+_BUSY = 2
+"""Work-groups a compute unit that keep it busy."""
+_UNITS, _DESKTOP_UNITS = 8, 64
+"""Compute units where the device does not tell: of a phone, and of a device with memory of its own."""
+
+
+@dataclass(frozen=True)
+class ProductTile:
+    """`gx` x `gy` work-items (columns x rows), each `rows4` vectors of four rows x `columns4` vectors of four columns;
+    `depth4` vectors of four deep a stage."""
+
+    gx: int
+    gy: int
+    rows4: int
+    columns4: int
+    depth4: int
+
+    @property
+    def group(self) -> int:
+        """Work-items of a work-group."""
+        return self.gx * self.gy
+
+    @property
+    def rows(self) -> int:
+        return 4 * self.gy * self.rows4
+
+    @property
+    def columns(self) -> int:
+        return 4 * self.gx * self.columns4
+
+    @property
+    def local_bytes(self) -> int:
+        """Both operands, twice; the left one has a vector more a row, against conflicts of banks."""
+        return 16 * 8 * self.depth4 * ((self.rows + self.columns) // 4 + 1)
+
+    @property
+    def words(self) -> str:
+        """As `--product 'tiled 16x16x2x2x4'` takes it."""
+        return "x".join(map(str, (self.gx, self.gy, self.rows4, self.columns4, self.depth4)))
+
+    @property
+    def tunables(self) -> Mapping[str, int]:
+        return {"GX": self.gx, "GY": self.gy, "RV": self.rows4, "CV": self.columns4, "DEPTH": self.depth4}
+
+
+TILES = tuple(
+    ProductTile(*sizes)
+    for sizes in (
+        (16, 16, 2, 2, 4), (16, 16, 2, 2, 2), (16, 16, 4, 2, 2), (16, 16, 2, 4, 2), (16, 16, 2, 4, 4),
+        (16, 16, 4, 4, 2), (16, 8, 4, 2, 4), (16, 8, 4, 2, 2), (16, 8, 4, 4, 2), (16, 8, 2, 2, 4), (8, 16, 2, 2, 4),
+        (8, 16, 2, 4, 2), (8, 8, 4, 4, 2), (8, 8, 2, 4, 4), (8, 8, 2, 2, 4), (8, 8, 2, 2, 2), (16, 8, 1, 2, 4),
+        (16, 16, 1, 1, 4), (8, 8, 1, 1, 4), (8, 8, 1, 2, 4), (8, 4, 1, 1, 4),
+    )
+)  # fmt: skip
+"""gx is a multiple of 8 and gy of 4, as the kernel deals work-items out; depth4 is even."""
+
+
+class Tiled:
+    """For desktop GPUs: each number that is loaded from local memory is used four to sixteen times."""
+
+    name = "tiled"
+    summary = f"a register tile a work-item, a tile a group through local memory; tile: {_MEANING}, e.g. {_EXAMPLE}"
+
+    def misfit(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
+        """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
+        del options, product
+        shape = _parse(tile) if tile else min(TILES, key=lambda one: (one.local_bytes, one.group))
+        return group_misfit(limits, group=shape.group, local_bytes=shape.local_bytes)
+
+    def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
+        """Tiles worth trying, the default first."""
+        fitting = [tile for tile in TILES if self.misfit(product, options, limits, tile.words) is None]
+        wasted = {tile: _computed(tile, product) / (product.rows * product.columns * product.batch) for tile in fitting}
+        least = min(wasted.values(), default=0)
+        usable = [tile for tile in fitting if wasted[tile] <= max(4.0, least)]
+        return [tile.words for tile in sorted(usable, key=lambda tile: _cost(tile, product, limits))]
+
+    def lower(self, product: Product, options: Options, limits: Limits, tile: str = "") -> ProductCall:
+        """The dispatch; `tile` empty: the default. Raises OptionError."""
+        shape = _parse(tile or self.tiles(product, options, limits)[0])
+        across, down = -(-4 * product.columns4 // shape.columns), -(-product.rows // shape.rows)
+        whole = not (
+            product.rows % shape.rows or 4 * product.columns4 % shape.columns or product.depth % (4 * shape.depth4)
+        )
+        return ProductCall(
+            "matmul_tiled", {**shape.tunables, "WHOLE": int(whole)}, (across * shape.group, down, product.batch),
+            shape.group,
+        )  # fmt: skip
+
+
+def _parse(words: str) -> ProductTile:
+    tile = ProductTile(*numbers(words, _MEANING, _EXAMPLE))
+    if tile.gx % 8 or tile.gy % 4 or tile.depth4 % 2:
+        raise OptionError(f"tile {words!r}: gx is a multiple of 8, gy one of 4, depth4 one of 2, e.g. {_EXAMPLE}")
+    return tile
+
+
+def _computed(tile: ProductTile, product: Product) -> int:
+    """Outputs computed, those beyond the edges too."""
+    groups = -(-product.rows // tile.rows) * -(-product.columns // tile.columns) * product.batch
+    return groups * tile.rows * tile.columns
+
+
+def _cost(tile: ProductTile, product: Product, limits: Limits) -> float:
+    """What is computed, times what idles, times the loads from local memory a multiplication."""
+    units = limits.compute_units or (_UNITS if limits.unified_memory else _DESKTOP_UNITS)
+    computed = _computed(tile, product)
+    rounds = computed / (tile.rows * tile.columns * units)
+    idle = math.ceil(rounds) / rounds if rounds > _BUSY else max(1.0, 1 / rounds)
+    return computed * idle * (1 + 0.5 / tile.rows4 + 0.5 / tile.columns4)

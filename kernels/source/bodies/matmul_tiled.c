@@ -1,0 +1,127 @@
+// GX x GY work-items, each RV vectors of four rows x CV vectors of four columns. Both operands pass through local memory,
+// DEPTH vectors of four deep a stage, in two sides that alternate: while one is read the other is filled, with one barrier
+// a stage. In local memory the left operand lies with its rows side by side, so that both are read as vectors along the
+// result; its pitch is odd, so that eight neighbours write eight banks. WHOLE: sizes are multiples of the tile.
+{
+    const int me = LOCAL_ID(0);
+    const int tx = me / 32 % (GX / 8) * 8 + me % 8;  // 32 neighbours are 8 x 4: few distinct vectors are read at once
+    const int ty = me / 32 / (GX / 8) * 4 + me % 32 / 8;
+    const int first_row = GROUP_ID(1) * 4 * TILE_ROWS4;
+    const int first_column = GROUP_ID(0) * TILE_COLUMNS4;
+    const int batch = GROUP_ID(2);
+    const int stages = (depth + TILE_DEPTH - 1) / TILE_DEPTH;
+
+    FLOAT4 sums[SUMS];
+    UNROLL for (int i = 0; i < SUMS; ++i) sums[i] = SPLAT(0.0f);
+
+    FLOAT4 next[FETCHED];
+    int from[FETCHES];
+    int to[FETCHES];
+    int fetch_k[FETCHES];    // of WHOLE 0: where the square starts
+    int fetch_row[FETCHES];
+    UNROLL for (int f = 0; f < FETCHES; ++f) {
+        const int square = me + f * GROUP;
+        const int other = square - FETCHES_A;
+        fetch_row[f] = 0;
+        if (square < FETCHES_A) {
+            const int k4 = square / (2 * TILE_ROWS4) * 2 + square % 2;
+            const int row4 = square / 2 % TILE_ROWS4;
+            fetch_row[f] = first_row + 4 * row4;
+            fetch_k[f] = 4 * k4;
+            from[f] = a_start + batch * a_batch + k4;
+            if (WHOLE != 0) from[f] += fetch_row[f] * a_stride;
+            to[f] = 4 * k4 * PITCH + row4;
+        } else {
+            const int k4 = other / TILE_COLUMNS4;
+            const int column = first_column + other % TILE_COLUMNS4;
+            fetch_k[f] = 4 * k4;
+            from[f] = batch * b_batch + 4 * k4 * b_stride + (WHOLE != 0 ? column : IMIN(column, columns4 - 1));
+            to[f] = 4 * k4 * TILE_COLUMNS4 + other % TILE_COLUMNS4;
+        }
+    }
+    for (int stage = 0; stage <= stages; ++stage) {
+        if (stage < stages) {
+            UNROLL for (int f = 0; f < FETCHES; ++f) {
+                const int square = me + f * GROUP;
+                if (square < FETCHES_A) {
+                    UNROLL for (int j = 0; j < 4; ++j) {
+                        if (WHOLE != 0) {
+                            next[f * 4 + j] = LOAD_a(from[f] + j * a_stride);
+                        } else {
+                            const int valid = depth - fetch_k[f];  // lanes that are data
+                            next[f * 4 + j] = SPLAT(0.0f);
+                            if (valid > 0) {
+                                const FLOAT4 v = LOAD_a(from[f] + IMIN(fetch_row[f] + j, rows - 1) * a_stride);
+                                next[f * 4 + j] =
+                                    VEC4(v.x, valid > 1 ? v.y : 0.0f, valid > 2 ? v.z : 0.0f, valid > 3 ? v.w : 0.0f);
+                            }
+                        }
+                    }
+                    from[f] += DEPTH;
+                } else if (square < FETCHES_ALL) {
+                    UNROLL for (int j = 0; j < 4; ++j) {
+                        if (WHOLE != 0) {
+                            next[f * 4 + j] = LOAD_b(from[f] + j * b_stride);
+                        } else {
+                            next[f * 4 + j] = SPLAT(0.0f);
+                            if (fetch_k[f] + j < depth) next[f * 4 + j] = LOAD_b(from[f] + j * b_stride);
+                        }
+                    }
+                    from[f] += TILE_DEPTH * b_stride;
+                }
+                fetch_k[f] += TILE_DEPTH;
+            }
+        }
+        if (stage > 0) {
+            const int a_at = (stage - 1) % 2 * HALF_A + ty;
+            const int b_at = (stage - 1) % 2 * HALF_B + tx;
+            UNROLL for (int k = 0; k < TILE_DEPTH; ++k) {
+                FLOAT4 left[RV];
+                FLOAT4 right[CV];
+                UNROLL for (int r = 0; r < RV; ++r) left[r] = tile_a[a_at + k * PITCH + r * GY];
+                UNROLL for (int c = 0; c < CV; ++c) right[c] = tile_b[b_at + k * TILE_COLUMNS4 + c * GX];
+                UNROLL for (int r = 0; r < RV; ++r) {
+                    UNROLL for (int c = 0; c < CV; ++c) {
+                        sums[(r * 4 + 0) * CV + c] = MAD(SPLAT(left[r].x), right[c], sums[(r * 4 + 0) * CV + c]);
+                        sums[(r * 4 + 1) * CV + c] = MAD(SPLAT(left[r].y), right[c], sums[(r * 4 + 1) * CV + c]);
+                        sums[(r * 4 + 2) * CV + c] = MAD(SPLAT(left[r].z), right[c], sums[(r * 4 + 2) * CV + c]);
+                        sums[(r * 4 + 3) * CV + c] = MAD(SPLAT(left[r].w), right[c], sums[(r * 4 + 3) * CV + c]);
+                    }
+                }
+            }
+        }
+        if (stage < stages) {
+            UNROLL for (int f = 0; f < FETCHES; ++f) {
+                const int square = me + f * GROUP;
+                if (square < FETCHES_A) {
+                    const int at = stage % 2 * HALF_A + to[f];
+                    tile_a[at] = VEC4(next[f * 4].x, next[f * 4 + 1].x, next[f * 4 + 2].x, next[f * 4 + 3].x);
+                    tile_a[at + PITCH] = VEC4(next[f * 4].y, next[f * 4 + 1].y, next[f * 4 + 2].y, next[f * 4 + 3].y);
+                    tile_a[at + 2 * PITCH] = VEC4(next[f * 4].z, next[f * 4 + 1].z, next[f * 4 + 2].z, next[f * 4 + 3].z);
+                    tile_a[at + 3 * PITCH] = VEC4(next[f * 4].w, next[f * 4 + 1].w, next[f * 4 + 2].w, next[f * 4 + 3].w);
+                } else if (square < FETCHES_ALL) {
+                    UNROLL for (int j = 0; j < 4; ++j) {
+                        tile_b[stage % 2 * HALF_B + to[f] + j * TILE_COLUMNS4] = next[f * 4 + j];
+                    }
+                }
+            }
+        }
+        BARRIER;
+    }
+    UNROLL for (int c = 0; c < CV; ++c) {
+        const int column = first_column + tx + c * GX;
+        if (WHOLE != 0 || column < columns4) {
+            FLOAT4 bias_here = SPLAT(0.0f);
+            if (has_bias != 0) bias_here = LOAD_bias(column);
+            UNROLL for (int r = 0; r < RV; ++r) {
+                UNROLL for (int i = 0; i < 4; ++i) {
+                    const int row = first_row + 4 * (ty + r * GY) + i;
+                    if (WHOLE != 0 || row < rows) {
+                        const FLOAT4 sum = sums[(r * 4 + i) * CV + c] + bias_here;
+                        STORE_dst(dst_start + batch * dst_batch + row * dst_stride + column, ACTIVATE(sum));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+"""Every algorithm of matrix products against the reference, through OpenCL."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernels.catalog.products import PRODUCTS, Product, check_product, choose_product
+from kernels.compile import compile_graph
+from kernels.errors import OptionError
+from kernels.graph import Graph
+from kernels.interpret import run_opencl
+from kernels.options import Choice, Limits, Options
+from kernels.reference import evaluate
+
+from .graphs import TOLERANCE, Builder, inputs_of, relative_error, side_by_side
+
+# batch, rows, depth, columns; a second batch: of the right operand
+SIZES = {
+    "small": ((), 6, 9, 5), "one_row": ((), 1, 33, 40), "one_column": ((), 40, 33, 1), "one": ((), 1, 1, 1),
+    "odd": ((3,), 37, 70, 41), "whole": ((), 128, 64, 64), "wide": ((2,), 5, 3, 130), "tall": ((), 67, 8, 4),
+}  # fmt: skip
+WORDS = (
+    "auto", "naive", "blocked", "blocked 8x8", "blocked 16x32", "blocked 8x4", "registers", "registers 4x2x4",
+    "registers 8x1x8", "registers 3x1x16", "split_depth", "split_depth 2x8", "tiled", "tiled 8x4x1x1x4",
+    "tiled 8x8x1x2x2", "tiled 8x8x2x1x4", "tiled 16x8x2x2x2",
+)  # fmt: skip
+"""Named choices; of `tiled` those that compile in a moment."""
+
+
+def product(size: str, *, shared: bool = False) -> Graph:
+    batch, rows, depth, columns = SIZES[size]
+    build = Builder()
+    left, right = build.input(*batch, rows, depth), build.input(*(() if shared else batch), depth, columns, name="y")
+    return build.outputs(build.node("matmul", [left, right], (*batch, rows, columns)))
+
+
+def dense(rows: int, depth: int, columns: int) -> Graph:
+    build = Builder()
+    inputs = [build.input(rows, depth), build.constant(depth, columns), build.constant(columns)]
+    return build.outputs(build.node("dense", inputs, (rows, columns), activation=("relu",)))
+
+
+def every() -> Graph:
+    return side_by_side(
+        {
+            **{size: product(size) for size in SIZES},
+            "shared": product("odd", shared=True),
+            "dense": dense(33, 130, 70),
+            "dense_odd": dense(9, 13, 22),
+            "dense_row": dense(1, 301, 19),
+        }
+    )
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize("words", WORDS)
+def test_product_equals_the_reference(words: str, precision: str) -> None:
+    graph = every()
+    inputs = inputs_of(graph)
+    options = Options("opencl", precision, product=words)  # type: ignore[arg-type]
+    bundle = compile_graph(graph, options, Limits(max_work_group=1024))
+    wanted = evaluate(graph, inputs)
+    outputs = run_opencl(bundle, inputs).outputs
+    errors = {name: relative_error(got, wanted[name]) for name, got in outputs.items()}
+    assert {name: error for name, error in errors.items() if not error <= TOLERANCE[precision]} == {}
+    chosen = {name: words for name, words in bundle.plan.options.items() if name.startswith("algorithm:")}
+    assert len(errors) == len(chosen) == len(graph.nodes)
+    assert words == "auto" or words in chosen.values()
+
+
+@pytest.mark.parametrize("words", ["naive", "blocked 8x8", "registers 2x1x8", "tiled 8x4x1x1x4", "split_depth"])
+def test_not_a_number_and_infinity_reach_their_row_and_column_only(words: str) -> None:
+    """At the end of the depth too, where vectors are padded."""
+    build = Builder()
+    rows, depth, columns = 40, 39, 33
+    graph = build.outputs(
+        build.node("matmul", [build.input(rows, depth), build.input(depth, columns, name="y")], (rows, columns))
+    )
+    inputs = inputs_of(graph)
+    inputs["x"][7, 38] = np.nan
+    inputs["y"][37, 5] = np.inf
+    inputs["x"][:, 37] = np.abs(inputs["x"][:, 37]) + 1
+    outputs = run_opencl(compile_graph(graph, Options("opencl", product=words), Limits()), inputs).outputs
+    got = outputs[graph.outputs[0]]
+    wanted = inputs["x"] @ inputs["y"]
+    assert (np.isnan(got) == np.isnan(wanted)).all() and np.isnan(got).sum() == columns
+    assert (np.isposinf(got) == np.isposinf(wanted)).all() and np.isposinf(got).sum() == rows - 1
+
+
+@pytest.mark.parametrize("backend", ["opencl", "vulkan"])
+@pytest.mark.parametrize("cpu_device", [True, False])
+@pytest.mark.parametrize("size", SIZES)
+def test_tiles_worth_trying_fit(size: str, backend: str, cpu_device: bool) -> None:
+    limits = Limits(cpu_device=cpu_device, max_work_group=1024, local_bytes=48 << 10, unified_memory=cpu_device)
+    options = Options(backend)  # type: ignore[arg-type]
+    batch, rows, depth, columns = SIZES[size]
+    sizes = Product(int(np.prod(batch)), rows, depth, columns)
+    for name, entry in PRODUCTS.items():
+        tiles = entry.tiles(sizes, options, limits)
+        assert len(set(tiles)) == len(tiles), name
+        assert bool(tiles) == (entry.misfit(sizes, options, limits) is None), name
+        assert not [tile for tile in tiles if entry.misfit(sizes, options, limits, tile)], name
+
+
+def test_auto_is_by_the_kind_of_device() -> None:
+    large, row = Product(1, 512, 512, 512), Product(1, 1, 512, 512)
+    desktop, phone, cpu = Limits(unified_memory=False), Limits(), Limits(cpu_device=True)
+    options = Options("opencl")
+    assert choose_product(options, desktop, "", large) == Choice("tiled")
+    assert choose_product(options, phone, "", large) == choose_product(options, cpu, "", large) == Choice("registers")
+    assert choose_product(options, phone, "", row) == Choice("split_depth")
+    tuned = Options("opencl", tuned={large.key: Choice("registers", "2x1x8"), row.key: Choice("registers", "1x2x8")})
+    assert choose_product(tuned, desktop, "", large) == Choice("registers", "2x1x8")
+    asked = Options("opencl", product="blocked 16x16", tuned=tuned.tuned)
+    assert choose_product(asked, desktop, "", large) == Choice("blocked", "16x16")
+
+
+def test_what_fits_one_product_is_taken_there_and_auto_elsewhere() -> None:
+    graph = side_by_side({"wide": dense(3, 8, 64), "narrow": dense(3, 8, 10)})
+    plan = compile_graph(graph, Options("opencl", product="registers 2x1x16"), Limits(cpu_device=True)).plan
+    assert plan.options["algorithm:wide.dense0"] == "registers 2x1x16"
+    assert plan.options["algorithm:narrow.dense0"] == "registers"
+
+
+@pytest.mark.parametrize(
+    ("words", "backend", "limits", "said"),
+    [
+        ("fast", "opencl", Limits(), "'fast' is not known.* auto, naive, blocked, tiled, registers"),
+        ("blocked 32x32", "opencl", Limits(), "a work-group of 1024, the device has 256.*auto, naive, blocked"),
+        ("blocked 32x32", "opencl", Limits(max_work_group=1024, local_bytes=8000), "8192 bytes of local memory"),
+        ("tiled 16x16x2x2x4", "vulkan", Limits(local_bytes=16 << 10), "33280 bytes of local memory.* has 16384"),
+        ("registers 8x1x16", "vulkan", Limits(), "vectors have four lanes"),
+        ("registers 8x1x16", "opencl", Limits(), "16 columns wide, the product 10"),
+        ("registers 8x1x5", "opencl", Limits(), "5 lanes, not 4, 8 or 16"),
+        ("registers 64x4x8", "opencl", Limits(), "2048 sums"),
+        ("registers 8x1", "opencl", Limits(), "'8x1' is not known; write rows x vectors x lanes"),
+        ("tiled 10x16x2x2x4", "opencl", Limits(), "gx is a multiple of 8"),
+        ("blocked 0x8", "opencl", Limits(), "write rows x columns, e.g. 16x32"),
+        ("naive 4", "opencl", Limits(), "it has no tiles"),
+        ("split_depth 4x12", "opencl", Limits(), "12 parts are no power of two"),
+        ("naive", "cpu", Limits(), "not of the CPU"),
+    ],
+)
+def test_what_does_not_fit_is_refused(words: str, backend: str, limits: Limits, said: str) -> None:
+    with pytest.raises(OptionError, match=said):
+        compile_graph(dense(3, 8, 10), Options(backend, product=words), limits)  # type: ignore[arg-type]
+
+
+def test_a_network_without_products_takes_auto_only() -> None:
+    check_product(Options("opencl"), Limits(), [])
+    with pytest.raises(OptionError, match=r"fits no matrix product of this network; it can use: auto$"):
+        check_product(Options("opencl", product="naive"), Limits(), [])
