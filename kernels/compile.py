@@ -14,7 +14,7 @@ from .load import load_workload
 from .lower.cpu import lower_cpu
 from .lower.gpu import lower_gpu
 from .options import Limits, Options
-from .passes import optimise
+from .passes import prepare
 from .plan import Bundle
 from .validate import validate
 
@@ -27,7 +27,7 @@ def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache
     compiler).
     """
     _check_options(options, limits)
-    graph = optimise(graph, fuse=options.fuse and not options.keep_all)
+    graph = prepare(graph, options)
     if options.keep_all:
         graph = _keep_all(graph)
     draft = lower_cpu(graph, options) if options.backend == "cpu" else lower_gpu(graph, options, limits)

@@ -26,6 +26,8 @@ Activations are NCHW or (N, features). `x` is an activation, the other inputs ma
 | pad | x | pads (t,l,b,r), mode (constant, reflect, edge), value (of mode constant) |
 | resize | x -> (N,C,h,w) | size (h,w), mode (nearest, linear), coordinates (see `resampling.py`) |
 
+A conv may have `pad_mode`: "reflect" (the mirror image, the edge itself not repeated); absent: zeros.
+
 `activation` is absent, or a tuple: ("relu",), ("sigmoid",), ("clip", min, max), ("leaky_relu", slope).
 """
 

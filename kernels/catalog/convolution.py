@@ -24,6 +24,8 @@ class Convolution:
     pads: tuple[int, int, int, int]
     dilations: tuple[int, int]
     groups: int
+    mirrored: bool = False
+    """Padded by reflection, not by zeros."""
 
     @property
     def in_stacks(self) -> int:
@@ -45,7 +47,7 @@ class Convolution:
         (kh, kw), (sh, sw), (dh, dw) = self.kernel, self.strides, self.dilations
         pads = ".".join(map(str, self.pads))
         sizes = f"n{self.n} c{self.c} {self.h}x{self.w} k{self.k} w{kh}x{kw}"
-        return f"conv {sizes} s{sh}x{sw} p{pads} d{dh}x{dw} g{self.groups}"
+        return f"conv {sizes} s{sh}x{sw} p{pads} d{dh}x{dw} g{self.groups}{' reflect' if self.mirrored else ''}"
 
     @property
     def is_depthwise(self) -> bool:
@@ -55,6 +57,11 @@ class Convolution:
     def has_whole_groups(self) -> bool:
         """Whether it has groups that are whole stacks of four channels."""
         return self.groups > 1 and (self.c // self.groups) % 4 == 0 and (self.k // self.groups) % 4 == 0
+
+    @property
+    def padding(self) -> dict[str, int]:
+        """The tunable of kernels that read a window."""
+        return {"REFLECT": 1} if self.mirrored else {}
 
     @property
     def window(self) -> dict[str, int]:
@@ -75,7 +82,8 @@ def convolution_of(graph: Graph, node: Node) -> Convolution:
     sh, sw = a.get("strides", (1, 1))
     dh, dw = a.get("dilations", (1, 1))
     return Convolution(
-        n, c, h, w, k, oh, ow, (kh, kw), (sh, sw), (top, left, bottom, right), (dh, dw), int(a.get("groups", 1))
+        n, c, h, w, k, oh, ow, (kh, kw), (sh, sw), (top, left, bottom, right), (dh, dw), int(a.get("groups", 1)),
+        a.get("pad_mode") == "reflect",
     )  # fmt: skip
 
 

@@ -36,7 +36,7 @@ class Depthwise:
         pixels = _pixels(tile or self.tiles(conv, options, limits)[0])
         call = Call(
             kernel="conv_depthwise",
-            tunables={"PIXELS": pixels},
+            tunables={"PIXELS": pixels, **conv.padding},
             weight=pack_depthwise(weight),
             bias=padded(bias, 0, 4),
             ints={"dh": conv.dilations[0], "dw": conv.dilations[1], **conv.window},

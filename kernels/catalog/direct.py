@@ -91,7 +91,7 @@ def _call(
         weight = ungroup(weight, conv.groups, conv.c)
     return Call(
         kernel=kernel,
-        tunables={**tile.tunables, **tunables},
+        tunables={**tile.tunables, **tunables, **conv.padding},
         weight=pack_filters(weight, tile.vectors, tile.lanes),
         bias=padded(bias, 0, 4 * tile.stacks),
         ints={

@@ -37,7 +37,7 @@ class Im2col:
         rows = taps * conv.in_stacks
         columns = Call(
             kernel="im2col",
-            tunables={},
+            tunables=conv.padding,
             ints={"in_stacks": conv.in_stacks, "dh": conv.dilations[0], "dw": conv.dilations[1], **conv.window},
             work_items=(pixels, rows, conv.n),
             writes="columns",

@@ -51,7 +51,7 @@ class ImplicitGemm:
         filters = weight.reshape(conv.groups, conv.k // conv.groups, -1, taps)
         call = Call(
             kernel="conv_tiled",
-            tunables=shape.tunables,
+            tunables={**shape.tunables, **conv.padding},
             weight=pack_stages(filters, shape.vectors, shape.depth),
             bias=padded(bias.reshape(conv.groups, -1), 1, 4 * shape.vectors),
             ints={

@@ -117,7 +117,7 @@ def _input(grid: _Grid, band: Mapping[str, int]) -> Call:
     sizes = {"in_stacks": conv.in_stacks, "h": conv.h, "w": conv.w, "pad_t": conv.pads[0], "pad_l": conv.pads[1]}
     return Call(
         kernel="winograd_input",
-        tunables=grid.tunables,
+        tunables={**grid.tunables, **conv.padding},
         ints={**sizes, **band},
         work_items=(4 * grid.columns * band["tiles_y"], conv.in_stacks, conv.n),
         writes="transformed",

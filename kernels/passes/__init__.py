@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kernels.graph import Graph
+from kernels.options import Options
 
 from .fold_affine import fold_affine
+from .fold_pads import fold_pads
 from .fuse_activations import fuse_activations
 from .fuse_residuals import fuse_residuals
 from .identities import eliminate_identities
 from .prune import prune
 from .transposes import fold_transposes
 
-__all__ = ["PASSES", "optimise"]
+__all__ = ["PASSES", "optimise", "prepare"]
 
 PASSES: tuple[Callable[[Graph], Graph], ...] = (
     prune,  # nobody reads it: do not work on it
@@ -28,14 +30,20 @@ PASSES: tuple[Callable[[Graph], Graph], ...] = (
 """In the order in which `optimise` applies them."""
 
 
-def optimise(graph: Graph, *, fuse: bool) -> Graph:
+def prepare(graph: Graph, options: Options) -> Graph:
+    """The graph that is lowered for these options."""
+    return optimise(graph, fuse=options.fuse and not options.keep_all, reflect=options.backend != "cpu")
+
+
+def optimise(graph: Graph, *, fuse: bool, reflect: bool = False) -> Graph:
     """Simplify a graph for execution.
 
     With `fuse=False` the graph stays as imported: each ONNX node's output is a tensor under its own name (Dropout and
     Identity as `reshape` to the same shape, batch normalisation as `affine`). Ports keep names, order and shapes.
+    `reflect`: the backend's convolutions can mirror their input at its edges.
     """
     if not fuse:
         return graph
     for one_pass in PASSES:
         graph = one_pass(graph)
-    return graph
+    return fold_pads(graph, reflect=reflect)

@@ -39,6 +39,8 @@ def activate(x: AnyArray, activation: tuple[Any, ...] | None) -> AnyArray:
 def _conv(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
     x, weight, bias, residual = (*inputs, None, None)[:4]
     geometry = {key: node.attributes[key] for key in ("strides", "pads", "dilations", "groups")}
+    if node.attributes.get("pad_mode") == "reflect":
+        x, geometry["pads"] = resampling.pad(x, geometry["pads"], "reflect", 0.0), (0, 0, 0, 0)
     out = convolve(x, weight, **geometry)
     if bias is not None:
         out = out + bias[:, None, None]

@@ -5,6 +5,8 @@ Conventions of the bodies
 - A tensor may be a range of another's stacks (a concat without copies): `x_stacks` is the number of stacks of one image
   of the whole buffer, `x_stack0` where the tensor starts.
 - Work-groups are (X, 1, 1): what depends on dimensions 1 and 2 is uniform in a work-group, so weights are read once.
+- A window reads row or column i of n where `INSIDE(i, n)`, else zero. `PLACE(i, n)` is where the value is;
+  `CLAMPED(i, n)` as well, and may be read where i is not inside. With `REFLECT` the image is mirrored at its edges.
 - `activation`: 0 none, 1 relu, 2 clip to [lo, hi], 3 sigmoid, 4 leaky relu of slope lo, as on the CPU.
 - Lanes beyond the last channel hold finite numbers that are never read as data.
 """

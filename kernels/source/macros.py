@@ -9,4 +9,13 @@ MACROS = """\
     (activation == 0 ? (v) : activation == 1 ? MAX((v), 0.0f) : activation == 2 \\
         ? MIN(MAX((v), lo), hi) : activation == 3 \\
         ? 1.0f / (1.0f + EXP(-(v))) : MAX((v), lo * (v)))
+#ifdef REFLECT
+#define INSIDE(i, n) true
+#define PLACE(i, n) IMIN(IMAX((i) < 0 ? -(i) : (i) >= (n) ? 2 * ((n) - 1) - (i) : (i), 0), (n) - 1)
+#define CLAMPED(i, n) PLACE(i, n)
+#else
+#define INSIDE(i, n) ((i) >= 0 && (i) < (n))
+#define PLACE(i, n) (i)
+#define CLAMPED(i, n) IMIN(IMAX((i), 0), (n) - 1)
+#endif
 """

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from kernels.graph import Array, Graph, Node
 from kernels.load import random_inputs
 from kernels.lower.gpu import lower_gpu
 from kernels.options import Choice, Limits, Options
-from kernels.passes import optimise
+from kernels.passes import prepare
 from kernels.plan import Bundle
 from kernels.validate import validate
 
@@ -38,7 +39,7 @@ class Trial:
 
 def layers(graph: Graph, options: Options) -> dict[str, Convolution]:
     """Layer -> convolution, as they are after the network's passes."""
-    whole = optimise(graph, fuse=options.fuse and not options.keep_all)
+    whole = prepare(graph, options)
     return {node.name: convolution_of(whole, node) for node in whole.nodes if node.op == "conv"}
 
 
@@ -116,9 +117,11 @@ def _graph(conv: Convolution, names: list[str]) -> Graph:
     window = (conv.k, conv.c // conv.groups, *conv.kernel)
     fan_in = conv.c // conv.groups * conv.kernel[0] * conv.kernel[1]
     weight = (rng.standard_normal(window) * fan_in**-0.5).astype(np.float32)
-    attributes = {
+    attributes: dict[str, Any] = {
         "strides": conv.strides, "pads": conv.pads, "dilations": conv.dilations, "groups": conv.groups,
     }  # fmt: skip
+    if conv.mirrored:
+        attributes["pad_mode"] = "reflect"
     shapes: dict[str, tuple[int, ...]] = {"x": (conv.n, conv.c, conv.h, conv.w), "weight": window, "bias": (conv.k,)}
     return Graph(
         name="trial",

@@ -14,14 +14,14 @@
     UNROLL for (int p = 0; p < PIXELS; ++p) sums[p] = LOAD_bias(stack);
     for (int ky = 0; ky < kh; ++ky) {
         const int iy = oy * sh - pad_t + ky * dh;
-        const bool row_inside = iy >= 0 && iy < h;
-        const int row = plane + IMIN(IMAX(iy, 0), h - 1) * w;
+        const bool row_inside = INSIDE(iy, h);
+        const int row = plane + CLAMPED(iy, h) * w;
         for (int kx = 0; kx < kw; ++kx) {
             const FLOAT4 weights = LOAD_weight((stack * kh + ky) * kw + kx);
             UNROLL for (int p = 0; p < PIXELS; ++p) {
                 const int ix = (ox + p) * sw - pad_l + kx * dw;
-                const FLOAT4 loaded = LOAD_src(row + IMIN(IMAX(ix, 0), w - 1));
-                const FLOAT4 value = row_inside && ix >= 0 && ix < w ? loaded : SPLAT(0.0f);
+                const FLOAT4 loaded = LOAD_src(row + CLAMPED(ix, w));
+                const FLOAT4 value = row_inside && INSIDE(ix, w) ? loaded : SPLAT(0.0f);
                 sums[p] = MAD(value, weights, sums[p]);
             }
         }

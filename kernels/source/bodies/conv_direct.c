@@ -20,14 +20,14 @@
         const int plane = (picture * src_stacks + in_first + s) * h * w;
         for (int ky = 0; ky < kh; ++ky) {
             const int iy = oy * sh - pad_t + ky * dh;
-            const bool row_inside = iy >= 0 && iy < h;
-            const int row = plane + IMIN(IMAX(iy, 0), h - 1) * w;
+            const bool row_inside = INSIDE(iy, h);
+            const int row = plane + CLAMPED(iy, h) * w;
             for (int kx = 0; kx < kw; ++kx) {
                 FLOAT4 value[PIXELS];
                 UNROLL for (int p = 0; p < PIXELS; ++p) {
                     const int ix = (ox + p) * sw - pad_l + kx * dw;
-                    const FLOAT4 loaded = LOAD_src(row + IMIN(IMAX(ix, 0), w - 1));
-                    value[p] = row_inside && ix >= 0 && ix < w ? loaded : SPLAT(0.0f);
+                    const FLOAT4 loaded = LOAD_src(row + CLAMPED(ix, w));
+                    value[p] = row_inside && INSIDE(ix, w) ? loaded : SPLAT(0.0f);
                 }
                 UNROLL for (int t = 0; t < VECTORS; ++t) {
                     const VECTOR w0 = LOADV_weight(weight_at + t * 4);

@@ -49,9 +49,9 @@
                 UNROLL for (int i = 0; i < PIXEL_SLOTS; ++i) {
                     const int iy = top[i] + dy;
                     const int ix = left[i] + dx;
-                    const bool inside = iy >= 0 && iy < h && ix >= 0 && ix < w && ky[j] < kh;
+                    const bool inside = INSIDE(iy, h) && INSIDE(ix, w) && ky[j] < kh;
                     next_src[j * PIXEL_SLOTS + i] = SPLAT(0.0f);
-                    if (inside) next_src[j * PIXEL_SLOTS + i] = LOAD_src(from + iy * w + ix);
+                    if (inside) next_src[j * PIXEL_SLOTS + i] = LOAD_src(from + PLACE(iy, h) * w + PLACE(ix, w));
                 }
                 stack[j] += DEPTH * SPLIT;
                 while (stack[j] >= in_stacks) {

@@ -11,8 +11,8 @@
     const int iy = oy * sh - pad_t + ky * dh;
     const int ix = (pixel - oy * ow) * sw - pad_l + (tap - ky * kw) * dw;
     FLOAT4 value = SPLAT(0.0f);
-    if (iy >= 0 && iy < h && ix >= 0 && ix < w) {
-        value = LOAD_src(((picture * src_stacks + src_stack0 + stack) * h + iy) * w + ix);
+    if (INSIDE(iy, h) && INSIDE(ix, w)) {
+        value = LOAD_src(((picture * src_stacks + src_stack0 + stack) * h + PLACE(iy, h)) * w + PLACE(ix, w));
     }
     STORE_dst((picture * kh * kw * in_stacks + row) * oh * ow + pixel, value);
 }

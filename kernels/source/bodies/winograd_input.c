@@ -20,8 +20,8 @@
         float d[ALPHA];
         UNROLL for (int y = 0; y < ALPHA; ++y) {
             d[y] = 0.0f;
-            if (top + y >= 0 && top + y < h && left + x >= 0 && left + x < w) {
-                d[y] = LOAD_src(((plane + top + y) * w + left + x) * 4 + lane);
+            if (INSIDE(top + y, h) && INSIDE(left + x, w)) {
+                d[y] = LOAD_src(((plane + PLACE(top + y, h)) * w + PLACE(left + x, w)) * 4 + lane);
             }
         }
         TRANSFORM(INPUT, t[@ * ALPHA + x], d[#])

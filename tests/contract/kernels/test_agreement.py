@@ -33,6 +33,9 @@ def _every_case() -> dict[str, Graph]:
     graphs["conv_residual"] = build.outputs(
         build.conv(x, 10, (3, 3), (1, 1), (1, 1, 1, 1), residual=other, activation=("clip", 0.0, 0.5))
     )
+    build = Builder()
+    mirror = build.node("pad", [build.input(1, 8, 5, 6)], (1, 8, 9, 10), pads=(2,) * 4, mode="reflect", value=0.0)
+    graphs["conv_mirrored"] = build.outputs(build.conv(mirror, 8, (5, 5)))
     return {**graphs, **{f"concat_{parts}": concat_of(parts) for parts in ([4, 8], [3, 5, 4], [4, 3, 5, 8])}}
 
 

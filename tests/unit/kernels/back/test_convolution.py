@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections import Counter
 from fractions import Fraction
 
 import pytest
@@ -14,6 +15,7 @@ from kernels.errors import OptionError
 from kernels.graph import Graph
 from kernels.interpret import run_opencl
 from kernels.options import Choice, Limits, Options
+from kernels.passes import optimise
 from kernels.reference import evaluate
 from kernels.source.winograd import matrices
 
@@ -202,3 +204,32 @@ def test_a_tile_that_cannot_be_read_is_refused(algorithm: str) -> None:
     conv = convolution_of(graph, graph.nodes[0])
     with pytest.raises(OptionError, match="'seven' is not known; write"):
         compile_graph(graph, Options("opencl", tuned={conv.key: Choice(algorithm, "seven")}), Limits())
+
+
+MIRRORED = {
+    "window": ((1, 5, 9, 11), 7, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1),
+    "large": ((2, 8, 7, 10), 6, (5, 5), (1, 1), (2, 2, 2, 2), (1, 1), 1),
+    "uneven": ((1, 6, 8, 13), 9, (3, 5), (2, 1), (0, 1, 2, 3), (1, 2), 1),
+    "as_far_as_it_goes": ((1, 4, 5, 5), 4, (9, 9), (1, 1), (4, 4, 4, 4), (1, 1), 1),
+    "depthwise": ((2, 6, 9, 8), 6, (3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 6),
+    "depthwise_row": ((1, 8, 5, 9), 8, (1, 5), (1, 1), (0, 2, 0, 2), (1, 1), 8),
+}
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name != "pointwise"])
+def test_padding_by_reflection_is_part_of_the_convolution(algorithm: str, precision: str) -> None:
+    graphs = {}
+    for name, (size, *rest) in MIRRORED.items():
+        build = Builder()
+        x = build.input(*size)
+        t, left, b, r = pads = rest[3]
+        padded = (*size[:2], size[2] + t + b, size[3] + left + r)
+        mirror = build.node("pad", [x], padded, pads=pads, mode="reflect", value=0.0)
+        graph = build.outputs(build.conv(mirror, *rest[:3], (0, 0, 0, 0), *rest[4:]))
+        if ALGORITHMS[algorithm].misfit(convolution_of(graph, graph.nodes[1])) is None:
+            graphs[name] = graph
+    whole = side_by_side(graphs)
+    assert Counter(node.op for node in optimise(whole, fuse=True, reflect=True).nodes) == {"conv": len(graphs)}
+    tolerance = WINOGRAD[precision] if algorithm.startswith("winograd") else None
+    check(whole, precision, cpu_device=algorithm == "window", tolerance=tolerance, algorithm=algorithm)

@@ -19,6 +19,7 @@ from kernels.networks import NETWORKS
 from kernels.networks.builder import NetworkBuilder, seeded_normal
 from kernels.onnx_import import load_onnx
 from kernels.passes import PASSES, optimise
+from kernels.passes.fold_pads import fold_pads
 from kernels.passes.transposes import moves_no_data
 from kernels.reference import evaluate
 from kernels.shapes import output_shape
@@ -64,7 +65,7 @@ class Sketch:
 STEPS = (
     "conv", "conv_no_bias", "affine", "relu", "clip", "sigmoid", "add", "mul", "add_channel", "mul_scalar", "identity",
     "there_and_back", "turned_relu", "concat", "flat_and_back",
-    "leaky_relu", "instance_norm",
+    "leaky_relu", "instance_norm", "mirrored_conv", "zero_padded_conv",
 )  # fmt: skip
 
 
@@ -86,6 +87,11 @@ def _step(sketch: Sketch, step: str, x: str, other: str) -> str:
     match step:
         case "conv" | "conv_no_bias":
             return sketch.conv(x, bias=step == "conv")
+        case "mirrored_conv" | "zero_padded_conv":
+            mode = "reflect" if step == "mirrored_conv" else "constant"
+            padded = add("pad", x, pads=(1, 2, 1, 2), mode=mode, value=0.0)
+            weight = sketch.constant(4, 4, 3, 5)
+            return add("conv", padded, weight, strides=(1, 1), pads=(0,) * 4, dilations=(1, 1), groups=1)
         case "affine":
             return sketch.affine(x)
         case "clip":
@@ -144,9 +150,20 @@ def assert_consistent(graph: Graph) -> None:
 
 
 @settings(max_examples=150, deadline=None)
+@given(graph=graphs(), reflect=st.booleans())
+def test_optimise_keeps_the_meaning_of_any_graph(graph: Graph, reflect: bool) -> None:
+    assert_same_meaning(graph, optimise(graph, fuse=True, reflect=reflect))
+
+
+@settings(max_examples=60, deadline=None)
 @given(graph=graphs())
-def test_optimise_keeps_the_meaning_of_any_graph(graph: Graph) -> None:
-    assert_same_meaning(graph, optimise(graph, fuse=True))
+def test_folding_pads_keeps_the_meaning_and_its_argument(graph: Graph) -> None:
+    nodes, shapes = list(graph.nodes), dict(graph.shapes)
+    folded = fold_pads(graph)
+    assert_same_meaning(graph, folded)
+    assert (graph.nodes, graph.shapes) == (nodes, shapes)
+    pads = {node.output for node in folded.nodes if node.op == "pad"}
+    assert not pads & {node.inputs[0] for node in folded.nodes if node.op == "conv"}
 
 
 @settings(max_examples=60, deadline=None)
