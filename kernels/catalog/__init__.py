@@ -51,6 +51,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         Winograd("winograd", "the largest tile that the precision allows", {}),
         Winograd("winograd_2x2", "tiles of 2x2 outputs", {3: 2, 5: 2}),
         Winograd("winograd_4x4", "tiles of 4x4 outputs", {3: 4}),
+        Winograd("winograd_large", "tiles of 8x8 inputs: 6x6 outputs of a 3x3 window, 4x4 of 5x5", {3: 6, 5: 4}),
     )
 }  # fmt: skip
 

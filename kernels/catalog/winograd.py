@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kernels.errors import OptionError
 from kernels.graph import Array
 from kernels.options import Limits, Options
 from kernels.source.winograd import transform_filters
@@ -19,6 +20,8 @@ from .packing import padded
 _SINGLE = {3: 4, 5: 2}
 _HALF = {3: 2, 5: 2}
 """Window -> outputs of a tile in each direction; larger ones lose too many bits in half storage."""
+_LARGEST_IN_HALF = 6
+"""Inputs of a tile in each direction: with 8 the values grow by up to 5.25 squared and lose the last bits."""
 
 
 class Winograd:
@@ -43,8 +46,10 @@ class Winograd:
         return f"it has {conv.groups} groups" if conv.groups != 1 else None
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
-        """Tiles of the matrix product worth trying, the default first."""
+        """Tiles of the matrix product worth trying, the default first; none where the precision is too low."""
         grid = self._grid(conv, options, limits)
+        if self._too_large(grid, options):
+            return ()
         return group_tile_words(limits, pixels=grid.tiles(grid.band), stacks=conv.out_stacks, matrices=grid.positions)
 
     def lower(
@@ -52,8 +57,16 @@ class Winograd:
     ) -> tuple[Call, ...]:
         """The dispatches for one convolution; weight (K, C, r, r), bias (K). Raises OptionError."""
         grid = self._grid(conv, options, limits)
+        if self._too_large(grid, options):
+            raise OptionError(
+                f"{self.name} has tiles of {grid.alpha}x{grid.alpha} inputs for this window, too many for half "
+                f"precision ({options.precision}); use winograd_2x2, or fp32"
+            )
         filters = transform_filters(weight, grid.size).astype(np.float32)
         return tuple(_bands(grid, filters, bias, limits, tile))
+
+    def _too_large(self, grid: _Grid, options: Options) -> bool:
+        return options.precision not in ("fp32", "relaxed") and grid.alpha > _LARGEST_IN_HALF
 
     def _grid(self, conv: Convolution, options: Options, limits: Limits) -> _Grid:
         half = options.precision == "fp16"
