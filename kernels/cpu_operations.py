@@ -20,15 +20,19 @@ def _parameters(buffers: str, ints: str, floats: str = "") -> tuple[Parameter, .
     return (*out, *(Parameter(name=n, kind="f32") for n in floats.split()))
 
 
+_CONV = "n c h w k oh ow kh kw sh sw pad_t pad_l dh dw groups has_bias has_residual activation dst_channels dst_offset"
+
 CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     # weight (k, c/groups, kh, kw); bias (k); residual of the result's shape (n, k, oh, ow), added before the activation
-    "conv2d": _parameters(
-        "src weight bias residual dst*",
-        "n c h w k oh ow kh kw sh sw pad_t pad_l dh dw groups has_bias has_residual activation dst_channels dst_offset",
-        "lo hi",
-    ),
+    "conv2d": _parameters("src weight bias residual dst*", _CONV, "lo hi"),
+    # the same by its definition, one output after the other on one thread
+    "conv2d_sequential": _parameters("src weight bias residual dst*", _CONV, "lo hi"),
+    # the same with the matrix of windows (c/groups * kh * kw, oh * ow) written out in columns, which the threads share
+    # out in strides; one element where the window is 1x1 and the input is that matrix
+    "conv2d_im2col": _parameters("src weight bias residual columns* dst*", _CONV, "lo hi"),
     # src (n, c), weight (c, m), bias (m), dst (n, m)
     "dense": _parameters("src weight bias dst*", "n c m has_bias activation", "lo hi"),
+    "dense_sequential": _parameters("src weight bias dst*", "n c m has_bias activation", "lo hi"),
     # a (batch, m, k), b (batch, k, n), dst (batch, m, n)
     "matmul": _parameters("a b dst*", "batch m k n"),
     # mode 0 max, 1 average over the valid elements, 2 average over the whole window (pads count)

@@ -78,6 +78,17 @@ Setter seconds(double& target) { return above_zero(target, 1e6, "seconds above 0
 
 Setter share(double& target) { return above_zero(target, 1, "a share above 0, at most 1"); }
 
+Setter one_of(CpuUse::Pipeline& target) {
+  return [&target](const std::string& value) -> Status {
+    for (const auto each : {CpuUse::Pipeline::none, CpuUse::Pipeline::balanced, CpuUse::Pipeline::by_kind})
+      if (value == word(each)) {
+        target = each;
+        return kOk;
+      }
+    return usage("expected none, balanced or by_kind, got `" + value + "`");
+  };
+}
+
 Setter sign(int& target) {
   return [&target](const std::string& value) -> Status {
     if (value != "1" && value != "-1") return usage("expected 1 or -1, got `" + value + "`");

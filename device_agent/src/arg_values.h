@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cpu_use.h"
 #include "status.h"
 
 namespace pocketfarm {
@@ -20,6 +21,7 @@ Setter count(int& target, int min, int max);
 Setter counts(std::vector<int>& target, int min, int max, size_t most);  // N,N,...
 Setter seconds(double& target);
 Setter share(double& target);  // above 0, at most 1
+Setter one_of(CpuUse::Pipeline& target);
 Setter sign(int& target);      // -1 or 1
 Setter input(std::vector<std::pair<std::string, std::string>>& target);  // NAME=FILE
 

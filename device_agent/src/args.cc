@@ -13,7 +13,8 @@ const char* const kUsage =
     "                            [--await-discharging-ms N] [--discharging-sign 1|-1] [--idle-ms N]\n"
     "                            [--warmup N] [--warmup-stable SHARE] [--samples N] [--inferences N] [--load-ms N]\n"
     "                            [--layer-passes N]\n"
-    "                            [--threads N] [--cpus LIST] [--power-period-ms N] [--deadline-s S] [--marker TEXT]\n"
+    "                            [--threads N] [--threads-per-call] [--pin-threads] [--pipeline none|balanced|by_kind]\n"
+    "                            [--cpus LIST] [--power-period-ms N] [--deadline-s S] [--marker TEXT]\n"
     "                            [--cache-dir DIR] [--device SUBSTRING]\n"
     "       pocketfarm-agent burn --steps THREADS,THREADS,... --step-ms N [--power-period-ms N] [--cpus LIST]\n"
     "                            [--journal FILE] [--detach] [--deadline-s S] [--marker TEXT]\n"
@@ -57,9 +58,18 @@ Options run(Args& args) {
           {"--inferences", count(args.inferences, 1, 100'000)},
           {"--load-ms", count(args.load_ms, 0, kDayMs)},
           {"--layer-passes", count(args.layer_passes, 0, 10'000)},
-          {"--threads", count(args.threads, 0, 1024)},
+          {"--threads", count(args.cpu.threads, 0, 1024)},
+          {"--pipeline", one_of(args.cpu.pipeline)},
           {"--cache-dir", text(args.cache_dir)},
           {"--device", text(args.device)}};
+}
+
+std::map<std::string, bool*> flags_of(Args& args) {
+  if (args.command == "burn") return {{"--detach", &args.detach}};
+  if (args.command != "run") return {};
+  return {{"--detach", &args.detach},
+          {"--threads-per-call", &args.cpu.per_call},
+          {"--pin-threads", &args.cpu.pinned}};
 }
 
 Options burn(Args& args) {
@@ -82,6 +92,10 @@ Status check(const Args& args) {
     return usage("burn: --steps THREADS,... and --step-ms N are needed");
   if (args.command != "run") return kOk;
   if (args.plan.empty()) return usage("run: --plan DIR is needed");
+  if (args.cpu.pipeline != CpuUse::Pipeline::none && args.inferences == 1)
+    return usage("run: --pipeline needs --inferences above 1: one frame after the other has nothing to overlap with");
+  if (args.cpu.pipeline != CpuUse::Pipeline::none && args.cpu.per_call)
+    return usage("run: --pipeline keeps its threads; leave out --threads-per-call");
   if (args.warmup + args.samples + args.load_ms + args.layer_passes == 0)
     return usage("run: --warmup, --samples, --load-ms and --layer-passes are all 0: nothing to run");
   return kOk;
@@ -96,10 +110,11 @@ Result<Args> parse_args(int argc, char** argv) {
   if (std::find(commands.begin(), commands.end(), args.command) == commands.end())
     return usage("unknown command `" + args.command + "`; there are: probe, run, burn, stop, version");
   const Options options = options_of(args);
+  const auto flags = flags_of(args);
   for (int i = 2; i < argc; ++i) {
     const std::string name = argv[i];
-    if (name == "--detach" && (args.command == "run" || args.command == "burn")) {
-      args.detach = true;
+    if (const auto flag = flags.find(name); flag != flags.end()) {
+      *flag->second = true;
       continue;
     }
     const auto option = options.find(name);

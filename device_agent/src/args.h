@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "cpu_use.h"
 #include "status.h"
 
 namespace pocketfarm {
@@ -25,7 +26,7 @@ struct Args {
   int await_discharging_ms = 0;  // 0: do not look
   int discharging_sign = 0;      // of the raw current; 0: not known
   int layer_passes = 0;
-  int threads = 0;   // 0: every core
+  CpuUse cpu;
   std::string cpus;  // empty: every core
   int power_period_ms = 0;
   double deadline_s = 600;

@@ -17,8 +17,11 @@ Result<std::unique_ptr<Backend>> open_backend(const Plan& plan, const Args& args
   if (!environment.offers(plan.api))
     return Error{Code::unsupported, std::string("the plan is for ") + word(plan.api) + ", and this device offers only " +
                                         environment.apis + " (POCKETFARM_APIS)"};
+  if (plan.api != Api::cpu && (args.cpu.per_call || args.cpu.pinned || args.cpu.pipeline != CpuUse::Pipeline::none))
+    return Error{Code::usage, std::string("--threads-per-call, --pin-threads and --pipeline are the CPU backend's, and the "
+                                          "plan is for ") + word(plan.api)};
   for (const ApiEntry& entry : apis())
-    if (entry.api == plan.api) return entry.open({environment, args.device, args.threads, plan.needs.fp16, args.cache_dir}, log);
+    if (entry.api == plan.api) return entry.open({environment, args.device, args.cpu, plan.needs.fp16, args.cache_dir}, log);
   return Error{Code::internal, "no backend"};
 }
 
@@ -72,7 +75,7 @@ Result<Ran> run_plan(const Args& args, const Environment& environment, Journal& 
   const bool moved = streams && (inputs->frames() > 1 || bundle->plan.overwrites_inputs());
   const Frames frames{inputs->frames(), moved, inputs->items(), outputs.items()};
   if (streams)
-    if (auto error = device.prepare_stream(frames)) return *error;
+    if (auto error = device.prepare_stream(frames, log)) return *error;
   Sampling sampling(bundle->plan, device, *inputs, frames, args.inferences, journal);
   const auto samples = run_block(args, environment, journal, sampling);
   if (!samples) return samples.error();

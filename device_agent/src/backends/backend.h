@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../bundle.h"
+#include "../cpu_use.h"
 #include "../environment.h"
 #include "../facts.h"
 #include "../frames.h"
@@ -18,7 +19,7 @@ namespace pocketfarm {
 struct BackendRequest {
   const Environment& environment;
   std::string device;     // part of the device's name; empty: the best device of the API
-  int threads = 0;        // CPU backend; 0: every core
+  CpuUse cpu;             // of the CPU backend
   bool fp16 = false;      // the plan needs 16-bit storage
   std::string cache_dir;  // empty: no cache
 };
@@ -37,7 +38,7 @@ class Backend {
   // One inference, from submission to completion.
   virtual Status run() = 0;
   // Before the first stream, with the same frames: what it needs is made once.
-  virtual Status prepare_stream(const Frames&) { return kOk; }
+  virtual Status prepare_stream(const Frames&, SetupLog&) { return kOk; }
   // A stream of `count` inferences, from the first's submission to the last's completion: none waits for the host.
   virtual Status run_stream(int count, const Frames& frames) = 0;
   // One inference with device time stamps: adds each step's time in ns to `leaf_ns` (size Plan::leaves).

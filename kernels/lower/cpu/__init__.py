@@ -13,18 +13,27 @@ from kernels.plan import Copy, Port, Tensor
 from .context import CpuContext
 from .operations import LOWERINGS
 
-__all__ = ["lower_cpu"]
+__all__ = ["ALGORITHMS", "lower_cpu"]
+
+ALGORITHMS = ("auto", "direct", "im2col", "sequential")
+"""Of convolutions. `direct` and `auto`: a blocked product that packs windows as it goes; `im2col`: the matrix of
+windows is written out first (study C); `sequential`: the definition on one thread, of fully connected layers too."""
 
 
 def lower_cpu(graph: Graph, options: Options) -> Draft:
     """Lower a graph of canonical operations. Raises OptionError, UnsupportedNode."""
-    if options.algorithm not in ("auto", "direct"):
-        raise OptionError(f"algorithm {options.algorithm!r} is not one of the CPU backend; it can use: auto, direct")
+    if options.algorithm not in ALGORITHMS:
+        known = ", ".join(ALGORITHMS)
+        raise OptionError(f"algorithm {options.algorithm!r} is not one of the CPU backend; it can use: {known}")
+    if options.algorithm == "sequential" and options.threads > 1:
+        raise OptionError(
+            f"algorithm 'sequential' has one thread, not {options.threads}; leave `threads` out, or give 1"
+        )
     if options.granularity:
         raise OptionError("granularity is an option of the OpenCL and Vulkan kernels, not of the CPU; leave it out")
     if options.product != "auto":
         raise OptionError("product is an option of the OpenCL and Vulkan kernels, not of the CPU; leave it out")
-    context = CpuContext(graph)
+    context = CpuContext(graph, options.algorithm)
     for name in graph.inputs:
         context.draft.inputs.append(Port(name=name, buffer=context.write(name, "input"), shape=graph.shapes[name]))
     for node in graph.nodes:

@@ -18,8 +18,10 @@ _PLACEABLE = frozenset({"conv", "max_pool", "average_pool"})
 class CpuContext:
     """Where tensors are, and how a call is written."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, algorithm: str = "auto") -> None:
         self.graph = graph
+        self.algorithm = algorithm
+        """Of convolutions: one of `kernels.lower.cpu.ALGORITHMS`."""
         self.draft = Draft(graph.name)
         self.buffers: dict[str, str] = {}
         self._aliases = _placeable(graph)
@@ -40,6 +42,11 @@ class CpuContext:
             described = Tensor(shape=shape, dtype="f32")
             self.buffers[tensor] = self.draft.add_buffer(tensor, prod(shape) * 4, role, described)
         return self.buffers[tensor]
+
+    def scratch(self, name: str, elements: int) -> str:
+        """A buffer for what a single call needs in between."""
+        described = Tensor(shape=(elements,), dtype="f32")
+        return self.draft.add_buffer(name, elements * 4, "scratch", described)
 
     def place(self, tensor: str) -> tuple[str, int, int]:
         """(buffer, channels per image, first channel) where a node may write its result."""

@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 
 from kernels.catalog import convolution_of
+from kernels.catalog.convolution import Convolution
 from kernels.errors import UnsupportedNode
 from kernels.graph import Array, Node
 from kernels.lower.activation import activation_scalars
@@ -30,7 +31,8 @@ def _optional(context: CpuContext, node: Node, index: int, absent: str) -> tuple
 
 def _conv(context: CpuContext, node: Node) -> None:
     conv = convolution_of(context.graph, node)
-    context.draft.chosen[node.name] = "direct"
+    algorithm = context.algorithm if context.algorithm != "auto" else "direct"
+    context.draft.chosen[node.name] = algorithm
     src, weight = context.read(node.inputs[0]), context.read(node.inputs[1])
     dst, channels, offset = context.place(node.output)
     bias, has_bias = _optional(context, node, 2, dst)
@@ -42,7 +44,19 @@ def _conv(context: CpuContext, node: Node) -> None:
         "dst_offset": offset, **conv.window,
     }  # fmt: skip
     buffers = {"src": src, "weight": weight, "bias": bias, "residual": residual, "dst": dst}
-    context.call("conv2d", node, buffers, ints, floats, conv.flops)
+    if algorithm == "im2col":
+        buffers["columns"] = context.scratch(f"{node.name}:columns", _column_elements(conv))
+    context.call(_CONVOLUTIONS[algorithm], node, buffers, ints, floats, conv.flops)
+
+
+_CONVOLUTIONS = {"direct": "conv2d", "im2col": "conv2d_im2col", "sequential": "conv2d_sequential"}
+
+
+def _column_elements(conv: Convolution) -> int:
+    """Of the matrix of windows; one where the input already is that matrix."""
+    w = conv.window
+    is_matrix = (w["kh"], w["kw"], w["sh"], w["sw"]) == (1, 1, 1, 1) and (w["oh"], w["ow"]) == (w["h"], w["w"])
+    return 1 if is_matrix else conv.c // conv.groups * w["kh"] * w["kw"] * w["oh"] * w["ow"]
 
 
 def _dense(context: CpuContext, node: Node) -> None:
@@ -53,7 +67,10 @@ def _dense(context: CpuContext, node: Node) -> None:
     bias, has_bias = _optional(context, node, 2, dst)
     ints, floats = _activation(node)
     buffers = {"src": src, "weight": weight, "bias": bias, "dst": dst}
-    context.call("dense", node, buffers, {"n": n, "c": c, "m": m, "has_bias": has_bias, **ints}, floats, 2 * n * c * m)
+    operation = "dense_sequential" if context.algorithm == "sequential" else "dense"
+    context.call(
+        operation, node, buffers, {"n": n, "c": c, "m": m, "has_bias": has_bias, **ints}, floats, 2 * n * c * m
+    )
 
 
 def _matmul(context: CpuContext, node: Node) -> None:

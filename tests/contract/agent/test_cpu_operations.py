@@ -82,6 +82,8 @@ def conv_case(calls: Calls, draw: np.random.Generator, groups: int, per_group: i
         "has_residual": int(residual is not None), "dst_channels": channels, "dst_offset": offset,
     }  # fmt: skip
     operands = {"src": x, "weight": weight, "bias": bias, "residual": residual}
+    if calls.operation == "conv2d_im2col":  # what is in there before does not matter
+        operands["columns"] = noise(draw, per_group * kh * kw, oh * ow)
     calls.add(operands, ints, (n, channels, oh, ow), floats)
     geometry = {"strides": (sh, sw), "pads": (top, left, bottom, right), "dilations": (dh, dw), "groups": groups}
     expected = np.zeros((n, channels, oh, ow))
@@ -91,9 +93,13 @@ def conv_case(calls: Calls, draw: np.random.Generator, groups: int, per_group: i
     return expected
 
 
+CONVOLUTIONS = ["conv2d", "conv2d_im2col", "conv2d_sequential"]
+
+
+@pytest.mark.parametrize("operation", CONVOLUTIONS)
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_conv2d(agent: Agent, draw: np.random.Generator, threads: int) -> None:
-    calls = Calls("conv2d")
+def test_conv2d(agent: Agent, draw: np.random.Generator, threads: int, operation: str) -> None:
+    calls = Calls(operation)
     expected = [
         conv_case(calls, draw, 1, int(draw.integers(1, 70)), int(draw.integers(1, 70)), int(draw.choice([1, 3, 5])))
         for _ in range(CASES)
@@ -101,8 +107,9 @@ def test_conv2d(agent: Agent, draw: np.random.Generator, threads: int) -> None:
     compare(calls.run(agent, "--threads", threads), expected)
 
 
-def test_conv2d_in_groups(agent: Agent, draw: np.random.Generator) -> None:
-    calls = Calls("conv2d")
+@pytest.mark.parametrize("operation", CONVOLUTIONS)
+def test_conv2d_in_groups(agent: Agent, draw: np.random.Generator, operation: str) -> None:
+    calls = Calls(operation)
     expected = [
         conv_case(calls, draw, int(draw.integers(2, 9)), int(draw.integers(1, 5)), int(draw.integers(1, 9)), 3)
         for _ in range(CASES)
@@ -124,8 +131,9 @@ def test_conv2d_of_one_pixel_and_of_many_channels(agent: Agent, draw: np.random.
     compare(calls.run(agent), expected)
 
 
-def test_dense(agent: Agent, draw: np.random.Generator) -> None:
-    calls, expected = Calls("dense"), []
+@pytest.mark.parametrize("operation", ["dense", "dense_sequential"])
+def test_dense(agent: Agent, draw: np.random.Generator, operation: str) -> None:
+    calls, expected = Calls(operation), []
     for _ in range(CASES):
         n, c, m = int(draw.integers(1, 12)), int(draw.integers(1, 600)), int(draw.integers(1, 300))
         x, weight = noise(draw, n, c), noise(draw, c, m)

@@ -8,7 +8,7 @@ namespace {
 const Operation* const kOperations[] = {
     &kConv2d,     &kDense,  &kMatmul, &kPool2d,       &kGlobalAveragePool, &kSoftmax,  &kLrn,
     &kActivation, &kBinary, &kAffine, &kInstanceNorm, &kPad2d,             &kResize2d, &kTranspose,
-    &kCopyBlock,  &kTakeBlock};
+    &kCopyBlock,  &kTakeBlock, &kConv2dIm2col, &kConv2dSequential, &kDenseSequential};
 
 }  // namespace
 

@@ -62,6 +62,6 @@ void activate(float* data, int64_t count, int32_t activation, float lo, float hi
 
 extern const Operation kConv2d, kDense, kMatmul, kPool2d, kGlobalAveragePool, kSoftmax, kLrn, kActivation, kBinary,
     kAffine, kInstanceNorm, kPad2d, kResize2d, kTranspose, kCopyBlock,
-    kTakeBlock;
+    kTakeBlock, kConv2dIm2col, kConv2dSequential, kDenseSequential;
 
 }  // namespace pocketfarm::cpu

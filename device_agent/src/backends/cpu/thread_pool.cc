@@ -2,10 +2,21 @@
 
 #include <algorithm>
 
+#include "../../affinity.h"
+
 namespace pocketfarm::cpu {
 
-ThreadPool::ThreadPool(int threads) : scratch_(static_cast<size_t>(threads)) {
-  for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
+ThreadPool::ThreadPool(int threads, Life life, std::vector<int> cores)
+    : threads_(threads), life_(life), cores_(std::move(cores)), scratch_(static_cast<size_t>(threads)) {
+  if (life_ == Life::kept)
+    for (int i = cores_.empty() ? 1 : 0; i < threads; ++i) start(i, &ThreadPool::work);
+}
+
+void ThreadPool::start(int thread, void (ThreadPool::*body)(int)) {
+  workers_.emplace_back([this, thread, body] {
+    if (!cores_.empty()) pin_this_thread(cores_[static_cast<size_t>(thread) % cores_.size()]);
+    (this->*body)(thread);
+  });
 }
 
 ThreadPool::~ThreadPool() {
@@ -36,9 +47,15 @@ void ThreadPool::work(int thread) {
 }
 
 void ThreadPool::each(int64_t count, const std::function<void(int64_t, int)>& task) {
-  if (workers_.empty() || count <= 1) {
+  if (cores_.empty() && (threads_ == 1 || count <= 1)) {
     for (int64_t i = 0; i < count; ++i) task(i, 0);
     return;
+  }
+  if (life_ == Life::per_call) {
+    task_ = &task;
+    count_ = count;
+    next_ = 0;
+    return each_with_new_threads();
   }
   {
     const std::lock_guard lock(mutex_);
@@ -49,9 +66,16 @@ void ThreadPool::each(int64_t count, const std::function<void(int64_t, int)>& ta
     ++generation_;
   }
   wake_.notify_all();
-  take_tasks(0);
+  if (cores_.empty()) take_tasks(0);
   std::unique_lock lock(mutex_);
   done_.wait(lock, [&] { return busy_ == 0; });
+}
+
+void ThreadPool::each_with_new_threads() {
+  for (int i = cores_.empty() ? 1 : 0; i < threads_; ++i) start(i, &ThreadPool::take_tasks);
+  if (cores_.empty()) take_tasks(0);
+  for (std::thread& worker : workers_) worker.join();
+  workers_.clear();
 }
 
 void ThreadPool::ranges(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& task) {

@@ -1,4 +1,4 @@
-// Threads that stay for the whole run; the caller is one of them.
+// Threads that share out the tasks of an operation: they stay for the whole run, or start and end with each operation.
 #pragma once
 
 #include <atomic>
@@ -13,11 +13,14 @@ namespace pocketfarm::cpu {
 
 class ThreadPool {
  public:
-  explicit ThreadPool(int threads);
+  enum class Life { kept, per_call };
+
+  // The caller is one of the threads; where each is bound to one of `cores`, the caller only waits, and stays unbound.
+  explicit ThreadPool(int threads, Life life = Life::kept, std::vector<int> cores = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
 
-  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+  int threads() const { return threads_; }
   // Calls task(index, thread) for every index below `count`, spread over the threads; returns when all are done.
   void each(int64_t count, const std::function<void(int64_t index, int thread)>& task);
   // Calls task(begin, end) for parts of [0, count) of at least `grain` elements.
@@ -26,9 +29,14 @@ class ThreadPool {
   float* scratch(int thread, size_t floats);
 
  private:
+  void start(int thread, void (ThreadPool::*body)(int));
   void work(int thread);
   void take_tasks(int thread);
+  void each_with_new_threads();
 
+  const int threads_;
+  const Life life_;
+  const std::vector<int> cores_;  // empty: threads run anywhere
   std::mutex mutex_;
   std::condition_variable wake_, done_;
   uint64_t generation_ = 0;

@@ -28,7 +28,7 @@ class VulkanBackend final : public Backend {
     return memory_.read(buffer, static_cast<std::byte*>(data), bytes);
   }
   Status run() override { return device_->execute(inference_); }
-  Status prepare_stream(const Frames& frames) override;
+  Status prepare_stream(const Frames& frames, SetupLog& log) override;
   Status run_stream(int count, const Frames& frames) override { return stream_->run(count, inference_, frames); }
   Status run_profiled(std::vector<int64_t>& leaf_ns) override;
   uint64_t device_bytes() const override { return memory_.bytes(); }
@@ -69,7 +69,7 @@ Status VulkanBackend::prepare(const Bundle& bundle, SetupLog& log) {
   return kOk;
 }
 
-Status VulkanBackend::prepare_stream(const Frames& frames) {
+Status VulkanBackend::prepare_stream(const Frames& frames, SetupLog&) {
   auto made = Stream::make(*device_, memory_, frames);
   if (!made) return made.error();
   stream_.emplace(std::move(*made));

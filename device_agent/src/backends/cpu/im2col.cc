@@ -1,0 +1,58 @@
+// Convolution by im2col and a matrix product, the matrix written out in full. Threads share out the start positions of
+// windows in strides: of T threads the t-th takes t, t + T, t + 2T, ... and writes each column straight to its place.
+// Source: Gao, Zhang and Mei's parallel Caffe for phones (2018).
+#include "conv_call.h"
+#include "gemm.h"
+
+namespace pocketfarm::cpu {
+namespace {
+
+constexpr size_t kColumns = 4;  // buffer
+
+// Column `pixel` of the (taps, pixels) matrix: what the window at that output reads, zero outside the input.
+void write_column(const ConvCall& v, const float* input, int64_t pixel, float* columns) {
+  const int64_t top = pixel / v.ow * v.sh - v.pad_t, left = pixel % v.ow * v.sw - v.pad_l;
+  float* to = columns + pixel;
+  for (int64_t channel = 0; channel < v.group_inputs(); ++channel, input += v.h * v.w)
+    for (int64_t ky = 0; ky < v.kh; ++ky) {
+      const int64_t y = top + ky * v.dh;
+      for (int64_t kx = 0; kx < v.kw; ++kx, to += v.pixels()) {
+        const int64_t x = left + kx * v.dw;
+        *to = y >= 0 && y < v.h && x >= 0 && x < v.w ? input[y * v.w + x] : 0.0f;
+      }
+    }
+}
+
+void convolve(const ConvCall& v, int64_t image, int64_t group, float* columns, ThreadPool& pool) {
+  const float* input = v.input(image, group * v.group_inputs());
+  if (!v.is_pointwise())
+    pool.each(pool.threads(), [&](int64_t start, int) {
+      for (int64_t pixel = start; pixel < v.pixels(); pixel += pool.threads()) write_column(v, input, pixel, columns);
+    });
+  const int64_t rows = v.group_outputs();
+  Gemm gemm{rows, v.pixels(), v.taps(), v.weight + group * rows * v.taps(), v.taps(), v.output(image, group * rows), v.pixels(), {}, {}};
+  gemm.pack = pack_rows(v.is_pointwise() ? input : columns, v.pixels());
+  gemm.finish = [&](const Block& block) {
+    for (int64_t row = block.row; row < block.row + block.rows; ++row)
+      v.finish(image, group * rows + row, block.column, block.columns);
+  };
+  multiply(gemm, pool);
+}
+
+Status check(const Call& call) {
+  if (Status error = check_conv(call)) return error;
+  const ConvCall v(call);
+  return Check(call).holds("columns", kColumns, {v.is_pointwise() ? 1 : v.taps(), v.is_pointwise() ? 1 : v.pixels()}).status();
+}
+
+void run(const Call& call, ThreadPool& pool) {
+  const ConvCall v(call);
+  for (int64_t image = 0; image < v.n; ++image)
+    for (int64_t group = 0; group < v.groups; ++group) convolve(v, image, group, call.buffers[kColumns].data, pool);
+}
+
+}  // namespace
+
+const Operation kConv2dIm2col{"conv2d_im2col", 6, 21, 2, check, run};
+
+}  // namespace pocketfarm::cpu

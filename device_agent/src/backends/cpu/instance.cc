@@ -1,0 +1,107 @@
+#include "instance.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+
+namespace pocketfarm::cpu {
+namespace {
+
+// Pools in which there is nothing but weights: no inference writes there.
+std::vector<bool> constant_pools(const Plan& plan) {
+  std::vector<bool> constant(plan.pools.size(), true);
+  for (const Buffer& buffer : plan.buffers)
+    if (!buffer.blob_offset) constant[buffer.pool] = false;
+  return constant;
+}
+
+}  // namespace
+
+Pages::Pages(uint64_t bytes) : bytes_(bytes) {
+  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  data_ = data == MAP_FAILED ? nullptr : static_cast<std::byte*>(data);
+}
+
+Pages::~Pages() {
+  if (data_ != nullptr) ::munmap(data_, bytes_);
+}
+
+Status Instance::allocate(const Instance* first) {
+  const std::vector<bool> constant = constant_pools(plan_);
+  for (size_t i = 0; i < plan_.pools.size(); ++i) {
+    const Pool& pool = plan_.pools[i];
+    if (first != nullptr && constant[i]) {
+      pools_.push_back(first->pools_[i]);
+      continue;
+    }
+    pools_.push_back(std::make_shared<Pages>(pool.bytes));
+    if (pools_.back()->data() == nullptr)
+      return Error{Code::out_of_memory, "pool `" + pool.id + "`: cannot allocate " + std::to_string(pool.bytes) + " bytes"};
+    bytes_ += pool.bytes;
+  }
+  swapped_.resize(plan_.buffers.size());
+  calls_.resize(plan_.leaves);
+  return kOk;
+}
+
+void Instance::upload(const Bundle& bundle, const Instance* first) {
+  for (const Buffer& buffer : plan_.buffers)
+    if (buffer.blob_offset && (first == nullptr || first->pools_[buffer.pool] != pools_[buffer.pool]))
+      std::memcpy(address(buffer), bundle.content(buffer), buffer.bytes);
+}
+
+Status Instance::make_calls(const std::vector<Step>& steps) {
+  for (const Step& step : steps) {
+    if (step.kind == Step::Kind::swap_out) swapped_[step.source].resize(step.bytes);
+    if (step.kind == Step::Kind::dispatch)
+      if (auto error = make_call(step)) {
+        error->message = "step " + std::to_string(step.index) + ", " + error->message;
+        error->step = step.layer;
+        return error;
+      }
+    if (auto error = make_calls(step.steps)) return error;
+  }
+  return kOk;
+}
+
+Status Instance::make_call(const Step& step) {
+  const Program& program = plan_.programs[step.program];
+  Prepared& prepared = calls_[step.leaf];
+  prepared.operation = find_operation(program.kernel);
+  if (prepared.operation == nullptr)
+    return Error{Code::plan_invalid, "unknown CPU operation `" + program.kernel + "`; there are: " + operation_names()};
+  const Operation& operation = *prepared.operation;
+  for (const Argument& argument : step.arguments) {
+    if (argument.kind == Parameter::Kind::i32) prepared.call.ints.push_back(argument.i32);
+    if (argument.kind == Parameter::Kind::f32) prepared.call.floats.push_back(argument.f32);
+    if (argument.kind != Parameter::Kind::buffer) continue;
+    const Buffer& buffer = plan_.buffers[argument.buffer];
+    prepared.call.buffers.push_back(
+        {reinterpret_cast<float*>(address(buffer)), static_cast<int64_t>(buffer.bytes / sizeof(float))});
+  }
+  const Call& call = prepared.call;
+  if (call.buffers.size() != operation.buffers || call.ints.size() != operation.ints || call.floats.size() != operation.floats)
+    return Error{Code::plan_invalid, program.kernel + ": takes " + std::to_string(operation.buffers) + " buffers, " +
+                                         std::to_string(operation.ints) + " i32, " + std::to_string(operation.floats) +
+                                         " f32; the plan gives " + std::to_string(call.buffers.size()) + ", " +
+                                         std::to_string(call.ints.size()) + ", " + std::to_string(call.floats.size())};
+  Status error = operation.check(call);
+  if (error) error->message = program.kernel + ": " + error->message;
+  return error;
+}
+
+void Instance::execute(const Step& step, ThreadPool& pool) {
+  const Buffer& source = plan_.buffers[step.source];
+  switch (step.kind) {
+    case Step::Kind::dispatch: calls_[step.leaf].operation->run(calls_[step.leaf].call, pool); break;
+    case Step::Kind::copy:
+      std::memcpy(address(plan_.buffers[step.target]) + step.target_offset, address(source) + step.source_offset,
+                  step.bytes);
+      break;
+    case Step::Kind::swap_out: std::memcpy(swapped_[step.source].data(), address(source), step.bytes); break;
+    case Step::Kind::swap_in: std::memcpy(address(source), swapped_[step.source].data(), step.bytes); break;
+    case Step::Kind::repeat: break;  // unrolled by Plan::each_executed
+  }
+}
+
+}  // namespace pocketfarm::cpu

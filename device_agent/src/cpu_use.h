@@ -1,0 +1,28 @@
+// How the CPU backend uses threads and cores; chosen on the command line.
+#pragma once
+
+#include <string>
+
+namespace pocketfarm {
+
+struct CpuUse {
+  enum class Pipeline { none, balanced, by_kind };
+
+  int threads = 0;        // 0: every core
+  bool per_call = false;  // threads start and end with each operation, instead of staying
+  bool pinned = false;    // each thread, or stage, is bound to a core of its own
+  Pipeline pipeline = Pipeline::none;
+};
+
+inline const char* word(CpuUse::Pipeline pipeline) {
+  return pipeline == CpuUse::Pipeline::none ? "none" : pipeline == CpuUse::Pipeline::balanced ? "balanced" : "by_kind";
+}
+
+// E.g. `2 threads, pinned, pipeline balanced`.
+inline std::string describe(const CpuUse& use) {
+  return std::to_string(use.threads) + " threads" + (use.per_call ? " started per call" : "") +
+         (use.pinned ? ", pinned" : "") +
+         (use.pipeline == CpuUse::Pipeline::none ? "" : std::string(", pipeline ") + word(use.pipeline));
+}
+
+}  // namespace pocketfarm

@@ -1,0 +1,132 @@
+"""Threads and the pipeline of the CPU backend (study C): whatever is shared out, every frame's result is its own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernels.compile import compile_graph
+from kernels.load import load_workload
+from kernels.options import Limits, Options
+from kernels.plan import Bundle
+from kernels.reference import evaluate
+
+from .driver import Agent
+from .plans import Array, Draft, combine, vector
+
+FRAMES = 7
+WAYS = {
+    "kept": ("--threads", 3),
+    "per_call": ("--threads", 3, "--threads-per-call"),
+    "pinned": ("--threads", 3, "--pin-threads"),
+    "pinned_per_call": ("--threads", 2, "--pin-threads", "--threads-per-call"),
+    "balanced_2": ("--threads", 2, "--pipeline", "balanced"),
+    "balanced_5": ("--threads", 5, "--pipeline", "balanced"),
+    "balanced_pinned": ("--threads", 2, "--pipeline", "balanced", "--pin-threads"),
+    "by_kind_2": ("--threads", 2, "--pipeline", "by_kind"),
+    "by_kind_3": ("--threads", 3, "--pipeline", "by_kind", "--pin-threads"),
+}
+
+
+def compiled(network: str, algorithm: str, *, fuse: bool = True) -> Bundle:
+    graph = load_workload(network=network, onnx=None, seed=3)
+    return compile_graph(graph, Options("cpu", algorithm=algorithm, fuse=fuse), Limits())
+
+
+def frames_of(seed: int, *shape: int) -> Array:
+    return np.random.default_rng(seed).standard_normal((FRAMES, *shape), dtype=np.float32)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("algorithm", ["im2col", "direct"])
+def test_every_frame_equals_the_sequential_reference(agent: Agent, algorithm: str, way: str, seed: int) -> None:
+    """Different inputs in every frame, each frame several times, in several streams."""
+    x = frames_of(seed, 1, 3, 32, 32)
+    options = ("--warmup", 1, "--samples", 2, "--inferences", 3 * FRAMES + 2)
+    sequential = agent.run(compiled("cifar10_quick", "sequential"), {"data": x}, "--threads", 1, *options)
+    run = agent.run(compiled("cifar10_quick", algorithm, fuse=False), {"data": x}, *WAYS[way], *options)
+    assert (sequential.code, run.code) == (0, 0), run.events[-1]
+    np.testing.assert_allclose(run.output(), sequential.output(), rtol=1e-4, atol=1e-6)
+    assert len(np.unique(run.output().reshape(FRAMES, -1).round(5), axis=0)) == FRAMES
+
+
+def test_the_sequential_reference_equals_the_definition(agent: Agent, seed: int) -> None:
+    x = frames_of(seed, 1, 1, 28, 28)
+    graph = load_workload(network="lenet", onnx=None, seed=3)
+    run = agent.run(compiled("lenet", "sequential"), {"data": x}, "--threads", 1, "--inferences", FRAMES)
+    expected = np.stack([evaluate(graph, {"data": frame})[graph.outputs[0]] for frame in x])
+    np.testing.assert_allclose(run.output(), expected.ravel(), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("way", ["balanced_2", "by_kind_2"])
+def test_a_stream_of_one_input_leaves_the_last_result(agent: Agent, way: str, seed: int) -> None:
+    x = frames_of(seed, 1, 1, 28, 28)[0]
+    alone = agent.run(compiled("lenet", "direct"), {"data": x}, "--threads", 1)
+    run = agent.run(compiled("lenet", "direct"), {"data": x}, *WAYS[way], "--inferences", 9)
+    np.testing.assert_allclose(run.output(), alone.output(), rtol=1e-5, atol=1e-7)
+
+
+def test_memory_and_stages_are_told(agent: Agent) -> None:
+    bundle = compiled("lenet", "im2col")
+    run = agent.run(bundle, {"data": frames_of(1, 1, 1, 28, 28)}, *WAYS["balanced_2"], "--inferences", 8)
+    told = [event.detail for event in run.all("setup") if event.step == "pipeline"]
+    assert len(told) == 1 and told[0].startswith("2 stages: 1(0-")
+    weights = bundle.plan.blob_bytes
+    own = bundle.plan.requires.total_bytes - weights
+    assert run.one("memory").device_bytes == pytest.approx(weights + 3 * own, rel=0.02)
+    assert run.one("device").threads == 2
+
+
+def test_an_overwritten_input_is_brought_again_in_every_stage(agent: Agent, seed: int) -> None:
+    x, w = np.stack([vector(seed + i) for i in range(4)]), vector(seed + 9)
+    draft = Draft("cpu", [combine("x", "w", "x"), combine("x", "w", "y")], weights={"w": w})
+    run = agent.run(draft.bundle(), {"x": x}, *WAYS["balanced_2"], "--inferences", 11)
+    np.testing.assert_allclose(run.output().reshape(4, -1), x + 2 * w, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+@pytest.mark.parametrize("way", ["pinned", "balanced_pinned"])
+def test_threads_are_bound_to_cores_of_the_list(agent: Agent, way: str, tmp_path: Path) -> None:
+    """Looked at from outside, while it runs."""
+    cores = sorted(os.sched_getaffinity(0))[:2]
+    bundle = compiled("lenet", "im2col")
+    options = (*WAYS[way], "--inferences", 20, "--load-ms", 1500, "--cpus", ",".join(map(str, cores)))
+    process = agent.start(bundle, {"data": frames_of(1, 1, 1, 28, 28)}, *options)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if '"upload"' in line or '"pipeline"' in line:
+            break
+    seen = {frozenset(os.sched_getaffinity(int(task.name))) for task in Path(f"/proc/{process.pid}/task").iterdir()}
+    assert {frozenset({core}) for core in cores} <= seen
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--pipeline", "balanced", "--threads", 1, "--inferences", 4), "at least two stages"),
+        (("--pipeline", "by_kind", "--threads", 2, "--inferences", 4), "one stage only"),
+    ],
+)
+def test_a_pipeline_of_one_stage_is_refused(agent: Agent, options: tuple[object, ...], why: str) -> None:
+    draft = Draft("cpu", [combine("x", "x", "t"), combine("t", "x", "y")])
+    run = agent.run(draft.bundle(), {"x": vector(1)}, *options)
+    assert (run.error.code, why in run.error.message) == ("usage", True)
+
+
+@pytest.mark.parametrize("option", ["--threads-per-call", "--pin-threads"])
+def test_options_of_the_cpu_are_refused_elsewhere(agent: Agent, option: str) -> None:
+    run = agent.run(Draft("opencl", [combine("x", "x", "y")]).bundle(), {"x": vector(1)}, option)
+    assert (run.error.code, "CPU backend" in run.error.message) == ("usage", True)
+
+
+def test_a_pipeline_needs_a_stream_and_threads_that_stay(agent: Agent) -> None:
+    plain = agent.plain("run", "--plan", "nowhere", "--pipeline", "balanced")
+    assert (plain.returncode, "--inferences above 1" in plain.stderr) == (2, True)
+    words = ("--pipeline", "balanced", "--inferences", "3", "--threads-per-call")
+    plain = agent.plain("run", "--plan", "nowhere", *words)
+    assert (plain.returncode, "leave out --threads-per-call" in plain.stderr) == (2, True)
+    plain = agent.plain("run", "--plan", "nowhere", "--pipeline", "wide")
+    assert (plain.returncode, "none, balanced or by_kind" in plain.stderr) == (2, True)
