@@ -7,7 +7,7 @@ from typing import Protocol
 from kernels.graph import Graph
 
 from .autoencoder import autoencoder_784
-from .caffe import alexnet, cifar10_quick, lenet
+from .caffe import alexnet, caffenet, cifar10_quick, lenet
 from .googlenet import googlenet
 from .inception import inception_v3
 from .mobilenet import mobilenet_v1, mobilenet_v2
@@ -28,6 +28,7 @@ class Network(Protocol):
 NETWORKS: dict[str, Network] = {
     "alexnet": alexnet,
     "autoencoder_784": autoencoder_784,
+    "caffenet": caffenet,
     "cifar10_quick": cifar10_quick,
     "googlenet": googlenet,
     "inception_v3": inception_v3,

@@ -28,7 +28,16 @@ def cifar10_quick(seed: int | None, batch: int = 1) -> Graph:
 
 def alexnet(seed: int | None, batch: int = 1) -> Graph:
     """227x227 crops, in Caffe's variant: grouped convolutions, pooling before local response normalisation."""
-    net = NetworkBuilder("alexnet", seed, (batch, 3, 227, 227))
+    return _caffenet("alexnet", seed, batch, 227)
+
+
+def caffenet(seed: int | None, batch: int = 1) -> Graph:
+    """The same on 256x256 images, as study C runs it; pool5 ends in 6x6 outputs too."""
+    return _caffenet("caffenet", seed, batch, 256)
+
+
+def _caffenet(name: str, seed: int | None, batch: int, side: int) -> Graph:
+    net = NetworkBuilder(name, seed, (batch, 3, side, side))
     x = net.relu(net.conv("conv1", net.input, 96, 11, stride=4))
     x = net.lrn("norm1", net.max_pool("pool1", x))
     x = net.relu(net.conv("conv2", x, 256, 5, pad=2, groups=2))
@@ -37,6 +46,6 @@ def alexnet(seed: int | None, batch: int = 1) -> Graph:
     x = net.relu(net.conv("conv4", x, 384, 3, pad=1, groups=2))
     x = net.relu(net.conv("conv5", x, 256, 3, pad=1, groups=2))
     x = net.flatten("flat", net.max_pool("pool5", x))
-    for name in ("fc6", "fc7"):
-        x = net.relu(net.dense(name, x, 4096))
+    for layer in ("fc6", "fc7"):
+        x = net.relu(net.dense(layer, x, 4096))
     return net.finish(net.softmax("prob", net.dense("fc8", x, 1000, gain=1.0)))

@@ -31,6 +31,7 @@ from .onnx_models import assert_agrees, run_onnxruntime
 PARAMETERS = {
     "alexnet": 60_965_224,
     "autoencoder_784": 520_260,
+    "caffenet": 60_965_224,
     "cifar10_quick": 145_578,
     "googlenet": 6_998_552,
     "inception_v3": 23_834_568,
@@ -54,7 +55,7 @@ PARAMETERS = {
 
 PYNETS = [name for name in PARAMETERS if name.startswith("pynet")]
 INPUTS = {
-    "alexnet": (3, 227, 227), "autoencoder_784": (784,), "cifar10_quick": (3, 32, 32),
+    "alexnet": (3, 227, 227), "autoencoder_784": (784,), "caffenet": (3, 256, 256), "cifar10_quick": (3, 32, 32),
     "inception_v3": (3, 299, 299), "lenet": (1, 28, 28), "squeezenet_v1_0": (3, 227, 227),
     **dict.fromkeys(PYNETS, (4, 128, 128)), "pynet_full": (4, 1440, 1984),
 }  # fmt: skip
@@ -81,7 +82,8 @@ def test_size(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", sorted(set(NETWORKS) - {"alexnet", *LARGE} - {name for name in NETWORKS if name.startswith("pynet")})
+    "name",
+    sorted(name for name in set(NETWORKS) - {"alexnet", "caffenet", *LARGE} if not name.startswith("pynet")),
 )
 def test_network(tmp_path: Path, name: str, seed: int) -> None:
     """The scale of its activations, and its results with and without fusion."""
