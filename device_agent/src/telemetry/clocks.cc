@@ -1,5 +1,6 @@
 #include "clocks.h"
 
+#include <algorithm>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
@@ -26,6 +27,10 @@ std::string cpufreq(const std::string& sysroot, size_t core) {
 std::string real_path(const std::string& folder) {
   char path[PATH_MAX];
   return ::realpath(folder.c_str(), path) == nullptr ? "" : path;
+}
+
+int64_t highest_khz(int core) {
+  return Node(cpufreq("", static_cast<size_t>(core)) + "/cpuinfo_max_freq").number().value_or(0);
 }
 
 }  // namespace
@@ -87,10 +92,19 @@ int quiet_core() {
   int64_t least = INT64_MAX;
   int found = 0;
   for (int core : allowed_cpus()) {
-    const auto khz = Node(cpufreq("", static_cast<size_t>(core)) + "/cpuinfo_max_freq").number().value_or(0);
+    const int64_t khz = highest_khz(core);
     if (khz <= least) least = khz, found = core;
   }
   return found;
+}
+
+std::vector<int> fast_cores() {
+  std::vector<std::pair<int64_t, int>> found;
+  for (int core : allowed_cpus()) found.emplace_back(-highest_khz(core), core);
+  std::sort(found.begin(), found.end());
+  std::vector<int> cores;
+  for (const auto& [khz, core] : found) cores.push_back(core);
+  return cores;
 }
 
 }  // namespace pocketfarm

@@ -33,5 +33,7 @@ class CpuClocks {
 
 // The core for a thread that must not disturb: the last of the slowest among those that we may use.
 int quiet_core();
+// Those that we may use, the fastest first, those of one speed rising.
+std::vector<int> fast_cores();
 
 }  // namespace pocketfarm

@@ -4,6 +4,7 @@
 
 #include "../../affinity.h"
 #include "../../clock.h"
+#include "../../telemetry/clocks.h"
 #include "facts.h"
 #include "instance.h"
 #include "pipeline.h"
@@ -42,7 +43,7 @@ class CpuBackend final : public Backend {
   uint64_t device_bytes() const override;
 
  private:
-  std::vector<int> cores() const { return use_.pinned ? allowed_cpus() : std::vector<int>(); }
+  std::vector<int> cores() const { return use_.pinned ? fast_cores() : std::vector<int>(); }
   void execute(size_t instance, size_t begin, size_t end, ThreadPool& pool) {
     for (size_t i = begin; i < end; ++i) instances_[instance]->execute(*steps_[i], pool);
   }
