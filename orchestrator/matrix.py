@@ -11,19 +11,25 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from . import design, select
+from . import design, misfits, select
 from .errors import SpecError
 from .model.device import Api, Device, Precision
-from .model.experiment import Experiment, Measure, Workload
+from .model.experiment import Conditions, Experiment, Measure, Workload
 from .model.job import Cell, Job
 
 APPLIES: dict[str, tuple[Api, ...]] = {
-    "algorithm": (Api.OPENCL, Api.VULKAN),
+    "algorithm": tuple(Api),
     "granularity": (Api.OPENCL, Api.VULKAN),
     "product": (Api.OPENCL, Api.VULKAN),
     "threads": (Api.CPU,),
+    "thread_life": (Api.CPU,),
+    "pin_threads": (Api.CPU,),
+    "pipeline": (Api.CPU,),
+    "affinity": tuple(Api),
+    "batch": tuple(Api),
     "fuse": (Api.OPENCL, Api.VULKAN, Api.CPU),
     "tuned": (Api.OPENCL, Api.VULKAN),
+    "frames": tuple(Api),
 }
 """Optional axes, and the backends on which each means anything."""
 
@@ -70,6 +76,11 @@ class _Combination:
         return Cell.model_construct(**vars(self)).label
 
     @property
+    def misfit(self) -> str:
+        """Why its options do not go together; empty where they do."""
+        return misfits.misfit(self.backend, self.cell.options)
+
+    @property
     def idle(self) -> list[str]:
         """Axes of this combination that mean nothing to its backend."""
         return [name for name in self.options if self.backend not in APPLIES[name]]
@@ -78,10 +89,18 @@ class _Combination:
 def size(experiment: Experiment) -> int:
     """Number of distinct cells x blocks, and canaries: runs per device. Counts without building anything."""
     matrix, sampling = experiment.matrix, experiment.sampling
-    axes = {name: len(values) for name, values in _options(experiment).items()}
     fixed = len(matrix.network or ("",)) * len(matrix.precision) * sampling.blocks
-    blocks = fixed * sum(prod(n for name, n in axes.items() if api in APPLIES[name]) for api in matrix.backend)
+    blocks = fixed * sum(_choices(api, _options(experiment)) for api in matrix.backend)
     return blocks + design.canaries(blocks, sampling.canary)
+
+
+def _choices(api: Api, axes: dict[str, tuple[Any, ...]]) -> int:
+    """Distinct combinations of a backend's options that go together."""
+    own = {name: values for name, values in axes.items() if api in APPLIES[name]}
+    free = prod(len(values) for name, values in own.items() if name not in misfits.AXES)
+    bound = {name: values for name, values in own.items() if name in misfits.AXES}
+    combined = (dict(zip(bound, values, strict=True)) for values in product(*bound.values()))
+    return free * sum(not misfits.misfit(api, options) for options in combined)
 
 
 def expand(experiment: Experiment, experiment_id: str, devices: Sequence[Device]) -> Expansion:
@@ -117,11 +136,17 @@ def job(experiment: Experiment, experiment_id: str, slot: design.Slot) -> Job:
         block=slot.block,
         candidates=slot.candidates,
         sampling=experiment.sampling if work else design.canary_sampling(experiment.sampling),
-        conditions=experiment.conditions,
+        conditions=_conditions(experiment, slot.cell),
         measure=experiment.measure if work else Measure(),
         priority=experiment.priority,
         role=slot.role,
     )
+
+
+def _conditions(experiment: Experiment, cell: Cell) -> Conditions:
+    """The experiment's, with the cores of the cell where they are an axis."""
+    cores = cell.options.get("affinity")
+    return experiment.conditions.model_copy(update={"affinity": cores}) if cores else experiment.conditions
 
 
 def _reserve(experiment: Experiment, placed: list[design.Place]) -> list[design.Slot]:
@@ -161,7 +186,9 @@ def _chosen(experiment: Experiment, devices: Sequence[Device]) -> list[Device]:
 
 def _options(experiment: Experiment) -> dict[str, tuple[Any, ...]]:
     """The optional axes that the experiment lists."""
-    return {name: values for name in APPLIES if (values := getattr(experiment.matrix, name)) is not None}
+    listed = {name: getattr(experiment.matrix, name, None) for name in APPLIES}
+    found = {name: values for name, values in listed.items() if values is not None}
+    return found | ({"frames": (experiment.sampling.frames,)} if experiment.sampling.frames > 1 else {})
 
 
 def _workloads(experiment: Experiment) -> list[Workload]:
@@ -186,7 +213,9 @@ def _cells(experiment: Experiment) -> tuple[list[Cell], list[Exclusion]]:
     exclusions = []
     for combination in _combinations(experiment):
         cell = combination.cell
-        if cell.cell_id in cells:
+        if why := combination.misfit:
+            exclusions.append(Exclusion("", combination.label, why))
+        elif cell.cell_id in cells:
             idle = " and ".join(combination.idle)
             reason = f"no meaning on {cell.backend}: {idle}; the same as `{cell.label}`, which is run once"
             exclusions.append(Exclusion("", combination.label, reason))

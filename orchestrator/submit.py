@@ -14,7 +14,9 @@ from .errors import ModelFileError, SpecError
 from .inventory import Inventory
 from .ledger import ExperimentRow, JobState, Ledger
 from .matrix import Expansion
+from .misfits import algorithms_of
 from .model.base import content_hash
+from .model.device import Api
 from .model.experiment import Experiment, Matrix, Workload
 from .model.job import Cell
 
@@ -89,7 +91,8 @@ def _with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Exp
         found["input_sha256"] = artifacts.put(_file(base, workload.input, "workload.input"))
     _check_algorithms(experiment.matrix)
     for network in experiment.matrix.network or (workload.network,):
-        _check(workload.model_copy(update={"network": network}), found, artifacts)
+        for batch in experiment.matrix.batch or (None,):
+            _check(workload.model_copy(update={"network": network}), batch, found, artifacts)
     return experiment.model_copy(update={"workload": workload.model_copy(update=found)})
 
 
@@ -102,16 +105,16 @@ def _file(base: Path, name: str, field: str) -> Path:
 
 def _check_algorithms(axes: Matrix) -> None:
     """A typing error is told now; whether an algorithm fits a network is the compiler's to say."""
-    from kernels.catalog import ALGORITHMS
     from kernels.catalog.products import PRODUCTS
     from kernels.options import Choice
 
-    _check_names("algorithm", axes.algorithm or (), ALGORITHMS)
-    _check_names("product", [Choice.of(words).algorithm for words in axes.product or ()], PRODUCTS)
+    algorithms = dict.fromkeys(name for backend in Api for name in algorithms_of(backend))
+    _check_names("algorithm", axes.algorithm or (), algorithms)
+    _check_names("product", [Choice.of(words).algorithm for words in axes.product or ()], ("auto", *PRODUCTS))
 
 
-def _check_names(axis: str, names: Iterable[str], registry: Iterable[str]) -> None:
-    known = ("auto", *registry)
+def _check_names(axis: str, names: Iterable[str], known: Iterable[str]) -> None:
+    known = tuple(known)
     for name in names:
         if name not in known:
             near = get_close_matches(name, known, n=1)
@@ -119,7 +122,7 @@ def _check_names(axis: str, names: Iterable[str], registry: Iterable[str]) -> No
             raise SpecError(f"matrix.{axis}: there is no `{name}`; {hint}known: {', '.join(known)}")
 
 
-def _check(workload: Workload, found: dict[str, str], artifacts: Artifacts) -> None:
+def _check(workload: Workload, batch: int | None, found: dict[str, str], artifacts: Artifacts) -> None:
     """Import the kept model and read the kept input as a worker will, so that a bad file is refused here and now."""
     from kernels.errors import CompileError
     from kernels.load import load_inputs, load_workload
@@ -133,7 +136,7 @@ def _check(workload: Workload, found: dict[str, str], artifacts: Artifacts) -> N
         return
     kept = {name: artifacts.path(sha256) for name, sha256 in found.items()}
     try:
-        graph = load_workload(network=workload.network, onnx=kept.get("onnx_sha256"), seed=workload.seed)
+        graph = load_workload(network=workload.network, onnx=kept.get("onnx_sha256"), seed=workload.seed, batch=batch)
         if "input_sha256" in kept:
             load_inputs(graph, kept["input_sha256"])
     except CompileError as e:

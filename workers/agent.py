@@ -27,6 +27,23 @@ GRACE_S = 15.0
 
 
 @dataclass(frozen=True)
+class CpuUse:
+    """How the CPU backend uses its threads."""
+
+    per_call: bool = False
+    """Threads start and end with each operation, instead of staying."""
+    pinned: bool = False
+    """Each thread, or stage, on a core of its own."""
+    pipeline: str = "none"
+
+    @property
+    def argv(self) -> list[str]:
+        flags = {"--threads-per-call": self.per_call, "--pin-threads": self.pinned}
+        pipeline = [] if self.pipeline == "none" else ["--pipeline", self.pipeline]
+        return [*(name for name, wanted in flags.items() if wanted), *pipeline]
+
+
+@dataclass(frozen=True)
 class RunRequest:
     """The options of `pocketfarm-agent run`; paths are the device's."""
 
@@ -38,6 +55,7 @@ class RunRequest:
     """`<serial>/<job>/<attempt>` (`Member.marker` has the details)."""
     warmup: int
     samples: int
+    """Each of one inference, or of a stream of `inferences`."""
     layer_passes: int
     threads: int
     power_period_ms: int
@@ -55,6 +73,8 @@ class RunRequest:
     await_discharging_ms: int = 0
     discharging_sign: int = 0
     """Sign of the gauge's current while it discharges; 0: not known."""
+    inferences: int = 1
+    cpu_use: CpuUse = CpuUse()
     environment: tuple[str, ...] = ()
     """`NAME=VALUE` for this run alone."""
 
@@ -82,6 +102,7 @@ class RunRequest:
         only_where_given = {
             "--cache-dir": self.cache,
             "--device": self.device,
+            "--inferences": self.inferences if self.inferences > 1 else 0,
             "--idle-ms": self.idle_ms,
             "--load-ms": self.load_ms,
             "--warmup-stable": self.warmup_stable,
@@ -91,6 +112,7 @@ class RunRequest:
         }
         options |= {name: value for name, value in only_where_given.items() if value}
         argv = ["run", *(word for name, value in options.items() for word in (name, str(value)))]
+        argv += self.cpu_use.argv
         argv += [word for name, path in self.inputs.items() for word in ("--input", f"{name}={path}")]
         return [*argv, "--detach"]
 

@@ -22,10 +22,10 @@ def check_possible(
     """What this phone can do at all, before any time is spent: the cores that the agent may use, and the switch of its
     supply where that is to be cut. The caller holds the device's lock; nothing is changed for long.
 
-    Raises Unsupported, TransportLost. A workstation has no conditions.
+    Raises Unsupported, TransportLost. Of the conditions a workstation has the cores alone.
     """
     if member.facts.kind != "phone":
-        return "", None
+        return cores_for(member.connection, conditions.affinity), None
     serial = member.facts.serial
     try:
         if conditions.settled and reference_c is None:

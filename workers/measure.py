@@ -7,7 +7,7 @@ import logging
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from orchestrator.model.experiment import SETUP_S, SUSTAINED_MARGIN
 from orchestrator.model.live import Phase
 from orchestrator.model.power import PowerSeries
 
-from .agent import AgentRun, Follower, RunRequest, has_turn, start_agent, stop_agents
+from .agent import AgentRun, CpuUse, Follower, RunRequest, has_turn, start_agent, stop_agents
 from .device.base import DeviceConnection
 from .fleet import Member
 from .install import put_files, run
@@ -35,7 +35,7 @@ _TRANSIENT = {"device_error", "io", "storage_full", "cancelled"}
 """Error codes of the agent that speak of the device, not of the workload; a `cancelled` not by us is a takeover."""
 
 Report = Callable[[Phase, int, int, float | None], None]
-"""phase, samples done, of how many, latest latency in ms"""
+"""phase, samples done, of how many, ms per inference of the latest"""
 
 
 class PowerContaminated(TransientError):
@@ -56,9 +56,12 @@ class Block:
     """`<job>/<attempt>`: with the device's marker before it, the agent's."""
     warmup: int
     samples: int
+    """Each of one inference, or of a stream of `inferences`."""
     deadline_s: float
     layer_passes: int = 0
     threads: int = 0
+    inferences: int = 1
+    cpu_use: CpuUse = field(default_factory=CpuUse)
     power_period_ms: int = 0
     idle_s: float = 0.0
     load_s: float = 0.0
@@ -154,6 +157,8 @@ def _request(
         samples=block.samples,
         layer_passes=block.layer_passes,
         threads=block.threads,
+        inferences=block.inferences,
+        cpu_use=block.cpu_use,
         power_period_ms=block.power_period_ms,
         deadline_s=block.deadline_s,
         cache="" if block.is_cold else f"{member.connection.folder}/cache",
@@ -225,7 +230,7 @@ class _Counter:
     def __call__(self, event: Event) -> None:
         if isinstance(event, Sample):
             self._done += 1
-            self._report("running", self._done, self._total, event.duration_ns / 1e6)
+            self._report("running", self._done, self._total, event.duration_ns / event.inferences / 1e6)
         elif has_turn(event) and not self._done:
             self._report("running", 0, self._total, None)
 

@@ -29,7 +29,7 @@ from orchestrator.errors import SpecError, Unsupported
 from orchestrator.model.base import content_hash
 from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Precision
 from orchestrator.model.experiment import Workload
-from orchestrator.model.job import Cell
+from orchestrator.model.job import RUN_AXES, Cell
 
 from .facts import gpu_vendor
 from .memo import Memo
@@ -66,17 +66,18 @@ class Plans:
         self._plans: Memo[StoredPlan] = Memo(64)
         self._tuned = TunedChoices(state)
 
-    def graph(self, workload: Workload) -> Graph:
-        return self._graphs.get(content_hash(workload), lambda: self._load(workload))
+    def graph(self, workload: Workload, batch: int | None = None) -> Graph:
+        """`batch`: size of each input's first dimension; None: as the model has it."""
+        return self._graphs.get(_key(workload, batch), lambda: self._load(workload, batch))
 
-    def inputs(self, workload: Workload) -> Arrays:
+    def inputs(self, workload: Workload, batch: int | None = None) -> Arrays:
         """Port name -> array: the workload's file, or seeded random numbers."""
-        return self._inputs.get(content_hash(workload), lambda: self._load_inputs(workload))
+        return self._inputs.get(_key(workload, batch), lambda: self._load_inputs(workload, batch))
 
-    def reference(self, workload: Workload) -> Arrays:
+    def reference(self, workload: Workload, batch: int | None = None) -> Arrays:
         """Output name -> what NumPy makes of the same inputs."""
         return self._references.get(
-            content_hash(workload), lambda: evaluate(self.graph(workload), dict(self.inputs(workload)))
+            _key(workload, batch), lambda: evaluate(self.graph(workload, batch), dict(self.inputs(workload, batch)))
         )
 
     def plan(self, cell: Cell, device: DeviceFacts) -> StoredPlan:
@@ -86,11 +87,12 @@ class Plans:
         """
         options, limits = options_of(cell), limits_of(device, cell.backend, cell.precision)
         if cell.options.get("tuned", True):
-            options = self._tuned.options(options, limits, device, lambda: self.graph(cell.workload))
+            options = self._tuned.options(options, limits, device, lambda: self.graph(cell.workload, cell.batch))
         key = content_hash(
             {
                 "compiler": compiler_sha256(),
                 "workload": cell.workload.model_dump(mode="json"),
+                "batch": cell.batch,
                 "options": asdict(options),
                 "limits": asdict(limits),
             }
@@ -102,17 +104,17 @@ class Plans:
         try:
             bundle = Bundle.read(folder)
         except PlanError:  # not there yet, or damaged
-            bundle = compile_graph(self.graph(cell.workload), options, limits, spirv_cache=self._shaders)
+            bundle = compile_graph(self.graph(cell.workload, cell.batch), options, limits, spirv_cache=self._shaders)
             store(bundle, folder)
             _prune(self._folder)
         return StoredPlan(bundle.plan, folder, bundle.plan.plan_hash)
 
-    def _load(self, workload: Workload) -> Graph:
+    def _load(self, workload: Workload, batch: int | None) -> Graph:
         onnx = self._file(workload.onnx, workload.onnx_sha256) if workload.onnx else None
-        return load_workload(network=workload.network, onnx=onnx, seed=workload.seed)
+        return load_workload(network=workload.network, onnx=onnx, seed=workload.seed, batch=batch)
 
-    def _load_inputs(self, workload: Workload) -> Arrays:
-        graph = self.graph(workload)
+    def _load_inputs(self, workload: Workload, batch: int | None) -> Arrays:
+        graph = self.graph(workload, batch)
         if workload.input is None:
             return random_inputs(graph, workload.seed)
         return load_inputs(graph, self._file(workload.input, workload.input_sha256))
@@ -120,6 +122,10 @@ class Plans:
     def _file(self, name: str, sha256: str | None) -> Path:
         """The submitted content, not what the file may have become since."""
         return self._artifacts.path(sha256) if sha256 else Path(name)
+
+
+def _key(workload: Workload, batch: int | None) -> str:
+    return f"{content_hash(workload)} {batch}"
 
 
 def store(bundle: Bundle, folder: Path) -> None:
@@ -139,7 +145,7 @@ def store(bundle: Bundle, folder: Path) -> None:
 
 def options_of(cell: Cell) -> Options:
     """The cell's axes as the compiler takes them, nothing tuned yet. Raises SpecError for an unknown one."""
-    axes = {name: value for name, value in cell.options.items() if name != "tuned"}
+    axes = {name: value for name, value in cell.options.items() if name != "tuned" and name not in RUN_AXES}
     try:
         return Options(backend=cell.backend.value, precision=cell.precision.value, **axes)  # type: ignore[arg-type]
     except TypeError as e:

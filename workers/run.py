@@ -11,13 +11,14 @@ from kernels.errors import CompileError
 from orchestrator.config import Settings
 from orchestrator.errors import FarmError, LeaseLost
 from orchestrator.lab import load_lab
-from orchestrator.model.device import DeviceFacts, Precision, Source
+from orchestrator.model.device import Api, DeviceFacts, Precision, Source
 from orchestrator.model.enrolment import Enrolment
-from orchestrator.model.job import Job
+from orchestrator.model.job import Cell, Job
 from orchestrator.model.lab import LabDevice
 from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 
+from .agent import CpuUse
 from .device.base import DeviceConnection
 from .draft import Draft, retry_at
 from .enrolment import ensure_calibrated, store
@@ -94,8 +95,8 @@ def _run(draft: Draft, member: Member, bench: Workbench, check: Callable[[], Non
     report("compiling", 0, 0, None)
     draft.stored = bench.plans.plan(job.cell, member.facts)
     draft.layer_memory = layer_memory(draft.stored.plan)
-    inputs = bench.plans.inputs(job.cell.workload)
-    reference = bench.plans.reference(job.cell.workload)
+    inputs = bench.plans.inputs(job.cell.workload, job.cell.batch)
+    reference = bench.plans.reference(job.cell.workload, job.cell.batch)
     report("waiting", 0, 0, None)
     held: Session | None = None
     try:
@@ -196,6 +197,21 @@ def measures_power(job: Job) -> bool:
     return "power" in job.measure.quantities
 
 
+def threads_of(cell: Cell) -> int:
+    """Of the CPU backend; 0: as many as there are cores. The sequential reference has one."""
+    options = options_of(cell)
+    return 1 if options.algorithm == "sequential" and cell.backend is Api.CPU else options.threads
+
+
+def cpu_use_of(cell: Cell) -> CpuUse:
+    """How the CPU backend uses its threads, by the cell's axes."""
+    return CpuUse(
+        per_call=cell.options.get("thread_life") == "per_call",
+        pinned=bool(cell.options.get("pin_threads", False)),
+        pipeline=str(cell.options.get("pipeline", "none")),
+    )
+
+
 def block_of(assignment: Assignment, cpus: str = "", discharging_sign: int = 0) -> Block:
     """How the agent is to run this job."""
     job: Job = assignment.job
@@ -206,7 +222,9 @@ def block_of(assignment: Assignment, cpus: str = "", discharging_sign: int = 0) 
         samples=sampling.samples,
         deadline_s=sampling.deadline + await_s,
         layer_passes=LAYER_PASSES if "layers" in job.measure.quantities else 0,
-        threads=options_of(job.cell).threads,
+        threads=threads_of(job.cell),
+        inferences=job.cell.inferences,
+        cpu_use=cpu_use_of(job.cell),
         power_period_ms=max(1, round(job.measure.power_period * 1000)) if measures_power(job) else 0,
         idle_s=sampling.idle,
         load_s=sampling.load,

@@ -112,7 +112,7 @@ def _record(job: ForeignJob, number: int, attempt: Attempt, at: float) -> Record
         cause=attempt.cause,
         started_at=at,
         ended_at=at,
-        samples=tuple(_samples(attempt)),
+        samples=tuple(_samples(attempt, job.cell.inferences)),
         layers=tuple(_layers(attempt)),
         role=job.role,
         doubts=(Doubt(code=DoubtCode.VIRTUAL_DEVICE, detail=f"before its import: {told}"),) if unreal else (),
@@ -120,7 +120,7 @@ def _record(job: ForeignJob, number: int, attempt: Attempt, at: float) -> Record
     )
 
 
-def _samples(attempt: Attempt) -> Iterator[Sample]:
+def _samples(attempt: Attempt, inferences: int) -> Iterator[Sample]:
     for seq, (number, warmup, start_ns, duration_ns) in enumerate(attempt.samples):
         yield Sample(
             seq=seq,
@@ -129,6 +129,7 @@ def _samples(attempt: Attempt) -> Iterator[Sample]:
             phase="warmup" if warmup else "timed",
             start_ns=start_ns,
             duration_ns=duration_ns,
+            inferences=inferences,
         )
 
 

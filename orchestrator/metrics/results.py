@@ -20,7 +20,7 @@ from orchestrator.ledger.rows import unpack
 from orchestrator.ledger.tables import JOBS, RECORDS
 from orchestrator.model.job import ANY_JOB
 from orchestrator.model.record import Outcome, Record
-from orchestrator.statistics import percentile
+from orchestrator.statistics import frames_per_s, is_stream, percentile
 
 log = logging.getLogger(__name__)
 
@@ -117,10 +117,13 @@ class Results:
         self._seen = {key: at for key, at in self._seen.items() if at >= horizon}
 
     def families(self) -> Iterator[Metric]:
-        """Latency, memory, number of blocks and time of the newest figures."""
+        """Latency or throughput, memory, number of blocks and time of the newest figures."""
         labels = Combination._fields
         latency = GaugeMetricFamily(
             "farm_results_latency_seconds", "Latency of one inference, latest figures.", labels=(*labels, "stat")
+        )
+        throughput = GaugeMetricFamily(
+            "farm_results_throughput_frames_per_second", "Frames per second of streams, latest figures.", labels=labels
         )
         memory = GaugeMetricFamily(
             "farm_results_memory_bytes",
@@ -135,21 +138,37 @@ class Results:
             records = figures.records()
             for stat, value in latency_seconds(records).items():
                 latency.add_metric([*key, stat], value)
+            if (rate := frames_per_second(records, _batch(key.options))) is not None:
+                throughput.add_metric(key, rate)
             for kind, size in memory_bytes(records).items():
                 memory.add_metric([*key, kind], size)
             blocks.add_metric(key, len(records))
             measured.add_metric(key, figures.at)
-        yield from (latency, memory, blocks, measured)
+        yield from (latency, throughput, memory, blocks, measured)
 
 
 def latency_seconds(records: list[Record]) -> dict[str, float]:
-    """Median over blocks of their medians, and the 90th percentile of all timed samples; empty without samples."""
-    timed = [[s.duration_ns / 1e9 for s in record.samples if s.phase == "timed"] for record in records]
+    """Median over blocks of their medians, and the 90th percentile of all timed samples; empty without samples, and of
+    streams, whose samples are no latencies."""
+    single = [record for record in records if not is_stream(record)]
+    timed = [[s.duration_ns / 1e9 for s in record.samples if s.phase == "timed"] for record in single]
     blocks = [block for block in timed if block]
     if not blocks:
         return {}
     samples = sorted(sample for block in blocks for sample in block)
     return {"median": median(map(median, blocks)), "p90": percentile(samples, 90)}
+
+
+def frames_per_second(records: list[Record], batch: int) -> float | None:
+    """Median over blocks of their medians; None where no block is a stream."""
+    blocks = [found for record in records if is_stream(record) and (found := frames_per_s(record, batch))]
+    return median(map(median, blocks)) if blocks else None
+
+
+def _batch(options: str) -> int:
+    """Of a combination's options as they are worded: `batch=4 frames=100`."""
+    found = dict(word.partition("=")[::2] for word in options.split())
+    return int(found.get("batch", 1))
 
 
 def memory_bytes(records: list[Record]) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
@@ -88,7 +89,10 @@ class Sampling(Model):
     """Go on warming up until the last five inferences agree within this share: `2 %`; at most 30 times `warmup`,
     and at least 30 inferences, more."""
     samples: int = Field(default=5, ge=1, le=100_000)
-    """Timed inferences of a block, at least."""
+    """Timed samples of a block, at least; each is one inference, or a stream of `frames`."""
+    frames: int = Field(default=1, ge=1, le=100_000)
+    """Frames of a sample. 1: a sample is one inference, and its time the latency. More: they are handed to the device
+    back to back, nobody waits for one before the next, and what is measured is the throughput in frames per second."""
     load: Rest = 0.0
     """Least duration of the load phase, with a unit: `30 s`; inferences go on until both are reached."""
     idle: Rest = 0.0
@@ -117,6 +121,8 @@ class Sampling(Model):
             raise ValueError(f"max_blocks {self.max_blocks} is below blocks {self.blocks}")
         if self.mode == "sustained" and self.load == 0:
             raise ValueError("mode `sustained` needs `load`, e.g. `load: 10 min`")
+        if self.mode != "steady" and self.frames > 1:
+            raise ValueError(f"mode `{self.mode}` looks at single inferences: leave out `frames`")
         if self.mode == "cold" and (self.warmup_stable is not None or self.load > 0):
             raise ValueError("mode `cold` has no warm-up and one inference: leave out `warmup_stable` and `load`")
         needed = 2 * self.idle + self.load
@@ -143,6 +149,16 @@ class Range(Model):
             raise ValueError(f"min {self.min} is above max {self.max}")
         return self
 
+
+def _cores(value: str) -> str:
+    if value in ("any", "big", "little"):
+        return value
+    if not re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", value):
+        raise ValueError("allowed: `any`, `big`, `little`, or a list of cores such as `0-3,6`")
+    return value
+
+
+Affinity = Annotated[str, AfterValidator(_cores)]
 
 SETTLED_C, SETTLED_C_PER_MIN = 1.0, 0.2
 """How near its temperature at rest a settled battery is, and how little it changes: measurement protocol, step 6."""
@@ -171,8 +187,8 @@ class Conditions(Model):
     clocks: Literal["default", "fixed_performance", "locked"] = "default"
     """Clock policy for the block: the system's own; Android's fixed-performance mode; or locked at the highest clock
     (needs root)."""
-    affinity: Literal["any", "big", "little"] = "any"
-    """Cores that the agent may use."""
+    affinity: Affinity = "any"
+    """Cores that the agent may use: `any`, `big` (of the highest clock), `little`, or a list such as `0-3,6`."""
     airplane_mode: bool = False
     """Switch the radios off for the block, and back afterwards."""
     screen_dimmed: bool = False
@@ -218,7 +234,18 @@ class Matrix(Model):
     product: tuple[str, ...] | None = None
     """Algorithm of matrix products, with its tile where that is not the default: `tiled`, `blocked 16x32`."""
     threads: tuple[Annotated[int, Field(ge=1, le=64)], ...] | None = None
-    """Threads of the CPU backend."""
+    """Threads of the CPU backend; with a pipeline its stages."""
+    thread_life: tuple[Literal["kept", "per_call"], ...] | None = None
+    """Whether threads of the CPU backend stay, or start and end with each operation; kept by default."""
+    pin_threads: tuple[bool, ...] | None = None
+    """Whether each thread (or stage) of the CPU backend is bound to a core of its own; false by default."""
+    pipeline: tuple[Literal["none", "balanced", "by_kind"], ...] | None = None
+    """Whether successive frames are in different stages of the CPU backend at the same time (study C): in stages of
+    equal cost, or in one each for convolutions, elementwise steps, and pooling with the rest."""
+    affinity: tuple[Affinity, ...] | None = None
+    """Cores that the agent may use, as in `conditions.affinity`."""
+    batch: tuple[Annotated[int, Field(ge=1, le=4096)], ...] | None = None
+    """Frames that one inference takes together; as the model has it by default, or 1."""
     fuse: tuple[bool, ...] | None = None
     """Whether nodes are fused."""
     tuned: tuple[bool, ...] | None = None
@@ -252,6 +279,18 @@ class Experiment(Model):
     measure: Measure = Measure()
     priority: int = Field(default=0, ge=-100, le=100)
     """Higher goes first; equal priorities share the devices fairly."""
+
+    @model_validator(mode="after")
+    def _of_whole_inferences(self) -> Experiment:
+        frames = self.sampling.frames
+        for batch in self.matrix.batch or () if frames > 1 else ():
+            if frames % batch:
+                raise ValueError(f"sampling.frames {frames} is no multiple of the batch {batch}")
+        if frames == 1 and set(self.matrix.pipeline or ()) - {"none"}:
+            raise ValueError("`matrix.pipeline` needs a stream: give `sampling.frames`, e.g. `frames: 100`")
+        if self.matrix.affinity is not None and self.conditions.affinity != "any":
+            raise ValueError("give the cores once: as `matrix.affinity` or as `conditions.affinity`")
+        return self
 
     @model_validator(mode="after")
     def _of_known_devices(self) -> Experiment:

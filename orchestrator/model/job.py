@@ -11,6 +11,9 @@ from .base import Model, content_hash
 from .device import Api, Precision
 from .experiment import Conditions, Measure, Sampling, Workload
 
+RUN_AXES = frozenset({"batch", "frames", "thread_life", "pin_threads", "pipeline", "affinity"})
+"""Axes that say how the agent runs a plan, or what goes through it, not how it is compiled."""
+
 
 class Cell(Model):
     """One combination of the matrix: what is run, apart from where and how often."""
@@ -19,11 +22,32 @@ class Cell(Model):
     backend: Api
     precision: Precision = Precision.FP32
     options: dict[str, int | str | bool] = Field(default_factory=dict)
-    """Further axes, given to the compiler: `algorithm`, `granularity`, `threads`, `fuse`, `tuned` ..."""
+    """Further axes: those of the compiler (`algorithm`, `granularity`, `threads`, `fuse`, `tuned` ...) and of the run
+    (`RUN_AXES`)."""
 
     @cached_property
     def cell_id(self) -> str:
         return content_hash(self)
+
+    @property
+    def batch(self) -> int | None:
+        """Frames that one inference takes; None: as the model has it."""
+        return self._count("batch")
+
+    @property
+    def frames(self) -> int:
+        """Frames of a sample; 1: a sample is one inference, whatever its batch."""
+        return self._count("frames") or 1
+
+    @property
+    def inferences(self) -> int:
+        """Of a sample."""
+        return max(1, self.frames // (self.batch or 1))
+
+    def _count(self, name: str) -> int | None:
+        """A whole number among the options; a foreign cell may call anything by that name."""
+        value = self.options.get(name)
+        return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
     @property
     def label(self) -> str:

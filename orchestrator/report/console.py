@@ -104,11 +104,12 @@ def _table(own: Sequence[tuple[Summary, list[str]]], widths: Sequence[int], *, h
         )
     for summary, row in own:
         cells = [Text(cell, no_wrap=True, overflow="ellipsis") for cell in row]
-        cells[MEDIAN].stylize("bold" if summary.latency else "dim" if summary.layers else "red")
+        told = summary.latency or summary.throughput
+        cells[MEDIAN].stylize("bold" if told else "dim" if summary.layers else "red")
         if summary.outcomes.get(Outcome.OK, 0) < summary.blocks:
             cells[BLOCKS].stylize("red")
         table.add_row(*cells)
-        for reason in summary.reasons[:SHOWN_REASONS] if summary.latency is None else ():
+        for reason in () if told else summary.reasons[:SHOWN_REASONS]:
             table.add_row("", Text(reason, style="red"))
     return Padding(table, (0, 0, 0, 2))
 
@@ -118,7 +119,7 @@ def _row(summary: Summary, doubts: Sequence[DoubtCount], *, workload: bool) -> l
     return [
         wording.cell(summary, workload=workload),
         wording.driver(summary),
-        wording.ms(latency.median_ms) if latency else "layers only" if summary.layers else "none",
+        wording.ms(latency.median_ms) if latency else wording.instead(summary),
         wording.interval(latency),
         wording.ms(latency.p90_ms) if latency else "",
         wording.mib(summary.memory.device_peak_bytes) if summary.memory else "",

@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from orchestrator.model.record import Record
+from orchestrator.model.record import Outcome, Record
 from orchestrator.statistics import MIN_BLOCKS, RESAMPLES, Summary
 
 from . import charts, wording
@@ -81,14 +81,17 @@ def _charts_by_device(
 
 def _headline(content: Content) -> list[tuple[str, str]]:
     """The figures at the head of the page."""
-    samples = sum(summary.latency.samples for summary in content.summaries if summary.latency)
+    inferences = sum(
+        sample.inferences for record in content.records if record.outcome is Outcome.OK and record.role == "work"
+        for sample in record.samples if sample.phase == "timed"
+    )  # fmt: skip
     started = min((record.started_at for record in content.records), default=0.0)
     ended = max((record.ended_at for record in content.records), default=0.0)
     return [
         ("devices", str(len({summary.serial for summary in content.summaries}))),
         ("results", str(len(content.summaries))),
         ("blocks", str(sum(summary.blocks for summary in content.summaries))),
-        ("timed inferences", str(samples)),
+        ("timed inferences", str(inferences)),
         ("from first to last", _duration(ended - started)),
     ]
 

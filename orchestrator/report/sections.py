@@ -41,6 +41,7 @@ def sections(content: Content) -> list[Section]:
     """Every part that has something to say."""
     found = (
         *_energies(content.summaries),
+        _throughput(content.summaries),
         _cold(content.summaries),
         _sustained(content.summaries),
         _stability(content.summaries),
@@ -97,6 +98,30 @@ def _energy(row: EnergyRow) -> tuple[str, ...]:
 
 def _energy_words(use: EnergyUse) -> str:
     return ", ".join(filter(None, ("" if use.absolute else "relative", "" if use.per_inference_j else "gross only")))
+
+
+def _throughput(summaries: Sequence[Summary]) -> Section:
+    several = wording.several_workloads(summaries)
+    rows = [
+        (
+            *_where(summary, several), wording.per_s(one.frames_per_s),
+            f"[{wording.per_s(one.interval_per_s.low)}, {wording.per_s(one.interval_per_s.high)}]"
+            if one.interval_per_s else "",
+            wording.per_s(one.slowest_per_s), wording.ms(one.ms_per_frame), str(one.frames), str(one.batch),
+            str(one.blocks),
+        )
+        for summary in summaries if (one := summary.throughput) is not None
+    ]  # fmt: skip
+    columns = (
+        Column("device"), Column("cell"), Column("frames/s", True), Column("95 % interval", True),
+        Column("slowest sample", True, True), Column("ms per frame", True), Column("frames a sample", True, True),
+        Column("batch", True, True), Column("blocks", True),
+    )  # fmt: skip
+    note = (
+        "Frames per second of whole samples. Higher is better. The time per frame is no latency: frames of a stream "
+        "overlap, and those of a batch wait for each other."
+    )
+    return Section("throughput", "Throughput", note, columns, tuple(rows))
 
 
 def _cold(summaries: Sequence[Summary]) -> Section:

@@ -42,6 +42,18 @@ def interval(latency: Latency | None) -> str:
     return f"[{ms(latency.interval_ms.low)}, {ms(latency.interval_ms.high)}]"
 
 
+def per_s(value: float) -> str:
+    """Frames per second with three significant digits: `0.123`, `4.56`, `78.9`, `1234`."""
+    return ms(value)
+
+
+def instead(summary: Summary) -> str:
+    """What stands where a cell has no latency: `185 frames/s`, `layers only`, `none`."""
+    if summary.throughput:
+        return f"{per_s(summary.throughput.frames_per_s)} frames/s"
+    return "layers only" if summary.layers else "none"
+
+
 SOURCES = {
     PowerSource.GAUGE: "battery gauge",
     PowerSource.ODPM: "power rails (ODPM)",

@@ -33,6 +33,7 @@ from .resources import (
 from .samples import NS_PER_MS, Latency, latency, timed_ms
 from .stability import Stability, Verdict, mann_kendall, stability
 from .summary import InvalidReason, Summary, invalid_reasons, least_proven, newest_attempts, summarise
+from .throughput import Throughput, frames_per_s, is_stream, throughput
 
 __all__ = [
     "MIN_BLOCKS",
@@ -54,6 +55,7 @@ __all__ = [
     "Summary",
     "ThrottleBin",
     "Throttling",
+    "Throughput",
     "Verdict",
     "block_value_ms",
     "bootstrap_median",
@@ -61,7 +63,9 @@ __all__ = [
     "cold_start",
     "detectable",
     "energy_uses",
+    "frames_per_s",
     "invalid_reasons",
+    "is_stream",
     "latency",
     "layer_medians",
     "least_proven",
@@ -77,6 +81,7 @@ __all__ = [
     "stability",
     "summarise",
     "throttling",
+    "throughput",
     "timed_ms",
     "total_setup_ms",
 ]

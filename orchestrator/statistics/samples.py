@@ -32,7 +32,7 @@ class Latency(Model):
 
 
 def timed_ms(record: Record) -> list[float]:
-    """Durations of a block's timed samples."""
+    """Durations of a block's timed samples: latencies, except those of a stream (`is_stream`)."""
     return [sample.duration_ns / NS_PER_MS for sample in record.samples if sample.phase == "timed"]
 
 

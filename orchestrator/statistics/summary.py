@@ -26,6 +26,7 @@ from .resources import (
 )
 from .samples import Latency, latency, timed_ms
 from .stability import Stability, stability
+from .throughput import Throughput, is_stream, throughput
 
 
 class InvalidReason(Model):
@@ -57,7 +58,9 @@ class Summary(Model):
     blocks: int
     """Blocks with a record."""
     latency: Latency | None
-    """None where no block went well."""
+    """None where no block went well, and of streams, whose samples are no latencies."""
+    throughput: Throughput | None = None
+    """Where a sample has several frames."""
     setup_ms: dict[str, float]
     """Median over blocks of each set-up step, in the order of the agent."""
     slowest_setup_ms: float = 0.0
@@ -137,7 +140,8 @@ def _summary(records: Sequence[Record], cell: Cell, seed: int, mode: Mode) -> Su
         runs_on=next((record.runs_on for record in (*good, *records) if record.runs_on), None),
         outcomes=dict(Counter(record.outcome for record in records)),
         blocks=len(records),
-        latency=latency(blocks, seed),
+        latency=None if any(map(is_stream, good)) else latency(blocks, seed),
+        throughput=throughput(in_time, cell, seed),
         setup_ms=setup_medians(good),
         slowest_setup_ms=max((total_setup_ms(record) for record in good), default=0.0),
         layers=layer_medians(good),

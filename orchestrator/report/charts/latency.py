@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from orchestrator.model.record import Outcome, Record
 from orchestrator.report import wording
 from orchestrator.report.drawing import MUTED, PAGE, bare, new_figure, style, to_svg
-from orchestrator.statistics import Summary, timed_ms
+from orchestrator.statistics import Summary, is_stream, timed_ms
 
 from . import rows as layout
 from .rows import Key, backend_colour
@@ -43,10 +43,10 @@ def latency(summaries: Sequence[Summary], records: Sequence[Record]) -> str | No
 
 
 def samples_by_key(records: Sequence[Record]) -> dict[Key, list[float]]:
-    """Timed samples of good blocks, without canaries."""
+    """Latencies of good blocks, without canaries."""
     samples: dict[Key, list[float]] = {}
     for record in records:
-        if record.outcome is Outcome.OK and record.role == "work":
+        if record.outcome is Outcome.OK and record.role == "work" and not is_stream(record):
             samples.setdefault(layout.key_of(record), []).extend(timed_ms(record))
     return samples
 

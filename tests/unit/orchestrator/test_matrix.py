@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import product
+from math import prod
 
 import pytest
 from hypothesis import given, settings
@@ -26,10 +27,12 @@ AXES = st.builds(
     network=st.none() | subsets(["a", "b"]),
     backend=subsets(list(Api)),
     precision=subsets(list(Precision)),
-    algorithm=st.none() | subsets(["direct", "winograd"]),
-    granularity=st.none() | subsets([1, 2, 4]),
+    algorithm=st.none() | subsets(["direct", "winograd", "sequential"]),
+    granularity=st.none() | subsets([1, 4]),
     product=st.none() | subsets(["tiled", "blocked 16x32"]),
     threads=st.none() | subsets([1, 2]),
+    thread_life=st.none() | subsets(["kept", "per_call"]),
+    pipeline=st.none() | subsets(["none", "balanced"]),
     fuse=st.none() | subsets([True, False]),
     tuned=st.none() | subsets([True, False]),
 )
@@ -48,16 +51,15 @@ def farms(draw: st.DrawFn) -> list[Device]:
 def experiments(count: object = "all") -> st.SearchStrategy[Experiment]:
     return st.builds(
         lambda m, blocks: make.experiment(
-            matrix=m, sampling=Sampling(blocks=blocks), devices=DeviceChoice(count=count)
+            matrix=m, sampling=Sampling(blocks=blocks, frames=8), devices=DeviceChoice(count=count)
         ),
         AXES, st.integers(1, 3),
     )  # fmt: skip
 
 
 def combinations(experiment: Experiment) -> int:
-    m = experiment.matrix
-    lists = [m.network, m.backend, m.precision, m.algorithm, m.granularity, m.product, m.threads, m.fuse, m.tuned]
-    return len(list(product(*(axis for axis in lists if axis is not None))))
+    axes = (getattr(experiment.matrix, name) for name in Matrix.model_fields)
+    return prod(len(axis) for axis in axes if axis is not None)
 
 
 @settings(max_examples=60, deadline=None)
@@ -148,3 +150,59 @@ def test_a_network_axis_with_an_onnx_file_is_refused() -> None:
     both = make.experiment(workload=Workload(onnx="m.onnx"), matrix=Matrix(network=("a",)))
     with pytest.raises(SpecError, match="remove one of them"):
         matrix.expand(both, "e", [make.device("A")])
+
+
+def studyc(**axes: object) -> Experiment:
+    """Streams of 100 frames on the CPU backend."""
+    return make.experiment(matrix=Matrix(backend=(Api.CPU,), **axes), sampling=Sampling(blocks=1, frames=100))  # type: ignore[arg-type]
+
+
+def left_out(experiment: Experiment) -> dict[str, str]:
+    found = matrix.expand(experiment, "e", [make.device("A", make.api(Api.CPU), make.api(Api.OPENCL))])
+    return {e.cell: e.reason for e in found.exclusions}
+
+
+def test_what_does_not_go_together_is_left_out_with_its_reason() -> None:
+    found = left_out(studyc(algorithm=("sequential", "im2col"), threads=(1, 2), pipeline=("none", "balanced")))
+    name = "squeezenet_v1_0 cpu fp32"
+    assert {label.removeprefix(name).strip(): why.split(":")[0] for label, why in found.items()} == {
+        "algorithm=sequential frames=100 pipeline=none threads=2":
+            "algorithm `sequential` is the reference on one thread, not on 2",
+        "algorithm=sequential frames=100 pipeline=balanced threads=1":
+            "algorithm `sequential` is the reference on one thread",
+        "algorithm=sequential frames=100 pipeline=balanced threads=2":
+            "algorithm `sequential` is the reference on one thread, not on 2",
+        "algorithm=im2col frames=100 pipeline=balanced threads=1":
+            "a pipeline has at least two stages, each with a thread of its own",
+    }  # fmt: skip
+    (why,) = left_out(studyc(pipeline=("balanced",), thread_life=("per_call",))).values()
+    assert why == "the stages of a pipeline keep their threads"
+
+
+def test_an_algorithm_that_a_backend_lacks_is_left_out_there() -> None:
+    axes = Matrix(backend=(Api.CPU, Api.OPENCL), algorithm=("sequential", "winograd", "im2col"))
+    found = matrix.expand(make.experiment(matrix=axes), "e", [make.device("A", make.api(Api.CPU), make.api())])
+    assert [(c.backend, c.options["algorithm"]) for c in found.cells] == [
+        ("cpu", "sequential"), ("cpu", "im2col"), ("opencl", "winograd"), ("opencl", "im2col"),
+    ]  # fmt: skip
+    assert {e.reason.partition(" (")[0] for e in found.exclusions} == {
+        "cpu has no algorithm `winograd`", "opencl has no algorithm `sequential`",
+    }  # fmt: skip
+
+
+def test_streams_and_batches_are_part_of_a_cell() -> None:
+    """So that a throughput is never compared with a latency of the same name."""
+    single = make.experiment(matrix=Matrix(batch=(1, 4)))
+    stream = make.experiment(matrix=Matrix(batch=(1, 4)), sampling=Sampling(frames=8))
+    cells = [matrix.expand(each, "e", [make.device()]).cells for each in (single, stream)]
+    assert len({cell.cell_id for found in cells for cell in found}) == 4
+    assert [(cell.batch, cell.frames, cell.inferences) for cell in cells[1]] == [(1, 8, 8), (4, 8, 2)]
+    assert [(cell.batch, cell.frames, cell.inferences) for cell in cells[0]] == [(1, 1, 1), (4, 1, 1)]
+    assert cells[1][1].label == "squeezenet_v1_0 opencl fp32 batch=4 frames=8"
+
+
+def test_cores_as_an_axis_become_the_job_s_condition() -> None:
+    found = matrix.expand(make.experiment(matrix=Matrix(affinity=("big", "0-1"))), "e", [make.device()])
+    assert {(job.cell.options["affinity"], job.conditions.affinity) for job in found.jobs} == {
+        ("big", "big"), ("0-1", "0-1"),
+    }  # fmt: skip

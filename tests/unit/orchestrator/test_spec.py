@@ -89,3 +89,18 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "big.yaml").write_bytes(b"#" * (spec.MAX_BYTES + 1))
     with pytest.raises(SpecError, match="larger than"):
         spec.load(tmp_path / "big.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("sampling: {frames: 10}\nmatrix: {batch: [1, 4]}", "sampling.frames 10 is no multiple of the batch 4"),
+        ("matrix: {pipeline: [none, balanced]}", "needs a stream: give `sampling.frames`"),
+        ("matrix: {affinity: big}\nconditions: {affinity: little}", "give the cores once"),
+        ("sampling: {frames: 10, mode: sustained, load: 1 s}", "leave out `frames`"),
+        ("matrix: {affinity: 'all; reboot'}", "a list of cores such as `0-3,6`"),
+        ("conditions: {affinity: 3-}", "a list of cores such as `0-3,6`"),
+    ],
+)
+def test_streams_pipelines_and_cores_that_do_not_fit(text: str, told: str) -> None:
+    assert any(told in message for message in problems(f"name: a\nworkload: {{network: n}}\n{text}\n").values())

@@ -1,0 +1,87 @@
+"""Streams have a throughput and no latency; neither is ever shown as the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+import pytest
+
+from orchestrator.metrics.results import frames_per_second, latency_seconds
+from orchestrator.model.job import Cell
+from orchestrator.model.record import Record
+from orchestrator.report import html
+from orchestrator.report.content import build
+from orchestrator.report.sections import sections
+from orchestrator.statistics import Summary, summarise, throughput
+
+from .records import cell, experiment, record
+
+
+def stream_cell(**options: int | str | bool) -> Cell:
+    return cell().model_copy(update={"options": options})
+
+
+def stream(of: Cell, timed_ms: Sequence[float], inferences: int, **more: Any) -> Record:
+    """A block whose samples are streams."""
+    made = record(of, timed_ms, **more)
+    samples = tuple(sample.model_copy(update={"inferences": inferences}) for sample in made.samples)
+    return made.model_copy(update={"samples": samples})
+
+
+def summary_of(of: Cell, records: Sequence[Record]) -> Summary:
+    (found,) = summarise(records, {of.cell_id: of})
+    return found
+
+
+def test_frames_per_second_of_a_stream() -> None:
+    of = stream_cell(frames=100, batch=4)
+    blocks = [[500.0, 400.0, 1000.0], [250.0], [800.0, 200.0]]
+    records = [stream(of, times, 25, block=i) for i, times in enumerate(blocks)]
+    found = summary_of(of, records)
+    assert found.latency is None and found.throughput is not None
+    rates = [[100 / (time / 1000) for time in times] for times in blocks]
+    assert found.throughput.frames_per_s == pytest.approx(median(map(median, rates)))
+    assert found.throughput.slowest_per_s == pytest.approx(100.0)
+    assert (found.throughput.frames, found.throughput.batch, found.throughput.blocks) == (100, 4, 3)
+    assert found.throughput.ms_per_frame == pytest.approx(1000 / found.throughput.frames_per_s)
+    interval = found.throughput.interval_per_s
+    assert interval is not None and interval.low <= found.throughput.frames_per_s <= interval.high
+
+
+def test_a_batch_has_a_latency_and_a_throughput() -> None:
+    of = stream_cell(batch=16)
+    found = summary_of(of, [record(of, [20.0, 20.0])])
+    assert found.latency is not None and found.latency.median_ms == pytest.approx(20.0)
+    assert found.throughput is not None and found.throughput.frames_per_s == pytest.approx(800.0)
+
+
+def test_one_frame_after_the_other_has_a_latency_alone() -> None:
+    of = cell()
+    assert throughput([record(of, [20.0])], of) is None
+    assert summary_of(of, [record(of, [20.0])]).throughput is None
+
+
+def test_reports_show_frames_per_second_and_no_latency() -> None:
+    of, plain = stream_cell(frames=50), cell()
+    records = [stream(of, [100.0, 110.0], 50), record(plain, [7.0, 7.0])]
+    content = build(
+        "e-1", experiment(), cells={each.cell_id: each for each in (of, plain)}, records=records,
+        outcomes={"ok": 2}, now=2000.0,
+    )  # fmt: skip
+    (section,) = [each for each in sections(content) if each.name == "throughput"]
+    assert len(section.rows) == 1 and section.rows[0][2] == "477"
+    page = html.render(content)
+    assert "477 frames/s" in page and "a stream: see Throughput" in page
+    assert not re.search(r">\s*10[45]", page)  # neither the time of a sample nor anything made of it
+
+
+def test_exported_series_keep_the_two_apart() -> None:
+    of = stream_cell(frames=50, batch=2)
+    streams = [stream(of, [100.0], 25, block=i) for i in range(3)]
+    assert latency_seconds(streams) == {}
+    assert frames_per_second(streams, 2) == pytest.approx(500.0)
+    assert frames_per_second([record(cell(), [3.0])], 1) is None
+    assert latency_seconds([record(cell(), [3.0])])["median"] == pytest.approx(0.003)
