@@ -1,0 +1,210 @@
+"""Matrix products n x n x n through the agent: every algorithm, and with `--tiles` every tile, beside a library.
+
+    python -m benchmarks.engine.products --sizes 256,1024,4096 --api opencl,vulkan [--tiles] [-o raw.json]
+
+Each result is compared with a double precision product on sampled rows of fresh random inputs; what is wrong is said
+and ends with exit status 1. Times are device times of profiled passes. The library is cuBLAS in fp32 (TF32 off) where
+PyTorch finds CUDA, else NumPy's BLAS on the host's cores, measured in the same run. Needs numpy and pydantic.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.engine.agent_process import Agent, limits_of
+from kernels.catalog.products import PRODUCTS, Product
+from kernels.compile import compile_graph
+from kernels.errors import CompileError
+from kernels.graph import Graph, Node
+from kernels.options import Choice, Limits, Options
+
+Array = npt.NDArray[Any]
+
+PAIRS = (("x", "y"), ("y", "x"), ("x", "x"), ("y", "y"))
+"""Neighbours in a plan multiply different operands: what one leaves in memory is not another's result."""
+SAMPLED = 4
+"""Rows of a sample; there are three: at the start, at the end, and anywhere."""
+BOUNDS = {"fp32": 1e-5, "relaxed": 1e-5, "fp16": 3e-3}
+"""Largest error in norm, relative to the result's."""
+BATCH = 6
+"""Choices of one plan, at most."""
+
+
+def graph_of(size: int, count: int, starts: Sequence[int]) -> Graph:
+    """`count` products of two inputs; of each only the sampled rows are outputs."""
+    nodes: list[Node] = []
+    shapes: dict[str, tuple[int, ...]] = {"x": (size, size), "y": (size, size)}
+    for index in range(count):
+        nodes.append(Node(str(index), "matmul", pair_of(index, count), (f"{index}:0",), {}))
+        shapes[f"{index}:0"] = (size, size)
+        for start in starts:
+            sampled = f"{index}:{start}-"
+            attributes = {"axis": 0, "start": start, "stop": start + SAMPLED}
+            nodes.append(Node(f"rows {sampled}", "slice", (f"{index}:0",), (sampled,), attributes))
+            shapes[sampled] = (SAMPLED, size)
+    outputs = tuple(node.outputs[0] for node in nodes if node.op == "slice")
+    return Graph("products", ("x", "y"), outputs, nodes, constants={}, shapes=shapes)
+
+
+def pair_of(index: int, count: int) -> tuple[str, str]:
+    """Operands of the index-th product: never those of its neighbours, the last and the first are neighbours too."""
+    is_like_first = index == count - 1 and index % len(PAIRS) == 0 and index > 0
+    return PAIRS[1] if is_like_first else PAIRS[index % len(PAIRS)]
+
+
+def choices_of(size: int, options: Options, limits: Limits, names: Sequence[str], *, tiles: bool) -> list[Choice]:
+    """Every algorithm that fits, with its default tile or with each."""
+    product = Product(1, size, size, size)
+    found = []
+    for name in names:
+        words = PRODUCTS[name].tiles(product, options, limits)
+        found += [Choice(name, word) for word in (words if tiles else words[:1])]
+    return found
+
+
+def measured(
+    agent: Agent, size: int, choices: Sequence[Choice], options: Options, limits: Limits, inputs: Mapping[str, Array],
+    device: str, passes: int,
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    """One result a choice; a plan that fails is split until the culprit is alone."""
+    rng = np.random.default_rng()
+    starts = sorted({0, size - SAMPLED, int(rng.integers(0, size - SAMPLED + 1))})
+    graph = graph_of(size, len(choices), starts)
+    tuned = {str(index): choice for index, choice in enumerate(choices)}
+    try:
+        bundle = compile_graph(graph, Options(options.backend, options.precision, tuned=tuned), limits)
+        ran = agent.run(bundle, inputs, warmup=1, samples=1, passes=passes, device=device, limit_s=280)
+    except CompileError as e:
+        if len(choices) == 1:
+            yield {"choice": choices[0].words, "failed": str(e)[:500]}
+            return
+        middle = len(choices) // 2
+        for part in (choices[:middle], choices[middle:]):
+            yield from measured(agent, size, part, options, limits, inputs, device, passes)
+        return
+    wide = {name: array.astype(np.float64) for name, array in inputs.items()}
+    for index, choice in enumerate(choices):
+        left, right = pair_of(index, len(choices))
+        off = rms = 0.0
+        for start in starts:
+            wanted = wide[left][start : start + SAMPLED] @ wide[right]
+            got = ran.outputs[f"{index}:{start}-"].astype(np.float64)
+            off, rms = off + float(((got - wanted) ** 2).sum()), rms + float((wanted**2).sum())
+        times = ran.layers_ms[str(index)]
+        yield {"choice": choice.words, "ms": times, "error": float(np.sqrt(off / rms))}
+
+
+def library(inputs: Mapping[str, Array]) -> dict[str, Any]:
+    """cuBLAS in fp32 through PyTorch, else NumPy's BLAS: ms a product, several measurements."""
+    try:
+        import torch
+
+        has_cuda = torch.cuda.is_available()
+    except ImportError:
+        has_cuda = False
+    if not has_cuda:
+        return {"name": f"NumPy {np.__version__}'s BLAS, {os.cpu_count()} cores", "ms": _numpy_ms(inputs)}
+    torch.backends.cuda.matmul.allow_tf32 = False
+    x, y = (torch.from_numpy(inputs[name]).cuda() for name in ("x", "y"))
+    calls = max(1, min(100, int(4e12 / (2 * len(x) ** 3))))
+    out, times = torch.empty_like(x), []
+    for _ in range(8):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        for _ in range(calls):
+            torch.mm(x, y, out=out)
+        end.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(end) / calls)
+    return {"name": f"cuBLAS fp32, PyTorch {torch.__version__}, {torch.cuda.get_device_name()}", "ms": times[2:]}
+
+
+def _numpy_ms(inputs: Mapping[str, Array]) -> list[float]:
+    times = []
+    ends_at = time.perf_counter() + 2
+    while len(times) < 3 or (time.perf_counter() < ends_at and len(times) < 20):
+        start = time.perf_counter()
+        np.matmul(inputs["x"], inputs["y"])
+        times.append((time.perf_counter() - start) * 1e3)
+    return times
+
+
+def compare(agent: Agent, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """Every size on every API; prints as it goes."""
+    found: list[dict[str, Any]] = []
+    rng = np.random.default_rng()
+    names = arguments.products.split(",") if arguments.products else list(PRODUCTS)
+    for size in map(int, arguments.sizes.split(",")):
+        inputs = {name: rng.standard_normal((size, size), dtype=np.float32) for name in ("x", "y")}
+        theirs = library(inputs)
+        best = min(theirs["ms"])
+        found.append({"size": size, "library": theirs["name"], "ms": theirs["ms"]})
+        flops = 2 * size**3
+        print(f"\n{size}^3   {theirs['name']}: {best:.3f} ms, {flops / best / 1e6:.0f} GFLOP/s", flush=True)
+        for api in arguments.api.split(","):
+            devices = [
+                facts for facts in agent.devices(api) if arguments.device.lower() in facts["device_name"].lower()
+            ]
+            if not devices:
+                print(f"  {api}: no device is called {arguments.device!r}", file=sys.stderr)
+                continue
+            limits, options = limits_of(devices[0]), Options(api, arguments.precision)  # type: ignore[arg-type]
+            choices = choices_of(size, options, limits, names, tiles=arguments.tiles)
+            chosen = str(devices[0]["device_name"]) if arguments.device else ""
+            for start in range(0, len(choices), BATCH):
+                part = choices[start : start + BATCH]
+                for one in measured(agent, size, part, options, limits, inputs, chosen, arguments.passes):
+                    one = {"size": size, "api": api, "device": devices[0]["device_name"], **one}
+                    found.append(one)
+                    print(_line(one, flops, best, BOUNDS[arguments.precision]), flush=True)
+    return found
+
+
+def _line(one: Mapping[str, Any], flops: int, best: float, bound: float) -> str:
+    head = f"  {one['api']:7} {one['choice']:28}"
+    if "failed" in one:
+        return f"{head} FAILED: {one['failed']}"
+    ms = min(one["ms"])
+    words = f"{ms:10.3f} ms {flops / ms / 1e6:10.1f} GFLOP/s {best / ms:7.1%} of the library"
+    wrong = "" if one["error"] <= bound else "   WRONG"
+    return f"{head} {words}   median {median(one['ms']):.3f}   error {one['error']:.1e}{wrong}"
+
+
+def main() -> int:
+    """Measure and print; 1 where a result was wrong or did not run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", default="256,1024")
+    parser.add_argument("--api", default="opencl,vulkan")
+    parser.add_argument("--device", default="", help="part of the device's name; default: the API's first")
+    parser.add_argument("--products", default="", help="algorithms; default: all")
+    parser.add_argument("--tiles", action="store_true", help="every tile worth trying, not the default ones only")
+    parser.add_argument("--precision", default="fp32", choices=sorted(BOUNDS))
+    parser.add_argument("--passes", type=int, default=5, help="profiled passes; the least counts")
+    parser.add_argument("--agent", type=Path, default=Path("device_agent/build/x86_64/pocketfarm-agent"))
+    parser.add_argument("-o", "--output", type=Path)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="products-") as cache:
+        found = compare(Agent(arguments.agent, Path(cache)), arguments)
+    if arguments.output:
+        about = {"machine": platform.machine(), "python": platform.python_version(), "numpy": np.__version__}
+        text = json.dumps({"about": about, "at": time.time(), "precision": arguments.precision, "results": found})
+        arguments.output.write_text(text)
+    bad = [one for one in found if "failed" in one or one.get("error", 0) > BOUNDS[arguments.precision]]
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
