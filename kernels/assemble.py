@@ -88,6 +88,8 @@ def _recorded(draft: Draft, options: Options) -> dict[str, int | str | bool]:
         "algorithm": options.algorithm,
         "granularity": options.granularity,
         "product": options.product,
+        "transpose": options.transpose,
+        "addition": options.addition,
         "threads": options.threads,
         "fuse": options.fuse and not options.keep_all,
         "keep_all": options.keep_all,

@@ -42,6 +42,10 @@ class Options:
     """Outputs per work-item of direct convolution (g of study S); 0: the default of the algorithm."""
     product: str = "auto"
     """Algorithm of matrix products (`kernels/catalog/products`), with its tile where wanted, or `auto`."""
+    transpose: str = "auto"
+    """Algorithm of transpositions (`kernels/catalog/transposes.py`), likewise."""
+    addition: str = "auto"
+    """Algorithm of additions and multiplications number by number (`kernels/catalog/additions.py`), likewise."""
     threads: int = 0
     """Threads of the CPU backend; 0: every core."""
     fuse: bool = True

@@ -21,6 +21,8 @@ APPLIES: dict[str, tuple[Api, ...]] = {
     "algorithm": tuple(Api),
     "granularity": (Api.OPENCL, Api.VULKAN),
     "product": (Api.OPENCL, Api.VULKAN),
+    "transpose": (Api.OPENCL, Api.VULKAN),
+    "addition": (Api.OPENCL, Api.VULKAN),
     "threads": (Api.CPU,),
     "thread_life": (Api.CPU,),
     "pin_threads": (Api.CPU,),

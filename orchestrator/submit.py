@@ -105,17 +105,22 @@ def _file(base: Path, name: str, field: str) -> Path:
 
 def _check_algorithms(axes: Matrix) -> None:
     """A typing error is told now; whether an algorithm fits a network is the compiler's to say."""
+    from kernels.catalog.additions import ADDITIONS
     from kernels.catalog.products import PRODUCTS
-    from kernels.options import Choice
+    from kernels.catalog.transposes import TRANSPOSES
 
     algorithms = dict.fromkeys(name for backend in Api for name in algorithms_of(backend))
-    _check_names("algorithm", axes.algorithm or (), algorithms)
-    _check_names("product", [Choice.of(words).algorithm for words in axes.product or ()], ("auto", *PRODUCTS))
+    _check_names("algorithm", axes.algorithm, algorithms)
+    _check_names("product", axes.product, ("auto", *PRODUCTS))
+    _check_names("transpose", axes.transpose, ("auto", *TRANSPOSES))
+    _check_names("addition", axes.addition, ("auto", *ADDITIONS))
 
 
-def _check_names(axis: str, names: Iterable[str], known: Iterable[str]) -> None:
+def _check_names(axis: str, asked: Iterable[str] | None, known: Iterable[str]) -> None:
+    from kernels.options import Choice
+
     known = tuple(known)
-    for name in names:
+    for name in (Choice.of(words).algorithm for words in asked or ()):
         if name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f"did you mean `{near[0]}`? " if near else ""

@@ -32,6 +32,12 @@ GranularityOption = Annotated[int, typer.Option("--granularity", min=0, help="Ou
 ProductOption = Annotated[
     str, typer.Option("--product", help="Algorithm of matrix products, e.g. 'tiled' or 'blocked 16x32', or auto.")
 ]
+TransposeOption = Annotated[
+    str, typer.Option("--transpose", help="Algorithm of transpositions, e.g. 'tiled', or auto.")
+]
+AdditionOption = Annotated[
+    str, typer.Option("--addition", help="Algorithm of additions number by number, e.g. 'vectors 2', or auto.")
+]
 TunedOption = Annotated[
     bool, typer.Option("--tuned/--untuned", help="Use what `farm tune` found on the device, where it did.")
 ]
@@ -90,6 +96,8 @@ def plan(
     algorithm: AlgorithmOption = "auto",
     granularity: GranularityOption = 0,
     product: ProductOption = "auto",
+    transpose: TransposeOption = "auto",
+    addition: AdditionOption = "auto",
     threads: ThreadsOption = 0,
     fuse: Annotated[bool, typer.Option(help="Fuse nodes.")] = True,
     device: Annotated[
@@ -109,7 +117,7 @@ def plan(
 
     options = Options(
         backend=backend.value, precision=precision.value, algorithm=algorithm, granularity=granularity,
-        product=product, threads=threads, fuse=fuse,
+        product=product, transpose=transpose, addition=addition, threads=threads, fuse=fuse,
     )  # fmt: skip
     limits = Limits()
     graph = load_graph(model, network, seed)
@@ -166,6 +174,8 @@ def infer(
     algorithm: AlgorithmOption = "auto",
     granularity: GranularityOption = 0,
     product: ProductOption = "auto",
+    transpose: TransposeOption = "auto",
+    addition: AdditionOption = "auto",
     threads: ThreadsOption = 0,
     tuned: TunedOption = True,
     state: StateOption = None,
@@ -185,7 +195,7 @@ def infer(
     inputs = random_inputs(graph, seed) if input_file is None else load_inputs(graph, input_file)
     options = Options(
         backend=backend.value, precision=precision.value, algorithm=algorithm, granularity=granularity,
-        product=product, threads=threads, keep_all=dump is not None,
+        product=product, transpose=transpose, addition=addition, threads=threads, keep_all=dump is not None,
     )  # fmt: skip
     with _spinner() as progress:
         task = progress.add_task("starting")

@@ -91,6 +91,8 @@ def derived(tunables: Mapping[str, int]) -> dict[str, int]:
     if "BX" in full:
         full["GROUP"] = full["BX"] * full["BY"]
         full["BLOCK_A"], full["BLOCK_B"] = full["BY"] * full["BK"], full["BK"] * full["BX"]
+    if "EDGE" in full:
+        full["PITCH"], full["LOCAL_SQUARE"] = full["EDGE"] + 1, full["EDGE"] * (full["EDGE"] + 1)
     if "GX" in full:
         full |= _product_tile(full)
     return full

@@ -18,6 +18,7 @@ from .kernel import Kernel, kernel
 _WINDOW = "h w oh ow kh kw sh sw pad_t pad_l"
 _TILES = "tile_src:LOCAL_SRC tile_weight:LOCAL_WEIGHT"
 _PRODUCT = "depth columns4 a_start a_stride a_batch b_stride b_batch dst_start dst_stride dst_batch has_bias activation"
+_BINARY = "a_stacks a_stack0 b_stacks b_stack0 dst_stacks dst_stack0 stacks hw multiply"
 _SRC_DST = "src_stacks src_stack0 dst_stacks dst_stack0"
 
 _ALL = (
@@ -87,12 +88,10 @@ _ALL = (
     kernel("softmax_channels", "src:4 dst:4*", f"{_SRC_DST} channels hw"),
     kernel("softmax_plain", "src:1 dst:1*", "axis inner count"),
     kernel("lrn", "src:1 dst:4*", f"{_SRC_DST} channels hw size", "alpha beta bias"),
-    kernel("activation", "src:4 dst:4*", f"{_SRC_DST} hw activation", "lo hi"),
+    kernel("activation", "src:4 dst:4*", f"{_SRC_DST} stacks hw activation", "lo hi"),
     # b is a tensor of the same shape (by_channel 0), or one vector a stack (by_channel 1)
-    kernel(
-        "binary", "a:4 b:4 dst:4*",
-        "a_stacks a_stack0 b_stacks b_stack0 dst_stacks dst_stack0 hw multiply by_channel activation", "lo hi",
-    ),
+    kernel("binary", "a:4 b:4 dst:4*", f"{_BINARY} by_channel activation", "lo hi", "EACH"),
+    kernel("binary_naive", "a:1 b:1 dst:1*", f"{_BINARY} activation", "lo hi"),
     kernel("affine", "src:4 scale:4 shift:4 dst:4*", f"{_SRC_DST} hw"),
     kernel(
         "instance_statistics", "src:4 sums:4:f32*", "src_stacks src_stack0 stacks hw span chunks", "", "CX KY",
@@ -115,6 +114,11 @@ _ALL = (
     kernel("copy_block", "src:1 dst:1*", "count dst_stride dst_offset"),
     kernel("take_block", "src:1 dst:1*", "count src_stride src_offset"),
     kernel("transpose", "src:1 dst:1*", "count d1 d2 d3 s0 s1 s2 s3"),
+    kernel(
+        "transpose_tiled", "src:1 dst:1*",
+        "across along inner src_across dst_along src_inner dst_inner src_outer dst_outer", "", "EDGE LINES",
+        locals_="square:LOCAL_SQUARE:1",
+    ),
 )  # fmt: skip
 
 KERNELS: dict[str, Kernel] = {entry.name: entry for entry in _ALL}

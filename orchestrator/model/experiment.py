@@ -233,6 +233,10 @@ class Matrix(Model):
     """Outputs per work-item of direct convolution (g in study S)."""
     product: tuple[str, ...] | None = None
     """Algorithm of matrix products, with its tile where that is not the default: `tiled`, `blocked 16x32`."""
+    transpose: tuple[str, ...] | None = None
+    """Algorithm of transpositions, likewise: `naive`, `tiled 32x8`."""
+    addition: tuple[str, ...] | None = None
+    """Algorithm of additions and multiplications number by number, likewise: `naive`, `vectors 2`."""
     threads: tuple[Annotated[int, Field(ge=1, le=64)], ...] | None = None
     """Threads of the CPU backend; with a pipeline its stages."""
     thread_life: tuple[Literal["kept", "per_call"], ...] | None = None

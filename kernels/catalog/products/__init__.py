@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from kernels.errors import OptionError
+from kernels.catalog.named import Named, asked_or_tuned, check_asked
 from kernels.options import Choice, Limits, Options
 
 from .blocked import Blocked
@@ -26,19 +26,8 @@ _TILED_SIZE = 32
 """From so many rows and columns on, a tile a work-group pays on a desktop GPU."""
 
 
-class ProductAlgorithm(Protocol):
+class ProductAlgorithm(Named[Product], Protocol):
     """One way to compute a matrix product."""
-
-    name: str
-    summary: str
-
-    def misfit(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
-        ...
-
-    def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
-        """Tiles worth trying, in the words that `lower` takes; the first is the default."""
-        ...
 
     def lower(self, product: Product, options: Options, limits: Limits, tile: str = "") -> ProductCall:
         """The dispatch; `tile` empty: the default. Raises OptionError."""
@@ -52,14 +41,8 @@ PRODUCTS: dict[str, ProductAlgorithm] = {
 
 def choose_product(options: Options, limits: Limits, layer: str, product: Product) -> Choice:
     """The algorithm of one product: the asked one where it fits, else the tuned one, else by the kind of device."""
-    asked = Choice.of(options.product)
-    if asked.algorithm in PRODUCTS and _fits(asked, product, options, limits):
-        return asked
-    if asked.algorithm == "auto":
-        tuned = options.tuned.get(layer) or options.tuned.get(product.key)
-        if tuned and tuned.algorithm in PRODUCTS and _fits(tuned, product, options, limits):
-            return tuned
-    return Choice(_by_device(options, limits, product))
+    found = asked_or_tuned(PRODUCTS, options.product, (layer, product.key), product, options, limits)
+    return found or Choice(_by_device(options, limits, product))
 
 
 def lower_product(choice: Choice, options: Options, limits: Limits, product: Product) -> ProductCall:
@@ -69,30 +52,7 @@ def lower_product(choice: Choice, options: Options, limits: Limits, product: Pro
 
 def check_product(options: Options, limits: Limits, products: Sequence[tuple[str, Product]]) -> None:
     """Raise OptionError where the asked one is unknown or fits no product of the network; name those that fit."""
-    asked = Choice.of(options.product)
-    if asked.words == "auto":
-        return
-    fitting = [
-        name
-        for name, entry in PRODUCTS.items()
-        if any(entry.misfit(product, options, limits) is None for _, product in products)
-    ]
-    allowed = ", ".join(["auto", *fitting])
-    if asked.algorithm not in PRODUCTS:
-        raise OptionError(f"product {options.product!r} is not known; this network can use: {allowed}")
-    if not any(_fits(asked, product, options, limits) for _, product in products):
-        entry = PRODUCTS[asked.algorithm]
-        why = "; ".join(
-            f"{layer}: {entry.misfit(product, options, limits, asked.tile)}" for layer, product in products[:3]
-        )
-        raise OptionError(
-            f"product {options.product!r} ({entry.summary}) fits no matrix product of this network"
-            f"{f' ({why})' if why else ''}; it can use: {allowed}"
-        )
-
-
-def _fits(choice: Choice, product: Product, options: Options, limits: Limits) -> bool:
-    return PRODUCTS[choice.algorithm].misfit(product, options, limits, choice.tile) is None
+    check_asked(PRODUCTS, "product", options.product, products, options, limits)
 
 
 def _by_device(options: Options, limits: Limits, product: Product) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kernels.catalog.words import numbers
+from kernels.catalog.work_group import group_misfit
 from kernels.options import Limits, Options
 
 from .facts import Product, ProductCall
-from .limits import group_misfit
-from .words import numbers
 
 _EDGES = ((16, 16), (8, 8), (16, 32), (32, 32))
 """Rows x columns of a block; the study's are the last three."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kernels.catalog.words import numbers
 from kernels.options import Limits, Options
 
 from .facts import Product, ProductCall
-from .words import numbers
 
 _WIDTHS = (16, 8, 4)
 _MAX_SUMS = 512

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kernels.catalog.words import numbers
+from kernels.catalog.work_group import group_misfit
 from kernels.options import Limits, Options
 
 from .facts import Product, ProductCall
-from .limits import group_misfit
-from .words import numbers
 
 _ACROSS = 8
 """Vectors of four columns of a work-group: what one read of a row of the matrix brings."""

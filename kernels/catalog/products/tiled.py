@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from kernels.catalog.words import numbers
+from kernels.catalog.work_group import group_misfit
 from kernels.errors import OptionError
 from kernels.options import Limits, Options
 
 from .facts import Product, ProductCall
-from .limits import group_misfit
-from .words import numbers
 
 _MEANING, _EXAMPLE = "gx x gy x rows4 x columns4 x depth4", "16x16x2x2x4"
 _BUSY = 2

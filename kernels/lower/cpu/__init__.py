@@ -31,8 +31,9 @@ def lower_cpu(graph: Graph, options: Options) -> Draft:
         )
     if options.granularity:
         raise OptionError("granularity is an option of the OpenCL and Vulkan kernels, not of the CPU; leave it out")
-    if options.product != "auto":
-        raise OptionError("product is an option of the OpenCL and Vulkan kernels, not of the CPU; leave it out")
+    for option in ("product", "transpose", "addition"):
+        if getattr(options, option) != "auto":
+            raise OptionError(f"{option} is an option of the OpenCL and Vulkan kernels, not of the CPU; leave it out")
     context = CpuContext(graph, options.algorithm)
     for name in graph.inputs:
         context.draft.inputs.append(Port(name=name, buffer=context.write(name, "input"), shape=graph.shapes[name]))

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from math import prod
 
 from kernels.catalog import check_algorithm, convolution_of
+from kernels.catalog.additions import check_addition
 from kernels.catalog.products import check_product
+from kernels.catalog.transposes import check_transpose
 from kernels.errors import UnsupportedNode
 from kernels.graph import Graph, Node
 from kernels.lower.draft import Draft
@@ -15,10 +17,10 @@ from kernels.plan import Copy, Port, Tensor
 
 from .context import GpuContext
 from .convolution import lower_conv
-from .elementwise import lower_activation, lower_affine, lower_binary
+from .elementwise import ADDITION_NODES, addition_of, lower_activation, lower_affine, lower_binary
 from .instance_norm import lower_instance_norm
 from .layout import row_major, single, write_single
-from .movement import lower_concat, lower_reshape, lower_slice, lower_transpose
+from .movement import lower_concat, lower_reshape, lower_slice, lower_transpose, transposition_of
 from .pooling import lower_global_average_pool, lower_lrn, lower_pool, lower_softmax
 from .product import PRODUCT_NODES, lower_dense, lower_matmul, product_of
 from .resampling import lower_pad, lower_resize
@@ -52,10 +54,7 @@ LOWERINGS: dict[str, Callable[[GpuContext, Node], None]] = {
 
 def lower_gpu(graph: Graph, options: Options, limits: Limits) -> Draft:
     """Lower a graph of canonical operations. Raises OptionError, UnsupportedNode."""
-    convolutions = [(node.name, convolution_of(graph, node)) for node in graph.nodes if node.op == "conv"]
-    check_algorithm(options.algorithm, convolutions)
-    products = [(node.name, product_of(graph, node)) for node in graph.nodes if node.op in PRODUCT_NODES]
-    check_product(options, limits, products)
+    _check_names(graph, options, limits)
     context = GpuContext(graph, options, limits)
     for name in graph.inputs:
         _add_input(context, name)
@@ -70,6 +69,16 @@ def lower_gpu(graph: Graph, options: Options, limits: Limits) -> Draft:
             _add_output(context, name)
     context.draft.outputs.sort(key=lambda port: graph.outputs.index(port.name))
     return context.draft
+
+
+def _check_names(graph: Graph, options: Options, limits: Limits) -> None:
+    """What was asked for by name fits somewhere. Raises OptionError."""
+    named = [(node.name, node) for node in graph.nodes]
+    check_algorithm(options.algorithm, [(name, convolution_of(graph, n)) for name, n in named if n.op == "conv"])
+    products = [(name, product_of(graph, n)) for name, n in named if n.op in PRODUCT_NODES]
+    check_product(options, limits, products)
+    check_transpose(options, limits, [(name, transposition_of(graph, n)) for name, n in named if n.op == "transpose"])
+    check_addition(options, limits, [(name, addition_of(graph, n)) for name, n in named if n.op in ADDITION_NODES])
 
 
 def _add_input(context: GpuContext, name: str) -> None:

@@ -6,14 +6,17 @@ from math import prod
 
 import numpy as np
 
+from kernels.catalog.additions import ADDITIONS, Addition, choose_addition
 from kernels.catalog.packing import padded
-from kernels.graph import Array, Node
+from kernels.graph import Array, Graph, Node
 from kernels.lower.activation import activation_scalars
 
 from .context import GpuContext
 from .convolution import constant
 from .layout import packed
-from .values import Dims, View
+from .values import Dims, View, dims_of
+
+ADDITION_NODES = ("add", "mul")
 
 
 def lower_activation(context: GpuContext, node: Node) -> None:
@@ -22,8 +25,8 @@ def lower_activation(context: GpuContext, node: Node) -> None:
     code, lo, hi = activation_scalars(node)
     context.dispatch(
         "activation", node.name, {"src": source.buffer, "dst": target.buffer},
-        {**source.ints("src"), **target.ints("dst"), "hw": dims.hw, "activation": code},
-        (dims.hw, dims.stacks, dims.n), floats={"lo": lo, "hi": hi},
+        {**source.ints("src"), **target.ints("dst"), "stacks": dims.stacks, "hw": dims.hw, "activation": code},
+        (dims.stacks * dims.hw, 1, dims.n), floats={"lo": lo, "hi": hi},
         flops=prod(context.graph.shapes[node.output]), traffic=context.traffic(node),
     )  # fmt: skip
 
@@ -35,18 +38,30 @@ def lower_binary(context: GpuContext, node: Node) -> None:
         a, b = b, a
     dims, shape = context.dims(node.output), context.graph.shapes[node.output]
     left = packed(context, a)
-    by_channel = b in context.graph.constants and _is_by_channel(context.graph.shapes[b], shape)
-    right = _channel_vector(context, node, b, dims) if by_channel else _operand(context, b, shape, node)
+    sizes = addition_of(context.graph, node)
+    choice = choose_addition(context.options, context.limits, node.name, sizes)
+    context.draft.chosen[node.name] = choice.words
+    call = ADDITIONS[choice.algorithm].lower(sizes, context.options, context.limits, choice.tile)
+    right = _channel_vector(context, node, b, dims) if sizes.by_channel else _operand(context, b, shape, node)
     target = context.new_packed(node.output)
     code, lo, hi = activation_scalars(node)
     context.dispatch(
-        "binary", node.name, {"a": left.buffer, "b": right.buffer, "dst": target.buffer},
+        call.kernel, node.name, {"a": left.buffer, "b": right.buffer, "dst": target.buffer},
         {
-            **left.ints("a"), **right.ints("b"), **target.ints("dst"), "hw": dims.hw,
-            "multiply": int(node.op == "mul"), "by_channel": int(by_channel), "activation": code,
+            **left.ints("a"), **right.ints("b"), **target.ints("dst"), "stacks": dims.stacks, "hw": dims.hw,
+            "multiply": int(node.op == "mul"), "activation": code, **call.ints,
         },
-        (dims.hw, dims.stacks, dims.n), floats={"lo": lo, "hi": hi}, flops=prod(shape), traffic=context.traffic(node),
+        call.work_items, floats={"lo": lo, "hi": hi}, tunables=call.tunables, flops=prod(shape),
+        traffic=context.traffic(node),
     )  # fmt: skip
+
+
+def addition_of(graph: Graph, node: Node) -> Addition:
+    """Read the sizes of an add or mul node."""
+    dims = dims_of(graph.shapes[node.output])
+    constant_one = next((name for name in node.inputs[:2] if name in graph.constants), None)
+    by_channel = constant_one is not None and _is_by_channel(graph.shapes[constant_one], graph.shapes[node.output])
+    return Addition(dims.n, dims.stacks * dims.hw, by_channel)
 
 
 def lower_affine(context: GpuContext, node: Node) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from kernels.graph import Node
+from kernels.catalog.transposes import TRANSPOSES, Transpose, choose_transpose, transpose_of
+from kernels.graph import Graph, Node
 
 from .context import GpuContext
 from .flatten import is_read_in_stacks
@@ -87,13 +88,19 @@ def lower_reshape(context: GpuContext, node: Node) -> None:
         context.values[node.output] = Value(single=single(context, source))
 
 
+def transposition_of(graph: Graph, node: Node) -> Transpose:
+    """Read the sizes of a transpose node."""
+    return transpose_of(graph.shapes[node.inputs[0]], tuple(node.attributes["perm"]))
+
+
 def lower_transpose(context: GpuContext, node: Node) -> None:
     """Any permutation of up to four axes, row-major to row-major."""
-    perm, old = tuple(node.attributes["perm"]), context.graph.shapes[node.inputs[0]]
-    strides = [prod(old[axis + 1 :]) for axis in range(len(old))]
-    missing = 4 - len(old)
-    sizes = [1] * missing + [old[axis] for axis in perm]
-    steps = [0] * missing + [strides[axis] for axis in perm]
+    sizes = transposition_of(context.graph, node)
+    choice = choose_transpose(context.options, context.limits, node.name, sizes)
+    context.draft.chosen[node.name] = choice.words
+    call = TRANSPOSES[choice.algorithm].lower(sizes, context.options, context.limits, choice.tile)
     buffers = {"src": plain(context, node.inputs[0]), "dst": context.new_plain(node.output)}
-    ints = {"count": prod(old), **{f"d{i}": sizes[i] for i in (1, 2, 3)}, **{f"s{i}": steps[i] for i in range(4)}}
-    context.dispatch("transpose", node.name, buffers, ints, (prod(old), 1, 1), traffic=context.traffic(node))
+    context.dispatch(
+        call.kernel, node.name, buffers, call.ints, call.work_items, tunables=call.tunables, group=call.group,
+        traffic=context.traffic(node),
+    )  # fmt: skip

@@ -1,8 +1,8 @@
+// The vectors of a picture's stacks are one flat axis.
 {
-    const int pixel = GLOBAL_ID(0);
-    if (pixel >= hw) return;
-    const int stack = GROUP_ID(1);
+    const int i = GLOBAL_ID(0);
+    if (i >= stacks * hw) return;
     const int picture = GROUP_ID(2);
-    const FLOAT4 value = LOAD_src((picture * src_stacks + src_stack0 + stack) * hw + pixel);
-    STORE_dst((picture * dst_stacks + dst_stack0 + stack) * hw + pixel, ACTIVATE(value));
+    const FLOAT4 value = LOAD_src((picture * src_stacks + src_stack0) * hw + i);
+    STORE_dst((picture * dst_stacks + dst_stack0) * hw + i, ACTIVATE(value));
 }

@@ -1,10 +1,15 @@
+// The vectors of a picture's stacks are one flat axis; a work-group's work-items are neighbours in each of EACH turns.
 {
-    const int pixel = GLOBAL_ID(0);
-    if (pixel >= hw) return;
-    const int stack = GROUP_ID(1);
     const int picture = GROUP_ID(2);
-    const FLOAT4 left = LOAD_a((picture * a_stacks + a_stack0 + stack) * hw + pixel);
-    const FLOAT4 right = LOAD_b(by_channel != 0 ? stack : (picture * b_stacks + b_stack0 + stack) * hw + pixel);
-    const FLOAT4 value = multiply != 0 ? left * right : left + right;
-    STORE_dst((picture * dst_stacks + dst_stack0 + stack) * hw + pixel, ACTIVATE(value));
+    const int vectors = stacks * hw;
+    const int first = GROUP_ID(0) * LOCAL_SIZE(0) * EACH + LOCAL_ID(0);
+    UNROLL for (int turn = 0; turn < EACH; ++turn) {
+        const int i = first + turn * LOCAL_SIZE(0);
+        if (i < vectors) {
+            const FLOAT4 left = LOAD_a((picture * a_stacks + a_stack0) * hw + i);
+            const FLOAT4 right = LOAD_b(by_channel != 0 ? i / hw : (picture * b_stacks + b_stack0) * hw + i);
+            const FLOAT4 value = multiply != 0 ? left * right : left + right;
+            STORE_dst((picture * dst_stacks + dst_stack0) * hw + i, ACTIVATE(value));
+        }
+    }
 }

@@ -26,6 +26,7 @@ PRELUDE = """\
 #define GLOBAL_ID(d) ((int)get_global_id(d))
 #define GROUP_ID(d) ((int)get_group_id(d))
 #define LOCAL_ID(d) ((int)get_local_id(d))
+#define LOCAL_SIZE(d) ((int)get_local_size(d))
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
 """
 _VECTORS = """\

@@ -27,6 +27,7 @@ PRELUDE = """\
 #define GLOBAL_ID(d) int(gl_GlobalInvocationID[d])
 #define GROUP_ID(d) int(gl_WorkGroupID[d])
 #define LOCAL_ID(d) int(gl_LocalInvocationID[d])
+#define LOCAL_SIZE(d) int(gl_WorkGroupSize[d])
 #define BARRIER memoryBarrierShared(); barrier()
 #define VECTOR vec4
 #define VSPLAT(a) vec4(a)

@@ -1,160 +1,110 @@
-"""What plans move without computing: the account is complete, and networks that need no moves have none."""
+"""Every algorithm of transposition and addition against the reference, through OpenCL."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from itertools import permutations
 
-import numpy as np
 import pytest
 
+from kernels.catalog.additions import ADDITIONS, Addition, choose_addition
+from kernels.catalog.transposes import TRANSPOSES, choose_transpose, transpose_of
 from kernels.compile import compile_graph
+from kernels.errors import OptionError
 from kernels.graph import Graph
-from kernels.load import load_workload
-from kernels.movement import PORTS, Movement, movements
-from kernels.options import Limits, Options
-from kernels.plan import Dispatch, Plan
+from kernels.interpret import run_opencl
+from kernels.options import Choice, Limits, Options
+from kernels.reference import evaluate
 
-from .graphs import Builder, check, generator, inputs_of
-
-PHONE, DESKTOP = Limits(local_bytes=32 << 10), Limits(unified_memory=False, local_bytes=48 << 10)
+from .graphs import Builder, check, inputs_of, side_by_side
 
 
-def _plan(graph: Graph, precision: str = "fp32", algorithm: str = "auto", limits: Limits = PHONE) -> Plan:
-    return compile_graph(graph, Options("opencl", precision, algorithm), limits).plan  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    "network",
-    ["squeezenet_v1_0", "squeezenet_v1_1", "mobilenet_v1", "mobilenet_v2", "resnet18", "googlenet", "cifar10_quick"],
-)
-@pytest.mark.parametrize("limits", [PHONE, DESKTOP], ids=["phone", "desktop"])
-def test_a_network_moves_nothing_between_its_layers(network: str, limits: Limits) -> None:
-    plan = _plan(load_workload(network=network, onnx=None, seed=1), limits=limits)
-    assert {one.kind for one in movements(plan)} == PORTS
-    assert [one for one in movements(plan) if one.kind not in PORTS] == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("network", ["resnet50", "inception_v3", "alexnet", "vgg16"])
-def test_a_large_network_moves_nothing_between_its_layers(network: str) -> None:
-    plan = _plan(load_workload(network=network, onnx=None, seed=1))
-    assert {one.kind for one in movements(plan)} == PORTS
-
-
-def test_every_step_that_computes_nothing_is_in_the_account() -> None:
-    """A network's kernels are those of its layers; whatever else runs is listed."""
-    graph = load_workload(network="lenet", onnx=None, seed=1)
-    plan = _plan(graph)
-    listed = {one.index for one in movements(plan)}
-    layers = {node.name for node in graph.nodes}
-    others = {i for i, step in enumerate(plan.steps) if step.layer not in layers}
-    assert others == listed != set()
-    assert all(plan.steps[i].flops == 0 for i in listed if isinstance(plan.steps[i], Dispatch))  # type: ignore[union-attr]
-
-
-def test_bytes_at_the_ports_are_those_of_the_tensors() -> None:
+def transposition(shape: tuple[int, ...], perm: tuple[int, ...]) -> Graph:
     build = Builder()
-    graph = build.outputs(build.conv(build.input(2, 6, 5, 7), 10, (3, 3), (1, 1), (1, 1, 1, 1)))
-    given, made = movements(_plan(graph))
-    assert (given.kind, given.bytes) == ("input", 4 * 2 * 5 * 7 * (6 + 8))
-    assert (made.kind, made.bytes) == ("output", 4 * 2 * 5 * 7 * (12 + 10))
-    given, made = movements(_plan(graph, "fp16"))
-    assert (given.bytes, made.bytes) == (2 * 5 * 7 * (4 * 6 + 2 * 8), 2 * 5 * 7 * (2 * 12 + 4 * 10))
+    return build.outputs(build.node("transpose", [build.input(*shape)], tuple(shape[i] for i in perm), perm=perm))
 
 
-def _transposed(b: Builder) -> str:
-    x = b.conv(b.input(1, 8, 4, 6), 8, (1, 1))
-    return b.conv(b.node("transpose", [x], (1, 8, 6, 4), perm=(0, 1, 3, 2)), 4, (1, 1))
+def addition(op: str, *shape: int) -> Graph:
+    build = Builder()
+    x, y = build.input(*shape), build.input(*shape, name="y")
+    return build.outputs(build.node(op, [x, y], shape, activation=("relu",)))
 
 
-def _odd_concat(b: Builder) -> str:
-    x = b.input(1, 8, 4, 6)
-    parts = [b.conv(x, 6, (1, 1)), b.conv(x, 5, (1, 1))]
-    return b.node("concat", parts, (1, 11, 4, 6), axis=1)
+def every_transposition() -> Graph:
+    graphs = {f"r4_{perm}": transposition((2, 5, 19, 34), perm) for perm in permutations(range(4)) if perm[3] != 3}
+    graphs |= {f"r3_{perm}": transposition((3, 33, 17), perm) for perm in permutations(range(3)) if perm[2] != 2}
+    return side_by_side({**graphs, "matrix": transposition((70, 65), (1, 0)), "row": transposition((1, 9), (1, 0))})
 
 
-def _odd_slice(b: Builder) -> str:
-    x = b.conv(b.input(1, 8, 4, 6), 8, (1, 1))
-    return b.conv(b.node("slice", [x], (1, 3, 4, 6), axis=1, start=2, stop=5), 4, (1, 1))
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize("words", ["auto", "naive", "tiled", "tiled 16x4", "tiled 8x8"])
+def test_transposition_equals_the_reference(words: str, precision: str) -> None:
+    """Moves numbers: in fp32 not one bit may differ."""
+    graph = every_transposition()
+    inputs = inputs_of(graph)
+    bundle = compile_graph(graph, Options("opencl", precision, transpose=words), Limits())  # type: ignore[arg-type]
+    wanted = evaluate(graph, inputs)
+    for name, got in run_opencl(bundle, inputs).outputs.items():
+        exact = wanted[name].astype("f2" if precision == "fp16" else "f4")
+        assert (got == exact).all(), name
+    assert words == "auto" or words in bundle.plan.options.values()
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize("words", ["auto", "naive", "vectors 1", "vectors 4"])
+def test_addition_equals_the_reference(words: str, precision: str) -> None:
+    shapes = [(1, 1000), (3, 7), (2, 5, 3, 9), (1, 4, 33, 31), (5,), (3, 5, 7)]
+    graph = side_by_side({f"{op}_{i}": addition(op, *shape) for op in ("add", "mul") for i, shape in enumerate(shapes)})
+    check(graph, precision, addition=words)
+
+
+def test_choices_follow_the_device_and_what_was_tuned() -> None:
+    options, large = Options("opencl"), transpose_of((512, 256), (1, 0))
+    assert choose_transpose(options, Limits(), "", large) == Choice("tiled")
+    assert choose_transpose(options, Limits(cpu_device=True), "", large) == Choice("naive")
+    assert choose_transpose(options, Limits(), "", transpose_of((4, 8, 16), (1, 0, 2))) == Choice("naive")
+    tuned = Options("opencl", tuned={large.key: Choice("tiled", "16x4"), "add0": Choice("vectors", "4")})
+    assert choose_transpose(tuned, Limits(), "", large) == Choice("tiled", "16x4")
+    assert choose_addition(tuned, Limits(), "add0", Addition(1, 100)) == Choice("vectors", "4")
+    assert choose_addition(options, Limits(), "add0", Addition(1, 100)) == Choice("vectors")
+
+
+def test_tiles_worth_trying_fit() -> None:
+    options, limits = Options("opencl"), Limits(max_work_group=1024, local_bytes=16 << 10)
+    for sizes in (transpose_of((64, 32), (1, 0)), transpose_of((64, 32), (0, 1)), transpose_of((2, 3, 4), (2, 0, 1))):
+        for name, way in TRANSPOSES.items():
+            tiles = way.tiles(sizes, options, limits)
+            assert bool(tiles) == (way.misfit(sizes, options, limits) is None), name
+            assert not [tile for tile in tiles if way.misfit(sizes, options, limits, tile)], name
+    for added in (Addition(1, 1), Addition(2, 100), Addition(1, 9, by_channel=True)):
+        for name, how in ADDITIONS.items():
+            tiles = how.tiles(added, options, limits)
+            assert bool(tiles) == (how.misfit(added, options, limits) is None), name
+            assert not [tile for tile in tiles if how.misfit(added, options, limits, tile)], name
 
 
 @pytest.mark.parametrize(
-    ("case", "algorithm", "wanted", "why"),
+    ("given", "limits", "said"),
     [
-        (_transposed, "auto", ["layout", "transpose", "layout"], "the graph transposes"),
-        (_odd_concat, "auto", ["concat", "concat"], "it starts at channel 6, in the middle of a stack"),
-        (_odd_slice, "auto", ["layout", "slice", "layout"], "does not begin and end at whole stacks"),
-        (lambda b: b.conv(b.input(1, 8, 4, 6), 8, (3, 3)), "im2col", ["workspace"], "taps side by side"),
+        ({"transpose": "fast"}, Limits(), r"transpose 'fast' is not known.* auto, naive, tiled"),
+        ({"transpose": "tiled 32x32"}, Limits(), "needs a work-group of 1024, the device has 256"),
+        (
+            {"transpose": "tiled 32x8"},
+            Limits(local_bytes=4096),
+            "needs 4224 bytes of local memory, the device has 4096",
+        ),
+        ({"transpose": "tiled 32x7"}, Limits(), "an edge of 32 is no multiple of 7"),
+        ({"transpose": "tiled 32"}, Limits(), "write edge x rows of work-items, e.g. 32x8"),
+        ({"addition": "fast"}, Limits(), r"addition 'fast' is not known.* auto, naive, vectors"),
+        ({"addition": "vectors 16"}, Limits(), "8 vectors at most"),
+        ({"addition": "naive 2"}, Limits(), "it has no tiles"),
     ],
-    ids=["transpose", "concat", "slice", "im2col"],
 )
-def test_what_a_graph_forces_is_listed_with_its_reason(
-    case: Callable[[Builder], str], algorithm: str, wanted: list[str], why: str
-) -> None:
-    build = Builder()
-    beyond = _beyond_ports(_plan(build.outputs(case(build)), algorithm=algorithm))
-    assert [one.kind for one in beyond] == wanted
-    assert all(one.bytes > 0 and one.times == 1 for one in beyond)
-    assert any(why in one.why for one in beyond)
+def test_what_does_not_fit_is_refused(given: dict[str, str], limits: Limits, said: str) -> None:
+    graph = side_by_side({"t": transposition((8, 6), (1, 0)), "a": addition("add", 3, 5)})
+    with pytest.raises(OptionError, match=said):
+        compile_graph(graph, Options("opencl", **given), limits)  # type: ignore[arg-type]
 
 
-def test_a_change_of_layout_names_both_sides() -> None:
-    build = Builder()
-    first, _, last = _beyond_ports(_plan(build.outputs(_transposed(build))))
-    assert first.why == "`conv0` leaves stacks of four channels f32, `transpose1` reads row-major f32"
-    assert last.why == "`transpose1` leaves row-major f32, `conv2` reads stacks of four channels f32"
-
-
-@pytest.mark.parametrize(("channels", "moved"), [(8, []), (12, []), (6, ["layout"])])
-@pytest.mark.parametrize("images", [1, 3])
-def test_a_dense_layer_behind_a_flatten_reads_whole_stacks_as_they_lie(
-    channels: int, moved: list[str], images: int
-) -> None:
-    build = Builder()
-    x = build.conv(build.input(images, 5, 3, 4), channels, (1, 1))
-    flat = build.node("reshape", [x], (images, channels * 12), shape=(images, channels * 12))
-    graph = build.outputs(build.node("dense", [flat, build.constant(channels * 12, 9), build.constant(9)], (images, 9)))
-    for precision in ("fp32", "fp16"):
-        assert [one.kind for one in _beyond_ports(_plan(graph, precision))] == moved
-        check(graph, precision)
-
-
-def test_a_dense_layer_reads_its_part_of_a_concat() -> None:
-    build = Builder()
-    x = build.input(2, 4, 3, 5)
-    part = build.conv(x, 8, (1, 1))
-    whole = build.node("concat", [build.conv(x, 4, (1, 1)), part], (2, 12, 3, 5), axis=1)
-    flat = build.node("reshape", [part], (2, 120), shape=(2, 120))
-    graph = build.outputs(whole, build.node("dense", [flat, build.constant(120, 7)], (2, 7)))
-    assert _beyond_ports(_plan(graph)) == []
-    check(graph)
-
-
-def test_a_flattened_image_that_is_wanted_too_stays_row_major() -> None:
-    build = Builder()
-    flat = build.node("reshape", [build.conv(build.input(1, 4, 3, 5), 8, (1, 1))], (1, 120), shape=(1, 120))
-    check(build.outputs(flat, build.node("dense", [flat, build.constant(120, 7)], (1, 7))))
-
-
-def test_infinities_reach_a_dense_layer_as_ieee_says() -> None:
-    """A lane beyond the last channel is NaN here; it must not reach the results."""
-    from kernels.interpret import run_opencl
-
-    build = Builder()
-    x = build.conv(build.input(1, 4, 2, 2), 6, (1, 1))
-    flat = build.node("reshape", [x], (1, 24), shape=(1, 24))
-    graph = build.outputs(build.node("dense", [flat, build.constant(24, 5)], (1, 5)))
-    inputs = inputs_of(graph, generator(7))
-    inputs["x"][0, 1, 0, 0] = np.inf
-    weight, dense = (graph.constants[node.inputs[1]].astype(np.float64) for node in (graph.nodes[0], graph.nodes[2]))
-    bias = graph.constants[graph.nodes[0].inputs[2]]
-    with np.errstate(invalid="ignore"):
-        image = np.einsum("kc,chw->khw", weight[:, :, 0, 0], inputs["x"][0].astype(np.float64)) + bias[:, None, None]
-        wanted = image.reshape(-1) @ dense
-    (got,) = run_opencl(compile_graph(graph, Options("opencl"), Limits(cpu_device=True)), inputs).outputs.values()
-    assert np.array_equal(np.isnan(got[0]), np.isnan(wanted))
-    assert np.array_equal(np.isposinf(got[0]), np.isposinf(wanted))
-
-
-def _beyond_ports(plan: Plan) -> list[Movement]:
-    return [one for one in movements(plan) if one.kind not in PORTS]
+def test_an_axis_that_stays_last_is_not_for_squares() -> None:
+    with pytest.raises(OptionError, match=r"the last axis stays where it is.*it can use: auto, naive$"):
+        compile_graph(transposition((3, 4, 5), (1, 0, 2)), Options("opencl", transpose="tiled"), Limits())

@@ -149,5 +149,5 @@ def test_what_does_not_fit_is_refused(words: str, backend: str, limits: Limits, 
 
 def test_a_network_without_products_takes_auto_only() -> None:
     check_product(Options("opencl"), Limits(), [])
-    with pytest.raises(OptionError, match=r"fits no matrix product of this network; it can use: auto$"):
+    with pytest.raises(OptionError, match=r"fits nowhere in this network; it can use: auto$"):
         check_product(Options("opencl", product="naive"), Limits(), [])
