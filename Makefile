@@ -26,6 +26,9 @@ check: setup ## Lint, types and the quick unit tests, before every commit.
 	@sh scripts/check.sh
 	$(PY) -m pytest $(QUICK) -n auto -m "not slow"
 
+bench:       ## Our engine beside ncnn, onnxruntime, LiteRT, tinygrad and PyTorch; BENCH='--networks lenet'.
+	@sh scripts/bench.sh $(BENCH)
+
 lint:        ## Mend what ruff can mend, and format.
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
@@ -37,4 +40,4 @@ clean:       ## Remove everything that make has made; leaves .farm (ledger and r
 	rm -rf .venv build dist *.egg-info device_agent/build* .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup demo agent test check lint schemas clean
+.PHONY: help setup demo agent test check bench lint schemas clean

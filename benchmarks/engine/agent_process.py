@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ import numpy as np
 
 from kernels.errors import CompileError
 from kernels.options import Limits
-from kernels.plan import Bundle
+from kernels.plan import Bundle, Plan
 from kernels.tuning import Ran as TrialRan
 from kernels.tuning import Trial
 
@@ -36,13 +39,19 @@ class Ran:
     """Layer -> device time of each profiled pass, the layer's steps added up."""
     setup_ms: dict[str, float]
     device: dict[str, Any]
+    process_ms: float = 0.0
+    """Wall time of the whole process."""
+    between_ms: list[float] = field(default_factory=list)
+    """From each timed sample's end to the next one's start: the input is written again."""
 
 
 class Agent:
     """`binary`: the native agent; `cache`: folder for compiled programs."""
 
-    def __init__(self, binary: Path, cache: Path) -> None:
+    def __init__(self, binary: Path, cache: Path, variables: Mapping[str, str] | None = None) -> None:
+        """`variables`: of the environment, beside this process's own."""
         self._binary, self._cache = binary, cache
+        self._environment = {**os.environ, **(variables or {})}
 
     def devices(self, api: str) -> list[dict[str, Any]]:
         """What the agent's probe finds of one API, the default first."""
@@ -57,18 +66,31 @@ class Agent:
         with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
             folder = Path(temporary)
             bundle.write(folder / "plan")
-            argv = [str(self._binary), "run", "--plan", str(folder / "plan"), "--output-dir", str(folder / "out")]
+            return self.run_stored(
+                bundle.plan, folder / "plan", inputs, warmup=warmup, samples=samples, passes=passes, threads=threads,
+                device=device, limit_s=limit_s,
+            )  # fmt: skip
+
+    def run_stored(
+        self, plan: Plan, folder: Path, inputs: Mapping[str, Any] | None = None, *, warmup: int = 1, samples: int = 0,
+        load_ms: int = 0, passes: int = 0, threads: int = 0, device: str = "", limit_s: float = 300.0,
+    ) -> Ran:  # fmt: skip
+        """As `run`, of a plan that lies in `folder`; samples until there are enough and `load_ms` are over."""
+        with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
+            argv = [str(self._binary), "run", "--plan", str(folder), "--output-dir", f"{temporary}/out"]
             argv += ["--warmup", str(warmup), "--samples", str(samples), "--layer-passes", str(passes)]
+            argv += ["--load-ms", str(load_ms)] if load_ms else []
             argv += ["--threads", str(threads), "--deadline-s", f"{limit_s:g}", "--cache-dir", str(self._cache)]
             argv += ["--device", device] if device else []
-            for port in bundle.plan.inputs:
+            for index, port in enumerate(plan.inputs):
                 given = (inputs or {}).get(port.name)
                 array = np.random.default_rng().standard_normal(port.shape) if given is None else given
-                file = folder / f"in{len(argv)}.bin"
+                file = Path(temporary) / f"in{index}.bin"
                 file.write_bytes(np.ascontiguousarray(array, np.float32).tobytes())
                 argv += ["--input", f"{port.name}={file}"]
+            began = time.monotonic()
             events = self._events(argv, limit_s + 60)
-            return _ran(bundle, events)
+            return _ran(plan, events, (time.monotonic() - began) * 1e3)
 
     def trial(self, trial: Trial, passes: int) -> TrialRan:
         """As `kernels.tuning` measures."""
@@ -76,7 +98,7 @@ class Agent:
         return TrialRan(ran.layers_ms, ran.outputs)
 
     def _events(self, argv: list[str], limit_s: float = 120.0) -> list[dict[str, Any]]:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=limit_s, check=False)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=limit_s, check=False, env=self._environment)
         events = [json.loads(line) for line in done.stdout.splitlines()]
         failure = next((event for event in events if event["event"] == "error"), None)
         if failure or done.returncode != 0:
@@ -88,7 +110,7 @@ class Agent:
         return events
 
 
-def _ran(bundle: Bundle, events: list[dict[str, Any]]) -> Ran:
+def _ran(plan: Plan, events: list[dict[str, Any]], process_ms: float) -> Ran:
     passes: dict[tuple[str, int], float] = defaultdict(float)
     setup: dict[str, float] = defaultdict(float)
     for event in events:
@@ -102,12 +124,14 @@ def _ran(bundle: Bundle, events: list[dict[str, Any]]) -> Ran:
     written = {event["name"]: event["file"] for event in events if event["event"] == "output"}
     outputs = {
         port.name: np.fromfile(written[port.name], ITEM[port.dtype]).reshape(port.shape)
-        for port in bundle.plan.outputs
+        for port in plan.outputs
         if port.name in written
     }
-    samples = [e["duration_ns"] / 1e6 for e in events if e["event"] == "sample" and e["phase"] == "timed"]
+    timed = [event for event in events if event["event"] == "sample" and event["phase"] == "timed"]
+    samples = [event["duration_ns"] / 1e6 for event in timed]
+    between = [(b["start_ns"] - a["start_ns"] - a["duration_ns"]) / 1e6 for a, b in pairwise(timed)]
     device = next(event["facts"] for event in events if event["event"] == "device")
-    return Ran(outputs, samples, dict(layers), dict(setup), device)
+    return Ran(outputs, samples, dict(layers), dict(setup), device, process_ms, between)
 
 
 def limits_of(facts: Mapping[str, Any]) -> Limits:

@@ -1,0 +1,161 @@
+"""Ours and every installed peer on one device in one run: verified, cold, warm and steady; raw JSON and a table.
+
+    python -m benchmarks.engine --networks squeezenet_v1_1 --contenders "ours,ncnn,onnxruntime" --threads 1,2
+
+Every contender runs in a process of its own; a crash is a row. Results are written after each network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import re
+import shutil
+import sys
+from pathlib import Path
+
+from device_agent.build import build
+from kernels.errors import CompileError
+from kernels.networks import NETWORKS
+
+from .agent_process import Agent
+from .case import make_case
+from .contender import Contender, ContenderError
+from .machine import describe_machine
+from .ours import Ours, find_device
+from .peer_process import Peer
+from .progress import Progress
+from .registry import BACKENDS, CONTENDERS, find
+from .results import Results, Row, read
+from .rounds import Effort, measure, scratch
+from .table import render
+
+RESULTS = Path(__file__).parents[1] / "results"
+NETWORK_NAMES = "squeezenet_v1_1,mobilenet_v1,mobilenet_v2,alexnet,googlenet,resnet18,resnet50,inception_v3,vgg16,lenet"
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's options."""
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.engine", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = found.add_argument
+    add("--networks", default=NETWORK_NAMES, help="names of built-in networks with commas; default: %(default)s")
+    add("--contenders", default="", help=f"names or parts of names with commas, of: {', '.join(CONTENDERS)}")
+    add("--threads", default="0", help="threads of the CPU engines, a row each, with commas; 0: every core")
+    add("--samples", type=int, default=5, help="samples of a turn, at least (2 or more)")
+    add("--seconds", type=float, default=1.0, help="seconds of a turn, at least")
+    add("--warmup", type=float, default=0.3, help="seconds of warm-up before each turn")
+    add("--rounds", type=int, default=4, help="turns of each contender, in alternating order")
+    add("--no-cold", action="store_true", help="leave the start with empty caches away")
+    add("--device", default="", help="words of the GPU's name; default: each engine's own, which must agree")
+    add("--seed", type=int, default=1, help="seed of the weights")
+    add("--batch", type=int, default=1)
+    add("--binary", type=Path, help="native agent; default: built for this machine where it is missing or older")
+    add("--spirv-cache", type=Path, help="folder of compiled shaders; default: one of this run")
+    add("-o", "--out", type=Path, help="JSON file; default: benchmarks/results/<date>-<device>-engine.json")
+    add("--resume", action="store_true", help="keep the networks that the JSON file has, measure the others")
+    add("--table", type=Path, help="print the table of this JSON file and measure nothing")
+    return found
+
+
+def main() -> int:
+    """Measure and print; status 2 for an option that does not fit."""
+    arguments = parser().parse_args()
+    if arguments.table:
+        print(render(read(arguments.table)))
+        return 0
+    if min(arguments.samples - 1, arguments.rounds) < 1:
+        print("error: give --samples 2 or more and --rounds 1 or more", file=sys.stderr)
+        return 2
+    try:
+        names, networks = find(arguments.contenders), _networks(arguments.networks)
+    except KeyError as e:
+        print(f"error: {e.args[0]}", file=sys.stderr)
+        return 2
+    binary = arguments.binary or build()
+    out = arguments.out or RESULTS / f"{datetime.date.today()}-{_device_word(binary, arguments.device)}-engine.json"
+    results = Results(machine=describe_machine(), options=_options(arguments))
+    if arguments.resume and out.is_file():
+        results = results.model_copy(update={"networks": read(out).networks})
+    known = {each.network for each in results.networks}
+    left = [network for network in networks if network not in known]
+    progress = Progress(len(left))
+    effort = Effort(
+        arguments.rounds, arguments.seconds, arguments.samples, arguments.warmup, cold=not arguments.no_cold
+    )
+    with scratch() as folder:
+        for index, network in enumerate(left):
+            progress.network(index, network)
+            try:
+                case = make_case(network, folder / "cases", seed=arguments.seed, batch=arguments.batch)
+            except CompileError as e:
+                print(f"error: {e}", file=sys.stderr)
+                return 2
+            contenders, absent = _contenders(names, arguments, binary, folder)
+            measured = measure(case, contenders, effort, folder / "caches", progress)
+            measured = measured.model_copy(update={"rows": [*measured.rows, *absent]})
+            results = results.with_network(measured)
+            results.write(out)
+            shutil.rmtree(folder / "work", ignore_errors=True)
+            shutil.rmtree(folder / "cases", ignore_errors=True)
+    progress.end()
+    print(render(results))
+    print(f"raw results: {out}")
+    return 0
+
+
+def _networks(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if unknown := [name for name in names if name not in NETWORKS]:
+        raise KeyError(f"no network is called {unknown[0]!r}; there are: {', '.join(NETWORKS)}")
+    return names
+
+
+def _contenders(
+    names: list[str], arguments: argparse.Namespace, binary: Path, folder: Path
+) -> tuple[list[Contender], list[Row]]:
+    """Those that can start, and a row for each that cannot."""
+    device, spirv, work = arguments.device, arguments.spirv_cache or folder / "spirv", folder / "work"
+    counts = [int(count) or describe_machine()["cores"] for count in arguments.threads.split(",")]
+    threads = [int(count) for count in counts if isinstance(count, int)]
+    found: list[Contender] = []
+    absent: list[Row] = []
+    for name in names:
+        entry = CONTENDERS[name]
+        if entry.missing:
+            why = f"not installed: {', '.join(entry.missing)}"
+            absent.append(Row(contender=name, status="absent", why=why))
+        elif entry.kind == "ours":
+            backend = BACKENDS[entry.module]
+            for count in threads if backend == "cpu" else [0]:
+                title = f"{name} {count}T" if count else name
+                found.append(
+                    Ours(title, backend, binary, work / title, spirv_cache=spirv, threads=count, device=device)
+                )
+        else:
+            for count in threads if entry.kind == "cpu" else threads[-1:]:
+                title = f"{name} {count}T" if entry.kind == "cpu" else name
+                variables = dict(entry.variables)
+                found.append(Peer(title, entry.module, work / title, threads=count, device=device, variables=variables))
+    return found, absent
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, str | int | float | bool | list[str] | None]:
+    return {key: str(value) if isinstance(value, Path) else value for key, value in vars(arguments).items()}
+
+
+def _device_word(binary: Path, device: str) -> str:
+    """Of the GPU, else of the CPU, for a file's name."""
+    agent = Agent(binary, Path())
+    for api in ("vulkan", "opencl", "cpu"):
+        try:
+            name = find_device(agent, api, device)["device_name"]
+        except ContenderError:
+            continue
+        return re.sub(r"[^a-z0-9]+", "-", name.partition("(")[0].lower()).strip("-")
+    return "unknown"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

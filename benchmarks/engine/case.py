@@ -1,0 +1,82 @@
+"""One network with its weights, fresh random inputs and what they must give."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernels.graph import Graph
+from kernels.load import load_workload, random_inputs
+from kernels.networks.export import to_onnx
+from kernels.reference import evaluate
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+INPUTS = 2
+"""So many inputs are verified: who returns the same for both is found out."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What every contender gets."""
+
+    network: str
+    seed: int
+    batch: int
+    graph: Graph
+    onnx: Path
+    inputs: tuple[Arrays, ...]
+    files: tuple[Path, ...]
+    """The inputs as .npz files."""
+    wanted: tuple[Arrays, ...]
+    reference: str
+    """Who computed what is wanted."""
+    input_seeds: tuple[int, ...]
+
+
+def make_case(network: str, folder: Path, *, seed: int = 1, batch: int = 1) -> Case:
+    """Build, export, draw inputs and compute the reference. Raises CompileError for an unknown network."""
+    graph = load_workload(network=network, onnx=None, seed=seed, batch=batch)
+    folder.mkdir(parents=True, exist_ok=True)
+    onnx = folder / f"{network}.onnx"
+    to_onnx(graph, onnx)
+    seeds = tuple(secrets.randbelow(1 << 31) for _ in range(INPUTS))
+    inputs = tuple(random_inputs(graph, each) for each in seeds)
+    files = tuple(folder / f"{network}-{index}.npz" for index in range(INPUTS))
+    for file, arrays in zip(files, inputs, strict=True):
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+    found = [_reference(graph, arrays) for arrays in inputs]
+    return Case(
+        network, seed, batch, graph, onnx, inputs, files, tuple(wanted for wanted, _ in found), found[0][1], seeds
+    )
+
+
+def _reference(graph: Graph, inputs: Arrays) -> tuple[Arrays, str]:
+    """PyTorch in double precision; without PyTorch our own reference, which is slower and not independent."""
+    try:
+        import torch
+
+        from .torch_graph import Unsupported, evaluate_wide
+    except ImportError:
+        return dict(evaluate(graph, inputs)), "NumPy reference of this repository, fp64"
+    try:
+        return evaluate_wide(graph, inputs), f"PyTorch {torch.__version__}, fp64"
+    except Unsupported as e:
+        return dict(evaluate(graph, inputs)), f"NumPy reference of this repository, fp64 ({e})"
+
+
+def relative_error(found: Arrays, wanted: Arrays) -> float:
+    """The worst output's norm of the difference, over the norm of what is wanted; infinite where one is missing."""
+    errors = [float("inf")]
+    if set(found) == set(wanted):
+        errors = [_error(np.asarray(found[name], np.float64), array) for name, array in wanted.items()]
+    return max(errors)
+
+
+def _error(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:
+    if found.size != wanted.size or not np.isfinite(found).all():
+        return float("inf")
+    return float(np.linalg.norm(found.ravel() - wanted.ravel()) / np.linalg.norm(wanted))

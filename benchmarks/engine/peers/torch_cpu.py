@@ -1,0 +1,47 @@
+"""PyTorch on the CPU, eager, batch normalisation folded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.engine.torch_graph import TorchGraph
+from kernels.graph import Graph
+from kernels.load import load_workload
+from kernels.passes import optimise
+
+from .engine import Arrays, Model
+
+
+class _TorchCpu:
+    copies_inside = True
+    version = torch.__version__
+
+    def __init__(self, model: Model, graph: Graph) -> None:
+        torch.set_num_threads(model.threads)
+        self._module = TorchGraph(graph, "cpu", torch.float32)
+        self.device = f"CPU, {torch.get_num_threads()} threads"
+        self.remarks: list[str] = []
+        self._inputs: dict[str, torch.Tensor] = {}
+        self._outputs: dict[str, torch.Tensor] = {}
+
+    def put(self, inputs: Arrays) -> None:
+        self._inputs = {name: torch.from_numpy(array) for name, array in inputs.items()}
+
+    def run(self) -> None:
+        self._outputs = self._module(self._inputs)
+
+    def get(self) -> dict[str, np.ndarray[Any, Any]]:
+        return {name: value.numpy() for name, value in self._outputs.items()}
+
+
+def prepare(model: Model) -> Graph:
+    """The network with its weights in memory."""
+    return optimise(load_workload(network=model.network, onnx=None, seed=model.seed, batch=model.batch), fuse=True)
+
+
+def load(model: Model, graph: Graph) -> _TorchCpu:
+    """As `engine.Engine`."""
+    return _TorchCpu(model, graph)

@@ -1,0 +1,55 @@
+"""Contenders by name, and which of them can start here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Literal
+
+from kernels.options import Backend
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A contender that can be asked for."""
+
+    kind: Literal["ours", "cpu", "gpu"]
+    """`cpu`: one row for each number of threads."""
+    module: str
+    """Backend of ours, or module below `peers`."""
+    packages: tuple[str, ...] = ()
+    """What must be installed."""
+    variables: tuple[tuple[str, str], ...] = ()
+    """Of the environment."""
+
+    @property
+    def missing(self) -> list[str]:
+        """Packages that are not there."""
+        return [name for name in self.packages if find_spec(name) is None]
+
+
+CONTENDERS: dict[str, Entry] = {
+    "ours OpenCL": Entry("ours", "opencl"),
+    "ours Vulkan": Entry("ours", "vulkan"),
+    "ours CPU": Entry("ours", "cpu"),
+    "ncnn Vulkan": Entry("gpu", "ncnn_vulkan", ("ncnn",)),
+    "ncnn CPU": Entry("cpu", "ncnn_cpu", ("ncnn",)),
+    "onnxruntime CPU": Entry("cpu", "ort", ("onnxruntime",)),
+    "torch CPU": Entry("cpu", "torch_cpu", ("torch",)),
+    "torch CUDA": Entry("gpu", "torch_cuda", ("torch",)),
+}
+
+BACKENDS: dict[str, Backend] = {"opencl": "opencl", "vulkan": "vulkan", "cpu": "cpu"}
+
+
+def find(names: str) -> list[str]:
+    """Names from a comma-separated text, each a contender or a part of some; empty: all. Raises KeyError."""
+    if not names:
+        return list(CONTENDERS)
+    found: list[str] = []
+    for wanted in names.split(","):
+        fitting = [name for name in CONTENDERS if wanted.strip().lower() in name.lower()]
+        if not fitting:
+            raise KeyError(f"no contender is called {wanted.strip()!r}; there are: {', '.join(CONTENDERS)}")
+        found += fitting
+    return list(dict.fromkeys(found))

@@ -1,0 +1,94 @@
+"""Raw results of a benchmark: what is written after every network, and read again to go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from .statistics import Steady, steady
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class SetUp(_Part):
+    """From the start of a process to its first output."""
+
+    total_ms: float
+    """Without `import`."""
+    steps_ms: dict[str, float]
+    error: float
+    """Of the first output, as `Row.error`."""
+
+
+class Row(_Part):
+    """One contender on one network."""
+
+    contender: str
+    status: Literal["ok", "wrong", "failed", "absent"]
+    why: str = ""
+    device: str = ""
+    version: str = ""
+    remarks: list[str] = Field(default_factory=list)
+    error: float | None = None
+    """The worst of all verified outputs: norm of the difference to the reference over the reference's norm."""
+    copies_inside: bool = True
+    """Whether a sample starts and ends with the data in the host's memory."""
+    copies_ms: float | None = None
+    """Input to the device and outputs back, where a sample does not include them."""
+    host_ms: float | None = None
+    """Compiling on the host beforehand (ours)."""
+    cold: SetUp | None = None
+    """First process, empty caches."""
+    warm: SetUp | None = None
+    """A later process, the caches filled."""
+    rounds_ms: list[list[float]] = Field(default_factory=list)
+    """Samples by round."""
+
+    @property
+    def steady(self) -> Steady | None:
+        """None without a time."""
+        return steady(self.rounds_ms) if self.status == "ok" and any(self.rounds_ms) else None
+
+
+class NetworkResult(_Part):
+    """All contenders on one network."""
+
+    network: str
+    seed: int
+    input_seeds: list[int]
+    reference: str
+    rows: list[Row]
+    at: float
+    """Unix time of the end."""
+    seconds: float
+    """What it took."""
+
+
+class Results(_Part):
+    """The file."""
+
+    schema_version: Literal[1] = 1
+    machine: dict[str, str | int | float | list[str] | None]
+    options: dict[str, str | int | float | bool | list[str] | None]
+    networks: list[NetworkResult] = Field(default_factory=list)
+
+    def with_network(self, result: NetworkResult) -> Results:
+        """With this network's result in the place of an older one."""
+        others = [each for each in self.networks if each.network != result.network]
+        return self.model_copy(update={"networks": [*others, result]})
+
+    def write(self, path: Path) -> None:
+        """As a whole: a reader sees the old file or the new."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_name(f".{path.name}.new")
+        fresh.write_text(self.model_dump_json(indent=1) + "\n")
+        fresh.replace(path)
+
+
+def read(path: Path) -> Results:
+    """Raises pydantic's ValidationError for a file of another kind."""
+    return Results.model_validate_json(path.read_bytes())

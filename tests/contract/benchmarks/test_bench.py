@@ -1,0 +1,62 @@
+"""The smallest benchmark as a process: ours and onnxruntime on LeNet."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.engine.case import make_case
+from benchmarks.engine.contender import ContenderError
+from benchmarks.engine.peer_process import Peer
+from benchmarks.engine.results import read
+from tests.source_tree import ROOT
+
+QUICK = ("--rounds", "2", "--seconds", "0.01", "--samples", "2", "--warmup", "0")
+
+
+def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "benchmarks.engine", *arguments]
+    return subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, timeout=110, check=False)
+
+
+@pytest.mark.slow
+def test_ours_and_onnxruntime_agree_and_are_timed(agent_binary: Path, tmp_path: Path) -> None:
+    out = tmp_path / "raw.json"
+    chosen = ("--networks", "lenet", "--contenders", "ours CPU,ours OpenCL,onnxruntime", "--threads", "1")
+    done = bench(*chosen, *QUICK, "--binary", str(agent_binary), "-o", str(out))
+    assert done.returncode == 0, done.stderr
+    (found,) = read(out).networks
+    assert {row.contender: row.status for row in found.rows} == {
+        "ours CPU 1T": "ok", "ours OpenCL": "ok", "onnxruntime CPU 1T": "ok",
+    }  # fmt: skip
+    for row in found.rows:
+        assert row.error is not None and row.error < 1e-4
+        assert row.cold and row.warm and row.steady and row.steady.rounds == 2
+    assert "| lenet | ours OpenCL |" in done.stdout
+    again = bench("--table", str(out))
+    assert again.returncode == 0 and "### lenet" in again.stdout
+
+
+def test_what_is_not_there_is_named() -> None:
+    done = bench("--networks", "lennet")
+    assert done.returncode == 2 and "no network is called 'lennet'" in done.stderr
+    done = bench("--contenders", "tensorrt")
+    assert done.returncode == 2 and "'tensorrt'" in done.stderr
+
+
+def test_a_peer_that_dies_or_does_not_exist_says_so(tmp_path: Path) -> None:
+    case = make_case("lenet", tmp_path)
+    peer = Peer("ort", "ort", tmp_path / "ort", threads=1, device="", variables={})
+    peer.open(case, tmp_path / "caches")
+    assert peer._process
+    peer._process.kill()
+    with pytest.raises(ContenderError, match=r"its process ended with status -9"):
+        peer.turn(0, 0, 1)
+    peer.close()
+    unknown = Peer("none", "no_such_engine", tmp_path / "none", threads=1, device="", variables={})
+    with pytest.raises(ContenderError, match="no_such_engine"):
+        unknown.open(case, tmp_path / "caches")
+    unknown.close()
