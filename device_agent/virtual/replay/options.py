@@ -5,6 +5,7 @@ from __future__ import annotations
 OWN = {
     "--journal": "", "--warmup": "0", "--samples": "1", "--idle-ms": "0", "--load-ms": "0", "--warmup-stable": "0",
     "--power-period-ms": "0", "--await-discharging-ms": "0", "--deadline-s": "600",
+    "--inferences": "1",
 }  # fmt: skip
 """Options that this program takes upon itself, with the agent's defaults."""
 

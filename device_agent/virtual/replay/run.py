@@ -39,6 +39,8 @@ class Run:
         try:
             self._ends_ns = began_ns + int(float(self.options["--deadline-s"]) * 1e9)
             later = self._compute()
+            if self.options["--inferences"] != "1":
+                raise End("unsupported", "a recording has latencies of single inferences: it replays no streams")
             with Sampler(self.journal, int(self.options["--power-period-ms"])):
                 count = self._phases()
         except End as end:

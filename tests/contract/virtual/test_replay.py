@@ -123,7 +123,11 @@ def test_it_is_stopped_by_its_marker(replaying: tuple[Adb, ControlClient, str], 
 
 @pytest.mark.parametrize(
     ("network", "options", "code"),
-    [("mobilenet_v1", "--samples 1", "unsupported"), ("lenet", "--samples 10000 --deadline-s 2", "deadline")],
+    [
+        ("mobilenet_v1", "--samples 1", "unsupported"),
+        ("lenet", "--samples 10000 --deadline-s 2", "deadline"),
+        ("lenet", "--samples 2 --inferences 5", "unsupported"),
+    ],
 )
 def test_it_fails_as_an_agent_does(run: Any, network: str, options: str, code: str) -> None:
     last = json.loads(run(options, network, 1).splitlines()[-1])
