@@ -1,0 +1,157 @@
+"""Study C on this machine: frames per second of streams, every variant once a round, each round in the reverse order.
+
+    python -m benchmarks.engine.study_c [--networks lenet,cifar10_quick,caffenet] [--samples N] [--rounds N] [--out F]
+
+Every variant's outputs are compared with the sequential reference on the same frames before its time counts. Raw times
+go to a JSON file; the table is printed with the published speed-ups (Gao, Zhang and Mei, 2018), of other devices.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from kernels.compile import compile_graph
+from kernels.load import load_workload
+from kernels.options import Limits, Options
+from kernels.plan import Bundle
+
+FRAMES = {"lenet": 100, "cifar10_quick": 100, "caffenet": 5}
+"""Of a stream, as in the study."""
+PUBLISHED = {
+    "lenet": {"PC": 1.67, "Cortex-A9, 2 threads": 1.52, "Snapdragon 820, 4 threads": 1.98},
+    "cifar10_quick": {"PC": 1.60, "Cortex-A9, 2 threads": 1.44, "Snapdragon 820, 4 threads": 2.04},
+    "caffenet": {"PC": 1.12, "Cortex-A9, 2 threads": 1.44, "Snapdragon 820, 4 threads": 1.55},
+}
+"""Speed-ups of the study's best CPU variant against Caffe on one thread."""
+AGENT = Path("device_agent/build") / platform.machine() / "pocketfarm-agent"
+
+
+@dataclass(frozen=True)
+class Variant:
+    name: str
+    algorithm: str
+    options: tuple[str, ...]
+
+
+VARIANTS = (
+    Variant("im2col, 1 thread", "im2col", ("--threads", "1")),
+    Variant("im2col, 2 threads per call", "im2col", ("--threads", "2", "--threads-per-call")),
+    Variant("im2col, 2 threads kept", "im2col", ("--threads", "2")),
+    Variant("im2col, 2 threads pinned", "im2col", ("--threads", "2", "--pin-threads")),
+    Variant("pipeline by kind", "im2col", ("--threads", "2", "--pipeline", "by_kind", "--pin-threads")),
+    Variant("pipeline balanced", "im2col", ("--threads", "2", "--pipeline", "balanced", "--pin-threads")),
+    Variant("default, 1 thread", "auto", ("--threads", "1")),
+    Variant("default, 2 threads", "auto", ("--threads", "2")),
+    Variant("default, pipeline balanced", "auto", ("--threads", "2", "--pipeline", "balanced", "--pin-threads")),
+)
+BASE = "im2col, 1 thread"
+"""What the study's speed-ups compare with: Caffe on one thread."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    samples_ms: tuple[float, ...]
+    outputs: np.ndarray[Any, Any]
+
+
+def main() -> None:
+    arguments = _arguments()
+    rows: dict[str, dict[str, list[float]]] = {}
+    for network in arguments.networks.split(","):
+        rows[network] = measure(arguments, network)
+        print(table(network, rows[network]), flush=True)
+    if arguments.out:
+        told = {"machine": _machine(), "frames": FRAMES, "load": os.getloadavg(), "stream_ms": rows}
+        arguments.out.write_text(json.dumps(told, indent=1) + "\n")
+
+
+def measure(arguments: argparse.Namespace, network: str) -> dict[str, list[float]]:
+    """Variant -> times of its streams in ms."""
+    graph = load_workload(network=network, onnx=None, seed=1)
+    algorithms = {"sequential", *(variant.algorithm for variant in VARIANTS)}
+    plans = {name: compile_graph(graph, Options("cpu", algorithm=name, fuse=False), Limits()) for name in algorithms}
+    shape = graph.shapes[graph.inputs[0]]
+    frames = np.random.default_rng(7).standard_normal((FRAMES[network], *shape), dtype=np.float32)
+    reference = run(arguments.agent, plans["sequential"], frames, ("--threads", "1", "--warmup", "0"), 1)
+    found: dict[str, list[float]] = {"sequential": [*reference.samples_ms]}
+    for variant in in_turn(arguments.rounds):
+        options = (*variant.options, "--warmup", "1")
+        ran = run(arguments.agent, plans[variant.algorithm], frames, options, arguments.samples)
+        error = np.linalg.norm(ran.outputs - reference.outputs) / np.linalg.norm(reference.outputs)
+        if not error <= 1e-5:
+            raise SystemExit(f"{network}, {variant.name}: its outputs differ from the reference by {error:.1e}")
+        found.setdefault(variant.name, []).extend(ran.samples_ms)
+    return found
+
+
+def in_turn(rounds: int) -> Iterator[Variant]:
+    for number in range(rounds):
+        yield from VARIANTS if number % 2 == 0 else reversed(VARIANTS)
+
+
+def run(agent: Path, bundle: Bundle, frames: np.ndarray[Any, Any], options: tuple[str, ...], samples: int) -> Ran:
+    """One process: streams of all frames."""
+    with tempfile.TemporaryDirectory(prefix="study-c-") as temporary:
+        folder = Path(temporary)
+        bundle.write(folder / "plan")
+        frames.tofile(folder / "in.bin")
+        argv = [str(agent), "run", "--plan", str(folder / "plan"), "--output-dir", str(folder), *options]
+        argv += ["--input", f"{bundle.plan.inputs[0].name}={folder}/in.bin", "--inferences", str(len(frames))]
+        done = subprocess.run(
+            [*argv, "--samples", str(samples)],
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        if events[-1]["event"] != "result":
+            raise SystemExit(events[-1].get("message", done.stderr))
+        timed = [e["duration_ns"] / 1e6 for e in events if e["event"] == "sample" and e["phase"] == "timed"]
+        return Ran(tuple(timed), np.fromfile(folder / "0.bin", np.float32))
+
+
+def table(network: str, found: dict[str, list[float]]) -> str:
+    base = median(found[BASE])
+    lines = [
+        f"\n{network}: streams of {FRAMES[network]} frames",
+        "| variant | frames/s | against one thread |",
+        "|---|---|---|",
+    ]
+    for name, times in found.items():
+        rate = 1000 * FRAMES[network] / median(times)
+        lines.append(f"| {name} | {rate:.4g} | {base / median(times):.2f} |")
+    lines += [f"| published: {device} | | {ratio} |" for device, ratio in PUBLISHED[network].items()]
+    return "\n".join(lines)
+
+
+def _machine() -> dict[str, Any]:
+    info = Path("/proc/cpuinfo").read_text()
+    model = next((line.split(": ")[1] for line in info.splitlines() if line.startswith("model name")), "")
+    return {"processor": model, "cores": os.cpu_count(), "system": platform.platform()}
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--networks", default=",".join(FRAMES))
+    parser.add_argument("--samples", type=int, default=8, help="streams of a process")
+    parser.add_argument("--rounds", type=int, default=2, help="processes of each variant")
+    parser.add_argument("--agent", type=Path, default=AGENT)
+    parser.add_argument("--out", type=Path)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
