@@ -54,9 +54,11 @@ class Judgement(Model):
     """Blocks that were made, good or not."""
     good: int
     latency: float | None
-    """Half-width of the latency's interval as a share; None with too few good blocks for one."""
+    """Half-width of the interval of a sample's time as a share; None with too few good blocks for one."""
     energy: float | None
     """The same of the energy per inference; None where it is not measured, too."""
+    stream: bool = False
+    """Whether the samples are streams, so that their time tells the throughput."""
 
     @property
     def words(self) -> str:
@@ -71,7 +73,7 @@ class Judgement(Model):
         return f"{reason}: {', '.join(widths) or 'no interval'}, wanted ±{self.target:.1%}"
 
     def _shares(self) -> tuple[tuple[str, float | None], ...]:
-        return ("latency", self.latency), ("energy", self.energy)
+        return ("throughput" if self.stream else "latency", self.latency), ("energy", self.energy)
 
 
 def figures(record: Record, mode: Mode) -> BlockFigures:
@@ -106,6 +108,7 @@ def judge(sampling: Sampling, found: Sequence[BlockFigures], made: int) -> Judge
         good=len(good),
         latency=latency,
         energy=energy,
+        stream=sampling.frames > 1,
     )
 
 

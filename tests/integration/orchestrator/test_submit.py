@@ -93,6 +93,23 @@ def test_files_are_kept_by_content(desk: Desk, tmp_path: Path) -> None:
     assert desk.submit(experiment).experiment_id != submission.experiment_id
 
 
+def test_a_batch_that_a_model_fixes_is_refused_at_once(desk: Desk, tmp_path: Path) -> None:
+    from onnx import TensorProto, helper, load, save
+
+    made = load(model(tmp_path / "m.onnx"))
+    made.graph.node[0].output[0] = "z"
+    made.graph.node.append(helper.make_node("Reshape", ["z", "s"], ["y"], name="flat"))
+    made.graph.initializer.append(helper.make_tensor("s", TensorProto.INT64, [2], [2, 8]))
+    made.graph.output[0].type.tensor_type.shape.CopyFrom(helper.make_tensor_type_proto(1, [2, 8]).tensor_type.shape)
+    save(made, tmp_path / "fixed.onnx")
+    stated = make.experiment(workload=Workload(onnx="fixed.onnx"), matrix=Matrix(batch=(1, 3)))
+    with pytest.raises(ModelFileError, match=r"fixed\.onnx.*batch of 1, not of 3"):
+        desk.submit(stated)
+    assert desk.ledger.experiments() == []
+    free = desk.submit(make.experiment(workload=Workload(onnx="m.onnx"), matrix=Matrix(batch=(1, 3))))
+    assert [job.cell.batch for job in free.expansion.jobs if job.block == 0] == [1, 3]
+
+
 def test_files_that_cannot_be_used_are_refused_at_once(desk: Desk, tmp_path: Path) -> None:
     good = model(tmp_path / "m.onnx").read_bytes()
     with pytest.raises(ModelFileError, match="there is no file"):

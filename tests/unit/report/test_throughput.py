@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from orchestrator.metrics.results import frames_per_second, latency_seconds
+from orchestrator.model.experiment import Sampling
 from orchestrator.model.job import Cell
 from orchestrator.model.record import Record
 from orchestrator.report import html
 from orchestrator.report.content import build
 from orchestrator.report.sections import sections
+from orchestrator.sequential import BlockFigures, judge
 from orchestrator.statistics import Summary, summarise, throughput
 
 from .records import cell, experiment, record
@@ -76,6 +78,12 @@ def test_reports_show_frames_per_second_and_no_latency() -> None:
     page = html.render(content)
     assert "477 frames/s" in page and "a stream: see Throughput" in page
     assert not re.search(r">\s*10[45]", page)  # neither the time of a sample nor anything made of it
+
+
+def test_blocks_are_added_for_the_throughput() -> None:
+    asked = Sampling(frames=50, target_interval=0.05)
+    found = judge(asked, [BlockFigures("c", good=True, value_ms=ms) for ms in (100.0, 101.0, 99.0, 100.0)], 4)
+    assert "(throughput)" in found.words and "latency" not in found.words
 
 
 def test_exported_series_keep_the_two_apart() -> None:
