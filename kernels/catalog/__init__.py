@@ -44,14 +44,17 @@ class Algorithm(Protocol):
         ...
 
 
+_WINOGRAD = (
+    Winograd("winograd", "the largest tile that the precision allows", {}),
+    Winograd("winograd_large", "tiles of 8x8 inputs: 6x6 outputs of 3x3, 4x4 of 5x5, 2x2 of 7x7", {3: 6, 5: 4, 7: 2}),
+)
 ALGORITHMS: dict[str, Algorithm] = {
     entry.name: entry
     for entry in (
         Depthwise(), Pointwise(), Window(), Direct(), ImplicitGemm(), Im2col(),
-        Winograd("winograd", "the largest tile that the precision allows", {}),
+        *_WINOGRAD,
         Winograd("winograd_2x2", "tiles of 2x2 outputs", {3: 2, 5: 2}),
         Winograd("winograd_4x4", "tiles of 4x4 outputs", {3: 4}),
-        Winograd("winograd_large", "tiles of 8x8 inputs: 6x6 outputs of a 3x3 window, 4x4 of 5x5", {3: 6, 5: 4}),
     )
 }  # fmt: skip
 
@@ -59,6 +62,8 @@ ALGORITHMS: dict[str, Algorithm] = {
 _WINOGRAD_CHANNELS = 32
 _WINOGRAD_PIXELS = 196
 """From so many channels and outputs on, tiles of 4x4 outputs paid on a desktop GPU (docs/decisions/0019)."""
+_LARGE_SAVES = 0.85
+"""Part of the products up to which larger tiles are taken: measured from 90 x 124 outputs on, where it is 0.79."""
 
 
 def choose(options: Options, limits: Limits, layer: str, conv: Convolution) -> Choice:
@@ -80,11 +85,13 @@ def _has_own_memory(limits: Limits) -> bool:
 
 
 def _for_desktop(options: Options, conv: Convolution) -> str:
-    """Through local memory, except one filter a channel and groups."""
-    winograd, least = ALGORITHMS["winograd"], min(conv.c, conv.k)
+    """Through local memory, except one filter a channel and groups; Winograd's large tiles where they save enough."""
+    least = min(conv.c, conv.k)
     wide = least >= _WINOGRAD_CHANNELS and conv.oh * conv.ow >= _WINOGRAD_PIXELS and options.precision != "fp16"
-    if wide and winograd.misfit(conv) is None:
-        return "winograd"
+    usual, large = _WINOGRAD
+    if wide and large.misfit(conv) is None:
+        saves = usual.misfit(conv) or large.products(conv, options) < _LARGE_SAVES * usual.products(conv, options)
+        return large.name if saves else usual.name
     fitting = ("depthwise", "implicit_gemm", "direct")
     return next(name for name in fitting if ALGORITHMS[name].misfit(conv) is None)
 

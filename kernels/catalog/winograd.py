@@ -34,7 +34,7 @@ class Winograd:
     def __init__(self, name: str, detail: str, sizes: Mapping[int, int]) -> None:
         """`sizes`: window -> outputs of a tile in each direction; empty: by precision."""
         self.name, self._sizes = name, sizes
-        self.summary = f"minimal filtering, {detail}; windows 3x3 or 5x5, stride and dilation 1, one group"
+        self.summary = f"minimal filtering, {detail}; square windows, stride and dilation 1, one group"
 
     def misfit(self, conv: Convolution) -> str | None:
         """Why it does not fit; None where it does."""
@@ -64,6 +64,11 @@ class Winograd:
             )
         filters = transform_filters(weight, grid.size).astype(np.float32)
         return tuple(_bands(grid, filters, bias, limits, tile))
+
+    def products(self, conv: Convolution, options: Options) -> int:
+        """Multiplications for each pair of channels: as many as positions of all its tiles."""
+        grid = self._grid(conv, options, Limits())
+        return grid.positions * grid.tiles(grid.rows)
 
     def _too_large(self, grid: _Grid, options: Options) -> bool:
         return options.precision not in ("fp32", "relaxed") and grid.alpha > _LARGEST_IN_HALF

@@ -127,7 +127,8 @@ def _product_tile(tunables: Mapping[str, int]) -> dict[str, int]:
 def _group_tile(tunables: Mapping[str, int]) -> dict[str, int]:
     """Of a tile that a work-group computes together: TX x TY work-items, each TP pixels x TV vectors of channels.
 
-    SPLIT such parts share out the sum.
+    SPLIT such parts share out the sum. SQUARE: the source lies in local memory in vectors of four pixels of a channel,
+    so that fewer registers hold what is multiplied, else in vectors of four channels of a pixel.
     """
     group = tunables["TX"] * tunables["TY"]
     split = tunables["SPLIT"]
@@ -136,6 +137,9 @@ def _group_tile(tunables: Mapping[str, int]) -> dict[str, int]:
         "GROUP": group,
         "TILE_PIXELS": pixels,
         "TILE_VECTORS": vectors,
+        "TILE_DEPTH": 4 * depth,
+        "SQUARE": int(tunables["TP"] % 4 == 0),
+        "PIXEL_VECTORS": max(1, tunables["TP"] // 4),
         "SUMS": tunables["TP"] * tunables["TV"],
         "LOADS_SRC": pixels * depth // group,
         "LOADS_WEIGHT": -(-4 * vectors * depth // group),

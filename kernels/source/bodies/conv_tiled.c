@@ -75,15 +75,7 @@
         }
         if (round < rounds) {
             const int side = part * 2 + round % 2;
-            UNROLL for (int j = 0; j < STACK_SLOTS; ++j) {
-                UNROLL for (int i = 0; i < PIXEL_SLOTS; ++i) {
-                    tile_src[side * HALF_SRC + (me / TILE_PIXELS + j * STACK_STEP) * TILE_PIXELS + me % TILE_PIXELS + i * GROUP] =
-                        next_src[j * PIXEL_SLOTS + i];
-                }
-            }
-            UNROLL for (int j = 0; j < LOADS_WEIGHT; ++j) {
-                if (me + j * GROUP < HALF_WEIGHT) tile_weight[side * HALF_WEIGHT + me + j * GROUP] = next_weight[j];
-            }
+    INCLUDE tiled_put
         }
         BARRIER;
     }

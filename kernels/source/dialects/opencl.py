@@ -28,6 +28,7 @@ PRELUDE = """\
 #define LOCAL_ID(d) ((int)get_local_id(d))
 #define LOCAL_SIZE(d) ((int)get_local_size(d))
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
+#define SET_LANE(array, i, lane, v) (((__local float*)(array))[(i) * 4 + (lane)] = (v))
 """
 _VECTORS = """\
 #define VECTOR float{lanes}

@@ -28,7 +28,8 @@ PRELUDE = """\
 #define GROUP_ID(d) int(gl_WorkGroupID[d])
 #define LOCAL_ID(d) int(gl_LocalInvocationID[d])
 #define LOCAL_SIZE(d) int(gl_WorkGroupSize[d])
-#define BARRIER memoryBarrierShared(); barrier()
+#define BARRIER barrier()
+#define SET_LANE(array, i, lane, v) (array[i][lane] = (v))
 #define VECTOR vec4
 #define VSPLAT(a) vec4(a)
 #define LOADV_weight(i) LOAD_weight(i)

@@ -1,3 +1,20 @@
+#if SQUARE
+        UNROLL for (int k = 0; k < TILE_DEPTH; ++k) {
+            FLOAT4 value[PIXEL_VECTORS];
+            UNROLL for (int p = 0; p < PIXEL_VECTORS; ++p) {
+                value[p] = tile_src[side * HALF_SRC + k * (TILE_PIXELS / 4) + tx + p * TX];
+            }
+            UNROLL for (int v = 0; v < TV; ++v) {
+                const FLOAT4 w = tile_weight[side * HALF_WEIGHT + k * TILE_VECTORS + ty + v * TY];
+                UNROLL for (int p = 0; p < PIXEL_VECTORS; ++p) {
+                    sums[(p * 4 + 0) * TV + v] = MAD(SPLAT(value[p].x), w, sums[(p * 4 + 0) * TV + v]);
+                    sums[(p * 4 + 1) * TV + v] = MAD(SPLAT(value[p].y), w, sums[(p * 4 + 1) * TV + v]);
+                    sums[(p * 4 + 2) * TV + v] = MAD(SPLAT(value[p].z), w, sums[(p * 4 + 2) * TV + v]);
+                    sums[(p * 4 + 3) * TV + v] = MAD(SPLAT(value[p].w), w, sums[(p * 4 + 3) * TV + v]);
+                }
+            }
+        }
+#else
         UNROLL for (int d = 0; d < DEPTH; ++d) {
             FLOAT4 value[TP];
             UNROLL for (int p = 0; p < TP; ++p) {
@@ -18,3 +35,4 @@
                 }
             }
         }
+#endif

@@ -2,7 +2,7 @@
         const int stack = GROUP_ID(1) * TILE_VECTORS + ty + v * TY;
         if (stack < out_stacks) {
             UNROLL for (int p = 0; p < TP; ++p) {
-                const int pixel = first_pixel + tx + p * TX;
+                const int pixel = first_pixel + (SQUARE != 0 ? 4 * (tx + p / 4 * TX) + p % 4 : tx + p * TX);
                 if (pixel < pixels) {
                     FLOAT4 sum = sums[p * TV + v];
                     if (has_residual != 0) {

@@ -1,0 +1,19 @@
+            // SQUARE: each channel's pixels side by side, else each pixel's channels
+            UNROLL for (int j = 0; j < STACK_SLOTS; ++j) {
+                UNROLL for (int i = 0; i < PIXEL_SLOTS; ++i) {
+                    const int at = me % TILE_PIXELS + i * GROUP;
+                    const int row = side * HALF_SRC + (me / TILE_PIXELS + j * STACK_STEP) * TILE_PIXELS;
+                    const FLOAT4 put = next_src[j * PIXEL_SLOTS + i];
+#if SQUARE
+                    SET_LANE(tile_src, row + at / 4, at % 4, put.x);
+                    SET_LANE(tile_src, row + TILE_PIXELS / 4 + at / 4, at % 4, put.y);
+                    SET_LANE(tile_src, row + TILE_PIXELS / 2 + at / 4, at % 4, put.z);
+                    SET_LANE(tile_src, row + TILE_PIXELS / 4 * 3 + at / 4, at % 4, put.w);
+#else
+                    tile_src[row + at] = put;
+#endif
+                }
+            }
+            UNROLL for (int j = 0; j < LOADS_WEIGHT; ++j) {
+                if (me + j * GROUP < HALF_WEIGHT) tile_weight[side * HALF_WEIGHT + me + j * GROUP] = next_weight[j];
+            }
