@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import os
 import re
 import shutil
 import sys
@@ -17,16 +18,17 @@ from pathlib import Path
 from device_agent.build import build
 from kernels.errors import CompileError
 from kernels.networks import NETWORKS
+from kernels.tuning import Database
 
 from .agent_process import Agent
 from .case import make_case
-from .contender import Contender, ContenderError
+from .contender import ContenderError
+from .entrants import Setting, entrants, with_tuned
 from .machine import describe_machine
-from .ours import Ours, find_device
-from .peer_process import Peer
+from .ours import find_device
 from .progress import Progress
-from .registry import BACKENDS, CONTENDERS, find
-from .results import Results, Row, read
+from .registry import CONTENDERS, find
+from .results import Results, read
 from .rounds import Effort, measure, scratch
 from .table import render
 
@@ -51,6 +53,9 @@ def parser() -> argparse.ArgumentParser:
     add("--device", default="", help="words of the GPU's name; default: each engine's own, which must agree")
     add("--seed", type=int, default=1, help="seed of the weights")
     add("--batch", type=int, default=1)
+    add("--tune", type=float, default=0, help="seconds of tuning ours for each network and API, a row of its own")
+    add("--tuning", type=Path, help="file of what tuning found, read and added to; default: one of this run")
+    add("--caches", type=Path, help="folder of the contenders' caches, kept; default: one of this run")
     add("--binary", type=Path, help="native agent; default: built for this machine where it is missing or older")
     add("--spirv-cache", type=Path, help="folder of compiled shaders; default: one of this run")
     add("-o", "--out", type=Path, help="JSON file; default: benchmarks/results/<date>-<device>-engine.json")
@@ -85,16 +90,20 @@ def main() -> int:
         arguments.rounds, arguments.seconds, arguments.samples, arguments.warmup, cold=not arguments.no_cold
     )
     with scratch() as folder:
+        setting = _setting(arguments, binary, folder)
         for index, network in enumerate(left):
             progress.network(index, network)
             try:
-                case = make_case(network, folder / "cases", seed=arguments.seed, batch=arguments.batch)
+                with_onnx = any(CONTENDERS[name].onnx for name in names)
+                case = make_case(network, folder / "cases", seed=arguments.seed, batch=arguments.batch, onnx=with_onnx)
             except CompileError as e:
                 print(f"error: {e}", file=sys.stderr)
                 return 2
-            contenders, absent = _contenders(names, arguments, binary, folder)
-            measured = measure(case, contenders, effort, folder / "caches", progress)
-            measured = measured.model_copy(update={"rows": [*measured.rows, *absent]})
+            found = entrants(names, setting, folder / "work")
+            if arguments.tune:
+                found = with_tuned(found, case, setting, arguments.tune, folder / "work", progress)
+            measured = measure(case, found.contenders, effort, setting.caches, progress)
+            measured = measured.model_copy(update={"rows": [*measured.rows, *found.rows]})
             results = results.with_network(measured)
             results.write(out)
             shutil.rmtree(folder / "work", ignore_errors=True)
@@ -112,33 +121,16 @@ def _networks(text: str) -> list[str]:
     return names
 
 
-def _contenders(
-    names: list[str], arguments: argparse.Namespace, binary: Path, folder: Path
-) -> tuple[list[Contender], list[Row]]:
-    """Those that can start, and a row for each that cannot."""
-    device, spirv, work = arguments.device, arguments.spirv_cache or folder / "spirv", folder / "work"
-    counts = [int(count) or describe_machine()["cores"] for count in arguments.threads.split(",")]
-    threads = [int(count) for count in counts if isinstance(count, int)]
-    found: list[Contender] = []
-    absent: list[Row] = []
-    for name in names:
-        entry = CONTENDERS[name]
-        if entry.missing:
-            why = f"not installed: {', '.join(entry.missing)}"
-            absent.append(Row(contender=name, status="absent", why=why))
-        elif entry.kind == "ours":
-            backend = BACKENDS[entry.module]
-            for count in threads if backend == "cpu" else [0]:
-                title = f"{name} {count}T" if count else name
-                found.append(
-                    Ours(title, backend, binary, work / title, spirv_cache=spirv, threads=count, device=device)
-                )
-        else:
-            for count in threads if entry.kind == "cpu" else threads[-1:]:
-                title = f"{name} {count}T" if entry.kind == "cpu" else name
-                variables = dict(entry.variables)
-                found.append(Peer(title, entry.module, work / title, threads=count, device=device, variables=variables))
-    return found, absent
+def _setting(arguments: argparse.Namespace, binary: Path, folder: Path) -> Setting:
+    cores = len(os.sched_getaffinity(0))
+    return Setting(
+        binary=binary,
+        device=arguments.device,
+        threads=tuple(int(count) or cores for count in arguments.threads.split(",")),
+        spirv_cache=arguments.spirv_cache or folder / "spirv",
+        caches=arguments.caches or folder / "caches",
+        database=Database(arguments.tuning),
+    )
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, str | int | float | bool | list[str] | None]:

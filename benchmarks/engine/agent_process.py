@@ -92,9 +92,9 @@ class Agent:
             events = self._events(argv, limit_s + 60)
             return _ran(plan, events, (time.monotonic() - began) * 1e3)
 
-    def trial(self, trial: Trial, passes: int) -> TrialRan:
+    def trial(self, trial: Trial, passes: int, *, device: str = "") -> TrialRan:
         """As `kernels.tuning` measures."""
-        ran = self.run(trial.bundle, trial.inputs, warmup=1, passes=passes)
+        ran = self.run(trial.bundle, trial.inputs, warmup=1, passes=passes, device=device)
         return TrialRan(ran.layers_ms, ran.outputs)
 
     def _events(self, argv: list[str], limit_s: float = 120.0) -> list[dict[str, Any]]:

@@ -37,12 +37,13 @@ class Case:
     input_seeds: tuple[int, ...]
 
 
-def make_case(network: str, folder: Path, *, seed: int = 1, batch: int = 1) -> Case:
-    """Build, export, draw inputs and compute the reference. Raises CompileError for an unknown network."""
+def make_case(network: str, folder: Path, *, seed: int = 1, batch: int = 1, onnx: bool = True) -> Case:
+    """Build, export (with `onnx`), draw inputs and compute the reference. Raises CompileError for an unknown name."""
     graph = load_workload(network=network, onnx=None, seed=seed, batch=batch)
     folder.mkdir(parents=True, exist_ok=True)
-    onnx = folder / f"{network}.onnx"
-    to_onnx(graph, onnx)
+    model = folder / f"{network}.onnx"
+    if onnx:
+        to_onnx(graph, model)
     seeds = tuple(secrets.randbelow(1 << 31) for _ in range(INPUTS))
     inputs = tuple(random_inputs(graph, each) for each in seeds)
     files = tuple(folder / f"{network}-{index}.npz" for index in range(INPUTS))
@@ -50,7 +51,7 @@ def make_case(network: str, folder: Path, *, seed: int = 1, batch: int = 1) -> C
         np.savez(file, **arrays)  # type: ignore[arg-type]
     found = [_reference(graph, arrays) for arrays in inputs]
     return Case(
-        network, seed, batch, graph, onnx, inputs, files, tuple(wanted for wanted, _ in found), found[0][1], seeds
+        network, seed, batch, graph, model, inputs, files, tuple(wanted for wanted, _ in found), found[0][1], seeds
     )
 
 

@@ -16,10 +16,8 @@ from typing import Any
 import numpy as np
 
 from kernels.graph import Graph, Node
-from kernels.passes.fold_affine import fold_affine
-from kernels.passes.fuse_activations import fuse_activations
-from kernels.passes.identities import eliminate_identities
-from kernels.passes.prune import prune
+
+from .simplified import simplified
 
 MAGIC = 7767517
 _FP32 = b"\0\0\0\0"
@@ -65,8 +63,7 @@ class _Writer:
 
 def write_ncnn(graph: Graph, folder: Path) -> Files:
     """Write `net.param` and `net.bin`. Raises Unsupported."""
-    for one_pass in (prune, eliminate_identities, fold_affine, fuse_activations):
-        graph = one_pass(graph)
+    graph = simplified(graph)
     if any(graph.shapes[name][0] != 1 for name in graph.inputs):
         raise Unsupported("ncnn has no batch: give one image")
     writer = _Writer(graph)

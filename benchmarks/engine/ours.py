@@ -6,7 +6,7 @@ import json
 import math
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -29,15 +29,20 @@ class Ours:
 
     def __init__(
         self, name: str, backend: Backend, binary: Path, folder: Path, *, spirv_cache: Path, threads: int = 0,
-        device: str = "", tuned: Mapping[str, Choice] | None = None,
+        device: str = "", tuned: Mapping[str, Choice] | None = None, remarks: Sequence[str] = (),
     ) -> None:  # fmt: skip
         """`folder`: for the plan, the caller's to remove. `threads`: of the CPU backend. `tuned`: as in `Options`."""
         self.name, self._binary, self._spirv_cache = name, binary, spirv_cache
         self._options = Options(backend, threads=threads if backend == "cpu" else 0, tuned=tuned or {})
-        self._threads, self._device = threads, device
+        self._threads, self._device, self._remarks = threads, device, remarks
         self._folder = folder
         self._bundle: Bundle | None = None
         self._estimate_ms = 1.0
+
+    @property
+    def backend(self) -> Backend:
+        """Our API."""
+        return self._options.backend
 
     def open(self, case: Case, caches: Path) -> Opened:
         self._case = case
@@ -52,7 +57,7 @@ class Ours:
         steps |= {"first inference": ran.samples_ms[0], "readback": ran.setup_ms.get("readback", 0.0)}
         steps["process"] = max(0.0, ran.process_ms - sum(steps.values()))
         about = f"agent, {facts['driver']}"
-        return Opened(ran.outputs, facts["device_name"], about, steps, False, self._remarks(), host_ms)
+        return Opened(ran.outputs, facts["device_name"], about, steps, False, list(self._remarks), host_ms)
 
     def infer(self, index: int) -> Arrays:
         return self._run(index, warmup=0, samples=1).outputs
@@ -75,9 +80,6 @@ class Ours:
             raise ContenderError(str(e)) from e
         self._bundle.write(self._folder / "plan")
         return (time.monotonic() - began) * 1e3
-
-    def _remarks(self) -> list[str]:
-        return [f"{len(self._options.tuned)} convolutions tuned"] if self._options.tuned else []
 
     def _run(self, index: int, **arguments: Any) -> Ran:
         assert self._bundle

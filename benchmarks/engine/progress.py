@@ -6,6 +6,8 @@ import sys
 import time
 
 _WIDTH = 24
+_QUIET_S = 5.0
+"""Between lines where stderr is no terminal."""
 
 
 class Progress:
@@ -13,7 +15,7 @@ class Progress:
 
     def __init__(self, networks: int) -> None:
         self._networks, self._began, self._at = networks, time.monotonic(), 0
-        self._title, self._shown = "", -1.0
+        self._title, self._shown = "", -_QUIET_S
 
     def network(self, index: int, name: str) -> None:
         """The next network begins."""
@@ -28,7 +30,7 @@ class Progress:
         if sys.stderr.isatty():
             full = round(share * _WIDTH)
             sys.stderr.write(f"\r\x1b[K[{'#' * full}{'.' * (_WIDTH - full)}] {text}")
-        elif now - self._shown >= 5 or done == 0:
+        elif now - self._shown >= _QUIET_S:
             self._shown = now
             sys.stderr.write(text + "\n")
         sys.stderr.flush()

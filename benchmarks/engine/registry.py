@@ -14,13 +14,19 @@ class Entry:
     """A contender that can be asked for."""
 
     kind: Literal["ours", "cpu", "gpu"]
-    """`cpu`: one row for each number of threads."""
     module: str
     """Backend of ours, or module below `peers`."""
     packages: tuple[str, ...] = ()
     """What must be installed."""
     variables: tuple[tuple[str, str], ...] = ()
     """Of the environment."""
+    onnx: bool = False
+    """Whether it reads the network's ONNX file."""
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether it has a row for each number of threads."""
+        return self.kind == "cpu" or self.module == "cpu"
 
     @property
     def missing(self) -> list[str]:
@@ -34,7 +40,9 @@ CONTENDERS: dict[str, Entry] = {
     "ours CPU": Entry("ours", "cpu"),
     "ncnn Vulkan": Entry("gpu", "ncnn_vulkan", ("ncnn",)),
     "ncnn CPU": Entry("cpu", "ncnn_cpu", ("ncnn",)),
-    "onnxruntime CPU": Entry("cpu", "ort", ("onnxruntime",)),
+    "onnxruntime CPU": Entry("cpu", "ort", ("onnxruntime",), onnx=True),
+    "LiteRT CPU": Entry("cpu", "litert_cpu", ("ai_edge_litert",)),
+    "tinygrad OpenCL": Entry("gpu", "tinygrad_cl", ("tinygrad",), (("DEV", "CL"),), onnx=True),
     "torch CPU": Entry("cpu", "torch_cpu", ("torch",)),
     "torch CUDA": Entry("gpu", "torch_cuda", ("torch",)),
 }

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 
 from .case import INPUTS, Case, relative_error
 from .contender import Contender, ContenderError, Opened
@@ -73,7 +74,7 @@ class _State:
             device=opened.device if opened else "", version=opened.version if opened else "",
             remarks=opened.remarks if opened else [], error=max(self.errors) if self.errors else None,
             copies_inside=opened.copies_inside if opened else True,
-            copies_ms=sorted(self.copies_ms)[len(self.copies_ms) // 2] if self.copies_ms else None,
+            copies_ms=median(self.copies_ms) if self.copies_ms else None,
             host_ms=self.host_ms, cold=self.cold, warm=self.warm,
             rounds_ms=self.rounds_ms if self.status == "ok" else [],
         )  # fmt: skip

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.engine.simplified import simplified
 from benchmarks.engine.torch_graph import TorchGraph
 from kernels.graph import Graph
 from kernels.load import load_workload
-from kernels.passes import optimise
+from kernels.passes.fuse_residuals import fuse_residuals
 
 from .engine import Arrays, Model
 
@@ -39,7 +40,8 @@ class _TorchCpu:
 
 def prepare(model: Model) -> Graph:
     """The network with its weights in memory."""
-    return optimise(load_workload(network=model.network, onnx=None, seed=model.seed, batch=model.batch), fuse=True)
+    graph = load_workload(network=model.network, onnx=None, seed=model.seed, batch=model.batch)
+    return fuse_residuals(simplified(graph))
 
 
 def load(model: Model, graph: Graph) -> _TorchCpu:

@@ -1,0 +1,180 @@
+"""The error of every network on each API, with each precision and algorithm: relative in norm, on a fresh input.
+
+    python -m benchmarks.engine.errors --networks lenet,squeezenet_v1_1 [--apis vulkan] [-o errors.json] [--resume]
+
+The reference is PyTorch in double precision where it is installed. An algorithm is used for the convolutions that it
+fits, the default for the others. Exit status 1 where a bound is exceeded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from device_agent.build import build
+from kernels.catalog import ALGORITHMS
+from kernels.compile import compile_graph
+from kernels.errors import CompileError
+from kernels.lower.cpu import ALGORITHMS as CPU_ALGORITHMS
+from kernels.options import Backend, Options, Precision
+from kernels.tuning import layers
+
+from .agent_process import Agent, limits_of
+from .case import Case, make_case, relative_error
+from .contender import ContenderError
+from .machine import describe_machine
+from .ours import find_device
+from .rounds import scratch
+
+NETWORKS = (
+    "lenet,cifar10_quick,autoencoder_784,squeezenet_v1_0,squeezenet_v1_1,mobilenet_v1,mobilenet_v2,alexnet,googlenet,"
+    "resnet18,resnet50,inception_v3,vgg16,pynet_level_5,pynet_level_4"
+)
+APIS: tuple[Backend, ...] = ("opencl", "vulkan", "cpu")
+BOUNDS = {"fp32": 5e-5, "relaxed": 5e-5, "fp16": 1.5e-2}
+"""Of whole networks, as kernels/README.md states them."""
+WINOGRAD_BOUND = 1e-4
+"""In fp32, of each form; `auto` may take it, too."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """One cell of the table."""
+
+    network: str
+    api: str
+    precision: str
+    algorithm: str
+    convolutions: int
+    """That the algorithm fits, of all."""
+    error: float | None
+    bound: float
+    why: str = ""
+    """Why there is no error."""
+
+    @property
+    def exceeds(self) -> bool:
+        return self.error is not None and not self.error <= self.bound
+
+
+def bound_of(precision: str, algorithm: str) -> float:
+    """The largest error allowed."""
+    wide = algorithm.startswith(("winograd", "auto")) and precision != "fp16"
+    return WINOGRAD_BOUND if wide else BOUNDS[precision]
+
+
+def algorithms(case: Case, options: Options) -> Iterator[tuple[str, int]]:
+    """`auto` and every algorithm that fits a convolution of this network, with the number of those."""
+    convolutions = list(layers(case.graph, options).values())
+    yield "auto", len(convolutions)
+    if options.backend == "cpu":
+        yield from ((name, len(convolutions)) for name in CPU_ALGORITHMS if name != "auto" and convolutions)
+        return
+    for name, entry in ALGORITHMS.items():
+        if fitting := sum(entry.misfit(conv) is None for conv in convolutions):
+            yield name, fitting
+
+
+def measure(case: Case, agent: Agent, facts: dict[str, Any], options: Options, fitting: int, spirv: Path) -> Found:
+    """Run once and compare."""
+    bound = bound_of(options.precision, options.algorithm)
+    cell = (case.network, options.backend, options.precision, options.algorithm, fitting)
+    try:
+        bundle = compile_graph(case.graph, options, limits_of(facts), spirv_cache=spirv)
+        ran = agent.run(bundle, case.inputs[0], warmup=0, samples=1, limit_s=600.0)
+    except CompileError as e:
+        return Found(*cell, None, bound, str(e)[:300])
+    return Found(*cell, relative_error(ran.outputs, case.wanted[0]), bound)
+
+
+def table(found: Sequence[Found]) -> str:
+    """Markdown: a row for network, API and precision, a column for each algorithm."""
+    columns = list(dict.fromkeys(each.algorithm for each in found))
+    rows: dict[tuple[str, str, str], dict[str, Found]] = {}
+    for each in found:
+        rows.setdefault((each.network, each.api, each.precision), {})[each.algorithm] = each
+    lines = [f"| network | API | precision | {' | '.join(columns)} |", f"|---|---|---|{'--:|' * len(columns)}"]
+    for key, cells in rows.items():
+        lines.append(f"| {' | '.join((*key, *(_cell(cells.get(name)) for name in columns)))} |")
+    refused = [each for each in found if each.error is None]
+    notes = [f"{each.network}, {each.api}, {each.precision}, {each.algorithm}: {each.why}" for each in refused]
+    return "\n".join([*lines, *(f"\n{note}" for note in notes)])
+
+
+def _cell(found: Found | None) -> str:
+    if found is None:
+        return ""
+    if found.error is None:
+        return "-"
+    return f"**{found.error:.1e}**" if found.exceeds else f"{found.error:.1e}"
+
+
+def main() -> int:
+    """Measure and print; status 1 where a bound is exceeded."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--networks", default=NETWORKS)
+    parser.add_argument("--apis", default=",".join(APIS))
+    parser.add_argument("--precisions", default="fp32,relaxed,fp16")
+    parser.add_argument("--algorithms", default="", help="with commas; default: all that fit")
+    parser.add_argument("--device", default="", help="words of the GPU's name")
+    parser.add_argument("--binary", type=Path, help="native agent")
+    parser.add_argument("--spirv-cache", type=Path)
+    parser.add_argument("-o", "--out", type=Path, help="JSON file, written after each network")
+    parser.add_argument("--resume", action="store_true", help="keep what the file has")
+    arguments = parser.parse_args()
+    found, references = _earlier(arguments.out) if arguments.resume else ([], {})
+    with scratch() as folder:
+        agent = Agent(arguments.binary or build(), folder / "caches")
+        for network in arguments.networks.split(","):
+            done = {(each.api, each.precision, each.algorithm) for each in found if each.network == network}
+            case = make_case(network, folder / "cases")
+            references[network] = case.reference
+            for each in _cells(case, agent, arguments, done, arguments.spirv_cache or folder / "spirv"):
+                found.append(each)
+                said = f"{each.error:.1e}" if each.error is not None else each.why
+                print(f"{network} {each.api} {each.precision} {each.algorithm}: {said}", file=sys.stderr, flush=True)
+                if arguments.out:
+                    _write(arguments.out, found, references)
+    print(table(found))
+    return int(any(each.exceeds for each in found))
+
+
+def _cells(
+    case: Case, agent: Agent, arguments: argparse.Namespace, done: set[tuple[str, str, str]], spirv: Path
+) -> Iterator[Found]:
+    """What is asked for, fits and is not done yet."""
+    chosen = arguments.algorithms.split(",") if arguments.algorithms else None
+    precisions: list[Precision] = arguments.precisions.split(",")
+    for api in (each for each in APIS if each in arguments.apis.split(",")):
+        try:
+            facts = find_device(agent, api, arguments.device)
+        except ContenderError as e:
+            print(f"{api}: {e}", file=sys.stderr)
+            continue
+        for precision in (each for each in precisions if each in facts["precisions"]):
+            for algorithm, fitting in algorithms(case, Options(api, precision)):
+                if (chosen is None or algorithm in chosen) and (api, precision, algorithm) not in done:
+                    yield measure(case, agent, facts, Options(api, precision, algorithm), fitting, spirv)
+
+
+def _earlier(path: Path | None) -> tuple[list[Found], dict[str, str]]:
+    if path is None or not path.is_file():
+        return [], {}
+    raw = json.loads(path.read_text())
+    return [Found(**each) for each in raw["found"]], raw["references"]
+
+
+def _write(path: Path, found: Sequence[Found], references: dict[str, str]) -> None:
+    raw = {"machine": describe_machine(), "references": references, "found": [asdict(each) for each in found]}
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.write_text(json.dumps(raw, indent=1) + "\n")
+    fresh.replace(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,16 @@
+"""A graph as other engines get it: what every framework's exporter folds and fuses, and nothing of ours."""
+
+from __future__ import annotations
+
+from kernels.graph import Graph
+from kernels.passes.fold_affine import fold_affine
+from kernels.passes.fuse_activations import fuse_activations
+from kernels.passes.identities import eliminate_identities
+from kernels.passes.prune import prune
+
+
+def simplified(graph: Graph) -> Graph:
+    """Without unread and idle nodes; batch normalisation in the convolutions, activations with what they follow."""
+    for one_pass in (prune, eliminate_identities, fold_affine, fuse_activations):
+        graph = one_pass(graph)
+    return graph

@@ -1,0 +1,60 @@
+"""The error table and the table of set-up steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.engine.case import make_case
+from benchmarks.engine.errors import Found, algorithms, bound_of, table
+from benchmarks.engine.setup_steps import medians
+from benchmarks.engine.setup_steps import table as setup_table
+from kernels.options import Options
+
+CELL = Found("lenet", "vulkan", "fp32", "auto", 2, 3e-7, 1e-4)
+
+
+def test_an_error_beyond_its_bound_is_marked_and_a_nan_too() -> None:
+    assert not CELL.exceeds
+    assert replace(CELL, error=2e-4).exceeds and replace(CELL, error=float("nan")).exceeds
+    assert not replace(CELL, error=None, why="too large").exceeds
+    lines = table([CELL, replace(CELL, algorithm="winograd", error=2e-4)]).splitlines()
+    assert lines == [
+        "| network | API | precision | auto | winograd |", "|---|---|---|--:|--:|",
+        "| lenet | vulkan | fp32 | 3.0e-07 | **2.0e-04** |",
+    ]  # fmt: skip
+
+
+def test_a_refusal_is_a_dash_with_its_reason_below() -> None:
+    text = table([CELL, replace(CELL, precision="fp16", algorithm="direct", error=None, why="too large")])
+    assert "| lenet | vulkan | fp16 |  | - |" in text
+    assert text.splitlines()[-1] == "lenet, vulkan, fp16, direct: too large"
+
+
+@pytest.mark.parametrize(
+    ("precision", "algorithm", "bound"),
+    [("fp32", "direct", 5e-5), ("fp32", "winograd", 1e-4), ("relaxed", "auto", 1e-4), ("fp16", "winograd", 1.5e-2)],
+)
+def test_bounds_depend_on_precision_and_algorithm(precision: str, algorithm: str, bound: float) -> None:
+    assert bound_of(precision, algorithm) == bound
+
+
+def test_algorithms_are_those_that_fit_the_network(tmp_path: Path) -> None:
+    found = dict(algorithms(make_case("lenet", tmp_path), Options("vulkan")))
+    assert found["auto"] == found["direct"] == 2  # two convolutions 5x5
+    assert "pointwise" not in found and "depthwise" not in found
+    assert "direct" in dict(algorithms(make_case("lenet", tmp_path), Options("cpu")))
+
+
+def test_a_step_that_a_start_did_not_have_took_no_time() -> None:
+    assert medians([{"build": 9.0, "upload": 1.0}, {"upload": 3.0}, {"upload": 2.0}]) == {"build": 0.0, "upload": 2.0}
+
+
+def test_set_up_has_a_column_for_each_state() -> None:
+    found = {"cold": {"build": 120.0, "upload": 1.0}, "cached": {"upload": 1.25}}
+    assert setup_table("lenet", "opencl", found).splitlines()[2:] == [
+        "| step, ms | cold | cached |", "|---|--:|--:|", "| build | 120 | 0.00 |", "| upload | 1.00 | 1.25 |",
+        "| **in all** | 121 | 1.25 |",
+    ]  # fmt: skip
