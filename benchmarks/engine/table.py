@@ -58,7 +58,8 @@ def _timed_line(row: Row) -> str:
 
 
 def ratio_table(networks: Sequence[NetworkResult]) -> str:
-    """Ours over the peer's time: below 1 ours is faster. Of ours tuned and untuned, the faster one of each API."""
+    """Ours over the peer's time: below 1 ours is faster. Of ours tuned and untuned, the faster one of each API. Empty
+    without a peer."""
     peers = list(dict.fromkeys(row.contender for each in networks for row in each.rows if not is_ours(row.contender)))
     lines = [f"| network | ours | ms | {' | '.join(peers)} |", f"|---|---|--:|{'--:|' * len(peers)}"]
     for each in networks:
@@ -66,7 +67,7 @@ def ratio_table(networks: Sequence[NetworkResult]) -> str:
         for mine in best_of_ours(list(rows.values())):
             cells = [ratio_cell(mine, rows.get(peer)) for peer in peers]
             lines.append(f"| {each.network} | {mine.contender} | {_ms(_median_ms(mine))} | {' | '.join(cells)} |")
-    return "\n".join(lines) if len(lines) > 2 else ""
+    return "\n".join(lines) if peers and len(lines) > 2 else ""
 
 
 def is_ours(contender: str) -> bool:

@@ -54,6 +54,10 @@ def test_ratios_have_a_column_for_each_peer_and_a_dash_without_time() -> None:
     assert lines[2] == "| lenet | ours OpenCL tuned | 3 | 0.50 | 1.50 | - |"
 
 
+def test_without_a_peer_there_are_no_ratios() -> None:
+    assert ratio_table([result(OURS)]) == ratio_table([result(INSIDE)]) == ratio_table([]) == ""
+
+
 def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
     machine: dict[str, str | int | float | list[str] | None] = {
         "cpu": "c", "cores": 2, "gpus": [], "commit": None, "packages": ["numpy 2"],
