@@ -78,7 +78,7 @@ def _requires(pools: list[Pool], programs: list[Program], options: Options) -> R
         max_buffer_bytes=max(sizes, default=0),
         work_group=max((p.work_group[0] * p.work_group[1] * p.work_group[2] for p in programs), default=1),
         local_bytes=max((program.local_bytes for program in programs), default=0),
-        fp16=options.precision == "fp16",
+        fp16=options.half,
     )
 
 

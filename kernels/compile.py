@@ -13,7 +13,7 @@ from .graph import Graph
 from .load import load_workload
 from .lower.cpu import lower_cpu
 from .lower.gpu import lower_gpu
-from .options import Limits, Options
+from .options import PRECISIONS, Limits, Options
 from .passes import prepare
 from .plan import Bundle
 from .validate import validate
@@ -40,8 +40,8 @@ def _check_options(options: Options, limits: Limits) -> None:
     if options.precision not in limits.precisions:
         allowed = ", ".join(limits.precisions)
         raise OptionError(f"the device has no {options.precision} for {options.backend}; it has: {allowed}")
-    if options.backend == "cpu" and options.precision == "fp16":
-        raise OptionError("the CPU backend has no fp16; it has: fp32, relaxed")
+    if options.backend == "cpu" and options.half:
+        raise OptionError(f"the CPU backend has no {options.precision}; it has: fp32, relaxed")
     if options.backend != "cpu" and options.threads:
         raise OptionError(f"threads is an option of the CPU backend, not of {options.backend}; leave it out")
 
@@ -60,7 +60,7 @@ def main(argv: list[str] | None = None) -> int:
     model.add_argument("--onnx", type=Path, help="ONNX file")
     parser.add_argument("--seed", type=int, default=1, help="seed of a network's weights")
     parser.add_argument("--backend", choices=("opencl", "vulkan", "cpu"), default="opencl")
-    parser.add_argument("--precision", choices=("fp32", "relaxed", "fp16"), default="fp32")
+    parser.add_argument("--precision", choices=PRECISIONS, default="fp32")
     parser.add_argument("--algorithm", default="auto")
     parser.add_argument("--granularity", type=int, default=0)
     parser.add_argument("--keep-all", action="store_true", help="make every node's output an output of the plan")

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Backend = Literal["opencl", "vulkan", "cpu"]
-Precision = Literal["fp32", "relaxed", "fp16"]
+Precision = Literal["fp32", "relaxed", "fp16", "fp16_arithmetic"]
+HALF: tuple[Precision, ...] = ("fp16", "fp16_arithmetic")
+"""Those that store weights and activations in half precision."""
+PRECISIONS: tuple[Precision, ...] = ("fp32", "relaxed", "fp16", "fp16_arithmetic")
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,11 @@ class Options:
     """What tuning found: layer, or key of a convolution (`Convolution.key`), to the choice; used where `algorithm` is
     `auto` and `granularity` is 0."""
 
+    @property
+    def half(self) -> bool:
+        """Whether weights and activations are stored in half precision."""
+        return self.precision in HALF
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -66,7 +74,7 @@ class Limits:
     max_work_item_sizes: tuple[int, ...] = ()
     local_bytes: int = 0
     offset_alignment: int = 256
-    precisions: tuple[str, ...] = ("fp32", "relaxed", "fp16")
+    precisions: tuple[str, ...] = PRECISIONS
     cpu_device: bool = False
     """The device is a CPU behind a GPU interface (PoCL, lavapipe): long vectors pay, local memory does not."""
     opencl_c: str = "1.2"

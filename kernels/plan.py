@@ -25,6 +25,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from .errors import PlanError
+from .options import Precision
 
 SCHEMA_VERSION = 1
 MAX_SCALARS = 32
@@ -185,7 +186,7 @@ class Plan(_Part):
     schema_version: Literal[1] = 1
     name: str
     api: Literal["opencl", "vulkan", "cpu"]
-    precision: Literal["fp32", "relaxed", "fp16"]
+    precision: Precision
     options: dict[str, int | str | bool] = Field(default_factory=dict)
     """Options of the compilation, as chosen (after `auto`)."""
     blob_bytes: int = Field(ge=0)

@@ -35,7 +35,7 @@ def _opencl(drafts: list[DraftProgram], options: Options, limits: Limits) -> tup
     files: dict[str, bytes] = {}
     for draft in drafts:
         assert draft.kernel is not None
-        text = opencl.render(draft.kernel, dict(draft.tunables), half=options.precision == "fp16").encode()
+        text = opencl.render(draft.kernel, dict(draft.tunables), options.precision).encode()
         file = f"programs/{draft.id}_{_digest(text)}.cl"
         files[file] = text
         words = opencl.build_options(draft.work_group, version=limits.opencl_c, relaxed=options.precision == "relaxed")
@@ -45,7 +45,7 @@ def _opencl(drafts: list[DraftProgram], options: Options, limits: Limits) -> tup
                 kernel=draft.name,
                 parameters=draft.kernel.parameters,
                 work_group=draft.work_group,
-                local_bytes=draft.kernel.local_bytes(dict(draft.tunables)),
+                local_bytes=draft.kernel.local_bytes(dict(draft.tunables), options.precision),
                 opencl=OpenClSource(file=file, options=words),
             )
         )
@@ -55,7 +55,7 @@ def _opencl(drafts: list[DraftProgram], options: Options, limits: Limits) -> tup
 def _vulkan(drafts: list[DraftProgram], options: Options, cache: Path | None) -> tuple[list[Program], dict[str, bytes]]:
     kernels = [draft.kernel for draft in drafts if draft.kernel is not None]
     texts = [
-        vulkan.render(kernel, dict(draft.tunables), half=options.precision == "fp16")
+        vulkan.render(kernel, dict(draft.tunables), options.precision)
         for kernel, draft in zip(kernels, drafts, strict=True)
     ]
     programs: list[Program] = []
@@ -69,7 +69,7 @@ def _vulkan(drafts: list[DraftProgram], options: Options, cache: Path | None) ->
                 kernel=draft.name,
                 parameters=kernel.parameters,
                 work_group=draft.work_group,
-                local_bytes=kernel.local_bytes(dict(draft.tunables)),
+                local_bytes=kernel.local_bytes(dict(draft.tunables), options.precision),
                 vulkan=SpirvModule(file=f"{stem}.spv"),
             )
         )

@@ -11,7 +11,7 @@ from orchestrator.model.record import OutputCheck
 
 from .plans import Arrays
 
-TOLERANCES = {Precision.FP32: 1e-4, Precision.RELAXED: 1e-4, Precision.FP16: 2e-2}
+TOLERANCES = {Precision.FP32: 1e-4, Precision.RELAXED: 1e-4, Precision.FP16: 2e-2, Precision.FP16_ARITHMETIC: 2e-2}
 """Largest absolute difference, as a share of the reference's largest absolute value."""
 
 

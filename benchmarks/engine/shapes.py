@@ -63,7 +63,7 @@ class Device:
     def kernel(self, call: Call, group: int) -> Any:
         key = (call.kernel, tuple(sorted(call.tunables.items())), group)
         if key not in self._kernels:
-            text = opencl.render(KERNELS[call.kernel], dict(call.tunables), half=False)
+            text = opencl.render(KERNELS[call.kernel], dict(call.tunables))
             words = opencl.build_options((group, 1, 1), version="1.2", relaxed=False).split()
             self._kernels[key] = cl.Kernel(cl.Program(self.context, text).build(options=words), call.kernel)
         return self._kernels[key]

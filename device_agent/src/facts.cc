@@ -7,7 +7,13 @@ namespace pocketfarm {
 const char* word(Api api) { return api == Api::opencl ? "opencl" : api == Api::vulkan ? "vulkan" : "cpu"; }
 
 const char* word(Precision precision) {
-  return precision == Precision::fp32 ? "fp32" : precision == Precision::relaxed ? "relaxed" : "fp16";
+  switch (precision) {
+    case Precision::fp32: return "fp32";
+    case Precision::relaxed: return "relaxed";
+    case Precision::fp16: return "fp16";
+    case Precision::fp16_arithmetic: return "fp16_arithmetic";
+  }
+  return "";
 }
 
 bool ApiFacts::has(Precision precision) const {

@@ -58,10 +58,10 @@ Status check_requires(const Requires& needs, const ApiFacts& facts) {
 }  // namespace
 
 Status check_limits(const Plan& plan, const ApiFacts& facts) {
-  const Precision precision = plan.needs.fp16 ? Precision::fp16 : plan.precision;
-  if (!facts.has(precision))
-    return Error{Code::unsupported, std::string("the plan needs precision ") + word(precision) + ", which `" +
-                                        facts.device_name + "` (" + word(facts.api) + ") does not offer"};
+  for (Precision precision : {plan.precision, plan.needs.fp16 ? Precision::fp16 : plan.precision})
+    if (!facts.has(precision))
+      return Error{Code::unsupported, std::string("the plan needs precision ") + word(precision) + ", which `" +
+                                          facts.device_name + "` (" + word(facts.api) + ") does not offer"};
   if (auto error = check_requires(plan.needs, facts)) return error;
   for (const Program& program : plan.programs)
     if (auto error = check_program(program, facts)) return error;

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from kernels.errors import OptionError
 from kernels.graph import Array
-from kernels.options import Choice, Limits, Options
+from kernels.options import Choice, Limits, Options, Precision
 
 from .convolution import Call, Convolution, convolution_of
 from .depthwise import Depthwise
@@ -69,11 +69,11 @@ _LARGE_SAVES = 0.85
 def choose(options: Options, limits: Limits, layer: str, conv: Convolution) -> Choice:
     """The algorithm of one convolution: the asked one where it fits, else the tuned one, else by the kind of device."""
     asked = options.algorithm
-    if asked in ALGORITHMS and ALGORITHMS[asked].misfit(conv) is None:
+    if asked in ALGORITHMS and misfit(asked, conv, options.precision) is None:
         return Choice(asked)
     if asked == "auto" and not options.granularity:
         tuned = options.tuned.get(layer) or options.tuned.get(conv.key)
-        if tuned and tuned.algorithm in ALGORITHMS and ALGORITHMS[tuned.algorithm].misfit(conv) is None:
+        if tuned and tuned.algorithm in ALGORITHMS and misfit(tuned.algorithm, conv, options.precision) is None:
             return tuned
     if asked == "auto" and not options.granularity and _has_own_memory(limits):
         return Choice(_for_desktop(options, conv))
@@ -87,7 +87,7 @@ def _has_own_memory(limits: Limits) -> bool:
 def _for_desktop(options: Options, conv: Convolution) -> str:
     """Through local memory, except one filter a channel and groups; Winograd's large tiles where they save enough."""
     least = min(conv.c, conv.k)
-    wide = least >= _WINOGRAD_CHANNELS and conv.oh * conv.ow >= _WINOGRAD_PIXELS and options.precision != "fp16"
+    wide = least >= _WINOGRAD_CHANNELS and conv.oh * conv.ow >= _WINOGRAD_PIXELS and not options.half
     usual, large = _WINOGRAD
     if wide and large.misfit(conv) is None:
         saves = usual.misfit(conv) or large.products(conv, options) < _LARGE_SAVES * usual.products(conv, options)
@@ -96,22 +96,26 @@ def _for_desktop(options: Options, conv: Convolution) -> str:
     return next(name for name in fitting if ALGORITHMS[name].misfit(conv) is None)
 
 
-def check_algorithm(asked: str, convolutions: Sequence[tuple[str, Convolution]]) -> None:
+def misfit(name: str, conv: Convolution, precision: Precision) -> str | None:
+    """Why an algorithm cannot compute a convolution, or not in a precision; None where it can."""
+    entry = ALGORITHMS[name]
+    return entry.misfit(conv) or (entry.inexact(conv, precision) if isinstance(entry, Winograd) else None)
+
+
+def check_algorithm(asked: str, convolutions: Sequence[tuple[str, Convolution]], precision: Precision = "fp32") -> None:
     """Raise OptionError where `asked` is unknown or fits no convolution of the network; name those that fit."""
     if asked == "auto":
         return
-    fitting = [
-        name for name, entry in ALGORITHMS.items() if any(entry.misfit(conv) is None for _, conv in convolutions)
-    ]
+    fitting = [name for name in ALGORITHMS if any(misfit(name, conv, precision) is None for _, conv in convolutions)]
     allowed = ", ".join(["auto", *fitting])
     if asked not in ALGORITHMS:
         raise OptionError(f"algorithm {asked!r} is not known; this network can use: {allowed}")
     if asked not in fitting:
-        why = "; ".join(f"{layer}: {ALGORITHMS[asked].misfit(conv)}" for layer, conv in convolutions[:3])
+        why = "; ".join(f"{layer}: {misfit(asked, conv, precision)}" for layer, conv in convolutions[:3])
         raise OptionError(
             f"algorithm {asked!r} ({ALGORITHMS[asked].summary}) fits no convolution of this network"
             f"{f' ({why})' if why else ''}; it can use: {allowed}"
         )
 
 
-__all__ = ["ALGORITHMS", "Algorithm", "Call", "Convolution", "check_algorithm", "choose", "convolution_of"]
+__all__ = ["ALGORITHMS", "Algorithm", "Call", "Convolution", "check_algorithm", "choose", "convolution_of", "misfit"]

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kernels.errors import OptionError
 from kernels.graph import Array
-from kernels.options import Limits, Options
+from kernels.options import Limits, Options, Precision
 from kernels.source.winograd import transform_filters
 
 from .convolution import Call, Convolution
@@ -20,8 +19,9 @@ from .packing import padded
 _SINGLE = {3: 4, 5: 2}
 _HALF = {3: 2, 5: 2}
 """Window -> outputs of a tile in each direction; larger ones lose too many bits in half storage."""
-_LARGEST_IN_HALF = 6
-"""Inputs of a tile in each direction: with 8 the values grow by up to 5.25 squared and lose the last bits."""
+_LARGEST_IN_HALF: Mapping[Precision, int] = {"fp16": 6, "fp16_arithmetic": 4}
+"""Inputs of a tile in each direction: with 8 the values grow by up to 5.25 squared and lose the last bits; with
+products in half, 6 lose up to 1.2 % (docs/decisions/0022)."""
 
 
 class Winograd:
@@ -45,11 +45,18 @@ class Winograd:
             return "it has a stride or dilation"
         return f"it has {conv.groups} groups" if conv.groups != 1 else None
 
+    def inexact(self, conv: Convolution, precision: Precision) -> str | None:
+        """Why it would lose too much in a precision, where it fits; None where it would not."""
+        window = conv.kernel[0]
+        inputs = (self._sizes or _HALF)[window] + window - 1
+        most = _LARGEST_IN_HALF.get(precision, inputs)
+        if inputs <= most:
+            return None
+        return f"its tiles of {inputs}x{inputs} inputs lose too many bits in {precision}, which bears {most}x{most}"
+
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
-        """Tiles of the matrix product worth trying, the default first; none where the precision is too low."""
+        """Tiles of the matrix product worth trying, the default first."""
         grid = self._grid(conv, options, limits)
-        if self._too_large(grid, options):
-            return ()
         return group_tile_words(limits, pixels=grid.tiles(grid.band), stacks=conv.out_stacks, matrices=grid.positions)
 
     def lower(
@@ -57,11 +64,6 @@ class Winograd:
     ) -> tuple[Call, ...]:
         """The dispatches for one convolution; weight (K, C, r, r), bias (K). Raises OptionError."""
         grid = self._grid(conv, options, limits)
-        if self._too_large(grid, options):
-            raise OptionError(
-                f"{self.name} has tiles of {grid.alpha}x{grid.alpha} inputs for this window, too many for half "
-                f"precision ({options.precision}); use winograd_2x2, or fp32"
-            )
         filters = transform_filters(weight, grid.size).astype(np.float32)
         return tuple(_bands(grid, filters, bias, limits, tile))
 
@@ -70,13 +72,9 @@ class Winograd:
         grid = self._grid(conv, options, Limits())
         return grid.positions * grid.tiles(grid.rows)
 
-    def _too_large(self, grid: _Grid, options: Options) -> bool:
-        return options.precision not in ("fp32", "relaxed") and grid.alpha > _LARGEST_IN_HALF
-
     def _grid(self, conv: Convolution, options: Options, limits: Limits) -> _Grid:
-        half = options.precision == "fp16"
-        size = (self._sizes or (_HALF if half else _SINGLE))[conv.kernel[0]]
-        return _Grid(conv, size, band_rows(conv, size, limits.max_buffer_bytes, 2 if half else 4))
+        size = (self._sizes or (_HALF if options.half else _SINGLE))[conv.kernel[0]]
+        return _Grid(conv, size, band_rows(conv, size, limits.max_buffer_bytes, 2 if options.half else 4))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from functools import lru_cache
 from importlib import resources
 from typing import Literal
 
+from kernels.options import Precision
 from kernels.plan import Parameter
 
 from .unroll import unroll
@@ -32,12 +33,14 @@ class BufferSpec:
 
 @dataclass(frozen=True)
 class LocalSpec:
-    """An array in local (shared) memory of a work-group, in single precision."""
+    """An array in local (shared) memory of a work-group."""
 
     name: str
     size: str
     """Number of elements: the name of a tunable or of a derived number."""
     lanes: Literal[1, 4] = 4
+    storage: Literal["computed", "f32"] = "f32"
+    """computed: vectors of what the kernel computes in, half where it does so; f32: always single (sums)."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +55,20 @@ class Kernel:
     tunables: tuple[str, ...] = ()
     """Names of compile-time integers."""
     locals: tuple[LocalSpec, ...] = ()
+    computes_in_half: bool = False
+    """Whether products and short sums are half in a plan of `fp16_arithmetic`; else values are widened when read."""
 
-    def local_bytes(self, tunables: Mapping[str, int]) -> int:
+    def local_bytes(self, tunables: Mapping[str, int], precision: Precision = "fp32") -> int:
         """Local memory of a work-group, bytes."""
-        full = derived(tunables)
-        return sum(4 * array.lanes * full[array.size] for array in self.locals)
+        full, narrow = derived(tunables), self.is_narrow(precision)
+        return sum(
+            (2 if narrow and array.storage == "computed" else 4) * array.lanes * full[array.size]
+            for array in self.locals
+        )
+
+    def is_narrow(self, precision: Precision) -> bool:
+        """Whether it computes in half."""
+        return self.computes_in_half and precision == "fp16_arithmetic"
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -79,6 +91,9 @@ def derived(tunables: Mapping[str, int]) -> dict[str, int]:
         full["PARTS"] = full["LANES"] // 4
     if "VECTORS" in full:
         full["STACKS"] = full["VECTORS"] * full["PARTS"]
+        full["SUMS"] = full["PIXELS"] * full["VECTORS"]
+    if "ROWS" in full:
+        full["SUMS"] = full["ROWS"] * full["COLUMNS"]
     if "KW" in full:
         full["COLUMNS"] = full["PIXELS"] + full["KW"] - 1
     if "TILE" in full:
@@ -86,6 +101,9 @@ def derived(tunables: Mapping[str, int]) -> dict[str, int]:
         full["HALF_POSITIONS"] = full["ALPHA"] * full["TILE"]
     if "KY" in full:
         full["SHARED"] = full["CX"] * full["KY"]
+        full["SUMS"] = 1
+    if "PIXELS" in full and "LANES" not in full:
+        full["SUMS"] = full["PIXELS"]
     if "TX" in full:
         full |= _group_tile(full)
     if "BX" in full:
@@ -168,11 +186,13 @@ def kernel(
     tunables: str = "",
     body: str | None = None,
     locals_: str = "",
+    *,
+    in_half: bool = False,
 ) -> Kernel:
     """Describe a kernel compactly: `src:4 scale:4:f32 dst:4*` are buffers with their lanes; `*` marks a result.
 
-    `locals_`: arrays in local memory with the tunables that give their sizes, `tile_a:LOCAL_SRC`; of vectors of
-    four, or of single numbers, `tile_a:BLOCK_A:1`.
+    `locals_`: arrays in local memory with the tunables that give their sizes: of vectors of four, `tile_a:LOCAL_SRC`;
+    of single numbers, `tile_a:BLOCK_A:1`; of vectors of what the kernel computes in, `tile_a:LOCAL_SRC:computed`.
     """
     return Kernel(
         name=name,
@@ -182,12 +202,8 @@ def kernel(
         floats=tuple(floats.split()),
         tunables=tuple(tunables.split()),
         locals=tuple(map(_local, locals_.split())),
+        computes_in_half=in_half,
     )
-
-
-def _local(text: str) -> LocalSpec:
-    name, size, *lanes = text.split(":")
-    return LocalSpec(name, size, 1 if lanes == ["1"] else 4)
 
 
 def _buffer(text: str) -> BufferSpec:
@@ -198,3 +214,8 @@ def _buffer(text: str) -> BufferSpec:
         access="write" if text.endswith("*") else "read",
         storage="f32" if storage == ["f32"] else "data",
     )
+
+
+def _local(text: str) -> LocalSpec:
+    name, size, *kind = text.split(":")
+    return LocalSpec(name, size, 1 if kind == ["1"] else 4, "computed" if kind == ["computed"] else "f32")

@@ -16,7 +16,7 @@ from __future__ import annotations
 from .kernel import Kernel, kernel
 
 _WINDOW = "h w oh ow kh kw sh sw pad_t pad_l"
-_TILES = "tile_src:LOCAL_SRC tile_weight:LOCAL_WEIGHT"
+_TILES = "tile_src:LOCAL_SRC:computed tile_weight:LOCAL_WEIGHT:computed"
 _PRODUCT = "depth columns4 a_start a_stride a_batch b_stride b_batch dst_start dst_stride dst_batch has_bias activation"
 _BINARY = "a_stacks a_stack0 b_stacks b_stack0 dst_stacks dst_stack0 stacks hw multiply"
 _SRC_DST = "src_stacks src_stack0 dst_stacks dst_stack0"
@@ -26,37 +26,37 @@ _ALL = (
         "conv_direct", "src:4 weight:4 bias:4 residual:4 dst:4*",
         f"{_SRC_DST} residual_stacks residual_stack0 in_stacks out_stacks group_stacks {_WINDOW} dh dw "
         "has_residual activation",
-        "lo hi", "PIXELS VECTORS LANES",
+        "lo hi", "PIXELS VECTORS LANES", in_half=True,
     ),
     kernel(
         "conv_window", "src:4 weight:4 bias:4 residual:4 dst:4*",
         f"{_SRC_DST} residual_stacks residual_stack0 in_stacks out_stacks group_stacks h w oh ow kh sh pad_t pad_l dh "
         "has_residual activation",
-        "lo hi", "PIXELS VECTORS LANES KW",
+        "lo hi", "PIXELS VECTORS LANES KW", in_half=True,
     ),
     kernel(
         "conv_pointwise", "src:4 weight:4 bias:4 residual:4 dst:4*",
         f"{_SRC_DST} residual_stacks residual_stack0 in_stacks out_stacks hw has_residual activation",
-        "lo hi", "PIXELS VECTORS LANES",
+        "lo hi", "PIXELS VECTORS LANES", in_half=True,
     ),
     kernel(
         "conv_depthwise", "src:4 weight:4 bias:4 residual:4 dst:4*",
         f"{_SRC_DST} residual_stacks residual_stack0 {_WINDOW} dh dw has_residual activation",
-        "lo hi", "PIXELS",
+        "lo hi", "PIXELS", in_half=True,
     ),
     kernel(
         "conv_tiled", "src:4 weight:4 bias:4 residual:4 dst:4*",
         f"{_SRC_DST} residual_stacks residual_stack0 in_stacks out_stacks stages groups {_WINDOW} dh dw "
         "has_residual activation",
-        "lo hi", "TX TY TP TV DEPTH SPLIT", locals_=_TILES,
+        "lo hi", "TX TY TP TV DEPTH SPLIT", locals_=_TILES, in_half=True,
     ),
     kernel(
         "product_tiled", "src:4 weight:4 bias:4 residual:4 dst:4*",
         f"{_SRC_DST} residual_stacks residual_stack0 in_stacks out_stacks stages pixels weight_batch has_residual "
         "activation",
-        "lo hi", "TX TY TP TV DEPTH SPLIT", locals_=_TILES,
+        "lo hi", "TX TY TP TV DEPTH SPLIT", locals_=_TILES, in_half=True,
     ),
-    kernel("im2col", "src:4 dst:4*", f"src_stacks src_stack0 in_stacks {_WINDOW} dh dw"),
+    kernel("im2col", "src:4 dst:4*", f"src_stacks src_stack0 in_stacks {_WINDOW} dh dw", in_half=True),
     kernel(
         "winograd_input", "src:1 dst:1*",
         "src_stacks src_stack0 in_stacks h w pad_t pad_l tiles_x tiles_y tile_row0 pictures", tunables="TILE ALPHA",
@@ -73,13 +73,16 @@ _ALL = (
         "matmul_blocked", "a:1 b:1 bias:1 dst:1*", f"rows {_PRODUCT}", "lo hi", "BX BY BK",
         locals_="tile_a:BLOCK_A:1 tile_b:BLOCK_B:1",
     ),
-    kernel("matmul_registers", "a:4 b:4 bias:4 dst:4*", f"rows {_PRODUCT}", "lo hi", "ROWS COLUMNS LANES TAIL"),
     kernel(
-        "matmul_tiled", "a:4 b:4 bias:4 dst:4*", f"rows {_PRODUCT}", "lo hi", "GX GY RV CV DEPTH WHOLE",
-        locals_="tile_a:LOCAL_A tile_b:LOCAL_B",
+        "matmul_registers", "a:4 b:4 bias:4 dst:4*", f"rows {_PRODUCT}", "lo hi", "ROWS COLUMNS LANES TAIL",
+        in_half=True,
     ),
     kernel(
-        "matvec", "a:4 b:4 bias:4 dst:4*", _PRODUCT, "lo hi", "CX KY", locals_="partial:SHARED",
+        "matmul_tiled", "a:4 b:4 bias:4 dst:4*", f"rows {_PRODUCT}", "lo hi", "GX GY RV CV DEPTH WHOLE",
+        locals_="tile_a:LOCAL_A:computed tile_b:LOCAL_B:computed", in_half=True,
+    ),
+    kernel(
+        "matvec", "a:4 b:4 bias:4 dst:4*", _PRODUCT, "lo hi", "CX KY", locals_="partial:SHARED", in_half=True,
     ),
     kernel("pool", "src:4 dst:4*", f"{_SRC_DST} {_WINDOW} pad_b pad_r mode"),
     kernel("global_average_pool", "src:4 dst:4*", f"{_SRC_DST} hw stacks"),
@@ -90,9 +93,9 @@ _ALL = (
     kernel("lrn", "src:1 dst:4*", f"{_SRC_DST} channels hw size", "alpha beta bias"),
     kernel("activation", "src:4 dst:4*", f"{_SRC_DST} stacks hw activation", "lo hi"),
     # b is a tensor of the same shape (by_channel 0), or one vector a stack (by_channel 1)
-    kernel("binary", "a:4 b:4 dst:4*", f"{_BINARY} by_channel activation", "lo hi", "EACH"),
+    kernel("binary", "a:4 b:4 dst:4*", f"{_BINARY} by_channel activation", "lo hi", "EACH", in_half=True),
     kernel("binary_naive", "a:1 b:1 dst:1*", f"{_BINARY} activation", "lo hi"),
-    kernel("affine", "src:4 scale:4 shift:4 dst:4*", f"{_SRC_DST} hw"),
+    kernel("affine", "src:4 scale:4 shift:4 dst:4*", f"{_SRC_DST} hw", in_half=True),
     kernel(
         "instance_statistics", "src:4 sums:4:f32*", "src_stacks src_stack0 stacks hw span chunks", "", "CX KY",
         locals_="partial:SHARED",

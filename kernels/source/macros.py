@@ -2,13 +2,15 @@
 
 MACROS = """\
 #define ACTIVATE(v) \\
-    (activation == 0 ? (v) : activation == 1 ? MAX((v), SPLAT(0.0f)) : activation == 2 \\
-        ? MIN(MAX((v), SPLAT(lo)), SPLAT(hi)) : activation == 3 \\
-        ? SPLAT(1.0f) / (SPLAT(1.0f) + EXP(-(v))) : MAX((v), SPLAT(lo) * (v)))
+    (activation == 0 ? (v) : activation == 1 ? AT_LEAST((v), WIDE_SPLAT(0.0f)) : activation == 2 \\
+        ? AT_MOST(AT_LEAST((v), WIDE_SPLAT(lo)), WIDE_SPLAT(hi)) : activation == 3 \\
+        ? WIDE_SPLAT(1.0f) / (WIDE_SPLAT(1.0f) + EXP(-(v))) : AT_LEAST((v), WIDE_SPLAT(lo) * (v)))
 #define ACTIVATE1(v) \\
-    (activation == 0 ? (v) : activation == 1 ? MAX((v), 0.0f) : activation == 2 \\
-        ? MIN(MAX((v), lo), hi) : activation == 3 \\
-        ? 1.0f / (1.0f + EXP(-(v))) : MAX((v), lo * (v)))
+    (activation == 0 ? (v) : activation == 1 ? AT_LEAST1((v), 0.0f) : activation == 2 \\
+        ? AT_MOST1(AT_LEAST1((v), lo), hi) : activation == 3 \\
+        ? 1.0f / (1.0f + EXP(-(v))) : AT_LEAST1((v), lo * (v)))
+#define AT_LEAST1(v, least) ((v) < (least) ? (least) : (v))
+#define AT_MOST1(v, most) ((v) > (most) ? (most) : (v))
 #ifdef REFLECT
 #define INSIDE(i, n) true
 #define PLACE(i, n) IMIN(IMAX((i) < 0 ? -(i) : (i) >= (n) ? 2 * ((n) - 1) - (i) : (i), 0), (n) - 1)

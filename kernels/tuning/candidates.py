@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from kernels.assemble import assemble
-from kernels.catalog import ALGORITHMS, Convolution, choose, convolution_of
+from kernels.catalog import ALGORITHMS, Convolution, choose, convolution_of, misfit
 from kernels.graph import Array, Graph, Node
 from kernels.load import random_inputs
 from kernels.lower.gpu import lower_gpu
@@ -55,7 +55,7 @@ def default_choice(conv: Convolution, options: Options, limits: Limits) -> Choic
 
 def candidates(conv: Convolution, options: Options, limits: Limits) -> list[Choice]:
     """The compiler's own choice, then every tile worth trying of every algorithm that fits, the algorithms in turn."""
-    fitting = [entry for entry in ALGORITHMS.values() if entry.misfit(conv) is None]
+    fitting = [entry for name, entry in ALGORITHMS.items() if misfit(name, conv, options.precision) is None]
     columns = [[Choice(entry.name, tile) for tile in entry.tiles(conv, options, limits)] for entry in fitting]
     in_turn = [choice for row in zip_longest(*columns) for choice in row if choice is not None]
     return list(dict.fromkeys([default_choice(conv, options, limits), *in_turn]))

@@ -74,7 +74,8 @@ def lower_gpu(graph: Graph, options: Options, limits: Limits) -> Draft:
 def _check_names(graph: Graph, options: Options, limits: Limits) -> None:
     """What was asked for by name fits somewhere. Raises OptionError."""
     named = [(node.name, node) for node in graph.nodes]
-    check_algorithm(options.algorithm, [(name, convolution_of(graph, n)) for name, n in named if n.op == "conv"])
+    convolutions = [(name, convolution_of(graph, n)) for name, n in named if n.op == "conv"]
+    check_algorithm(options.algorithm, convolutions, options.precision)
     products = [(name, product_of(graph, n)) for name, n in named if n.op in PRODUCT_NODES]
     check_product(options, limits, products)
     check_transpose(options, limits, [(name, transposition_of(graph, n)) for name, n in named if n.op == "transpose"])

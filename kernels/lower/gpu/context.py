@@ -31,7 +31,7 @@ class GpuContext:
         self.options = options
         self.limits = limits
         self.draft = Draft(graph.name)
-        self.half = options.precision == "fp16"
+        self.half = options.half
         self.dtype: Dtype = "f16" if self.half else "f32"
         self.values: dict[str, Value] = {}
         self._aliases = plan_aliases(graph, multiple=4)
@@ -45,7 +45,10 @@ class GpuContext:
     def weight(self, name: str, array: Array, shape: tuple[int, ...] | None = None) -> str:
         """A constant in the plan's data type. Raises OptionError where half cannot hold it."""
         if self.half and array.size and float(np.abs(array).max()) > _HALF_MAX:
-            raise OptionError(f"{name}: a value exceeds the range of fp16 ({_HALF_MAX:.0f}); use fp32 or relaxed")
+            largest = float(array.flat[np.abs(array).argmax()])
+            raise OptionError(
+                f"{name}: the value {largest:g} exceeds the range of fp16 ({_HALF_MAX:.0f}); use fp32 or relaxed"
+            )
         content = array.astype(np.float16 if self.half else np.float32).tobytes()
         tensor = Tensor(shape=shape or array.shape, dtype=self.dtype, layout="packed")
         return self.draft.add_weight(name, content, tensor)

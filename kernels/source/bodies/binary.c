@@ -9,7 +9,7 @@
             const FLOAT4 left = LOAD_a((picture * a_stacks + a_stack0) * hw + i);
             const FLOAT4 right = LOAD_b(by_channel != 0 ? i / hw : (picture * b_stacks + b_stack0) * hw + i);
             const FLOAT4 value = multiply != 0 ? left * right : left + right;
-            STORE_dst((picture * dst_stacks + dst_stack0) * hw + i, ACTIVATE(value));
+            STORE_dst((picture * dst_stacks + dst_stack0) * hw + i, ACTIVATE(TO_WIDE4(value)));
         }
     }
 }

@@ -10,8 +10,9 @@
     const int picture = GROUP_ID(2);
     const int plane = (picture * src_stacks + src_stack0 + stack) * h * w;
 
-    FLOAT4 sums[PIXELS];
-    UNROLL for (int p = 0; p < PIXELS; ++p) sums[p] = LOAD_bias(stack);
+    WIDE4 sums[SUMS];
+    UNROLL for (int p = 0; p < PIXELS; ++p) sums[p] = TO_WIDE4(LOAD_bias(stack));
+    CHUNK_SUMS
     for (int ky = 0; ky < kh; ++ky) {
         const int iy = oy * sh - pad_t + ky * dh;
         const bool row_inside = INSIDE(iy, h);
@@ -22,16 +23,18 @@
                 const int ix = (ox + p) * sw - pad_l + kx * dw;
                 const FLOAT4 loaded = LOAD_src(row + CLAMPED(ix, w));
                 const FLOAT4 value = row_inside && INSIDE(ix, w) ? loaded : SPLAT(0.0f);
-                sums[p] = MAD(value, weights, sums[p]);
+                chunk[p] = MAD(value, weights, chunk[p]);
             }
         }
+        FOLD(kw)
     }
+    FOLD_REST
     UNROLL for (int p = 0; p < PIXELS; ++p) {
         if (ox + p < ow) {
             const int pixel = oy * ow + ox + p;
-            FLOAT4 sum = sums[p];
+            WIDE4 sum = sums[p];
             if (has_residual != 0) {
-                sum += LOAD_residual((picture * residual_stacks + residual_stack0 + stack) * oh * ow + pixel);
+                sum += TO_WIDE4(LOAD_residual((picture * residual_stacks + residual_stack0 + stack) * oh * ow + pixel));
             }
             STORE_dst((picture * dst_stacks + dst_stack0 + stack) * oh * ow + pixel, ACTIVATE(sum));
         }

@@ -10,11 +10,12 @@
     const int picture = GROUP_ID(2);
     const int in_first = src_stack0 + (first / group_stacks) * in_stacks;
 
-    VECTOR sums[PIXELS * VECTORS];
+    WIDEV sums[SUMS];
     UNROLL for (int t = 0; t < VECTORS; ++t) {
-        const VECTOR start = LOADV_bias(GROUP_ID(1) * VECTORS + t);
+        const WIDEV start = TO_WIDEV(LOADV_bias(GROUP_ID(1) * VECTORS + t));
         UNROLL for (int p = 0; p < PIXELS; ++p) sums[p * VECTORS + t] = start;
     }
+    CHUNK_SUMS
     int weight_at = GROUP_ID(1) * in_stacks * kh * kw * VECTORS * 4;
     for (int s = 0; s < in_stacks; ++s) {
         const int plane = (picture * src_stacks + in_first + s) * h * w;
@@ -35,17 +36,19 @@
                     const VECTOR w2 = LOADV_weight(weight_at + t * 4 + 2);
                     const VECTOR w3 = LOADV_weight(weight_at + t * 4 + 3);
                     UNROLL for (int p = 0; p < PIXELS; ++p) {
-                        VECTOR sum = sums[p * VECTORS + t];
+                        VECTOR sum = chunk[p * VECTORS + t];
                         sum = MAD(VSPLAT(value[p].x), w0, sum);
                         sum = MAD(VSPLAT(value[p].y), w1, sum);
                         sum = MAD(VSPLAT(value[p].z), w2, sum);
-                        sums[p * VECTORS + t] = MAD(VSPLAT(value[p].w), w3, sum);
+                        chunk[p * VECTORS + t] = MAD(VSPLAT(value[p].w), w3, sum);
                     }
                 }
                 weight_at += VECTORS * 4;
             }
+            FOLD(kw)
         }
     }
+    FOLD_REST
     UNROLL for (int t = 0; t < VECTORS; ++t) {
         UNROLL for (int part = 0; part < PARTS; ++part) {
             const int stack = first + t * PARTS + part;
@@ -53,9 +56,9 @@
                 UNROLL for (int p = 0; p < PIXELS; ++p) {
                     if (ox + p < ow) {
                         const int pixel = oy * ow + ox + p;
-                        FLOAT4 sum = PART(sums[p * VECTORS + t], part);
+                        WIDE4 sum = PART(sums[p * VECTORS + t], part);
                         if (has_residual != 0) {
-                            sum += LOAD_residual((picture * residual_stacks + residual_stack0 + stack) * oh * ow + pixel);
+                            sum += TO_WIDE4(LOAD_residual((picture * residual_stacks + residual_stack0 + stack) * oh * ow + pixel));
                         }
                         STORE_dst((picture * dst_stacks + dst_stack0 + stack) * oh * ow + pixel, ACTIVATE(sum));
                     }

@@ -6,11 +6,12 @@
     const int first = GROUP_ID(1) * STACKS;
     const int picture = GROUP_ID(2);
 
-    VECTOR sums[PIXELS * VECTORS];
+    WIDEV sums[SUMS];
     UNROLL for (int t = 0; t < VECTORS; ++t) {
-        const VECTOR start = LOADV_bias(GROUP_ID(1) * VECTORS + t);
+        const WIDEV start = TO_WIDEV(LOADV_bias(GROUP_ID(1) * VECTORS + t));
         UNROLL for (int p = 0; p < PIXELS; ++p) sums[p * VECTORS + t] = start;
     }
+    CHUNK_SUMS
     int weight_at = GROUP_ID(1) * in_stacks * VECTORS * 4;
     int plane = (picture * src_stacks + src_stack0) * hw;
     for (int s = 0; s < in_stacks; ++s) {
@@ -22,25 +23,27 @@
             const VECTOR w2 = LOADV_weight(weight_at + t * 4 + 2);
             const VECTOR w3 = LOADV_weight(weight_at + t * 4 + 3);
             UNROLL for (int p = 0; p < PIXELS; ++p) {
-                VECTOR sum = sums[p * VECTORS + t];
+                VECTOR sum = chunk[p * VECTORS + t];
                 sum = MAD(VSPLAT(value[p].x), w0, sum);
                 sum = MAD(VSPLAT(value[p].y), w1, sum);
                 sum = MAD(VSPLAT(value[p].z), w2, sum);
-                sums[p * VECTORS + t] = MAD(VSPLAT(value[p].w), w3, sum);
+                chunk[p * VECTORS + t] = MAD(VSPLAT(value[p].w), w3, sum);
             }
         }
         weight_at += VECTORS * 4;
         plane += hw;
+        FOLD(1)
     }
+    FOLD_REST
     UNROLL for (int t = 0; t < VECTORS; ++t) {
         UNROLL for (int part = 0; part < PARTS; ++part) {
             const int stack = first + t * PARTS + part;
             if (stack < out_stacks) {
                 UNROLL for (int p = 0; p < PIXELS; ++p) {
                     if (pixel + p < hw) {
-                        FLOAT4 sum = PART(sums[p * VECTORS + t], part);
+                        WIDE4 sum = PART(sums[p * VECTORS + t], part);
                         if (has_residual != 0) {
-                            sum += LOAD_residual((picture * residual_stacks + residual_stack0 + stack) * hw + pixel + p);
+                            sum += TO_WIDE4(LOAD_residual((picture * residual_stacks + residual_stack0 + stack) * hw + pixel + p));
                         }
                         STORE_dst((picture * dst_stacks + dst_stack0 + stack) * hw + pixel + p, ACTIVATE(sum));
                     }

@@ -7,12 +7,13 @@
     const int row = GROUP_ID(1) * ROWS;
     const int batch = GROUP_ID(2);
 
-    VECTOR sums[ROWS * COLUMNS];
+    WIDEV sums[SUMS];
     int a_at[ROWS];
     UNROLL for (int r = 0; r < ROWS; ++r) {
-        UNROLL for (int c = 0; c < COLUMNS; ++c) sums[r * COLUMNS + c] = VSPLAT(0.0f);
+        UNROLL for (int c = 0; c < COLUMNS; ++c) sums[r * COLUMNS + c] = WIDE_VSPLAT(0.0f);
         a_at[r] = a_start + batch * a_batch + IMIN(row + r, rows - 1) * a_stride;
     }
+    CHUNK_SUMS
     int b_at = batch * b_batch + first;
     for (int k = 0; k < depth / 4; ++k) {
         FLOAT4 left[ROWS];
@@ -23,14 +24,15 @@
             const VECTOR b2 = LOADV_FROM_b(b_at + c * PARTS + 2 * b_stride);
             const VECTOR b3 = LOADV_FROM_b(b_at + c * PARTS + 3 * b_stride);
             UNROLL for (int r = 0; r < ROWS; ++r) {
-                VECTOR sum = sums[r * COLUMNS + c];
+                VECTOR sum = chunk[r * COLUMNS + c];
                 sum = MAD(VSPLAT(left[r].x), b0, sum);
                 sum = MAD(VSPLAT(left[r].y), b1, sum);
                 sum = MAD(VSPLAT(left[r].z), b2, sum);
-                sums[r * COLUMNS + c] = MAD(VSPLAT(left[r].w), b3, sum);
+                chunk[r * COLUMNS + c] = MAD(VSPLAT(left[r].w), b3, sum);
             }
         }
         b_at += 4 * b_stride;
+        FOLD(1)
     }
     if (TAIL != 0) {
         const int valid = depth % 4;  // lanes of the last vector that are data
@@ -39,30 +41,31 @@
         UNROLL for (int c = 0; c < COLUMNS; ++c) {
             const VECTOR b0 = LOADV_FROM_b(b_at + c * PARTS);
             UNROLL for (int r = 0; r < ROWS; ++r) {
-                sums[r * COLUMNS + c] = MAD(VSPLAT(left[r].x), b0, sums[r * COLUMNS + c]);
+                chunk[r * COLUMNS + c] = MAD(VSPLAT(left[r].x), b0, chunk[r * COLUMNS + c]);
             }
             if (valid > 1) {
                 const VECTOR b1 = LOADV_FROM_b(b_at + c * PARTS + b_stride);
                 UNROLL for (int r = 0; r < ROWS; ++r) {
-                    sums[r * COLUMNS + c] = MAD(VSPLAT(left[r].y), b1, sums[r * COLUMNS + c]);
+                    chunk[r * COLUMNS + c] = MAD(VSPLAT(left[r].y), b1, chunk[r * COLUMNS + c]);
                 }
             }
             if (valid > 2) {
                 const VECTOR b2 = LOADV_FROM_b(b_at + c * PARTS + 2 * b_stride);
                 UNROLL for (int r = 0; r < ROWS; ++r) {
-                    sums[r * COLUMNS + c] = MAD(VSPLAT(left[r].z), b2, sums[r * COLUMNS + c]);
+                    chunk[r * COLUMNS + c] = MAD(VSPLAT(left[r].z), b2, chunk[r * COLUMNS + c]);
                 }
             }
         }
     }
+    FOLD_REST
     UNROLL for (int r = 0; r < ROWS; ++r) {
         if (row + r < rows) {
             UNROLL for (int c = 0; c < COLUMNS; ++c) {
                 UNROLL for (int part = 0; part < PARTS; ++part) {
                     const int column = first + c * PARTS + part;
                     if (column >= own) {
-                        FLOAT4 sum = PART(sums[r * COLUMNS + c], part);
-                        if (has_bias != 0) sum += LOAD_bias(column);
+                        WIDE4 sum = PART(sums[r * COLUMNS + c], part);
+                        if (has_bias != 0) sum += TO_WIDE4(LOAD_bias(column));
                         STORE_dst(dst_start + batch * dst_batch + (row + r) * dst_stride + column, ACTIVATE(sum));
                     }
                 }

@@ -11,8 +11,9 @@
     const int batch = GROUP_ID(2);
     const int stages = (depth + TILE_DEPTH - 1) / TILE_DEPTH;
 
-    FLOAT4 sums[SUMS];
-    UNROLL for (int i = 0; i < SUMS; ++i) sums[i] = SPLAT(0.0f);
+    WIDE4 sums[SUMS];
+    UNROLL for (int i = 0; i < SUMS; ++i) sums[i] = WIDE_SPLAT(0.0f);
+    CHUNK_SUMS
 
     FLOAT4 next[FETCHED];
     int from[FETCHES];
@@ -53,7 +54,7 @@
                             if (valid > 0) {
                                 const FLOAT4 v = LOAD_a(from[f] + IMIN(fetch_row[f] + j, rows - 1) * a_stride);
                                 next[f * 4 + j] =
-                                    VEC4(v.x, valid > 1 ? v.y : 0.0f, valid > 2 ? v.z : 0.0f, valid > 3 ? v.w : 0.0f);
+                                    VEC4(v.x, valid > 1 ? v.y : ZERO, valid > 2 ? v.z : ZERO, valid > 3 ? v.w : ZERO);
                             }
                         }
                     }
@@ -82,13 +83,14 @@
                 UNROLL for (int c = 0; c < CV; ++c) right[c] = tile_b[b_at + k * TILE_COLUMNS4 + c * GX];
                 UNROLL for (int r = 0; r < RV; ++r) {
                     UNROLL for (int c = 0; c < CV; ++c) {
-                        sums[(r * 4 + 0) * CV + c] = MAD(SPLAT(left[r].x), right[c], sums[(r * 4 + 0) * CV + c]);
-                        sums[(r * 4 + 1) * CV + c] = MAD(SPLAT(left[r].y), right[c], sums[(r * 4 + 1) * CV + c]);
-                        sums[(r * 4 + 2) * CV + c] = MAD(SPLAT(left[r].z), right[c], sums[(r * 4 + 2) * CV + c]);
-                        sums[(r * 4 + 3) * CV + c] = MAD(SPLAT(left[r].w), right[c], sums[(r * 4 + 3) * CV + c]);
+                        chunk[(r * 4 + 0) * CV + c] = MAD(SPLAT(left[r].x), right[c], chunk[(r * 4 + 0) * CV + c]);
+                        chunk[(r * 4 + 1) * CV + c] = MAD(SPLAT(left[r].y), right[c], chunk[(r * 4 + 1) * CV + c]);
+                        chunk[(r * 4 + 2) * CV + c] = MAD(SPLAT(left[r].z), right[c], chunk[(r * 4 + 2) * CV + c]);
+                        chunk[(r * 4 + 3) * CV + c] = MAD(SPLAT(left[r].w), right[c], chunk[(r * 4 + 3) * CV + c]);
                     }
                 }
             }
+            FOLD(DEPTH)
         }
         if (stage < stages) {
             UNROLL for (int f = 0; f < FETCHES; ++f) {
@@ -108,16 +110,17 @@
         }
         BARRIER;
     }
+    FOLD_REST
     UNROLL for (int c = 0; c < CV; ++c) {
         const int column = first_column + tx + c * GX;
         if (WHOLE != 0 || column < columns4) {
-            FLOAT4 bias_here = SPLAT(0.0f);
-            if (has_bias != 0) bias_here = LOAD_bias(column);
+            WIDE4 bias_here = WIDE_SPLAT(0.0f);
+            if (has_bias != 0) bias_here = TO_WIDE4(LOAD_bias(column));
             UNROLL for (int r = 0; r < RV; ++r) {
                 UNROLL for (int i = 0; i < 4; ++i) {
                     const int row = first_row + 4 * (ty + r * GY) + i;
                     if (WHOLE != 0 || row < rows) {
-                        const FLOAT4 sum = sums[(r * 4 + i) * CV + c] + bias_here;
+                        const WIDE4 sum = sums[(r * 4 + i) * CV + c] + bias_here;
                         STORE_dst(dst_start + batch * dst_batch + row * dst_stride + column, ACTIVATE(sum));
                     }
                 }

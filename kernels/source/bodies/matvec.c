@@ -7,27 +7,32 @@
     const int column = GROUP_ID(0) * CX + cx;
     const int row = GROUP_ID(1);
     const int batch = GROUP_ID(2);
-    FLOAT4 sum = SPLAT(0.0f);
+    WIDE4 sums[SUMS];
+    sums[0] = WIDE_SPLAT(0.0f);
+    CHUNK_SUMS
     if (column < columns4) {
         for (int q = ky; q < (depth + 3) / 4; q += KY) {
             const FLOAT4 left = LOAD_a(a_start + batch * a_batch + row * a_stride + q);
             const int valid = depth - 4 * q;  // lanes of the last vector that are data
             const int at = batch * b_batch + 4 * q * b_stride + column;
-            sum = MAD(SPLAT(left.x), LOAD_b(at), sum);
+            FLOAT4 sum = MAD(SPLAT(left.x), LOAD_b(at), chunk[0]);
             if (valid > 1) sum = MAD(SPLAT(left.y), LOAD_b(at + b_stride), sum);
             if (valid > 2) sum = MAD(SPLAT(left.z), LOAD_b(at + 2 * b_stride), sum);
             if (valid > 3) sum = MAD(SPLAT(left.w), LOAD_b(at + 3 * b_stride), sum);
+            chunk[0] = sum;
+            FOLD(1)
         }
     }
-    partial[me] = sum;
+    FOLD_REST
+    partial[me] = sums[0];
     BARRIER;
     for (int half_way = KY / 2; half_way > 0; half_way /= 2) {
         if (ky < half_way) partial[me] += partial[me + half_way * CX];
         BARRIER;
     }
     if (ky == 0 && column < columns4) {
-        FLOAT4 whole = partial[cx];
-        if (has_bias != 0) whole += LOAD_bias(column);
+        WIDE4 whole = partial[cx];
+        if (has_bias != 0) whole += TO_WIDE4(LOAD_bias(column));
         STORE_dst(dst_start + batch * dst_batch + row * dst_stride + column, ACTIVATE(whole));
     }
 }

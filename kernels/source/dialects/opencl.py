@@ -1,23 +1,27 @@
 """OpenCL C, down to 1.1: tunables are `#define`s, the work-group size is given by `-D` options.
 
-Half storage needs no `cl_khr_fp16`: `vload_half` and `vstore_half` are core; arithmetic is single.
+Half storage needs no `cl_khr_fp16`: `vload_half` and `vstore_half` are core, and arithmetic is single. Half arithmetic
+(`fp16_arithmetic`) needs it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kernels.options import HALF, Precision
+from kernels.source.chunks import chunk_macros
 from kernels.source.kernel import BufferSpec, Kernel, derived
 from kernels.source.macros import MACROS
 
 PRELUDE = """\
-#define FLOAT4 float4
-#define VEC4(a, b, c, d) ((float4)((a), (b), (c), (d)))
-#define SPLAT(a) ((float4)(a))
+#define WIDE4 float4
+#define WIDE_SPLAT(a) ((float4)(a))
+#define TO_WIDE4(a) convert_float4(a)
 #define FLOAT(a) ((float)(a))
 #define MAD(a, b, c) mad((a), (b), (c))
 #define MAX(a, b) fmax((a), (b))
-#define MIN(a, b) fmin((a), (b))
+#define AT_LEAST(v, least) ((v) < (least) ? (least) : (v))
+#define AT_MOST(v, most) ((v) > (most) ? (most) : (v))
 #define IMAX(a, b) max((a), (b))
 #define IMIN(a, b) min((a), (b))
 #define EXP(a) exp(a)
@@ -28,11 +32,22 @@ PRELUDE = """\
 #define LOCAL_ID(d) ((int)get_local_id(d))
 #define LOCAL_SIZE(d) ((int)get_local_size(d))
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
-#define SET_LANE(array, i, lane, v) (((__local float*)(array))[(i) * 4 + (lane)] = (v))
+#define SET_LANE(array, i, lane, v) (((__local SCALAR*)(array))[(i) * 4 + (lane)] = (v))
+"""
+_COMPUTED = """\
+#define SCALAR {scalar}
+#define FLOAT4 {scalar}4
+#define VEC4(a, b, c, d) (({scalar}4)((a), (b), (c), (d)))
+#define SPLAT(a) (({scalar}4)(({scalar})(a)))
+#define ZERO (({scalar})0.0f)
+#define TO_COMPUTED(a) convert_{scalar}4(a)
 """
 _VECTORS = """\
-#define VECTOR float{lanes}
-#define VSPLAT(a) ((float{lanes})(a))
+#define VECTOR {scalar}{lanes}
+#define WIDEV float{lanes}
+#define TO_WIDEV(a) convert_float{lanes}(a)
+#define WIDE_VSPLAT(a) ((float{lanes})(a))
+#define VSPLAT(a) (({scalar}{lanes})(({scalar})(a)))
 #define LOADV_weight(i) {load}((i), {pointer}weight)
 #define LOADV_bias(i) {load}((i), {pointer}bias)
 #define LOADV_FROM_b(i) {load}(0, {pointer}({b}))
@@ -43,18 +58,21 @@ _VECTORS = """\
 #define PART_2(v) (v).s89ab
 #define PART_3(v) (v).scdef
 """
+_HALF_EXTENSION = "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n"
 
 
-def render(kernel: Kernel, tunables: Mapping[str, int], *, half: bool) -> str:
-    """Text of the program; `half`: data buffers hold half precision."""
-    tunables = derived(tunables)
+def render(kernel: Kernel, tunables: Mapping[str, int], precision: Precision = "fp32") -> str:
+    """Text of the program."""
+    tunables, narrow = derived(tunables), kernel.is_narrow(precision)
     defines = "".join(f"#define {name} {value}\n" for name, value in tunables.items())
-    accessors = "\n".join(_accessors(buffer, half) for buffer in kernel.buffers)
-    arguments = [_argument(buffer, half) for buffer in kernel.buffers]
+    accessors = "\n".join(_accessors(buffer, precision, narrow) for buffer in kernel.buffers)
+    arguments = [_argument(buffer, precision, narrow) for buffer in kernel.buffers]
     arguments += [f"int {name}" for name in kernel.ints] + [f"float {name}" for name in kernel.floats]
     joined = ",\n    ".join(arguments)
+    computed = _COMPUTED.format(scalar="half" if narrow else "float")
     return (
-        f"{defines}{PRELUDE}{_vectors(tunables, half)}{MACROS}{accessors}\n\n"
+        f"{_HALF_EXTENSION if narrow else ''}{defines}{PRELUDE}{computed}{_vectors(tunables, precision, narrow)}"
+        f"{chunk_macros(kernel, tunables, narrow=narrow)}{MACROS}{accessors}\n\n"
         "__kernel __attribute__((reqd_work_group_size(GROUP_X, GROUP_Y, GROUP_Z)))\n"
         f"void {kernel.name}(\n    {joined})\n{_with_locals(kernel, tunables)}"
     )
@@ -62,8 +80,10 @@ def render(kernel: Kernel, tunables: Mapping[str, int], *, half: bool) -> str:
 
 def _with_locals(kernel: Kernel, tunables: Mapping[str, int]) -> str:
     """The body; arrays in local memory are declared in the kernel's outermost block."""
+    types = {"computed": "FLOAT4", "f32": "float4"}
     arrays = "".join(
-        f"    __local float{'4' if array.lanes == 4 else ''} {array.name}[{array.size}];\n" for array in kernel.locals
+        f"    __local {types[array.storage] if array.lanes == 4 else 'float'} {array.name}[{array.size}];\n"
+        for array in kernel.locals
     )
     source = kernel.source(tunables)
     if not arrays:
@@ -72,14 +92,17 @@ def _with_locals(kernel: Kernel, tunables: Mapping[str, int]) -> str:
     return head + brace + arrays + rest
 
 
-def _vectors(tunables: Mapping[str, int], half: bool) -> str:
+def _vectors(tunables: Mapping[str, int], precision: Precision, narrow: bool) -> str:
     """Vectors of `LANES` lanes, for kernels that compute in them."""
     if "LANES" not in tunables:
         return ""
     lanes = tunables["LANES"]
-    load, pointer = (f"vload_half{lanes}", "") if half else (f"vload{lanes}", "(__global const float*)")
-    b, bias = ("b + 4 * (i)", "bias + 4 * (i)") if half else ("b + (i)", "bias + (i)")
-    return _VECTORS.format(lanes=lanes, load=load, pointer=pointer, b=b, bias=bias)
+    load, pointer = f"vload{lanes}", f"(__global const {'half' if narrow else 'float'}*)"
+    b, bias = "b + (i)", "bias + (i)"
+    if precision in HALF and not narrow:
+        load, pointer, b, bias = f"vload_half{lanes}", "", "b + 4 * (i)", "bias + 4 * (i)"
+    scalar = "half" if narrow else "float"
+    return _VECTORS.format(lanes=lanes, load=load, pointer=pointer, b=b, bias=bias, scalar=scalar)
 
 
 def build_options(work_group: tuple[int, int, int], *, version: str, relaxed: bool) -> str:
@@ -89,20 +112,26 @@ def build_options(work_group: tuple[int, int, int], *, version: str, relaxed: bo
     return " ".join([f"-cl-std={standard}", *sizes, *(["-cl-fast-relaxed-math"] if relaxed else [])])
 
 
-def _is_half(buffer: BufferSpec, half: bool) -> bool:
-    return half and buffer.storage == "data"
+def _is_half(buffer: BufferSpec, precision: Precision) -> bool:
+    return precision in HALF and buffer.storage == "data"
 
 
-def _argument(buffer: BufferSpec, half: bool) -> str:
+def _argument(buffer: BufferSpec, precision: Precision, narrow: bool) -> str:
     const = "const " if buffer.access == "read" else ""
-    scalar = "half" if _is_half(buffer, half) else "float4" if buffer.lanes == 4 else "float"
+    vector = "4" if buffer.lanes == 4 else ""
+    scalar = f"float{vector}"
+    if _is_half(buffer, precision):
+        scalar = f"half{vector}" if narrow else "half"
     return f"__global {const}{scalar}* restrict {buffer.name}"
 
 
-def _accessors(buffer: BufferSpec, half: bool) -> str:
+def _accessors(buffer: BufferSpec, precision: Precision, narrow: bool) -> str:
     name, suffix = buffer.name, "4" if buffer.lanes == 4 else ""
+    is_half = _is_half(buffer, precision)
     if buffer.access == "read":
-        value = f"vload_half{suffix}((i), {name})" if _is_half(buffer, half) else f"{name}[i]"
+        value = f"vload_half{suffix}((i), {name})" if is_half and not narrow else f"{name}[i]"
         return f"#define LOAD_{name}(i) ({value})"
-    store = f"vstore_half{suffix}((v), (i), {name})" if _is_half(buffer, half) else f"{name}[i] = (v)"
+    store = f"{name}[i] = (v)"
+    if is_half:
+        store = f"{name}[i] = convert_half{suffix}(v)" if narrow else f"vstore_half{suffix}((v), (i), {name})"
     return f"#define STORE_{name}(i, v) {store}"

@@ -1,24 +1,26 @@
 """GLSL for Vulkan 1.1: tunables are `#define`s, the work-group size is specialisation constants 0, 1, 2.
 
-Relaxed precision renders the same text as fp32: SPIR-V lets a driver contract a multiplication and an addition unless
-told otherwise, and Vulkan has no other switch that keeps single precision (`mediump` may mean half arithmetic).
+A multiplication and an addition that belong together are written as `fma`; the others stay two operations, because
+`kernels/contraction.py` forbids a driver to join them. Relaxed precision has neither, and leaves both to the driver.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kernels.options import HALF, Precision
+from kernels.source.chunks import chunk_macros
 from kernels.source.kernel import BufferSpec, Kernel, derived
 from kernels.source.macros import MACROS
 
 PRELUDE = """\
-#define FLOAT4 vec4
-#define VEC4(a, b, c, d) vec4((a), (b), (c), (d))
-#define SPLAT(a) vec4(a)
+#define WIDE4 vec4
+#define WIDE_SPLAT(a) vec4(a)
+#define TO_WIDE4(a) vec4(a)
 #define FLOAT(a) float(a)
-#define MAD(a, b, c) ((a) * (b) + (c))
 #define MAX(a, b) max((a), (b))
-#define MIN(a, b) min((a), (b))
+#define AT_LEAST(v, least) mix((v), (least), lessThan((v), (least)))
+#define AT_MOST(v, most) mix((v), (most), greaterThan((v), (most)))
 #define IMAX(a, b) max((a), (b))
 #define IMIN(a, b) min((a), (b))
 #define EXP(a) exp(a)
@@ -30,44 +32,63 @@ PRELUDE = """\
 #define LOCAL_SIZE(d) int(gl_WorkGroupSize[d])
 #define BARRIER barrier()
 #define SET_LANE(array, i, lane, v) (array[i][lane] = (v))
-#define VECTOR vec4
-#define VSPLAT(a) vec4(a)
+#define WIDEV vec4
+#define TO_WIDEV(a) vec4(a)
+#define WIDE_VSPLAT(a) vec4(a)
 #define LOADV_weight(i) LOAD_weight(i)
 #define LOADV_bias(i) LOAD_bias(i)
 #define LOADV_FROM_b(i) LOAD_b(i)
 #define LOADV_FROM_bias(i) LOAD_bias(i)
 #define PART(v, part) (v)
 """
-_HALF_EXTENSION = "#extension GL_EXT_shader_16bit_storage : require\n"
+_COMPUTED = """\
+#define FLOAT4 {vector}
+#define VEC4(a, b, c, d) {vector}((a), (b), (c), (d))
+#define SPLAT(a) {vector}(a)
+#define ZERO {scalar}(0.0f)
+#define TO_COMPUTED(a) {vector}(a)
+#define VECTOR {vector}
+#define VSPLAT(a) {vector}(a)
+"""
+_SINGLE, _NARROW = {"vector": "vec4", "scalar": "float"}, {"vector": "f16vec4", "scalar": "float16_t"}
+_TOGETHER = "#define MAD(a, b, c) fma((a), (b), (c))\n"
+_APART = "#define MAD(a, b, c) ((a) * (b) + (c))\n"
+_STORAGE_EXTENSION = "#extension GL_EXT_shader_16bit_storage : require\n"
+_ARITHMETIC_EXTENSION = "#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require\n"
 
 
-def render(kernel: Kernel, tunables: Mapping[str, int], *, half: bool) -> str:
-    """Text of the compute shader; `half`: data buffers hold half precision (16-bit storage, single arithmetic)."""
-    extensions = _HALF_EXTENSION if half else ""
-    tunables = derived(tunables)
+def render(kernel: Kernel, tunables: Mapping[str, int], precision: Precision = "fp32") -> str:
+    """Text of the compute shader."""
+    tunables, narrow = derived(tunables), kernel.is_narrow(precision)
+    extensions = (_STORAGE_EXTENSION if precision in HALF else "") + (_ARITHMETIC_EXTENSION if narrow else "")
     defines = "".join(f"#define {name} {value}\n" for name, value in tunables.items())
-    buffers = "\n".join(_buffer(binding, buffer, half) for binding, buffer in enumerate(kernel.buffers))
+    buffers = "\n".join(_buffer(binding, buffer, precision) for binding, buffer in enumerate(kernel.buffers))
     members = "".join(f"    int {name};\n" for name in kernel.ints) + "".join(
         f"    float {name};\n" for name in kernel.floats
     )
+    computed = _COMPUTED.format(**(_NARROW if narrow else _SINGLE)) + (_APART if precision == "relaxed" else _TOGETHER)
+    types = {"computed": "FLOAT4", "f32": "vec4"}
     arrays = "".join(
-        f"shared {'vec4' if array.lanes == 4 else 'float'} {array.name}[{array.size}];\n" for array in kernel.locals
+        f"shared {types[array.storage] if array.lanes == 4 else 'float'} {array.name}[{array.size}];\n"
+        for array in kernel.locals
     )
     scalars = f"layout(push_constant) uniform Scalars {{\n{members}}};\n" if members else ""
     return (
-        f"#version 450\n{extensions}{defines}{PRELUDE}{MACROS}"
+        f"#version 450\n{extensions}{defines}{PRELUDE}{computed}{chunk_macros(kernel, tunables, narrow=narrow)}{MACROS}"
         f"layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;\n"
         f"{buffers}\n{scalars}{arrays}\nvoid main()\n{kernel.source(tunables)}"
     )
 
 
-def _buffer(binding: int, buffer: BufferSpec, half: bool) -> str:
-    is_half = half and buffer.storage == "data"
+def _buffer(binding: int, buffer: BufferSpec, precision: Precision) -> str:
+    """A storage buffer and its accessor; what is read is converted to what the kernel computes in."""
+    is_half = precision in HALF and buffer.storage == "data"
     wide, stored = ("vec4", "f16vec4") if buffer.lanes == 4 else ("float", "float16_t")
     element = stored if is_half else wide
     name, access = buffer.name, "readonly" if buffer.access == "read" else "writeonly"
+    computed = "FLOAT4" if buffer.lanes == 4 else "float"
     accessor = (
-        f"#define LOAD_{name}(i) ({wide}({name}[i]))"
+        f"#define LOAD_{name}(i) ({computed}({name}[i]))"
         if buffer.access == "read"
         else f"#define STORE_{name}(i, v) {name}[i] = {element}(v)"
     )

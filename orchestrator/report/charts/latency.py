@@ -59,7 +59,7 @@ def _draw(axes: Axes, summary: Summary, y: float, samples: list[float]) -> None:
     if summary.latency.interval_ms:
         low, high = summary.latency.interval_ms.low, summary.latency.interval_ms.high
         axes.plot([low, high], [y, y], color=colour, linewidth=2.5, solid_capstyle="round")
-    face = PAGE if summary.precision == "fp16" else colour
+    face = PAGE if summary.precision.startswith("fp16") else colour
     axes.plot(
         [summary.latency.median_ms], [y], "D" if summary.precision == "relaxed" else "o",
         color=colour, markerfacecolor=face, markersize=6, markeredgewidth=1.5,
@@ -73,7 +73,7 @@ def _draw(axes: Axes, summary: Summary, y: float, samples: list[float]) -> None:
 def _keys(rows: Sequence[Summary]) -> list[Line2D]:
     backends = list(dict.fromkeys(row.backend for row in rows))
     keys = [Line2D([], [], marker="o", linestyle="", color=backend_colour(b), label=b) for b in backends]
-    if any(row.precision == "fp16" for row in rows):
+    if any(row.precision.startswith("fp16") for row in rows):
         keys.append(Line2D([], [], marker="o", linestyle="", color=MUTED, markerfacecolor=PAGE, label="hollow: fp16"))
     keys.append(Line2D([], [], marker="|", linestyle="", color=MUTED, markersize=8, label="one sample"))
     if any(row.latency and row.latency.interval_ms for row in rows):

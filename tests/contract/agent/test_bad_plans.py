@@ -121,10 +121,10 @@ def test_limits_of_the_device(agent: Agent, api: str, change: Change, said: str)
 @pytest.mark.parametrize("api", ["opencl", "cpu"])
 def test_precision_that_the_device_lacks(agent: Agent, api: str) -> None:
     facts = agent.call([str(agent.binary), "probe"], POCKETFARM_APIS=api).one("probe").facts
-    if "fp16" in facts.precisions:
-        pytest.skip(f"{facts.device_name} has fp16")
+    if "fp16_arithmetic" in facts.precisions:
+        pytest.skip(f"{facts.device_name} has half arithmetic")
     folder = written(agent, api)
-    changed(folder, setting("precision", value="fp16"))
+    changed(folder, setting("precision", value="fp16_arithmetic"))
     assert agent.run(folder, {"x": vector(1)}).error.code == "unsupported"
 
 

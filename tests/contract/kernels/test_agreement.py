@@ -40,7 +40,10 @@ def _every_case() -> dict[str, Graph]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("backend", "precision"), [("vulkan", "fp32"), ("vulkan", "fp16"), ("cpu", "fp32")])
+@pytest.mark.parametrize(
+    ("backend", "precision"),
+    [("vulkan", "fp32"), ("vulkan", "fp16"), ("vulkan", "fp16_arithmetic"), ("cpu", "fp32")],
+)
 def test_the_agent_agrees_with_the_reference(agent: Agent, backend: str, precision: str, tmp_path: Path) -> None:
     _check(agent, side_by_side(_every_case()), Options(backend, precision), Limits(), tmp_path)  # type: ignore[arg-type]
 

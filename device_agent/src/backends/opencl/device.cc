@@ -40,10 +40,11 @@ std::string api_version(const std::string& version) {
   return version.substr(0, space);
 }
 
+// Half storage is part of OpenCL C 1.0 (vload_half, vstore_half); arithmetic in half is an extension.
 std::vector<Precision> precisions(const Library& library, cl_device_id device) {
-  std::vector<Precision> out{Precision::fp32, Precision::relaxed};
+  std::vector<Precision> out{Precision::fp32, Precision::relaxed, Precision::fp16};
   const std::string extensions = " " + text(library, device, CL_DEVICE_EXTENSIONS) + " ";
-  if (extensions.find(" cl_khr_fp16 ") != std::string::npos) out.push_back(Precision::fp16);
+  if (extensions.find(" cl_khr_fp16 ") != std::string::npos) out.push_back(Precision::fp16_arithmetic);
   return out;
 }
 

@@ -139,7 +139,9 @@ void fill_extended_facts(const Library& library, PhysicalDevice& device) {
     facts.max_buffer_bytes = std::min(facts.max_buffer_bytes, most);
   if (extended.driver.driverName[0] != '\0')
     facts.driver = std::string(extended.driver.driverName) + " " + extended.driver.driverInfo;
-  if (device.storage_16bit) facts.precisions.push_back(Precision::fp16);
+  if (!device.storage_16bit) return;
+  facts.precisions.push_back(Precision::fp16);
+  if (device.shader_float16) facts.precisions.push_back(Precision::fp16_arithmetic);
 }
 
 bool find_compute_queue(const Library& library, PhysicalDevice& device) {

@@ -7,10 +7,10 @@
             UNROLL for (int v = 0; v < TV; ++v) {
                 const FLOAT4 w = tile_weight[side * HALF_WEIGHT + k * TILE_VECTORS + ty + v * TY];
                 UNROLL for (int p = 0; p < PIXEL_VECTORS; ++p) {
-                    sums[(p * 4 + 0) * TV + v] = MAD(SPLAT(value[p].x), w, sums[(p * 4 + 0) * TV + v]);
-                    sums[(p * 4 + 1) * TV + v] = MAD(SPLAT(value[p].y), w, sums[(p * 4 + 1) * TV + v]);
-                    sums[(p * 4 + 2) * TV + v] = MAD(SPLAT(value[p].z), w, sums[(p * 4 + 2) * TV + v]);
-                    sums[(p * 4 + 3) * TV + v] = MAD(SPLAT(value[p].w), w, sums[(p * 4 + 3) * TV + v]);
+                    chunk[(p * 4 + 0) * TV + v] = MAD(SPLAT(value[p].x), w, chunk[(p * 4 + 0) * TV + v]);
+                    chunk[(p * 4 + 1) * TV + v] = MAD(SPLAT(value[p].y), w, chunk[(p * 4 + 1) * TV + v]);
+                    chunk[(p * 4 + 2) * TV + v] = MAD(SPLAT(value[p].z), w, chunk[(p * 4 + 2) * TV + v]);
+                    chunk[(p * 4 + 3) * TV + v] = MAD(SPLAT(value[p].w), w, chunk[(p * 4 + 3) * TV + v]);
                 }
             }
         }
@@ -27,12 +27,13 @@
                 const FLOAT4 w2 = tile_weight[column + 2 * TILE_VECTORS];
                 const FLOAT4 w3 = tile_weight[column + 3 * TILE_VECTORS];
                 UNROLL for (int p = 0; p < TP; ++p) {
-                    FLOAT4 sum = sums[p * TV + v];
+                    FLOAT4 sum = chunk[p * TV + v];
                     sum = MAD(SPLAT(value[p].x), w0, sum);
                     sum = MAD(SPLAT(value[p].y), w1, sum);
                     sum = MAD(SPLAT(value[p].z), w2, sum);
-                    sums[p * TV + v] = MAD(SPLAT(value[p].w), w3, sum);
+                    chunk[p * TV + v] = MAD(SPLAT(value[p].w), w3, sum);
                 }
             }
         }
 #endif
+        FOLD(DEPTH)

@@ -4,9 +4,9 @@
             UNROLL for (int p = 0; p < TP; ++p) {
                 const int pixel = first_pixel + (SQUARE != 0 ? 4 * (tx + p / 4 * TX) + p % 4 : tx + p * TX);
                 if (pixel < pixels) {
-                    FLOAT4 sum = sums[p * TV + v];
+                    WIDE4 sum = sums[p * TV + v];
                     if (has_residual != 0) {
-                        sum += LOAD_residual((picture * residual_stacks + residual_stack0 + first_stack + stack) * pixels + pixel);
+                        sum += TO_WIDE4(LOAD_residual((picture * residual_stacks + residual_stack0 + first_stack + stack) * pixels + pixel));
                     }
                     STORE_dst((picture * dst_stacks + dst_stack0 + first_stack + stack) * pixels + pixel, ACTIVATE(sum));
                 }

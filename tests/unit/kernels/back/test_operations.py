@@ -149,7 +149,7 @@ CASES: dict[str, Case] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cpu_device", [True, False], ids=["cpu", "gpu"])
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "fp16_arithmetic"])
 def test_every_operation_equals_the_reference(precision: str, cpu_device: bool) -> None:
     graphs = {}
     for name, case in CASES.items():

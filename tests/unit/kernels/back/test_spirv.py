@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernels.errors import ToolError
+from kernels.options import PRECISIONS
 from kernels.plan import MAX_SCALARS
 from kernels.source.dialects import opencl, vulkan
 from kernels.source.library import KERNELS
@@ -14,11 +15,11 @@ from kernels.spirv import compile_all, compile_spirv
 
 
 @pytest.mark.slow
-def test_every_kernel_compiles_in_both_precisions(tmp_path: Path) -> None:
+def test_every_kernel_compiles_in_every_precision(tmp_path: Path) -> None:
     texts = [
-        vulkan.render(kernel, {name: {"LANES": 4, "KW": 3}.get(name, tile) for name in kernel.tunables}, half=half)
+        vulkan.render(kernel, {name: {"LANES": 4, "KW": 3}.get(name, tile) for name in kernel.tunables}, precision)
         for kernel in KERNELS.values()
-        for half in (False, True)
+        for precision in PRECISIONS
         for tile in ((1, 2) if kernel.tunables else (1,))
     ]
     binaries = compile_all(texts, cache=tmp_path)
@@ -37,9 +38,13 @@ TILE = {"PIXELS": 1, "VECTORS": 1, "LANES": 4}
 
 def test_half_is_only_rendered_where_asked() -> None:
     kernel = KERNELS["conv_direct"]
-    assert "float16" not in vulkan.render(kernel, TILE, half=False)
-    assert "half" not in opencl.render(kernel, TILE, half=False).split("__kernel", 1)[1]
-    assert "f16vec4" in vulkan.render(kernel, TILE, half=True)
+    assert "float16" not in vulkan.render(kernel, TILE)
+    assert "half" not in opencl.render(kernel, TILE).split("__kernel", 1)[1]
+    assert "f16vec4" in vulkan.render(kernel, TILE, "fp16")
+    assert "arithmetic" not in vulkan.render(kernel, TILE, "fp16")
+    assert "cl_khr_fp16" not in opencl.render(kernel, TILE, "fp16")
+    assert "cl_khr_fp16" in opencl.render(kernel, TILE, "fp16_arithmetic")
+    assert "cl_khr_fp16" not in opencl.render(KERNELS["softmax_plain"], {}, "fp16_arithmetic")
 
 
 def test_options_follow_the_device_and_the_precision() -> None:
@@ -50,7 +55,7 @@ def test_options_follow_the_device_and_the_precision() -> None:
 
 
 def test_a_cached_shader_needs_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = vulkan.render(KERNELS["activation"], {}, half=False)
+    text = vulkan.render(KERNELS["activation"], {})
     first = compile_spirv(text, cache=tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert compile_spirv(text, cache=tmp_path) == first
@@ -59,7 +64,7 @@ def test_a_cached_shader_needs_no_compiler(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_damaged_entry_is_compiled_again(tmp_path: Path) -> None:
-    text = vulkan.render(KERNELS["activation"], {}, half=False)
+    text = vulkan.render(KERNELS["activation"], {})
     first = compile_spirv(text, cache=tmp_path)
     (entry,) = tmp_path.iterdir()
     entry.write_bytes(b"half an ent")
@@ -74,5 +79,5 @@ def test_a_refused_shader_shows_the_compilers_words(tmp_path: Path) -> None:
 
 def test_a_cache_that_cannot_be_written_costs_time_only(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    text = vulkan.render(KERNELS["activation"], {}, half=False)
+    text = vulkan.render(KERNELS["activation"], {})
     assert compile_spirv(text, cache=tmp_path / "file" / "folder")
