@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from .contraction import forbid_contraction
 from .cpu_operations import CPU_OPERATIONS
 from .lower.draft import DraftProgram
 from .options import Limits, Options
@@ -62,7 +63,8 @@ def _vulkan(drafts: list[DraftProgram], options: Options, cache: Path | None) ->
     files: dict[str, bytes] = {}
     for draft, kernel, text, binary in zip(drafts, kernels, texts, compile_all(texts, cache=cache), strict=True):
         stem = f"programs/{draft.id}_{_digest(text.encode())}"
-        files[f"{stem}.comp"], files[f"{stem}.spv"] = text.encode(), binary
+        guarded = binary if options.precision == "relaxed" else forbid_contraction(binary)
+        files[f"{stem}.comp"], files[f"{stem}.spv"] = text.encode(), guarded
         programs.append(
             Program(
                 id=draft.id,

@@ -25,7 +25,7 @@ def _scalars(activation: tuple[Any, ...]) -> tuple[int, float, float]:
         return 0, 0.0, 0.0
     if activation[0] == "clip":
         lo, hi = (max(-FLOAT_MAX, min(FLOAT_MAX, float(x))) for x in activation[1:3])
-        return 2, lo, hi
+        return (1, 0.0, 0.0) if lo == 0.0 and hi == FLOAT_MAX else (2, lo, hi)
     if activation[0] == "leaky_relu":
         return 4, float(activation[1]), 0.0
     return {"relu": 1, "sigmoid": 3}[activation[0]], 0.0, 0.0

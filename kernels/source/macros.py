@@ -9,8 +9,14 @@ MACROS = """\
     (activation == 0 ? (v) : activation == 1 ? AT_LEAST1((v), 0.0f) : activation == 2 \\
         ? AT_MOST1(AT_LEAST1((v), lo), hi) : activation == 3 \\
         ? 1.0f / (1.0f + EXP(-(v))) : AT_LEAST1((v), lo * (v)))
-#define AT_LEAST1(v, least) ((v) < (least) ? (least) : (v))
-#define AT_MOST1(v, most) ((v) > (most) ? (most) : (v))
+#ifdef LAST_LANES
+#define TRIM(is_last, v) \\
+    if (is_last) { (v).w = 0.0f; if (LAST_LANES < 3) (v).z = 0.0f; if (LAST_LANES < 2) (v).y = 0.0f; }
+#define TRIM1(is_last, lane, v) if ((is_last) && (lane) >= LAST_LANES) v = 0.0f;
+#else
+#define TRIM(is_last, v)
+#define TRIM1(is_last, lane, v)
+#endif
 #ifdef REFLECT
 #define INSIDE(i, n) true
 #define PLACE(i, n) IMIN(IMAX((i) < 0 ? -(i) : (i) >= (n) ? 2 * ((n) - 1) - (i) : (i), 0), (n) - 1)

@@ -78,11 +78,20 @@ def _dispatch(
         {name: value for name, value in ints.items() if name in wanted},
         call.work_items,
         floats={name: value for name, value in (("lo", lo), ("hi", hi)) if name in wanted},
-        tunables=call.tunables,
+        tunables={**call.tunables, **_last_lanes(context, node, call)},
         group=call.group,
         flops=convolution_of(context.graph, node).flops if is_end else 0,
         traffic=context.traffic(node) if is_end else 0,
     )
+
+
+def _last_lanes(context: GpuContext, node: Node, call: Call) -> dict[str, int]:
+    """Channels of the last stack where it is not full: the lanes beyond are set to zero.
+
+    Their weights are zero, and zero times infinity would be NaN, which the next layer would spread.
+    """
+    lanes = context.dims(node.output).c % 4
+    return {"LAST_LANES": lanes} if lanes and call.is_last and call.kernel != "conv_depthwise" else {}
 
 
 def constant(context: GpuContext, node: Node, index: int) -> Array:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 from kernels.graph import Node
 from kernels.resampling import PAD_MODES, ratio
 
 from .context import GpuContext
 from .layout import packed
+from .values import Dims
 
 
 def lower_pad(context: GpuContext, node: Node) -> None:
@@ -19,7 +22,14 @@ def lower_pad(context: GpuContext, node: Node) -> None:
             "pad_t": a["pads"][0], "pad_l": a["pads"][1], "mode": PAD_MODES[a["mode"]],
         },
         (outer.hw, outer.stacks, outer.n), floats={"value": float(a["value"])}, traffic=context.traffic(node),
+        tunables=_last_lanes(outer, float(a["value"])),
     )  # fmt: skip
+
+
+def _last_lanes(outer: Dims, value: float) -> dict[str, int]:
+    """Where lanes beyond the last channel would become infinite, they are set to zero: zero weights make them NaN."""
+    lanes = outer.c % 4
+    return {} if isfinite(value) or not lanes else {"LAST_LANES": lanes, "LAST_STACK": outer.stacks - 1}
 
 
 def lower_resize(context: GpuContext, node: Node) -> None:

@@ -60,6 +60,7 @@
                         if (has_residual != 0) {
                             sum += TO_WIDE4(LOAD_residual((picture * residual_stacks + residual_stack0 + stack) * oh * ow + pixel));
                         }
+                        TRIM(stack == out_stacks - 1, sum)
                         STORE_dst((picture * dst_stacks + dst_stack0 + stack) * oh * ow + pixel, ACTIVATE(sum));
                     }
                 }

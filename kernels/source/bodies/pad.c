@@ -13,5 +13,7 @@
     const int ix = mode == 1 ? (right >= w ? 2 * (w - 1) - right : right) : IMIN(IMAX(x, 0), w - 1);
     const FLOAT4 loaded = LOAD_src(((picture * src_stacks + src_stack0 + stack) * h + iy) * w + ix);
     const bool outside = mode == 0 && (y < 0 || y >= h || x < 0 || x >= w);
-    STORE_dst((picture * dst_stacks + dst_stack0 + stack) * oh * ow + pixel, outside ? SPLAT(value) : loaded);
+    FLOAT4 result = outside ? SPLAT(value) : loaded;
+    TRIM(stack == LAST_STACK, result)
+    STORE_dst((picture * dst_stacks + dst_stack0 + stack) * oh * ow + pixel, result);
 }

@@ -13,12 +13,12 @@
     const int x0 = IMAX(left, 0);
     const int x1 = IMIN(left + kw, w);
     const int plane = (picture * src_stacks + src_stack0 + stack) * h * w;
-    FLOAT4 best = SPLAT(-3.4028234e38f);
+    FLOAT4 best = SPLAT(LOWEST);
     FLOAT4 sum = SPLAT(0.0f);
     for (int y = y0; y < y1; ++y) {
         for (int x = x0; x < x1; ++x) {
             const FLOAT4 value = LOAD_src(plane + y * w + x);
-            best = MAX(best, value);
+            best = LARGER(value, best);
             sum += value;
         }
     }

@@ -18,9 +18,10 @@
         const FLOAT4 down = SPLAT(FLOAT(y - y0 * divisor_y) / FLOAT(divisor_y));
         const FLOAT4 right = SPLAT(FLOAT(x - x0 * divisor_x) / FLOAT(divisor_x));
         const FLOAT4 corner = LOAD_src(plane + y1 * w + x0);
-        const FLOAT4 above = MAD(right, LOAD_src(plane + y0 * w + x1) - result, result);
-        const FLOAT4 below = MAD(right, LOAD_src(plane + y1 * w + x1) - corner, corner);
-        result = MAD(down, below - above, above);
+        const FLOAT4 left = SPLAT(1.0f) - right;
+        const FLOAT4 above = MAD(right, LOAD_src(plane + y0 * w + x1), left * result);
+        const FLOAT4 below = MAD(right, LOAD_src(plane + y1 * w + x1), left * corner);
+        result = MAD(down, below, (SPLAT(1.0f) - down) * above);
     }
     STORE_dst((picture * dst_stacks + dst_stack0 + stack) * oh * ow + pixel, result);
 }

@@ -30,6 +30,7 @@
                 if (has_residual != 0) {
                     sum += LOAD_residual(((picture * residual_stacks + residual_stack0 + stack) * oh * ow + pixel) * 4 + lane);
                 }
+                TRIM1(stack == out_stacks - 1, lane, sum)
                 STORE_dst(((picture * dst_stacks + dst_stack0 + stack) * oh * ow + pixel) * 4 + lane, ACTIVATE1(sum));
             }
         }

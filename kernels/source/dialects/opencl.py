@@ -20,8 +20,7 @@ PRELUDE = """\
 #define FLOAT(a) ((float)(a))
 #define MAD(a, b, c) mad((a), (b), (c))
 #define MAX(a, b) fmax((a), (b))
-#define AT_LEAST(v, least) ((v) < (least) ? (least) : (v))
-#define AT_MOST(v, most) ((v) > (most) ? (most) : (v))
+#define LOWEST (-INFINITY)
 #define IMAX(a, b) max((a), (b))
 #define IMIN(a, b) min((a), (b))
 #define EXP(a) exp(a)
@@ -33,6 +32,20 @@ PRELUDE = """\
 #define LOCAL_SIZE(d) ((int)get_local_size(d))
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
 #define SET_LANE(array, i, lane, v) (((__local SCALAR*)(array))[(i) * 4 + (lane)] = (v))
+"""
+_KEEPING_NAN = """\
+#define AT_LEAST(v, least) ((v) < (least) ? (least) : (v))
+#define AT_MOST(v, most) ((v) > (most) ? (most) : (v))
+#define AT_LEAST1(v, least) AT_LEAST(v, least)
+#define AT_MOST1(v, most) AT_MOST(v, most)
+#define LARGER(a, b) ((((a) > (b)) | isnan(a)) ? (a) : (b))
+"""
+_RELAXED = """\
+#define AT_LEAST(v, least) fmax((v), (least))
+#define AT_MOST(v, most) fmin((v), (most))
+#define AT_LEAST1(v, least) fmax((v), (least))
+#define AT_MOST1(v, most) fmin((v), (most))
+#define LARGER(a, b) fmax((a), (b))
 """
 _COMPUTED = """\
 #define SCALAR {scalar}
@@ -70,9 +83,10 @@ def render(kernel: Kernel, tunables: Mapping[str, int], precision: Precision = "
     arguments += [f"int {name}" for name in kernel.ints] + [f"float {name}" for name in kernel.floats]
     joined = ",\n    ".join(arguments)
     computed = _COMPUTED.format(scalar="half" if narrow else "float")
+    clamps = _RELAXED if precision == "relaxed" else _KEEPING_NAN
     return (
-        f"{_HALF_EXTENSION if narrow else ''}{defines}{PRELUDE}{computed}{_vectors(tunables, precision, narrow)}"
-        f"{chunk_macros(kernel, tunables, narrow=narrow)}{MACROS}{accessors}\n\n"
+        f"{_HALF_EXTENSION if narrow else ''}{defines}{PRELUDE}{clamps}{computed}"
+        f"{_vectors(tunables, precision, narrow)}{chunk_macros(kernel, tunables, narrow=narrow)}{MACROS}{accessors}\n\n"
         "__kernel __attribute__((reqd_work_group_size(GROUP_X, GROUP_Y, GROUP_Z)))\n"
         f"void {kernel.name}(\n    {joined})\n{_with_locals(kernel, tunables)}"
     )

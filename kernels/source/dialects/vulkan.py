@@ -1,7 +1,8 @@
 """GLSL for Vulkan 1.1: tunables are `#define`s, the work-group size is specialisation constants 0, 1, 2.
 
 A multiplication and an addition that belong together are written as `fma`; the others stay two operations, because
-`kernels/contraction.py` forbids a driver to join them. Relaxed precision has neither, and leaves both to the driver.
+`kernels/contraction.py` forbids a driver to join them; NaN passes through what clamps and compares. Relaxed precision
+leaves all three to the driver.
 """
 
 from __future__ import annotations
@@ -19,8 +20,7 @@ PRELUDE = """\
 #define TO_WIDE4(a) vec4(a)
 #define FLOAT(a) float(a)
 #define MAX(a, b) max((a), (b))
-#define AT_LEAST(v, least) mix((v), (least), lessThan((v), (least)))
-#define AT_MOST(v, most) mix((v), (most), greaterThan((v), (most)))
+#define LOWEST uintBitsToFloat(0xff800000u)
 #define IMAX(a, b) max((a), (b))
 #define IMIN(a, b) min((a), (b))
 #define EXP(a) exp(a)
@@ -51,8 +51,23 @@ _COMPUTED = """\
 #define VSPLAT(a) {vector}(a)
 """
 _SINGLE, _NARROW = {"vector": "vec4", "scalar": "float"}, {"vector": "f16vec4", "scalar": "float16_t"}
-_TOGETHER = "#define MAD(a, b, c) fma((a), (b), (c))\n"
-_APART = "#define MAD(a, b, c) ((a) * (b) + (c))\n"
+_EXACT = """\
+#define MAD(a, b, c) fma((a), (b), (c))
+#define AT_LEAST(v, least) mix((v), (least), lessThan((v), (least)))
+#define AT_MOST(v, most) mix((v), (most), greaterThan((v), (most)))
+#define AT_LEAST1(v, least) ((v) < (least) ? (least) : (v))
+#define AT_MOST1(v, most) ((v) > (most) ? (most) : (v))
+#define LARGER(a, b) mix(mix((b), (a), greaterThan((a), (b))), (a), IS_NAN(a))
+#define IS_NAN(a) greaterThan(floatBitsToUint(a) & 0x7fffffffu, uvec4(0x7f800000u))
+"""
+_RELAXED = """\
+#define MAD(a, b, c) ((a) * (b) + (c))
+#define AT_LEAST(v, least) max((v), (least))
+#define AT_MOST(v, most) min((v), (most))
+#define AT_LEAST1(v, least) max((v), (least))
+#define AT_MOST1(v, most) min((v), (most))
+#define LARGER(a, b) max((a), (b))
+"""
 _STORAGE_EXTENSION = "#extension GL_EXT_shader_16bit_storage : require\n"
 _ARITHMETIC_EXTENSION = "#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require\n"
 
@@ -66,7 +81,7 @@ def render(kernel: Kernel, tunables: Mapping[str, int], precision: Precision = "
     members = "".join(f"    int {name};\n" for name in kernel.ints) + "".join(
         f"    float {name};\n" for name in kernel.floats
     )
-    computed = _COMPUTED.format(**(_NARROW if narrow else _SINGLE)) + (_APART if precision == "relaxed" else _TOGETHER)
+    computed = _COMPUTED.format(**(_NARROW if narrow else _SINGLE)) + (_RELAXED if precision == "relaxed" else _EXACT)
     types = {"computed": "FLOAT4", "f32": "vec4"}
     arrays = "".join(
         f"shared {types[array.storage] if array.lanes == 4 else 'float'} {array.name}[{array.size}];\n"

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
 
+from kernels.compile import compile_graph
+from kernels.contraction import forbid_contraction
 from kernels.errors import ToolError
-from kernels.options import PRECISIONS
+from kernels.options import PRECISIONS, Limits, Options
 from kernels.plan import MAX_SCALARS
 from kernels.source.dialects import opencl, vulkan
 from kernels.source.library import KERNELS
 from kernels.spirv import compile_all, compile_spirv
+
+from .graphs import Builder
 
 
 @pytest.mark.slow
@@ -81,3 +86,40 @@ def test_a_cache_that_cannot_be_written_costs_time_only(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     text = vulkan.render(KERNELS["activation"], {})
     assert compile_spirv(text, cache=tmp_path / "file" / "folder")
+
+
+def instructions(module: bytes) -> list[tuple[int, ...]]:
+    words = struct.unpack(f"<{len(module) // 4}I", module)
+    found, at = [], 5
+    while at < len(words):
+        found.append((words[at] & 0xFFFF, *words[at + 1 : at + (words[at] >> 16)]))
+        at += words[at] >> 16
+    assert at == len(words)
+    return found
+
+
+def test_every_sum_and_product_is_guarded_except_in_relaxed(tmp_path: Path) -> None:
+    build = Builder()
+    graph = build.outputs(
+        build.node("affine", [build.input(1, 4, 2, 2), build.constant(4), build.constant(4)], (1, 4, 2, 2))
+    )
+    guarded = {}
+    for precision in PRECISIONS:
+        files = compile_graph(graph, Options("vulkan", precision), Limits(), spirv_cache=tmp_path).files
+        listed = instructions(
+            next(content for name, content in files.items() if "affine" in name and name.endswith("spv"))
+        )
+        results = {words[2] for words in listed if words[0] in (129, 131, 133)}  # FAdd, FSub, FMul
+        guarded[precision] = results, {words[1] for words in listed if words[0] == 71 and words[2] == 42}
+        codes = [words[0] for words in listed]
+        assert max((i for i, code in enumerate(codes) if code == 71), default=0) < codes.index(19)
+    sums, guards = guarded.pop("relaxed")
+    assert sums and not guards
+    assert all(sums == guards for sums, guards in guarded.values())
+
+
+def test_a_guarded_module_keeps_all_else(tmp_path: Path) -> None:
+    before = compile_spirv(vulkan.render(KERNELS["lrn"], {}), cache=tmp_path)
+    after = forbid_contraction(before)
+    assert [words for words in instructions(after) if (words[0], words[-1]) != (71, 42)] == instructions(before)
+    assert after[:20] == before[:20] and len(after) > len(before)
