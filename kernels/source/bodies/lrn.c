@@ -15,7 +15,10 @@
             squares = MAD(x, x, squares);
         }
         const float x = LOAD_src((base + stack * hw + pixel) * 4 + lane);
-        result[lane] = channel < channels ? x * POW(bias + alpha / FLOAT(size) * squares, -beta) : 0.0f;
+        const float base = bias + alpha / FLOAT(size) * squares;
+        // not every driver's power of infinity is zero, or of NaN is NaN
+        const float factor = base <= 3.4e38f ? POW(base, -beta) : base > 3.4e38f ? 0.0f : base;
+        result[lane] = channel < channels ? x * factor : 0.0f;
     }
     STORE_dst((picture * dst_stacks + dst_stack0 + stack) * hw + pixel,
               VEC4(result[0], result[1], result[2], result[3]));

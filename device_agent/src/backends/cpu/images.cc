@@ -109,7 +109,7 @@ Status check_resize(const Call& call) {
       .status();
 }
 
-float mix(float a, float b, float share) { return a + (b - a) * share; }
+float mix(float a, float b, float share) { return a * (1 - share) + b * share; }
 
 void run_resize(const Call& call, ThreadPool& pool) {
   const Axis rows = axis_of(call, 0), columns = axis_of(call, 1);
