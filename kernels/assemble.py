@@ -91,7 +91,7 @@ def _recorded(draft: Draft, options: Options) -> dict[str, int | str | bool]:
         "transpose": options.transpose,
         "addition": options.addition,
         "threads": options.threads,
-        "fuse": options.fuse and not options.keep_all,
+        "fuse": "none" if options.keep_all else options.fuse,
         "keep_all": options.keep_all,
     }
     return {**asked, **{f"algorithm:{layer}": name for layer, name in draft.chosen.items()}}

@@ -63,6 +63,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--precision", choices=PRECISIONS, default="fp32")
     parser.add_argument("--algorithm", default="auto")
     parser.add_argument("--granularity", type=int, default=0)
+    parser.add_argument("--fuse", default="all", help="all, none, or names joined by +")
     parser.add_argument("--keep-all", action="store_true", help="make every node's output an output of the plan")
     parser.add_argument("--cpu-device", action="store_true", help="compile for PoCL or lavapipe")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the bundle")
@@ -72,6 +73,7 @@ def main(argv: list[str] | None = None) -> int:
         precision=arguments.precision,
         algorithm=arguments.algorithm,
         granularity=arguments.granularity,
+        fuse=arguments.fuse,
         keep_all=arguments.keep_all,
     )
     try:

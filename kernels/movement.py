@@ -82,7 +82,7 @@ class _Account:
         if kernel in _CHANGES:
             source, target = _buffers(step.arguments)
             kind, why = self._ends(step, source, target)
-        elif kernel == "transpose":
+        elif kernel.startswith("transpose"):
             kind, why = "transpose", "the graph transposes, and no neighbour could take it over"
         elif kernel == "copy_channels":
             kind, why = "concat", f"a part of the concat: {self._not_in_place(step)}"
@@ -122,7 +122,7 @@ class _Account:
             return f"it starts at channel {first}, in the middle of a stack of four"
         if behind % 4 and ints["written"] == ints["channels"]:
             return f"the next part starts at channel {behind}, in the middle of a stack of four"
-        return "its tensor is another's part too, or no layer of the network writes it"
+        return "its tensor is another's part too, no layer of the network writes it, or the fusion `concat` is off"
 
 
 def _words(buffer: Buffer) -> str:

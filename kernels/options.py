@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from .fusion import fusions
+
 Backend = Literal["opencl", "vulkan", "cpu"]
 Precision = Literal["fp32", "relaxed", "fp16", "fp16_arithmetic"]
 HALF: tuple[Precision, ...] = ("fp16", "fp16_arithmetic")
@@ -51,7 +53,8 @@ class Options:
     """Algorithm of additions and multiplications number by number (`kernels/catalog/additions.py`), likewise."""
     threads: int = 0
     """Threads of the CPU backend; 0: every core."""
-    fuse: bool = True
+    fuse: str = "all"
+    """`all`, `none`, or fusions by name joined by `+` (`kernels/fusion.py`)."""
     keep_all: bool = False
     """Make every node's output an output of the plan (`farm infer --dump`); implies no fusion."""
     tuned: Mapping[str, Choice] = field(default_factory=dict)
@@ -62,6 +65,11 @@ class Options:
     def half(self) -> bool:
         """Whether weights and activations are stored in half precision."""
         return self.precision in HALF
+
+    @property
+    def fusions(self) -> frozenset[str]:
+        """The fusions that are on. Raises OptionError for a name that is not known."""
+        return frozenset() if self.keep_all else fusions(self.fuse)
 
 
 @dataclass(frozen=True)

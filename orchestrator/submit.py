@@ -90,6 +90,7 @@ def _with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Exp
     if workload.input is not None:
         found["input_sha256"] = artifacts.put(_file(base, workload.input, "workload.input"))
     _check_algorithms(experiment.matrix)
+    _check_fusions(experiment.matrix.fuse or ())
     for network in experiment.matrix.network or (workload.network,):
         for batch in experiment.matrix.batch or (None,):
             _check(workload.model_copy(update={"network": network}), batch, found, artifacts)
@@ -125,6 +126,17 @@ def _check_names(axis: str, asked: Iterable[str] | None, known: Iterable[str]) -
             near = get_close_matches(name, known, n=1)
             hint = f"did you mean `{near[0]}`? " if near else ""
             raise SpecError(f"matrix.{axis}: there is no `{name}`; {hint}known: {', '.join(known)}")
+
+
+def _check_fusions(values: Iterable[str]) -> None:
+    from kernels.errors import OptionError
+    from kernels.fusion import fusions
+
+    for value in values:
+        try:
+            fusions(value)
+        except OptionError as e:
+            raise SpecError(f"matrix.fuse: {e}") from e
 
 
 def _check(workload: Workload, batch: int | None, found: dict[str, str], artifacts: Artifacts) -> None:

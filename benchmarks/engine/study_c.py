@@ -81,7 +81,7 @@ def measure(arguments: argparse.Namespace, network: str) -> dict[str, list[float
     """Variant -> times of its streams in ms."""
     graph = load_workload(network=network, onnx=None, seed=1)
     algorithms = {"sequential", *(variant.algorithm for variant in VARIANTS)}
-    plans = {name: compile_graph(graph, Options("cpu", algorithm=name, fuse=False), Limits()) for name in algorithms}
+    plans = {name: compile_graph(graph, Options("cpu", algorithm=name, fuse="none"), Limits()) for name in algorithms}
     shape = graph.shapes[graph.inputs[0]]
     frames = np.random.default_rng(7).standard_normal((FRAMES[network], *shape), dtype=np.float32)
     reference = run(arguments.agent, plans["sequential"], frames, ("--threads", "1", "--warmup", "0"), 1)

@@ -38,6 +38,9 @@ TransposeOption = Annotated[
 AdditionOption = Annotated[
     str, typer.Option("--addition", help="Algorithm of additions number by number, e.g. 'vectors 2', or auto.")
 ]
+FuseOption = Annotated[
+    str, typer.Option("--fuse", help="all, none, or a+b of activation, bias, concat, normalisation, padding, residual.")
+]
 TunedOption = Annotated[
     bool, typer.Option("--tuned/--untuned", help="Use what `farm tune` found on the device, where it did.")
 ]
@@ -99,7 +102,7 @@ def plan(
     transpose: TransposeOption = "auto",
     addition: AdditionOption = "auto",
     threads: ThreadsOption = 0,
-    fuse: Annotated[bool, typer.Option(help="Fuse nodes.")] = True,
+    fuse: FuseOption = "all",
     device: Annotated[
         str | None, typer.Option("--for", metavar="DEVICE", help="Device of the running farm whose limits count.")
     ] = None,

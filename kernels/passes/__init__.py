@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 
+from kernels.fusion import ALL
 from kernels.graph import Graph
 from kernels.options import Options
 
@@ -17,33 +19,33 @@ from .transposes import fold_transposes
 
 __all__ = ["PASSES", "optimise", "prepare"]
 
-PASSES: tuple[Callable[[Graph], Graph], ...] = (
-    prune,  # nobody reads it: do not work on it
-    eliminate_identities,  # so that neighbours see each other
-    fold_transposes,  # may leave identities, reshapes and unread nodes
-    eliminate_identities,
-    prune,  # an unread node must not count as a reader
-    fold_affine,  # before activations, which would stand in the way
-    fuse_activations,  # into conv, dense, add, mul, instance_norm
-    fuse_residuals,  # takes the add's activation with it
+PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
+    lambda graph, _: prune(graph),  # nobody reads it: do not work on it
+    lambda graph, _: eliminate_identities(graph),  # so that neighbours see each other
+    lambda graph, _: fold_transposes(graph),  # may leave identities, reshapes and unread nodes
+    lambda graph, _: eliminate_identities(graph),
+    lambda graph, _: prune(graph),  # an unread node must not count as a reader
+    # before activations, which would stand in the way
+    lambda graph, fuse: fold_affine(graph, bias="bias" in fuse, scale="normalisation" in fuse),
+    lambda graph, fuse: fuse_activations(graph) if "activation" in fuse else graph,
+    # takes the add's activation with it
+    lambda graph, fuse: fuse_residuals(graph) if "residual" in fuse else graph,
 )
-"""In the order in which `optimise` applies them."""
+"""In the order in which `optimise` applies them; the last three are fusions (`kernels/fusion.py`)."""
 
 
 def prepare(graph: Graph, options: Options) -> Graph:
-    """The graph that is lowered for these options."""
-    return optimise(graph, fuse=options.fuse and not options.keep_all, reflect=options.backend != "cpu")
-
-
-def optimise(graph: Graph, *, fuse: bool, reflect: bool = False) -> Graph:
-    """Simplify a graph for execution.
-
-    With `fuse=False` the graph stays as imported: each ONNX node's output is a tensor under its own name (Dropout and
-    Identity as `reshape` to the same shape, batch normalisation as `affine`). Ports keep names, order and shapes.
-    `reflect`: the backend's convolutions can mirror their input at its edges.
-    """
-    if not fuse:
+    """The graph that is lowered for these options. Where every node's tensor is wanted it stays as it was imported."""
+    if options.keep_all:
         return graph
+    return optimise(graph, fuse=options.fusions, reflect=options.backend != "cpu")
+
+
+def optimise(graph: Graph, *, fuse: AbstractSet[str] = ALL, reflect: bool = False) -> Graph:
+    """Simplify a graph for execution: what does nothing goes, and what `fuse` names is fused.
+
+    Ports keep names, order and shapes. `reflect`: the backend's convolutions can mirror their input at its edges.
+    """
     for one_pass in PASSES:
-        graph = one_pass(graph)
-    return fold_pads(graph, reflect=reflect)
+        graph = one_pass(graph, fuse)
+    return fold_pads(graph, reflect=reflect) if "padding" in fuse else graph

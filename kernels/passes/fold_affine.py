@@ -15,16 +15,22 @@ Vector = npt.NDArray[np.float64]
 LAYERS = ("conv", "dense", "affine")
 
 
-def fold_affine(graph: Graph) -> Graph:
-    """Fold into a conv, dense or affine node that has no other reader and no activation; else it stays."""
-    while (folded := _fold_one(graph)) is not None:
+def fold_affine(graph: Graph, *, bias: bool = True, scale: bool = True) -> Graph:
+    """Fold into a conv, dense or affine node that has no other reader and no activation; else it stays.
+
+    `bias`: constants that are added; `scale`: constant factors, and batch normalisation.
+    """
+    wanted = {"add": bias, "mul": scale, "affine": scale}
+    while (folded := _fold_one(graph, frozenset(op for op, asked in wanted.items() if asked))) is not None:
         graph = folded
     return graph
 
 
-def _fold_one(graph: Graph) -> Graph | None:
+def _fold_one(graph: Graph, ops: frozenset[str]) -> Graph | None:
     counts, writers = use_counts(graph), producers(graph)
     for node in graph.nodes:
+        if node.op not in ops:
+            continue
         layer = writers.get(node.inputs[0])
         factors = _scale_and_shift(graph, node)
         if factors is not None and layer is not None and _can_take(layer) and counts[layer.output] == 1:

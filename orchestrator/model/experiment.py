@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from .base import Model
 from .device import Api, Precision
@@ -220,6 +220,18 @@ class Measure(Model):
         return value
 
 
+_NAMES = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}, {"type": "boolean"}]}
+
+
+def _fusions(value: object) -> object:
+    if isinstance(value, bool):
+        return "all" if value else "none"
+    names = value.split("+") if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        return value
+    return "+".join(sorted(names)) or "none"
+
+
 class Matrix(Model):
     """The axes: every combination once. Axes that are not listed keep their default."""
 
@@ -250,10 +262,19 @@ class Matrix(Model):
     """Cores that the agent may use, as in `conditions.affinity`."""
     batch: tuple[Annotated[int, Field(ge=1, le=4096)], ...] | None = None
     """Frames that one inference takes together; as the model has it by default, or 1."""
-    fuse: tuple[bool, ...] | None = None
-    """Whether nodes are fused."""
+    fuse: tuple[Annotated[str, WithJsonSchema(_NAMES)], ...] | None = None
+    """What is fused: `all`, `none`, or fusions by name, as a list or joined by `+`: activation, bias, concat,
+    normalisation, padding, residual."""
     tuned: tuple[bool, ...] | None = None
     """Whether convolutions use what `farm tune` found on the device, where `algorithm` is `auto`; true by default."""
+
+    @field_validator("fuse", mode="before")
+    @classmethod
+    def _in_words(cls, value: object) -> object:
+        """A list of names within the axis is one value, whatever their order; true and false are all and none."""
+        if not isinstance(value, list | tuple):
+            return value
+        return cls._unrepeated([_fusions(one) for one in value])
 
     @field_validator("*", mode="before")
     @classmethod
@@ -264,6 +285,10 @@ class Matrix(Model):
         values = list(value) if isinstance(value, list | tuple) else [value]
         if not values:
             raise ValueError("an axis needs at least one value")
+        return cls._unrepeated(values)
+
+    @staticmethod
+    def _unrepeated(values: list[object]) -> list[object]:
         if len({str(v) for v in values}) != len(values):
             raise ValueError("a value is listed twice")
         return values

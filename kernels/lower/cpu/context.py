@@ -18,13 +18,14 @@ _PLACEABLE = frozenset({"conv", "max_pool", "average_pool"})
 class CpuContext:
     """Where tensors are, and how a call is written."""
 
-    def __init__(self, graph: Graph, algorithm: str = "auto") -> None:
+    def __init__(self, graph: Graph, algorithm: str = "auto", *, place_parts: bool = True) -> None:
+        """`place_parts`: parts of a concat are written straight into its result."""
         self.graph = graph
         self.algorithm = algorithm
         """Of convolutions: one of `kernels.lower.cpu.ALGORITHMS`."""
         self.draft = Draft(graph.name)
         self.buffers: dict[str, str] = {}
-        self._aliases = _placeable(graph)
+        self._aliases = _placeable(graph) if place_parts else {}
 
     def read(self, tensor: str) -> str:
         """The buffer that holds a tensor; constants become weights."""

@@ -34,7 +34,7 @@ class GpuContext:
         self.half = options.half
         self.dtype: Dtype = "f16" if self.half else "f32"
         self.values: dict[str, Value] = {}
-        self._aliases = plan_aliases(graph, multiple=4)
+        self._aliases = plan_aliases(graph, multiple=4) if "concat" in options.fusions else {}
         self._group_x = _group_size(limits)
 
     def dims(self, tensor: str) -> Dims:

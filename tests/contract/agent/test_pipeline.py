@@ -31,7 +31,7 @@ WAYS = {
 }
 
 
-def compiled(network: str, algorithm: str, *, fuse: bool = True) -> Bundle:
+def compiled(network: str, algorithm: str, *, fuse: str = "all") -> Bundle:
     graph = load_workload(network=network, onnx=None, seed=3)
     return compile_graph(graph, Options("cpu", algorithm=algorithm, fuse=fuse), Limits())
 
@@ -47,7 +47,7 @@ def test_every_frame_equals_the_sequential_reference(agent: Agent, algorithm: st
     x = frames_of(seed, 1, 3, 32, 32)
     options = ("--warmup", 1, "--samples", 2, "--inferences", 3 * FRAMES + 2)
     sequential = agent.run(compiled("cifar10_quick", "sequential"), {"data": x}, "--threads", 1, *options)
-    run = agent.run(compiled("cifar10_quick", algorithm, fuse=False), {"data": x}, *WAYS[way], *options)
+    run = agent.run(compiled("cifar10_quick", algorithm, fuse="none"), {"data": x}, *WAYS[way], *options)
     assert (sequential.code, run.code) == (0, 0), run.events[-1]
     np.testing.assert_allclose(run.output(), sequential.output(), rtol=1e-4, atol=1e-6)
     assert len(np.unique(run.output().reshape(FRAMES, -1).round(5), axis=0)) == FRAMES

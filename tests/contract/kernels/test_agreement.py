@@ -17,6 +17,7 @@ from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import TOLERANCE, Builder, inputs_of, relative_error, side_by_side
 from tests.unit.kernels.back.test_convolution import SHAPES
+from tests.unit.kernels.back.test_fusion import block
 from tests.unit.kernels.back.test_operations import CASES, concat_of
 
 
@@ -46,6 +47,12 @@ def _every_case() -> dict[str, Graph]:
 )
 def test_the_agent_agrees_with_the_reference(agent: Agent, backend: str, precision: str, tmp_path: Path) -> None:
     _check(agent, side_by_side(_every_case()), Options(backend, precision), Limits(), tmp_path)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("backend", "fuse"), [("vulkan", "none"), ("cpu", "none"), ("cpu", "activation+residual")])
+def test_the_agent_agrees_with_fusions_off(agent: Agent, backend: str, fuse: str, tmp_path: Path) -> None:
+    _check(agent, block(), Options(backend, fuse=fuse), Limits(), tmp_path)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow

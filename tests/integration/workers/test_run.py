@@ -257,7 +257,7 @@ def test_what_a_phone_does_in_mid_run(there: Runner, lab: Lab, fault: Fault, out
 def test_a_full_phone_is_sick(there: Runner, lab: Lab) -> None:
     lab.phones.control.fault(lab.serial, StorageFull())
     conditions = Conditions.model_validate({"free_storage": "0 B"})
-    record = there(assignment(lab.serial, conditions=conditions, fuse=False))
+    record = there(assignment(lab.serial, conditions=conditions, fuse="none"))
     assert (record.outcome, record.cause) == (Outcome.LOST, "device_sick")
     assert "storage full" in record.reasons[0]
 

@@ -35,7 +35,7 @@ AXES = st.builds(
     threads=st.none() | subsets([1, 2]),
     thread_life=st.none() | subsets(["kept", "per_call"]),
     pipeline=st.none() | subsets(["none", "balanced"]),
-    fuse=st.none() | subsets([True, False]),
+    fuse=st.none() | subsets(["all", "none", "activation+residual"]),
     tuned=st.none() | subsets([True, False]),
 )
 APIS = st.lists(st.sampled_from(list(Api)), unique=True).flatmap(
@@ -106,7 +106,7 @@ def test_the_order_of_devices_does_not_matter(experiment: Experiment, devices: l
 
 
 def test_size_of_a_million_is_counted_at_once() -> None:
-    wide = Matrix(network=tuple(f"n{i}" for i in range(1000)), granularity=tuple(range(1, 11)), fuse=(True, False))
+    wide = Matrix(network=tuple(f"n{i}" for i in range(1000)), granularity=tuple(range(1, 11)), fuse=("all", "none"))
     assert matrix.size(make.experiment(matrix=wide, sampling=Sampling(blocks=50))) == 1_000_000
 
 

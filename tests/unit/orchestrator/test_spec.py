@@ -104,3 +104,14 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 )
 def test_streams_pipelines_and_cores_that_do_not_fit(text: str, told: str) -> None:
     assert any(told in message for message in problems(f"name: a\nworkload: {{network: n}}\n{text}\n").values())
+
+
+def test_fusions_are_words_lists_or_a_switch() -> None:
+    def fuse(value: str) -> tuple[str, ...] | None:
+        return spec.parse(f"{GOOD.strip().replace('threads: [1, 2]', f'fuse: {value}')}\n", "x.yaml").matrix.fuse
+
+    assert fuse("[all, none, [residual, activation]]") == ("all", "none", "activation+residual")
+    assert fuse("residual+activation") == ("activation+residual",)
+    assert fuse("[true, false]") == ("all", "none")
+    twice = GOOD.replace("threads: [1, 2]", "fuse: [true, all]")
+    assert "listed twice" in problems(twice)["matrix.fuse"]

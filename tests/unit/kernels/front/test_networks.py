@@ -86,12 +86,12 @@ def test_size(name: str) -> None:
     sorted(name for name in set(NETWORKS) - {"alexnet", "caffenet", *LARGE} if not name.startswith("pynet")),
 )
 def test_network(tmp_path: Path, name: str, seed: int) -> None:
-    """The scale of its activations, and its results with and without fusion."""
+    """The scale of its activations, and its results as written and simplified."""
     graph = NETWORKS[name](seed)
     check_scale(graph, seed)
-    for fuse in (False, True):
+    for form in (graph, optimise(graph)):
         path = tmp_path / "m.onnx"
-        to_onnx(optimise(graph, fuse=fuse), path)
+        to_onnx(form, path)
         assert_agrees(path, random_inputs(graph, seed))
 
 
@@ -108,7 +108,7 @@ def test_large_network(tmp_path: Path, name: str, seed: int) -> None:
     """On a smaller image, fused only: its scale, onnxruntime's opinion, and what a device computes."""
     graph = LARGE[name](seed)
     check_scale(graph, seed)
-    to_onnx(optimise(graph, fuse=True), tmp_path / "m.onnx")
+    to_onnx(optimise(graph), tmp_path / "m.onnx")
     assert_agrees(tmp_path / "m.onnx", random_inputs(graph, seed))
     inputs = random_inputs(graph, seed + 1)
     run = run_opencl(compile_graph(graph, Options("opencl"), Limits(cpu_device=True)), inputs)
@@ -120,7 +120,7 @@ def test_large_network(tmp_path: Path, name: str, seed: int) -> None:
 def test_alexnet(tmp_path: Path, seed: int) -> None:
     """Once: its dense layers are large."""
     graph = NETWORKS["alexnet"](seed)
-    to_onnx(optimise(graph, fuse=True), tmp_path / "m.onnx")
+    to_onnx(optimise(graph), tmp_path / "m.onnx")
     assert_agrees(tmp_path / "m.onnx", random_inputs(graph, seed))
 
 
@@ -130,7 +130,7 @@ def test_pynet(tmp_path: Path, seed: int) -> None:
     distance from double precision is the measure of a device's."""
     graph = pynet(seed, size=(32, 32))
     check_scale(graph, seed)
-    to_onnx(optimise(graph, fuse=True), tmp_path / "m.onnx")
+    to_onnx(optimise(graph), tmp_path / "m.onnx")
     inputs = random_inputs(graph, seed)
     wanted, theirs = evaluate(graph, inputs), run_onnxruntime(tmp_path / "m.onnx", inputs)
     read = evaluate(load_onnx(tmp_path / "m.onnx"), inputs)

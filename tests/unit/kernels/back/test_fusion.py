@@ -1,0 +1,77 @@
+"""Each fusion on its own, off on its own, all and none: the same results, from other steps."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from kernels.compile import compile_graph
+from kernels.errors import OptionError
+from kernels.fusion import ALL, FUSIONS, fusions
+from kernels.graph import Graph
+from kernels.options import Limits, Options
+from kernels.passes import optimise
+
+from .graphs import Builder, check
+
+WITHOUT = {name: "+".join(sorted(ALL - {name})) for name in FUSIONS}
+
+
+def block() -> Graph:
+    """Something for every fusion: normalised, added to, with another branch, activated, joined."""
+    b = Builder()
+    x = b.input(2, 8, 5, 6)
+    shape = (2, 8, 5, 6)
+    normalised = b.node("affine", [b.conv(x, 8, (1, 1), bias=False), b.constant(8), b.constant(8)], shape)
+    wide = b.node("pad", [normalised], (2, 8, 7, 8), pads=(1, 1, 1, 1), mode="constant", value=0.0)
+    scaled = b.node("mul", [b.conv(wide, 8, (3, 3)), b.constant(8, 1, 1)], shape)
+    summed = b.node("relu", [b.node("add", [scaled, x], shape)], shape)
+    biased = b.node("add", [b.conv(summed, 4, (1, 1), bias=False), b.constant(4, 1, 1)], (2, 4, 5, 6))
+    clipped = b.node("clip", [biased], (2, 4, 5, 6), min=-0.5, max=0.5)
+    return b.outputs(b.node("concat", [summed, clipped], (2, 12, 5, 6), axis=1))
+
+
+@pytest.mark.parametrize("fuse", ["all", "none", *FUSIONS, *WITHOUT.values()])
+def test_every_choice_computes_the_same(fuse: str) -> None:
+    check(block(), fuse=fuse)
+
+
+def _kernels(fuse: str) -> Counter[str]:
+    plan = compile_graph(block(), Options("opencl", fuse=fuse), Limits()).plan
+    kinds = {program.id: program.kernel.split("_")[0] for program in plan.programs}
+    return Counter(kinds[step.program] for step in plan.steps if step.kind == "dispatch")
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("activation", {"activation": 2}),
+        ("bias", {"binary": 1}),  # the addition applies the clip
+        ("concat", {"copy": 2}),
+        ("normalisation", {"affine": 1, "binary": 2}),  # the residual addition cannot pass the scale
+        ("padding", {"pad": 1}),
+        ("residual", {"binary": 1}),
+    ],
+)
+def test_a_fusion_that_is_off_leaves_its_steps(name: str, more: dict[str, int]) -> None:
+    fused, without = _kernels("all"), _kernels(WITHOUT[name])
+    assert without - fused == Counter(more)
+    assert fused - without == Counter()
+
+
+def test_nothing_is_fused_with_none() -> None:
+    graph = block()
+    assert Counter(n.op for n in optimise(graph, fuse=frozenset()).nodes) == Counter(n.op for n in graph.nodes)
+    ends = {"pack": 1, "unpack": 1}
+    assert _kernels("none") == {"conv": 3, "affine": 1, "binary": 3, "activation": 2, "copy": 2, "pad": 1, **ends}
+
+
+def test_names_are_checked_and_recorded() -> None:
+    assert fusions("all") == ALL
+    assert fusions("residual+activation") == {"residual", "activation"}
+    with pytest.raises(OptionError, match=r"no fusion 'pooling'; write all, none, or some of activation, bias, concat"):
+        compile_graph(block(), Options("opencl", fuse="activation+pooling"), Limits())
+    plan = compile_graph(block(), Options("opencl", fuse="bias+concat"), Limits()).plan
+    assert plan.options["fuse"] == "bias+concat"
+    assert compile_graph(block(), Options("opencl", keep_all=True), Limits()).plan.options["fuse"] == "none"
