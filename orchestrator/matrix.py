@@ -32,6 +32,7 @@ APPLIES: dict[str, tuple[Api, ...]] = {
     "fuse": (Api.OPENCL, Api.VULKAN, Api.CPU),
     "tuned": (Api.OPENCL, Api.VULKAN),
     "frames": tuple(Api),
+    "setup": (Api.OPENCL, Api.VULKAN),
 }
 """Optional axes, and the backends on which each means anything."""
 

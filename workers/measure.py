@@ -7,9 +7,9 @@ import logging
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,11 @@ class PowerContaminated(TransientError):
         super().__init__(f"the agent saw no discharging battery: {message}", device=device, remedy=remedy)
 
 
+Setup = Literal["cold", "warm", "cached", "any"]
+"""Which compiled programs a fresh process finds. cold: none, neither the agent's nor the driver's; warm: the driver's,
+if it keeps any; cached: the agent's too; any: as earlier runs left them."""
+
+
 @dataclass(frozen=True)
 class Block:
     """How one block is run."""
@@ -70,8 +75,12 @@ class Block:
     await_discharging_s: float = 0.0
     discharging_sign: int = 0
     """Of the gauge, as it was calibrated; 0: not known."""
-    is_cold: bool = False
-    """No compiled program of before is used, neither the agent's nor the driver's."""
+    setup: Setup = "any"
+
+    @property
+    def is_primed(self) -> bool:
+        """A run before the measured one leaves the compiled programs that it is to find."""
+        return self.setup in ("warm", "cached")
 
     @property
     def expected_s(self) -> float:
@@ -114,6 +123,9 @@ def measure(
     check()
     with _run_folder(connection, block) as folder:
         request = _request(member, stored, block, folder, plan, _push_inputs(connection, stored, inputs))
+        if block.is_primed:
+            report("waiting", 0, total, None)
+            raise_for(_drive(member, _priming(request), check, lambda _: None, None), member.facts.serial)
         check()
         report("waiting", 0, total, None)
         with _metered(meter) as series:
@@ -161,7 +173,7 @@ def _request(
         cpu_use=block.cpu_use,
         power_period_ms=block.power_period_ms,
         deadline_s=block.deadline_s,
-        cache="" if block.is_cold else f"{member.connection.folder}/cache",
+        cache="" if block.setup in ("cold", "warm") else f"{member.connection.folder}/cache",
         device=device_option(member.facts, Api(stored.plan.api)),
         idle_ms=round(1000 * block.idle_s),
         load_ms=round(1000 * block.load_s),
@@ -169,8 +181,17 @@ def _request(
         cpus=block.cpus,
         await_discharging_ms=round(1000 * block.await_discharging_s),
         discharging_sign=block.discharging_sign if block.await_discharging_s else 0,
-        environment=without_driver_caches(folder) if block.is_cold else (),
+        environment=without_driver_caches(folder) if block.setup == "cold" else (),
     )
+
+
+def _priming(request: RunRequest) -> RunRequest:
+    """The same set-up and one inference, nothing measured."""
+    return replace(
+        request, folder=f"{request.folder}/primed", marker=f"{request.marker}/primed", warmup=1, samples=0,
+        layer_passes=0, power_period_ms=0, idle_ms=0, load_ms=0, warmup_stable=0.0, await_discharging_ms=0,
+        discharging_sign=0,
+    )  # fmt: skip
 
 
 def without_driver_caches(folder: str) -> tuple[str, ...]:

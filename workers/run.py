@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 from kernels.errors import CompileError
 from orchestrator.config import Settings
@@ -27,7 +28,7 @@ from .fleet import Fleet, Member
 from .gates import check_possible
 from .judge import judged
 from .layer_memory import layer_memory
-from .measure import Block, Measurement, Report, measure, raise_for
+from .measure import Block, Measurement, Report, Setup, measure, raise_for
 from .plans import Arrays, Plans, options_of
 from .power import PowerMeter, sources_for
 from .session import Session, alone, session
@@ -212,6 +213,11 @@ def cpu_use_of(cell: Cell) -> CpuUse:
     )
 
 
+def setup_of(job: Job) -> Setup:
+    """Which compiled programs the block may find."""
+    return cast(Setup, job.cell.options.get("setup", "cold" if job.sampling.mode == "cold" else "any"))
+
+
 def block_of(assignment: Assignment, cpus: str = "", discharging_sign: int = 0) -> Block:
     """How the agent is to run this job."""
     job: Job = assignment.job
@@ -232,5 +238,5 @@ def block_of(assignment: Assignment, cpus: str = "", discharging_sign: int = 0) 
         cpus=cpus,
         await_discharging_s=await_s,
         discharging_sign=discharging_sign,
-        is_cold=sampling.mode == "cold",
+        setup=setup_of(job),
     )

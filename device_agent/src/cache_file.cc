@@ -24,11 +24,13 @@ std::string cache_path(const std::string& folder, const char* prefix, std::initi
   return folder + "/" + prefix + "-" + hash.hex().substr(0, 32) + ".bin";
 }
 
-std::string load_cached(const std::string& path) {
+Result<std::string> load_cached(const std::string& path) {
   auto file = read_file(path, kMaxBytes);
-  if (!file || file->size() <= kDigestBytes) return "";
-  const std::string content = file->substr(kDigestBytes);
-  return sha256_hex(content) == file->substr(0, kDigestBytes) ? content : "";
+  if (!file) return std::string();
+  std::string content = file->size() > kDigestBytes ? file->substr(kDigestBytes) : "";
+  if (content.empty() || sha256_hex(content) != file->substr(0, kDigestBytes))
+    return Error{Code::io, path + " is damaged (its content does not match its SHA-256); built anew"};
+  return content;
 }
 
 Status save_cached(const std::string& path, std::string_view content) {

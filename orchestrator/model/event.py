@@ -59,7 +59,12 @@ class Device(_Event):
     """Cores that the agent's threads may use, as the kernel says; of a virtual phone the host's."""
 
 
-SetupName = Literal["slot", "library", "context", "build", "pipeline", "allocate", "upload", "input", "readback"]
+SetupName = Literal[
+    "slot", "library", "discovery", "context", "build", "pipeline", "cache", "allocate", "descriptors", "record",
+    "upload", "input", "readback",
+]  # fmt: skip
+"""`discovery`: platforms and devices; `pipeline`: kernel objects or pipelines; `cache`: program binaries are kept;
+`descriptors`: descriptor sets or arguments; `record`: the command buffer."""
 
 
 class Setup(_Event):

@@ -267,6 +267,9 @@ class Matrix(Model):
     normalisation, padding, residual."""
     tuned: tuple[bool, ...] | None = None
     """Whether convolutions use what `farm tune` found on the device, where `algorithm` is `auto`; true by default."""
+    setup: tuple[Literal["cold", "warm", "cached"], ...] | None = None
+    """Which compiled programs a fresh process finds: `cold`: none; `warm`: the driver's own cache, if it has one;
+    `cached`: the farm's binaries too. An unmeasured run before each block fills what is to be found."""
 
     @field_validator("fuse", mode="before")
     @classmethod

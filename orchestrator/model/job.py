@@ -11,7 +11,7 @@ from .base import Model, content_hash
 from .device import Api, Precision
 from .experiment import Conditions, Measure, Sampling, Workload
 
-RUN_AXES = frozenset({"batch", "frames", "thread_life", "pin_threads", "pipeline", "affinity"})
+RUN_AXES = frozenset({"batch", "frames", "thread_life", "pin_threads", "pipeline", "affinity", "setup"})
 """Axes that say how the agent runs a plan, or what goes through it, not how it is compiled."""
 
 

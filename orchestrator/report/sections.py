@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 from orchestrator.model.record import ConditionProof
 from orchestrator.sequential import Need
-from orchestrator.statistics import CanaryWord, EnergyUse, Summary, Verdict
+from orchestrator.statistics import CanaryWord, EnergyUse, Summary, Verdict, setup
 
 from . import wording
 from .content import Content
 from .wording import EnergyRow
 
 SHOWN_DEVICES = 4
+SETUP_IN_TERMINAL = ("program build", "pipelines", "transfers", "first dispatch")
 
 
 class Column(NamedTuple):
@@ -43,6 +44,7 @@ def sections(content: Content) -> list[Section]:
         *_energies(content.summaries),
         _throughput(content.summaries),
         _cold(content.summaries),
+        _setup(content.summaries),
         _sustained(content.summaries),
         _stability(content.summaries),
         _canaries(content),
@@ -138,9 +140,32 @@ def _cold(summaries: Sequence[Summary]) -> Section:
         Column("device"), Column("cell"), Column("cold start ms", True), Column("95 % interval", True),
         Column("set-up", True), Column("first inference", True), Column("blocks", True),
     )  # fmt: skip
-    return Section(
-        "cold", "Cold start", "From a fresh process without any cache to its first result.", columns, tuple(rows)
+    return Section("cold", "Cold start", "From a fresh process to its first result.", columns, tuple(rows))
+
+
+def _setup(summaries: Sequence[Summary]) -> Section:
+    """Milliseconds of each step, and its share of the whole."""
+    several = wording.several_workloads(summaries)
+    rows = [
+        (
+            *_where(summary, several), use.kind, wording.ms(use.total_ms),
+            *(_with_share(use.steps_ms[name], use.total_ms) for name in setup.COLUMNS), str(use.blocks),
+        )
+        for summary in summaries for use in summary.setup
+    ]  # fmt: skip
+    columns = (
+        Column("device"), Column("cell"), Column("start"), Column("total ms", True),
+        *(Column(name, True, name not in SETUP_IN_TERMINAL) for name in setup.COLUMNS), Column("blocks", True),
+    )  # fmt: skip
+    note = (
+        "From a fresh process to its first result read back, step by step; medians over blocks, with shares of the "
+        "medians' total. cold: no cache at all; warm: the driver may have its own; cached: the farm's kept programs."
     )
+    return Section("setup", "Set-up: cold, warm, cached", note, columns, tuple(rows))
+
+
+def _with_share(value_ms: float, total_ms: float) -> str:
+    return f"{wording.ms(value_ms)} ({value_ms / total_ms:.0%})" if total_ms else wording.ms(value_ms)
 
 
 def _sustained(summaries: Sequence[Summary]) -> Section:

@@ -31,6 +31,7 @@ from .resources import (
     total_setup_ms,
 )
 from .samples import NS_PER_MS, Latency, latency, timed_ms
+from .setup import SetupKind, SetupUse, setup_uses
 from .stability import Stability, Verdict, mann_kendall, stability
 from .summary import InvalidReason, Summary, invalid_reasons, least_proven, newest_attempts, summarise
 from .throughput import Throughput, frames_per_s, is_stream, throughput
@@ -51,6 +52,8 @@ __all__ = [
     "LayerTime",
     "MemoryUse",
     "Mode",
+    "SetupKind",
+    "SetupUse",
     "Stability",
     "Summary",
     "ThrottleBin",
@@ -78,6 +81,7 @@ __all__ = [
     "range_coverage",
     "relative_half_width",
     "setup_medians",
+    "setup_uses",
     "stability",
     "summarise",
     "throttling",

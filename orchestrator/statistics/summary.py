@@ -25,6 +25,7 @@ from .resources import (
     total_setup_ms,
 )
 from .samples import Latency, latency, timed_ms
+from .setup import SetupUse, setup_uses
 from .stability import Stability, stability
 from .throughput import Throughput, is_stream, throughput
 
@@ -63,6 +64,8 @@ class Summary(Model):
     """Where a sample has several frames."""
     setup_ms: dict[str, float]
     """Median over blocks of each set-up step, in the order of the agent."""
+    setup: tuple[SetupUse, ...] = ()
+    """By the steps of study P, apart for cold, warm and cached starts."""
     slowest_setup_ms: float = 0.0
     """Of the block with the longest set-up: often the first, which compiles what later ones find in a cache."""
     layers: tuple[LayerTime, ...] = ()
@@ -143,6 +146,7 @@ def _summary(records: Sequence[Record], cell: Cell, seed: int, mode: Mode) -> Su
         latency=None if any(map(is_stream, good)) else latency(blocks, seed),
         throughput=throughput(in_time, cell, seed),
         setup_ms=setup_medians(good),
+        setup=setup_uses(good, cell, cold=mode == "cold"),
         slowest_setup_ms=max((total_setup_ms(record) for record in good), default=0.0),
         layers=layer_medians(good),
         memory=memory_medians(good),

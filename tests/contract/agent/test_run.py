@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -27,7 +28,13 @@ def test_events_of_a_run(agent: Agent, api: str) -> None:
     device = run.one("device")
     assert (device.facts.api, device.precision, device.plan) == (api, "fp32", bundle.plan.plan_hash)
     assert (device.threads > 0) == (api == "cpu")
-    assert {"context", "build", "allocate", "upload", "input", "readback"} <= {e.step for e in run.all("setup")}
+    steps = [e.step for e in run.all("setup")]
+    compiled = ["library", "discovery", "context", "build", "pipeline", "allocate", "descriptors"]
+    recorded = ["record"] if api == "vulkan" else []
+    before = ["context", "allocate", "build"] if api == "cpu" else [*compiled, *recorded]
+    assert steps == [*before, "upload", "input", "readback"]
+    spans = [(e.start_ns, e.start_ns + e.duration_ns) for e in run.all("setup")]
+    assert all(end <= start for (_, end), (start, _) in pairwise(spans))  # no time is counted twice
     samples = [(e.phase, e.index) for e in run.all("sample")]
     assert samples == [("warmup", 0), ("warmup", 1), ("timed", 0), ("timed", 1), ("timed", 2)]
     assert all(e.duration_ns > 0 for e in run.all("sample"))
@@ -114,17 +121,51 @@ def test_cache_is_used_and_a_damaged_one_is_not(agent: Agent, api: str, seed: in
     cache = agent.folder / "cache"
     step = {"opencl": "build", "vulkan": "pipeline"}[api]
 
-    def cached() -> bool:
-        run = agent.run(bundle, {"x": vector(seed)}, "--cache-dir", cache)
+    def cached(**environment: str) -> tuple[bool, bool, list[str]]:
+        """Whether programs came from the cache, whether they were kept, and warnings."""
+        run = agent.run(bundle, {"x": vector(seed)}, "--cache-dir", cache, **environment)
         np.testing.assert_allclose(run.output(), vector(seed) * 2, rtol=1e-6)
         (event,) = [e for e in run.all("setup") if e.step == step]
-        return bool(event.cached)
+        kept = "cache" in {e.step for e in run.all("setup")}
+        return bool(event.cached), kept, [e.message for e in run.all("warning")]
 
-    assert [cached(), cached()] == [False, True]
+    assert [cached(), cached()] == [(False, True, []), (True, False, [])]
     (file,) = cache.glob("*.bin")
     file.write_bytes(file.read_bytes()[:-100])
-    assert not cached()
-    assert cached()
+    loaded, kept, warnings = cached()
+    assert (loaded, kept, len(warnings)) == (False, True, 1)
+    assert f"{file} is damaged" in warnings[0]
+    assert cached() == (True, False, [])
+
+
+@pytest.mark.parametrize("api", ["opencl", "vulkan"])
+def test_another_device_of_the_driver_finds_no_program(agent: Agent, api: str, seed: int) -> None:
+    """What a driver says of itself and its device is part of the key: programs of another are never tried."""
+    bundle, cache = Draft(api, [combine("x", "x", "y")]).bundle(), agent.folder / "cache"
+    other = {"POCL_DEVICES": "basic"} if api == "opencl" else {"LP_NATIVE_VECTOR_WIDTH": "128"}
+    step = {"opencl": "build", "vulkan": "pipeline"}[api]
+
+    def run(**environment: str) -> tuple[str, bool]:
+        ended = agent.run(bundle, {"x": vector(seed)}, "--cache-dir", cache, **environment)
+        np.testing.assert_allclose(ended.output(), vector(seed) * 2, rtol=1e-6)
+        (event,) = [e for e in ended.all("setup") if e.step == step]
+        return ended.one("device").facts.device_name, bool(event.cached)
+
+    (name, first), (another, second) = run(), run(**other)
+    assert name != another
+    assert [first, second, run()[1], run(**other)[1]] == [False, False, True, True]
+    assert len(list(cache.glob("*.bin"))) == 2
+
+
+@pytest.mark.parametrize("api", ["opencl", "vulkan"])
+def test_what_is_kept_is_keyed_by_what_is_compiled(agent: Agent, api: str) -> None:
+    cache = agent.folder / "cache"
+    kept = []
+    for op in (0, 1):
+        bundle = Draft(api, [combine("x", "x", "y", op=op)]).bundle()
+        agent.run(bundle, {"x": vector(1)}, "--cache-dir", cache)
+        kept.append(len(list(cache.glob("*.bin"))))
+    assert kept == ([1, 1] if api == "opencl" else [1, 2])  # keyed by the program's source; by the plan with its files
 
 
 def test_threads_of_the_cpu(agent: Agent) -> None:

@@ -254,6 +254,17 @@ def test_what_a_phone_does_in_mid_run(there: Runner, lab: Lab, fault: Fault, out
         assert record.evidence
 
 
+@pytest.mark.parametrize(("setup", "builds_cached"), [("cold", False), ("warm", False), ("cached", True)])
+def test_a_fresh_process_finds_the_programs_that_the_axis_says(
+    there: Runner, lab: Lab, setup: str, builds_cached: bool
+) -> None:
+    record = there(assignment(lab.serial, Api.OPENCL, setup=setup))
+    assert record.outcome is Outcome.OK, record.reasons
+    (build,) = [step for step in record.setup if step.step == "build"]
+    assert build.cached is builds_cached
+    assert "cache" not in {step.step for step in record.setup}  # what is kept was kept by the run before
+
+
 def test_a_full_phone_is_sick(there: Runner, lab: Lab) -> None:
     lab.phones.control.fault(lab.serial, StorageFull())
     conditions = Conditions.model_validate({"free_storage": "0 B"})

@@ -35,6 +35,7 @@ AXES = st.builds(
     threads=st.none() | subsets([1, 2]),
     thread_life=st.none() | subsets(["kept", "per_call"]),
     pipeline=st.none() | subsets(["none", "balanced"]),
+    setup=st.none() | subsets(["cold", "warm", "cached"]),
     fuse=st.none() | subsets(["all", "none", "activation+residual"]),
     tuned=st.none() | subsets([True, False]),
 )

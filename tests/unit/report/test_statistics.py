@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.model.device import Api, Precision
-from orchestrator.model.record import DoubtCode, Outcome
+from orchestrator.model.event import Setup
+from orchestrator.model.record import DoubtCode, Outcome, Record
 from orchestrator.statistics import bootstrap_median, latency, percentile, summarise
 from orchestrator.statistics.summary import _natural
 
@@ -131,3 +132,40 @@ def test_values_of_an_axis_are_in_their_own_order() -> None:
     assert sorted(labels, key=_natural) == [
         "a", "a granularity=4", "a granularity=12", "b granularity=20", "b granularity=100",
     ]  # fmt: skip
+
+
+def _setup(of: Record, steps: dict[str, float], *, cached: bool = False) -> Record:
+    events = tuple(
+        Setup(seq=i, t_ns=0, step=step, start_ns=0, duration_ns=int(ms * 1e6), cached=cached and step == "build")  # type: ignore[arg-type]
+        for i, (step, ms) in enumerate(steps.items())
+    )
+    return of.model_copy(update={"setup": events})
+
+
+def test_set_up_is_told_by_the_steps_of_the_study_for_each_kind_of_start() -> None:
+    one = cell()
+    steps = {
+        "slot": 1000.0, "library": 1.0, "discovery": 2.0, "context": 3.0, "build": 40.0, "pipeline": 5.0, "cache": 6.0,
+        "allocate": 7.0, "descriptors": 8.0, "upload": 9.0, "input": 10.0, "readback": 11.0,
+    }  # fmt: skip
+    slow, fast = _setup(record(one, [2.0]), steps), {**steps, "build": 4.0, "cache": 0.0}
+    records = [slow, *(_setup(record(one, [2.0], block=i), fast, cached=True) for i in (1, 2))]
+    (summary,) = summarise(records, {one.cell_id: one})
+    warm, cached = summary.setup
+    assert (warm.kind, warm.blocks, cached.kind, cached.blocks) == ("warm", 1, "cached", 2)
+    assert warm.steps_ms == {
+        "discovery": 3.0, "context": 3.0, "program build": 46.0, "pipelines": 5.0, "buffers": 7.0, "descriptors": 8.0,
+        "transfers": 19.0, "first dispatch": 20.0, "read-back": 11.0,
+    }  # fmt: skip
+    assert (warm.total_ms, cached.total_ms) == (122.0, 80.0)
+    assert [use.kind for use in summarise([slow], {one.cell_id: one}, mode="cold")[0].setup] == ["cold"]
+
+
+def test_the_axis_says_which_start_is_cold_and_a_processor_compiles_nothing() -> None:
+    asked = cell().model_copy(update={"options": {"setup": "cold"}})
+    (use,) = summarise([record(asked, [2.0])], {asked.cell_id: asked})[0].setup
+    assert (use.kind, use.steps_ms["program build"]) == ("cold", 40.0)
+    plain = cell(Api.CPU)
+    assert [use.kind for use in summarise([record(plain, [2.0])], {plain.cell_id: plain})[0].setup] == ["none"]
+    bare = record(plain, [2.0]).model_copy(update={"setup": ()})
+    assert summarise([bare], {plain.cell_id: plain})[0].setup == ()

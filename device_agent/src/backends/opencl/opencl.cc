@@ -66,9 +66,11 @@ Result<std::unique_ptr<Backend>> OpenClBackend::open(const BackendRequest& reque
   int64_t start_ns = boottime_ns();
   auto library = Library::load();
   if (!library) return library.error();
+  log.record("library", start_ns, (*library)->path);
+  start_ns = boottime_ns();
   auto devices = list_devices(**library);
   if (!devices) return devices.error();
-  log.record("library", start_ns, (*library)->path);
+  log.record("discovery", start_ns, std::to_string(devices->size()) + " devices");
   start_ns = boottime_ns();
   std::vector<std::string> names;
   for (const Device& device : *devices) names.push_back(device.facts.device_name);
@@ -98,8 +100,10 @@ Status OpenClBackend::prepare(const Bundle& bundle, SetupLog& log) {
   save_binaries(bundle, log);
   int64_t start_ns = boottime_ns();
   if (auto error = memory_.allocate(bundle.plan, context_.get())) return error;
-  if (auto error = bind_arguments(bundle.plan)) return error;
   log.record("allocate", start_ns, std::to_string(bundle.plan.pools.size()) + " pools", false, memory_.bytes());
+  start_ns = boottime_ns();
+  if (auto error = bind_arguments(bundle.plan)) return error;
+  log.record("descriptors", start_ns, "arguments of " + std::to_string(bundle.plan.leaves) + " steps");
   start_ns = boottime_ns();
   if (auto error = memory_.upload(bundle, queue_.get())) return error;
   log.record("upload", start_ns, "", false, bundle.plan.blob_bytes);
@@ -108,7 +112,7 @@ Status OpenClBackend::prepare(const Bundle& bundle, SetupLog& log) {
 
 Status OpenClBackend::build(const Bundle& bundle, SetupLog& log) {
   const int64_t start_ns = boottime_ns();
-  ProgramBuilder builder(library_, device_, context_.get(), cache_dir_);
+  ProgramBuilder builder(library_, device_, context_.get(), cache_dir_, log);
   size_t cached = 0;
   for (const Program& program : bundle.plan.programs) {
     const Source key{program.opencl->file, program.opencl->options};
@@ -174,12 +178,17 @@ Result<Owned<cl_kernel>> OpenClBackend::make_kernel(const Program& program) {
 }
 
 void OpenClBackend::save_binaries(const Bundle& bundle, SetupLog& log) {
-  ProgramBuilder builder(library_, device_, context_.get(), cache_dir_);
+  if (cache_dir_.empty()) return;
+  const int64_t start_ns = boottime_ns();
+  size_t saved = 0;
+  ProgramBuilder builder(library_, device_, context_.get(), cache_dir_, log);
   for (const auto& [key, built] : built_) {
     if (built.cached) continue;
+    ++saved;
     const std::string failure = builder.save(built.program.get(), bundle.text(key.first), key.second);
     if (!failure.empty()) log.warn("program_cache", failure);
   }
+  if (saved > 0) log.record("cache", start_ns, std::to_string(saved) + " program binaries kept");
 }
 
 Status OpenClBackend::write(const Buffer& buffer, const void* data, uint64_t bytes) {

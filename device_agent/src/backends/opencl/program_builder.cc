@@ -15,8 +15,15 @@ std::string ProgramBuilder::cache_file(const std::string& source, const std::str
 }
 
 Owned<cl_program> ProgramBuilder::load(const std::string& file, const std::string& options) {
-  const std::string binary = load_cached(file);
-  if (binary.empty()) return {};
+  const auto binary = load_cached(file);
+  if (!binary) log_.warn("program_cache", binary.error().message);
+  if (!binary || binary->empty()) return {};
+  Owned<cl_program> program = from_binary(*binary, options);
+  if (program.get() == nullptr) log_.warn("program_cache", file + ": the driver refuses the binary; built anew");
+  return program;
+}
+
+Owned<cl_program> ProgramBuilder::from_binary(const std::string& binary, const std::string& options) {
   const auto* data = reinterpret_cast<const unsigned char*>(binary.data());
   const size_t bytes = binary.size();
   cl_int status = CL_SUCCESS, code = CL_SUCCESS;

@@ -65,7 +65,7 @@ Status Pipelines::build(const Bundle& bundle, SetupLog& log) {
   log.record("build", start_ns, std::to_string(modules_.size()) + " shader modules");
   start_ns = boottime_ns();
   bool cached = false;
-  if (auto error = make_cache(bundle.plan, cached)) return error;
+  if (auto error = make_cache(bundle.plan, cached, log)) return error;
   for (size_t i = 0; i < modules_.size(); ++i)
     if (auto error = make_pipeline(bundle.plan.programs[i], modules_[i].get())) return error;
   log.record("pipeline", start_ns,
@@ -100,8 +100,10 @@ std::string Pipelines::cache_file(const Plan& plan) const {
                      std::to_string(p.driverVersion), device_.physical().facts.driver, uuid, plan.hash});
 }
 
-Status Pipelines::make_cache(const Plan& plan, bool& cached) {
-  const std::string content = cache_dir_.empty() ? "" : load_cached(cache_file(plan));
+Status Pipelines::make_cache(const Plan& plan, bool& cached, SetupLog& log) {
+  const Result<std::string> loaded = cache_dir_.empty() ? std::string() : load_cached(cache_file(plan));
+  if (!loaded) log.warn("pipeline_cache", loaded.error().message);
+  const std::string content = loaded ? *loaded : "";
   VkPipelineCacheCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
   info.initialDataSize = content.size();
@@ -115,12 +117,14 @@ Status Pipelines::make_cache(const Plan& plan, bool& cached) {
 }
 
 void Pipelines::save_cache(const Plan& plan, SetupLog& log) {
+  const int64_t start_ns = boottime_ns();
   size_t bytes = 0;
   device_.vk().vkGetPipelineCacheData(device_.handle(), cache_.get(), &bytes, nullptr);
   std::string content(bytes, '\0');
   if (bytes == 0 || device_.vk().vkGetPipelineCacheData(device_.handle(), cache_.get(), &bytes, content.data())) return;
   content.resize(bytes);
   if (const auto error = save_cached(cache_file(plan), content)) log.warn("pipeline_cache", error->message);
+  log.record("cache", start_ns, "pipeline cache kept", false, bytes);
 }
 
 Status Pipelines::make_layouts(const Program& program, Pipeline& out) {

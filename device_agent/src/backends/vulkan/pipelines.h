@@ -32,7 +32,7 @@ class Pipelines {
 
  private:
   Status make_modules(const Bundle& bundle);
-  Status make_cache(const Plan& plan, bool& cached);
+  Status make_cache(const Plan& plan, bool& cached, SetupLog& log);
   Status make_pipeline(const Program& program, VkShaderModule module);
   Status make_layouts(const Program& program, Pipeline& out);
   Status make_descriptor_pool(const Plan& plan);

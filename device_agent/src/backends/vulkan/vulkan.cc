@@ -54,15 +54,18 @@ Status VulkanBackend::prepare(const Bundle& bundle, SetupLog& log) {
   if (auto error = pipelines_.build(bundle, log)) return error;
   int64_t start_ns = boottime_ns();
   if (auto error = memory_.allocate(*plan_)) return error;
+  log.record("allocate", start_ns, std::to_string(plan_->pools.size()) + " pools", false, memory_.bytes());
+  start_ns = boottime_ns();
   if (auto error = pipelines_.bind(*plan_, memory_)) return error;
+  log.record("descriptors", start_ns, std::to_string(plan_->leaves) + " steps");
+  start_ns = boottime_ns();
   for (VkCommandBuffer* made : {&inference_, &profiled_}) {
     const auto commands = device_->command_buffer();
     if (!commands) return commands.error();
     *made = *commands;
   }
   if (auto error = recorder.record_all(inference_)) return error;
-  log.record("allocate", start_ns, std::to_string(plan_->pools.size()) + " pools, one command buffer", false,
-             memory_.bytes());
+  log.record("record", start_ns, "one command buffer");
   start_ns = boottime_ns();
   if (auto error = memory_.upload(bundle)) return error;
   log.record("upload", start_ns, "", false, plan_->blob_bytes);
@@ -117,9 +120,11 @@ Result<std::unique_ptr<Backend>> open_vulkan(const BackendRequest& request, Setu
   int64_t start_ns = boottime_ns();
   const auto library = vulkan::Library::load();
   if (!library) return library.error();
+  log.record("library", start_ns, (*library)->path);
+  start_ns = boottime_ns();
   auto devices = vulkan::list_devices(**library);
   if (!devices) return devices.error();
-  log.record("library", start_ns, (*library)->path);
+  log.record("discovery", start_ns, std::to_string(devices->size()) + " devices");
   start_ns = boottime_ns();
   std::vector<std::string> names;
   for (const vulkan::PhysicalDevice& device : *devices) names.push_back(device.facts.device_name);
