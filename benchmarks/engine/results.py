@@ -49,6 +49,11 @@ class Row(_Part):
     """Samples by round."""
 
     @property
+    def least_ms(self) -> float | None:
+        """The least sample: what a machine that others disturb is nearest to when they do not."""
+        return min((ms for samples in self.rounds_ms for ms in samples), default=None)
+
+    @property
     def steady(self) -> Steady | None:
         """None without a time."""
         return steady(self.rounds_ms) if self.status == "ok" and any(self.rounds_ms) else None
@@ -66,6 +71,8 @@ class NetworkResult(_Part):
     """Unix time of the end."""
     seconds: float
     """What it took."""
+    load_average: float | None = None
+    """Of the last minute, at the end: well above what the benchmark itself runs where others disturbed it."""
 
 
 class Results(_Part):

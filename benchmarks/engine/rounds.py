@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import tempfile
 import time
@@ -105,6 +106,7 @@ def measure(case: Case, contenders: Sequence[Contender], effort: Effort, caches:
     return NetworkResult(
         network=case.network, seed=case.seed, input_seeds=list(case.input_seeds), reference=case.reference,
         rows=[state.row() for state in states], at=time.time(), seconds=time.monotonic() - began,
+        load_average=os.getloadavg()[0],
     )  # fmt: skip
 
 

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from .results import NetworkResult, Results, Row
 
 NOTES = """\
-Times are medians over interleaved rounds, in ms; +- is half the range of the rounds' medians. A sample begins and ends
-with the data in the host's memory where `copies` says inside; else the copies' own time is given there, and it is added
-wherever a ratio compares with an engine that has them inside. `cold`: first process with empty caches, from its start
-(without Python's imports) to its first output; `warm`: a later one. Ours compiles plans on the host beforehand
-(`host`). Error: norm of the difference to the reference over the reference's norm."""
+Times are medians over interleaved rounds, in ms; +- is half the range of the rounds' medians, `least` the least sample,
+which tells more where others load the machine (`load`: average of the last minute). A sample begins and ends with the
+data in the host's memory where `copies` says inside; else the copies' own time is given there, and it is added wherever
+a ratio compares with an engine that has them inside. `cold`: first process with empty caches, from its start (without
+Python's imports) to its first output; `warm`: a later one. Ours compiles plans on the host beforehand (`host`). Error:
+norm of the difference to the reference over the reference's norm."""
 
 
 def render(results: Results) -> str:
@@ -32,14 +33,14 @@ def network_table(result: NetworkResult) -> str:
     """Every contender, the fastest first; those without a time last, with the reason."""
     timed = sorted((row for row in result.rows if row.steady), key=_median_ms)
     lines = [
-        f"### {result.network}",
+        f"### {result.network}" + (f" (load {result.load_average:.1f})" if result.load_average is not None else ""),
         "",
-        "| contender | device | ms | +- | copies | error | cold | warm | host |",
-        "|---|---|--:|--:|--:|--:|--:|--:|--:|",
+        "| contender | device | ms | +- | least | copies | error | cold | warm | host |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     lines += [_timed_line(row) for row in timed]
     lines += [
-        f"| {row.contender} | {row.status}: {_cell(row.why)} | | | | | | | |" for row in result.rows if not row.steady
+        f"| {row.contender} | {row.status}: {_cell(row.why)} | | | | | | | | |" for row in result.rows if not row.steady
     ]
     return "\n".join(lines)
 
@@ -51,7 +52,7 @@ def _timed_line(row: Row) -> str:
     copies = "inside" if row.copies_inside else _ms(row.copies_ms)
     set_up = [_ms(part.total_ms if part else None) for part in (row.cold, row.warm)]
     cells = [
-        _cell(name), _cell(row.device), _ms(steady.median_ms), f"{steady.spread:.0%}", copies,
+        _cell(name), _cell(row.device), _ms(steady.median_ms), f"{steady.spread:.0%}", _ms(row.least_ms), copies,
         f"{row.error:.1e}", *set_up, _ms(row.host_ms),
     ]  # fmt: skip
     return f"| {' | '.join(cells)} |"

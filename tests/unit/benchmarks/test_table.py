@@ -48,6 +48,13 @@ def test_a_network_s_table_has_the_fastest_first_and_reasons_last() -> None:
     assert len({line.count("|") for line in lines[2:]}) == 1
 
 
+def test_a_disturbed_machine_shows_in_the_load_and_the_least_sample() -> None:
+    disturbed = OURS.model_copy(update={"rounds_ms": [[9.0, 4.0, 12.0], [8.0, 8.0]]})
+    text = network_table(result(disturbed).model_copy(update={"load_average": 7.25}))
+    assert text.startswith("### lenet (load 7.2)")
+    assert "| 8.5 | 6% | 4 | 1 |" in text
+
+
 def test_ratios_have_a_column_for_each_peer_and_a_dash_without_time() -> None:
     lines = ratio_table([result(OURS, TUNED, INSIDE, OUTSIDE, FAILED)]).splitlines()
     assert lines[0] == "| network | ours | ms | ncnn Vulkan | torch CUDA | tinygrad |"
