@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .lower.draft import Draft
-from .memory import Place, plan_memory
+from .memory import Place
 from .options import Limits, Options
+from .placing import place_memory
 from .plan import Buffer, Bundle, Plan, Pool, Program, Requires
 from .programs import render_programs
 
@@ -17,14 +18,7 @@ BLOB = "blob.bin"
 
 def assemble(draft: Draft, options: Options, limits: Limits, *, spirv_cache: Path | None = None) -> Bundle:
     """Finish a draft. The same draft always gives the same bundle. Raises ToolError."""
-    alignment = max(16, limits.offset_alignment)
-    pools, places = plan_memory(
-        draft,
-        alignment=alignment,
-        largest=limits.max_buffer_bytes,
-        shared_ports=limits.unified_memory,
-        objects=options.backend == "opencl" and not limits.unified_memory,
-    )
+    pools, places = place_memory(draft, options, limits)
     buffers, blob = _place_buffers(draft, places)
     programs, files = render_programs(draft.programs.values(), options, limits, cache=spirv_cache)
     files = {BLOB: blob, **files}
@@ -93,5 +87,7 @@ def _recorded(draft: Draft, options: Options) -> dict[str, int | str | bool]:
         "threads": options.threads,
         "fuse": "none" if options.keep_all else options.fuse,
         "keep_all": options.keep_all,
+        "memory_budget": options.memory_budget,
+        "memory": draft.saved,
     }
     return {**asked, **{f"algorithm:{layer}": name for layer, name in draft.chosen.items()}}

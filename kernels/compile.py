@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from .assemble import assemble
 from .errors import CompileError, OptionError
+from .fitting import budget_of, lower_to_fit
 from .graph import Graph
 from .load import load_workload
 from .lower.cpu import lower_cpu
-from .lower.gpu import lower_gpu
 from .options import PRECISIONS, Limits, Options
 from .passes import prepare
 from .plan import Bundle
@@ -27,10 +28,13 @@ def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache
     compiler).
     """
     _check_options(options, limits)
-    graph = prepare(graph, options)
+    limits = replace(limits, memory_budget_bytes=budget_of(options, limits))
     if options.keep_all:
         graph = _keep_all(graph)
-    draft = lower_cpu(graph, options) if options.backend == "cpu" else lower_gpu(graph, options, limits)
+    if options.backend == "cpu":
+        draft = lower_cpu(prepare(graph, options), options)
+    else:
+        draft = lower_to_fit(graph, options, limits)
     bundle = assemble(draft, options, limits, spirv_cache=spirv_cache)
     validate(bundle.plan, limits)
     return bundle
@@ -44,6 +48,16 @@ def _check_options(options: Options, limits: Limits) -> None:
         raise OptionError(f"the CPU backend has no {options.precision}; it has: fp32, relaxed")
     if options.backend != "cpu" and options.threads:
         raise OptionError(f"threads is an option of the CPU backend, not of {options.backend}; leave it out")
+    if options.backend == "cpu":
+        _check_left_out(options, ("concat", "in_place", "swap", "pools", "workspace", "workspace_split"))
+    if min(options.memory_budget, options.workspace) < 0:
+        raise OptionError("memory_budget and workspace are numbers of bytes from 0 on")
+
+
+def _check_left_out(options: Options, names: Sequence[str]) -> None:
+    for name in names:
+        if getattr(options, name) != Options.__dataclass_fields__[name].default:
+            raise OptionError(f"{name} is an option of OpenCL and Vulkan, not of the CPU backend; leave it out")
 
 
 def _keep_all(graph: Graph) -> Graph:

@@ -12,7 +12,19 @@ import numpy as np
 
 from .errors import InputError, PlanError
 from .graph import Array
-from .plan import BufferArgument, Bundle, Copy, Dispatch, FloatArgument, IntArgument, Plan, Port, Program
+from .plan import (
+    BufferArgument,
+    Bundle,
+    Copy,
+    Dispatch,
+    FloatArgument,
+    IntArgument,
+    Plan,
+    Port,
+    Program,
+    SwapIn,
+    SwapOut,
+)
 
 BLOB = "blob.bin"
 
@@ -95,6 +107,8 @@ class _Session:
         self._kernels = {program.id: self._build(bundle, program) for program in self._plan.programs}
         built = perf_counter_ns()
         self._buffers = self._allocate(self._plan)
+        self._swapped: dict[str, Array] = {}
+        """Host memory of the buffers that are swapped out, as bytes."""
         self._upload(bundle)
         self._timings = {"build_ns": built - start, "upload_ns": perf_counter_ns() - built}
 
@@ -139,6 +153,13 @@ class _Session:
                 src_offset=step.source_offset,
                 dst_offset=step.target_offset,
             )
+        if isinstance(step, SwapOut):
+            buffer = self._buffers[step.buffer]
+            host = self._swapped.setdefault(step.host or step.buffer, np.empty(buffer.size, np.uint8))
+            return self._cl.enqueue_copy(self._queue, host, buffer, is_blocking=False)
+        if isinstance(step, SwapIn):
+            host = self._swapped[step.host or step.buffer]
+            return self._cl.enqueue_copy(self._queue, self._buffers[step.buffer], host, is_blocking=False)
         if not isinstance(step, Dispatch):
             raise PlanError(f"step {step.layer!r} of kind {step.kind} is not supported by this interpreter")
         group = next(program.work_group for program in self._plan.programs if program.id == step.program)

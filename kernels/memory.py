@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .lower.draft import Draft, DraftBuffer
-from .plan import BufferArgument, Copy, Dispatch, Pool
+from .plan import Pool
+from .swapping import used_buffers
 
 POOLS = {"weight": "weights", "input": "ports", "output": "ports", "activation": "arena", "scratch": "arena"}
 
@@ -48,13 +49,6 @@ def lifetimes(draft: Draft) -> dict[str, Lifetime]:
             lives[name] = Lifetime(known.first if known else index, index)
     throughout = {name for name, buffer in draft.buffers.items() if POOLS[buffer.role] != "arena"}
     return {**lives, **dict.fromkeys(throughout, Lifetime(0, end))}
-
-
-def used_buffers(step: Dispatch | Copy) -> list[str]:
-    """Buffers that a step reads or writes."""
-    if isinstance(step, Copy):
-        return [step.source, step.target]
-    return [argument.buffer for argument in step.arguments if isinstance(argument, BufferArgument)]
 
 
 def plan_memory(

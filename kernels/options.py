@@ -13,6 +13,10 @@ Precision = Literal["fp32", "relaxed", "fp16", "fp16_arithmetic"]
 HALF: tuple[Precision, ...] = ("fp16", "fp16_arithmetic")
 """Those that store weights and activations in half precision."""
 PRECISIONS: tuple[Precision, ...] = ("fp32", "relaxed", "fp16", "fp16_arithmetic")
+ConcatMode = Literal["auto", "join", "split"]
+PoolMode = Literal["auto", "offsets", "objects"]
+SwapMode = Literal["auto", "never"]
+WorkspaceSplit = Literal["rows", "channels"]
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,21 @@ class Options:
     """`all`, `none`, or fusions by name joined by `+` (`kernels/fusion.py`)."""
     keep_all: bool = False
     """Make every node's output an output of the plan (`farm infer --dump`); implies no fusion."""
+    memory_budget: int = 0
+    """Bytes of device memory that the plan may take; 0: what the device has."""
+    concat: ConcatMode = "auto"
+    """Joined channels: `join` writes them side by side, `split` never joins them: a convolution sums over the parts
+    (study M); `auto`: `split` where a limit of the device or the budget demands it."""
+    in_place: bool = True
+    """Whether results take the place of operands that nobody reads later, and nodes the order that needs least."""
+    swap: SwapMode = "auto"
+    """Whether tensors may wait in host memory: where the budget demands it (`auto`), or `never`."""
+    pools: PoolMode = "auto"
+    """Buffers at `offsets` in few large allocations, or `objects`: allocations that several share one after another."""
+    workspace: int = 0
+    """Bytes of Winograd's workspace; 0: up to a sixteenth of the memory."""
+    workspace_split: WorkspaceSplit = "rows"
+    """How a larger one is divided (study M): by `rows` of tiles (its method P), or by input `channels` (C)."""
     tuned: Mapping[str, Choice] = field(default_factory=dict)
     """What tuning found: layer, or key of a convolution (`Convolution.key`), to the choice; used where `algorithm` is
     `auto` and `granularity` is 0."""

@@ -140,17 +140,23 @@ class Copy(_Part):
 
 
 class SwapOut(_Part):
-    """Move a buffer's content to host memory; its pool range may be reused until it is swapped in."""
+    """Copy a buffer's content to host memory; its pool range may be reused until it is swapped in."""
 
     kind: Literal["swap_out"] = "swap_out"
     layer: str
     buffer: str
+    host: str | None = None
+    """Buffer of the same size whose host memory takes the content; by default the buffer's own."""
 
 
 class SwapIn(_Part):
+    """Copy from host memory into a buffer what was last swapped out there; it stays there as well."""
+
     kind: Literal["swap_in"] = "swap_in"
     layer: str
     buffer: str
+    host: str | None = None
+    """Buffer of the same size whose host memory holds the content; by default the buffer's own."""
 
 
 class Repeat(_Part):

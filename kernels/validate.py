@@ -41,6 +41,7 @@ def validate(plan: Plan, limits: Limits) -> None:
         _check_program(plan, program, limits)
     for index, step in enumerate(steps):
         _check_step(f"step {index} ({step.layer})", step, buffers, programs)
+    _check_swaps(steps)
     _check_ports(plan, buffers)
     _check_overlaps(plan, steps)
     _check_memory(plan, limits)
@@ -115,7 +116,21 @@ def _check_step(
             raise PlanError(f"{where}: work_items {step.work_items} has a dimension below 1")
         _check_arguments(where, programs[step.program].parameters, step.arguments, buffers)
     else:
-        _known(where, step.buffer, buffers)
+        sizes = [_known(where, name, buffers).bytes for name in (step.buffer, step.host or step.buffer)]
+        if sizes[0] != sizes[1]:
+            raise PlanError(
+                f"{where}: {step.buffer!r} of {sizes[0]} bytes has no place in {sizes[1]} bytes of the host's"
+            )
+
+
+def _check_swaps(steps: Sequence[Dispatch | Copy | SwapOut | SwapIn]) -> None:
+    """Nothing comes back that was not put away."""
+    away: set[str] = set()
+    for index, step in enumerate(steps):
+        if isinstance(step, SwapOut):
+            away.add(step.host or step.buffer)
+        elif isinstance(step, SwapIn) and (step.host or step.buffer) not in away:
+            raise PlanError(f"step {index} ({step.layer}): {step.buffer!r} is swapped in before it was swapped out")
 
 
 def _check_copy(where: str, step: Copy, buffers: Mapping[str, Buffer]) -> None:

@@ -33,6 +33,13 @@ APPLIES: dict[str, tuple[Api, ...]] = {
     "tuned": (Api.OPENCL, Api.VULKAN),
     "frames": tuple(Api),
     "setup": (Api.OPENCL, Api.VULKAN),
+    "memory_budget": (Api.OPENCL, Api.VULKAN),
+    "concat": (Api.OPENCL, Api.VULKAN),
+    "in_place": (Api.OPENCL, Api.VULKAN),
+    "swap": (Api.OPENCL, Api.VULKAN),
+    "pools": (Api.OPENCL, Api.VULKAN),
+    "workspace": (Api.OPENCL, Api.VULKAN),
+    "workspace_split": (Api.OPENCL, Api.VULKAN),
 }
 """Optional axes, and the backends on which each means anything."""
 

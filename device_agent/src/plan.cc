@@ -221,9 +221,13 @@ Step Parser::step(const Reader& json, int depth) {
     return out;
   } else {
     out.kind = kind == "swap_out" ? Step::Kind::swap_out : Step::Kind::swap_in;
-    json.only({"kind", "layer", "buffer"});
+    json.only({"kind", "layer", "buffer", "host"});
     out.source = buffers_.find(json.at("buffer"));
+    out.target = json.has("host") ? buffers_.find(json.at("host")) : out.source;
     out.bytes = plan_.buffers[out.source].bytes;
+    if (plan_.buffers[out.target].bytes != out.bytes)
+      json.fail("buffers `" + plan_.buffers[out.source].id + "` and `" + plan_.buffers[out.target].id +
+                "` differ in size, so one has no place in the other's host memory");
   }
   out.leaf = plan_.leaves++;
   return out;

@@ -76,7 +76,7 @@ struct Step {
   size_t program = 0;
   Extent work_items{1, 1, 1};
   std::vector<Argument> arguments;
-  // copy (source -> target), swap (source)
+  // copy (source -> target), swap (source; target: the buffer whose host memory is used)
   size_t source = 0;
   size_t target = 0;
   uint64_t source_offset = 0;

@@ -14,8 +14,8 @@ const char* word(Parameter::Kind kind) {
 
 void swaps(const Reader& at, const Plan& plan, const std::vector<Step>& steps, std::vector<bool>& out) {
   for (const Step& step : steps) {
-    if (step.kind == Step::Kind::swap_out) out[step.source] = true;
-    if (step.kind == Step::Kind::swap_in && !out[step.source])
+    if (step.kind == Step::Kind::swap_out) out[step.target] = true;
+    if (step.kind == Step::Kind::swap_in && !out[step.target])
       at.fail("buffer `" + plan.buffers[step.source].id + "` is swapped in (layer `" + step.layer +
               "`) before it was swapped out");
     swaps(at, plan, step.steps, out);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.markup import escape
@@ -13,6 +13,7 @@ from rich.table import Table
 from kernels.options import Limits, Options
 from orchestrator.errors import Unsupported
 from orchestrator.model.device import Api, DeviceFacts, Precision
+from orchestrator.model.quantity import parse_bytes
 
 from .lifecycle import settings_of
 from .output import JsonOption, StateOption, log, out, print_json
@@ -45,6 +46,9 @@ TunedOption = Annotated[
     bool, typer.Option("--tuned/--untuned", help="Use what `farm tune` found on the device, where it did.")
 ]
 ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Threads of the CPU backend; 0: every core.")]
+ConcatWord = Literal["auto", "join", "split"]
+PoolWord = Literal["auto", "offsets", "objects"]
+SplitWord = Literal["rows", "channels"]
 
 
 def register(app: typer.Typer) -> None:
@@ -103,6 +107,13 @@ def plan(
     addition: AdditionOption = "auto",
     threads: ThreadsOption = 0,
     fuse: FuseOption = "all",
+    memory_budget: Annotated[str, typer.Option(metavar="SIZE", help="Device memory to keep to, e.g. '2 GB'.")] = "0 B",
+    concat: Annotated[ConcatWord, typer.Option(help="Joined channels: side by side, or never joined.")] = "auto",
+    in_place: Annotated[bool, typer.Option(help="Let results take the place of operands.")] = True,
+    swap: Annotated[bool, typer.Option(help="Let tensors wait in host memory where the budget demands it.")] = True,
+    pools: Annotated[PoolWord, typer.Option(help="Few large allocations, or shared ones.")] = "auto",
+    workspace: Annotated[str, typer.Option(metavar="SIZE", help="Winograd's workspace, e.g. '64 MB'.")] = "0 B",
+    workspace_split: Annotated[SplitWord, typer.Option(help="How a larger workspace is divided.")] = "rows",
     device: Annotated[
         str | None, typer.Option("--for", metavar="DEVICE", help="Device of the running farm whose limits count.")
     ] = None,
@@ -121,6 +132,9 @@ def plan(
     options = Options(
         backend=backend.value, precision=precision.value, algorithm=algorithm, granularity=granularity,
         product=product, transpose=transpose, addition=addition, threads=threads, fuse=fuse,
+        memory_budget=_bytes("--memory-budget", memory_budget),
+        concat=concat, in_place=in_place, swap="auto" if swap else "never", pools=pools,
+        workspace=_bytes("--workspace", workspace), workspace_split=workspace_split,
     )  # fmt: skip
     limits = Limits()
     graph = load_graph(model, network, seed)
@@ -141,6 +155,13 @@ def plan(
     else:
         out().print(render(bundle.plan))
         log().print(f"written to {output}")
+
+
+def _bytes(option: str, text: str) -> int:
+    try:
+        return parse_bytes(text)
+    except ValueError as e:
+        raise typer.BadParameter(f"{option}: {e}") from e
 
 
 def load_graph(model: Path | None, network: str | None, seed: int) -> Graph:

@@ -13,6 +13,10 @@ from rich.table import Table
 from kernels.movement import PORTS, Movement, movements
 from kernels.plan import Copy, Dispatch, Plan, Repeat, Step, SwapIn, SwapOut
 from orchestrator.report import wording
+from workers.layer_memory import layer_memory
+
+SHOWN = 3
+"""Layers and tensors that are named where most memory is taken."""
 
 
 def flat(steps: Iterable[Step], times: int = 1) -> Iterator[tuple[Step, int]]:
@@ -45,6 +49,9 @@ def as_data(plan: Plan) -> dict[str, Any]:
         "moved_bytes": sum(one.bytes * one.times for one in moved),
         "moved_bytes_beyond_ports": sum(one.bytes * one.times for one in moved if one.kind not in PORTS),
         "swaps": sum(times for step, times in steps if isinstance(step, SwapIn | SwapOut)),
+        "swapped_bytes": _swapped_bytes(plan),
+        "live_bytes": _busiest(plan),
+        "largest_buffers": _largest(plan),
         "programs": len(plan.programs),
         "flops": sum(step.flops * times for step, times in steps if isinstance(step, Dispatch)),
         "pool_bytes": sum(pool.bytes for pool in plan.pools),
@@ -73,9 +80,35 @@ def render(plan: Plan) -> RenderableType:
         f"{wording.mib(facts['pool_bytes'])} in {len(plan.pools)} allocations (largest "
         f"{wording.mib(plan.requires.max_buffer_bytes)}); buffers: {roles}",
     )
+    grid.add_row("[bold]peak[/]", escape(_peak_words(facts)))
     moved = movements(plan)
     grid.add_row("[bold]moved[/]", _moved_words(moved))
     return Group(grid, "", _movements(moved), "", _steps(plan))
+
+
+def _swapped_bytes(plan: Plan) -> int:
+    """Bytes that one inference moves to host memory and back."""
+    sizes = {buffer.id: buffer.bytes for buffer in plan.buffers}
+    return sum(sizes[step.buffer] * n for step, n in flat(plan.steps) if isinstance(step, SwapIn | SwapOut))
+
+
+def _busiest(plan: Plan) -> dict[str, int]:
+    """Layers with most bytes of activations alive, the first three."""
+    layers = sorted(layer_memory(plan), key=lambda each: -each.live_bytes)
+    return {each.layer: each.live_bytes for each in layers[:SHOWN]}
+
+
+def _largest(plan: Plan) -> dict[str, int]:
+    buffers = sorted((b for b in plan.buffers if b.role != "weight"), key=lambda b: -b.bytes)
+    return {buffer.id: buffer.bytes for buffer in buffers[:SHOWN]}
+
+
+def _peak_words(facts: dict[str, Any]) -> str:
+    layers = ", ".join(f"{name} {wording.mib(size)}" for name, size in facts["live_bytes"].items())
+    buffers = ", ".join(f"{name} {wording.mib(size)}" for name, size in facts["largest_buffers"].items())
+    swapped = facts["swapped_bytes"]
+    through = f"; {wording.mib(swapped)} through host memory" if swapped else ""
+    return f"most alive in {layers or 'no layer'}; largest tensors {buffers}{through}"
 
 
 def _moved_words(moved: Sequence[Movement]) -> str:

@@ -110,5 +110,7 @@ class Call:
     """`dst`, the convolution's own result, or the name of a scratch buffer."""
     scratch_elements: int = 0
     """Size of the scratch buffer that it writes."""
+    adds: str = ""
+    """The name of a scratch buffer that is added to the result; it may be the one that is written."""
     is_last: bool = True
     """Adds bias, residual and activation."""

@@ -13,8 +13,9 @@ from kernels.source.winograd import transform_filters
 
 from .convolution import Call, Convolution
 from .group_tile import GroupTile, choose_group_tile, group_tile_words, parse_group_tile
-from .implicit_gemm import product
+from .implicit_gemm import product, work_items
 from .packing import padded
+from .workspace import Division, Need, divide
 
 _SINGLE = {3: 4, 5: 2}
 _HALF = {3: 2, 5: 2}
@@ -27,8 +28,8 @@ products in half, 6 lose up to 1.2 % (docs/decisions/0022)."""
 class Winograd:
     """Input and filters transformed, one matrix product a position of the tile, the sums transformed back (study M).
 
-    The workspace is kept below the device's largest buffer by rows of tiles (study M's method P): each band of rows is
-    one round of the three dispatches.
+    The workspace is kept small by rows of tiles or by input channels (`workspace.py`): each part is one round of
+    dispatches. By channels, a part's products are added to those of the parts before it.
     """
 
     def __init__(self, name: str, detail: str, sizes: Mapping[int, int]) -> None:
@@ -57,7 +58,9 @@ class Winograd:
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles of the matrix product worth trying, the default first."""
         grid = self._grid(conv, options, limits)
-        return group_tile_words(limits, pixels=grid.tiles(grid.band), stacks=conv.out_stacks, matrices=grid.positions)
+        return group_tile_words(
+            limits, pixels=grid.tiles(grid.part.rows), stacks=conv.out_stacks, matrices=grid.positions
+        )
 
     def lower(
         self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits, tile: str = ""
@@ -65,7 +68,7 @@ class Winograd:
         """The dispatches for one convolution; weight (K, C, r, r), bias (K). Raises OptionError."""
         grid = self._grid(conv, options, limits)
         filters = transform_filters(weight, grid.size).astype(np.float32)
-        return tuple(_bands(grid, filters, bias, limits, tile))
+        return tuple(_rounds(grid, filters, bias, limits, tile))
 
     def products(self, conv: Convolution, options: Options) -> int:
         """Multiplications for each pair of channels: as many as positions of all its tiles."""
@@ -74,7 +77,10 @@ class Winograd:
 
     def _grid(self, conv: Convolution, options: Options, limits: Limits) -> _Grid:
         size = (self._sizes or (_HALF if options.half else _SINGLE))[conv.kernel[0]]
-        return _Grid(conv, size, band_rows(conv, size, limits.max_buffer_bytes, 2 if options.half else 4))
+        whole = _Grid(conv, size, Division(-(-conv.oh // size), conv.in_stacks))
+        stack_bytes = whole.positions * whole.columns * conv.n * 4 * (2 if options.half else 4)
+        need = Need(conv.key, whole.rows, stack_bytes, conv.in_stacks, conv.out_stacks)
+        return replace(whole, part=divide(need, options, limits))
 
 
 @dataclass(frozen=True)
@@ -84,8 +90,8 @@ class _Grid:
     conv: Convolution
     size: int
     """Outputs of a tile in each direction."""
-    band: int
-    """Rows of tiles in one round."""
+    part: Division
+    """What one round covers."""
 
     @property
     def alpha(self) -> int:
@@ -112,51 +118,61 @@ class _Grid:
         return self.columns * rows * self.conv.n
 
     def scratch(self, stacks: int) -> int:
-        """Elements of a buffer for one band's transformed values."""
-        return self.positions * stacks * self.tiles(self.band) * 4
+        """Elements of a buffer for one round's transformed values."""
+        return self.positions * stacks * self.tiles(self.part.rows) * 4
 
 
-def _bands(grid: _Grid, filters: Array, bias: Array, limits: Limits, words: str) -> Iterator[Call]:
-    for row0 in range(0, grid.rows, grid.band):
-        rows = min(grid.band, grid.rows - row0)
-        tile = parse_group_tile(words) if words else choose_group_tile(
-            limits, pixels=grid.tiles(rows), stacks=grid.conv.out_stacks, matrices=grid.positions
-        )  # fmt: skip
-        band = {"tiles_x": grid.columns, "tiles_y": rows, "tile_row0": row0, "pictures": grid.conv.n}
-        yield _input(grid, band)
-        yield _multiply(grid, filters, tile, rows)
+def _rounds(grid: _Grid, filters: Array, bias: Array, limits: Limits, words: str) -> Iterator[Call]:
+    conv, part = grid.conv, grid.part
+    tile = parse_group_tile(words) if words else choose_group_tile(
+        limits, pixels=grid.tiles(part.rows), stacks=conv.out_stacks, matrices=grid.positions
+    )  # fmt: skip
+    starts = range(0, conv.in_stacks, part.stacks)
+    products = [_product(grid, filters[:, :, 4 * at : 4 * (at + part.stacks)], tile, adds=at > 0) for at in starts]
+    for row0 in range(0, grid.rows, part.rows):
+        rows = min(part.rows, grid.rows - row0)
+        band = {"tiles_x": grid.columns, "tiles_y": rows, "tile_row0": row0, "pictures": conv.n}
+        for stack0, call in zip(starts, products, strict=True):
+            yield _input(grid, band, stack0, min(part.stacks, conv.in_stacks - stack0))
+            yield replace(
+                call,
+                ints={**call.ints, "pixels": grid.tiles(rows)},
+                work_items=work_items(tile, grid.tiles(rows), conv.out_stacks, grid.positions),
+            )
         yield _output(grid, band, bias)
 
 
-def _input(grid: _Grid, band: Mapping[str, int]) -> Call:
+def _input(grid: _Grid, band: Mapping[str, int], stack0: int, stacks: int) -> Call:
     conv = grid.conv
-    sizes = {"in_stacks": conv.in_stacks, "h": conv.h, "w": conv.w, "pad_t": conv.pads[0], "pad_l": conv.pads[1]}
+    sizes = {"h": conv.h, "w": conv.w, "pad_t": conv.pads[0], "pad_l": conv.pads[1]}
     return Call(
         kernel="winograd_input",
         tunables={**grid.tunables, **conv.padding},
-        ints={**sizes, **band},
-        work_items=(4 * grid.columns * band["tiles_y"], conv.in_stacks, conv.n),
+        ints={"in_stacks": stacks, "first_stack": stack0, **sizes, **band},
+        work_items=(4 * grid.columns * band["tiles_y"], stacks, conv.n),
         writes="transformed",
-        scratch_elements=grid.scratch(conv.in_stacks),
+        scratch_elements=grid.scratch(grid.part.stacks),
         is_last=False,
     )
 
 
-def _multiply(grid: _Grid, filters: Array, tile: GroupTile, rows: int) -> Call:
-    conv = grid.conv
+def _product(grid: _Grid, filters: Array, tile: GroupTile, *, adds: bool) -> Call:
+    """The products of some input channels, for a whole round."""
+    conv, stacks = grid.conv, -(-filters.shape[2] // 4)
     call = product(
-        tile, filters, None, pixels=grid.tiles(rows), in_stacks=conv.in_stacks, out_stacks=conv.out_stacks,
+        tile, filters, None, pixels=grid.tiles(grid.part.rows), in_stacks=stacks, out_stacks=conv.out_stacks,
         batch=grid.positions,
     )  # fmt: skip
     views = {
-        "src_stacks": conv.in_stacks, "src_stack0": 0, "dst_stacks": conv.out_stacks, "dst_stack0": 0,
-        "residual_stacks": 0, "residual_stack0": 0,
+        "src_stacks": stacks, "src_stack0": 0, "dst_stacks": conv.out_stacks, "dst_stack0": 0,
+        "residual_stacks": conv.out_stacks, "residual_stack0": 0, "has_residual": int(adds),
     }  # fmt: skip
     return replace(
         call,
         ints={**call.ints, **views},
         reads="transformed",
         writes="products",
+        adds="products" if adds else "",
         scratch_elements=grid.scratch(conv.out_stacks),
         is_last=False,
     )
@@ -172,14 +188,3 @@ def _output(grid: _Grid, band: Mapping[str, int], bias: Array) -> Call:
         work_items=(4 * grid.columns * band["tiles_y"], conv.out_stacks, conv.n),
         reads="products",
     )
-
-
-def band_rows(conv: Convolution, tile: int, largest: int, item_bytes: int) -> int:
-    """Rows of tiles whose transformed values fit into one buffer of `largest` bytes (0: any size); at least one."""
-    rows = -(-conv.oh // tile)
-    if not largest:
-        return rows
-    size = tile + conv.kernel[0] - 1
-    stacks = max(conv.in_stacks, conv.out_stacks)
-    row_bytes = size * size * stacks * -(-conv.ow // tile) * conv.n * 4 * item_bytes
-    return max(1, min(rows, largest // row_bytes))

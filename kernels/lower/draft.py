@@ -6,7 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from kernels.plan import Argument, BufferArgument, Copy, Dispatch, FloatArgument, IntArgument, Port, Tensor
+from kernels.plan import (
+    Argument,
+    BufferArgument,
+    Copy,
+    Dispatch,
+    FloatArgument,
+    IntArgument,
+    Port,
+    SwapIn,
+    SwapOut,
+    Tensor,
+)
 from kernels.source.kernel import Kernel
 
 Role = Literal["input", "output", "weight", "activation", "scratch"]
@@ -42,11 +53,13 @@ class Draft:
     name: str
     buffers: dict[str, DraftBuffer] = field(default_factory=dict)
     programs: dict[str, DraftProgram] = field(default_factory=dict)
-    steps: list[Dispatch | Copy] = field(default_factory=list)
+    steps: list[Dispatch | Copy | SwapOut | SwapIn] = field(default_factory=list)
     inputs: list[Port] = field(default_factory=list)
     outputs: list[Port] = field(default_factory=list)
     chosen: dict[str, str] = field(default_factory=dict)
     """Layer -> algorithm, for people."""
+    saved: str = ""
+    """How memory was saved, for people."""
     _ids: dict[str, int] = field(default_factory=dict)
 
     def add_buffer(self, wanted: str, size: int, role: Role, tensor: Tensor, content: bytes | None = None) -> str:

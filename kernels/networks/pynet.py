@@ -12,8 +12,8 @@ from kernels.graph import Graph
 from .builder import NetworkBuilder, Pair
 
 CROP: Pair = (128, 128)
-FULL: Pair = (1440, 1984)
-"""Rows and columns of a plane: study M's whole image."""
+FULL: Pair = (1488, 1984)
+"""Rows and columns of a plane: study M's whole image, of 2976 x 3968 pixels."""
 CHANNELS = {1: 32, 2: 64, 3: 128, 4: 256, 5: 512}
 
 

@@ -14,7 +14,9 @@ from .fold_pads import fold_pads
 from .fuse_activations import fuse_activations
 from .fuse_residuals import fuse_residuals
 from .identities import eliminate_identities
+from .order import order
 from .prune import prune
+from .split_channels import split_channels
 from .transposes import fold_transposes
 
 __all__ = ["PASSES", "optimise", "prepare"]
@@ -34,11 +36,18 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
 """In the order in which `optimise` applies them; the last three are fusions (`kernels/fusion.py`)."""
 
 
-def prepare(graph: Graph, options: Options) -> Graph:
-    """The graph that is lowered for these options. Where every node's tensor is wanted it stays as it was imported."""
+def prepare(graph: Graph, options: Options, *, split: bool = False, largest_bytes: int = 0) -> Graph:
+    """The graph that is lowered for these options. Where every node's tensor is wanted it stays as it was imported.
+
+    `split`, `largest_bytes`: see `split_channels`.
+    """
     if options.keep_all:
         return graph
-    return optimise(graph, fuse=options.fusions, reflect=options.backend != "cpu")
+    graph = optimise(graph, fuse=options.fusions, reflect=options.backend != "cpu")
+    if options.backend == "cpu":
+        return graph
+    graph = split_channels(graph, concats=split, largest=largest_bytes // (2 if options.half else 4))
+    return order(graph) if options.in_place else graph
 
 
 def optimise(graph: Graph, *, fuse: AbstractSet[str] = ALL, reflect: bool = False) -> Graph:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib import resources
 from typing import Literal
 
@@ -70,7 +70,7 @@ class Kernel:
         """Whether it computes in half."""
         return self.computes_in_half and precision == "fp16_arithmetic"
 
-    @property
+    @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """Ordered parameters: buffers, then integers, then floats."""
         return (

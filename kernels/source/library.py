@@ -59,7 +59,8 @@ _ALL = (
     kernel("im2col", "src:4 dst:4*", f"src_stacks src_stack0 in_stacks {_WINDOW} dh dw", in_half=True),
     kernel(
         "winograd_input", "src:1 dst:1*",
-        "src_stacks src_stack0 in_stacks h w pad_t pad_l tiles_x tiles_y tile_row0 pictures", tunables="TILE ALPHA",
+        "src_stacks src_stack0 first_stack in_stacks h w pad_t pad_l tiles_x tiles_y tile_row0 pictures",
+        tunables="TILE ALPHA",
     ),
     kernel(
         "winograd_output", "src:1 bias:1 residual:1 dst:1*",

@@ -40,8 +40,10 @@ def transform_filters(weight: npt.NDArray[np.float32], tile: int) -> npt.NDArray
     """(K, C, r, r) -> (a * a, K, C): G g Gt of every filter, in double precision."""
     k, c, window, _ = weight.shape
     g = np.array([[float(value) for value in row] for row in matrices(tile, window)[1]])
-    full: npt.NDArray[np.float64] = np.einsum("ay,kcyx,bx->abkc", g, weight.astype(np.float64), g)
-    return full.reshape(-1, k, c)
+    taps = weight.astype(np.float64).transpose(2, 3, 0, 1)  # sums over few taps of large arrays
+    rows = [sum(g[a, y] * taps[y] for y in range(window)) for a in range(len(g))]
+    full = [sum(g[b, x] * row[x] for x in range(window)) for row in rows for b in range(len(g))]
+    return np.stack(full).reshape(-1, k, c)
 
 
 def expand(text: str, tunables: Mapping[str, int]) -> str:

@@ -279,6 +279,21 @@ class Matrix(Model):
             return value
         return cls._unrepeated([_fusions(one) for one in value])
 
+    memory_budget: tuple[Bytes, ...] | None = None
+    """Device memory that a plan may take, with a unit: `2 GB`; 0 or not given: what the device has."""
+    concat: tuple[Literal["auto", "join", "split"], ...] | None = None
+    """Joined channels: side by side in one buffer, or never joined; `auto`: split where memory demands it."""
+    in_place: tuple[bool, ...] | None = None
+    """Whether results take the place of operands, and nodes the order that needs least memory; true by default."""
+    swap: tuple[Literal["auto", "never"], ...] | None = None
+    """Whether tensors may wait in host memory where the budget demands it."""
+    pools: tuple[Literal["auto", "offsets", "objects"], ...] | None = None
+    """Buffers at offsets in few allocations, or allocations that buffers share one after another."""
+    workspace: tuple[Bytes, ...] | None = None
+    """Winograd's workspace, with a unit: `64 MB`; 0 or not given: up to a sixteenth of the memory."""
+    workspace_split: tuple[Literal["rows", "channels"], ...] | None = None
+    """How a larger workspace is divided: by rows of tiles (study M's method P), or by input channels (C)."""
+
     @field_validator("*", mode="before")
     @classmethod
     def _listed(cls, value: object) -> object:

@@ -58,7 +58,7 @@ def lower_gpu(graph: Graph, options: Options, limits: Limits) -> Draft:
     context = GpuContext(graph, options, limits)
     for name in graph.inputs:
         _add_input(context, name)
-    for node in graph.nodes:
+    for context.position, node in enumerate(graph.nodes):
         if node.op not in LOWERINGS:
             raise UnsupportedNode(f"{node.name}: no lowering for {node.op!r}; known: {', '.join(LOWERINGS)}")
         LOWERINGS[node.op](context, node)

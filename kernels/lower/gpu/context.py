@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -34,6 +34,11 @@ class GpuContext:
         self.half = options.half
         self.dtype: Dtype = "f16" if self.half else "f32"
         self.values: dict[str, Value] = {}
+        self.position = 0
+        """Index of the node that is lowered."""
+        self._last_read = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
+        for name in {*graph.inputs, *graph.constants} & set(graph.outputs):  # written out at the end
+            self._last_read[name] = len(graph.nodes)
         self._aliases = plan_aliases(graph, multiple=4) if "concat" in options.fusions else {}
         self._group_x = _group_size(limits)
 
@@ -59,12 +64,29 @@ class GpuContext:
         size = prod(shape) * (2 if dtype == "f16" else 4)
         return self.draft.add_buffer(tensor, size, role, Tensor(shape=shape, dtype=dtype))
 
-    def new_packed(self, tensor: str) -> View:
-        """The place where a node writes a tensor in stacks: its own buffer, or its part of a concat's result."""
+    def new_packed(self, tensor: str, *, over: Sequence[str] = ()) -> View:
+        """The place where a node writes a tensor in stacks: its own buffer, or its part of a concat's result.
+
+        `over`: operands of which the node reads an element only to write the same one; the result takes the place of
+        the first that nobody reads later.
+        """
         value = self.values.setdefault(tensor, Value())
         if value.packed is None:
-            value.packed = self._place_packed(tensor)
+            free = (name for name in over if self.options.in_place and self._can_overwrite(name, tensor))
+            source = next(free, None)
+            value.packed = self.values[source].packed if source else self._place_packed(tensor)
+        assert value.packed is not None
         return value.packed
+
+    def _can_overwrite(self, source: str, tensor: str) -> bool:
+        """Whether a tensor of the same size has a buffer to itself, which only the current node still reads."""
+        view = self.values[source].packed if source in self.values else None
+        if view is None or tensor in self._aliases or view.stacks != self.dims(tensor).stacks:
+            return False
+        if self.dims(source) != self.dims(tensor) or self.draft.buffers[view.buffer].role != "activation":
+            return False
+        readers = [name for name, value in self.values.items() if value.lies_in(view.buffer)]
+        return all(self._last_read.get(name, -1) <= self.position for name in readers)
 
     def new_plain(self, tensor: str) -> str:
         """A new row-major buffer in which a node writes a tensor."""

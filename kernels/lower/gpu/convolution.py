@@ -28,7 +28,8 @@ def lower_conv(context: GpuContext, node: Node) -> None:
     calls = ALGORITHMS[choice.algorithm].lower(conv, weight, bias, context.options, context.limits, choice.tile)
     source = packed(context, node.inputs[0])
     residual = packed(context, node.inputs[3]) if _has(node, 3) else None
-    target = context.new_packed(node.output)
+    sums = node.inputs[3:] if source.buffer != (residual or source).buffer else ()
+    target = context.new_packed(node.output, over=sums)
     places = {"src": source.buffer, "dst": target.buffer}
     views = {**source.ints("src"), **(residual or source).ints("residual"), **target.ints("dst")}
     for call in calls:
@@ -58,7 +59,7 @@ def _dispatch(
         "src": places[call.reads],
         "dst": places[call.writes],
         # bound but not read where there is none
-        "residual": residual.buffer if residual and call.is_last else places[call.reads],
+        "residual": residual.buffer if residual and call.is_last else places[call.adds or call.reads],
     }
     if call.weight is not None:
         buffers["weight"] = context.weight(node.inputs[1], call.weight)

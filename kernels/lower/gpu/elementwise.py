@@ -21,7 +21,8 @@ ADDITION_NODES = ("add", "mul")
 
 def lower_activation(context: GpuContext, node: Node) -> None:
     """relu, sigmoid, clip."""
-    source, target, dims = packed(context, node.inputs[0]), context.new_packed(node.output), context.dims(node.output)
+    source, dims = packed(context, node.inputs[0]), context.dims(node.output)
+    target = context.new_packed(node.output, over=node.inputs)
     code, lo, hi = activation_scalars(node)
     context.dispatch(
         "activation", node.name, {"src": source.buffer, "dst": target.buffer},
@@ -43,7 +44,7 @@ def lower_binary(context: GpuContext, node: Node) -> None:
     context.draft.chosen[node.name] = choice.words
     call = ADDITIONS[choice.algorithm].lower(sizes, context.options, context.limits, choice.tile)
     right = _channel_vector(context, node, b, dims) if sizes.by_channel else _operand(context, b, shape, node)
-    target = context.new_packed(node.output)
+    target = context.new_packed(node.output, over=(a,) if sizes.by_channel else (a, b))
     code, lo, hi = activation_scalars(node)
     context.dispatch(
         call.kernel, node.name, {"a": left.buffer, "b": right.buffer, "dst": target.buffer},
@@ -66,7 +67,8 @@ def addition_of(graph: Graph, node: Node) -> Addition:
 
 def lower_affine(context: GpuContext, node: Node) -> None:
     """x * scale[c] + shift[c]."""
-    source, target, dims = packed(context, node.inputs[0]), context.new_packed(node.output), context.dims(node.output)
+    source, dims = packed(context, node.inputs[0]), context.dims(node.output)
+    target = context.new_packed(node.output, over=node.inputs[:1])
     scale, shift = (context.weight(node.inputs[i], padded(constant(context, node, i), 0, 4)) for i in (1, 2))
     context.dispatch(
         "affine", node.name, {"src": source.buffer, "scale": scale, "shift": shift, "dst": target.buffer},

@@ -37,7 +37,7 @@ def lower_instance_norm(context: GpuContext, node: Node) -> None:
         {**common, "span": span, "chunks": chunks}, (dims.stacks, 1, dims.n),
         floats={"epsilon": node.attributes["epsilon"]},
     )  # fmt: skip
-    target = context.new_packed(node.output)
+    target = context.new_packed(node.output, over=node.inputs[:1])
     code, lo, hi = activation_scalars(node)
     context.dispatch(
         "instance_normalise", node.name,

@@ -30,6 +30,10 @@ class Value:
     single: str | None = None
     """Row-major fp32 buffer; the same as `plain` in fp32 plans."""
 
+    def lies_in(self, buffer: str) -> bool:
+        """Whether any representation is in a buffer."""
+        return buffer in (self.plain, self.single) or (self.packed is not None and self.packed.buffer == buffer)
+
 
 @dataclass(frozen=True)
 class Dims:

@@ -10,7 +10,7 @@
     const int ty = tile / tiles_x;
     const int top = (ty + tile_row0) * TILE - pad_t;
     const int left = (tile - ty * tiles_x) * TILE - pad_l;
-    const int plane = (picture * src_stacks + src_stack0 + stack) * h;
+    const int plane = (picture * src_stacks + src_stack0 + first_stack + stack) * h;
     const int tiles = tiles_x * tiles_y * pictures;
     const int place = (stack * tiles + picture * tiles_x * tiles_y + tile) * 4 + lane;
     const int step = in_stacks * tiles * 4;

@@ -13,12 +13,14 @@ from kernels.catalog import ALGORITHMS, convolution_of
 from kernels.compile import compile_graph
 from kernels.graph import Graph
 from kernels.options import Choice, Limits, Options
+from kernels.plan import Plan, SwapIn
 from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import TOLERANCE, Builder, inputs_of, relative_error, side_by_side
 from tests.unit.kernels.back.test_convolution import SHAPES
 from tests.unit.kernels.back.test_fusion import block
 from tests.unit.kernels.back.test_operations import CASES, concat_of
+from tests.unit.kernels.back.test_saving_memory import small_pyramid
 
 
 def _every_case() -> dict[str, Graph]:
@@ -77,7 +79,19 @@ def test_the_agent_agrees_with_every_tile_through_local_memory(agent: Agent, alg
     _check(agent, build.outputs(*outputs), Options("vulkan", tuned=tuned), limits, tmp_path)
 
 
-def _check(agent: Agent, graph: Graph, options: Options, limits: Limits, folder: Path) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize(("backend", "precision"), [("vulkan", "fp32"), ("vulkan", "fp16"), ("opencl", "fp32")])
+def test_the_agent_swaps_and_works_in_place(agent: Agent, backend: str, precision: str, tmp_path: Path) -> None:
+    graph = small_pyramid()
+    limits = Limits(cpu_device=True)
+    free = compile_graph(graph, Options(backend, precision), limits, spirv_cache=tmp_path / "spirv").plan  # type: ignore[arg-type]
+    arena = sum(pool.bytes for pool in free.pools if pool.id.startswith("arena"))
+    options = Options(backend, precision, memory_budget=free.requires.total_bytes - arena * 3 // 5)  # type: ignore[arg-type]
+    plan = _check(agent, graph, options, limits, tmp_path)
+    assert any(isinstance(step, SwapIn) for step in plan.steps)
+
+
+def _check(agent: Agent, graph: Graph, options: Options, limits: Limits, folder: Path) -> Plan:
     inputs = inputs_of(graph)
     bundle = compile_graph(graph, options, limits, spirv_cache=folder / "spirv")
     ended = agent.run(bundle, inputs, "--warmup", 0, "--samples", 1)
@@ -89,3 +103,4 @@ def _check(agent: Agent, graph: Graph, options: Options, limits: Limits, folder:
     }
     assert {name: error for name, error in errors.items() if not error <= TOLERANCE[options.precision]} == {}
     assert set(errors) == set(graph.outputs)
+    return bundle.plan

@@ -52,7 +52,7 @@ void Instance::upload(const Bundle& bundle, const Instance* first) {
 
 Status Instance::make_calls(const std::vector<Step>& steps) {
   for (const Step& step : steps) {
-    if (step.kind == Step::Kind::swap_out) swapped_[step.source].resize(step.bytes);
+    if (step.kind == Step::Kind::swap_out) swapped_[step.target].resize(step.bytes);
     if (step.kind == Step::Kind::dispatch)
       if (auto error = make_call(step)) {
         error->message = "step " + std::to_string(step.index) + ", " + error->message;
@@ -98,8 +98,8 @@ void Instance::execute(const Step& step, ThreadPool& pool) {
       std::memcpy(address(plan_.buffers[step.target]) + step.target_offset, address(source) + step.source_offset,
                   step.bytes);
       break;
-    case Step::Kind::swap_out: std::memcpy(swapped_[step.source].data(), address(source), step.bytes); break;
-    case Step::Kind::swap_in: std::memcpy(address(source), swapped_[step.source].data(), step.bytes); break;
+    case Step::Kind::swap_out: std::memcpy(swapped_[step.target].data(), address(source), step.bytes); break;
+    case Step::Kind::swap_in: std::memcpy(address(source), swapped_[step.target].data(), step.bytes); break;
     case Step::Kind::repeat: break;  // unrolled by Plan::each_executed
   }
 }

@@ -33,7 +33,7 @@ Status Memory::allocate(const Plan& plan, cl_context context) {
     if (auto error = add_buffer(buffer)) return error;
   swapped_.resize(plan.buffers.size());
   return plan.each_executed([&](const Step& step) -> Status {
-    if (step.kind == Step::Kind::swap_out) swapped_[step.source].resize(step.bytes);
+    if (step.kind == Step::Kind::swap_out) swapped_[step.target].resize(step.bytes);
     return kOk;
   });
 }

@@ -236,10 +236,10 @@ Status OpenClBackend::enqueue(const Step& step, cl_command_queue queue, cl_event
     code = library_.clEnqueueCopyBuffer(queue, source, memory_.buffer(step.target), step.source_offset,
                                         step.target_offset, step.bytes, 0, nullptr, event);
   } else if (step.kind == Step::Kind::swap_out) {
-    code = library_.clEnqueueReadBuffer(queue, source, CL_FALSE, 0, step.bytes, memory_.swapped(step.source).data(), 0,
+    code = library_.clEnqueueReadBuffer(queue, source, CL_FALSE, 0, step.bytes, memory_.swapped(step.target).data(), 0,
                                         nullptr, event);
   } else {
-    code = library_.clEnqueueWriteBuffer(queue, source, CL_FALSE, 0, step.bytes, memory_.swapped(step.source).data(), 0,
+    code = library_.clEnqueueWriteBuffer(queue, source, CL_FALSE, 0, step.bytes, memory_.swapped(step.target).data(), 0,
                                          nullptr, event);
   }
   if (code == CL_SUCCESS) return kOk;

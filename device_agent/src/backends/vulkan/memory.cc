@@ -76,10 +76,10 @@ Status Memory::allocate(const Plan& plan) {
   }
   swapped_.resize(plan.buffers.size());
   if (auto error = plan.each_executed([&](const Step& step) -> Status {
-        if (step.kind != Step::Kind::swap_out || swapped_[step.source]) return kOk;
+        if (step.kind != Step::Kind::swap_out || swapped_[step.target]) return kOk;
         auto made = Allocation::make(device_, step.bytes, Allocation::Place::readback);
         if (!made) return made.error();
-        swapped_[step.source] = std::make_unique<Allocation>(std::move(*made));
+        swapped_[step.target] = std::make_unique<Allocation>(std::move(*made));
         return kOk;
       }))
     return error;

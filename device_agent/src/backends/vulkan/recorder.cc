@@ -15,7 +15,7 @@ std::vector<Range> Recorder::accesses(const Step& step) const {
             range(step.target, step.target_offset, step.bytes, true)};
   if (step.kind != Step::Kind::dispatch) {
     const bool in = step.kind == Step::Kind::swap_in;
-    const uint64_t place = plan_.pools.size() + step.source;  // the buffer's host memory
+    const uint64_t place = plan_.pools.size() + step.target;  // the buffer's host memory
     return {range(step.source, 0, step.bytes, in), {place, 0, step.bytes, !in}};
   }
   std::vector<Range> out;
@@ -60,7 +60,7 @@ void Recorder::record_step(VkCommandBuffer commands, const Step& step) const {
 
 void Recorder::copy(VkCommandBuffer commands, const Step& step) const {
   const Buffer& source = plan_.buffers[step.source];
-  const VkBuffer pool = memory_.pool(source.pool), host = memory_.swapped(step.source);
+  const VkBuffer pool = memory_.pool(source.pool), host = memory_.swapped(step.target);
   if (step.kind == Step::Kind::copy) {
     const Buffer& target = plan_.buffers[step.target];
     const VkBufferCopy region{source.offset + step.source_offset, target.offset + step.target_offset, step.bytes};

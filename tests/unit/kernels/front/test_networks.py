@@ -57,7 +57,7 @@ PYNETS = [name for name in PARAMETERS if name.startswith("pynet")]
 INPUTS = {
     "alexnet": (3, 227, 227), "autoencoder_784": (784,), "caffenet": (3, 256, 256), "cifar10_quick": (3, 32, 32),
     "inception_v3": (3, 299, 299), "lenet": (1, 28, 28), "squeezenet_v1_0": (3, 227, 227),
-    **dict.fromkeys(PYNETS, (4, 128, 128)), "pynet_full": (4, 1440, 1984),
+    **dict.fromkeys(PYNETS, (4, 128, 128)), "pynet_full": (4, 1488, 1984),
 }  # fmt: skip
 
 LARGE: dict[str, Callable[[int], Graph]] = {
