@@ -4,6 +4,10 @@ Every buffer is plain row-major fp32 (NCHW). Parameters are given in this order.
 2 clip to [lo, hi], 3 sigmoid, 4 leaky relu of slope lo (0 to 1). `dst_channels`/`dst_offset`: the destination has
 `dst_channels` channels per image and the result goes to channels from `dst_offset` on (a concat without copies). An
 optional buffer that is absent is given as the destination itself, with its `has_...` flag 0.
+
+Operations named `..._nc16` work on blocks of sixteen channels instead: (n, blocks, h, w, 16), where what lies in the
+lanes beyond the last channel has no meaning; biases are padded to whole blocks; `dst_offset` is a multiple of 16.
+`kernels/lower/cpu/packing.py` writes their weights.
 """
 
 from __future__ import annotations
@@ -59,4 +63,32 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     "copy_block": _parameters("src dst*", "outer count dst_stride dst_offset"),
     # the inverse: a (outer, count) block out of rows of src_stride elements
     "take_block": _parameters("src dst*", "outer count src_stride src_offset"),
+    # weight (k blocks, depth, 16); a group has whole blocks, or there is one; src_plain: src is row-major (n, c, h, w)
+    "conv2d_nc16": _parameters(
+        "src weight bias residual dst*",
+        "n c h w k oh ow kh kw sh sw pad_t pad_l dh dw groups src_plain "
+        "has_bias has_residual activation dst_channels dst_offset",
+        "lo hi",
+    ),
+    # weight (c blocks, kh, kw, 16)
+    "depthwise_nc16": _parameters(
+        "src weight bias residual dst*",
+        "n c h w oh ow kh kw sh sw pad_t pad_l dh dw has_bias has_residual activation dst_channels dst_offset",
+        "lo hi",
+    ),
+    # F(4x4, 3x3) of stride 1; weight (36, k blocks, c, 16); scratch (36, c blocks + k blocks, 16) a tile, for as many
+    # tiles of 4x4 outputs as are worked on together
+    "winograd_nc16": _parameters(
+        "src weight bias residual scratch* dst*",
+        "n c h w k oh ow pad_t pad_l has_bias has_residual activation dst_channels dst_offset",
+        "lo hi",
+    ),
+    "pool2d_nc16": _parameters(
+        "src dst*", "n c h w oh ow kh kw sh sw pad_t pad_l mode dst_channels dst_offset pad_b pad_r"
+    ),
+    # dst (n, c blocks, 16)
+    "global_average_pool_nc16": _parameters("src dst*", "n c hw"),
+    # between row-major (n, c, hw) and blocks
+    "to_nc16": _parameters("src dst*", "n c hw"),
+    "from_nc16": _parameters("src dst*", "n c hw"),
 }

@@ -55,7 +55,7 @@ def _flat(step: Step, times: int = 1) -> Iterator[tuple[Step, int]]:
         yield step, times
 
 
-_CHANGES = frozenset({"pack", "pack_data", "unpack", "unpack_data", "narrow", "widen"})
+_CHANGES = frozenset({"pack", "pack_data", "unpack", "unpack_data", "narrow", "widen", "to_nc16", "from_nc16"})
 
 
 class _Account:
@@ -129,7 +129,12 @@ def _words(buffer: Buffer) -> str:
     tensor = buffer.tensor
     if tensor is None:
         return "bytes"
-    layout = {"plain": "row-major", "nc4hw4": "stacks of four channels", "packed": "an order of its own"}[tensor.layout]
+    layout = {
+        "plain": "row-major",
+        "nc4hw4": "stacks of four channels",
+        "nc16hw16": "blocks of sixteen channels",
+        "packed": "an order of its own",
+    }[tensor.layout]
     return f"{layout} {tensor.dtype}"
 
 

@@ -87,8 +87,9 @@ class Tensor(_Part):
 
     shape: tuple[int, ...]
     dtype: Dtype
-    layout: Literal["plain", "nc4hw4", "packed"] = "plain"
-    """plain: row-major as in ONNX; nc4hw4: channels in stacks of four; packed: weights in a kernel's own order."""
+    layout: Literal["plain", "nc4hw4", "nc16hw16", "packed"] = "plain"
+    """plain: row-major as in ONNX; nc4hw4: channels in stacks of four; nc16hw16: in blocks of sixteen; packed:
+    weights in a kernel's own order."""
 
 
 class Buffer(_Part):

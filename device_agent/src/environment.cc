@@ -22,7 +22,8 @@ std::string variable(const char* name) {
 }  // namespace
 
 Environment Environment::read() {
-  return {variable("POCKETFARM_SLOT"), variable("POCKETFARM_SYSROOT"), variable("POCKETFARM_APIS")};
+  return {variable("POCKETFARM_SLOT"), variable("POCKETFARM_SYSROOT"), variable("POCKETFARM_APIS"),
+          variable("POCKETFARM_CPU_ISA")};
 }
 
 bool Environment::offers(Api api) const {

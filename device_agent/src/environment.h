@@ -14,6 +14,7 @@ struct Environment {
   std::string slot;     // POCKETFARM_SLOT: lock file by which runs on one host take turns
   std::string sysroot;  // POCKETFARM_SYSROOT: prefix of /sys and /system
   std::string apis;     // POCKETFARM_APIS: comma-separated; empty: all
+  std::string cpu_isa;  // POCKETFARM_CPU_ISA: instruction set of the CPU backend; empty: the best
 
   static Environment read();
   bool offers(Api api) const;

@@ -1,30 +1,26 @@
-"""Lowering for CPU threads: calls of the agent's built-in operations on row-major fp32 buffers."""
+"""Lowering for CPU threads: calls of the agent's built-in operations on fp32 buffers."""
 
 from __future__ import annotations
 
 from math import prod
 
+from kernels.catalog import convolution_of
 from kernels.errors import OptionError, UnsupportedNode
 from kernels.graph import Graph
 from kernels.lower.draft import Draft
 from kernels.options import Options
 from kernels.plan import Copy, Port, Tensor
 
+from .algorithms import check_algorithm
 from .context import CpuContext
 from .operations import LOWERINGS
 
-__all__ = ["ALGORITHMS", "lower_cpu"]
-
-ALGORITHMS = ("auto", "direct", "im2col", "sequential")
-"""Of convolutions. `direct` and `auto`: a blocked product that packs windows as it goes; `im2col`: the matrix of
-windows is written out first (study C); `sequential`: the definition on one thread, of fully connected layers too."""
+__all__ = ["lower_cpu"]
 
 
 def lower_cpu(graph: Graph, options: Options) -> Draft:
     """Lower a graph of canonical operations. Raises OptionError, UnsupportedNode."""
-    if options.algorithm not in ALGORITHMS:
-        known = ", ".join(ALGORITHMS)
-        raise OptionError(f"algorithm {options.algorithm!r} is not one of the CPU backend; it can use: {known}")
+    check_algorithm(options.algorithm, [convolution_of(graph, node) for node in graph.nodes if node.op == "conv"])
     if options.algorithm == "sequential" and options.threads > 1:
         raise OptionError(
             f"algorithm 'sequential' has one thread, not {options.threads}; leave `threads` out, or give 1"

@@ -1,9 +1,10 @@
-"""State of one lowering for CPU threads: where tensors are, and how a call is written."""
+"""State of one lowering for CPU threads: where tensors are and in which layout, and how a call is written."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
+from typing import Literal
 
 from kernels.cpu_operations import CPU_OPERATIONS
 from kernels.graph import Array, Graph, Node
@@ -11,33 +12,61 @@ from kernels.lower.aliases import plan_aliases
 from kernels.lower.draft import Draft, DraftProgram, Role, arguments
 from kernels.plan import Dispatch, Tensor
 
+from .layout import in_blocks
+from .packing import BLOCK, blocks
+
 _PLACEABLE = frozenset({"conv", "max_pool", "average_pool"})
 """Operations that write at a channel offset of a larger result."""
 
 
 class CpuContext:
-    """Where tensors are, and how a call is written."""
+    """Where tensors are, and how a call is written.
+
+    A tensor is row-major or in blocks of sixteen channels, as its producer writes it; a reader that wants the other
+    layout gets a call before its own that converts it, once.
+    """
 
     def __init__(self, graph: Graph, algorithm: str = "auto", *, place_parts: bool = True) -> None:
         """`place_parts`: parts of a concat are written straight into its result."""
         self.graph = graph
         self.algorithm = algorithm
-        """Of convolutions: one of `kernels.lower.cpu.ALGORITHMS`."""
+        """Of convolutions: one of `kernels.lower.cpu.algorithms.FITS`, or `auto`."""
         self.draft = Draft(graph.name)
         self.buffers: dict[str, str] = {}
-        self._aliases = _placeable(graph) if place_parts else {}
+        self._blocks: dict[str, str] = {}
+        self._in_blocks = in_blocks(graph, algorithm)
+        self._aliases = _placeable(graph, self._in_blocks) if place_parts else {}
 
     def read(self, tensor: str) -> str:
-        """The buffer that holds a tensor; constants become weights."""
+        """The buffer that holds a tensor row-major; constants become weights."""
         if tensor not in self.buffers:
-            self.buffers[tensor] = self.weight(tensor, self.graph.constants[tensor])
+            if tensor in self._blocks:
+                self.buffers[tensor] = self._to_plain(tensor)
+            else:
+                self.buffers[tensor] = self.weight(tensor, self.graph.constants[tensor])
         return self.buffers[tensor]
 
-    def weight(self, name: str, array: Array) -> str:
-        return self.draft.add_weight(name, array.astype("<f4").tobytes(), Tensor(shape=array.shape, dtype="f32"))
+    def read_blocks(self, tensor: str) -> str:
+        """The buffer that holds a tensor of four dimensions in blocks."""
+        if tensor not in self._blocks:
+            source = self.read(tensor)
+            self._convert("to_nc16", tensor, source, self.write_blocks(tensor))
+        return self._blocks[tensor]
+
+    def is_plain(self, tensor: str) -> bool:
+        """Whether a tensor is row-major somewhere."""
+        return tensor in self.buffers or tensor in self.graph.constants
+
+    def writes_blocks(self, tensor: str) -> bool:
+        """Whether its producer writes a tensor in blocks."""
+        return tensor in self._in_blocks
+
+    def weight(self, name: str, array: Array, layout: Literal["plain", "packed"] = "plain") -> str:
+        described = Tensor(shape=array.shape, dtype="f32", layout=layout)
+        return self.draft.add_weight(name, array.astype("<f4").tobytes(), described)
 
     def write(self, tensor: str, role: Role = "activation") -> str:
-        """A new buffer of its own for a tensor."""
+        """A new buffer of its own for a row-major tensor."""
         if tensor not in self.buffers:
             shape = self.graph.shapes[tensor]
             described = Tensor(shape=shape, dtype="f32")
@@ -49,15 +78,51 @@ class CpuContext:
         described = Tensor(shape=(elements,), dtype="f32")
         return self.draft.add_buffer(name, elements * 4, "scratch", described)
 
+    def write_blocks(self, tensor: str) -> str:
+        """A new buffer of its own for a tensor in blocks."""
+        if tensor not in self._blocks:
+            described = Tensor(shape=self.graph.shapes[tensor], dtype="f32", layout="nc16hw16")
+            self._blocks[tensor] = self.draft.add_buffer(
+                tensor, self.block_elements(tensor) * 4, "activation", described
+            )
+        return self._blocks[tensor]
+
+    def block_elements(self, tensor: str) -> int:
+        """Elements of a tensor in blocks, with what fills the last block."""
+        n, c, *rest = self.graph.shapes[tensor]
+        return n * blocks(c) * BLOCK * prod(rest)
+
     def place(self, tensor: str) -> tuple[str, int, int]:
-        """(buffer, channels per image, first channel) where a node may write its result."""
+        """(buffer, channels per image, first channel) where a node may write its row-major result."""
         if tensor not in self._aliases:
             return self.write(tensor), self.graph.shapes[tensor][1], 0
         parent, offset = self._aliases[tensor]
         return self.write(parent), self.graph.shapes[parent][1], offset
 
+    def place_blocks(self, tensor: str) -> tuple[str, int, int]:
+        """As `place`, for a result in blocks."""
+        if tensor not in self._aliases:
+            return self.write_blocks(tensor), self.graph.shapes[tensor][1], 0
+        parent, offset = self._aliases[tensor]
+        return self.write_blocks(parent), self.graph.shapes[parent][1], offset
+
     def is_placed(self, tensor: str) -> bool:
         return tensor in self._aliases
+
+    def _to_plain(self, tensor: str) -> str:
+        n, c, *rest = self.graph.shapes[tensor]
+        if prod(rest) == 1 and (n == 1 or c % BLOCK == 0):  # the same bytes in the same order
+            return self._blocks[tensor]
+        described = Tensor(shape=self.graph.shapes[tensor], dtype="f32")
+        size = prod(self.graph.shapes[tensor]) * 4
+        target = self.draft.add_buffer(f"{tensor}:plain", size, "activation", described)
+        self._convert("from_nc16", tensor, self._blocks[tensor], target)
+        return target
+
+    def _convert(self, operation: str, tensor: str, source: str, target: str) -> None:
+        n, c, *rest = self.graph.shapes[tensor]
+        node = Node(f"{tensor}:{operation}", operation, (tensor,), (tensor,), {})
+        self.call(operation, node, {"src": source, "dst": target}, {"n": n, "c": c, "hw": prod(rest)})
 
     def call(
         self,
@@ -84,11 +149,14 @@ class CpuContext:
         )
 
 
-def _placeable(graph: Graph) -> dict[str, tuple[str, int]]:
+def _placeable(graph: Graph, in_blocks: frozenset[str]) -> dict[str, tuple[str, int]]:
     """Parts of concats that nothing else reads: readers know no channel offsets here, only writers do."""
     ops = {node.output: node.op for node in graph.nodes}
     return {
         name: place
         for name, place in plan_aliases(graph, multiple=1).items()
-        if ops[name] in _PLACEABLE and len(graph.consumers(name)) == 1 and name not in graph.outputs
+        if ops[name] in _PLACEABLE
+        and (name in in_blocks) == (place[0] in in_blocks)
+        and len(graph.consumers(name)) == 1
+        and name not in graph.outputs
     }

@@ -7,13 +7,12 @@ from math import prod
 
 import numpy as np
 
-from kernels.catalog import convolution_of
-from kernels.catalog.convolution import Convolution
 from kernels.errors import UnsupportedNode
 from kernels.graph import Array, Node
 from kernels.lower.activation import activation_scalars
 
 from .context import CpuContext
+from .convolution import lower_conv
 from .images import lower_instance_norm, lower_pad, lower_resize
 
 
@@ -27,36 +26,6 @@ def _optional(context: CpuContext, node: Node, index: int, absent: str) -> tuple
     if len(node.inputs) > index and node.inputs[index]:
         return context.read(node.inputs[index]), 1
     return absent, 0
-
-
-def _conv(context: CpuContext, node: Node) -> None:
-    conv = convolution_of(context.graph, node)
-    algorithm = context.algorithm if context.algorithm != "auto" else "direct"
-    context.draft.chosen[node.name] = algorithm
-    src, weight = context.read(node.inputs[0]), context.read(node.inputs[1])
-    dst, channels, offset = context.place(node.output)
-    bias, has_bias = _optional(context, node, 2, dst)
-    residual, has_residual = _optional(context, node, 3, dst)
-    ints, floats = _activation(node)
-    ints |= {
-        "n": conv.n, "c": conv.c, "k": conv.k, "dh": conv.dilations[0], "dw": conv.dilations[1],
-        "groups": conv.groups, "has_bias": has_bias, "has_residual": has_residual, "dst_channels": channels,
-        "dst_offset": offset, **conv.window,
-    }  # fmt: skip
-    buffers = {"src": src, "weight": weight, "bias": bias, "residual": residual, "dst": dst}
-    if algorithm == "im2col":
-        buffers["columns"] = context.scratch(f"{node.name}:columns", _column_elements(conv))
-    context.call(_CONVOLUTIONS[algorithm], node, buffers, ints, floats, conv.flops)
-
-
-_CONVOLUTIONS = {"direct": "conv2d", "im2col": "conv2d_im2col", "sequential": "conv2d_sequential"}
-
-
-def _column_elements(conv: Convolution) -> int:
-    """Of the matrix of windows; one where the input already is that matrix."""
-    w = conv.window
-    is_matrix = (w["kh"], w["kw"], w["sh"], w["sw"]) == (1, 1, 1, 1) and (w["oh"], w["ow"]) == (w["h"], w["w"])
-    return 1 if is_matrix else conv.c // conv.groups * w["kh"] * w["kw"] * w["oh"] * w["ow"]
 
 
 def _dense(context: CpuContext, node: Node) -> None:
@@ -89,20 +58,31 @@ def _pool(context: CpuContext, node: Node) -> None:
     a = node.attributes
     (kh, kw), (sh, sw) = a["kernel"], a.get("strides", (1, 1))
     top, left, bottom, right = a.get("pads", (0, 0, 0, 0))
-    src = context.read(node.inputs[0])
-    dst, channels, offset = context.place(node.output)
+    in_blocks = context.writes_blocks(node.output)
+    src = (context.read_blocks if in_blocks else context.read)(node.inputs[0])
+    dst, channels, offset = (context.place_blocks if in_blocks else context.place)(node.output)
     ints = {
         "n": n, "c": c, "h": h, "w": w, "oh": oh, "ow": ow, "kh": kh, "kw": kw, "sh": sh, "sw": sw, "pad_t": top,
         "pad_l": left, "pad_b": bottom, "pad_r": right, "dst_channels": channels, "dst_offset": offset,
         "mode": 0 if node.op == "max_pool" else 2 if a.get("count_include_pad", 0) else 1,
     }  # fmt: skip
-    context.call("pool2d", node, {"src": src, "dst": dst}, ints, None, n * c * oh * ow * kh * kw)
+    operation = "pool2d_nc16" if in_blocks else "pool2d"
+    context.call(operation, node, {"src": src, "dst": dst}, ints, None, n * c * oh * ow * kh * kw)
 
 
 def _global_average_pool(context: CpuContext, node: Node) -> None:
     n, c, h, w = context.graph.shapes[node.inputs[0]]
-    buffers = {"src": context.read(node.inputs[0]), "dst": context.write(node.output)}
-    context.call("global_average_pool", node, buffers, {"n": n, "c": c, "hw": h * w}, None, n * c * h * w)
+    in_blocks = context.writes_blocks(node.output)
+    operation = "global_average_pool_nc16" if in_blocks else "global_average_pool"
+    buffers = _unary(context, node)
+    context.call(operation, node, buffers, {"n": n, "c": c, "hw": h * w}, None, n * c * h * w)
+
+
+def _unary(context: CpuContext, node: Node) -> dict[str, str]:
+    """Source and result in the layout of the result."""
+    if context.writes_blocks(node.output):
+        return {"src": context.read_blocks(node.inputs[0]), "dst": context.write_blocks(node.output)}
+    return {"src": context.read(node.inputs[0]), "dst": context.write(node.output)}
 
 
 def _softmax(context: CpuContext, node: Node) -> None:
@@ -122,9 +102,10 @@ def _lrn(context: CpuContext, node: Node) -> None:
 
 
 def _element(context: CpuContext, node: Node) -> None:
-    count = prod(context.graph.shapes[node.output])
+    in_blocks = context.writes_blocks(node.output)
+    count = context.block_elements(node.output) if in_blocks else prod(context.graph.shapes[node.output])
     ints, floats = _activation(node)
-    buffers = {"src": context.read(node.inputs[0]), "dst": context.write(node.output)}
+    buffers = _unary(context, node)
     context.call("activation", node, buffers, {"count": count, **ints}, floats, count)
 
 
@@ -133,11 +114,24 @@ def _binary(context: CpuContext, node: Node) -> None:
     if a in context.graph.constants:
         a, b = b, a
     shape = context.graph.shapes[node.output]
+    if context.writes_blocks(node.output):
+        _binary_in_blocks(context, node)
+        return
     right, mode, axes = _broadcast(context, node, b, shape)
     ints, floats = _activation(node)
     ints |= {"op": int(node.op == "mul"), "mode": mode, **dict(zip(("outer", "axis", "inner"), axes, strict=True))}
     buffers = {"a": context.read(a), "b": right, "dst": context.write(node.output)}
     context.call("binary", node, buffers, ints, floats, prod(shape))
+
+
+def _binary_in_blocks(context: CpuContext, node: Node) -> None:
+    """Two tensors of one shape, element by element, in any order of the elements."""
+    count = context.block_elements(node.output)
+    ints, floats = _activation(node)
+    ints |= {"op": int(node.op == "mul"), "mode": 0, "outer": 1, "axis": count, "inner": 1}
+    a, b = (context.read_blocks(name) for name in node.inputs[:2])
+    buffers = {"a": a, "b": b, "dst": context.write_blocks(node.output)}
+    context.call("binary", node, buffers, ints, floats, prod(context.graph.shapes[node.output]))
 
 
 def _broadcast(
@@ -166,13 +160,15 @@ def _affine(context: CpuContext, node: Node) -> None:
 
 def _concat(context: CpuContext, node: Node) -> None:
     shape, axis = context.graph.shapes[node.output], node.attributes["axis"]
-    dst, offset = context.write(node.output), 0
+    in_blocks = context.writes_blocks(node.output)
+    dst, offset, outer = (context.write_blocks if in_blocks else context.write)(node.output), 0, prod(shape[:axis])
+    stride = context.block_elements(node.output) // outer if in_blocks else prod(shape[axis:])
     for name in node.inputs:
-        count = prod(context.graph.shapes[name][axis:])
+        count = context.block_elements(name) // outer if in_blocks else prod(context.graph.shapes[name][axis:])
         if not context.is_placed(name):
-            stride = prod(shape[axis:])
-            ints = {"outer": prod(shape[:axis]), "count": count, "dst_stride": stride, "dst_offset": offset}
-            context.call("copy_block", node, {"src": context.read(name), "dst": dst}, ints)
+            src = (context.read_blocks if in_blocks else context.read)(name)
+            ints = {"outer": outer, "count": count, "dst_stride": stride, "dst_offset": offset}
+            context.call("copy_block", node, {"src": src, "dst": dst}, ints)
         offset += count
 
 
@@ -202,7 +198,7 @@ def _transpose(context: CpuContext, node: Node) -> None:
 
 
 LOWERINGS: dict[str, Callable[[CpuContext, Node], None]] = {
-    "conv": _conv,
+    "conv": lower_conv,
     "dense": _dense,
     "matmul": _matmul,
     "relu": _element,

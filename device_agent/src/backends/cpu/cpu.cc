@@ -7,6 +7,7 @@
 #include "../../telemetry/clocks.h"
 #include "facts.h"
 #include "instance.h"
+#include "instruction_set.h"
 #include "pipeline.h"
 #include "stages.h"
 #include "thread_pool.h"
@@ -164,6 +165,7 @@ Status CpuBackend::run_profiled(std::vector<int64_t>& leaf_ns) {
 
 Result<std::unique_ptr<Backend>> open_cpu(const BackendRequest& request, SetupLog& log) {
   const int64_t start_ns = boottime_ns();
+  if (auto error = cpu::choose_instruction_set(request.environment.cpu_isa)) return *error;
   ApiFacts facts = cpu::cpu_facts(request.environment);
   const auto chosen = choose_device({facts.device_name}, request.device, Api::cpu);
   if (!chosen) return chosen.error();
@@ -175,6 +177,7 @@ Result<std::unique_ptr<Backend>> open_cpu(const BackendRequest& request, SetupLo
 }
 
 Result<std::vector<ApiFacts>> probe_cpu(const Environment& environment) {
+  if (auto error = cpu::choose_instruction_set(environment.cpu_isa)) return *error;
   return std::vector<ApiFacts>{cpu::cpu_facts(environment)};
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "gemm_kernel.h"
+#include "instruction_set.h"
 
 namespace pocketfarm::cpu {
 namespace {
@@ -36,8 +37,8 @@ void multiply_block(const Gemm& g, const Block& block, const GemmKernel& kernel,
 
 const GemmKernel& gemm_kernel() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) return kGemmAvx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return kGemmAvx2;
+  if (instruction_set() == InstructionSet::avx512) return kGemmAvx512;
+  if (instruction_set() == InstructionSet::avx2) return kGemmAvx2;
 #endif
   return kGemmGeneric;
 }

@@ -11,7 +11,7 @@ size_t kind_of(const Plan& plan, const Step& step) {
   if (step.kind != Step::Kind::dispatch) return 2;
   const std::string& name = plan.programs[step.program].kernel;
   const auto begins = [&](const char* word) { return name.rfind(word, 0) == 0; };
-  if (begins("conv") || begins("dense") || begins("matmul")) return 0;
+  if (begins("conv") || begins("winograd") || begins("depthwise") || begins("dense") || begins("matmul")) return 0;
   return begins("activation") || begins("binary") || begins("affine") || begins("instance_norm") || begins("lrn") ? 1 : 2;
 }
 

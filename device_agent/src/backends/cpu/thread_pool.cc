@@ -1,13 +1,31 @@
 #include "thread_pool.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "../../affinity.h"
+#include "../../environment.h"
 
 namespace pocketfarm::cpu {
+namespace {
 
+constexpr std::chrono::microseconds kSpin{50};  // the calls of an inference follow within this; waking one takes as long
+constexpr int kPausesPerLook = 32;              // at the clock
+
+inline void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace
+
+// Threads look out for work before they sleep, unless they would take a core from one that has some.
 ThreadPool::ThreadPool(int threads, Life life, std::vector<int> cores)
-    : threads_(threads), life_(life), cores_(std::move(cores)), scratch_(static_cast<size_t>(threads)) {
+    : threads_(threads), life_(life), cores_(std::move(cores)), spins_(cores_.empty() && threads <= usable_cores()),
+      scratch_(static_cast<size_t>(threads)) {
   if (life_ == Life::kept)
     for (int i = cores_.empty() ? 1 : 0; i < threads; ++i) start(i, &ThreadPool::work);
 }
@@ -28,21 +46,53 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
+// Whether the condition came true before it was time to sleep.
+template <typename Condition>
+bool ThreadPool::spin_until(const Condition& condition) const {
+  if (condition()) return true;
+  if (!spins_) return false;
+  const auto end = std::chrono::steady_clock::now() + kSpin;
+  do {
+    for (int i = 0; i < kPausesPerLook; ++i) {
+      pause();
+      if (condition()) return true;
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return false;
+}
+
+// A worker that leaves a job tells the caller, who may have come to wait.
+template <typename Condition>
+void ThreadPool::wait_until(const Condition& condition) {
+  if (spin_until(condition)) return;
+  std::unique_lock lock(mutex_);
+  waiting_ = true;
+  done_.wait(lock, condition);
+  waiting_ = false;
+}
+
 void ThreadPool::take_tasks(int thread) {
   for (int64_t i; (i = next_.fetch_add(1)) < count_;) (*task_)(i, thread);
 }
 
 void ThreadPool::work(int thread) {
   uint64_t seen = 0;
-  std::unique_lock lock(mutex_);
+  const auto called = [&] { return stop_ || jobs_ != seen; };
   while (true) {
-    wake_.wait(lock, [&] { return stop_ || generation_ != seen; });
+    if (!spin_until(called)) {
+      std::unique_lock lock(mutex_);
+      ++asleep_;
+      wake_.wait(lock, called);
+      --asleep_;
+    }
     if (stop_) return;
-    seen = generation_;
-    lock.unlock();
-    take_tasks(thread);
-    lock.lock();
-    if (--busy_ == 0) done_.notify_one();
+    seen = jobs_;
+    ++active_;
+    if (open_) take_tasks(thread);
+    if (--active_ == 0 && waiting_) {
+      const std::lock_guard lock(mutex_);
+      done_.notify_one();
+    }
   }
 }
 
@@ -51,24 +101,20 @@ void ThreadPool::each(int64_t count, const std::function<void(int64_t, int)>& ta
     for (int64_t i = 0; i < count; ++i) task(i, 0);
     return;
   }
-  if (life_ == Life::per_call) {
-    task_ = &task;
-    count_ = count;
-    next_ = 0;
-    return each_with_new_threads();
-  }
-  {
+  task_ = &task;
+  count_ = count;
+  next_ = 0;
+  if (life_ == Life::per_call) return each_with_new_threads();
+  open_ = true;
+  ++jobs_;
+  if (asleep_ > 0) {
     const std::lock_guard lock(mutex_);
-    task_ = &task;
-    count_ = count;
-    next_ = 0;
-    busy_ = static_cast<int>(workers_.size());
-    ++generation_;
+    wake_.notify_all();
   }
-  wake_.notify_all();
   if (cores_.empty()) take_tasks(0);
-  std::unique_lock lock(mutex_);
-  done_.wait(lock, [&] { return busy_ == 0; });
+  wait_until([&] { return next_ >= count && active_ == 0; });
+  open_ = false;  // who comes now stays out; who just came in found no task, and is waited for
+  wait_until([&] { return active_ == 0; });
 }
 
 void ThreadPool::each_with_new_threads() {

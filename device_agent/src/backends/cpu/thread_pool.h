@@ -33,18 +33,25 @@ class ThreadPool {
   void work(int thread);
   void take_tasks(int thread);
   void each_with_new_threads();
+  template <typename Condition>
+  bool spin_until(const Condition& condition) const;
+  template <typename Condition>
+  void wait_until(const Condition& condition);
 
   const int threads_;
   const Life life_;
   const std::vector<int> cores_;  // empty: threads run anywhere
+  const bool spins_;
+  // A worker takes part in the job that is open when it arrives; the caller waits only for those that take part, not
+  // for one that is still asleep. Counts and flags are read in the order in which others wrote them (seq_cst).
+  std::atomic<uint64_t> jobs_{0};
+  std::atomic<bool> open_{false}, stop_{false}, waiting_{false};
+  std::atomic<int> active_{0}, asleep_{0};
+  std::atomic<int64_t> next_{0};
+  int64_t count_ = 0;
+  const std::function<void(int64_t, int)>* task_ = nullptr;
   std::mutex mutex_;
   std::condition_variable wake_, done_;
-  uint64_t generation_ = 0;
-  int busy_ = 0;
-  bool stop_ = false;
-  int64_t count_ = 0;
-  std::atomic<int64_t> next_{0};
-  const std::function<void(int64_t, int)>* task_ = nullptr;
   std::vector<std::vector<float>> scratch_;
   std::vector<std::thread> workers_;
 };

@@ -80,7 +80,7 @@ def test_flops_of_squeezenet() -> None:
         (Options("cpu", concat="split"), Limits(), "concat is an option of OpenCL and Vulkan"),
         (Options("opencl", workspace=-1), Limits(), "numbers of bytes from 0 on"),
         (Options("cpu", granularity=8), Limits(), "granularity is an option of"),
-        (Options("cpu", algorithm="pointwise"), Limits(), "it can use: auto, direct"),
+        (Options("cpu", algorithm="pointwise"), Limits(), "it can use: auto, depthwise, winograd"),
     ],
 )
 def test_options_that_do_not_fit(options: Options, limits: Limits, message: str) -> None:

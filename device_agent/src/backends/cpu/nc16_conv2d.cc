@@ -1,0 +1,209 @@
+// Convolution on blocks of sixteen channels: an implicit matrix product whose tiles stay in registers; depthwise directly.
+#include <algorithm>
+
+#include "nc16.h"
+#include "nc16_gather.h"
+#include "nc16_kernels.h"
+#include "nc16_output.h"
+#include "operation.h"
+
+namespace pocketfarm::cpu {
+namespace {
+
+constexpr int64_t kPanelFloats = 32768;  // of a task's panels: they stay in the second-level cache
+constexpr int64_t kTasksPerThread = 4;   // for balance
+
+struct Conv {
+  const float *src, *weight;
+  int64_t n, c, k, groups;
+  Window window;
+  bool src_plain;
+  Output output;
+
+  explicit Conv(const Call& call) {
+    src = call.buffers[0].data, weight = call.buffers[1].data;
+    const int32_t* i = call.ints.data();
+    n = i[0], c = i[1], k = i[4], groups = i[15], src_plain = i[16] != 0;
+    window = {i[2], i[3], i[5], i[6], i[7], i[8], i[9], i[10], i[11], i[12], i[13], i[14]};
+    output = Output(call, 2, 17, k, window.oh * window.ow);
+  }
+  int64_t taps() const { return window.kh * window.kw; }
+  int64_t pixels() const { return window.oh * window.ow; }
+  int64_t group_blocks() const { return blocks_of(k / groups); }
+  int64_t depth() const { return c / groups * taps(); }
+  const float* group_source(int64_t image, int64_t group) const {
+    const int64_t channels = src_plain ? c : blocks_of(c) * kBlock;
+    return src + (image * channels + group * (c / groups)) * window.h * window.w;
+  }
+  bool pointwise() const {
+    const Window& w = window;
+    return !src_plain && taps() == 1 && w.sh == 1 && w.sw == 1 && w.pad_t == 0 && w.pad_l == 0 && w.oh == w.h && w.ow == w.w;
+  }
+};
+
+Check& check_window(Check& check, const Window& w) {
+  return check.sizes({w.h, w.w, w.oh, w.ow, w.kh, w.kw, w.sh, w.sw, w.dh, w.dw})
+      .range("pad_t", w.pad_t, 0, Check::kMaxSize)
+      .range("pad_l", w.pad_l, 0, Check::kMaxSize);
+}
+
+Status check(const Call& call) {
+  const Conv v(call);
+  const Window& w = v.window;
+  Check check(call);
+  check_window(check.sizes({v.n, v.c, v.k, v.groups}), w);
+  if (check.status()) return check.status();
+  check.that(v.c % v.groups == 0 && v.k % v.groups == 0, "groups must divide c and k");
+  if (check.status()) return check.status();
+  const int64_t per_group = v.c / v.groups, outputs = v.k / v.groups;
+  check.that(v.groups == 1 || (per_group % kBlock == 0 && outputs % kBlock == 0 && !v.src_plain),
+             "a group must have whole blocks of 16 channels");
+  if (v.src_plain) check.holds("src", 0, {v.n, v.c, w.h, w.w});
+  if (!v.src_plain) check.holds("src", 0, {v.n, blocks_of(v.c), kBlock, w.h, w.w});
+  check.holds("weight", 1, {blocks_of(v.k), per_group, w.kh, w.kw, kBlock});
+  return v.output.check(check, call, 2, v.n, w.oh, w.ow);
+}
+
+// The tiles [first_tile, last_tile) of one image and group, times the blocks [first_block, last_block) of outputs.
+struct Task {
+  int64_t image, group, first_tile, last_tile, first_block, last_block;
+};
+
+class Product2d {
+ public:
+  explicit Product2d(const Conv& conv) : v_(conv), kernels_(nc16_kernels()) {
+    const int64_t least = (v_.pixels() + kernels_.pixels - 1) / kernels_.pixels;
+    width_ = (v_.pixels() + least - 1) / least;
+    tiles_ = (v_.pixels() + width_ - 1) / width_;
+  }
+
+  void run(ThreadPool& pool) {
+    const int64_t blocks = v_.group_blocks(), pairs = (blocks + kernels_.blocks - 1) / kernels_.blocks;
+    const int64_t panel = panel_floats(width_);
+    const int64_t wanted = pool.threads() > 1 ? kTasksPerThread * pool.threads() : 1;
+    const int64_t most = std::max<int64_t>(1, kPanelFloats / panel);  // tiles of a task
+    // What is larger is shared out; the other is read by every task.
+    const bool by_weights = blocks * kBlock * v_.depth() > tiles_ * panel && tiles_ < 2 * wanted;
+    const int64_t across = std::min(tiles_, std::max((tiles_ + most - 1) / most, by_weights ? 1 : wanted));
+    const int64_t down = std::min(pairs, by_weights ? std::max<int64_t>(1, wanted / across) : 1);
+    pool.each(v_.n * v_.groups * across * down, [&](int64_t i, int thread) {
+      const int64_t column = i % across, row = i / across % down, plane = i / across / down;
+      multiply({plane / v_.groups, plane % v_.groups, tiles_ * column / across, tiles_ * (column + 1) / across,
+                kernels_.blocks * (pairs * row / down),
+                std::min(blocks, kernels_.blocks * (pairs * (row + 1) / down))},
+               pool, thread);
+    });
+  }
+
+ private:
+  int64_t panel_floats(int64_t pixels) const {
+    return (v_.src_plain ? v_.depth() : blocks_of(v_.c / v_.groups) * v_.taps() * kBlock) * pixels;
+  }
+  int64_t tile_pixels(int64_t tile) const { return std::min(width_, v_.pixels() - tile * width_); }
+
+  void multiply(const Task& task, ThreadPool& pool, int thread) const {
+    const float* src = v_.group_source(task.image, task.group);
+    const bool in_place = v_.pointwise();
+    const int64_t size = panel_floats(width_);
+    float* panels = nullptr;
+    if (!in_place) {
+      panels = pool.scratch(thread, static_cast<size_t>(size * (task.last_tile - task.first_tile)));
+      for (int64_t tile = task.first_tile; tile < task.last_tile; ++tile) {
+        float* panel = panels + (tile - task.first_tile) * size;
+        if (v_.src_plain) {
+          gather_planes(v_.window, src, v_.c, tile * width_, tile_pixels(tile), panel);
+        } else {
+          gather_blocks(v_.window, src, blocks_of(v_.c / v_.groups), tile * width_, tile_pixels(tile), panel);
+        }
+      }
+    }
+    for (int64_t block = task.first_block; block < task.last_block; block += kernels_.blocks)
+      for (int64_t tile = task.first_tile; tile < task.last_tile; ++tile) {
+        const float* values = in_place ? src + tile * width_ * kBlock : panels + (tile - task.first_tile) * size;
+        multiply_tile(task, block, tile, values);
+      }
+  }
+
+  void multiply_tile(const Task& task, int64_t block, int64_t tile, const float* values) const {
+    const int64_t group_inputs = v_.c / v_.groups, first = task.group * v_.group_blocks() + block;
+    Product product{};
+    product.values = values;
+    product.pixels = static_cast<int>(tile_pixels(tile));
+    product.by_depth = v_.src_plain;
+    if (v_.src_plain) {
+      product.entry_stride = product.pixels;
+      product.entries = v_.depth();
+    } else {
+      product.entry_stride = (v_.pointwise() ? v_.pixels() : product.pixels) * kBlock;
+      product.entries = group_inputs / kBlock * v_.taps();
+      product.tail_lanes = static_cast<int>(group_inputs % kBlock);
+      product.tail_entries = product.tail_lanes > 0 ? v_.taps() : 0;
+    }
+    product.weight = v_.weight + first * v_.depth() * kBlock;
+    product.weight_stride = v_.depth() * kBlock;
+    product.blocks = static_cast<int>(std::min<int64_t>(kernels_.blocks, task.last_block - block));
+    product.out = v_.output.at(task.image, first) + tile * width_ * kBlock;
+    product.out_stride = v_.pixels() * kBlock;
+    product.epilogue = v_.output.epilogue(task.image, first, tile * width_);
+    kernels_.product(product);
+    for (int b = 0; b < product.blocks; ++b)
+      v_.output.finish(product.out + b * product.out_stride, product.pixels * kBlock);
+  }
+
+  const Conv& v_;
+  const Nc16Kernels& kernels_;
+  int64_t width_, tiles_;  // pixels of a tile, tiles of an image
+};
+
+void run(const Call& call, ThreadPool& pool) {
+  const Conv v(call);
+  Product2d(v).run(pool);
+}
+
+struct Depthwise {
+  const float *src, *weight;
+  int64_t n, c;
+  Window window;
+  Output output;
+
+  explicit Depthwise(const Call& call) {
+    src = call.buffers[0].data, weight = call.buffers[1].data;
+    const int32_t* i = call.ints.data();
+    n = i[0], c = i[1];
+    window = {i[2], i[3], i[4], i[5], i[6], i[7], i[8], i[9], i[10], i[11], i[12], i[13]};
+    output = Output(call, 2, 14, c, window.oh * window.ow);
+  }
+};
+
+Status check_depthwise(const Call& call) {
+  const Depthwise v(call);
+  const Window& w = v.window;
+  Check check(call);
+  check_window(check.sizes({v.n, v.c}), w)
+      .holds("src", 0, {v.n, blocks_of(v.c), kBlock, w.h, w.w})
+      .holds("weight", 1, {blocks_of(v.c), w.kh, w.kw, kBlock});
+  return v.output.check(check, call, 2, v.n, w.oh, w.ow);
+}
+
+void run_depthwise(const Call& call, ThreadPool& pool) {
+  const Depthwise v(call);
+  const Nc16Kernels& kernels = nc16_kernels();
+  const int64_t blocks = blocks_of(v.c), taps = v.window.kh * v.window.kw;
+  pool.ranges(v.n * blocks * v.window.oh, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t oy = i % v.window.oh, plane = i / v.window.oh, block = plane % blocks, image = plane / blocks;
+      float* out = v.output.at(image, block) + oy * v.window.ow * kBlock;
+      kernels.depthwise_row(v.window, v.src + plane * v.window.h * v.window.w * kBlock,
+                            v.weight + block * taps * kBlock, oy, out,
+                            v.output.epilogue(image, block, oy * v.window.ow));
+      v.output.finish(out, v.window.ow * kBlock);
+    }
+  });
+}
+
+}  // namespace
+
+const Operation kConv2dNc16{"conv2d_nc16", 5, 22, 2, check, run};
+const Operation kDepthwiseNc16{"depthwise_nc16", 5, 19, 2, check_depthwise, run_depthwise};
+
+}  // namespace pocketfarm::cpu

@@ -1,0 +1,56 @@
+// to_nc16 and from_nc16: between row-major tensors and blocks of sixteen channels.
+#include <algorithm>
+
+#include "nc16.h"
+#include "operation.h"
+
+namespace pocketfarm::cpu {
+namespace {
+
+constexpr int64_t kGrain = 4096;  // elements that are worth a thread
+
+Status check_from(const Call& call) {
+  const int64_t n = call.ints[0], c = call.ints[1], hw = call.ints[2];
+  return Check(call).sizes({n, c, hw}).holds("src", 0, {n, blocks_of(c), kBlock, hw}).holds("dst", 1, {n, c, hw}).status();
+}
+
+Status check_to(const Call& call) {
+  const int64_t n = call.ints[0], c = call.ints[1], hw = call.ints[2];
+  return Check(call).sizes({n, c, hw}).holds("src", 0, {n, c, hw}).holds("dst", 1, {n, blocks_of(c), kBlock, hw}).status();
+}
+
+// Calls visit(plain, blocked, lanes) for every pixel: one vector of a block, its channels `hw` apart in the plain tensor.
+template <typename Visit>
+void each_pixel(const Call& call, ThreadPool& pool, float* plain, float* blocked, const Visit& visit) {
+  const int64_t c = call.ints[1], hw = call.ints[2], blocks = blocks_of(c);
+  const int64_t parts = (hw + kGrain - 1) / kGrain;
+  pool.each(call.ints[0] * blocks * parts, [&](int64_t i, int) {
+    const int64_t part = i % parts, plane = i / parts, block = plane % blocks;
+    const int64_t lanes = std::min(kBlock, c - block * kBlock);
+    float* from = plain + (plane / blocks * c + block * kBlock) * hw;
+    for (int64_t pixel = hw * part / parts; pixel < hw * (part + 1) / parts; ++pixel)
+      visit(from + pixel, blocked + (plane * hw + pixel) * kBlock, lanes);
+  });
+}
+
+void run_from(const Call& call, ThreadPool& pool) {
+  const int64_t hw = call.ints[2];
+  each_pixel(call, pool, call.buffers[1].data, call.buffers[0].data, [&](float* plain, const float* block, int64_t lanes) {
+    for (int64_t lane = 0; lane < lanes; ++lane) plain[lane * hw] = block[lane];
+  });
+}
+
+void run_to(const Call& call, ThreadPool& pool) {
+  const int64_t hw = call.ints[2];
+  each_pixel(call, pool, call.buffers[0].data, call.buffers[1].data, [&](const float* plain, float* block, int64_t lanes) {
+    for (int64_t lane = 0; lane < lanes; ++lane) block[lane] = plain[lane * hw];
+    for (int64_t lane = lanes; lane < kBlock; ++lane) block[lane] = 0;
+  });
+}
+
+}  // namespace
+
+const Operation kToNc16{"to_nc16", 2, 3, 0, check_to, run_to};
+const Operation kFromNc16{"from_nc16", 2, 3, 0, check_from, run_from};
+
+}  // namespace pocketfarm::cpu

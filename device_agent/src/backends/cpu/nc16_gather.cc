@@ -1,0 +1,67 @@
+#include "nc16_gather.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "nc16.h"
+
+namespace pocketfarm::cpu {
+namespace {
+
+// Outputs x of [first, first + count) of one row that read inside the input at tap column `kx`.
+struct Inside {
+  int64_t begin, end;
+};
+Inside inside(const Window& v, int64_t kx, int64_t first, int64_t count) {
+  const int64_t shift = kx * v.dw - v.pad_l;  // input column of output column 0
+  int64_t low = -shift, high = v.w - shift;
+  if (v.sw > 1) low = (std::max<int64_t>(low, 0) + v.sw - 1) / v.sw, high = (std::max<int64_t>(high, 0) + v.sw - 1) / v.sw;
+  const int64_t begin = std::clamp(low, first, first + count);
+  return {begin, std::clamp(high, begin, first + count)};
+}
+
+// `Width` floats a pixel, from one row of a plane at tap column `kx`.
+template <int64_t Width>
+void gather_row(const Window& v, const float* plane, int64_t iy, int64_t kx, int64_t first, int64_t count, float* out) {
+  if (iy < 0 || iy >= v.h) {
+    std::fill_n(out, count * Width, 0.0f);
+    return;
+  }
+  const Inside valid = inside(v, kx, first, count);
+  const float* from = plane + (iy * v.w + valid.begin * v.sw + kx * v.dw - v.pad_l) * Width;
+  for (float* end = out + (valid.begin - first) * Width; out < end; ++out) *out = 0;
+  const int64_t width = valid.end - valid.begin;
+  if (v.sw == 1) {
+    std::memcpy(out, from, static_cast<size_t>(width * Width) * sizeof(float));
+  } else {
+    for (int64_t i = 0; i < width; ++i)
+      for (int64_t lane = 0; lane < Width; ++lane) out[i * Width + lane] = from[i * v.sw * Width + lane];
+  }
+  out += width * Width;
+  for (float* end = out + (first + count - valid.end) * Width; out < end; ++out) *out = 0;
+}
+
+template <int64_t Width>
+void gather(const Window& v, const float* src, int64_t planes, int64_t pixel, int64_t count, float* panel) {
+  for (int64_t plane = 0; plane < planes; ++plane, src += v.h * v.w * Width)
+    for (int64_t ky = 0; ky < v.kh; ++ky)
+      for (int64_t kx = 0; kx < v.kw; ++kx, panel += count * Width) {
+        int64_t oy = pixel / v.ow, ox = pixel % v.ow;
+        for (int64_t done = 0, run; done < count; done += run, ++oy, ox = 0) {
+          run = std::min(count - done, v.ow - ox);
+          gather_row<Width>(v, src, oy * v.sh + ky * v.dh - v.pad_t, kx, ox, run, panel + done * Width);
+        }
+      }
+}
+
+}  // namespace
+
+void gather_blocks(const Window& window, const float* src, int64_t blocks, int64_t pixel, int64_t count, float* panel) {
+  gather<kBlock>(window, src, blocks, pixel, count, panel);
+}
+
+void gather_planes(const Window& window, const float* src, int64_t channels, int64_t pixel, int64_t count, float* panel) {
+  gather<1>(window, src, channels, pixel, count, panel);
+}
+
+}  // namespace pocketfarm::cpu

@@ -1,0 +1,67 @@
+// Inner loops on blocks of sixteen channels, one set for each instruction set; the best is chosen at run time.
+#pragma once
+
+#include <cstdint>
+
+namespace pocketfarm::cpu {
+
+// What a convolution does with its sums: bias, residual, activation. Sigmoid is left to the caller.
+struct Epilogue {
+  const float* bias = nullptr;      // of the first output channel; null: none
+  const float* residual = nullptr;  // like the output; null: none
+  int64_t residual_stride = 0;      // from one block of channels to the next
+  int32_t activation = 0;
+  float lo = 0, hi = 0;
+};
+
+// out[block][pixel][16] = sum over d of value(d, pixel) * weight[block][d][16].
+// Values in blocks: `entries` of 16 values of d, then `tail_entries` of `tail_lanes`; value l of entry e at
+// values[e * entry_stride + pixel * 16 + l]. Values `by_depth`: an entry is one d, at values[e * entry_stride + pixel].
+struct Product {
+  const float* values;
+  int64_t entry_stride;
+  int64_t entries, tail_entries;
+  int tail_lanes;
+  bool by_depth;
+  const float* weight;
+  int64_t weight_stride;  // from block to block
+  int blocks, pixels;
+  float* out;
+  int64_t out_stride;  // from block to block
+  Epilogue epilogue;
+};
+
+// A window over planes of (h, w), to planes of (oh, ow).
+struct Window {
+  int64_t h, w, oh, ow, kh, kw, sh, sw, pad_t, pad_l, dh, dw;
+};
+
+enum class PoolMode : int64_t { max = 0, average_valid = 1, average_window = 2 };
+
+struct Nc16Kernels {
+  const char* name;
+  int pixels, blocks;  // of a product, at most
+  void (*product)(const Product& product);
+  // One row of one block: src (h, w, 16), weight (kh * kw, 16), out and residual (ow, 16).
+  void (*depthwise_row)(const Window& window, const float* src, const float* weight, int64_t oy, float* out,
+                        const Epilogue& epilogue);
+  // One row of one block; `pad_b`, `pad_r` count in PoolMode::average_window.
+  void (*pool_row)(const Window& window, PoolMode mode, int64_t pad_b, int64_t pad_r, const float* src, int64_t oy,
+                   float* out);
+  void (*mean)(const float* src, int64_t pixels, float* out);  // (pixels, 16) -> (16)
+  // F(4x4, 3x3): the 6x6 inputs from (y, x) on, zero outside (h, w), to 36 vectors `stride` apart.
+  void (*winograd_input)(const float* src, int64_t h, int64_t w, int64_t y, int64_t x, float* out, int64_t stride);
+  // 36 vectors `stride` apart to the 4x4 outputs from (y, x) on that lie in (oh, ow).
+  void (*winograd_output)(const float* products, int64_t stride, float* out, int64_t oh, int64_t ow, int64_t y,
+                          int64_t x, const Epilogue& epilogue);
+};
+
+extern const Nc16Kernels kNc16Generic;
+#if defined(__x86_64__)
+extern const Nc16Kernels kNc16Avx2, kNc16Avx512;
+#endif
+
+// The best set of this processor.
+const Nc16Kernels& nc16_kernels();
+
+}  // namespace pocketfarm::cpu

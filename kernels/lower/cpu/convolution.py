@@ -1,0 +1,111 @@
+"""conv -> a call of the chosen algorithm."""
+
+from __future__ import annotations
+
+from kernels.catalog import Convolution, convolution_of
+from kernels.graph import Array, Node
+from kernels.lower.activation import activation_scalars
+from kernels.plan import Tensor
+
+from .algorithms import choose_algorithm
+from .context import CpuContext
+from .packing import BLOCK, WINOGRAD_TILE, blocks, pack_bias, pack_depthwise, pack_product, pack_winograd
+
+_POSITIONS = (WINOGRAD_TILE + 2) ** 2
+_WORKSPACE_FLOATS = 384 << 10
+"""Of a band of Winograd's tiles: what two cores keep in their second-level caches."""
+
+
+def lower_conv(context: CpuContext, node: Node) -> None:
+    """One call; its weights are constants or, for `direct`, any tensor."""
+    conv = convolution_of(context.graph, node)
+    algorithm = choose_algorithm(context.algorithm, context.graph, node)
+    context.draft.chosen[node.name] = algorithm
+    in_blocks = {"winograd": _winograd, "implicit_gemm": _product, "depthwise": _depthwise}
+    if algorithm in in_blocks:
+        in_blocks[algorithm](context, node, conv)
+    else:
+        _row_major(context, node, conv, algorithm)
+
+
+def _sizes(conv: Convolution) -> dict[str, int]:
+    return {"n": conv.n, "c": conv.c, "dh": conv.dilations[0], "dw": conv.dilations[1], **conv.window}
+
+
+def _product(context: CpuContext, node: Node, conv: Convolution) -> None:
+    plain = conv.c < BLOCK and conv.groups == 1 and context.is_plain(node.inputs[0])
+    src = context.read(node.inputs[0]) if plain else context.read_blocks(node.inputs[0])
+    weight = pack_product(context.graph.constants[node.inputs[1]], plain_source=plain)
+    ints = {**_sizes(conv), "k": conv.k, "groups": conv.groups, "src_plain": int(plain)}
+    _call(context, node, conv, "conv2d_nc16", {"src": src}, weight, ints)
+
+
+def _depthwise(context: CpuContext, node: Node, conv: Convolution) -> None:
+    weight = pack_depthwise(context.graph.constants[node.inputs[1]])
+    _call(context, node, conv, "depthwise_nc16", {"src": context.read_blocks(node.inputs[0])}, weight, _sizes(conv))
+
+
+def _winograd(context: CpuContext, node: Node, conv: Convolution) -> None:
+    weight = pack_winograd(context.graph.constants[node.inputs[1]])
+    tiles = conv.n * -(-conv.oh // WINOGRAD_TILE) * -(-conv.ow // WINOGRAD_TILE)
+    each = _POSITIONS * (blocks(conv.c) + blocks(conv.k)) * BLOCK
+    together = min(tiles, max(BLOCK, _WORKSPACE_FLOATS // each))
+    described = Tensor(shape=(together, each), dtype="f32", layout="packed")
+    scratch = context.draft.add_buffer(f"{node.name}:winograd", 4 * together * each, "scratch", described)
+    ints = {name: value for name, value in _sizes(conv).items() if name not in ("kh", "kw", "sh", "sw", "dh", "dw")}
+    buffers = {"src": context.read_blocks(node.inputs[0]), "scratch": scratch}
+    _call(context, node, conv, "winograd_nc16", buffers, weight, {**ints, "k": conv.k})
+
+
+def _call(
+    context: CpuContext,
+    node: Node,
+    conv: Convolution,
+    operation: str,
+    buffers: dict[str, str],
+    weight: Array,
+    ints: dict[str, int],
+) -> None:
+    """A call on blocks of channels: weights in their own order, and what every such call takes."""
+    code, lo, hi = activation_scalars(node)
+    dst, channels, offset = context.place_blocks(node.output)
+    bias = residual = dst
+    if _has(node, 2):
+        bias = context.weight(f"{node.name}:bias", pack_bias(context.graph.constants[node.inputs[2]]), "packed")
+    if _has(node, 3):
+        residual = context.read_blocks(node.inputs[3])
+    buffers |= {"weight": context.weight(f"{node.name}:weight", weight, "packed"), "bias": bias}
+    buffers |= {"residual": residual, "dst": dst}
+    ints |= {"has_bias": int(_has(node, 2)), "has_residual": int(_has(node, 3)), "activation": code}
+    ints |= {"dst_channels": channels, "dst_offset": offset}
+    context.call(operation, node, buffers, ints, {"lo": lo, "hi": hi}, conv.flops)
+
+
+_ROW_MAJOR = {"direct": "conv2d", "im2col": "conv2d_im2col", "sequential": "conv2d_sequential"}
+
+
+def _row_major(context: CpuContext, node: Node, conv: Convolution, algorithm: str) -> None:
+    code, lo, hi = activation_scalars(node)
+    src, weight = context.read(node.inputs[0]), context.read(node.inputs[1])
+    dst, channels, offset = context.place(node.output)
+    bias = context.read(node.inputs[2]) if _has(node, 2) else dst
+    residual = context.read(node.inputs[3]) if _has(node, 3) else dst
+    ints = {
+        **_sizes(conv), "k": conv.k, "groups": conv.groups, "has_bias": int(_has(node, 2)),
+        "has_residual": int(_has(node, 3)), "activation": code, "dst_channels": channels, "dst_offset": offset,
+    }  # fmt: skip
+    buffers = {"src": src, "weight": weight, "bias": bias, "residual": residual, "dst": dst}
+    if algorithm == "im2col":
+        buffers["columns"] = context.scratch(f"{node.name}:columns", _column_elements(conv))
+    context.call(_ROW_MAJOR[algorithm], node, buffers, ints, {"lo": lo, "hi": hi}, conv.flops)
+
+
+def _column_elements(conv: Convolution) -> int:
+    """Of the matrix of windows; one where the input already is that matrix."""
+    w = conv.window
+    is_matrix = (w["kh"], w["kw"], w["sh"], w["sw"]) == (1, 1, 1, 1) and (w["oh"], w["ow"]) == (w["h"], w["w"])
+    return 1 if is_matrix else conv.c // conv.groups * w["kh"] * w["kw"] * w["oh"] * w["ow"]
+
+
+def _has(node: Node, index: int) -> bool:
+    return len(node.inputs) > index and bool(node.inputs[index])

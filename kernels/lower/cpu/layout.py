@@ -1,0 +1,36 @@
+"""Which tensors the agent computes in blocks of sixteen channels (nc16hw16); the others are row-major."""
+
+from __future__ import annotations
+
+from kernels.graph import Graph, Node
+
+from .algorithms import IN_BLOCKS, choose_algorithm
+from .packing import BLOCK
+
+_POOLS = frozenset({"max_pool", "average_pool", "global_average_pool"})
+_ELEMENTS = frozenset({"relu", "sigmoid", "clip", "leaky_relu"})
+
+
+def in_blocks(graph: Graph, algorithm: str) -> frozenset[str]:
+    """Tensors whose producer writes blocks: convolutions do, and what only hands their layout on."""
+    found: set[str] = set()
+    for node in graph.nodes:
+        if len(graph.shapes[node.output]) == 4 and _writes_blocks(graph, node, algorithm, found):
+            found.add(node.output)
+    return frozenset(found)
+
+
+def _writes_blocks(graph: Graph, node: Node, algorithm: str, found: set[str]) -> bool:
+    if node.op == "conv":
+        return choose_algorithm(algorithm, graph, node) in IN_BLOCKS
+    if node.op in _POOLS or node.op in _ELEMENTS:
+        return node.inputs[0] in found
+    if node.op in ("add", "mul"):
+        shape = graph.shapes[node.output]
+        return all(name in found and graph.shapes[name] == shape for name in node.inputs[:2])
+    return node.op == "concat" and is_aligned_concat(graph, node) and all(name in found for name in node.inputs)
+
+
+def is_aligned_concat(graph: Graph, node: Node) -> bool:
+    """Every part of a concat of channels begins at a block."""
+    return node.attributes["axis"] == 1 and all(graph.shapes[name][1] % BLOCK == 0 for name in node.inputs[:-1])

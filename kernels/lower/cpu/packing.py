@@ -1,0 +1,55 @@
+"""Weights in the order in which the agent's `..._nc16` operations read them: sixteen output channels side by side.
+
+Everything here happens once, when the plan is made. The depth of a product goes channel block by channel block, tap by
+tap inside a block, channel by channel inside a tap, as the agent gathers the inputs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernels.graph import Array
+from kernels.source.winograd import transform_filters
+
+BLOCK = 16
+"""Channels of a block."""
+WINOGRAD_TILE = 4
+"""Outputs of a tile in each direction."""
+
+
+def blocks(channels: int) -> int:
+    """Blocks that hold so many channels."""
+    return -(-channels // BLOCK)
+
+
+def pack_bias(bias: Array) -> Array:
+    """(k) -> (k blocks, 16), zeros beyond the last channel."""
+    return _to_blocks(bias.reshape(-1, 1))[:, 0]
+
+
+def pack_product(weight: Array, *, plain_source: bool) -> Array:
+    """(k, c, kh, kw) -> (k blocks, depth, 16). A plain source is gathered channel by channel, tap by tap."""
+    k, c = weight.shape[:2]
+    if plain_source:
+        return _to_blocks(weight.reshape(k, -1))
+    parts = [weight[:, first : first + BLOCK] for first in range(0, c, BLOCK)]
+    return _to_blocks(np.concatenate([part.transpose(0, 2, 3, 1).reshape(k, -1) for part in parts], axis=1))
+
+
+def pack_depthwise(weight: Array) -> Array:
+    """(c, 1, kh, kw) -> (c blocks, taps, 16)."""
+    return _to_blocks(weight.reshape(weight.shape[0], -1))
+
+
+def pack_winograd(weight: Array) -> Array:
+    """(k, c, 3, 3) -> (36, k blocks, c, 16): transformed in double precision."""
+    transformed = transform_filters(weight, WINOGRAD_TILE).astype(np.float32)
+    return np.stack([_to_blocks(matrix) for matrix in transformed])
+
+
+def _to_blocks(matrix: Array) -> Array:
+    """(k, depth) -> (k blocks, depth, 16)."""
+    k, depth = matrix.shape
+    padded = np.zeros((blocks(k) * BLOCK, depth), np.float32)
+    padded[:k] = matrix
+    return np.ascontiguousarray(padded.reshape(-1, BLOCK, depth).transpose(0, 2, 1))

@@ -1,0 +1,137 @@
+"""The CPU backend's algorithms of convolution, in every instruction set, equal the reference in double precision."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernels.compile import compile_graph
+from kernels.graph import Array, Graph
+from kernels.lower.cpu.algorithms import FITS
+from kernels.options import Limits, Options
+from kernels.reference import evaluate
+from tests.contract.agent.driver import Agent
+from tests.unit.kernels.back.graphs import Builder, inputs_of, relative_error
+
+CASES = 12
+BOUND = {"winograd": 1e-4}
+"""Relative error in norm; 1e-5 where none is given."""
+ACTIVATIONS = [(), ("relu",), ("clip", -0.25, 0.5), ("sigmoid",), ("leaky_relu", 0.2)]
+
+
+def wide(values: dict[str, Array]) -> dict[str, Array]:
+    return {name: array.astype(np.float64) for name, array in values.items()}
+
+
+def run(agent: Agent, graph: Graph, algorithm: str, threads: int, isa: str, least: int = 1) -> dict[str, float]:
+    """Errors of the graph's outputs; `least` convolutions at least must be of the algorithm."""
+    inputs = inputs_of(graph)
+    bundle = compile_graph(graph, Options("cpu", algorithm=algorithm), Limits())
+    chosen = [choice for option, choice in bundle.plan.options.items() if option.startswith("algorithm:")]
+    assert algorithm == "auto" or chosen.count(algorithm) >= least
+    ended = agent.run(bundle, inputs, "--warmup", 1, "--samples", 1, "--threads", threads, POCKETFARM_CPU_ISA=isa)
+    if ended.code and "this processor has" in ended.error.message:
+        pytest.skip(ended.error.message)
+    assert ended.code == 0, ended.events[-1]
+    constants = graph.constants
+    graph.constants = wide(constants)
+    wanted = evaluate(graph, wide(inputs))
+    graph.constants = constants
+    return {
+        port.name: relative_error(ended.output(i).reshape(port.shape), wanted[port.name])
+        for i, port in enumerate(bundle.plan.outputs)
+    }
+
+
+def random_convolution(build: Builder, number: int, algorithm: str) -> str:
+    """One that the algorithm fits, between random sizes; some with a residual, of one image or two."""
+    draw = build.rng
+    c, k = int(draw.integers(16, 70)), int(draw.integers(1, 70))
+    groups = 1
+    kh, kw = draw.integers(1, 6, 2).tolist()
+    strides, dilations = draw.integers(1, 4, 2).tolist(), draw.integers(1, 3, 2).tolist()
+    if algorithm == "winograd":
+        kh, kw, strides, dilations = 3, 3, [1, 1], [1, 1]
+    elif algorithm == "depthwise":
+        k = groups = c
+    elif draw.random() < 0.3:
+        groups = 2
+        c, k = 32 * int(draw.integers(1, 3)), 32 * int(draw.integers(1, 3))
+    elif draw.random() < 0.3:
+        c = int(draw.integers(1, 16))  # gathered from the row-major input
+    pads = (*draw.integers(0, kh + 1, 1).tolist(), *draw.integers(0, kw + 1, 1).tolist(), 1, 2)
+    h, w = (int(draw.integers(2 * kh, 32)), int(draw.integers(2 * kw, 32)))
+    x = build.input(int(draw.integers(1, 3)), c, h, w, name=f"x{number}")
+    activation = ACTIVATIONS[draw.integers(0, 5)]
+    window = ((kh, kw), tuple(strides), pads, tuple(dilations), groups)
+    bias, residual = bool(draw.random() < 0.7), ""
+    if draw.random() < 0.4:
+        residual = build.conv(x, k, *window)
+    return build.conv(x, k, *window, bias=bias, residual=residual, activation=activation)
+
+
+@pytest.mark.parametrize("isa", ["generic", "avx2", "avx512f"])
+@pytest.mark.parametrize(("algorithm", "threads"), [("implicit_gemm", 2), ("winograd", 3), ("depthwise", 1)])
+def test_algorithm_equals_the_reference(agent: Agent, algorithm: str, threads: int, isa: str) -> None:
+    build = Builder()
+    graph = build.outputs(*(random_convolution(build, number, algorithm) for number in range(CASES)))
+    errors = run(agent, graph, algorithm, threads, isa, CASES)
+    bound = BOUND.get(algorithm, 1e-5)
+    assert {name: error for name, error in errors.items() if not error <= bound} == {}
+    assert len(errors) == CASES
+
+
+@pytest.mark.parametrize("algorithm", ["auto", *FITS])
+def test_a_network_of_every_kind_of_layer(agent: Agent, algorithm: str) -> None:
+    """Concat in blocks and out of them, pooling, sums, and a reader of each layout."""
+    build = Builder()
+    x = build.conv(build.input(2, 3, 29, 31), 24, (3, 3), (2, 2), activation=("relu",))
+    shape = build.graph.shapes[x]
+    x = build.node("max_pool", [x], (2, 24, shape[2], shape[3]), kernel=(3, 3), strides=(1, 1), pads=(1, 1, 1, 1))
+    aligned = [build.conv(x, k, (size, size), (1, 1), (size // 2,) * 4) for k, size in ((16, 1), (32, 3), (5, 5))]
+    one = build.node("concat", aligned, (2, 53, *shape[2:]), axis=1)
+    odd = [build.conv(one, k, (1, 1), activation=("relu",)) for k in (7, 9)]
+    two = build.node("concat", odd, (2, 16, *shape[2:]), axis=1)
+    wide_one = build.conv(two, 53, (3, 3), (1, 1), (1, 1, 1, 1))
+    total = build.node("add", [one, wide_one], (2, 53, *shape[2:]), activation=("relu",))
+    own = build.conv(total, 53, (3, 3), (2, 2), (1, 1, 1, 1), groups=53)
+    h, w = build.graph.shapes[own][2:]
+    pooled = build.node(
+        "average_pool", [own], (2, 53, h, w), kernel=(3, 3), pads=(1, 1, 1, 1), strides=(1, 1), count_include_pad=0
+    )
+    product = build.node("mul", [own, pooled], (2, 53, h, w))
+    mean = build.node("global_average_pool", [product], (2, 53, 1, 1))
+    flat = build.node("reshape", [mean], (2, 53))
+    rows = build.node("reshape", [product], (2, 53 * h * w))
+    outputs = [build.node("dense", [value, build.constant(n, 10, scale=n**-0.5)], (2, 10))
+               for value, n in ((flat, 53), (rows, 53 * h * w))]  # fmt: skip
+    errors = run(agent, build.outputs(*outputs, total, two), algorithm, 2, "")
+    assert {name: error for name, error in errors.items() if not error <= 1e-4} == {}
+    assert len(errors) == 4
+
+
+def test_nan_and_infinity_pass(agent: Agent) -> None:
+    build = Builder()
+    x = build.conv(build.input(1, 20, 12, 12), 20, (1, 1), activation=("relu",))
+    graph = build.outputs(x, build.node("max_pool", [x], (1, 20, 4, 4), kernel=(3, 3), strides=(3, 3), pads=(0,) * 4))
+    inputs = inputs_of(graph)
+    inputs["x"][0, 3, 5, 7] = np.nan
+    inputs["x"][0, 4, 0, 0] = np.inf
+    ended = agent.run(compile_graph(graph, Options("cpu"), Limits()), inputs)
+    wanted = evaluate(graph, inputs)
+    for i, name in enumerate(graph.outputs):
+        got = ended.output(i).reshape(graph.shapes[name])
+        np.testing.assert_array_equal(np.isnan(got), np.isnan(wanted[name]))
+        np.testing.assert_array_equal(np.isinf(got), np.isinf(wanted[name]))
+        assert np.isnan(got).any()
+
+
+def test_an_instruction_set_that_is_not_there(agent: Agent, tmp_path: Path) -> None:
+    build = Builder()
+    graph = build.outputs(build.conv(build.input(1, 3, 5, 5), 4, (3, 3)))
+    ended = agent.run(compile_graph(graph, Options("cpu"), Limits()), inputs_of(graph), POCKETFARM_CPU_ISA="mmx")
+    assert ended.error.code == "unsupported"
+    assert "mmx" in ended.error.message
+    assert "generic" in ended.error.message
