@@ -36,8 +36,8 @@ FITS: dict[str, Callable[[Convolution], bool]] = {
     "im2col": _direct,
     "sequential": _direct,
 }
-"""Algorithm -> whether it fits a convolution. `direct` packs windows as it goes; `im2col` writes the matrix of windows out
-first (study C); `sequential` is the definition on one thread, of fully connected layers too."""
+"""Algorithm -> whether it fits a convolution. `direct` packs windows as it goes; `im2col` writes the matrix of windows
+out first (study C); `sequential` is the definition on one thread, of fully connected layers too."""
 
 IN_BLOCKS = frozenset({"depthwise", "winograd", "implicit_gemm"})
 """Those that work on blocks of sixteen channels."""
