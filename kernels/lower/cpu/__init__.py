@@ -11,11 +11,14 @@ from kernels.lower.draft import Draft
 from kernels.options import Options
 from kernels.plan import Copy, Port, Tensor
 
-from .algorithms import check_algorithm
+from .algorithms import FITS, check_algorithm
 from .context import CpuContext
 from .operations import LOWERINGS
 
-__all__ = ["lower_cpu"]
+__all__ = ["ALGORITHMS", "lower_cpu"]
+
+ALGORITHMS = ("auto", *FITS)
+"""Of convolutions."""
 
 
 def lower_cpu(graph: Graph, options: Options) -> Draft:
