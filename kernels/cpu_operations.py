@@ -88,6 +88,9 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     ),
     # dst (n, c blocks, 16)
     "global_average_pool_nc16": _parameters("src dst*", "n c hw"),
+    "lrn_nc16": _parameters("src dst*", "n c hw size", "alpha beta bias"),
+    # src (n, c) and dst (n, m) row-major; weight (m blocks, c, 16)
+    "dense_nc16": _parameters("src weight bias dst*", "n c m has_bias activation", "lo hi"),
     # between row-major (n, c, hw) and blocks
     "to_nc16": _parameters("src dst*", "n c hw"),
     "from_nc16": _parameters("src dst*", "n c hw"),

@@ -23,7 +23,7 @@ def in_blocks(graph: Graph, algorithm: str) -> frozenset[str]:
 def _writes_blocks(graph: Graph, node: Node, algorithm: str, found: set[str]) -> bool:
     if node.op == "conv":
         return choose_algorithm(algorithm, graph, node) in IN_BLOCKS
-    if node.op in _POOLS or node.op in _ELEMENTS:
+    if node.op in _POOLS or node.op in _ELEMENTS or node.op == "lrn":
         return node.inputs[0] in found
     if node.op in ("add", "mul"):
         shape = graph.shapes[node.output]

@@ -14,6 +14,7 @@ from kernels.lower.activation import activation_scalars
 from .context import CpuContext
 from .convolution import lower_conv
 from .images import lower_instance_norm, lower_pad, lower_resize
+from .packing import pack_bias, pack_dense
 
 
 def _activation(node: Node) -> tuple[dict[str, int], dict[str, float]]:
@@ -31,15 +32,29 @@ def _optional(context: CpuContext, node: Node, index: int, absent: str) -> tuple
 def _dense(context: CpuContext, node: Node) -> None:
     n, c = context.graph.shapes[node.inputs[0]]
     m = context.graph.shapes[node.output][1]
-    src, weight = context.read(node.inputs[0]), context.read(node.inputs[1])
+    src, weight = context.read(node.inputs[0]), context.graph.constants.get(node.inputs[1])
     dst = context.write(node.output)
     bias, has_bias = _optional(context, node, 2, dst)
-    ints, floats = _activation(node)
-    buffers = {"src": src, "weight": weight, "bias": bias, "dst": dst}
     operation = "dense_sequential" if context.algorithm == "sequential" else "dense"
-    context.call(
-        operation, node, buffers, {"n": n, "c": c, "m": m, "has_bias": has_bias, **ints}, floats, 2 * n * c * m
-    )
+    ints, floats = _activation(node)
+    if (
+        operation == "dense"
+        and context.algorithm != "direct"
+        and weight is not None
+        and _bias_is_constant(context, node)
+    ):
+        operation, packed = "dense_nc16", context.weight(f"{node.name}:weight", pack_dense(weight), "packed")
+        if has_bias:
+            bias = context.weight(f"{node.name}:bias", pack_bias(context.graph.constants[node.inputs[2]]), "packed")
+    else:
+        packed = context.read(node.inputs[1])
+    buffers = {"src": src, "weight": packed, "bias": bias, "dst": dst}
+    ints |= {"n": n, "c": c, "m": m, "has_bias": has_bias}
+    context.call(operation, node, buffers, ints, floats, 2 * n * c * m)
+
+
+def _bias_is_constant(context: CpuContext, node: Node) -> bool:
+    return all(name in context.graph.constants for name in node.inputs[2:3] if name)
 
 
 def _matmul(context: CpuContext, node: Node) -> None:
@@ -97,8 +112,9 @@ def _lrn(context: CpuContext, node: Node) -> None:
     a = node.attributes
     ints = {"n": n, "c": c, "hw": prod(rest), "size": int(a["size"])}
     floats = {name: float(a[name]) for name in ("alpha", "beta", "bias")}
-    buffers = {"src": context.read(node.inputs[0]), "dst": context.write(node.output)}
-    context.call("lrn", node, buffers, ints, floats, n * c * prod(rest) * (2 * int(a["size"]) + 4))
+    buffers = _unary(context, node)
+    operation = "lrn_nc16" if context.writes_blocks(node.output) else "lrn"
+    context.call(operation, node, buffers, ints, floats, n * c * prod(rest) * (2 * int(a["size"]) + 4))
 
 
 def _element(context: CpuContext, node: Node) -> None:

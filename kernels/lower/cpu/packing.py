@@ -41,6 +41,11 @@ def pack_depthwise(weight: Array) -> Array:
     return _to_blocks(weight.reshape(weight.shape[0], -1))
 
 
+def pack_dense(weight: Array) -> Array:
+    """(c, m) -> (m blocks, c, 16)."""
+    return _to_blocks(weight.T)
+
+
 def pack_winograd(weight: Array) -> Array:
     """(k, c, 3, 3) -> (36, k blocks, c, 16): transformed in double precision."""
     transformed = transform_filters(weight, WINOGRAD_TILE).astype(np.float32)

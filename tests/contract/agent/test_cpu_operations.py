@@ -71,7 +71,7 @@ def conv_case(calls: Calls, draw: np.random.Generator, groups: int, per_group: i
     oh, ow = size(h, top + bottom, kh, sh, dh), size(w, left + right, kw, sw, dw)
     offset = int(draw.integers(0, 4))
     channels = k + offset + int(draw.integers(0, 3))
-    x, weight = noise(draw, n, c, h, w), noise(draw, k, per_group, kh, kw)
+    x, weight = noise(draw, n, c, h, w), noise(draw, k, per_group, kh, kw) / np.float32(per_group * kh * kw) ** 0.5
     bias = noise(draw, k) if draw.random() < 0.7 else None
     residual = noise(draw, n, k, oh, ow) if draw.random() < 0.5 else None
     activation = ACTIVATIONS[draw.integers(0, 5)]

@@ -83,6 +83,36 @@ def test_algorithm_equals_the_reference(agent: Agent, algorithm: str, threads: i
     assert len(errors) == CASES
 
 
+@pytest.mark.parametrize("isa", ["generic", "avx2", "avx512f"])
+def test_first_layers_read_rows_where_they_lie(agent: Agent, isa: str) -> None:
+    """Few channels, every stride, with and without padding: in place, or gathered at the edges."""
+    build, outputs = Builder(), []
+    for number, (window, stride, pad) in enumerate(((3, 2, 0), (7, 2, 3), (11, 4, 2), (5, 1, 2), (3, 3, 1), (3, 1, 0))):
+        h, w = build.rng.integers(20, 60, 2).tolist()
+        x = build.input(1, int(build.rng.integers(1, 5)), h, w, name=f"x{number}")
+        outputs.append(build.conv(x, 40, (window, window), (stride, stride), (pad,) * 4, activation=("relu",)))
+    errors = run(agent, build.outputs(*outputs), "implicit_gemm", 2, isa, 6)
+    assert {name: error for name, error in errors.items() if not error <= 1e-5} == {}
+    assert len(errors) == 6
+
+
+@pytest.mark.parametrize("isa", ["generic", "avx2", "avx512f"])
+def test_dense_layers_and_normalisation_across_channels(agent: Agent, isa: str) -> None:
+    build, outputs = Builder(), []
+    for number, rows in enumerate((1, 2, 17, 30)):
+        c, m = build.rng.integers(1, 300, 2).tolist()
+        operands = [build.input(rows, c, name=f"x{number}"), build.constant(c, m, scale=c**-0.5), build.constant(m)]
+        activation = ACTIVATIONS[build.rng.integers(0, 5)] or None
+        outputs.append(build.node("dense", operands[: 2 + number % 2], (rows, m), activation=activation))
+    for number, (size, beta) in enumerate(((5, 0.75), (3, 0.5), (4, 0.75), (70, 1.25))):
+        shape = (2, int(build.rng.integers(17, 60)), 7, 9)
+        x = build.conv(build.input(*shape, name=f"image{number}"), shape[1], (1, 1))
+        outputs.append(build.node("lrn", [x], shape, size=size, alpha=0.5, beta=beta, bias=1.5))
+    errors = run(agent, build.outputs(*outputs), "auto", 2, isa)
+    assert {name: error for name, error in errors.items() if not error <= 1e-5} == {}
+    assert len(errors) == 8
+
+
 @pytest.mark.parametrize("algorithm", ["auto", *FITS])
 def test_a_network_of_every_kind_of_layer(agent: Agent, algorithm: str) -> None:
     """Concat in blocks and out of them, pooling, sums, and a reader of each layout."""

@@ -1,5 +1,6 @@
 // Convolution on blocks of sixteen channels: an implicit matrix product whose tiles stay in registers; depthwise directly.
 #include <algorithm>
+#include <vector>
 
 #include "nc16.h"
 #include "nc16_gather.h"
@@ -69,17 +70,28 @@ struct Task {
   int64_t image, group, first_tile, last_tile, first_block, last_block;
 };
 
+// What the pixels of a tile read: in place, or gathered in a panel.
+struct Values {
+  const float* data;
+  bool gathered;
+};
+
 class Product2d {
  public:
   explicit Product2d(const Conv& conv) : v_(conv), kernels_(nc16_kernels()) {
-    const int64_t least = (v_.pixels() + kernels_.pixels - 1) / kernels_.pixels;
-    width_ = (v_.pixels() + least - 1) / least;
-    tiles_ = (v_.pixels() + width_ - 1) / width_;
+    // The tiles of a row-major source keep to rows, as what they read then lies at even distances.
+    const int64_t line = v_.src_plain ? v_.window.ow : v_.pixels();
+    const int64_t least = (line + kernels_.pixels - 1) / kernels_.pixels;
+    width_ = (line + least - 1) / least;
+    across_ = (line + width_ - 1) / width_;
+    line_ = line;
+    tiles_ = v_.pixels() / line * across_;
+    if (v_.src_plain) set_offsets();
   }
 
   void run(ThreadPool& pool) {
     const int64_t blocks = v_.group_blocks(), pairs = (blocks + kernels_.blocks - 1) / kernels_.blocks;
-    const int64_t panel = panel_floats(width_);
+    const int64_t panel = panel_floats();
     const int64_t wanted = pool.threads() > 1 ? kTasksPerThread * pool.threads() : 1;
     const int64_t most = std::max<int64_t>(1, kPanelFloats / panel);  // tiles of a task
     // What is larger is shared out; the other is read by every task.
@@ -96,55 +108,88 @@ class Product2d {
   }
 
  private:
-  int64_t panel_floats(int64_t pixels) const {
-    return (v_.src_plain ? v_.depth() : blocks_of(v_.c / v_.groups) * v_.taps() * kBlock) * pixels;
+  int64_t panel_floats() const {
+    return (v_.src_plain ? v_.depth() : blocks_of(v_.c / v_.groups) * v_.taps() * kBlock) * width_;
   }
-  int64_t tile_pixels(int64_t tile) const { return std::min(width_, v_.pixels() - tile * width_); }
+  int64_t first_pixel(int64_t tile) const { return tile / across_ * line_ + tile % across_ * width_; }
+  int64_t tile_pixels(int64_t tile) const { return std::min(width_, line_ - tile % across_ * width_); }
+
+  // From the first value of a pixel to the others, in the source and in a panel.
+  void set_offsets() {
+    const Window& w = v_.window;
+    for (int64_t c = 0; c < v_.c; ++c)
+      for (int64_t ky = 0; ky < w.kh; ++ky)
+        for (int64_t kx = 0; kx < w.kw; ++kx) {
+          in_panel_.push_back(static_cast<int64_t>(in_panel_.size()) * width_);
+          in_source_.push_back((c * w.h + ky * w.dh) * w.w + kx * w.dw);
+        }
+  }
+
+  // Whether the kernels can read what a tile needs where it lies.
+  bool in_place(int64_t tile) const {
+    const Window& w = v_.window;
+    if (!v_.src_plain) return v_.pointwise();
+    if (w.sw != 1 && w.sw != 2 && w.sw != 4) return false;
+    const int64_t pixel = first_pixel(tile), iy = pixel / w.ow * w.sh - w.pad_t, ix = pixel % w.ow * w.sw - w.pad_l;
+    return iy >= 0 && ix >= 0 && iy + (w.kh - 1) * w.dh < w.h &&
+           ix + (tile_pixels(tile) - 1) * w.sw + (w.kw - 1) * w.dw < w.w;
+  }
+  const float* place(const float* src, int64_t tile) const {
+    const Window& w = v_.window;
+    const int64_t pixel = first_pixel(tile);
+    if (!v_.src_plain) return src + pixel * kBlock;
+    return src + (pixel / w.ow * w.sh - w.pad_t) * w.w + pixel % w.ow * w.sw - w.pad_l;
+  }
 
   void multiply(const Task& task, ThreadPool& pool, int thread) const {
     const float* src = v_.group_source(task.image, task.group);
-    const bool in_place = v_.pointwise();
-    const int64_t size = panel_floats(width_);
-    float* panels = nullptr;
-    if (!in_place) {
-      panels = pool.scratch(thread, static_cast<size_t>(size * (task.last_tile - task.first_tile)));
-      for (int64_t tile = task.first_tile; tile < task.last_tile; ++tile) {
-        float* panel = panels + (tile - task.first_tile) * size;
-        if (v_.src_plain) {
-          gather_planes(v_.window, src, v_.c, tile * width_, tile_pixels(tile), panel);
-        } else {
-          gather_blocks(v_.window, src, blocks_of(v_.c / v_.groups), tile * width_, tile_pixels(tile), panel);
-        }
+    const int64_t tiles = task.last_tile - task.first_tile, size = panel_floats();
+    int64_t gathered = 0;
+    for (int64_t tile = task.first_tile; tile < task.last_tile; ++tile) gathered += in_place(tile) ? 0 : 1;
+    float* panel = gathered > 0 ? pool.scratch(thread, static_cast<size_t>(size * gathered)) : nullptr;
+    std::vector<Values> values;
+    values.reserve(static_cast<size_t>(tiles));
+    for (int64_t tile = task.first_tile; tile < task.last_tile; ++tile) {
+      if (in_place(tile)) {
+        values.push_back({place(src, tile), false});
+        continue;
       }
+      if (v_.src_plain) {
+        gather_planes(v_.window, src, v_.c, first_pixel(tile), tile_pixels(tile), width_, panel);
+      } else {
+        gather_blocks(v_.window, src, blocks_of(v_.c / v_.groups), first_pixel(tile), tile_pixels(tile), panel);
+      }
+      values.push_back({panel, true});
+      panel += size;
     }
     for (int64_t block = task.first_block; block < task.last_block; block += kernels_.blocks)
-      for (int64_t tile = task.first_tile; tile < task.last_tile; ++tile) {
-        const float* values = in_place ? src + tile * width_ * kBlock : panels + (tile - task.first_tile) * size;
-        multiply_tile(task, block, tile, values);
-      }
+      for (int64_t tile = task.first_tile; tile < task.last_tile; ++tile)
+        multiply_tile(task, block, tile, values[static_cast<size_t>(tile - task.first_tile)]);
   }
 
-  void multiply_tile(const Task& task, int64_t block, int64_t tile, const float* values) const {
+  void multiply_tile(const Task& task, int64_t block, int64_t tile, const Values& values) const {
     const int64_t group_inputs = v_.c / v_.groups, first = task.group * v_.group_blocks() + block;
     Product product{};
-    product.values = values;
+    product.values = values.data;
     product.pixels = static_cast<int>(tile_pixels(tile));
-    product.by_depth = v_.src_plain;
     if (v_.src_plain) {
-      product.entry_stride = product.pixels;
+      product.step = values.gathered ? 1 : static_cast<int>(v_.window.sw);
+      product.offsets = values.gathered ? in_panel_.data() : in_source_.data();
       product.entries = v_.depth();
     } else {
-      product.entry_stride = (v_.pointwise() ? v_.pixels() : product.pixels) * kBlock;
+      product.step = kBlock;
+      product.entry_stride = (values.gathered ? product.pixels : v_.pixels()) * kBlock;
       product.entries = group_inputs / kBlock * v_.taps();
       product.tail_lanes = static_cast<int>(group_inputs % kBlock);
       product.tail_entries = product.tail_lanes > 0 ? v_.taps() : 0;
     }
     product.weight = v_.weight + first * v_.depth() * kBlock;
     product.weight_stride = v_.depth() * kBlock;
+    product.ahead = tile == task.first_tile ? kernels_.blocks * product.weight_stride : 0;
     product.blocks = static_cast<int>(std::min<int64_t>(kernels_.blocks, task.last_block - block));
-    product.out = v_.output.at(task.image, first) + tile * width_ * kBlock;
+    product.out = v_.output.at(task.image, first) + first_pixel(tile) * kBlock;
     product.out_stride = v_.pixels() * kBlock;
-    product.epilogue = v_.output.epilogue(task.image, first, tile * width_);
+    product.epilogue = v_.output.epilogue(task.image, first, first_pixel(tile));
     kernels_.product(product);
     for (int b = 0; b < product.blocks; ++b)
       v_.output.finish(product.out + b * product.out_stride, product.pixels * kBlock);
@@ -152,7 +197,8 @@ class Product2d {
 
   const Conv& v_;
   const Nc16Kernels& kernels_;
-  int64_t width_, tiles_;  // pixels of a tile, tiles of an image
+  int64_t width_, across_, line_, tiles_;  // pixels of a tile, tiles and pixels of a line, tiles of an image
+  std::vector<int64_t> in_panel_, in_source_;
 };
 
 void run(const Call& call, ThreadPool& pool) {

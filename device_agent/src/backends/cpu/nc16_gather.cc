@@ -42,10 +42,10 @@ void gather_row(const Window& v, const float* plane, int64_t iy, int64_t kx, int
 }
 
 template <int64_t Width>
-void gather(const Window& v, const float* src, int64_t planes, int64_t pixel, int64_t count, float* panel) {
+void gather(const Window& v, const float* src, int64_t planes, int64_t pixel, int64_t count, int64_t stride, float* panel) {
   for (int64_t plane = 0; plane < planes; ++plane, src += v.h * v.w * Width)
     for (int64_t ky = 0; ky < v.kh; ++ky)
-      for (int64_t kx = 0; kx < v.kw; ++kx, panel += count * Width) {
+      for (int64_t kx = 0; kx < v.kw; ++kx, panel += stride * Width) {
         int64_t oy = pixel / v.ow, ox = pixel % v.ow;
         for (int64_t done = 0, run; done < count; done += run, ++oy, ox = 0) {
           run = std::min(count - done, v.ow - ox);
@@ -57,11 +57,12 @@ void gather(const Window& v, const float* src, int64_t planes, int64_t pixel, in
 }  // namespace
 
 void gather_blocks(const Window& window, const float* src, int64_t blocks, int64_t pixel, int64_t count, float* panel) {
-  gather<kBlock>(window, src, blocks, pixel, count, panel);
+  gather<kBlock>(window, src, blocks, pixel, count, count, panel);
 }
 
-void gather_planes(const Window& window, const float* src, int64_t channels, int64_t pixel, int64_t count, float* panel) {
-  gather<1>(window, src, channels, pixel, count, panel);
+void gather_planes(const Window& window, const float* src, int64_t channels, int64_t pixel, int64_t count,
+                   int64_t stride, float* panel) {
+  gather<1>(window, src, channels, pixel, count, stride, panel);
 }
 
 }  // namespace pocketfarm::cpu

@@ -16,15 +16,18 @@ struct Epilogue {
 
 // out[block][pixel][16] = sum over d of value(d, pixel) * weight[block][d][16].
 // Values in blocks: `entries` of 16 values of d, then `tail_entries` of `tail_lanes`; value l of entry e at
-// values[e * entry_stride + pixel * 16 + l]. Values `by_depth`: an entry is one d, at values[e * entry_stride + pixel].
+// values[e * entry_stride + pixel * 16 + l]. Values by depth (`step` is not 16): an entry is one d, at
+// values[offsets[e] + pixel * step]; `step` is 1, 2 or 4.
 struct Product {
   const float* values;
   int64_t entry_stride;
+  const int64_t* offsets;
   int64_t entries, tail_entries;
   int tail_lanes;
-  bool by_depth;
+  int step;
   const float* weight;
   int64_t weight_stride;  // from block to block
+  int64_t ahead;          // floats from these weights to those that will be read next: they are fetched meanwhile
   int blocks, pixels;
   float* out;
   int64_t out_stride;  // from block to block
@@ -34,6 +37,12 @@ struct Product {
 // A window over planes of (h, w), to planes of (oh, ow).
 struct Window {
   int64_t h, w, oh, ow, kh, kw, sh, sw, pad_t, pad_l, dh, dw;
+};
+
+// x / (bias + alpha * sum of the squares of the channels from `before` before to `after` behind) ^ beta.
+struct Lrn {
+  int64_t channels, block_stride, before, after;
+  float alpha, beta, bias;
 };
 
 enum class PoolMode : int64_t { max = 0, average_valid = 1, average_window = 2 };
@@ -49,6 +58,8 @@ struct Nc16Kernels {
   void (*pool_row)(const Window& window, PoolMode mode, int64_t pad_b, int64_t pad_r, const float* src, int64_t oy,
                    float* out);
   void (*mean)(const float* src, int64_t pixels, float* out);  // (pixels, 16) -> (16)
+  // Pixels side by side in each block; `squares` holds before + blocks * 16 + after floats.
+  void (*lrn)(const Lrn& lrn, const float* src, int64_t pixels, float* squares, float* dst);
   // F(4x4, 3x3): the 6x6 inputs from (y, x) on, zero outside (h, w), to 36 vectors `stride` apart.
   void (*winograd_input)(const float* src, int64_t h, int64_t w, int64_t y, int64_t x, float* out, int64_t stride);
   // 36 vectors `stride` apart to the 4x4 outputs from (y, x) on that lie in (oh, ow).

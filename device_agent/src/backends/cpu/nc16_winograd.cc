@@ -80,6 +80,7 @@ class Band {
   void multiply(int64_t position) const {
     const int64_t blocks = blocks_of(v_.k), tiles = (count_ + kernels_.pixels - 1) / kernels_.pixels;
     Product product{};
+    product.step = kBlock;
     product.entry_stride = count_ * kBlock;
     product.entries = v_.c / kBlock;
     product.tail_lanes = static_cast<int>(v_.c % kBlock);
@@ -93,6 +94,7 @@ class Band {
         const int64_t begin = count_ * tile / tiles, end = count_ * (tile + 1) / tiles;
         product.values = inputs_ + (position * blocks_of(v_.c) * count_ + begin) * kBlock;
         product.pixels = static_cast<int>(end - begin);
+        product.ahead = tile == 0 ? product.blocks * product.weight_stride : 0;
         product.out = products_ + ((position * blocks + block) * count_ + begin) * kBlock;
         kernels_.product(product);
       }

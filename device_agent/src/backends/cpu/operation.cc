@@ -9,7 +9,8 @@ const Operation* const kOperations[] = {
     &kConv2d,     &kDense,  &kMatmul, &kPool2d,       &kGlobalAveragePool, &kSoftmax,  &kLrn,
     &kActivation, &kBinary, &kAffine, &kInstanceNorm, &kPad2d,             &kResize2d, &kTranspose,
     &kCopyBlock,  &kTakeBlock, &kConv2dIm2col, &kConv2dSequential, &kDenseSequential, &kConv2dNc16, &kDepthwiseNc16,
-    &kWinogradNc16, &kPool2dNc16, &kGlobalAveragePoolNc16, &kToNc16, &kFromNc16};
+    &kWinogradNc16, &kPool2dNc16, &kGlobalAveragePoolNc16, &kToNc16, &kFromNc16,
+    &kDenseNc16, &kLrnNc16};
 
 }  // namespace
 

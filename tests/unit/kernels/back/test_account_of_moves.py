@@ -34,7 +34,7 @@ def test_a_network_moves_nothing_between_its_layers(network: str, limits: Limits
     assert [one for one in movements(plan) if one.kind not in PORTS] == []
 
 
-@pytest.mark.parametrize("network", ["squeezenet_v1_1", "mobilenet_v2", "resnet18", "inception_v3"])
+@pytest.mark.parametrize("network", ["squeezenet_v1_1", "mobilenet_v2", "resnet18", "googlenet", "inception_v3"])
 def test_blocks_of_sixteen_channels_stay_from_layer_to_layer_on_the_cpu(network: str) -> None:
     plan = compile_graph(load_workload(network=network, onnx=None, seed=1), Options("cpu"), Limits()).plan
     assert {one.kind for one in movements(plan)} == {"output"}
