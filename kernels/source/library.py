@@ -79,7 +79,7 @@ _ALL = (
         in_half=True,
     ),
     kernel(
-        "matmul_tiled", "a:4 b:4 bias:4 dst:4*", f"rows {_PRODUCT}", "lo hi", "GX GY RV CV DEPTH WHOLE",
+        "matmul_tiled", "a:4 b:4 bias:4 dst:4*", f"rows {_PRODUCT}", "lo hi", "GX GY RV CV DEPTH AHEAD WHOLE",
         locals_="tile_a:LOCAL_A:computed tile_b:LOCAL_B:computed", in_half=True,
     ),
     kernel(

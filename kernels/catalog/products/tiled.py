@@ -30,6 +30,8 @@ class ProductTile:
     rows4: int
     columns4: int
     depth4: int
+    ahead: int = 0
+    """1: the first stage is fetched ahead of the loop, which then has no branches."""
 
     @property
     def group(self) -> int:
@@ -52,20 +54,25 @@ class ProductTile:
     @property
     def words(self) -> str:
         """As `--product 'tiled 16x16x2x2x4'` takes it."""
-        return "x".join(map(str, (self.gx, self.gy, self.rows4, self.columns4, self.depth4)))
+        sizes = (self.gx, self.gy, self.rows4, self.columns4, self.depth4)
+        return "x".join(map(str, (*sizes, *([1] if self.ahead else []))))
 
     @property
     def tunables(self) -> Mapping[str, int]:
-        return {"GX": self.gx, "GY": self.gy, "RV": self.rows4, "CV": self.columns4, "DEPTH": self.depth4}
+        return {
+            "GX": self.gx, "GY": self.gy, "RV": self.rows4, "CV": self.columns4, "DEPTH": self.depth4,
+            "AHEAD": self.ahead,
+        }  # fmt: skip
 
 
 TILES = tuple(
     ProductTile(*sizes)
     for sizes in (
-        (16, 16, 2, 2, 4), (16, 16, 2, 2, 2), (16, 16, 4, 2, 2), (16, 16, 2, 4, 2), (16, 16, 2, 4, 4),
-        (16, 16, 4, 4, 2), (16, 8, 4, 2, 4), (16, 8, 4, 2, 2), (16, 8, 4, 4, 2), (16, 8, 2, 2, 4), (8, 16, 2, 2, 4),
-        (8, 16, 2, 4, 2), (8, 8, 4, 4, 2), (8, 8, 2, 4, 4), (8, 8, 2, 2, 4), (8, 8, 2, 2, 2), (16, 8, 1, 2, 4),
-        (16, 16, 1, 1, 4), (8, 8, 1, 1, 4), (8, 8, 1, 2, 4), (8, 4, 1, 1, 4),
+        (16, 16, 4, 2, 2), (16, 16, 2, 4, 2), (16, 8, 4, 2, 2), (8, 16, 2, 4, 2), (8, 8, 4, 2, 2), (8, 8, 2, 4, 2),
+        (16, 16, 2, 2, 2), (16, 16, 2, 2, 4), (16, 8, 2, 2, 2), (16, 8, 2, 2, 4), (8, 16, 2, 2, 2), (8, 8, 2, 2, 2),
+        (8, 8, 2, 2, 4), (16, 8, 1, 2, 4), (16, 16, 1, 1, 4), (8, 8, 1, 2, 4), (8, 8, 1, 1, 4), (8, 4, 1, 1, 4),
+        (16, 16, 4, 2, 2, 1), (16, 16, 2, 4, 2, 1), (16, 8, 4, 2, 2, 1), (16, 16, 2, 2, 2, 1), (16, 16, 2, 2, 4, 1),
+        (16, 8, 2, 2, 2, 1), (16, 8, 2, 2, 4, 1), (8, 8, 2, 2, 2, 1),
     )
 )  # fmt: skip
 """gx is a multiple of 8 and gy of 4, as the kernel deals work-items out; depth4 is even."""
@@ -105,7 +112,8 @@ class Tiled:
 
 
 def _parse(words: str) -> ProductTile:
-    tile = ProductTile(*numbers(words, _MEANING, _EXAMPLE))
+    sizes, is_ahead = (words[:-2], 1) if words.count("x") == 5 and words.endswith("x1") else (words, 0)
+    tile = ProductTile(*numbers(sizes, _MEANING, _EXAMPLE), ahead=is_ahead)
     if tile.gx % 8 or tile.gy % 4 or tile.depth4 % 2:
         raise OptionError(f"tile {words!r}: gx is a multiple of 8, gy one of 4, depth4 one of 2, e.g. {_EXAMPLE}")
     return tile

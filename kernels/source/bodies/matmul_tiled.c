@@ -2,6 +2,7 @@
 // DEPTH vectors of four deep a stage, in two sides that alternate: while one is read the other is filled, with one barrier
 // a stage. In local memory the left operand lies with its rows side by side, so that both are read as vectors along the
 // result; its pitch is odd, so that eight neighbours write eight banks. WHOLE: sizes are multiples of the tile.
+// AHEAD: the first stage is fetched ahead of the loop, which then has no branches.
 {
     const int me = LOCAL_ID(0);
     const int tx = me / 32 % (GX / 8) * 8 + me % 8;  // 32 neighbours are 8 x 4: few distinct vectors are read at once
@@ -40,75 +41,42 @@
             to[f] = 4 * k4 * TILE_COLUMNS4 + other % TILE_COLUMNS4;
         }
     }
-    for (int stage = 0; stage <= stages; ++stage) {
-        if (stage < stages) {
-            UNROLL for (int f = 0; f < FETCHES; ++f) {
-                const int square = me + f * GROUP;
-                if (square < FETCHES_A) {
-                    UNROLL for (int j = 0; j < 4; ++j) {
-                        if (WHOLE != 0) {
-                            next[f * 4 + j] = LOAD_a(from[f] + j * a_stride);
-                        } else {
-                            const int valid = depth - fetch_k[f];  // lanes that are data
-                            next[f * 4 + j] = SPLAT(0.0f);
-                            if (valid > 0) {
-                                const FLOAT4 v = LOAD_a(from[f] + IMIN(fetch_row[f] + j, rows - 1) * a_stride);
-                                next[f * 4 + j] =
-                                    VEC4(v.x, valid > 1 ? v.y : ZERO, valid > 2 ? v.z : ZERO, valid > 3 ? v.w : ZERO);
-                            }
-                        }
-                    }
-                    from[f] += DEPTH;
-                } else if (square < FETCHES_ALL) {
-                    UNROLL for (int j = 0; j < 4; ++j) {
-                        if (WHOLE != 0) {
-                            next[f * 4 + j] = LOAD_b(from[f] + j * b_stride);
-                        } else {
-                            next[f * 4 + j] = SPLAT(0.0f);
-                            if (fetch_k[f] + j < depth) next[f * 4 + j] = LOAD_b(from[f] + j * b_stride);
-                        }
-                    }
-                    from[f] += TILE_DEPTH * b_stride;
-                }
-                fetch_k[f] += TILE_DEPTH;
+    if (AHEAD == 0) {
+        for (int stage = 0; stage <= stages; ++stage) {
+            if (stage < stages) {
+    INCLUDE product_fetch
+    INCLUDE product_advance
             }
+            if (stage > 0) {
+                const int a_at = (stage - 1) % 2 * HALF_A + ty;
+                const int b_at = (stage - 1) % 2 * HALF_B + tx;
+    INCLUDE product_stage
+            }
+            if (stage < stages) {
+                const int fill = stage % 2;
+    INCLUDE product_put
+            }
+            BARRIER;
         }
-        if (stage > 0) {
-            const int a_at = (stage - 1) % 2 * HALF_A + ty;
-            const int b_at = (stage - 1) % 2 * HALF_B + tx;
-            UNROLL for (int k = 0; k < TILE_DEPTH; ++k) {
-                FLOAT4 left[RV];
-                FLOAT4 right[CV];
-                UNROLL for (int r = 0; r < RV; ++r) left[r] = tile_a[a_at + k * PITCH + r * GY];
-                UNROLL for (int c = 0; c < CV; ++c) right[c] = tile_b[b_at + k * TILE_COLUMNS4 + c * GX];
-                UNROLL for (int r = 0; r < RV; ++r) {
-                    UNROLL for (int c = 0; c < CV; ++c) {
-                        chunk[(r * 4 + 0) * CV + c] = MAD(SPLAT(left[r].x), right[c], chunk[(r * 4 + 0) * CV + c]);
-                        chunk[(r * 4 + 1) * CV + c] = MAD(SPLAT(left[r].y), right[c], chunk[(r * 4 + 1) * CV + c]);
-                        chunk[(r * 4 + 2) * CV + c] = MAD(SPLAT(left[r].z), right[c], chunk[(r * 4 + 2) * CV + c]);
-                        chunk[(r * 4 + 3) * CV + c] = MAD(SPLAT(left[r].w), right[c], chunk[(r * 4 + 3) * CV + c]);
-                    }
-                }
-            }
-            FOLD(DEPTH)
-        }
-        if (stage < stages) {
-            UNROLL for (int f = 0; f < FETCHES; ++f) {
-                const int square = me + f * GROUP;
-                if (square < FETCHES_A) {
-                    const int at = stage % 2 * HALF_A + to[f];
-                    tile_a[at] = VEC4(next[f * 4].x, next[f * 4 + 1].x, next[f * 4 + 2].x, next[f * 4 + 3].x);
-                    tile_a[at + PITCH] = VEC4(next[f * 4].y, next[f * 4 + 1].y, next[f * 4 + 2].y, next[f * 4 + 3].y);
-                    tile_a[at + 2 * PITCH] = VEC4(next[f * 4].z, next[f * 4 + 1].z, next[f * 4 + 2].z, next[f * 4 + 3].z);
-                    tile_a[at + 3 * PITCH] = VEC4(next[f * 4].w, next[f * 4 + 1].w, next[f * 4 + 2].w, next[f * 4 + 3].w);
-                } else if (square < FETCHES_ALL) {
-                    UNROLL for (int j = 0; j < 4; ++j) {
-                        tile_b[stage % 2 * HALF_B + to[f] + j * TILE_COLUMNS4] = next[f * 4 + j];
-                    }
-                }
-            }
+    } else {
+        {
+            const int fill = 0;
+    INCLUDE product_fetch
+    INCLUDE product_put
         }
         BARRIER;
+        for (int stage = 0; stage < stages; ++stage) {
+            if (stage + 1 < stages) {  // the last stage fetches again what it has, which nobody reads
+    INCLUDE product_advance
+            }
+    INCLUDE product_fetch
+            const int a_at = stage % 2 * HALF_A + ty;
+            const int b_at = stage % 2 * HALF_B + tx;
+    INCLUDE product_stage
+            const int fill = (stage + 1) % 2;
+    INCLUDE product_put
+            BARRIER;
+        }
     }
     FOLD_REST
     UNROLL for (int c = 0; c < CV; ++c) {
