@@ -114,7 +114,7 @@ def _strategy(name: str | None, budget: str | None) -> Callable[[int], Strategy]
 
 
 class _Watch:
-    """The progress bar: convolution by convolution, then pair by pair."""
+    """The progress bar: layer by layer, then pair by pair."""
 
     def __init__(self, bar: Progress) -> None:
         self._bar = bar

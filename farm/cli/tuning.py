@@ -56,7 +56,7 @@ def render(result: Tuned) -> RenderableType:
     lines = [_line(each) for each in verdict.comparisons]
     lines += [f"[red]the tuned plan was discarded:[/] {escape(reason)}" for reason in verdict.wrong]
     lines.append(
-        f"{len(result.searched)} of {len(result.choices)} convolutions searched now, in {result.search_s:.0f} s; "
+        f"{len(result.searched)} of {len(result.choices)} layers searched now, in {result.search_s:.0f} s; "
         f"{len(verdict.kept)} run otherwise than untuned, {len(verdict.dropped)} choices were dropped"
     )
     return Group(table(result.choices), "", *lines)
@@ -66,7 +66,7 @@ def _line(found: Comparison) -> str:
     change = found.change
     return (
         f"[bold]whole network[/] untuned {found.untuned_ms:.3f} ms, tuned {found.tuned_ms:.3f} ms: {change.value:+.1%} "
-        f"({change.low:+.1%} to {change.high:+.1%}), with {found.choices} tuned convolutions"
+        f"({change.low:+.1%} to {change.high:+.1%}), with {found.choices} tuned layers"
     )
 
 
@@ -86,7 +86,7 @@ def table(found: Iterable[Found]) -> RenderableType:
 
 def _empty(title: str) -> Table:
     made = Table(box=None, header_style="bold", padding=(0, 2, 0, 0), title=escape(title), title_justify="left")
-    for column in ("convolution", "choice", "untuned"):
+    for column in ("layer", "choice", "untuned"):
         made.add_column(column, overflow="fold")
     for column in ("ms", "gain"):
         made.add_column(column, justify="right")

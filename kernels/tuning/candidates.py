@@ -1,31 +1,26 @@
-"""What may be tried for a convolution, and plans that try it."""
+"""What may be tried for a layer, and plans that try it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from kernels.assemble import assemble
-from kernels.catalog import ALGORITHMS, Convolution, choose, convolution_of, misfit
-from kernels.graph import Array, Graph, Node
+from kernels.graph import Array, Graph
 from kernels.load import random_inputs
 from kernels.lower.gpu import lower_gpu
 from kernels.options import Choice, Limits, Options
-from kernels.passes import prepare
+from kernels.passes import optimise
 from kernels.plan import Bundle
 from kernels.validate import validate
+
+from .kinds import Layer, in_turn, kind_of, layer_of, untuned
 
 BATCH = 12
 """Candidates of one trial plan, at most."""
 _BATCH_BYTES = 256 << 20
 """Memory of one trial plan, at most, where the device has more than twice of it."""
-_WINOGRAD_GROWTH = 4
-"""Winograd's weights, and its workspace, are so much larger than the plain ones at most."""
 
 
 @dataclass(frozen=True)
@@ -37,45 +32,44 @@ class Trial:
     inputs: Mapping[str, Array]
 
 
-def layers(graph: Graph, options: Options) -> dict[str, Convolution]:
-    """Layer -> convolution, as they are after the network's passes."""
-    whole = prepare(graph, options)
-    return {node.name: convolution_of(whole, node) for node in whole.nodes if node.op == "conv"}
+def layers(graph: Graph, options: Options) -> dict[str, Layer]:
+    """Layer's name -> its sizes, as they are after the network's passes: what the options leave to tuning."""
+    whole = optimise(graph, fuse=options.fuse and not options.keep_all)
+    found = {node.name: layer_of(whole, node) for node in whole.nodes}
+    return {name: layer for name, layer in found.items() if layer and kind_of(layer).is_open(options)}
 
 
-def distinct(graph: Graph, options: Options) -> dict[str, Convolution]:
-    """The network's convolutions by key."""
-    return {conv.key: conv for conv in layers(graph, options).values()}
+def distinct(graph: Graph, options: Options) -> dict[str, Layer]:
+    """The network's layers by key."""
+    return {layer.key: layer for layer in layers(graph, options).values()}
 
 
-def default_choice(conv: Convolution, options: Options, limits: Limits) -> Choice:
+def default_choice(layer: Layer, options: Options, limits: Limits) -> Choice:
     """What the compiler takes where nothing was tuned; an empty tile is the algorithm's own."""
-    return choose(_untuned(options), limits, "", conv)
+    return kind_of(layer).default(layer, untuned(options), limits)
 
 
-def candidates(conv: Convolution, options: Options, limits: Limits) -> list[Choice]:
+def candidates(layer: Layer, options: Options, limits: Limits) -> list[Choice]:
     """The compiler's own choice, then every tile worth trying of every algorithm that fits, the algorithms in turn."""
-    fitting = [entry for name, entry in ALGORITHMS.items() if misfit(name, conv, options.precision) is None]
-    columns = [[Choice(entry.name, tile) for tile in entry.tiles(conv, options, limits)] for entry in fitting]
-    in_turn = [choice for row in zip_longest(*columns) for choice in row if choice is not None]
-    return list(dict.fromkeys([default_choice(conv, options, limits), *in_turn]))
+    tiles = kind_of(layer).choices(layer, options, limits)
+    return list(dict.fromkeys([default_choice(layer, options, limits), *in_turn(tiles)]))
 
 
 def applicable(graph: Graph, options: Options, limits: Limits, known: Mapping[str, Choice]) -> dict[str, Choice]:
     """Of what is known the part that this network can use, and that this compiler would try on such a device itself."""
-    if not known or options.backend == "cpu" or options.algorithm != "auto" or options.granularity:
+    if not known or options.backend == "cpu":
         return {}
-    own = {key: conv for key, conv in distinct(graph, options).items() if key in known}
-    return {key: known[key] for key, conv in own.items() if known[key] in candidates(conv, options, limits)}
+    own = {key: layer for key, layer in distinct(graph, options).items() if key in known}
+    return {key: known[key] for key, layer in own.items() if known[key] in candidates(layer, options, limits)}
 
 
-def batches(conv: Convolution, choices: Sequence[Choice], limits: Limits) -> Iterator[list[Choice]]:
+def batches(layer: Layer, choices: Sequence[Choice], limits: Limits) -> Iterator[list[Choice]]:
     """Parts that fit into the device's memory together, as far as can be told before they are compiled."""
     budget = min(_BATCH_BYTES, limits.memory_budget_bytes // 2 or _BATCH_BYTES)
     part: list[Choice] = []
     room = 0
     for choice in choices:
-        needed = footprint_bytes(conv, choice)
+        needed = footprint_bytes(layer, choice)
         if part and (len(part) == BATCH or needed > room):
             yield part
             part = []
@@ -85,49 +79,17 @@ def batches(conv: Convolution, choices: Sequence[Choice], limits: Limits) -> Ite
         yield part
 
 
-def footprint_bytes(conv: Convolution, choice: Choice) -> int:
-    """About what one candidate adds to a trial plan: its weights, result and workspace, in fp32."""
-    kh, kw = conv.kernel
-    weight = conv.k * conv.c // conv.groups * kh * kw
-    result = conv.n * conv.k * conv.oh * conv.ow
-    if choice.algorithm.startswith("winograd"):
-        return 4 * _WINOGRAD_GROWTH * (weight + result)
-    workspace = conv.n * conv.c * kh * kw * conv.oh * conv.ow if choice.algorithm == "im2col" else 0
-    return 4 * (weight + result + workspace)
+def footprint_bytes(layer: Layer, choice: Choice) -> int:
+    """About what one candidate adds to a trial plan, in fp32."""
+    return kind_of(layer).footprint_bytes(layer, choice)
 
 
 def trial(
-    conv: Convolution, choices: Sequence[Choice], options: Options, limits: Limits, *, spirv_cache: Path | None = None
+    layer: Layer, choices: Sequence[Choice], options: Options, limits: Limits, *, spirv_cache: Path | None = None
 ) -> Trial:
     """A plan that runs each choice once. Raises CompileError."""
-    graph = _graph(conv, [str(index) for index in range(len(choices))])
-    tuned = replace(_untuned(options), tuned={str(index): choice for index, choice in enumerate(choices)})
+    graph = kind_of(layer).graph(layer, [str(index) for index in range(len(choices))])
+    tuned = replace(untuned(options), tuned={str(index): choice for index, choice in enumerate(choices)})
     bundle = assemble(lower_gpu(graph, tuned, limits), tuned, limits, spirv_cache=spirv_cache)
     validate(bundle.plan, limits)
     return Trial(graph, bundle, random_inputs(graph, 1))
-
-
-def _untuned(options: Options) -> Options:
-    return replace(options, tuned={}, algorithm="auto", granularity=0)
-
-
-def _graph(conv: Convolution, names: list[str]) -> Graph:
-    """The convolution once a name, with random weights."""
-    rng = np.random.default_rng(1)
-    window = (conv.k, conv.c // conv.groups, *conv.kernel)
-    fan_in = conv.c // conv.groups * conv.kernel[0] * conv.kernel[1]
-    weight = (rng.standard_normal(window) * fan_in**-0.5).astype(np.float32)
-    attributes: dict[str, Any] = {
-        "strides": conv.strides, "pads": conv.pads, "dilations": conv.dilations, "groups": conv.groups,
-    }  # fmt: skip
-    if conv.mirrored:
-        attributes["pad_mode"] = "reflect"
-    shapes: dict[str, tuple[int, ...]] = {"x": (conv.n, conv.c, conv.h, conv.w), "weight": window, "bias": (conv.k,)}
-    return Graph(
-        name="trial",
-        inputs=("x",),
-        outputs=(f"{names[-1]}:0",),
-        nodes=[Node(name, "conv", ("x", "weight", "bias"), (f"{name}:0",), attributes) for name in names],
-        constants={"weight": weight, "bias": rng.standard_normal(conv.k).astype(np.float32)},
-        shapes={**shapes, **{f"{name}:0": (conv.n, conv.k, conv.oh, conv.ow) for name in names}},
-    )

@@ -26,7 +26,7 @@ class Found(BaseModel):
     """API, device and driver, as `device_key` writes them."""
     precision: str
     conv: str
-    """`Convolution.key`."""
+    """`key` of a convolution or a matrix product."""
     algorithm: str
     tile: str
     ms: float = Field(gt=0)

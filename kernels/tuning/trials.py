@@ -1,4 +1,4 @@
-"""Candidates of one convolution on the device: timed together, a plan that fails is split, the winner is verified."""
+"""Candidates of one layer on the device: timed together, a plan that fails is split, the winner is verified."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernels.catalog import Convolution
 from kernels.errors import CompileError
 from kernels.options import Choice, Limits, Options
 from kernels.reference import evaluate
 
 from .candidates import Trial, batches, trial
+from .kinds import Layer
 
 TOLERANCES = {"fp32": 1e-4, "relaxed": 1e-4, "fp16": 2e-2}
 """Largest absolute difference from the reference, as a share of its largest absolute value."""
@@ -42,14 +42,14 @@ RunTrial = Callable[[Trial, int], Ran]
 
 
 class Trials:
-    """Measures candidates of one convolution; what failed once is not tried again."""
+    """Measures candidates of one layer; what failed once is not tried again."""
 
     def __init__(
-        self, conv: Convolution, options: Options, limits: Limits, run: RunTrial, *, spirv_cache: Path | None = None,
+        self, layer: Layer, options: Options, limits: Limits, run: RunTrial, *, spirv_cache: Path | None = None,
         report: Callable[[int, float], None] = lambda *_: None,
     ) -> None:  # fmt: skip
         """`report`: called with the number of measurements so far and the best ms."""
-        self._conv, self._options, self._limits, self._run = conv, options, limits, run
+        self._layer, self._options, self._limits, self._run = layer, options, limits, run
         self._spirv_cache, self._report = spirv_cache, report
         self._measured, self._best_ms = 0, float("inf")
         self.failures: dict[Choice, str] = {}
@@ -58,7 +58,7 @@ class Trials:
         """As `strategies.Measure`."""
         usable = [choice for choice in choices if choice not in self.failures]
         times: dict[Choice, float] = {}
-        for part in batches(self._conv, usable, self._limits):
+        for part in batches(self._layer, usable, self._limits):
             times |= self._measure(part, repeats)
         return [times.get(choice) for choice in choices]
 
@@ -75,7 +75,7 @@ class Trials:
         return False
 
     def _trial(self, choices: Sequence[Choice]) -> Trial:
-        return trial(self._conv, choices, self._options, self._limits, spirv_cache=self._spirv_cache)
+        return trial(self._layer, choices, self._options, self._limits, spirv_cache=self._spirv_cache)
 
     def _measure(self, choices: list[Choice], repeats: int) -> dict[Choice, float]:
         try:

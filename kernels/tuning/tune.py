@@ -1,4 +1,4 @@
-"""Tune every convolution of a network on one device."""
+"""Tune every convolution and matrix product of a network on one device."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernels.catalog import Convolution
 from kernels.errors import CompileError
 from kernels.graph import Graph
 from kernels.options import Choice, Limits, Options
 
 from .candidates import candidates, distinct
 from .database import Database, Found
+from .kinds import Layer
 from .strategies import Strategy, Timing
 from .trials import RunTrial, TrialFailed, Trials
 
@@ -28,8 +28,9 @@ class Progress:
     done: int
     total: int
     conv: str
+    """Key of the layer."""
     found: Found | None = None
-    """What the convolution came to, once it is done."""
+    """What the layer came to, once it is done."""
     measured: int = 0
     """Measurements of its candidates so far."""
     best_ms: float | None = None
@@ -48,10 +49,10 @@ def tune(
     on_progress: Callable[[Progress], None] = lambda _: None,
     spirv_cache: Path | None = None,
 ) -> list[Found]:
-    """Search each convolution that the database does not know yet (with `again`: all); those that were searched.
+    """Search each layer that the database does not know yet (with `again`: all); those that were searched.
 
-    `device`: `database.device_key`. `strategy`: from the number of convolutions that are left. The database is saved
-    after each convolution: an interrupted tuning resumes. Raises CompileError where there is nothing to tune, and
+    `device`: `database.device_key`. `strategy`: from the number of layers that are left. The database is saved
+    after each layer: an interrupted tuning resumes. Raises CompileError where there is nothing to tune, and
     TrialFailed where not even the compiler's own choice runs: then there is nothing to compare with.
     """
     wanted = _wanted(graph, options)
@@ -72,31 +73,31 @@ def tune(
     return [found for key in open_ if (found := known[key]) is not None]
 
 
-def _wanted(graph: Graph, options: Options) -> dict[str, Convolution]:
+def _wanted(graph: Graph, options: Options) -> dict[str, Layer]:
     if options.backend == "cpu":
         raise CompileError("the CPU backend has no algorithms to tune; tune opencl or vulkan")
     if options.algorithm != "auto" or options.granularity:
         raise CompileError("tuning chooses the algorithm and its tile: leave algorithm and granularity out")
     wanted = distinct(graph, options)
     if not wanted:
-        raise CompileError(f"{graph.name} has no convolution: there is nothing to tune")
+        raise CompileError(
+            f"{graph.name} has no convolution and no matrix product that is left open: there is nothing to tune"
+        )
     return wanted
 
 
-def _search(
-    conv: Convolution, options: Options, limits: Limits, trials: Trials, device: str, strategy: Strategy
-) -> Found:
-    tried = candidates(conv, options, limits)
+def _search(layer: Layer, options: Options, limits: Limits, trials: Trials, device: str, strategy: Strategy) -> Found:
+    tried = candidates(layer, options, limits)
     if trials(tried[:1], 1) == [None]:  # before any time is spent on a device that runs nothing
         why = trials.failures.get(tried[0], "no time of it was reported")
-        raise TrialFailed(f"{conv.key}: the compiler's own choice, {tried[0].words}, does not run: {why}")
+        raise TrialFailed(f"{layer.key}: the compiler's own choice, {tried[0].words}, does not run: {why}")
     timings = strategy.search(tried, trials)
     default = next((timing.ms for timing in timings if timing.choice == tried[0]), None)
     best = _winner(tried[0], timings, trials)
     if best is None:
-        raise TrialFailed(f"{conv.key}: none of {len(tried)} candidates ran; start the tuning again")
+        raise TrialFailed(f"{layer.key}: none of {len(tried)} candidates ran; start the tuning again")
     return Found(
-        device=device, precision=options.precision, conv=conv.key, algorithm=best.choice.algorithm,
+        device=device, precision=options.precision, conv=layer.key, algorithm=best.choice.algorithm,
         tile=best.choice.tile, ms=best.ms, default=tried[0].words, default_ms=default, tried=len(tried),
         failed=len(trials.failures), at=time.time(),
     )  # fmt: skip

@@ -34,7 +34,7 @@ def test_tune_show_export(tmp_path: Path, capsys: pytest.CaptureFixture[str], mo
         assert found["device"] == "local-cpu" and all(row["ms"] > 0 for row in found["choices"])
     assert main(["tune", "--network", "lenet", "--backend", "opencl", *state]) == 0
     said = capsys.readouterr()
-    assert "0 of 2 convolutions searched now" in said.out and "n1 c1 28x28 k20" in said.out
+    assert "0 of 4 layers searched now" in said.out and "n1 c1 28x28 k20" in said.out
     assert main(["tune", "show", *state, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["conv"] for row in rows] == sorted(row["conv"] for row in found["choices"])

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from kernels.catalog import Convolution
+from kernels.catalog.products import Product
+from kernels.compile import compile_graph
 from kernels.errors import CompileError, InputError
 from kernels.load import load_workload
 from kernels.options import Choice, Limits, Options
@@ -31,21 +33,29 @@ from kernels.tuning import (
     tune,
 )
 from kernels.tuning.candidates import BATCH, batches, footprint_bytes
+from kernels.tuning.kinds import layer_of
 
 LIMITS = {
     "phone": Limits(max_work_group=256, local_bytes=32 << 10, compute_units=4),
     "desktop": Limits(max_work_group=1024, local_bytes=48 << 10, unified_memory=False, compute_units=64),
     "pocl": Limits(max_work_group=4096, local_bytes=2 << 20, cpu_device=True),
 }
-SHAPES = {
+SHAPES: dict[str, Convolution | Product] = {
     "3x3": Convolution(1, 32, 15, 14, 48, 15, 14, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1),
     "5x5": Convolution(1, 20, 12, 12, 50, 8, 8, (5, 5), (1, 1), (0, 0, 0, 0), (1, 1), 1),
     "1x1": Convolution(1, 64, 7, 7, 130, 7, 7, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1),
     "strided": Convolution(2, 3, 31, 31, 20, 16, 16, (3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 1),
     "depthwise": Convolution(1, 24, 14, 14, 24, 14, 14, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 24),
     "grouped": Convolution(1, 32, 13, 13, 64, 13, 13, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 2),
+    "mirrored": Convolution(1, 8, 9, 9, 8, 9, 9, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, mirrored=True),
+    "product": Product(1, 64, 96, 120),
+    "product_row": Product(1, 1, 384, 100),
+    "product_batch": Product(6, 31, 17, 50),
+    "product_shared": Product(2, 5, 17, 50, right_is_shared=True),
 }
 OPENCL = Options("opencl")
+CONVOLUTIONS = Options("opencl", product="naive")
+"""Products are not tuned where their algorithm is asked for."""
 
 
 @pytest.mark.parametrize("device", LIMITS)
@@ -57,6 +67,14 @@ def test_every_candidate_compiles_and_the_compilers_own_comes_first(device: str,
     for choice in tried:
         plan = trial(conv, [choice], OPENCL, limits).bundle.plan
         assert plan.options["algorithm:0"] == choice.words
+
+
+def test_trials_are_of_the_layer_itself() -> None:
+    for shape in SHAPES.values():
+        graph = trial(
+            shape, [Choice("naive" if isinstance(shape, Product) else "direct")], OPENCL, LIMITS["phone"]
+        ).graph
+        assert layer_of(graph, graph.nodes[0]) == shape
 
 
 def test_batches_hold_everything_once_and_fit() -> None:
@@ -71,11 +89,13 @@ def test_batches_hold_everything_once_and_fit() -> None:
 
 def test_only_what_this_compiler_would_try_is_applied() -> None:
     graph, limits = load_workload(network="lenet", onnx=None, seed=1), LIMITS["pocl"]
-    first, second = distinct(graph, OPENCL)
-    good = Choice("direct", "4x2x16")
+    first, second, third, fourth = distinct(graph, OPENCL)
+    good, product = Choice("direct", "4x2x16"), Choice("split_depth", "8x32")
     known = {first: good, second: Choice("direct", "7x7x7"), "conv of another network": good}
-    assert applicable(graph, OPENCL, limits, known) == {first: good}
-    assert applicable(graph, Options("opencl", algorithm="im2col"), limits, known) == {}
+    known |= {third: product, fourth: Choice("registers", "7x7x7")}
+    assert applicable(graph, OPENCL, limits, known) == {first: good, third: product}
+    assert applicable(graph, Options("opencl", algorithm="im2col"), limits, known) == {third: product}
+    assert applicable(graph, CONVOLUTIONS, limits, known) == {first: good}
     assert applicable(graph, Options("cpu"), limits, known) == {}
 
 
@@ -99,9 +119,24 @@ def simulated(
 def search(run: RunTrial, database: Database, **more: object) -> list[Found]:
     graph = load_workload(network="lenet", onnx=None, seed=1)
     return tune(
-        graph, OPENCL, LIMITS["phone"], run, device="d", database=database, strategy=lambda _: Exhaustive(1),
+        graph, CONVOLUTIONS, LIMITS["phone"], run, device="d", database=database, strategy=lambda _: Exhaustive(1),
         **more,  # type: ignore[arg-type]
     )  # fmt: skip
+
+
+def test_matrix_products_are_searched_like_convolutions() -> None:
+    run, _ = simulated(lambda words: 0.5 if words == "registers 1x1x8" else 1.0)
+    graph = load_workload(network="autoencoder_784", onnx=None, seed=1)
+    database = Database()
+    found = tune(
+        graph, OPENCL, LIMITS["phone"], run, device="d", database=database, strategy=lambda _: Exhaustive(1)
+    )  # fmt: skip
+    assert [each.conv for each in found] == list(distinct(graph, OPENCL)) and len(found) == 3
+    assert {each.choice.words for each in found} == {"registers 1x1x8"}
+    known = database.tuned("d", "fp32", proven=False)
+    tuned = applicable(graph, OPENCL, LIMITS["phone"], known)
+    plan = compile_graph(graph, Options("opencl", tuned=tuned), LIMITS["phone"]).plan
+    assert [words for name, words in plan.options.items() if name.startswith("algorithm:")] == ["registers 1x1x8"] * 3
 
 
 def test_what_crashes_or_computes_wrongly_is_never_chosen() -> None:
@@ -156,7 +191,8 @@ def test_what_cannot_be_tuned_is_refused() -> None:
     run, _ = simulated(lambda _: 1.0)
     graph = load_workload(network="autoencoder_784", onnx=None, seed=1)
     for options, said in (
-        (Options("cpu"), "CPU backend"), (OPENCL, "no convolution"), (Options("opencl", algorithm="direct"), "leave"),
+        (Options("cpu"), "CPU backend"), (CONVOLUTIONS, "no convolution"),
+        (Options("opencl", algorithm="direct"), "leave"),
     ):  # fmt: skip
         with pytest.raises(CompileError, match=said):
             tune(graph, options, LIMITS["phone"], run, device="d", database=Database(), strategy=lambda _: Exhaustive())
