@@ -93,6 +93,13 @@ def parse_group_tile(words: str) -> GroupTile:
         ) from e
 
 
+def group_tile(words: str, limits: Limits, *, pixels: int, stacks: int, matrices: int) -> GroupTile:
+    """The tile in words; where there are none, the default. Raises OptionError."""
+    if words:
+        return parse_group_tile(words)
+    return choose_group_tile(limits, pixels=pixels, stacks=stacks, matrices=matrices)
+
+
 def _fitting(limits: Limits) -> list[GroupTile]:
     return [
         tile

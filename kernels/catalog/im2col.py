@@ -9,8 +9,9 @@ from kernels.graph import Array
 from kernels.options import Limits, Options
 
 from .convolution import Call, Convolution
-from .group_tile import choose_group_tile, group_tile_words, parse_group_tile
+from .group_tile import group_tile, group_tile_words
 from .implicit_gemm import product
+from .packing import padded
 
 
 class Im2col:
@@ -44,11 +45,7 @@ class Im2col:
             scratch_elements=4 * pixels * rows * conv.n,
             is_last=False,
         )
-        shape = (
-            parse_group_tile(tile)
-            if tile
-            else choose_group_tile(limits, pixels=pixels, stacks=conv.out_stacks, matrices=conv.n)
-        )
+        shape = group_tile(tile, limits, pixels=pixels, stacks=conv.out_stacks, matrices=conv.n)
         multiply = product(
             shape,
             taps_as_channels(weight),
@@ -64,8 +61,6 @@ class Im2col:
 
 def taps_as_channels(weight: Array) -> Array:
     """(K, C, kh, kw) -> (1, K, taps * C padded to fours): tap by tap, as `im2col` writes them."""
-    from .packing import padded
-
     full = padded(weight, 1, 4)
     k = full.shape[0]
     return full.transpose(0, 2, 3, 1).reshape(1, k, -1)

@@ -10,7 +10,7 @@ from kernels.graph import Array
 from kernels.options import Limits, Options
 
 from .convolution import Call, Convolution
-from .group_tile import GroupTile, choose_group_tile, group_tile_words, parse_group_tile
+from .group_tile import GroupTile, group_tile, group_tile_words
 from .packing import pack_stages, padded
 
 
@@ -42,11 +42,7 @@ class ImplicitGemm:
         del options
         pixels, matrices = conv.oh * conv.ow, conv.n * conv.groups
         in_stacks, out_stacks = (-(-channels // conv.groups // 4) for channels in (conv.c, conv.k))
-        shape = (
-            parse_group_tile(tile)
-            if tile
-            else choose_group_tile(limits, pixels=pixels, stacks=out_stacks, matrices=matrices)
-        )
+        shape = group_tile(tile, limits, pixels=pixels, stacks=out_stacks, matrices=matrices)
         taps = conv.kernel[0] * conv.kernel[1]
         filters = weight.reshape(conv.groups, conv.k // conv.groups, -1, taps)
         call = Call(

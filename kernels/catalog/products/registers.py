@@ -88,7 +88,7 @@ def _parse(tile: str) -> RegisterTile:
 
 def _default(product: Product, options: Options, limits: Limits) -> RegisterTile:
     if not limits.cpu_device:
-        rows, vectors, widest = 4, 2, 4
+        rows, vectors, widest = (4 if limits.unified_memory else 8), 2, 4
     elif options.backend == "opencl":
         rows, vectors, widest = 8, 1, 16
     else:

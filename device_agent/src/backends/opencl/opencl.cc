@@ -169,8 +169,13 @@ Result<Owned<cl_kernel>> OpenClBackend::make_kernel(const Program& program) {
     return Error{Code::plan_invalid, name + ": takes " + std::to_string(count) + " arguments, the plan gives " +
                                          std::to_string(program.parameters.size())};
   size_t limit = 0;
+  size_t declared[3] = {0, 0, 0};
   library_.clGetKernelWorkGroupInfo(kernel, device_.id, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit, &limit, nullptr);
-  if (limit > 0 && program.work_group_size() > limit)
+  library_.clGetKernelWorkGroupInfo(kernel, device_.id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof declared, declared,
+                                    nullptr);
+  // NVIDIA says 256 of kernels that were compiled for 512 or 1024; what a kernel declares, the launch decides on
+  const bool is_declared = declared[0] * declared[1] * declared[2] == program.work_group_size();
+  if (!is_declared && limit > 0 && program.work_group_size() > limit)
     return Error{Code::limit, name + ": work-group of " + std::to_string(program.work_group_size()) +
                                   "; this kernel allows " + std::to_string(limit) + " on this device, " +
                                   std::to_string(program.work_group_size() - limit) + " fewer"};
