@@ -112,8 +112,9 @@ class Tiled:
 
 
 def _parse(words: str) -> ProductTile:
-    sizes, is_ahead = (words[:-2], 1) if words.count("x") == 5 and words.endswith("x1") else (words, 0)
-    tile = ProductTile(*numbers(sizes, _MEANING, _EXAMPLE), ahead=is_ahead)
+    is_ahead = words.count("x") == 5 and words.endswith("x1")
+    gx, gy, rows4, columns4, depth4 = numbers(words[:-2] if is_ahead else words, _MEANING, _EXAMPLE)
+    tile = ProductTile(gx, gy, rows4, columns4, depth4, int(is_ahead))
     if tile.gx % 8 or tile.gy % 4 or tile.depth4 % 2:
         raise OptionError(f"tile {words!r}: gx is a multiple of 8, gy one of 4, depth4 one of 2, e.g. {_EXAMPLE}")
     return tile
