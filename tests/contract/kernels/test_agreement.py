@@ -19,8 +19,10 @@ from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import TOLERANCE, Builder, inputs_of, relative_error, side_by_side
 from tests.unit.kernels.back.test_convolution import SHAPES
 from tests.unit.kernels.back.test_fusion import block
+from tests.unit.kernels.back.test_movement import addition, every_transposition
 from tests.unit.kernels.back.test_operations import CASES, concat_of
 from tests.unit.kernels.back.test_saving_memory import small_pyramid
+from tests.unit.kernels.back.test_products import every as every_product
 
 
 def _every_case() -> dict[str, Graph]:
@@ -92,6 +94,23 @@ def test_the_agent_swaps_and_works_in_place(agent: Agent, backend: str, precisio
 
 
 def _check(agent: Agent, graph: Graph, options: Options, limits: Limits, folder: Path) -> Plan:
+@pytest.mark.parametrize(
+    "words",
+    ["naive", "blocked 16x32", "registers 3x1x4", "split_depth 2x8", "tiled 8x4x1x1x4", "tiled 8x8x1x2x2x1"],
+)
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_the_agent_agrees_with_every_product(agent: Agent, words: str, precision: str, tmp_path: Path) -> None:
+    options = Options("vulkan", precision, product=words)  # type: ignore[arg-type]
+    _check(agent, every_product(), options, Limits(max_work_group=1024, local_bytes=32 << 10), tmp_path)
+
+
+@pytest.mark.slow
+def test_the_agent_agrees_with_squares_through_local_memory_and_single_additions(agent: Agent, tmp_path: Path) -> None:
+    graph = side_by_side({"t": every_transposition(), "a": addition("add", 2, 5, 3, 9), "m": addition("mul", 3, 7)})
+    _check(agent, graph, Options("vulkan", transpose="tiled 16x4", addition="naive"), Limits(), tmp_path)
+
+
+def _check(agent: Agent, graph: Graph, options: Options, limits: Limits, folder: Path) -> None:
     inputs = inputs_of(graph)
     bundle = compile_graph(graph, options, limits, spirv_cache=folder / "spirv")
     ended = agent.run(bundle, inputs, "--warmup", 0, "--samples", 1)
