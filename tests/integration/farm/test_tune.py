@@ -27,10 +27,10 @@ def test_tune_show_export(tmp_path: Path, capsys: pytest.CaptureFixture[str], mo
     monkeypatch.setitem(STRATEGIES, "halving", lambda _: Few())
     monkeypatch.setattr("workers.contest.PAIRS", 2)
     state = ["--state", str(tmp_path / "state")]
-    for searched in (2, 0):
+    for searched in (4, 0):
         assert main(["tune", "--network", "lenet", "--backend", "opencl", *state, "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
-        assert len(found["searched"]) == searched and len(found["choices"]) == 2 and found["wrong"] == []
+        assert len(found["searched"]) == searched and len(found["choices"]) == 4 and found["wrong"] == []
         assert found["device"] == "local-cpu" and all(row["ms"] > 0 for row in found["choices"])
     assert main(["tune", "--network", "lenet", "--backend", "opencl", *state]) == 0
     said = capsys.readouterr()
@@ -39,4 +39,4 @@ def test_tune_show_export(tmp_path: Path, capsys: pytest.CaptureFixture[str], mo
     rows = json.loads(capsys.readouterr().out)
     assert [row["conv"] for row in rows] == sorted(row["conv"] for row in found["choices"])
     assert main(["tune", "export", str(tmp_path / "all.json"), *state]) == 0
-    assert len(json.loads((tmp_path / "all.json").read_text())) == 2
+    assert len(json.loads((tmp_path / "all.json").read_text())) == 4
