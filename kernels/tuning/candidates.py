@@ -11,7 +11,7 @@ from kernels.graph import Array, Graph
 from kernels.load import random_inputs
 from kernels.lower.gpu import lower_gpu
 from kernels.options import Choice, Limits, Options
-from kernels.passes import optimise
+from kernels.passes import prepare
 from kernels.plan import Bundle
 from kernels.validate import validate
 
@@ -34,7 +34,7 @@ class Trial:
 
 def layers(graph: Graph, options: Options) -> dict[str, Layer]:
     """Layer's name -> its sizes, as they are after the network's passes: what the options leave to tuning."""
-    whole = optimise(graph, fuse=options.fuse and not options.keep_all)
+    whole = prepare(graph, options)
     found = {node.name: layer_of(whole, node) for node in whole.nodes}
     return {name: layer for name, layer in found.items() if layer and kind_of(layer).is_open(options)}
 
