@@ -93,7 +93,7 @@ def test_the_agent_swaps_and_works_in_place(agent: Agent, backend: str, precisio
     assert any(isinstance(step, SwapIn) for step in plan.steps)
 
 
-def _check(agent: Agent, graph: Graph, options: Options, limits: Limits, folder: Path) -> Plan:
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     ["naive", "blocked 16x32", "registers 3x1x4", "split_depth 2x8", "tiled 8x4x1x1x4", "tiled 8x8x1x2x2x1"],
@@ -110,7 +110,7 @@ def test_the_agent_agrees_with_squares_through_local_memory_and_single_additions
     _check(agent, graph, Options("vulkan", transpose="tiled 16x4", addition="naive"), Limits(), tmp_path)
 
 
-def _check(agent: Agent, graph: Graph, options: Options, limits: Limits, folder: Path) -> None:
+def _check(agent: Agent, graph: Graph, options: Options, limits: Limits, folder: Path) -> Plan:
     inputs = inputs_of(graph)
     bundle = compile_graph(graph, options, limits, spirv_cache=folder / "spirv")
     ended = agent.run(bundle, inputs, "--warmup", 0, "--samples", 1)
