@@ -21,8 +21,8 @@ from tests.unit.kernels.back.test_convolution import SHAPES
 from tests.unit.kernels.back.test_fusion import block
 from tests.unit.kernels.back.test_movement import addition, every_transposition
 from tests.unit.kernels.back.test_operations import CASES, concat_of
-from tests.unit.kernels.back.test_saving_memory import small_pyramid
 from tests.unit.kernels.back.test_products import every as every_product
+from tests.unit.kernels.back.test_saving_memory import small_pyramid
 
 
 def _every_case() -> dict[str, Graph]:
