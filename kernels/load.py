@@ -13,9 +13,7 @@ import numpy.typing as npt
 
 from .errors import InputError, OptionError
 from .graph import Array, Graph
-from .networks import NETWORKS
-from .networks.builder import seeded_normal
-from .onnx_import import load_onnx
+from .networks import BUILT_IN, known_words, seeded_normal
 from .reference import check_inputs
 from .reference.inputs import describe_inputs
 
@@ -28,14 +26,16 @@ def load_workload(*, network: str | None, onnx: Path | None, seed: int, batch: i
     if batch is not None and batch < 1:
         raise OptionError(f"batch {batch}: give 1 or more")
     if onnx is not None and network is None:
+        from .onnx_import import load_onnx  # needs onnx, which named networks do without
+
         return load_onnx(onnx, batch=batch)
     if network is None or onnx is not None:
         raise OptionError("give exactly one of a built-in network's name and an ONNX file")
-    if network not in NETWORKS:
-        close = get_close_matches(network, NETWORKS, n=1, cutoff=0.5)
+    if network not in BUILT_IN:
+        close = get_close_matches(network, BUILT_IN, n=1, cutoff=0.5)
         hint = f", did you mean {close[0]!r}?" if close else ""
-        raise OptionError(f"network {network!r} is not built in{hint}; known are {', '.join(NETWORKS)}")
-    return NETWORKS[network](seed, batch or 1)
+        raise OptionError(f"network {network!r} is not built in{hint}; known are {known_words()}")
+    return BUILT_IN[network](seed, batch or 1)
 
 
 def random_inputs(graph: Graph, seed: int) -> dict[str, Array]:

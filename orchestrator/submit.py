@@ -143,12 +143,12 @@ def _check(workload: Workload, batch: int | None, found: dict[str, str], artifac
     """Import the kept model and read the kept input as a worker will, so that a bad file is refused here and now."""
     from kernels.errors import CompileError
     from kernels.load import load_inputs, load_workload
-    from kernels.networks import NETWORKS
+    from kernels.networks import BUILT_IN, known_words
 
-    if workload.network is not None and workload.network not in NETWORKS:
-        near = get_close_matches(workload.network, NETWORKS, n=1)
+    if workload.network is not None and workload.network not in BUILT_IN:
+        near = get_close_matches(workload.network, BUILT_IN, n=1)
         hint = f"did you mean `{near[0]}`? " if near else ""
-        raise SpecError(f"no built-in network is called `{workload.network}`; {hint}known: {', '.join(NETWORKS)}")
+        raise SpecError(f"no built-in network is called `{workload.network}`; {hint}known: {known_words()}")
     if not found:
         return
     kept = {name: artifacts.path(sha256) for name, sha256 in found.items()}

@@ -58,13 +58,13 @@ def register(app: typer.Typer) -> None:
 
 
 def networks(as_json: JsonOption = False) -> None:
-    """List the built-in networks with their inputs, outputs and sizes.
+    """List the built-in networks and single operations with their inputs, outputs and sizes.
 
     Example: `farm networks --json`
     """
-    from kernels.networks import NETWORKS
+    from kernels.networks import BUILT_IN
 
-    rows = [_network(name, build(None)) for name, build in NETWORKS.items()]
+    rows = [_network(name, build(None)) for name, build in BUILT_IN.items()]
     if as_json:
         print_json(rows)
         return
@@ -74,7 +74,7 @@ def networks(as_json: JsonOption = False) -> None:
     for column in ("nodes", "parameters"):
         table.add_column(column, justify="right")
     for row in rows:
-        shapes = [_shape(next(iter(row[port].values()))) for port in ("inputs", "outputs")]
+        shapes = [", ".join(map(_shape, row[port].values())) for port in ("inputs", "outputs")]
         table.add_row(row["name"], *shapes, str(row["nodes"]), f"{row['parameters'] / 1e6:.2f} M")
     out().print(table)
 

@@ -1,4 +1,4 @@
-"""Built-in networks: Python builders with seeded weights, by name."""
+"""Built-in workloads by name: networks with seeded weights, and single operations at named sizes."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from typing import Protocol
 from kernels.graph import Graph
 
 from .autoencoder import autoencoder_784
+from .builder import seeded_normal
 from .caffe import alexnet, caffenet, cifar10_quick, lenet
 from .googlenet import googlenet
 from .inception import inception_v3
 from .mobilenet import mobilenet_v1, mobilenet_v2
+from .operations import FAMILIES, OPERATIONS
 from .pynet import pynet, pynet_full, pynet_level_1, pynet_level_2, pynet_level_3, pynet_level_4, pynet_level_5
 from .resnet import resnet18, resnet50
 from .squeezenet import squeezenet_v1_0, squeezenet_v1_1
 from .vgg import vgg16
 
-__all__ = ["NETWORKS", "Network"]
+__all__ = ["BUILT_IN", "FAMILIES", "NETWORKS", "OPERATIONS", "Network", "known_words", "seeded_normal"]
 
 
 class Network(Protocol):
@@ -48,3 +50,12 @@ NETWORKS: dict[str, Network] = {
     "squeezenet_v1_1": squeezenet_v1_1,
     "vgg16": vgg16,
 }
+
+BUILT_IN: dict[str, Network] = {**NETWORKS, **OPERATIONS}
+"""Networks and single operations."""
+
+
+def known_words() -> str:
+    """Every network, and the operations by their ranges: for messages."""
+    ranges = (f"{family.workload(family.sizes[0])} to {family.sizes[-1]}" for family in FAMILIES.values())
+    return ", ".join((*NETWORKS, *ranges))

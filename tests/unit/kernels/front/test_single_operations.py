@@ -1,0 +1,54 @@
+"""Single operations by name: what they compute, and that every size compiles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernels.compile import compile_graph
+from kernels.load import load_workload, random_inputs
+from kernels.networks import BUILT_IN, FAMILIES, NETWORKS, OPERATIONS, known_words
+from kernels.options import Backend, Limits, Options
+from kernels.reference import evaluate
+
+
+def test_names() -> None:
+    assert {"matmul_256", "conv3x3_64", "transpose_512", "add_65536"} <= OPERATIONS.keys()
+    assert list(BUILT_IN) == [*NETWORKS, *OPERATIONS]
+    assert "vgg16, matmul_16 to 4096" in known_words()
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_inputs_have_the_size_of_the_name(name: str) -> None:
+    graph = BUILT_IN[name](None)
+    assert graph.name == name and len(graph.nodes) == 1
+    assert {graph.shapes[port][-1] for port in (*graph.inputs, *graph.outputs)} == {int(name.partition("_")[2])}
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_it_computes(family: str, batch: int, seed: int) -> None:
+    size = FAMILIES[family].sizes[0]
+    graph = load_workload(network=f"{family}_{size}", onnx=None, seed=seed, batch=batch)
+    inputs = random_inputs(graph, seed)
+    (found,) = evaluate(graph, inputs).values()
+    operands = [array.astype(np.float64) for array in inputs.values()]
+    assert len({array.tobytes() for array in operands}) == len(operands) and len(found) == batch
+    if family == "conv3x3":
+        weight, bias = (graph.constants[name] for name in graph.nodes[0].inputs[1:])
+        wide = np.pad(operands[0], ((0, 0), (0, 0), (1, 1), (1, 1)))
+        windows = np.lib.stride_tricks.sliding_window_view(wide, (3, 3), axis=(2, 3))
+        wanted = np.einsum("ncyxij,kcij->nkyx", windows, weight) + bias[:, None, None]
+    elif family == "matmul":
+        wanted = np.einsum("nik,nkj->nij", *operands)
+    else:
+        wanted = operands[0].swapaxes(1, 2) if family == "transpose" else operands[0] + operands[1]
+    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["opencl", "cpu"])
+@pytest.mark.parametrize("name", [family.workload(family.sizes[-1]) for family in FAMILIES.values()])
+def test_the_largest_compiles(name: str, backend: Backend) -> None:
+    graph = BUILT_IN[name](1)
+    plan = compile_graph(graph, Options(backend), Limits()).plan
+    assert [port.name for port in plan.inputs] == list(graph.inputs)
