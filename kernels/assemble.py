@@ -59,6 +59,7 @@ def _place_buffers(draft: Draft, places: Mapping[str, Place]) -> tuple[list[Buff
                 bytes=buffer.size,
                 role=buffer.role,
                 tensor=buffer.tensor,
+                image=buffer.image,
                 blob_offset=start,
             )
         )
@@ -73,6 +74,8 @@ def _requires(pools: list[Pool], programs: list[Program], options: Options) -> R
         work_group=max((p.work_group[0] * p.work_group[1] * p.work_group[2] for p in programs), default=1),
         local_bytes=max((program.local_bytes for program in programs), default=0),
         fp16=options.half,
+        image_width=max((pool.image.width for pool in pools if pool.image), default=0),
+        image_height=max((pool.image.height for pool in pools if pool.image), default=0),
     )
 
 
@@ -80,6 +83,7 @@ def _recorded(draft: Draft, options: Options) -> dict[str, int | str | bool]:
     """The options, and each convolution's algorithm after `auto`."""
     asked: dict[str, int | str | bool] = {
         "algorithm": options.algorithm,
+        "layout": options.layout,
         "granularity": options.granularity,
         "product": options.product,
         "transpose": options.transpose,
@@ -90,4 +94,5 @@ def _recorded(draft: Draft, options: Options) -> dict[str, int | str | bool]:
         "memory_budget": options.memory_budget,
         "memory": draft.saved,
     }
-    return {**asked, **{f"algorithm:{layer}": name for layer, name in draft.chosen.items()}}
+    chosen = {f"algorithm:{layer}": name for layer, name in draft.chosen.items()}
+    return {**asked, **chosen, **{f"buffer:{tensor}": why for tensor, why in draft.in_buffers.items()}}

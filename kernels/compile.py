@@ -28,6 +28,10 @@ def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache
     compiler).
     """
     _check_options(options, limits)
+    if (
+        options.layout == "image"
+    ):  # a kernel may not read and write one image, and images are neither parted nor swapped
+        options = replace(options, in_place=False, concat="join", swap="never")
     limits = replace(limits, memory_budget_bytes=budget_of(options, limits))
     if options.keep_all:
         graph = _keep_all(graph)
@@ -46,6 +50,10 @@ def _check_options(options: Options, limits: Limits) -> None:
         raise OptionError(f"the device has no {options.precision} for {options.backend}; it has: {allowed}")
     if options.backend == "cpu" and options.half:
         raise OptionError(f"the CPU backend has no {options.precision}; it has: fp32, relaxed")
+    if options.layout not in ("buffer", "image"):
+        raise OptionError(f"there is no layout {options.layout!r}; there are: buffer, image")
+    if options.layout == "image":
+        _check_images(options, limits)
     if options.backend != "cpu" and options.threads:
         raise OptionError(f"threads is an option of the CPU backend, not of {options.backend}; leave it out")
     if options.backend == "cpu":
@@ -58,6 +66,17 @@ def _check_left_out(options: Options, names: Sequence[str]) -> None:
     for name in names:
         if getattr(options, name) != Options.__dataclass_fields__[name].default:
             raise OptionError(f"{name} is an option of OpenCL and Vulkan, not of the CPU backend; leave it out")
+
+
+def _check_images(options: Options, limits: Limits) -> None:
+    if options.backend == "cpu":
+        raise OptionError("layout: the CPU backend has no images; it has: buffer")
+    if options.precision == "fp16_arithmetic":
+        raise OptionError("layout: kernels that compute in halves read no images; use precision fp16, or layout buffer")
+    if 0 in limits.image_size:
+        raise OptionError(f"layout: the device has no images for {options.backend}; it has: buffer")
+    if options.backend == "opencl" and limits.opencl_c in ("1.0", "1.1"):
+        raise OptionError("layout: kernels read images without a sampler, which needs OpenCL C 1.2; use: buffer")
 
 
 def _keep_all(graph: Graph) -> Graph:
@@ -77,6 +96,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--precision", choices=PRECISIONS, default="fp32")
     parser.add_argument("--algorithm", default="auto")
     parser.add_argument("--granularity", type=int, default=0)
+    parser.add_argument("--layout", choices=("buffer", "image"), default="buffer")
     parser.add_argument("--fuse", default="all", help="all, none, or names joined by +")
     parser.add_argument("--keep-all", action="store_true", help="make every node's output an output of the plan")
     parser.add_argument("--cpu-device", action="store_true", help="compile for PoCL or lavapipe")
@@ -87,6 +107,7 @@ def main(argv: list[str] | None = None) -> int:
         precision=arguments.precision,
         algorithm=arguments.algorithm,
         granularity=arguments.granularity,
+        layout=arguments.layout,
         fuse=arguments.fuse,
         keep_all=arguments.keep_all,
     )

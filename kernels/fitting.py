@@ -69,7 +69,7 @@ def lower_to_fit(graph: Graph, options: Options, limits: Limits) -> Draft:
         draft = lower_gpu(prepared, options, limits)
         draft.saved = way.words
         pools, _ = place_memory(draft, options, limits)
-        fixed = total_bytes([pool for pool in pools if not pool.id.startswith("arena")])
+        fixed = total_bytes([pool for pool in pools if not pool.id.startswith(("arena", "image"))])
         if way.swap and not fits(pools, limits):
             try:
                 draft, pools = _swapped(draft, fixed, options, limits)

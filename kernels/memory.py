@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .lower.draft import Draft, DraftBuffer
-from .plan import Pool
+from .plan import Image, Pool
 from .swapping import used_buffers
 
 POOLS = {"weight": "weights", "input": "ports", "output": "ports", "activation": "arena", "scratch": "arena"}
@@ -62,7 +62,8 @@ def plan_memory(
     pools: list[Pool] = []
     places: dict[str, Place] = {}
     for kind in ("weights", "ports", "arena"):
-        buffers = [b for name, b in draft.buffers.items() if name in lives and POOLS[b.role] == kind]
+        listed = [b for name, b in draft.buffers.items() if name in lives and POOLS[b.role] == kind]
+        buffers = [buffer for buffer in listed if buffer.image is None]
         layouts = _objects(buffers, lives) if objects else _layouts(buffers, lives, alignment, largest)
         for index, layout in enumerate(layouts):
             name = kind if index == 0 else f"{kind}{index}"
@@ -71,7 +72,29 @@ def plan_memory(
                 Pool(id=name, bytes=size, memory="host_visible" if kind == "ports" and shared_ports else "device")
             )
             places.update({buffer: Place(name, offset) for buffer, offset in layout.items()})
+    images = _images(draft, lives)
+    return [*pools, *images[0]], {**places, **images[1]}
+
+
+def _images(draft: Draft, lives: Mapping[str, Lifetime]) -> tuple[list[Pool], dict[str, Place]]:
+    """Images do not share bytes at offsets: those of one width share an object, as high as the highest of them."""
+    classes: dict[tuple[int, str], list[DraftBuffer]] = {}
+    for name, buffer in draft.buffers.items():
+        if buffer.image is not None and name in lives:
+            classes.setdefault((buffer.image.width, buffer.image.format), []).append(buffer)
+    pools: list[Pool] = []
+    places: dict[str, Place] = {}
+    for members in (shared for buffers in classes.values() for shared in _objects(buffers, lives)):
+        image = max((_image(draft, name) for name in members), key=lambda one: one.height)
+        pools.append(Pool(id=f"image{len(pools)}", bytes=image.bytes, image=image))
+        places.update(dict.fromkeys(members, Place(pools[-1].id, 0)))
     return pools, places
+
+
+def _image(draft: Draft, name: str) -> Image:
+    image = draft.buffers[name].image
+    assert image is not None
+    return image
 
 
 def _layouts(

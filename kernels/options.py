@@ -17,6 +17,7 @@ ConcatMode = Literal["auto", "join", "split"]
 PoolMode = Literal["auto", "offsets", "objects"]
 SwapMode = Literal["auto", "never"]
 WorkspaceSplit = Literal["rows", "channels"]
+Layout = Literal["buffer", "image"]
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class Options:
     """Algorithm of additions and multiplications number by number (`kernels/catalog/additions.py`), likewise."""
     threads: int = 0
     """Threads of the CPU backend; 0: every core."""
+    layout: Layout = "buffer"
+    """Where activations lie: `buffer`, or `image`, 2-D images of four channels a texel where the device has them."""
     fuse: str = "all"
     """`all`, `none`, or fusions by name joined by `+` (`kernels/fusion.py`)."""
     keep_all: bool = False
@@ -110,4 +113,6 @@ class Limits:
     """The host's memory is the device's own, as on phones: inputs and outputs can lie where both see them."""
     compute_units: int = 0
     """Zero: unknown."""
+    image_size: tuple[int, int] = (16384, 16384)
+    """Largest width and height of a 2-D image, in texels; zeros: the device has no images."""
     extra: dict[str, str] = field(default_factory=dict)

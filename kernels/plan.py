@@ -10,6 +10,10 @@ Execution model
   descriptor set 0, binding j = the j-th parameter of kind buffer (storage buffers); the scalars, in order, are the push
   constants, 4 bytes each; the work-group size is specialisation constants 0, 1, 2. CPU: a built-in operation of the
   agent, called by name (`kernels/cpu_operations.py` lists them with their parameters).
+- An *image* is a 2-D array of texels, four channels each, in a pool of its own: pixel (x, y) of a stack of channels is
+  the texel (x, (n * stacks + stack) * h + y). Images that live at different times share a pool of their width. Only
+  kernels read and write them: parameters of kind image, in OpenCL an `image2d_t`, in Vulkan a sampled image where they
+  are read and a storage image where they are written, at the binding that a buffer would have.
 - `dispatch.work_items` is the number of work-items wanted in x, y, z; the runner rounds it up to whole work-groups and
   the kernel checks its bounds.
 - Steps run in order; each sees the writes of those before it.
@@ -32,6 +36,7 @@ MAX_SCALARS = 32
 """Push constants of 128 bytes are what every Vulkan device guarantees."""
 
 Dtype = Literal["f32", "f16", "i32", "u8"]
+TEXEL_BYTES: dict[str, int] = {"rgba32f": 16, "rgba16f": 8}
 ITEM_BYTES: dict[str, int] = {"f32": 4, "f16": 2, "i32": 4, "u8": 1}
 
 
@@ -43,9 +48,9 @@ class Parameter(_Part):
     """One kernel argument."""
 
     name: str
-    kind: Literal["buffer", "i32", "f32"]
+    kind: Literal["buffer", "image", "i32", "f32"]
     access: Literal["read", "write", "readwrite"] = "read"
-    """For buffers."""
+    """For buffers and images."""
 
 
 class OpenClSource(_Part):
@@ -74,12 +79,25 @@ class Program(_Part):
     vulkan: SpirvModule | None = None
 
 
+class Image(_Part):
+    """Size of a 2-D image of RGBA texels."""
+
+    width: int = Field(ge=1)
+    height: int = Field(ge=1)
+    format: Literal["rgba32f", "rgba16f"]
+
+    @property
+    def bytes(self) -> int:
+        return self.width * self.height * TEXEL_BYTES[self.format]
+
+
 class Pool(_Part):
-    """One device allocation."""
+    """One device allocation: memory for buffers, or an image."""
 
     id: str
     bytes: int = Field(gt=0)
     memory: Literal["device", "host_visible"] = "device"
+    image: Image | None = None
 
 
 class Tensor(_Part):
@@ -99,6 +117,8 @@ class Buffer(_Part):
     bytes: int = Field(gt=0)
     role: Literal["input", "output", "weight", "activation", "scratch"]
     tensor: Tensor | None = None
+    image: Image | None = None
+    """It is the top of its pool, an image of the same width."""
     blob_offset: int | None = None
     """Where its initial content starts in `blob.bin` (weights only)."""
 
@@ -187,6 +207,9 @@ class Requires(_Part):
     work_group: int = 1
     local_bytes: int = 0
     fp16: bool = False
+    image_width: int = 0
+    """Of the largest images; 0: there are none."""
+    image_height: int = 0
 
 
 class Plan(_Part):

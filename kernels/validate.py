@@ -15,9 +15,11 @@ from .plan import (
     Copy,
     Dispatch,
     FloatArgument,
+    Image,
     IntArgument,
     Parameter,
     Plan,
+    Pool,
     Program,
     Repeat,
     Step,
@@ -25,7 +27,11 @@ from .plan import (
     SwapOut,
 )
 
-_KINDS: dict[type[object], str] = {BufferArgument: "buffer", IntArgument: "i32", FloatArgument: "f32"}
+_KINDS: dict[type[object], tuple[str, ...]] = {
+    BufferArgument: ("buffer", "image"),
+    IntArgument: ("i32",),
+    FloatArgument: ("f32",),
+}
 
 
 def validate(plan: Plan, limits: Limits) -> None:
@@ -72,6 +78,7 @@ def _check_ranges(plan: Plan) -> None:
             raise PlanError(f"{where} ends {beyond} bytes beyond its pool {buffer.pool!r}")
         if buffer.offset % 4:
             raise PlanError(f"{where} starts at offset {buffer.offset}, which is not a multiple of 4")
+        _check_image(where, buffer, pools[buffer.pool])
         if buffer.blob_offset is not None:
             beyond = buffer.blob_offset + buffer.bytes - plan.blob_bytes
             if buffer.blob_offset < 0 or beyond > 0:
@@ -79,9 +86,28 @@ def _check_ranges(plan: Plan) -> None:
                 raise PlanError(f"{where} takes content from outside the blob, by {outside} bytes")
 
 
+def _check_image(where: str, buffer: Buffer, pool: Pool) -> None:
+    """An image is the top of its pool: the same width and format, and nothing but an activation."""
+    if (buffer.image is None) != (pool.image is None):
+        raise PlanError(f"{where} and its pool {pool.id!r} are not both images")
+    if buffer.image is None or pool.image is None:
+        return
+    same = (buffer.image.width, buffer.image.format) == (pool.image.width, pool.image.format)
+    if not same or buffer.image.height > pool.image.height or buffer.offset:
+        raise PlanError(
+            f"{where}, an image of {_size(buffer.image)}, is not the top of its pool of {_size(pool.image)}"
+        )
+    if buffer.role != "activation":
+        raise PlanError(f"{where}: {buffer.role}s do not lie in images")
+
+
+def _size(image: Image) -> str:
+    return f"{image.width} x {image.height} {image.format}"
+
+
 def _check_program(plan: Plan, program: Program, limits: Limits) -> None:
     where = f"program {program.id!r}"
-    scalars = sum(parameter.kind != "buffer" for parameter in program.parameters)
+    scalars = sum(parameter.kind in ("i32", "f32") for parameter in program.parameters)
     if plan.api != "cpu" and scalars > MAX_SCALARS:
         raise PlanError(f"{where} has {scalars} scalars, {scalars - MAX_SCALARS} more than the {MAX_SCALARS} allowed")
     present = {"opencl": program.opencl, "vulkan": program.vulkan}
@@ -121,6 +147,8 @@ def _check_step(
             raise PlanError(
                 f"{where}: {step.buffer!r} of {sizes[0]} bytes has no place in {sizes[1]} bytes of the host's"
             )
+        if any(_known(where, name, buffers).image is not None for name in (step.buffer, step.host or step.buffer)):
+            raise PlanError(f"{where}: {step.buffer!r} is an image, which cannot be swapped")
 
 
 def _check_swaps(steps: Sequence[Dispatch | Copy | SwapOut | SwapIn]) -> None:
@@ -135,6 +163,8 @@ def _check_swaps(steps: Sequence[Dispatch | Copy | SwapOut | SwapIn]) -> None:
 
 def _check_copy(where: str, step: Copy, buffers: Mapping[str, Buffer]) -> None:
     for name, offset in ((step.source, step.source_offset), (step.target, step.target_offset)):
+        if _known(where, name, buffers).image is not None:
+            raise PlanError(f"{where}: {name!r} is an image; only kernels read and write images")
         beyond = offset + step.bytes - _known(where, name, buffers).bytes
         if beyond > 0:
             raise PlanError(f"{where}: copies {beyond} bytes beyond buffer {name!r}")
@@ -146,10 +176,13 @@ def _check_arguments(
     if len(parameters) != len(given):
         raise PlanError(f"{where}: {len(given)} arguments for {len(parameters)} parameters")
     for parameter, argument in zip(parameters, given, strict=True):
-        if _KINDS[type(argument)] != parameter.kind:
+        if parameter.kind not in _KINDS[type(argument)]:
             raise PlanError(f"{where}: argument {parameter.name!r} is not of kind {parameter.kind}")
         if isinstance(argument, BufferArgument):
-            _known(where, argument.buffer, buffers)
+            buffer = _known(where, argument.buffer, buffers)
+            if (buffer.image is not None) != (parameter.kind == "image"):
+                lies = "an image" if buffer.image else "no image"
+                raise PlanError(f"{where}: {parameter.name!r} is of kind {parameter.kind}, and {buffer.id!r} is {lies}")
 
 
 def _known(where: str, name: str, buffers: Mapping[str, Buffer]) -> Buffer:
@@ -233,6 +266,12 @@ def _check_memory(plan: Plan, limits: Limits) -> None:
         holding = f" (largest buffer: {largest.id!r})" if largest else ""
         what = f"pool {pool.id!r}{holding} of {pool.bytes} bytes"
         _limit(what, pool.bytes, limits.max_buffer_bytes, "largest allocation")
+        if pool.image is not None:
+            sizes = (pool.image.width, pool.image.height)
+            for name, wanted, most in zip(("width", "height"), sizes, limits.image_size, strict=True):
+                _limit(f"pool {pool.id!r}: an image's {name} of {wanted} texels", wanted, most, f"largest image {name}")
+            if pool.bytes != pool.image.bytes:
+                raise PlanError(f"pool {pool.id!r} has {pool.bytes} bytes, its image {pool.image.bytes}")
     total = sum(pool.bytes for pool in plan.pools)
     _limit(f"the plan's {total} bytes of memory", total, limits.memory_budget_bytes, "memory budget")
     if total != plan.requires.total_bytes:

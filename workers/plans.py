@@ -175,6 +175,7 @@ def limits_of(device: DeviceFacts, backend: Api, precision: Precision) -> Limits
         opencl_c=opencl_c(api),
         unified_memory=api.unified_memory,
         compute_units=api.compute_units,
+        image_size=(api.max_image_width, api.max_image_height),
     )
 
 

@@ -148,4 +148,5 @@ def limits_of(facts: Mapping[str, Any]) -> Limits:
         cpu_device=any(word in name for word in ("pthread", "cpu-", "pocl", "llvmpipe", "lavapipe")),
         unified_memory=facts["unified_memory"],
         compute_units=facts["compute_units"],
+        image_size=(facts["max_image_width"], facts["max_image_height"]),
     )

@@ -33,6 +33,8 @@ struct ApiFacts {
   uint64_t offset_alignment = 256;
   uint64_t subgroup_size = 0;
   bool unified_memory = false;
+  uint64_t max_image_width = 0;  // of 2-D images, in texels; 0: the device has none
+  uint64_t max_image_height = 0;
 
   bool has(Precision precision) const;
   JsonObject json() const;

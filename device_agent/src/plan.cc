@@ -87,22 +87,37 @@ void Parser::header(const Reader& root) {
 }
 
 Requires requirements(const Reader& json) {
-  json.only({"total_bytes", "max_buffer_bytes", "work_group", "local_bytes", "fp16"});
+  json.only({"total_bytes", "max_buffer_bytes", "work_group", "local_bytes", "fp16", "image_width", "image_height"});
   Requires needs;
   needs.total_bytes = json.at("total_bytes").bytes();
   needs.max_buffer_bytes = json.at("max_buffer_bytes").bytes();
   if (json.has("work_group")) needs.work_group = json.at("work_group").bytes();
   if (json.has("local_bytes")) needs.local_bytes = json.at("local_bytes").bytes();
   if (json.has("fp16")) needs.fp16 = json.at("fp16").flag();
+  if (json.has("image_width")) needs.image_width = json.at("image_width").bytes();
+  if (json.has("image_height")) needs.image_height = json.at("image_height").bytes();
   return needs;
+}
+
+std::optional<Image> image(const Reader& json) {
+  if (!json.has("image")) return std::nullopt;
+  const Reader at = json.at("image");
+  at.only({"width", "height", "format"});
+  constexpr int64_t kMaxTexels = 1 << 20;
+  return Image{static_cast<uint32_t>(at.at("width").integer(1, kMaxTexels)),
+               static_cast<uint32_t>(at.at("height").integer(1, kMaxTexels)),
+               at.at("format").word({"rgba32f", "rgba16f"}) == "rgba16f"};
 }
 
 Parameter parameter(const Reader& json) {
   json.only({"name", "kind", "access"});
   Parameter out;
   out.name = json.at("name").text();
-  const std::string kind = json.at("kind").word({"buffer", "i32", "f32"});
-  out.kind = kind == "buffer" ? Parameter::Kind::buffer : kind == "i32" ? Parameter::Kind::i32 : Parameter::Kind::f32;
+  const std::string kind = json.at("kind").word({"buffer", "image", "i32", "f32"});
+  out.kind = kind == "i32"   ? Parameter::Kind::i32
+             : kind == "f32" ? Parameter::Kind::f32
+                             : Parameter::Kind::buffer;
+  out.image = kind == "image";
   const std::string access = json.has("access") ? json.at("access").word({"read", "write", "readwrite"}) : "read";
   out.reads = access != "write";
   out.writes = access != "read";
@@ -147,14 +162,15 @@ void Parser::program(const Reader& json) {
 }
 
 void Parser::pool(const Reader& json) {
-  json.only({"id", "bytes", "memory"});
+  json.only({"id", "bytes", "memory", "image"});
   pools_.add(json.at("id"));
   const bool host_visible = json.has("memory") && json.at("memory").word({"device", "host_visible"}) == "host_visible";
-  plan_.pools.push_back({json.at("id").text(), json.at("bytes").bytes(1), host_visible});
+  plan_.pools.push_back({json.at("id").text(), json.at("bytes").bytes(1), host_visible, image(json)});
+  check_pool(json, plan_.pools.back(), plan_.api);
 }
 
 void Parser::buffer(const Reader& json) {
-  json.only({"id", "pool", "offset", "bytes", "role", "tensor", "blob_offset"});
+  json.only({"id", "pool", "offset", "bytes", "role", "tensor", "blob_offset", "image"});
   buffers_.add(json.at("id"));
   Buffer out;
   out.id = json.at("id").text();
@@ -165,6 +181,8 @@ void Parser::buffer(const Reader& json) {
   if (json.has("blob_offset")) out.blob_offset = json.at("blob_offset").bytes();
   check_range(json, "pool `" + plan_.pools[out.pool].id + "`", out.offset, out.bytes, plan_.pools[out.pool].bytes);
   if (out.blob_offset) check_range(json, "blob.bin", *out.blob_offset, out.bytes, plan_.blob_bytes);
+  out.image = image(json);
+  check_image(json, plan_.pools[out.pool], out);
   plan_.buffers.push_back(std::move(out));
 }
 
@@ -190,7 +208,7 @@ void Parser::dispatch(const Reader& json, Step& step) {
   step.program = programs_.find(json.at("program"));
   step.work_items = extent(json.at("work_items"), std::numeric_limits<int32_t>::max());
   for (const Reader& item : json.at("arguments").items(128)) step.arguments.push_back(argument(item));
-  check_arguments(json.at("arguments"), plan_.programs[step.program], step.arguments);
+  check_arguments(json.at("arguments"), plan_, plan_.programs[step.program], step.arguments);
 }
 
 void Parser::copy(const Reader& json, Step& step) {
@@ -224,6 +242,7 @@ Step Parser::step(const Reader& json, int depth) {
     json.only({"kind", "layer", "buffer", "host"});
     out.source = buffers_.find(json.at("buffer"));
     out.target = json.has("host") ? buffers_.find(json.at("host")) : out.source;
+    for (const auto index : {out.source, out.target}) check_no_image(json, plan_.buffers[index]);
     out.bytes = plan_.buffers[out.source].bytes;
     if (plan_.buffers[out.target].bytes != out.bytes)
       json.fail("buffers `" + plan_.buffers[out.source].id + "` and `" + plan_.buffers[out.target].id +
@@ -248,6 +267,7 @@ Port Parser::port(const Reader& json) const {
   Port out;
   out.name = json.at("name").text();
   out.buffer = buffers_.find(json.at("buffer"));
+  check_no_image(json, plan_.buffers[out.buffer]);
   out.dtype = json.has("dtype") ? json.at("dtype").word({"f32", "f16", "i32", "u8"}) : "f32";
   out.bytes = out.dtype == "u8" ? 1 : out.dtype == "f16" ? 2 : 4;
   for (const Reader& item : json.at("shape").items(32))

@@ -19,8 +19,18 @@ struct Parameter {
   enum class Kind { buffer, i32, f32 };
   std::string name;
   Kind kind = Kind::buffer;
+  bool image = false;  // of kind buffer, in an image
   bool reads = false;
   bool writes = false;
+};
+
+// Size of a 2-D image of four channels a texel.
+struct Image {
+  uint32_t width = 0;
+  uint32_t height = 0;
+  bool half = false;
+
+  uint64_t bytes() const { return uint64_t{width} * height * (half ? 8 : 16); }
 };
 
 struct OpenClSource {
@@ -49,6 +59,7 @@ struct Pool {
   std::string id;
   uint64_t bytes = 0;
   bool host_visible = false;
+  std::optional<Image> image;
 };
 
 struct Buffer {
@@ -57,6 +68,7 @@ struct Buffer {
   uint64_t offset = 0;
   uint64_t bytes = 0;
   std::optional<uint64_t> blob_offset;
+  std::optional<Image> image;  // the top of its pool, which has the same width
 };
 
 struct Argument {
@@ -100,6 +112,8 @@ struct Requires {
   uint64_t work_group = 1;
   uint64_t local_bytes = 0;
   bool fp16 = false;
+  uint64_t image_width = 0;
+  uint64_t image_height = 0;
 };
 
 struct Plan {

@@ -25,12 +25,39 @@ Status check_program(const Program& program, const ApiFacts& facts) {
   return at_most(name + " local memory", program.local_bytes, facts.local_bytes, "local_bytes", facts.device_name);
 }
 
+Status check_requires(const Requires& needs, const ApiFacts& facts) {
+  const std::string& device = facts.device_name;
+  if (auto error = at_most("requires.total_bytes", needs.total_bytes, facts.global_bytes, "global_bytes", device))
+    return error;
+  if (auto error = at_most("requires.max_buffer_bytes", needs.max_buffer_bytes, facts.max_buffer_bytes,
+                           "max_buffer_bytes", device))
+    return error;
+  if (auto error = at_most("requires.work_group", needs.work_group, facts.max_work_group, "max_work_group", device))
+    return error;
+  if (auto error = at_most("requires.local_bytes", needs.local_bytes, facts.local_bytes, "local_bytes", device))
+    return error;
+  if (needs.image_width > 0 && facts.max_image_width == 0)
+    return Error{Code::unsupported, "the plan needs images, which `" + device + "` does not offer; compile the plan with layout buffer"};
+  if (auto error = at_most("requires.image_width", needs.image_width, facts.max_image_width, "max_image_width", device))
+    return error;
+  return at_most("requires.image_height", needs.image_height, facts.max_image_height, "max_image_height", device);
+}
+
+Requires image_needs(const Image& image) {
+  Requires needs;
+  needs.image_width = image.width;
+  needs.image_height = image.height;
+  return needs;
+}
+
 Status check_memory(const Plan& plan, const ApiFacts& facts) {
   uint64_t total = 0;
   for (const Pool& pool : plan.pools) {
     if (auto error = at_most("pool `" + pool.id + "`", pool.bytes, facts.max_buffer_bytes, "max_buffer_bytes",
                              facts.device_name))
       return error;
+    if (pool.image)
+      if (auto error = check_requires(image_needs(*pool.image), facts)) return error;
     total = pool.bytes > UINT64_MAX - total ? UINT64_MAX : total + pool.bytes;
   }
   if (auto error = at_most("the sum of all pools", total, facts.global_bytes, "global_bytes", facts.device_name))
@@ -41,18 +68,6 @@ Status check_memory(const Plan& plan, const ApiFacts& facts) {
                                     " is not a multiple of offset_alignment of `" + facts.device_name + "`, " +
                                     std::to_string(facts.offset_alignment) + "; compile the plan for this device"};
   return kOk;
-}
-
-Status check_requires(const Requires& needs, const ApiFacts& facts) {
-  const std::string& device = facts.device_name;
-  if (auto error = at_most("requires.total_bytes", needs.total_bytes, facts.global_bytes, "global_bytes", device))
-    return error;
-  if (auto error = at_most("requires.max_buffer_bytes", needs.max_buffer_bytes, facts.max_buffer_bytes,
-                           "max_buffer_bytes", device))
-    return error;
-  if (auto error = at_most("requires.work_group", needs.work_group, facts.max_work_group, "max_work_group", device))
-    return error;
-  return at_most("requires.local_bytes", needs.local_bytes, facts.local_bytes, "local_bytes", device);
 }
 
 }  // namespace

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
 import typer
 from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 
-from kernels.options import Limits, Options
+from kernels.options import Layout, Limits, Options
 from orchestrator.errors import Unsupported
 from orchestrator.model.device import Api, DeviceFacts, Precision
 from orchestrator.model.quantity import parse_bytes
@@ -41,6 +41,9 @@ AdditionOption = Annotated[
 ]
 FuseOption = Annotated[
     str, typer.Option("--fuse", help="all, none, or a+b of activation, bias, concat, normalisation, padding, residual.")
+]
+LayoutOption = Annotated[
+    str, typer.Option("--layout", help="Where activations lie on a GPU: buffer, or image (2-D, four channels a texel).")
 ]
 TunedOption = Annotated[
     bool, typer.Option("--tuned/--untuned", help="Use what `farm tune` found on the device, where it did.")
@@ -106,6 +109,7 @@ def plan(
     transpose: TransposeOption = "auto",
     addition: AdditionOption = "auto",
     threads: ThreadsOption = 0,
+    layout: LayoutOption = "buffer",
     fuse: FuseOption = "all",
     memory_budget: Annotated[str, typer.Option(metavar="SIZE", help="Device memory to keep to, e.g. '2 GB'.")] = "0 B",
     concat: Annotated[ConcatWord, typer.Option(help="Joined channels: side by side, or never joined.")] = "auto",
@@ -131,7 +135,7 @@ def plan(
 
     options = Options(
         backend=backend.value, precision=precision.value, algorithm=algorithm, granularity=granularity,
-        product=product, transpose=transpose, addition=addition, threads=threads, fuse=fuse,
+        product=product, transpose=transpose, addition=addition, threads=threads, fuse=fuse, layout=layout_of(layout),
         memory_budget=_bytes("--memory-budget", memory_budget),
         concat=concat, in_place=in_place, swap="auto" if swap else "never", pools=pools,
         workspace=_bytes("--workspace", workspace), workspace_split=workspace_split,
@@ -162,6 +166,13 @@ def _bytes(option: str, text: str) -> int:
         return parse_bytes(text)
     except ValueError as e:
         raise typer.BadParameter(f"{option}: {e}") from e
+
+
+def layout_of(word: str) -> Layout:
+    """The word of `--layout`. Raises UsageError for another."""
+    if word not in get_args(Layout):
+        raise typer.BadParameter(f"--layout {word!r}: there are {', '.join(get_args(Layout))}")
+    return cast(Layout, word)
 
 
 def load_graph(model: Path | None, network: str | None, seed: int) -> Graph:
@@ -200,6 +211,7 @@ def infer(
     product: ProductOption = "auto",
     transpose: TransposeOption = "auto",
     addition: AdditionOption = "auto",
+    layout: LayoutOption = "buffer",
     threads: ThreadsOption = 0,
     tuned: TunedOption = True,
     state: StateOption = None,
@@ -219,7 +231,8 @@ def infer(
     inputs = random_inputs(graph, seed) if input_file is None else load_inputs(graph, input_file)
     options = Options(
         backend=backend.value, precision=precision.value, algorithm=algorithm, granularity=granularity,
-        product=product, transpose=transpose, addition=addition, threads=threads, keep_all=dump is not None,
+        product=product, transpose=transpose, addition=addition, threads=threads,
+        layout=layout_of(layout), keep_all=dump is not None,
     )  # fmt: skip
     with _spinner() as progress:
         task = progress.add_task("starting")

@@ -81,6 +81,8 @@ def render(plan: Plan) -> RenderableType:
         f"{wording.mib(plan.requires.max_buffer_bytes)}); buffers: {roles}",
     )
     grid.add_row("[bold]peak[/]", escape(_peak_words(facts)))
+    if plan.options.get("layout") == "image":
+        grid.add_row("[bold]images[/]", escape(_images(plan)))
     moved = movements(plan)
     grid.add_row("[bold]moved[/]", _moved_words(moved))
     return Group(grid, "", _movements(moved), "", _steps(plan))
@@ -109,6 +111,15 @@ def _peak_words(facts: dict[str, Any]) -> str:
     swapped = facts["swapped_bytes"]
     through = f"; {wording.mib(swapped)} through host memory" if swapped else ""
     return f"most alive in {layers or 'no layer'}; largest tensors {buffers}{through}"
+
+
+def _images(plan: Plan) -> str:
+    inside = [buffer for buffer in plan.buffers if buffer.image is not None]
+    reasons = {key.removeprefix("buffer:"): why for key, why in plan.options.items() if key.startswith("buffer:")}
+    outside = [f"{tensor} ({why})" for tensor, why in reasons.items()]
+    size = wording.mib(sum(pool.bytes for pool in plan.pools if pool.image is not None))
+    shared = sum(pool.image is not None for pool in plan.pools)
+    return f"{len(inside)} activations in {shared} images ({size}); in buffers: {', '.join(outside) or 'none'}"
 
 
 def _moved_words(moved: Sequence[Movement]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from kernels.plan import (
@@ -12,6 +12,7 @@ from kernels.plan import (
     Copy,
     Dispatch,
     FloatArgument,
+    Image,
     IntArgument,
     Port,
     SwapIn,
@@ -33,6 +34,7 @@ class DraftBuffer:
     role: Role
     tensor: Tensor
     content: bytes | None = None
+    image: Image | None = None
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ class Draft:
     """Layer -> algorithm, for people."""
     saved: str = ""
     """How memory was saved, for people."""
+    in_buffers: dict[str, str] = field(default_factory=dict)
+    """Tensor -> why it lies in a buffer although images were asked for."""
     _ids: dict[str, int] = field(default_factory=dict)
 
     def add_buffer(self, wanted: str, size: int, role: Role, tensor: Tensor, content: bytes | None = None) -> str:
@@ -70,6 +74,12 @@ class Draft:
         if name in self.buffers:
             return self.add_buffer(wanted, size, role, tensor, content)
         self.buffers[name] = DraftBuffer(name, max(16, (size + 15) // 16 * 16), role, tensor, content)
+        return name
+
+    def add_image(self, wanted: str, image: Image, tensor: Tensor) -> str:
+        """Add an activation that lies in an image, under a free id made from `wanted`."""
+        name = self.add_buffer(wanted, image.bytes, "activation", tensor)
+        self.buffers[name] = replace(self.buffers[name], size=image.bytes, image=image)
         return name
 
     def add_weight(self, wanted: str, content: bytes, tensor: Tensor) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from importlib import resources
 from typing import Literal
@@ -29,6 +30,8 @@ class BufferSpec:
     lanes: Literal[1, 4]
     access: Literal["read", "write"]
     storage: Storage = "data"
+    image: bool = False
+    """It lies in an image: element i of four lanes is its texel (i % width, i / width)."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +77,17 @@ class Kernel:
     def parameters(self) -> tuple[Parameter, ...]:
         """Ordered parameters: buffers, then integers, then floats."""
         return (
-            *(Parameter(name=b.name, kind="buffer", access=b.access) for b in self.buffers),
+            *(Parameter(name=b.name, kind="image" if b.image else "buffer", access=b.access) for b in self.buffers),
             *(Parameter(name=name, kind="i32") for name in self.ints),
             *(Parameter(name=name, kind="f32") for name in self.floats),
         )
+
+    def with_images(self, names: AbstractSet[str]) -> Kernel:
+        """The kernel with these parameters in images. Single lanes of one cannot be written: that is a ValueError."""
+        for buffer in self.buffers:
+            if buffer.name in names and (buffer.storage == "f32" or (buffer.lanes == 1 and buffer.access == "write")):
+                raise ValueError(f"kernel {self.name}: {buffer.name} cannot lie in an image")
+        return replace(self, buffers=tuple(replace(b, image=b.image or b.name in names) for b in self.buffers))
 
     def source(self, tunables: Mapping[str, int]) -> str:
         """Text of the body with its marked loops written out."""

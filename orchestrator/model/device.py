@@ -67,6 +67,9 @@ class ApiFacts(Model):
     """Alignment of sub-buffer offsets, bytes."""
     subgroup_size: int = 0
     unified_memory: bool = False
+    max_image_width: int = 0
+    """Of 2-D images, in texels; 0: the device has none."""
+    max_image_height: int = 0
 
 
 class DeviceFacts(Model):

@@ -262,6 +262,8 @@ class Matrix(Model):
     """Cores that the agent may use, as in `conditions.affinity`."""
     batch: tuple[Annotated[int, Field(ge=1, le=4096)], ...] | None = None
     """Frames that one inference takes together; as the model has it by default, or 1."""
+    layout: tuple[Literal["buffer", "image"], ...] | None = None
+    """Where OpenCL and Vulkan keep activations: in buffers, or in 2-D images of four channels a texel."""
     fuse: tuple[Annotated[str, WithJsonSchema(_NAMES)], ...] | None = None
     """What is fused: `all`, `none`, or fusions by name, as a list or joined by `+`: activation, bias, concat,
     normalisation, padding, residual."""

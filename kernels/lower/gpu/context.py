@@ -16,6 +16,7 @@ from kernels.options import Limits, Options
 from kernels.plan import Dispatch, Dtype, Tensor
 from kernels.source.library import KERNELS
 
+from .images import ImageChoice
 from .values import Dims, Value, View, dims_of
 
 _HALF_MAX = 65504.0
@@ -40,6 +41,7 @@ class GpuContext:
         for name in {*graph.inputs, *graph.constants} & set(graph.outputs):  # written out at the end
             self._last_read[name] = len(graph.nodes)
         self._aliases = plan_aliases(graph, multiple=4) if "concat" in options.fusions else {}
+        self._images = ImageChoice(graph, options, limits, self._aliases) if options.layout == "image" else None
         self._group_x = _group_size(limits)
 
     def dims(self, tensor: str) -> Dims:
@@ -104,8 +106,13 @@ class GpuContext:
             whole = self.new_packed(parent)
             return View(whole.buffer, whole.stacks, whole.stack0 + channel // 4)
         dims = self.dims(tensor)
-        size = dims.packed_elements * (2 if self.half else 4)
         described = Tensor(shape=self.graph.shapes[tensor], dtype=self.dtype, layout="nc4hw4")
+        if self._images is not None:
+            image, why = self._images.of(tensor, dims, half=self.half)
+            if image is not None:
+                return View(self.draft.add_image(tensor, image, described), dims.stacks, 0)
+            self.draft.in_buffers[tensor] = why
+        size = dims.packed_elements * (2 if self.half else 4)
         return View(self.draft.add_buffer(tensor, size, "activation", described), dims.stacks, 0)
 
     # -- dispatches ---------------------------------------------------------------------------------------------------
@@ -125,7 +132,8 @@ class GpuContext:
         traffic: int = 0,
     ) -> None:
         """Append a step; arguments are given by name."""
-        program = self._program(kernel, tunables or {}, group)
+        in_images = frozenset(name for name, buffer in buffers.items() if self.draft.buffers[buffer].image)
+        program = self._program(kernel, tunables or {}, group, in_images)
         names = tuple(parameter.name for parameter in KERNELS[kernel].parameters)
         self.draft.steps.append(
             Dispatch(
@@ -153,11 +161,12 @@ class GpuContext:
         elements = sum(prod(self.graph.shapes[name]) for name in (*node.inputs, *node.outputs) if name)
         return elements * (2 if self.half else 4)
 
-    def _program(self, kernel: str, tunables: Mapping[str, int], size: int) -> DraftProgram:
+    def _program(self, kernel: str, tunables: Mapping[str, int], size: int, in_images: frozenset[str]) -> DraftProgram:
         chosen = tuple(sorted(tunables.items()))
-        name = "_".join([kernel, *(f"{key.lower()}{value}" for key, value in chosen)])
-        group = (size or self._group_x, 1, 1)
-        return self.draft.programs.setdefault(name, DraftProgram(name, kernel, KERNELS[kernel], chosen, group))
+        images = [f"image_{name}" for name in sorted(in_images)]
+        name = "_".join([kernel, *(f"{key.lower()}{value}" for key, value in chosen), *images])
+        group, described = (size or self._group_x, 1, 1), KERNELS[kernel].with_images(in_images)
+        return self.draft.programs.setdefault(name, DraftProgram(name, kernel, described, chosen, group))
 
 
 def _group_size(limits: Limits) -> int:

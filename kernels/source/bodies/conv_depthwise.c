@@ -17,11 +17,12 @@
         const int iy = oy * sh - pad_t + ky * dh;
         const bool row_inside = INSIDE(iy, h);
         const int row = plane + CLAMPED(iy, h) * w;
+        const int image_row = (picture * src_stacks + src_stack0 + stack) * h + CLAMPED(iy, h);
         for (int kx = 0; kx < kw; ++kx) {
             const FLOAT4 weights = LOAD_weight((stack * kh + ky) * kw + kx);
             UNROLL for (int p = 0; p < PIXELS; ++p) {
                 const int ix = (ox + p) * sw - pad_l + kx * dw;
-                const FLOAT4 loaded = LOAD_src(row + CLAMPED(ix, w));
+                const FLOAT4 loaded = LOAD_src_AT(row + CLAMPED(ix, w), CLAMPED(ix, w), image_row);
                 const FLOAT4 value = row_inside && INSIDE(ix, w) ? loaded : SPLAT(0.0f);
                 chunk[p] = MAD(value, weights, chunk[p]);
             }
@@ -36,7 +37,8 @@
             if (has_residual != 0) {
                 sum += TO_WIDE4(LOAD_residual((picture * residual_stacks + residual_stack0 + stack) * oh * ow + pixel));
             }
-            STORE_dst((picture * dst_stacks + dst_stack0 + stack) * oh * ow + pixel, ACTIVATE(sum));
+            const int to = picture * dst_stacks + dst_stack0 + stack;
+            STORE_dst_AT(to * oh * ow + pixel, ox + p, to * oh + oy, ACTIVATE(sum));
         }
     }
 }

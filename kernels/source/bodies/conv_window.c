@@ -24,10 +24,11 @@
             const int iy = oy * sh - pad_t + ky * dh;
             const bool row_inside = INSIDE(iy, h);
             const int row = plane + CLAMPED(iy, h) * w;
+            const int image_row = (picture * src_stacks + in_first + s) * h + CLAMPED(iy, h);
             FLOAT4 value[COLUMNS];
             UNROLL for (int c = 0; c < COLUMNS; ++c) {
                 const int ix = ox - pad_l + c;
-                const FLOAT4 loaded = LOAD_src(row + CLAMPED(ix, w));
+                const FLOAT4 loaded = LOAD_src_AT(row + CLAMPED(ix, w), CLAMPED(ix, w), image_row);
                 value[c] = row_inside && INSIDE(ix, w) ? loaded : SPLAT(0.0f);
             }
             UNROLL for (int kx = 0; kx < KW; ++kx) {
@@ -62,7 +63,8 @@
                             sum += TO_WIDE4(LOAD_residual((picture * residual_stacks + residual_stack0 + stack) * oh * ow + pixel));
                         }
                         TRIM(stack == out_stacks - 1, sum)
-                        STORE_dst((picture * dst_stacks + dst_stack0 + stack) * oh * ow + pixel, ACTIVATE(sum));
+                        const int plane = picture * dst_stacks + dst_stack0 + stack;
+                        STORE_dst_AT(plane * oh * ow + pixel, ox + p, plane * oh + oy, ACTIVATE(sum));
                     }
                 }
             }

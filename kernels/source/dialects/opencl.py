@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from kernels.options import HALF, Precision
 from kernels.source.chunks import chunk_macros
 from kernels.source.kernel import BufferSpec, Kernel, derived
-from kernels.source.macros import MACROS
+from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors
 
 PRELUDE = """\
 #define WIDE4 float4
@@ -131,6 +131,8 @@ def _is_half(buffer: BufferSpec, precision: Precision) -> bool:
 
 
 def _argument(buffer: BufferSpec, precision: Precision, narrow: bool) -> str:
+    if buffer.image:
+        return f"__{buffer.access}_only image2d_t {buffer.name}"
     const = "const " if buffer.access == "read" else ""
     vector = "4" if buffer.lanes == 4 else ""
     scalar = f"float{vector}"
@@ -141,11 +143,16 @@ def _argument(buffer: BufferSpec, precision: Precision, narrow: bool) -> str:
 
 def _accessors(buffer: BufferSpec, precision: Precision, narrow: bool) -> str:
     name, suffix = buffer.name, "4" if buffer.lanes == 4 else ""
+    if buffer.image:
+        return image_accessors(
+            buffer, width=f"get_image_width({name})", pair="((int2)({x}, {y}))",
+            load=f"read_imagef({name}, {{at}})", store=f"write_imagef({name}, {{at}}, {{value}})",
+        )  # fmt: skip
     is_half = _is_half(buffer, precision)
     if buffer.access == "read":
         value = f"vload_half{suffix}((i), {name})" if is_half and not narrow else f"{name}[i]"
-        return f"#define LOAD_{name}(i) ({value})"
+        return f"#define LOAD_{name}(i) ({value}){buffer_accessors_at(buffer)}"
     store = f"{name}[i] = (v)"
     if is_half:
         store = f"{name}[i] = convert_half{suffix}(v)" if narrow else f"vstore_half{suffix}((v), (i), {name})"
-    return f"#define STORE_{name}(i, v) {store}"
+    return f"#define STORE_{name}(i, v) {store}{buffer_accessors_at(buffer)}"

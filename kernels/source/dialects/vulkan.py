@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from kernels.options import HALF, Precision
 from kernels.source.chunks import chunk_macros
 from kernels.source.kernel import BufferSpec, Kernel, derived
-from kernels.source.macros import MACROS
+from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors
 
 PRELUDE = """\
 #define WIDE4 vec4
@@ -72,10 +72,15 @@ _STORAGE_EXTENSION = "#extension GL_EXT_shader_16bit_storage : require\n"
 _ARITHMETIC_EXTENSION = "#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require\n"
 
 
+_IMAGE_EXTENSION = "#extension GL_EXT_samplerless_texture_functions : require\n"
+
+
 def render(kernel: Kernel, tunables: Mapping[str, int], precision: Precision = "fp32") -> str:
     """Text of the compute shader."""
     tunables, narrow = derived(tunables), kernel.is_narrow(precision)
     extensions = (_STORAGE_EXTENSION if precision in HALF else "") + (_ARITHMETIC_EXTENSION if narrow else "")
+    if any(buffer.image and buffer.access == "read" for buffer in kernel.buffers):
+        extensions += _IMAGE_EXTENSION
     defines = "".join(f"#define {name} {value}\n" for name, value in tunables.items())
     buffers = "\n".join(_buffer(binding, buffer, precision) for binding, buffer in enumerate(kernel.buffers))
     members = "".join(f"    int {name};\n" for name in kernel.ints) + "".join(
@@ -95,8 +100,24 @@ def render(kernel: Kernel, tunables: Mapping[str, int], precision: Precision = "
     )
 
 
+def _image(binding: int, buffer: BufferSpec, precision: Precision) -> str:
+    """Read through a sampled image, which texture units cache; written through a storage image."""
+    name, place = buffer.name, f"set = 0, binding = {binding}"
+    if buffer.access == "read":
+        declared, width = f"layout({place}) uniform texture2D {name};", f"textureSize({name}, 0).x"
+    else:
+        texel = "rgba16f" if precision in HALF else "rgba32f"
+        declared, width = f"layout({place}, {texel}) uniform writeonly image2D {name};", f"imageSize({name}).x"
+    return f"{declared}\n" + image_accessors(
+        buffer, width=width, pair="ivec2({x}, {y})", load=f"texelFetch({name}, {{at}}, 0)",
+        store=f"imageStore({name}, {{at}}, {{value}})",
+    )  # fmt: skip
+
+
 def _buffer(binding: int, buffer: BufferSpec, precision: Precision) -> str:
     """A storage buffer and its accessor; what is read is converted to what the kernel computes in."""
+    if buffer.image:
+        return _image(binding, buffer, precision)
     is_half = precision in HALF and buffer.storage == "data"
     wide, stored = ("vec4", "f16vec4") if buffer.lanes == 4 else ("float", "float16_t")
     element = stored if is_half else wide
@@ -108,4 +129,4 @@ def _buffer(binding: int, buffer: BufferSpec, precision: Precision) -> str:
         else f"#define STORE_{name}(i, v) {name}[i] = {element}(v)"
     )
     layout = f"layout(std430, set = 0, binding = {binding}) {access} restrict buffer"
-    return f"{layout} Buffer_{name} {{ {element} {name}[]; }};\n{accessor}"
+    return f"{layout} Buffer_{name} {{ {element} {name}[]; }};\n{accessor}{buffer_accessors_at(buffer)}"

@@ -54,6 +54,15 @@ def test_the_agent_agrees_with_the_reference(agent: Agent, backend: str, precisi
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("backend", "precision"), [("opencl", "fp32"), ("vulkan", "fp32"), ("vulkan", "fp16")])
+def test_the_agent_agrees_with_activations_in_images(
+    agent: Agent, backend: str, precision: str, tmp_path: Path
+) -> None:
+    options = Options(backend, precision, layout="image")  # type: ignore[arg-type]
+    _check(agent, side_by_side(_every_case()), options, Limits(), tmp_path)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("backend", "fuse"), [("vulkan", "none"), ("cpu", "none"), ("cpu", "activation+residual")])
 def test_the_agent_agrees_with_fusions_off(agent: Agent, backend: str, fuse: str, tmp_path: Path) -> None:
     _check(agent, block(), Options(backend, fuse=fuse), Limits(), tmp_path)  # type: ignore[arg-type]

@@ -12,7 +12,10 @@ from orchestrator.placement import WaitingJob
 
 
 def api(name: Api = Api.OPENCL, *precisions: Precision) -> ApiFacts:
-    return ApiFacts(api=name, version="1", device_name=f"{name} driver", precisions=precisions or (Precision.FP32,))
+    return ApiFacts(
+        api=name, version="1", device_name=f"{name} driver", precisions=precisions or (Precision.FP32,),
+        max_image_width=4096, max_image_height=4096,
+    )  # fmt: skip
 
 
 def device(serial: str = "A", *apis: ApiFacts, host: str = "lab", **state: Any) -> Device:

@@ -36,6 +36,7 @@ AXES = st.builds(
     thread_life=st.none() | subsets(["kept", "per_call"]),
     pipeline=st.none() | subsets(["none", "balanced"]),
     setup=st.none() | subsets(["cold", "warm", "cached"]),
+    layout=st.none() | subsets(["buffer", "image"]),
     fuse=st.none() | subsets(["all", "none", "activation+residual"]),
     tuned=st.none() | subsets([True, False]),
 )
@@ -209,3 +210,13 @@ def test_cores_as_an_axis_become_the_job_s_condition() -> None:
     assert {(job.cell.options["affinity"], job.conditions.affinity) for job in found.jobs} == {
         ("big", "big"), ("0-1", "0-1"),
     }  # fmt: skip
+
+
+def test_images_only_where_the_device_has_them() -> None:
+    bare = make.api(Api.VULKAN).model_copy(update={"max_image_width": 0, "max_image_height": 0})
+    device = make.device("A", make.api(Api.OPENCL), bare)
+    asked = Matrix(backend=(Api.OPENCL, Api.VULKAN), layout=("buffer", "image"))
+    expansion = matrix.expand(make.experiment(matrix=asked), "e-1", [device])
+    ran = {(job.cell.backend, job.cell.options["layout"]) for job in expansion.jobs}
+    assert ran == {(Api.OPENCL, "buffer"), (Api.OPENCL, "image"), (Api.VULKAN, "buffer")}
+    assert [e.reason for e in expansion.exclusions] == ["the device's vulkan has no images"]

@@ -40,6 +40,9 @@ bool complete(void* handle, Library& library) {
   if (library.name == nullptr) return false;
   POCKETFARM_OPENCL_FUNCTIONS(POCKETFARM_LOAD)
 #undef POCKETFARM_LOAD
+#define POCKETFARM_LOAD(name) library.name = reinterpret_cast<decltype(&::name)>(symbol(handle, #name));
+  POCKETFARM_OPENCL_12_FUNCTIONS(POCKETFARM_LOAD)
+#undef POCKETFARM_LOAD
   return true;
 }
 
@@ -57,6 +60,8 @@ const char* name_of(cl_int code) {
     case CL_OUT_OF_HOST_MEMORY: return "CL_OUT_OF_HOST_MEMORY";
     case CL_BUILD_PROGRAM_FAILURE: return "CL_BUILD_PROGRAM_FAILURE";
     case CL_MISALIGNED_SUB_BUFFER_OFFSET: return "CL_MISALIGNED_SUB_BUFFER_OFFSET";
+    case CL_IMAGE_FORMAT_NOT_SUPPORTED: return "CL_IMAGE_FORMAT_NOT_SUPPORTED";
+    case CL_INVALID_IMAGE_SIZE: return "CL_INVALID_IMAGE_SIZE";
     case CL_INVALID_VALUE: return "CL_INVALID_VALUE";
     case CL_INVALID_BUFFER_SIZE: return "CL_INVALID_BUFFER_SIZE";
     case CL_INVALID_KERNEL_NAME: return "CL_INVALID_KERNEL_NAME";

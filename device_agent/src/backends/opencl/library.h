@@ -20,10 +20,14 @@ namespace pocketfarm::opencl {
   F(clEnqueueWriteBuffer) F(clEnqueueReadBuffer) F(clEnqueueCopyBuffer) F(clEnqueueNDRangeKernel) F(clFlush) \
   F(clFinish) F(clGetEventProfilingInfo) F(clReleaseEvent)
 
+// Absent from OpenCL 1.1.
+#define POCKETFARM_OPENCL_12_FUNCTIONS(F) F(clCreateImage)
+
 // Function pointers under the names of the API; never unloaded, since drivers keep threads.
 struct Library {
 #define POCKETFARM_DECLARE(name) decltype(&::name) name = nullptr;
   POCKETFARM_OPENCL_FUNCTIONS(POCKETFARM_DECLARE)
+  POCKETFARM_OPENCL_12_FUNCTIONS(POCKETFARM_DECLARE)
 #undef POCKETFARM_DECLARE
   std::string path;
 

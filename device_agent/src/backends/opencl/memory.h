@@ -24,6 +24,7 @@ class Memory {
   uint64_t bytes() const { return bytes_; }
 
  private:
+  Status add_image(const Pool& pool, cl_context context);
   Status add_pool(const Pool& pool, cl_context context);
   Status add_buffer(const Buffer& buffer);
 

@@ -124,6 +124,7 @@ void fill_basic_facts(const Library& library, PhysicalDevice& device) {
   facts.max_work_item_sizes.assign(limits.maxComputeWorkGroupSize, limits.maxComputeWorkGroupSize + 3);
   facts.compute_units = 0;
   facts.offset_alignment = std::max<uint64_t>(4, limits.minStorageBufferOffsetAlignment);
+  facts.max_image_width = facts.max_image_height = limits.maxImageDimension2D;
   facts.unified_memory = type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU || type == VK_PHYSICAL_DEVICE_TYPE_CPU;
 }
 

@@ -1,6 +1,7 @@
 #include "pipelines.h"
 
 #include <algorithm>
+#include <map>
 
 #include "../../cache_file.h"
 #include "spirv_check.h"
@@ -11,6 +12,19 @@ namespace {
 uint32_t buffers_of(const Program& program) {
   return static_cast<uint32_t>(std::count_if(program.parameters.begin(), program.parameters.end(),
                                              [](const Parameter& p) { return p.kind == Parameter::Kind::buffer; }));
+}
+
+VkDescriptorType descriptor_of(const Parameter& parameter) {
+  if (!parameter.image) return VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+  return parameter.writes ? VK_DESCRIPTOR_TYPE_STORAGE_IMAGE : VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE;
+}
+
+// The types of a program's bindings, in order.
+std::vector<VkDescriptorType> descriptors_of(const Program& program) {
+  std::vector<VkDescriptorType> out;
+  for (const Parameter& parameter : program.parameters)
+    if (parameter.kind == Parameter::Kind::buffer) out.push_back(descriptor_of(parameter));
+  return out;
 }
 
 // Calls visit(step) once for every dispatch of the plan, repeats not unrolled.
@@ -130,9 +144,10 @@ void Pipelines::save_cache(const Plan& plan, SetupLog& log) {
 Status Pipelines::make_layouts(const Program& program, Pipeline& out) {
   const Library& vk = device_.vk();
   const uint32_t buffers = buffers_of(program);
+  const std::vector<VkDescriptorType> types = descriptors_of(program);
   std::vector<VkDescriptorSetLayoutBinding> bindings(buffers);
   for (uint32_t i = 0; i < buffers; ++i)
-    bindings[i] = {i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
+    bindings[i] = {i, types[i], 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
   VkDescriptorSetLayoutCreateInfo set_info{};
   set_info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
   set_info.bindingCount = buffers;
@@ -178,17 +193,21 @@ Status Pipelines::make_pipeline(const Program& program, VkShaderModule module) {
 }
 
 Status Pipelines::make_descriptor_pool(const Plan& plan) {
-  uint32_t sets = 0, buffers = 0;
+  uint32_t sets = 0;
+  std::map<VkDescriptorType, uint32_t> counts;
   each_dispatch(plan.steps, [&](const Step& step) -> Status {
-    sets += 1, buffers += buffers_of(plan.programs[step.program]);
+    sets += 1;
+    for (VkDescriptorType type : descriptors_of(plan.programs[step.program])) ++counts[type];
     return kOk;
   });
-  const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, std::max(buffers, 1u)};
+  std::vector<VkDescriptorPoolSize> sizes;
+  for (const auto& [type, count] : counts) sizes.push_back({type, count});
+  if (sizes.empty()) sizes.push_back({VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1});
   VkDescriptorPoolCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
   info.maxSets = std::max(sets, 1u);
-  info.poolSizeCount = 1;
-  info.pPoolSizes = &size;
+  info.poolSizeCount = static_cast<uint32_t>(sizes.size());
+  info.pPoolSizes = sizes.data();
   VkDescriptorPool pool{};
   if (const VkResult result = device_.vk().vkCreateDescriptorPool(device_.handle(), &info, nullptr, &pool))
     return vk_error("vkCreateDescriptorPool", result);
@@ -206,20 +225,19 @@ Status Pipelines::bind_step(const Plan& plan, const Step& step, const Memory& me
   VkDescriptorSet& set = sets_[step.leaf];
   if (const VkResult result = device_.vk().vkAllocateDescriptorSets(device_.handle(), &info, &set))
     return vk_error("vkAllocateDescriptorSets", result);
-  std::vector<VkDescriptorBufferInfo> ranges;
-  for (const Argument& argument : step.arguments) {
-    if (argument.kind != Parameter::Kind::buffer) continue;
-    const Buffer& buffer = plan.buffers[argument.buffer];
-    ranges.push_back({memory.pool(buffer.pool), buffer.offset, buffer.bytes});
-  }
-  if (ranges.empty()) return kOk;
   VkWriteDescriptorSet write{};
   write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
   write.dstSet = set;
-  write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-  for (const VkDescriptorBufferInfo& range : ranges) {
-    write.descriptorCount = 1;
-    write.pBufferInfo = &range;
+  write.descriptorCount = 1;
+  const Program& program = plan.programs[step.program];
+  for (size_t i = 0; i < step.arguments.size(); ++i) {
+    if (step.arguments[i].kind != Parameter::Kind::buffer) continue;
+    const Buffer& buffer = plan.buffers[step.arguments[i].buffer];
+    const VkDescriptorBufferInfo range{memory.pool(buffer.pool), buffer.offset, buffer.bytes};
+    const VkDescriptorImageInfo image{VkSampler{}, memory.image(buffer.pool), VK_IMAGE_LAYOUT_GENERAL};
+    write.descriptorType = descriptor_of(program.parameters[i]);
+    write.pBufferInfo = buffer.image ? nullptr : &range;
+    write.pImageInfo = buffer.image ? &image : nullptr;
     device_.vk().vkUpdateDescriptorSets(device_.handle(), 1, &write, 0, nullptr);
     ++write.dstBinding;
   }

@@ -9,7 +9,7 @@ constexpr uint32_t kMagic = 0x07230203;
 constexpr size_t kHeaderWords = 5;
 constexpr uint32_t kOpCapability = 17;
 // Numbers of the SPIR-V specification.
-constexpr uint32_t kMatrix = 0, kShader = 1, kFloat16 = 9, kGroupNonUniformFirst = 61, kGroupNonUniformLast = 68,
+constexpr uint32_t kMatrix = 0, kShader = 1, kFloat16 = 9, kImageQuery = 50, kGroupNonUniformFirst = 61, kGroupNonUniformLast = 68,
                    kStorageBuffer16BitAccess = 4433;
 
 uint32_t word(const MappedFile& module, size_t index) {
@@ -26,7 +26,7 @@ uint32_t newest_spirv(uint32_t vulkan) {
 }
 
 bool offers(uint32_t capability, const PhysicalDevice& device, bool fp16) {
-  if (capability == kMatrix || capability == kShader) return true;
+  if (capability == kMatrix || capability == kShader || capability == kImageQuery) return true;
   if (capability == kStorageBuffer16BitAccess) return fp16 && device.storage_16bit;
   if (capability == kFloat16) return fp16 && device.shader_float16;
   return capability >= kGroupNonUniformFirst && capability <= kGroupNonUniformLast && device.subgroups;
