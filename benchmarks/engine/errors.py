@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from device_agent.build import build
-from kernels.catalog import ALGORITHMS
+from kernels.catalog import ALGORITHMS, Convolution
 from kernels.compile import compile_graph
 from kernels.errors import CompileError
 from kernels.lower.cpu import ALGORITHMS as CPU_ALGORITHMS
@@ -70,7 +70,7 @@ def bound_of(precision: str, algorithm: str) -> float:
 
 def algorithms(case: Case, options: Options) -> Iterator[tuple[str, int]]:
     """`auto` and every algorithm that fits a convolution of this network, with the number of those."""
-    convolutions = list(layers(case.graph, options).values())
+    convolutions = [layer for layer in layers(case.graph, options).values() if isinstance(layer, Convolution)]
     yield "auto", len(convolutions)
     if options.backend == "cpu":
         yield from ((name, len(convolutions)) for name in CPU_ALGORITHMS if name != "auto" and convolutions)

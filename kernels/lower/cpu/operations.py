@@ -22,19 +22,13 @@ def _activation(node: Node) -> tuple[dict[str, int], dict[str, float]]:
     return {"activation": code}, {"lo": lo, "hi": hi}
 
 
-def _optional(context: CpuContext, node: Node, index: int, absent: str) -> tuple[str, int]:
-    """(buffer, flag) of an optional operand."""
-    if len(node.inputs) > index and node.inputs[index]:
-        return context.read(node.inputs[index]), 1
-    return absent, 0
-
-
 def _dense(context: CpuContext, node: Node) -> None:
     n, c = context.graph.shapes[node.inputs[0]]
     m = context.graph.shapes[node.output][1]
     src, weight = context.read(node.inputs[0]), context.graph.constants.get(node.inputs[1])
     dst = context.write(node.output)
-    bias, has_bias = _optional(context, node, 2, dst)
+    has_bias = int(len(node.inputs) > 2 and node.inputs[2] != "")
+    bias = dst
     operation = "dense_sequential" if context.algorithm == "sequential" else "dense"
     ints, floats = _activation(node)
     if (
@@ -48,6 +42,7 @@ def _dense(context: CpuContext, node: Node) -> None:
             bias = context.weight(f"{node.name}:bias", pack_bias(context.graph.constants[node.inputs[2]]), "packed")
     else:
         packed = context.read(node.inputs[1])
+        bias = context.read(node.inputs[2]) if has_bias else dst
     buffers = {"src": src, "weight": packed, "bias": bias, "dst": dst}
     ints |= {"n": n, "c": c, "m": m, "has_bias": has_bias}
     context.call(operation, node, buffers, ints, floats, 2 * n * c * m)

@@ -35,7 +35,7 @@ CASES: dict[str, tuple[dict[str, Any], Limits, type[CompileError], str]] = {
     ),
     "a network over the memory budget": (
         {}, Limits(memory_budget_bytes=1000), PlanError,
-        r"the plan's \d+ bytes of memory exceeds .* budget of 1000 by \d+",
+        r"needs \d+ bytes of device memory at least .*, \d+ more than the memory budget of 1000; .*give a larger",
     ),
     "a buffer over the largest allocation": (
         {}, Limits(max_buffer_bytes=1000), PlanError,

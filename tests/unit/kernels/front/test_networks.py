@@ -150,7 +150,7 @@ def test_pynet_has_the_calls_of_the_study() -> None:
     assert {op: calls[op] for op in published} == published
     assert calls["pad"] == 147
     assert graph.outputs == tuple(f"level_{i}" for i in range(6))
-    assert graph.shapes["level_0"] == (1, 3, 2880, 3968)
+    assert graph.shapes["level_0"] == (1, 3, 2976, 3968)
 
 
 @pytest.mark.parametrize("level", [1, 3, 5])
