@@ -133,7 +133,8 @@ class GpuContext:
     ) -> None:
         """Append a step; arguments are given by name."""
         in_images = frozenset(name for name, buffer in buffers.items() if self.draft.buffers[buffer].image)
-        program = self._program(kernel, tunables or {}, group, in_images)
+        wider = 0 if group else self._wider(work_items[0])
+        program = self._program(kernel, tunables or {}, group, in_images, wider)
         names = tuple(parameter.name for parameter in KERNELS[kernel].parameters)
         self.draft.steps.append(
             Dispatch(
@@ -161,12 +162,26 @@ class GpuContext:
         elements = sum(prod(self.graph.shapes[name]) for name in (*node.inputs, *node.outputs) if name)
         return elements * (2 if self.half else 4)
 
-    def _program(self, kernel: str, tunables: Mapping[str, int], size: int, in_images: frozenset[str]) -> DraftProgram:
+    def _wider(self, work_items: int) -> int:
+        """The work-group, doubled until Vulkan takes as many of them as it needs; 0: the usual one will do."""
+        wide = self._group_x
+        most = min(self.limits.max_work_group or wide, *(self.limits.max_work_item_sizes[:1] or (1 << 31,)))
+        while work_items > _MOST_GROUPS * wide and 2 * wide <= most:
+            wide *= 2
+        return wide if wide > self._group_x and self.options.backend == "vulkan" else 0
+
+    def _program(
+        self, kernel: str, tunables: Mapping[str, int], size: int, in_images: frozenset[str], wider: int
+    ) -> DraftProgram:
         chosen = tuple(sorted(tunables.items()))
-        images = [f"image_{name}" for name in sorted(in_images)]
-        name = "_".join([kernel, *(f"{key.lower()}{value}" for key, value in chosen), *images])
-        group, described = (size or self._group_x, 1, 1), KERNELS[kernel].with_images(in_images)
+        extra = [f"image_{name}" for name in sorted(in_images)] + ([f"group{wider}"] if wider else [])
+        name = "_".join([kernel, *(f"{key.lower()}{value}" for key, value in chosen), *extra])
+        group, described = (size or wider or self._group_x, 1, 1), KERNELS[kernel].with_images(in_images)
         return self.draft.programs.setdefault(name, DraftProgram(name, kernel, described, chosen, group))
+
+
+_MOST_GROUPS = 65535
+"""Work-groups along an axis that every Vulkan device takes; many take no more."""
 
 
 def _group_size(limits: Limits) -> int:

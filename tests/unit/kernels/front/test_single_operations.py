@@ -52,3 +52,11 @@ def test_the_largest_compiles(name: str, backend: Backend) -> None:
     graph = BUILT_IN[name](1)
     plan = compile_graph(graph, Options(backend), Limits()).plan
     assert [port.name for port in plan.inputs] == list(graph.inputs)
+
+
+@pytest.mark.parametrize(("name", "group"), [("add_4194304", 32), ("add_16777216", 128), ("transpose_4096", 512)])
+def test_work_groups_grow_where_vulkan_takes_no_more_of_them(name: str, group: int) -> None:
+    limits = Limits(cpu_device=group != 128, max_work_group=1024)
+    opencl, vulkan = (compile_graph(BUILT_IN[name](1), Options(api), limits).plan for api in ("opencl", "vulkan"))
+    assert opencl.programs[0].work_group[0] in (16, 64)
+    assert vulkan.programs[0].work_group[0] == group
