@@ -115,4 +115,6 @@ class Limits:
     """Zero: unknown."""
     image_size: tuple[int, int] = (16384, 16384)
     """Largest width and height of a 2-D image, in texels; zeros: the device has no images."""
+    subgroup_size: int = 0
+    """Vulkan: work-items that compute together; zero: unknown."""
     extra: dict[str, str] = field(default_factory=dict)

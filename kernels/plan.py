@@ -7,9 +7,10 @@ Execution model
 - A *pool* is one device allocation; a *buffer* is a range of a pool at an offset. Buffers of one pool may share bytes
   where their lifetimes do not overlap.
 - A *program* has one kernel with ordered parameters. OpenCL: `clSetKernelArg(i)` in order of `parameters`. Vulkan:
-  descriptor set 0, binding j = the j-th parameter of kind buffer (storage buffers); the scalars, in order, are the push
-  constants, 4 bytes each; the work-group size is specialisation constants 0, 1, 2. CPU: a built-in operation of the
-  agent, called by name (`kernels/cpu_operations.py` lists them with their parameters).
+  descriptor set 0, binding j = the j-th parameter of kind buffer (a storage buffer, or a storage texel buffer where the
+  parameter names a texel); the scalars, in order, are the push constants, 4 bytes each; the work-group size is
+  specialisation constants 0, 1, 2. CPU: a built-in operation of the agent, called by name (`kernels/cpu_operations.py`
+  lists them with their parameters).
 - An *image* is a 2-D array of texels, four channels each, in a pool of its own: pixel (x, y) of a stack of channels is
   the texel (x, (n * stacks + stack) * h + y). Images that live at different times share a pool of their width. Only
   kernels read and write them: parameters of kind image, in OpenCL an `image2d_t`, in Vulkan a sampled image where they
@@ -51,6 +52,8 @@ class Parameter(_Part):
     kind: Literal["buffer", "image", "i32", "f32"]
     access: Literal["read", "write", "readwrite"] = "read"
     """For buffers and images."""
+    texel: Literal["", "r32f", "rgba32f", "rgba16f"] = ""
+    """Vulkan: the buffer is bound as a storage texel buffer of this format, not as a storage buffer."""
 
 
 class OpenClSource(_Part):

@@ -10,8 +10,9 @@ from .contraction import forbid_contraction
 from .cpu_operations import CPU_OPERATIONS
 from .lower.draft import DraftProgram
 from .options import Limits, Options
-from .plan import OpenClSource, Program, SpirvModule
+from .plan import OpenClSource, Parameter, Program, SpirvModule
 from .source.dialects import opencl, vulkan
+from .source.kernel import Kernel
 from .spirv import compile_all
 
 
@@ -24,7 +25,7 @@ def render_programs(
         return [_cpu(draft) for draft in listed], {}
     if options.backend == "opencl":
         return _opencl(listed, options, limits)
-    return _vulkan(listed, options, cache)
+    return _vulkan(listed, options, limits, cache)
 
 
 def _cpu(draft: DraftProgram) -> Program:
@@ -53,10 +54,13 @@ def _opencl(drafts: list[DraftProgram], options: Options, limits: Limits) -> tup
     return programs, files
 
 
-def _vulkan(drafts: list[DraftProgram], options: Options, cache: Path | None) -> tuple[list[Program], dict[str, bytes]]:
+def _vulkan(
+    drafts: list[DraftProgram], options: Options, limits: Limits, cache: Path | None
+) -> tuple[list[Program], dict[str, bytes]]:
+    reading = vulkan.reading_of(limits)
     kernels = [draft.kernel for draft in drafts if draft.kernel is not None]
     texts = [
-        vulkan.render(kernel, dict(draft.tunables), options.precision)
+        vulkan.render(kernel, dict(draft.tunables), options.precision, reading)
         for kernel, draft in zip(kernels, drafts, strict=True)
     ]
     programs: list[Program] = []
@@ -69,13 +73,23 @@ def _vulkan(drafts: list[DraftProgram], options: Options, cache: Path | None) ->
             Program(
                 id=draft.id,
                 kernel=draft.name,
-                parameters=kernel.parameters,
+                parameters=_with_texels(kernel, reading, options.half),
                 work_group=draft.work_group,
                 local_bytes=kernel.local_bytes(dict(draft.tunables), options.precision),
                 vulkan=SpirvModule(file=f"{stem}.spv"),
             )
         )
     return programs, files
+
+
+def _with_texels(kernel: Kernel, reading: vulkan.Reading, half: bool) -> tuple[Parameter, ...]:
+    buffers = {buffer.name: buffer for buffer in kernel.buffers}
+    return tuple(
+        parameter.model_copy(update={"texel": vulkan.texel_of(buffers[parameter.name], reading, half=half)})
+        if parameter.name in buffers
+        else parameter
+        for parameter in kernel.parameters
+    )
 
 
 def _digest(text: bytes) -> str:

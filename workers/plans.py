@@ -176,6 +176,7 @@ def limits_of(device: DeviceFacts, backend: Api, precision: Precision) -> Limits
         unified_memory=api.unified_memory,
         compute_units=api.compute_units,
         image_size=(api.max_image_width, api.max_image_height),
+        subgroup_size=api.subgroup_size,
     )
 
 

@@ -149,4 +149,5 @@ def limits_of(facts: Mapping[str, Any]) -> Limits:
         unified_memory=facts["unified_memory"],
         compute_units=facts["compute_units"],
         image_size=(facts["max_image_width"], facts["max_image_height"]),
+        subgroup_size=facts["subgroup_size"],
     )

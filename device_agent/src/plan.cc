@@ -110,7 +110,7 @@ std::optional<Image> image(const Reader& json) {
 }
 
 Parameter parameter(const Reader& json) {
-  json.only({"name", "kind", "access"});
+  json.only({"name", "kind", "access", "texel"});
   Parameter out;
   out.name = json.at("name").text();
   const std::string kind = json.at("kind").word({"buffer", "image", "i32", "f32"});
@@ -121,6 +121,13 @@ Parameter parameter(const Reader& json) {
   const std::string access = json.has("access") ? json.at("access").word({"read", "write", "readwrite"}) : "read";
   out.reads = access != "write";
   out.writes = access != "read";
+  const std::string texel = json.has("texel") ? json.at("texel").word({"", "r32f", "rgba32f", "rgba16f"}) : "";
+  if (!texel.empty() && (out.kind != Parameter::Kind::buffer || out.writes))
+    json.fail("a texel is for a buffer that is only read");
+  out.texel = texel.empty()       ? Parameter::Texel::none
+              : texel == "r32f"    ? Parameter::Texel::r32f
+              : texel == "rgba32f" ? Parameter::Texel::rgba32f
+                                   : Parameter::Texel::rgba16f;
   return out;
 }
 

@@ -17,9 +17,11 @@ using Extent = std::array<uint32_t, 3>;  // x, y, z
 
 struct Parameter {
   enum class Kind { buffer, i32, f32 };
+  enum class Texel { none, r32f, rgba32f, rgba16f };
   std::string name;
   Kind kind = Kind::buffer;
   bool image = false;  // of kind buffer, in an image
+  Texel texel = Texel::none;  // Vulkan: a storage texel buffer of this format
   bool reads = false;
   bool writes = false;
 };

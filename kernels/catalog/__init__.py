@@ -64,6 +64,9 @@ _WINOGRAD_PIXELS = 196
 """From so many channels and outputs on, tiles of 4x4 outputs paid on a desktop GPU (docs/decisions/0019)."""
 _LARGE_SAVES = 0.85
 """Part of the products up to which larger tiles are taken: measured from 90 x 124 outputs on, where it is 0.79."""
+_POCL_WINOGRAD_CHANNELS = 16
+_POCL_WINOGRAD_PIXELS = {"winograd": 100, "winograd_2x2": 16}
+"""From so many channels and outputs on each paid on PoCL (docs/decisions/0027)."""
 
 
 def choose(options: Options, limits: Limits, layer: str, conv: Convolution) -> Choice:
@@ -77,6 +80,8 @@ def choose(options: Options, limits: Limits, layer: str, conv: Convolution) -> C
             return tuned
     if asked == "auto" and not options.granularity and _has_own_memory(limits):
         return Choice(_for_desktop(options, conv))
+    if asked == "auto" and not options.granularity and limits.cpu_device and options.backend == "opencl":
+        return Choice(_for_pocl(options, conv))
     return Choice(next(name for name, entry in ALGORITHMS.items() if entry.misfit(conv) is None))
 
 
@@ -94,6 +99,15 @@ def _for_desktop(options: Options, conv: Convolution) -> str:
         return large.name if saves else usual.name
     fitting = ("depthwise", "implicit_gemm", "direct")
     return next(name for name in fitting if ALGORITHMS[name].misfit(conv) is None)
+
+
+def _for_pocl(options: Options, conv: Convolution) -> str:
+    """Minimal filtering where it fits: its product is in registers, and there are few values to transform."""
+    if min(conv.c, conv.k) >= _POCL_WINOGRAD_CHANNELS and options.precision in ("fp32", "relaxed"):
+        for name, pixels in _POCL_WINOGRAD_PIXELS.items():
+            if conv.oh * conv.ow >= pixels and ALGORITHMS[name].misfit(conv) is None:
+                return name
+    return next(name for name, entry in ALGORITHMS.items() if entry.misfit(conv) is None)
 
 
 def misfit(name: str, conv: Convolution, precision: Precision) -> str | None:

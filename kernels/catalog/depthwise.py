@@ -11,9 +11,12 @@ from kernels.options import Limits, Options
 from .convolution import Call, Convolution
 from .packing import pack_depthwise, padded
 
+_WIDEST = 7
+"""Columns of a window whose rows are loaded once for all of them."""
+
 
 class Depthwise:
-    """Four channels at a time, lane by lane."""
+    """Four channels at a time, lane by lane; on a CPU behind a GPU interface each row is loaded once."""
 
     name = "depthwise"
     summary = "one filter a channel: groups = input channels = output channels"
@@ -27,22 +30,33 @@ class Depthwise:
         del options
         if conv.ow == 1:
             return ("1",)
-        return ("4", "1", "2", "8") if limits.unified_memory or limits.cpu_device else ("1", "2", "4", "8")
+        if limits.cpu_device:
+            return ("8", "4", "2", "1")
+        return ("4", "1", "2", "8") if limits.unified_memory else ("1", "2", "4", "8")
 
     def lower(
         self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits, tile: str = ""
     ) -> tuple[Call, ...]:
         """The dispatch for one convolution; weight (C, 1, kh, kw), bias (C)."""
         pixels = _pixels(tile or self.tiles(conv, options, limits)[0])
+        ints = {"dh": conv.dilations[0], "dw": conv.dilations[1], **conv.window}
+        rows = limits.cpu_device and options.layout == "buffer" and _fits_rows(conv)
         call = Call(
-            kernel="conv_depthwise",
-            tunables={"PIXELS": pixels, **conv.padding},
+            kernel="conv_depthwise_rows" if rows else "conv_depthwise",
+            tunables={
+                "PIXELS": pixels, **({"KW": conv.kernel[1], "SW": conv.strides[1]} if rows else {}), **conv.padding
+            },
             weight=pack_depthwise(weight),
             bias=padded(bias, 0, 4),
-            ints={"dh": conv.dilations[0], "dw": conv.dilations[1], **conv.window},
+            ints={name: value for name, value in ints.items() if not (rows and name in ("kw", "sw", "dw"))},
             work_items=(-(-conv.ow // pixels) * conv.oh, conv.out_stacks, conv.n),
-        )
+        )  # fmt: skip
         return (call,)
+
+
+def _fits_rows(conv: Convolution) -> bool:
+    """Whether a row's values, loaded once, stay few."""
+    return conv.kernel[1] <= _WIDEST and conv.strides[1] <= 2 and conv.dilations[1] == 1
 
 
 def _pixels(tile: str) -> int:

@@ -80,9 +80,7 @@ def _call(
     grouped = conv.has_whole_groups  # others are written as one group
     group_stacks = conv.out_stacks // conv.groups if grouped else _UNGROUPED
     whole = group_stacks if grouped else 0
-    tile = choose_tile(
-        options, limits, width=conv.ow, stacks=conv.out_stacks, whole=whole, unrolled="KW" in tunables
-    )  # fmt: skip
+    tile = choose_tile(options, limits, width=conv.ow, stacks=conv.out_stacks, whole=whole)
     if words:
         tile = parse_tile(words)
         if whole and whole % tile.stacks:

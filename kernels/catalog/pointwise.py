@@ -41,7 +41,7 @@ class Pointwise:
             tunables=shape.tunables,
             weight=pack_filters(weight, shape.vectors, shape.lanes),
             bias=padded(bias, 0, 4 * shape.stacks),
-            ints={"in_stacks": conv.in_stacks, "out_stacks": conv.out_stacks, "hw": hw},
+            ints={"in_stacks": conv.in_stacks, "out_stacks": conv.out_stacks, "hw": hw, "weight_batch": 0},
             work_items=(-(-hw // shape.pixels), -(-conv.out_stacks // shape.stacks), conv.n),
         )
         return (call,)

@@ -1,9 +1,9 @@
 """How many outputs a work-item computes: a tile of pixels x vectors of output channels.
 
 What is scarce differs. On a GPU it is registers: eight vectors of four. PoCL turns a vector of the source into one of
-the processor, so its vectors are as wide as the widest processor's. lavapipe computes eight work-items at once, lane by
-lane, and pays for loads (each is a loop over the lanes, some hundred cycles), not for registers: its tiles are
-large, as far as the time to compile them allows (twice the pixels gain nothing and take twice as long to compile).
+the processor, so its vectors are as wide as the widest processor's. lavapipe computes eight work-items at once and pays
+for loads and stores, not for registers: its tiles are large, as far as the time to compile them allows (twice the
+pixels gain nothing and take twice as long to compile).
 """
 
 from __future__ import annotations
@@ -55,20 +55,15 @@ class _Device:
 
 _GPU = _Device(stacks=2, sums=8)
 _POCL = _Device(stacks=4, sums=8, widest=16)
-_LAVAPIPE = _Device(stacks=4, sums=32)
-_LAVAPIPE_UNROLLED = _Device(stacks=2, sums=16)
-"""Half of it where a kernel writes out the taps of a row: longer code takes seconds to compile."""
+_LAVAPIPE = _Device(stacks=4, sums=16)
 
 
-def choose_tile(
-    options: Options, limits: Limits, *, width: int, stacks: int, whole: int = 0, unrolled: bool = False
-) -> Tile:
+def choose_tile(options: Options, limits: Limits, *, width: int, stacks: int, whole: int = 0) -> Tile:
     """The tile for rows of `width` pixels and `stacks` stacks of output channels. Raises OptionError.
 
     `whole`: a number of stacks that no tile may straddle (those of a group); 0: there is none.
-    `unrolled`: the kernel writes out the taps of a row.
     """
-    device = _device(options, limits, unrolled)
+    device = _device(options, limits)
     chosen = options.granularity and _asked_stacks(options.granularity)
     chosen = chosen or min(device.stacks, 1 << (stacks - 1).bit_length())
     if whole:
@@ -106,12 +101,10 @@ def parse_tile(words: str) -> Tile:
     return Tile(pixels, vectors, lanes)
 
 
-def _device(options: Options, limits: Limits, unrolled: bool) -> _Device:
+def _device(options: Options, limits: Limits) -> _Device:
     if not limits.cpu_device:
         return _GPU
-    if options.backend == "opencl":
-        return _POCL
-    return _LAVAPIPE_UNROLLED if unrolled else _LAVAPIPE
+    return _POCL if options.backend == "opencl" else _LAVAPIPE
 
 
 def _asked_stacks(granularity: int) -> int:

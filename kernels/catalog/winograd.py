@@ -14,7 +14,8 @@ from kernels.source.winograd import transform_filters
 from .convolution import Call, Convolution
 from .group_tile import GroupTile, choose_group_tile, group_tile_words, parse_group_tile
 from .implicit_gemm import product, work_items
-from .packing import padded
+from .packing import pack_filters, padded
+from .tiles import Tile, choose_tile, parse_tile, tile_words
 from .workspace import Division, Need, divide
 
 _SINGLE = {3: 4, 5: 2}
@@ -23,13 +24,16 @@ _HALF = {3: 2, 5: 2}
 _LARGEST_IN_HALF: Mapping[Precision, int] = {"fp16": 6, "fp16_arithmetic": 4}
 """Inputs of a tile in each direction: with 8 the values grow by up to 5.25 squared and lose the last bits; with
 products in half, 6 lose up to 1.2 % (docs/decisions/0022)."""
+_CACHED_BYTES = 8 << 20
+"""Of transformed values in one round on a CPU, so that the caches hold them."""
 
 
 class Winograd:
     """Input and filters transformed, one matrix product a position of the tile, the sums transformed back (study M).
 
-    The workspace is kept small by rows of tiles or by input channels (`workspace.py`): each part is one round of
-    dispatches. By channels, a part's products are added to those of the parts before it.
+    The product goes through local memory; on a CPU behind a GPU interface through registers, and a work-item transforms
+    four channels. The workspace is kept small by rows of tiles or by input channels (`workspace.py`): each part is one
+    round of dispatches. By channels, a part's products are added to those of the parts before it.
     """
 
     def __init__(self, name: str, detail: str, sizes: Mapping[int, int]) -> None:
@@ -58,6 +62,8 @@ class Winograd:
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles of the matrix product worth trying, the default first."""
         grid = self._grid(conv, options, limits)
+        if grid.wide:
+            return tile_words(options, limits, width=grid.tiles(grid.part.rows), stacks=conv.out_stacks)
         return group_tile_words(
             limits, pixels=grid.tiles(grid.part.rows), stacks=conv.out_stacks, matrices=grid.positions
         )
@@ -68,7 +74,7 @@ class Winograd:
         """The dispatches for one convolution; weight (K, C, r, r), bias (K). Raises OptionError."""
         grid = self._grid(conv, options, limits)
         filters = transform_filters(weight, grid.size).astype(np.float32)
-        return tuple(_rounds(grid, filters, bias, limits, tile))
+        return tuple(_rounds(grid, filters, bias, options, limits, tile))
 
     def products(self, conv: Convolution, options: Options) -> int:
         """Multiplications for each pair of channels: as many as positions of all its tiles."""
@@ -77,10 +83,16 @@ class Winograd:
 
     def _grid(self, conv: Convolution, options: Options, limits: Limits) -> _Grid:
         size = (self._sizes or (_HALF if options.half else _SINGLE))[conv.kernel[0]]
-        whole = _Grid(conv, size, Division(-(-conv.oh // size), conv.in_stacks))
+        whole = _Grid(conv, size, Division(-(-conv.oh // size), conv.in_stacks), wide=limits.cpu_device)
         stack_bytes = whole.positions * whole.columns * conv.n * 4 * (2 if options.half else 4)
         need = Need(conv.key, whole.rows, stack_bytes, conv.in_stacks, conv.out_stacks)
-        return replace(whole, part=divide(need, options, limits))
+        cached = whole.wide and options.workspace_split == "rows"
+        return replace(whole, part=divide(need, options, _cached(limits) if cached else limits))
+
+
+def _cached(limits: Limits) -> Limits:
+    """Limits under which the caches of a CPU hold a round."""
+    return replace(limits, max_buffer_bytes=min(limits.max_buffer_bytes or _CACHED_BYTES, _CACHED_BYTES))
 
 
 @dataclass(frozen=True)
@@ -92,6 +104,8 @@ class _Grid:
     """Outputs of a tile in each direction."""
     part: Division
     """What one round covers."""
+    wide: bool = False
+    """A work-item transforms four channels, not one."""
 
     @property
     def alpha(self) -> int:
@@ -112,7 +126,16 @@ class _Grid:
 
     @property
     def tunables(self) -> dict[str, int]:
-        return {"TILE": self.size, "ALPHA": self.alpha}
+        return {"TILE": self.size, "ALPHA": self.alpha, "WIDE": int(self.wide)}
+
+    @property
+    def suffix(self) -> str:
+        """Of the transforms' kernels."""
+        return "_wide" if self.wide else ""
+
+    def transforms(self, rows: int) -> int:
+        """Work-items that transform one stack of one picture."""
+        return self.columns * rows * (1 if self.wide else 4)
 
     def tiles(self, rows: int) -> int:
         return self.columns * rows * self.conv.n
@@ -122,11 +145,9 @@ class _Grid:
         return self.positions * stacks * self.tiles(self.part.rows) * 4
 
 
-def _rounds(grid: _Grid, filters: Array, bias: Array, limits: Limits, words: str) -> Iterator[Call]:
+def _rounds(grid: _Grid, filters: Array, bias: Array, options: Options, limits: Limits, words: str) -> Iterator[Call]:
     conv, part = grid.conv, grid.part
-    tile = parse_group_tile(words) if words else choose_group_tile(
-        limits, pixels=grid.tiles(part.rows), stacks=conv.out_stacks, matrices=grid.positions
-    )  # fmt: skip
+    tile = _tile(grid, options, limits, words)
     starts = range(0, conv.in_stacks, part.stacks)
     products = [_product(grid, filters[:, :, 4 * at : 4 * (at + part.stacks)], tile, adds=at > 0) for at in starts]
     for row0 in range(0, grid.rows, part.rows):
@@ -134,35 +155,53 @@ def _rounds(grid: _Grid, filters: Array, bias: Array, limits: Limits, words: str
         band = {"tiles_x": grid.columns, "tiles_y": rows, "tile_row0": row0, "pictures": conv.n}
         for stack0, call in zip(starts, products, strict=True):
             yield _input(grid, band, stack0, min(part.stacks, conv.in_stacks - stack0))
-            yield replace(
-                call,
-                ints={**call.ints, "pixels": grid.tiles(rows)},
-                work_items=work_items(tile, grid.tiles(rows), conv.out_stacks, grid.positions),
-            )
+            yield _of_rows(grid, call, tile, rows)
         yield _output(grid, band, bias)
+
+
+def _tile(grid: _Grid, options: Options, limits: Limits, words: str) -> Tile | GroupTile:
+    pixels, stacks = grid.tiles(grid.part.rows), grid.conv.out_stacks
+    if grid.wide:
+        return parse_tile(words) if words else choose_tile(options, limits, width=pixels, stacks=stacks)
+    if words:
+        return parse_group_tile(words)
+    return choose_group_tile(limits, pixels=pixels, stacks=stacks, matrices=grid.positions)
+
+
+def _of_rows(grid: _Grid, call: Call, tile: Tile | GroupTile, rows: int) -> Call:
+    """A product for some rows of tiles."""
+    pixels, stacks = grid.tiles(rows), grid.conv.out_stacks
+    if isinstance(tile, Tile):
+        items = (-(-pixels // tile.pixels), -(-stacks // tile.stacks), grid.positions)
+        return replace(call, ints={**call.ints, "hw": pixels}, work_items=items)
+    items = work_items(tile, pixels, stacks, grid.positions)
+    return replace(call, ints={**call.ints, "pixels": pixels}, work_items=items)
 
 
 def _input(grid: _Grid, band: Mapping[str, int], stack0: int, stacks: int) -> Call:
     conv = grid.conv
     sizes = {"h": conv.h, "w": conv.w, "pad_t": conv.pads[0], "pad_l": conv.pads[1]}
     return Call(
-        kernel="winograd_input",
+        kernel=f"winograd_input{grid.suffix}",
         tunables={**grid.tunables, **conv.padding},
         ints={"in_stacks": stacks, "first_stack": stack0, **sizes, **band},
-        work_items=(4 * grid.columns * band["tiles_y"], stacks, conv.n),
+        work_items=(grid.transforms(band["tiles_y"]), stacks, conv.n),
         writes="transformed",
         scratch_elements=grid.scratch(grid.part.stacks),
         is_last=False,
     )
 
 
-def _product(grid: _Grid, filters: Array, tile: GroupTile, *, adds: bool) -> Call:
+def _product(grid: _Grid, filters: Array, tile: Tile | GroupTile, *, adds: bool) -> Call:
     """The products of some input channels, for a whole round."""
     conv, stacks = grid.conv, -(-filters.shape[2] // 4)
-    call = product(
-        tile, filters, None, pixels=grid.tiles(grid.part.rows), in_stacks=stacks, out_stacks=conv.out_stacks,
-        batch=grid.positions,
-    )  # fmt: skip
+    if isinstance(tile, Tile):
+        call = _in_registers(filters, tile, in_stacks=stacks, out_stacks=conv.out_stacks)
+    else:
+        call = product(
+            tile, filters, None, pixels=grid.tiles(grid.part.rows), in_stacks=stacks, out_stacks=conv.out_stacks,
+            batch=grid.positions,
+        )  # fmt: skip
     views = {
         "src_stacks": stacks, "src_stack0": 0, "dst_stacks": conv.out_stacks, "dst_stack0": 0,
         "residual_stacks": conv.out_stacks, "residual_stack0": 0, "has_residual": int(adds),
@@ -178,13 +217,27 @@ def _product(grid: _Grid, filters: Array, tile: GroupTile, *, adds: bool) -> Cal
     )
 
 
+def _in_registers(filters: Array, tile: Tile, *, in_stacks: int, out_stacks: int) -> Call:
+    """A 1x1 convolution with weights of its own for each position; the caller sets its pixels."""
+    packed = np.stack([pack_filters(one[..., np.newaxis, np.newaxis], tile.vectors, tile.lanes) for one in filters])
+    groups = -(-out_stacks // tile.stacks)
+    return Call(
+        kernel="conv_pointwise",
+        tunables=tile.tunables,
+        weight=packed,
+        bias=np.zeros(groups * 4 * tile.stacks, np.float32),
+        ints={"in_stacks": in_stacks, "out_stacks": out_stacks, "weight_batch": packed[0].size // tile.lanes},
+        work_items=(0, groups, len(filters)),
+    )
+
+
 def _output(grid: _Grid, band: Mapping[str, int], bias: Array) -> Call:
     conv = grid.conv
     return Call(
-        kernel="winograd_output",
+        kernel=f"winograd_output{grid.suffix}",
         tunables=grid.tunables,
         bias=padded(bias, 0, 4),
         ints={"out_stacks": conv.out_stacks, "oh": conv.oh, "ow": conv.ow, **band},
-        work_items=(4 * grid.columns * band["tiles_y"], conv.out_stacks, conv.n),
+        work_items=(grid.transforms(band["tiles_y"]), conv.out_stacks, conv.n),
         reads="products",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -89,6 +89,10 @@ class Kernel:
                 raise ValueError(f"kernel {self.name}: {buffer.name} cannot lie in an image")
         return replace(self, buffers=tuple(replace(b, image=b.image or b.name in names) for b in self.buffers))
 
+    def fixing(self, names: Collection[str]) -> Kernel:
+        """The same kernel with these integers as tunables."""
+        return replace(self, ints=tuple(name for name in self.ints if name not in names)) if names else self
+
     def source(self, tunables: Mapping[str, int]) -> str:
         """Text of the body with its marked loops written out."""
         return expand(unroll(_read(self.body), tunables), tunables)
@@ -102,10 +106,13 @@ def derived(tunables: Mapping[str, int]) -> dict[str, int]:
     if "VECTORS" in full:
         full["STACKS"] = full["VECTORS"] * full["PARTS"]
         full["SUMS"] = full["PIXELS"] * full["VECTORS"]
+        full["WEIGHTS"] = 4 * full["VECTORS"]
+    elif "SW" in full:
+        full["WEIGHTS"] = full["KW"]
     if "ROWS" in full:
         full["SUMS"] = full["ROWS"] * full["COLUMNS"]
     if "KW" in full:
-        full["COLUMNS"] = full["PIXELS"] + full["KW"] - 1
+        full["COLUMNS"] = (full["PIXELS"] - 1) * full.get("SW", 1) + full["KW"]
     if "TILE" in full:
         full["POSITIONS"] = full["ALPHA"] ** 2
         full["HALF_POSITIONS"] = full["ALPHA"] * full["TILE"]

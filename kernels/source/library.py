@@ -38,8 +38,13 @@ _ALL = (
     ),
     kernel(
         "conv_pointwise", "src:4 weight:4 bias:4 residual:4 dst:4*",
-        f"{_SRC_DST} residual_stacks residual_stack0 in_stacks out_stacks hw has_residual activation",
+        f"{_SRC_DST} residual_stacks residual_stack0 in_stacks out_stacks hw weight_batch has_residual activation",
         "lo hi", "PIXELS VECTORS LANES", in_half=True,
+    ),
+    kernel(
+        "conv_depthwise_rows", "src:4 weight:4 bias:4 residual:4 dst:4*",
+        f"{_SRC_DST} residual_stacks residual_stack0 h w oh ow kh sh pad_t pad_l dh has_residual activation",
+        "lo hi", "PIXELS KW SW", in_half=True,
     ),
     kernel(
         "conv_depthwise", "src:4 weight:4 bias:4 residual:4 dst:4*",
@@ -59,16 +64,22 @@ _ALL = (
         "lo hi", "TX TY TP TV DEPTH SPLIT", locals_=_TILES, in_half=True,
     ),
     kernel("im2col", "src:4 dst:4*", f"src_stacks src_stack0 in_stacks {_WINDOW} dh dw", in_half=True),
-    kernel(
-        "winograd_input", "src:1 dst:1*",
-        "src_stacks src_stack0 first_stack in_stacks h w pad_t pad_l tiles_x tiles_y tile_row0 pictures",
-        tunables="TILE ALPHA",
+    *(
+        kernel(
+            f"winograd_input{suffix}", f"src:{lanes} dst:{lanes}*",
+            "src_stacks src_stack0 first_stack in_stacks h w pad_t pad_l tiles_x tiles_y tile_row0 pictures",
+            tunables="TILE ALPHA WIDE", body="winograd_input",
+        )
+        for suffix, lanes in (("", 1), ("_wide", 4))
     ),
-    kernel(
-        "winograd_output", "src:1 bias:1 residual:1 dst:1*",
-        "dst_stacks dst_stack0 residual_stacks residual_stack0 out_stacks oh ow tiles_x tiles_y tile_row0 pictures "
-        "has_residual activation",
-        "lo hi", "TILE ALPHA",
+    *(
+        kernel(
+            f"winograd_output{suffix}", f"src:{lanes} bias:{lanes} residual:{lanes} dst:{lanes}*",
+            "dst_stacks dst_stack0 residual_stacks residual_stack0 out_stacks oh ow tiles_x tiles_y tile_row0 pictures "
+            "has_residual activation",
+            "lo hi", "TILE ALPHA WIDE", body="winograd_output",
+        )
+        for suffix, lanes in (("", 1), ("_wide", 4))
     ),
     # a (rows, depth4) and b (depth, columns4) -> dst (rows, columns4), in vectors of four columns
     kernel("matmul_naive", "a:1 b:1 bias:1 dst:1*", f"rows {_PRODUCT}", "lo hi"),
@@ -93,7 +104,7 @@ _ALL = (
     kernel("softmax_group", "src:4 dst:4*", f"{_SRC_DST} channels hw", "", "CX KY", locals_="partial:SHARED"),
     kernel("softmax_channels", "src:4 dst:4*", f"{_SRC_DST} channels hw"),
     kernel("softmax_plain", "src:1 dst:1*", "axis inner count"),
-    kernel("lrn", "src:1 dst:4*", f"{_SRC_DST} channels hw size", "alpha beta bias"),
+    kernel("lrn", "src:4 dst:4*", f"{_SRC_DST} channels hw size", "alpha beta bias"),
     kernel("activation", "src:4 dst:4*", f"{_SRC_DST} stacks hw activation", "lo hi"),
     # b is a tensor of the same shape (by_channel 0), or one vector a stack (by_channel 1)
     kernel("binary", "a:4 b:4 dst:4*", f"{_BINARY} by_channel activation", "lo hi", "EACH", in_half=True),

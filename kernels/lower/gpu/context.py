@@ -20,6 +20,8 @@ from .images import ImageChoice
 from .values import Dims, Value, View, dims_of
 
 _HALF_MAX = 65504.0
+_CHOICES = ("activation", "has_residual", "has_bias", "multiply", "by_channel", "mode")
+"""Scalars by which a kernel chooses what it does."""
 _SHARED_FROM = 8
 """Parts of a sum from which a work-group shares them out."""
 
@@ -43,6 +45,8 @@ class GpuContext:
         self._aliases = plan_aliases(graph, multiple=4) if "concat" in options.fusions else {}
         self._images = ImageChoice(graph, options, limits, self._aliases) if options.layout == "image" else None
         self._group_x = _group_size(limits)
+        # lavapipe computes every side of a condition for all work-items, the exponential of an activation included
+        self._fixes_choices = limits.cpu_device and options.backend == "vulkan"
 
     def dims(self, tensor: str) -> Dims:
         return dims_of(self.graph.shapes[tensor])
@@ -134,14 +138,17 @@ class GpuContext:
         """Append a step; arguments are given by name."""
         in_images = frozenset(name for name, buffer in buffers.items() if self.draft.buffers[buffer].image)
         wider = 0 if group else self._wider(work_items[0])
-        program = self._program(kernel, tunables or {}, group, in_images, wider)
-        names = tuple(parameter.name for parameter in KERNELS[kernel].parameters)
+        fixed = {name: ints[name] for name in _CHOICES if self._fixes_choices and name in ints}
+        program = self._program(kernel, tunables or {}, group, in_images, wider, fixed)
+        names = tuple(parameter.name for parameter in KERNELS[kernel].fixing(fixed).parameters)
         self.draft.steps.append(
             Dispatch(
                 program=program.id,
                 layer=layer,
                 work_items=work_items,
-                arguments=arguments(buffers, names, ints, floats or {}),
+                arguments=arguments(
+                    buffers, names, {name: value for name, value in ints.items() if name not in fixed}, floats or {}
+                ),
                 flops=flops,
                 bytes=traffic,
             )
@@ -171,12 +178,19 @@ class GpuContext:
         return wide if wide > self._group_x and self.options.backend == "vulkan" else 0
 
     def _program(
-        self, kernel: str, tunables: Mapping[str, int], size: int, in_images: frozenset[str], wider: int
+        self,
+        kernel: str,
+        tunables: Mapping[str, int],
+        size: int,
+        in_images: frozenset[str],
+        wider: int,
+        fixed: Mapping[str, int],
     ) -> DraftProgram:
-        chosen = tuple(sorted(tunables.items()))
+        chosen = tuple(sorted({**tunables, **fixed}.items()))
         extra = [f"image_{name}" for name in sorted(in_images)] + ([f"group{wider}"] if wider else [])
         name = "_".join([kernel, *(f"{key.lower()}{value}" for key, value in chosen), *extra])
-        group, described = (size or wider or self._group_x, 1, 1), KERNELS[kernel].with_images(in_images)
+        group = (size or wider or self._group_x, 1, 1)
+        described = KERNELS[kernel].fixing(fixed).with_images(in_images)
         return self.draft.programs.setdefault(name, DraftProgram(name, kernel, described, chosen, group))
 
 

@@ -3,7 +3,7 @@
 {
     const int blocks = (ow + PIXELS - 1) / PIXELS;
     const int block = GLOBAL_ID(0);
-    if (block >= blocks * oh) return;
+    LEAVE_IF(block >= blocks * oh);
     const int oy = block / blocks;
     const int ox = (block - oy * blocks) * PIXELS;
     const int first = GROUP_ID(1) * STACKS;
@@ -31,11 +31,12 @@
                     const FLOAT4 loaded = LOAD_src_AT(row + CLAMPED(ix, w), CLAMPED(ix, w), image_row);
                     value[p] = row_inside && INSIDE(ix, w) ? loaded : SPLAT(0.0f);
                 }
+                FETCH_WEIGHTS(weight_at);
                 UNROLL for (int t = 0; t < VECTORS; ++t) {
-                    const VECTOR w0 = LOADV_weight(weight_at + t * 4);
-                    const VECTOR w1 = LOADV_weight(weight_at + t * 4 + 1);
-                    const VECTOR w2 = LOADV_weight(weight_at + t * 4 + 2);
-                    const VECTOR w3 = LOADV_weight(weight_at + t * 4 + 3);
+                    const VECTOR w0 = WEIGHT(t * 4);
+                    const VECTOR w1 = WEIGHT(t * 4 + 1);
+                    const VECTOR w2 = WEIGHT(t * 4 + 2);
+                    const VECTOR w3 = WEIGHT(t * 4 + 3);
                     UNROLL for (int p = 0; p < PIXELS; ++p) {
                         VECTOR sum = chunk[p * VECTORS + t];
                         sum = MAD(VSPLAT(value[p].x), w0, sum);
@@ -53,7 +54,7 @@
     UNROLL for (int t = 0; t < VECTORS; ++t) {
         UNROLL for (int part = 0; part < PARTS; ++part) {
             const int stack = first + t * PARTS + part;
-            if (stack < out_stacks) {
+            if (!LEFT && stack < out_stacks) {
                 UNROLL for (int p = 0; p < PIXELS; ++p) {
                     if (ox + p < ow) {
                         const int pixel = oy * ow + ox + p;

@@ -1,8 +1,9 @@
 // A 1x1 convolution is a matrix product: PIXELS pixels x VECTORS vectors of LANES output channels a work-item.
+// GROUP_ID(2) is a picture (weight_batch 0), or a position of Winograd's transformed tiles with weights of its own.
 // Weights: [out / (VECTORS * LANES)][in stacks][VECTORS][4 inputs] vectors of LANES outputs.
 {
     const int pixel = GLOBAL_ID(0) * PIXELS;
-    if (pixel >= hw) return;
+    LEAVE_IF(pixel >= hw);
     const int first = GROUP_ID(1) * STACKS;
     const int picture = GROUP_ID(2);
 
@@ -12,7 +13,7 @@
         UNROLL for (int p = 0; p < PIXELS; ++p) sums[p * VECTORS + t] = start;
     }
     CHUNK_SUMS
-    int weight_at = GROUP_ID(1) * in_stacks * VECTORS * 4;
+    int weight_at = picture * weight_batch + GROUP_ID(1) * in_stacks * VECTORS * 4;
     int plane = (picture * src_stacks + src_stack0) * hw;
     int image_row = (picture * src_stacks + src_stack0) * ROW_src(hw);
     int image_x[PIXELS];
@@ -26,11 +27,12 @@
         UNROLL for (int p = 0; p < PIXELS; ++p) {
             value[p] = LOAD_src_AT(plane + IMIN(pixel + p, hw - 1), image_x[p], image_row + image_y[p]);
         }
+        FETCH_WEIGHTS(weight_at);
         UNROLL for (int t = 0; t < VECTORS; ++t) {
-            const VECTOR w0 = LOADV_weight(weight_at + t * 4);
-            const VECTOR w1 = LOADV_weight(weight_at + t * 4 + 1);
-            const VECTOR w2 = LOADV_weight(weight_at + t * 4 + 2);
-            const VECTOR w3 = LOADV_weight(weight_at + t * 4 + 3);
+            const VECTOR w0 = WEIGHT(t * 4);
+            const VECTOR w1 = WEIGHT(t * 4 + 1);
+            const VECTOR w2 = WEIGHT(t * 4 + 2);
+            const VECTOR w3 = WEIGHT(t * 4 + 3);
             UNROLL for (int p = 0; p < PIXELS; ++p) {
                 VECTOR sum = chunk[p * VECTORS + t];
                 sum = MAD(VSPLAT(value[p].x), w0, sum);
@@ -48,7 +50,7 @@
     UNROLL for (int t = 0; t < VECTORS; ++t) {
         UNROLL for (int part = 0; part < PARTS; ++part) {
             const int stack = first + t * PARTS + part;
-            if (stack < out_stacks) {
+            if (!LEFT && stack < out_stacks) {
                 UNROLL for (int p = 0; p < PIXELS; ++p) {
                     if (pixel + p < hw) {
                         WIDE4 sum = PART(sums[p * VECTORS + t], part);

@@ -4,7 +4,7 @@
 {
     const int blocks = (ow + PIXELS - 1) / PIXELS;
     const int block = GLOBAL_ID(0);
-    if (block >= blocks * oh) return;
+    LEAVE_IF(block >= blocks * oh);
     const int oy = block / blocks;
     const int ox = (block - oy * blocks) * PIXELS;
     const int first = GROUP_ID(1) * STACKS;
@@ -32,11 +32,12 @@
                 value[c] = row_inside && INSIDE(ix, w) ? loaded : SPLAT(0.0f);
             }
             UNROLL for (int kx = 0; kx < KW; ++kx) {
+                FETCH_WEIGHTS(weight_at + kx * VECTORS * 4);
                 UNROLL for (int t = 0; t < VECTORS; ++t) {
-                    const VECTOR w0 = LOADV_weight(weight_at + (kx * VECTORS + t) * 4);
-                    const VECTOR w1 = LOADV_weight(weight_at + (kx * VECTORS + t) * 4 + 1);
-                    const VECTOR w2 = LOADV_weight(weight_at + (kx * VECTORS + t) * 4 + 2);
-                    const VECTOR w3 = LOADV_weight(weight_at + (kx * VECTORS + t) * 4 + 3);
+                    const VECTOR w0 = WEIGHT(t * 4);
+                    const VECTOR w1 = WEIGHT(t * 4 + 1);
+                    const VECTOR w2 = WEIGHT(t * 4 + 2);
+                    const VECTOR w3 = WEIGHT(t * 4 + 3);
                     UNROLL for (int p = 0; p < PIXELS; ++p) {
                         VECTOR sum = chunk[p * VECTORS + t];
                         sum = MAD(VSPLAT(value[p + kx].x), w0, sum);
@@ -54,7 +55,7 @@
     UNROLL for (int t = 0; t < VECTORS; ++t) {
         UNROLL for (int part = 0; part < PARTS; ++part) {
             const int stack = first + t * PARTS + part;
-            if (stack < out_stacks) {
+            if (!LEFT && stack < out_stacks) {
                 UNROLL for (int p = 0; p < PIXELS; ++p) {
                     if (ox + p < ow) {
                         const int pixel = oy * ow + ox + p;

@@ -1,9 +1,8 @@
-// One channel of one tile a work-item: ALPHA x ALPHA values in, as many out; dst [position][in stack][picture][tile].
+// One channel of one tile a work-item, or with WIDE one stack: ALPHA x ALPHA values in, as many out;
+// dst [position][in stack][picture][tile].
 // TRANSFORM_INPUT is written by `kernels/source/winograd.py` for the tile's size.
 {
-    const int at = GLOBAL_ID(0);
-    const int lane = at % 4;
-    const int tile = at / 4;
+    INCLUDE winograd_numbers
     if (tile >= tiles_x * tiles_y) return;
     const int stack = GROUP_ID(1);
     const int picture = GROUP_ID(2);
@@ -12,16 +11,16 @@
     const int left = (tile - ty * tiles_x) * TILE - pad_l;
     const int plane = (picture * src_stacks + src_stack0 + first_stack + stack) * h;
     const int tiles = tiles_x * tiles_y * pictures;
-    const int place = (stack * tiles + picture * tiles_x * tiles_y + tile) * 4 + lane;
-    const int step = in_stacks * tiles * 4;
+    const int place = (stack * tiles + picture * tiles_x * tiles_y + tile) * LANES_APART + lane;
+    const int step = in_stacks * tiles * LANES_APART;
 
-    float t[POSITIONS];
+    NUMBER t[POSITIONS];
     UNROLL for (int x = 0; x < ALPHA; ++x) {
-        float d[ALPHA];
+        NUMBER d[ALPHA];
         UNROLL for (int y = 0; y < ALPHA; ++y) {
-            d[y] = 0.0f;
+            d[y] = NOTHING;
             if (INSIDE(top + y, h) && INSIDE(left + x, w)) {
-                d[y] = LOAD_src(((plane + PLACE(top + y, h)) * w + PLACE(left + x, w)) * 4 + lane);
+                d[y] = LOAD_src(((plane + PLACE(top + y, h)) * w + PLACE(left + x, w)) * LANES_APART + lane);
             }
         }
         TRANSFORM(INPUT, t[@ * ALPHA + x], d[#])

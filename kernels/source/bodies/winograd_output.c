@@ -1,8 +1,7 @@
-// One channel of one tile a work-item: ALPHA x ALPHA sums in, TILE x TILE outputs; src [position][out stack][picture][tile].
+// One channel of one tile a work-item, or with WIDE one stack: ALPHA x ALPHA sums in, TILE x TILE outputs;
+// src [position][out stack][picture][tile].
 {
-    const int at = GLOBAL_ID(0);
-    const int lane = at % 4;
-    const int tile = at / 4;
+    INCLUDE winograd_numbers
     if (tile >= tiles_x * tiles_y) return;
     const int stack = GROUP_ID(1);
     const int picture = GROUP_ID(2);
@@ -10,28 +9,28 @@
     const int top = (ty + tile_row0) * TILE;
     const int left = (tile - ty * tiles_x) * TILE;
     const int tiles = tiles_x * tiles_y * pictures;
-    const int place = (stack * tiles + picture * tiles_x * tiles_y + tile) * 4 + lane;
-    const int step = out_stacks * tiles * 4;
-    const float start = LOAD_bias(stack * 4 + lane);
+    const int place = (stack * tiles + picture * tiles_x * tiles_y + tile) * LANES_APART + lane;
+    const int step = out_stacks * tiles * LANES_APART;
+    const NUMBER start = LOAD_bias(stack * LANES_APART + lane);
 
-    float t[HALF_POSITIONS];
+    NUMBER t[HALF_POSITIONS];
     UNROLL for (int x = 0; x < ALPHA; ++x) {
-        float m[ALPHA];
+        NUMBER m[ALPHA];
         UNROLL for (int y = 0; y < ALPHA; ++y) m[y] = LOAD_src(place + (y * ALPHA + x) * step);
         TRANSFORM(OUTPUT, t[@ * ALPHA + x], m[#])
     }
     UNROLL for (int y = 0; y < TILE; ++y) {
-        float r[TILE];
+        NUMBER r[TILE];
         TRANSFORM(OUTPUT, r[@], t[y * ALPHA + #])
         UNROLL for (int x = 0; x < TILE; ++x) {
             if (top + y < oh && left + x < ow) {
                 const int pixel = (top + y) * ow + left + x;
-                float sum = r[x] + start;
+                NUMBER sum = r[x] + start;
                 if (has_residual != 0) {
-                    sum += LOAD_residual(((picture * residual_stacks + residual_stack0 + stack) * oh * ow + pixel) * 4 + lane);
+                    sum += LOAD_residual(((picture * residual_stacks + residual_stack0 + stack) * oh * ow + pixel) * LANES_APART + lane);
                 }
-                TRIM1(stack == out_stacks - 1, lane, sum)
-                STORE_dst(((picture * dst_stacks + dst_stack0 + stack) * oh * ow + pixel) * 4 + lane, ACTIVATE1(sum));
+                TRIM_NUMBER(stack == out_stacks - 1, sum)
+                STORE_dst(((picture * dst_stacks + dst_stack0 + stack) * oh * ow + pixel) * LANES_APART + lane, ACTIVATE_NUMBER(sum));
             }
         }
     }

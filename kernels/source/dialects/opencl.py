@@ -32,6 +32,11 @@ PRELUDE = """\
 #define LOCAL_SIZE(d) ((int)get_local_size(d))
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
 #define SET_LANE(array, i, lane, v) (((__local SCALAR*)(array))[(i) * 4 + (lane)] = (v))
+#define LEAVE_IF(condition) if (condition) return
+#define LEFT 0
+#define FETCH_WEIGHTS(at) const int weights_at = (at)
+#define WEIGHT(n) LOADV_weight(weights_at + (n))
+#define LOADV_weight(i) LOAD_weight(i)
 """
 _KEEPING_NAN = """\
 #define AT_LEAST(v, least) ((v) < (least) ? (least) : (v))
@@ -56,6 +61,7 @@ _COMPUTED = """\
 #define TO_COMPUTED(a) convert_{scalar}4(a)
 """
 _VECTORS = """\
+#undef LOADV_weight
 #define VECTOR {scalar}{lanes}
 #define WIDEV float{lanes}
 #define TO_WIDEV(a) convert_float{lanes}(a)

@@ -1,5 +1,8 @@
 """GLSL for Vulkan 1.1: tunables are `#define`s, the work-group size is specialisation constants 0, 1, 2.
 
+Where a driver computes work-items as the lanes of a vector and loads storage buffers lane by lane (`Reading`), operands
+are read as texels, and the lanes of a subgroup load different weights and hand them to each other.
+
 A multiplication and an addition that belong together are written as `fma`; the others stay two operations, because
 `kernels/contraction.py` forbids a driver to join them; NaN passes through what clamps and compares. Relaxed precision
 leaves all three to the driver.
@@ -8,8 +11,10 @@ leaves all three to the driver.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
 
-from kernels.options import HALF, Precision
+from kernels.options import HALF, Limits, Precision
 from kernels.source.chunks import chunk_macros
 from kernels.source.kernel import BufferSpec, Kernel, derived
 from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors
@@ -41,6 +46,13 @@ PRELUDE = """\
 #define LOADV_FROM_bias(i) LOAD_bias(i)
 #define PART(v, part) (v)
 """
+_EACH_LOADS = """\
+#define LEAVE_IF(condition) if (condition) return
+#define LEFT false
+#define FETCH_WEIGHTS(at) const int weights_at = (at)
+#define WEIGHT(n) LOAD_weight(weights_at + (n))
+"""
+_SHUFFLE_EXTENSIONS = "".join(f"#extension GL_KHR_shader_subgroup_{name} : require\n" for name in ("basic", "shuffle"))
 _COMPUTED = """\
 #define FLOAT4 {vector}
 #define VEC4(a, b, c, d) {vector}((a), (b), (c), (d))
@@ -73,16 +85,51 @@ _ARITHMETIC_EXTENSION = "#extension GL_EXT_shader_explicit_arithmetic_types_floa
 
 
 _IMAGE_EXTENSION = "#extension GL_EXT_samplerless_texture_functions : require\n"
+Texel = Literal["", "r32f", "rgba32f", "rgba16f"]
 
 
-def render(kernel: Kernel, tunables: Mapping[str, int], precision: Precision = "fp32") -> str:
+@dataclass(frozen=True)
+class Reading:
+    """How a device reads buffers fastest."""
+
+    texels: bool = False
+    """As storage texel buffers."""
+    sharing: int = 0
+    """Work-items of a subgroup, where they hand each other what each has loaded; 0: each loads all that it needs."""
+
+
+def reading_of(limits: Limits) -> Reading:
+    """Texels and sharing on a CPU behind Vulkan (docs/decisions/0026)."""
+    size = limits.subgroup_size
+    return Reading(limits.cpu_device, size if limits.cpu_device and size >= 4 and size & (size - 1) == 0 else 0)
+
+
+def texel_of(buffer: BufferSpec, reading: Reading, *, half: bool) -> Texel:
+    """The format of a buffer that is read as texels; empty: a storage buffer."""
+    if not reading.texels or buffer.access != "read" or buffer.image:
+        return ""
+    if half and buffer.storage == "data":
+        return "rgba16f" if buffer.lanes == 4 else ""
+    return "rgba32f" if buffer.lanes == 4 else "r32f"
+
+
+def render(
+    kernel: Kernel, tunables: Mapping[str, int], precision: Precision = "fp32", reading: Reading = Reading()
+) -> str:
     """Text of the compute shader."""
     tunables, narrow = derived(tunables), kernel.is_narrow(precision)
     extensions = (_STORAGE_EXTENSION if precision in HALF else "") + (_ARITHMETIC_EXTENSION if narrow else "")
     if any(buffer.image and buffer.access == "read" for buffer in kernel.buffers):
         extensions += _IMAGE_EXTENSION
+    weights = _EACH_LOADS
+    if reading.sharing and not narrow and "FETCH_WEIGHTS" in kernel.source(tunables):  # few drivers shuffle halves
+        extensions += _SHUFFLE_EXTENSIONS
+        weights = _shared_weights(tunables["WEIGHTS"], reading.sharing)
     defines = "".join(f"#define {name} {value}\n" for name, value in tunables.items())
-    buffers = "\n".join(_buffer(binding, buffer, precision) for binding, buffer in enumerate(kernel.buffers))
+    buffers = "\n".join(
+        _buffer(binding, buffer, precision, texel_of(buffer, reading, half=precision in HALF))
+        for binding, buffer in enumerate(kernel.buffers)
+    )
     members = "".join(f"    int {name};\n" for name in kernel.ints) + "".join(
         f"    float {name};\n" for name in kernel.floats
     )
@@ -94,7 +141,8 @@ def render(kernel: Kernel, tunables: Mapping[str, int], precision: Precision = "
     )
     scalars = f"layout(push_constant) uniform Scalars {{\n{members}}};\n" if members else ""
     return (
-        f"#version 450\n{extensions}{defines}{PRELUDE}{computed}{chunk_macros(kernel, tunables, narrow=narrow)}{MACROS}"
+        f"#version 450\n{extensions}{defines}{PRELUDE}{computed}{weights}"
+        f"{chunk_macros(kernel, tunables, narrow=narrow)}{MACROS}"
         f"layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;\n"
         f"{buffers}\n{scalars}{arrays}\nvoid main()\n{kernel.source(tunables)}"
     )
@@ -114,15 +162,34 @@ def _image(binding: int, buffer: BufferSpec, precision: Precision) -> str:
     )  # fmt: skip
 
 
-def _buffer(binding: int, buffer: BufferSpec, precision: Precision) -> str:
-    """A storage buffer and its accessor; what is read is converted to what the kernel computes in."""
+def _shared_weights(count: int, size: int) -> str:
+    """Each of `size` work-items loads one of `count` vectors of weights, in turns; none leaves before the others."""
+    turns = -(-count // size)
+    lane = "int(gl_SubgroupInvocationID)"
+    at = [f"IMIN({turn * size} + {lane}, {count - 1})" for turn in range(turns)]
+    loads = " ".join(f"weights[{turn}] = LOAD_weight((at) + {at[turn]});" for turn in range(turns))
+    return (
+        "#define LEAVE_IF(condition) const bool has_left = (condition)\n#define LEFT has_left\n"
+        f"#define FETCH_WEIGHTS(at) vec4 weights[{turns}]; {loads}\n"
+        f"#define WEIGHT(n) subgroupShuffle(weights[(n) / {size}], uint((n) % {size}))\n"
+    )
+
+
+def _buffer(binding: int, buffer: BufferSpec, precision: Precision, texel: Texel) -> str:
+    """A buffer and its accessor; what is read is converted to what the kernel computes in."""
     if buffer.image:
         return _image(binding, buffer, precision)
+    computed = "FLOAT4" if buffer.lanes == 4 else "float"
+    if texel:
+        width = "" if buffer.lanes == 4 else ".x"
+        return (
+            f"layout({texel}, set = 0, binding = {binding}) readonly restrict uniform imageBuffer {buffer.name};\n"
+            f"#define LOAD_{buffer.name}(i) ({computed}(imageLoad({buffer.name}, (i)){width}))"
+        )
     is_half = precision in HALF and buffer.storage == "data"
     wide, stored = ("vec4", "f16vec4") if buffer.lanes == 4 else ("float", "float16_t")
     element = stored if is_half else wide
     name, access = buffer.name, "readonly" if buffer.access == "read" else "writeonly"
-    computed = "FLOAT4" if buffer.lanes == 4 else "float"
     accessor = (
         f"#define LOAD_{name}(i) ({computed}({name}[i]))"
         if buffer.access == "read"

@@ -53,6 +53,14 @@ BAD: dict[str, tuple[Change, str, str]] = {
     "offset that overflows": (setting("buffers", 0, "offset", value=2**63 - 1), "plan_invalid", "offset"),
     "blob range": (setting("buffers", 1, "blob_offset", value=4), "plan_invalid", "blob.bin"),
     "unaligned": (setting("buffers", 1, "offset", value=4097), "limit", "offset_alignment"),
+    "unknown texel": (setting("programs", 0, "parameters", 0, "texel", value="rgba8"), "plan_invalid", "rgba8"),
+    "written texel": (
+        lambda plan: plan["programs"][0]["parameters"][0].update(texel="rgba32f", access="write"), "plan_invalid",
+        "only read",
+    ),
+    "texel of a scalar": (
+        lambda plan: plan["programs"][0]["parameters"][0].update(texel="r32f", kind="i32"), "plan_invalid", "only read",
+    ),
     "unknown pool": (setting("buffers", 0, "pool", value="lake"), "plan_invalid", "lake"),
     "second buffer of a name": (setting("buffers", 1, "id", value="x"), "plan_invalid", "second buffer"),
     "unknown program": (setting("steps", 0, "program", value="nothing"), "plan_invalid", "nothing"),

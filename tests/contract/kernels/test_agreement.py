@@ -69,12 +69,25 @@ def test_the_agent_agrees_with_fusions_off(agent: Agent, backend: str, fuse: str
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "fp16_arithmetic"])
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "each"])
+def test_the_agent_agrees_where_operands_are_texels(agent: Agent, shared: bool, precision: str, tmp_path: Path) -> None:
+    limits = Limits(cpu_device=True, subgroup_size=_subgroup_size(agent) if shared else 0)
+    _check(agent, side_by_side(_every_case()), Options("vulkan", precision), limits, tmp_path)  # type: ignore[arg-type]
+
+
+def _subgroup_size(agent: Agent) -> int:
+    probed = agent.call([str(agent.binary), "probe"]).all("probe")
+    return int(next(event.facts.subgroup_size for event in probed if event.facts.api == "vulkan"))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["pointwise_wide", "window_wide", "direct_wide"])
 def test_the_agent_agrees_with_the_tiles_for_lavapipe(agent: Agent, shape: str, tmp_path: Path) -> None:
     window = {"pointwise_wide": (1, 1), "window_wide": (3, 3), "direct_wide": (2, 2)}[shape]
     build = Builder()
     graph = build.outputs(build.conv(build.input(1, 5, 3, 17), 18, window, (1, 1), (window[0] - 1,) * 4))
-    _check(agent, graph, Options("vulkan"), Limits(cpu_device=True), tmp_path)
+    _check(agent, graph, Options("vulkan"), Limits(cpu_device=True, subgroup_size=_subgroup_size(agent)), tmp_path)
 
 
 @pytest.mark.slow

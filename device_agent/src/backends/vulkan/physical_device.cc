@@ -123,7 +123,8 @@ void fill_basic_facts(const Library& library, PhysicalDevice& device) {
   facts.max_work_group = limits.maxComputeWorkGroupInvocations;
   facts.max_work_item_sizes.assign(limits.maxComputeWorkGroupSize, limits.maxComputeWorkGroupSize + 3);
   facts.compute_units = 0;
-  facts.offset_alignment = std::max<uint64_t>(4, limits.minStorageBufferOffsetAlignment);
+  facts.offset_alignment =
+      std::max<uint64_t>({4, limits.minStorageBufferOffsetAlignment, limits.minTexelBufferOffsetAlignment});
   facts.max_image_width = facts.max_image_height = limits.maxImageDimension2D;
   facts.unified_memory = type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU || type == VK_PHYSICAL_DEVICE_TYPE_CPU;
 }
@@ -135,7 +136,8 @@ void fill_extended_facts(const Library& library, PhysicalDevice& device) {
   ApiFacts& facts = device.facts;
   facts.subgroup_size = extended.subgroup.subgroupSize;
   facts.compute_units = compute_units(library, device.handle);
-  device.subgroups = (extended.subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
+  if (extended.subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT)
+    device.subgroup_operations = extended.subgroup.supportedOperations;
   if (const uint64_t most = extended.allocation.maxMemoryAllocationSize; most > 0)
     facts.max_buffer_bytes = std::min(facts.max_buffer_bytes, most);
   if (extended.driver.driverName[0] != '\0')

@@ -14,7 +14,7 @@ struct PhysicalDevice {
   VkPhysicalDeviceMemoryProperties memory;
   bool storage_16bit = false;
   bool shader_float16 = false;
-  bool subgroups = false;
+  VkSubgroupFeatureFlags subgroup_operations = 0;  // in compute shaders
   uint32_t queue_family = 0;
   uint32_t timestamp_bits = 0;
   ApiFacts facts;

@@ -15,6 +15,7 @@ uint32_t buffers_of(const Program& program) {
 }
 
 VkDescriptorType descriptor_of(const Parameter& parameter) {
+  if (parameter.texel != Parameter::Texel::none) return VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER;
   if (!parameter.image) return VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
   return parameter.writes ? VK_DESCRIPTOR_TYPE_STORAGE_IMAGE : VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE;
 }
@@ -25,6 +26,19 @@ std::vector<VkDescriptorType> descriptors_of(const Program& program) {
   for (const Parameter& parameter : program.parameters)
     if (parameter.kind == Parameter::Kind::buffer) out.push_back(descriptor_of(parameter));
   return out;
+}
+
+struct TexelFormat {
+  VkFormat format;
+  uint64_t bytes;
+};
+
+TexelFormat texel_format(Parameter::Texel texel) {
+  switch (texel) {
+    case Parameter::Texel::rgba32f: return {VK_FORMAT_R32G32B32A32_SFLOAT, 16};
+    case Parameter::Texel::rgba16f: return {VK_FORMAT_R16G16B16A16_SFLOAT, 8};
+    default: return {VK_FORMAT_R32_SFLOAT, 4};
+  }
 }
 
 // Calls visit(step) once for every dispatch of the plan, repeats not unrolled.
@@ -229,19 +243,47 @@ Status Pipelines::bind_step(const Plan& plan, const Step& step, const Memory& me
   write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
   write.dstSet = set;
   write.descriptorCount = 1;
-  const Program& program = plan.programs[step.program];
+  const std::vector<Parameter>& parameters = plan.programs[step.program].parameters;
   for (size_t i = 0; i < step.arguments.size(); ++i) {
     if (step.arguments[i].kind != Parameter::Kind::buffer) continue;
     const Buffer& buffer = plan.buffers[step.arguments[i].buffer];
     const VkDescriptorBufferInfo range{memory.pool(buffer.pool), buffer.offset, buffer.bytes};
-    const VkDescriptorImageInfo image{VkSampler{}, memory.image(buffer.pool), VK_IMAGE_LAYOUT_GENERAL};
-    write.descriptorType = descriptor_of(program.parameters[i]);
+    const VkDescriptorImageInfo image{VkSampler{}, buffer.image ? memory.image(buffer.pool) : VkImageView{}, VK_IMAGE_LAYOUT_GENERAL};
+    VkBufferView view{};
+    if (parameters[i].texel != Parameter::Texel::none) {
+      const auto made = texels(buffer, parameters[i].texel, memory);
+      if (!made) return made.error();
+      view = *made;
+    }
+    write.descriptorType = descriptor_of(parameters[i]);
     write.pBufferInfo = buffer.image ? nullptr : &range;
     write.pImageInfo = buffer.image ? &image : nullptr;
+    write.pTexelBufferView = &view;
     device_.vk().vkUpdateDescriptorSets(device_.handle(), 1, &write, 0, nullptr);
     ++write.dstBinding;
   }
   return kOk;
+}
+
+Result<VkBufferView> Pipelines::texels(const Buffer& buffer, Parameter::Texel format, const Memory& memory) {
+  Owned<VkBufferView>& known = views_[{&buffer, format}];
+  if (known.get() != VkBufferView{}) return known.get();
+  const TexelFormat texel = texel_format(format);
+  const uint64_t most = device_.physical().properties.limits.maxTexelBufferElements;
+  if (buffer.bytes / texel.bytes > most)
+    return Error{Code::limit, "buffer `" + buffer.id + "`: " + std::to_string(buffer.bytes / texel.bytes) +
+                                  " texels exceed maxTexelBufferElements " + std::to_string(most)};
+  VkBufferViewCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO;
+  info.buffer = memory.pool(buffer.pool);
+  info.format = texel.format;
+  info.offset = buffer.offset;
+  info.range = buffer.bytes / texel.bytes * texel.bytes;
+  VkBufferView view{};
+  if (const VkResult result = device_.vk().vkCreateBufferView(device_.handle(), &info, nullptr, &view))
+    return vk_error("vkCreateBufferView of buffer `" + buffer.id + "`", result);
+  known = {device_.handle(), view, device_.vk().vkDestroyBufferView};
+  return view;
 }
 
 Status Pipelines::bind(const Plan& plan, const Memory& memory) {

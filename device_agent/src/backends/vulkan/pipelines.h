@@ -1,7 +1,9 @@
 // Compute pipelines of a plan's programs, and the descriptor sets of its dispatches.
 #pragma once
 
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../../bundle.h"
@@ -37,6 +39,7 @@ class Pipelines {
   Status make_layouts(const Program& program, Pipeline& out);
   Status make_descriptor_pool(const Plan& plan);
   Status bind_step(const Plan& plan, const Step& step, const Memory& memory);
+  Result<VkBufferView> texels(const Buffer& buffer, Parameter::Texel format, const Memory& memory);
   std::string cache_file(const Plan& plan) const;
   void save_cache(const Plan& plan, SetupLog& log);
 
@@ -47,6 +50,7 @@ class Pipelines {
   std::vector<Pipeline> pipelines_;
   Owned<VkDescriptorPool> descriptors_;
   std::vector<VkDescriptorSet> sets_;
+  std::map<std::pair<const Buffer*, Parameter::Texel>, Owned<VkBufferView>> views_;
 };
 
 }  // namespace pocketfarm::vulkan

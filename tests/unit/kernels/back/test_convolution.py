@@ -166,6 +166,23 @@ def test_auto_goes_through_local_memory_on_a_device_with_memory_of_its_own() -> 
     assert chosen["groups_unaligned"] == "direct"
 
 
+def test_auto_filters_minimally_on_pocl_only_where_it_paid() -> None:
+    pocl = Limits(cpu_device=True)
+
+    def chosen(channels: int, size: int, options: Options, limits: Limits = pocl) -> str:
+        build = Builder()
+        graph = build.outputs(build.conv(build.input(1, channels, size, size), 32, (3, 3), (1, 1), (1, 1, 1, 1)))
+        return choose(options, limits, "conv0", convolution_of(graph, graph.nodes[0])).algorithm
+
+    assert [chosen(16, size, Options("opencl")) for size in (3, 4, 9, 10)] == [
+        "window", "winograd_2x2", "winograd_2x2", "winograd",
+    ]  # fmt: skip
+    assert chosen(15, 10, Options("opencl")) == chosen(16, 10, Options("opencl", "fp16")) == "window"
+    assert chosen(16, 10, Options("vulkan")) == "window"
+    assert chosen(16, 10, Options("opencl"), Limits()) == "window"
+    assert chosen(16, 10, Options("opencl", granularity=8)) == "window"
+
+
 def test_unknown_algorithm_names_those_that_fit() -> None:
     build = Builder()
     graph = build.outputs(build.conv(build.input(1, 4, 4, 4), 4, (3, 3)))

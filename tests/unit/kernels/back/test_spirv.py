@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from pathlib import Path
 
@@ -18,11 +19,22 @@ from kernels.spirv import compile_all, compile_spirv
 
 from .graphs import Builder
 
+READINGS = (vulkan.Reading(), vulkan.Reading(texels=True), vulkan.Reading(texels=True, sharing=8))
+
 
 @pytest.mark.slow
-def test_every_kernel_compiles_in_every_precision(tmp_path: Path) -> None:
+@pytest.mark.parametrize("reading", READINGS, ids=str)
+def test_every_kernel_compiles_in_every_precision(reading: vulkan.Reading, tmp_path: Path) -> None:
     texts = [
-        vulkan.render(kernel, {name: {"LANES": 4, "KW": 3}.get(name, tile) for name in kernel.tunables}, precision)
+        vulkan.render(
+            kernel,
+            {
+                name: {"LANES": 4, "KW": 3, "WIDE": int(kernel.name.endswith("_wide"))}.get(name, tile)
+                for name in kernel.tunables
+            },
+            precision,
+            reading,
+        )
         for kernel in KERNELS.values()
         for precision in PRECISIONS
         for tile in ((1, 2) if kernel.tunables else (1,))
@@ -50,6 +62,24 @@ def test_half_is_only_rendered_where_asked() -> None:
     assert "cl_khr_fp16" not in opencl.render(kernel, TILE, "fp16")
     assert "cl_khr_fp16" in opencl.render(kernel, TILE, "fp16_arithmetic")
     assert "cl_khr_fp16" not in opencl.render(KERNELS["softmax_plain"], {}, "fp16_arithmetic")
+
+
+def test_operands_are_texels_on_a_cpu_behind_vulkan_only() -> None:
+    assert vulkan.reading_of(Limits(subgroup_size=32)) == vulkan.Reading()
+    assert vulkan.reading_of(Limits(cpu_device=True)) == vulkan.Reading(texels=True)
+    assert vulkan.reading_of(Limits(cpu_device=True, subgroup_size=8)) == vulkan.Reading(texels=True, sharing=8)
+    assert vulkan.reading_of(Limits(cpu_device=True, subgroup_size=6)).sharing == 0
+
+
+@pytest.mark.parametrize("vectors", [1, 2, 3, 5])
+def test_work_items_share_out_the_weights_and_load_none_beyond_them(vectors: int) -> None:
+    text = vulkan.render(
+        KERNELS["conv_pointwise"], {**TILE, "VECTORS": vectors}, reading=vulkan.Reading(True, sharing=8)
+    )
+    loads = re.findall(r"weights\[(\d)\] = LOAD_weight\(\(at\) \+ IMIN\((\d+) \+ \S+ (\d+)\)\)", text)
+    assert [(int(turn), int(first)) for turn, first, _ in loads] == [(t, 8 * t) for t in range(-(-vectors // 2))]
+    assert {int(last) for *_, last in loads} == {4 * vectors - 1}
+    assert "return;" not in text.split("void main()", 1)[1]  # a work-item that left would share nothing
 
 
 def test_options_follow_the_device_and_the_precision() -> None:
