@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -99,8 +101,21 @@ def test_threads_are_bound_to_cores_of_the_list(agent: Agent, way: str, tmp_path
     for line in process.stdout:
         if '"upload"' in line or '"pipeline"' in line:
             break
-    seen = {frozenset(os.sched_getaffinity(int(task.name))) for task in Path(f"/proc/{process.pid}/task").iterdir()}
-    assert {frozenset({core}) for core in cores} <= seen
+    wanted, seen = {frozenset({core}) for core in cores}, set[frozenset[int]]()
+    until = time.monotonic() + 30
+    while not wanted <= seen and process.poll() is None and time.monotonic() < until:
+        seen = affinities(process.pid)
+        time.sleep(0.005)
+    assert wanted <= seen
+
+
+def affinities(pid: int) -> set[frozenset[int]]:
+    """Cores of each thread; a thread may end meanwhile."""
+    found = set()
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(ProcessLookupError):
+            found.add(frozenset(os.sched_getaffinity(int(task.name))))
+    return found
 
 
 @pytest.mark.parametrize(
