@@ -185,6 +185,7 @@ def _buffer(binding: int, buffer: BufferSpec, precision: Precision, texel: Texel
         return (
             f"layout({texel}, set = 0, binding = {binding}) readonly restrict uniform imageBuffer {buffer.name};\n"
             f"#define LOAD_{buffer.name}(i) ({computed}(imageLoad({buffer.name}, (i)){width}))"
+            f"{buffer_accessors_at(buffer)}"
         )
     is_half = precision in HALF and buffer.storage == "data"
     wide, stored = ("vec4", "f16vec4") if buffer.lanes == 4 else ("float", "float16_t")

@@ -127,14 +127,15 @@ def test_alexnet(tmp_path: Path, seed: int) -> None:
 @pytest.mark.slow
 def test_pynet(tmp_path: Path, seed: int) -> None:
     """At the smallest size, which normalises over four pixels and so magnifies every rounding: onnxruntime's own
-    distance from double precision is the measure of a device's."""
+    distance from double precision is the measure of a device's. Winograd, PoCL's own choice, has a wider bound."""
     graph = pynet(seed, size=(32, 32))
     check_scale(graph, seed)
     to_onnx(optimise(graph), tmp_path / "m.onnx")
     inputs = random_inputs(graph, seed)
     wanted, theirs = evaluate(graph, inputs), run_onnxruntime(tmp_path / "m.onnx", inputs)
     read = evaluate(load_onnx(tmp_path / "m.onnx"), inputs)
-    ours = run_opencl(compile_graph(graph, Options("opencl"), Limits(cpu_device=True)), inputs).outputs
+    bundle = compile_graph(graph, Options("opencl", algorithm="direct"), Limits(cpu_device=True))
+    ours = run_opencl(bundle, inputs).outputs
     for name in graph.outputs:
         allowed = np.linalg.norm(theirs[name] - wanted[name])
         assert allowed <= 0.05 * np.linalg.norm(wanted[name])
