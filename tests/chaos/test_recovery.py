@@ -16,8 +16,8 @@ from orchestrator.inventory import Inventory
 from .running_farm import RunningFarm, running_farm, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
-SAMPLES = 120
-"""About five seconds on one core: long enough to be hit in the middle."""
+SAMPLES = 1000
+"""Some five seconds on one core: long enough to be hit in the middle."""
 
 
 @pytest.fixture(scope="module")
