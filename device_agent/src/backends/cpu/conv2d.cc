@@ -2,76 +2,19 @@
 #include <algorithm>
 #include <cstring>
 
+#include "conv_call.h"
 #include "gemm.h"
-#include "operation.h"
 
 namespace pocketfarm::cpu {
 namespace {
 
 constexpr int64_t kMinGemmRows = 4;  // outputs per group from which the matrix product pays
 
-struct Conv {
-  const float *src, *weight, *bias, *residual;
-  float* dst;
-  int64_t n, c, h, w, k, oh, ow, kh, kw, sh, sw, pad_t, pad_l, dh, dw, groups;
-  bool has_bias, has_residual;
-  int32_t activation;
-  int64_t dst_channels, dst_offset;
-  float lo, hi;
-
-  explicit Conv(const Call& call) {
-    src = call.buffers[0].data, weight = call.buffers[1].data, bias = call.buffers[2].data;
-    residual = call.buffers[3].data, dst = call.buffers[4].data;
-    const int32_t* i = call.ints.data();
-    for (int64_t* field : {&n, &c, &h, &w, &k, &oh, &ow, &kh, &kw, &sh, &sw, &pad_t, &pad_l, &dh, &dw, &groups})
-      *field = *i++;
-    has_bias = *i++ != 0, has_residual = *i++ != 0, activation = *i++, dst_channels = *i++, dst_offset = *i++;
-    lo = call.floats[0], hi = call.floats[1];
-  }
-  int64_t group_inputs() const { return c / groups; }
-  int64_t group_outputs() const { return k / groups; }
-  int64_t pixels() const { return oh * ow; }
-  float* output(int64_t image, int64_t channel) const {
-    return dst + (image * dst_channels + dst_offset + channel) * pixels();
-  }
-  const float* input(int64_t image, int64_t channel) const { return src + (image * c + channel) * h * w; }
-};
-
-Status check(const Call& call) {
-  const Conv v(call);
-  Check check(call);
-  check.sizes({v.n, v.c, v.h, v.w, v.k, v.oh, v.ow, v.kh, v.kw, v.sh, v.sw, v.dh, v.dw, v.groups, v.dst_channels})
-      .range("pad_t", v.pad_t, 0, Check::kMaxSize)
-      .range("pad_l", v.pad_l, 0, Check::kMaxSize)
-      .range("activation", v.activation, 0, 4);
-  if (check.status()) return check.status();
-  return check.that(v.c % v.groups == 0 && v.k % v.groups == 0, "groups must divide c and k")
-      .range("dst_offset", v.dst_offset, 0, v.dst_channels - v.k)
-      .holds("src", 0, {v.n, v.c, v.h, v.w})
-      .holds("weight", 1, {v.k, v.group_inputs(), v.kh, v.kw})
-      .holds("bias", 2, {v.has_bias ? v.k : 1})
-      .holds("residual", 3, {v.has_residual ? v.n : 1, v.has_residual ? v.k : 1, v.oh, v.ow})
-      .holds("dst", 4, {v.n, v.dst_channels, v.oh, v.ow})
-      .status();
-}
-
-// Bias, residual and activation of `count` pixels of one output channel from `pixel` on.
-void finish(const Conv& v, int64_t image, int64_t channel, int64_t pixel, int64_t count) {
-  float* out = v.output(image, channel) + pixel;
-  if (v.has_bias)
-    for (int64_t i = 0; i < count; ++i) out[i] += v.bias[channel];
-  if (v.has_residual) {
-    const float* add = v.residual + (image * v.k + channel) * v.pixels() + pixel;
-    for (int64_t i = 0; i < count; ++i) out[i] += add[i];
-  }
-  activate(out, count, v.activation, v.lo, v.hi);
-}
-
 // Outputs x in [first, first + count) of one row that read inside the input at tap column `kx`.
 struct Inside {
   int64_t begin, end;
 };
-Inside inside(const Conv& v, int64_t kx, int64_t first, int64_t count) {
+Inside inside(const ConvCall& v, int64_t kx, int64_t first, int64_t count) {
   const int64_t shift = kx * v.dw - v.pad_l;  // input column of output column 0
   const int64_t low = shift >= 0 ? 0 : (-shift + v.sw - 1) / v.sw;
   const int64_t high = v.w - shift <= 0 ? 0 : (v.w - shift + v.sw - 1) / v.sw;
@@ -80,7 +23,7 @@ Inside inside(const Conv& v, int64_t kx, int64_t first, int64_t count) {
 }
 
 // One row of the im2col matrix: input row `iy` at tap column `kx` for outputs x in [first, first + count).
-void gather_row(const Conv& v, const float* channel, int64_t iy, int64_t kx, int64_t first, int64_t count, float* out) {
+void gather_row(const ConvCall& v, const float* channel, int64_t iy, int64_t kx, int64_t first, int64_t count, float* out) {
   if (iy < 0 || iy >= v.h) {
     std::fill(out, out + count, 0.0f);
     return;
@@ -97,7 +40,7 @@ void gather_row(const Conv& v, const float* channel, int64_t iy, int64_t kx, int
   std::fill(to + width, out + count, 0.0f);
 }
 
-void gather_tap(const Conv& v, const float* channel, int64_t ky, int64_t kx, int64_t pixel, int64_t count, float* out) {
+void gather_tap(const ConvCall& v, const float* channel, int64_t ky, int64_t kx, int64_t pixel, int64_t count, float* out) {
   int64_t oy = pixel / v.ow, ox = pixel % v.ow;
   for (int64_t done = 0, run; done < count; done += run, ++oy, ox = 0) {
     run = std::min(count - done, v.ow - ox);
@@ -105,13 +48,12 @@ void gather_tap(const Conv& v, const float* channel, int64_t ky, int64_t kx, int
   }
 }
 
-void by_matrix_product(const Conv& v, int64_t image, int64_t group, ThreadPool& pool) {
+void by_matrix_product(const ConvCall& v, int64_t image, int64_t group, ThreadPool& pool) {
   const int64_t rows = v.group_outputs(), taps = v.kh * v.kw, depth = v.group_inputs() * taps;
   Gemm gemm{rows, v.pixels(), depth, v.weight + group * rows * depth, depth, v.output(image, group * rows), v.pixels(), {}, {}};
   const float* input = v.input(image, group * v.group_inputs());
-  const bool pointwise = taps == 1 && v.sh == 1 && v.sw == 1 && v.pad_t == 0 && v.pad_l == 0 && v.oh == v.h && v.ow == v.w;
   gemm.pack = pack_rows(input, v.pixels());
-  if (!pointwise)
+  if (!v.is_pointwise())
     gemm.pack = [&](int64_t first_k, int64_t ks, int64_t column, int64_t columns, int64_t width, float* panel) {
       for (int64_t i = first_k; i < first_k + ks; ++i, panel += width) {
         const int64_t tap = i % taps;
@@ -121,13 +63,13 @@ void by_matrix_product(const Conv& v, int64_t image, int64_t group, ThreadPool& 
     };
   gemm.finish = [&](const Block& block) {
     for (int64_t row = block.row; row < block.row + block.rows; ++row)
-      finish(v, image, group * rows + row, block.column, block.columns);
+      v.finish(image, group * rows + row, block.column, block.columns);
   };
   multiply(gemm, pool);
 }
 
 // One output channel: every tap adds a scaled, shifted input row.
-void directly(const Conv& v, int64_t image, int64_t channel) {
+void directly(const ConvCall& v, int64_t image, int64_t channel) {
   float* out = v.output(image, channel);
   std::fill_n(out, v.pixels(), 0.0f);
   const int64_t first = channel / v.group_outputs() * v.group_inputs();
@@ -149,11 +91,11 @@ void directly(const Conv& v, int64_t image, int64_t channel) {
           }
         }
       }
-  finish(v, image, channel, 0, v.pixels());
+  v.finish(image, channel, 0, v.pixels());
 }
 
 void run(const Call& call, ThreadPool& pool) {
-  const Conv v(call);
+  const ConvCall v(call);
   if (v.group_outputs() < kMinGemmRows && v.groups > 1) {
     pool.each(v.n * v.k, [&](int64_t i, int) { directly(v, i / v.k, i % v.k); });
     return;
@@ -164,6 +106,6 @@ void run(const Call& call, ThreadPool& pool) {
 
 }  // namespace
 
-const Operation kConv2d{"conv2d", 5, 21, 2, check, run};
+const Operation kConv2d{"conv2d", 5, 21, 2, check_conv, run};
 
 }  // namespace pocketfarm::cpu

@@ -22,7 +22,9 @@ struct ConvCall {
   int64_t pixels() const { return oh * ow; }
   int64_t taps() const { return group_inputs() * kh * kw; }  // that one output sums
   // The input itself is the im2col matrix.
-  bool is_pointwise() const { return kh == 1 && kw == 1 && sh == 1 && sw == 1 && oh == h && ow == w; }
+  bool is_pointwise() const {
+    return kh == 1 && kw == 1 && sh == 1 && sw == 1 && pad_t == 0 && pad_l == 0 && oh == h && ow == w;
+  }
   const float* input(int64_t image, int64_t channel) const { return src + (image * c + channel) * h * w; }
   float* output(int64_t image, int64_t channel) const {
     return dst + (image * dst_channels + dst_offset + channel) * pixels();

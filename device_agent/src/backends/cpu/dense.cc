@@ -1,8 +1,8 @@
 // dense and matmul.
 #include <algorithm>
 
+#include "dense_call.h"
 #include "gemm.h"
-#include "operation.h"
 
 namespace pocketfarm::cpu {
 namespace {
@@ -10,22 +10,8 @@ namespace {
 constexpr int64_t kMinGemmRows = 4;  // rows from which the matrix product pays
 constexpr int64_t kGrain = 64;       // outputs of a part of a vector-matrix product
 
-struct Dense {
-  const float *src, *weight, *bias;
-  float* dst;
-  int64_t n, c, m;
-  bool has_bias;
-  int32_t activation;
-  float lo, hi;
-
-  explicit Dense(const Call& call)
-      : src(call.buffers[0].data), weight(call.buffers[1].data), bias(call.buffers[2].data), dst(call.buffers[3].data),
-        n(call.ints[0]), c(call.ints[1]), m(call.ints[2]), has_bias(call.ints[3] != 0), activation(call.ints[4]),
-        lo(call.floats[0]), hi(call.floats[1]) {}
-};
-
 Status check_dense(const Call& call) {
-  const Dense v(call);
+  const DenseCall v(call);
   return Check(call)
       .sizes({v.n, v.c, v.m})
       .range("activation", v.activation, 0, 4)
@@ -36,7 +22,7 @@ Status check_dense(const Call& call) {
       .status();
 }
 
-void finish(const Dense& v, int64_t row, int64_t begin, int64_t count) {
+void finish(const DenseCall& v, int64_t row, int64_t begin, int64_t count) {
   float* out = v.dst + row * v.m + begin;
   if (v.has_bias)
     for (int64_t i = 0; i < count; ++i) out[i] += v.bias[begin + i];
@@ -44,7 +30,7 @@ void finish(const Dense& v, int64_t row, int64_t begin, int64_t count) {
 }
 
 // One row: reads the weights once, in order.
-void vector_matrix(const Dense& v, int64_t row, int64_t begin, int64_t end) {
+void vector_matrix(const DenseCall& v, int64_t row, int64_t begin, int64_t end) {
   float* out = v.dst + row * v.m;
   std::fill(out + begin, out + end, 0.0f);
   for (int64_t i = 0; i < v.c; ++i) {
@@ -56,7 +42,7 @@ void vector_matrix(const Dense& v, int64_t row, int64_t begin, int64_t end) {
 }
 
 void run_dense(const Call& call, ThreadPool& pool) {
-  const Dense v(call);
+  const DenseCall v(call);
   if (v.n < kMinGemmRows) {
     for (int64_t row = 0; row < v.n; ++row)
       pool.ranges(v.m, kGrain, [&](int64_t begin, int64_t end) { vector_matrix(v, row, begin, end); });

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "dense_call.h"
 #include "nc16.h"
 #include "nc16_kernels.h"
-#include "operation.h"
 
 namespace pocketfarm::cpu {
 namespace {
@@ -12,22 +12,8 @@ namespace {
 constexpr int64_t kTasksPerThread = 4;  // for balance
 constexpr int64_t kMostTile = 14 * 2 * kBlock;
 
-struct Dense {
-  const float *src, *weight, *bias;
-  float* dst;
-  int64_t n, c, m;
-  bool has_bias;
-  int32_t activation;
-  float lo, hi;
-
-  explicit Dense(const Call& call)
-      : src(call.buffers[0].data), weight(call.buffers[1].data), bias(call.buffers[2].data), dst(call.buffers[3].data),
-        n(call.ints[0]), c(call.ints[1]), m(call.ints[2]), has_bias(call.ints[3] != 0), activation(call.ints[4]),
-        lo(call.floats[0]), hi(call.floats[1]) {}
-};
-
 Status check(const Call& call) {
-  const Dense v(call);
+  const DenseCall v(call);
   return Check(call)
       .sizes({v.n, v.c, v.m})
       .range("activation", v.activation, 0, 4)
@@ -39,13 +25,13 @@ Status check(const Call& call) {
 }
 
 // Rows [first, first + count) as a product's values: blocks of sixteen columns, row by row.
-void gather_rows(const Dense& v, int64_t first, int64_t count, float* panel) {
+void gather_rows(const DenseCall& v, int64_t first, int64_t count, float* panel) {
   for (int64_t begin = 0; begin < v.c; begin += kBlock)
     for (int64_t row = first; row < first + count; ++row, panel += kBlock)
       std::memcpy(panel, v.src + row * v.c + begin, static_cast<size_t>(std::min(kBlock, v.c - begin)) * sizeof(float));
 }
 
-void multiply_tile(const Dense& v, const Nc16Kernels& kernels, const float* values, int64_t row, int64_t rows,
+void multiply_tile(const DenseCall& v, const Nc16Kernels& kernels, const float* values, int64_t row, int64_t rows,
                    int64_t block, int64_t blocks) {
   float tile[kMostTile];
   Product product{};
@@ -72,7 +58,7 @@ void multiply_tile(const Dense& v, const Nc16Kernels& kernels, const float* valu
 }
 
 void run(const Call& call, ThreadPool& pool) {
-  const Dense v(call);
+  const DenseCall v(call);
   const Nc16Kernels& kernels = nc16_kernels();
   const int64_t blocks = blocks_of(v.m), pairs = (blocks + kernels.blocks - 1) / kernels.blocks;
   const int64_t tasks = std::min(pairs, pool.threads() > 1 ? kTasksPerThread * pool.threads() : 1);

@@ -1,6 +1,7 @@
 // The sequential reference: the definitions of convolution and fully connected layer as nested loops, one output after
 // the other on the calling thread.
 #include "conv_call.h"
+#include "dense_call.h"
 
 namespace pocketfarm::cpu {
 namespace {
@@ -29,22 +30,8 @@ void run_conv(const Call& call, ThreadPool&) {
     }
 }
 
-struct Dense {
-  const float *src, *weight, *bias;
-  float* dst;
-  int64_t n, c, m;
-  bool has_bias;
-  int32_t activation;
-  float lo, hi;
-
-  explicit Dense(const Call& call)
-      : src(call.buffers[0].data), weight(call.buffers[1].data), bias(call.buffers[2].data), dst(call.buffers[3].data),
-        n(call.ints[0]), c(call.ints[1]), m(call.ints[2]), has_bias(call.ints[3] != 0), activation(call.ints[4]),
-        lo(call.floats[0]), hi(call.floats[1]) {}
-};
-
 void run_dense(const Call& call, ThreadPool&) {
-  const Dense v(call);
+  const DenseCall v(call);
   for (int64_t row = 0; row < v.n; ++row)
     for (int64_t j = 0; j < v.m; ++j) {
       float sum = 0;

@@ -1,0 +1,22 @@
+// The arguments of a dense layer, as kernels/cpu_operations.py orders them.
+#pragma once
+
+#include "operation.h"
+
+namespace pocketfarm::cpu {
+
+struct DenseCall {
+  const float *src, *weight, *bias;
+  float* dst;
+  int64_t n, c, m;
+  bool has_bias;
+  int32_t activation;
+  float lo, hi;
+
+  explicit DenseCall(const Call& call)
+      : src(call.buffers[0].data), weight(call.buffers[1].data), bias(call.buffers[2].data), dst(call.buffers[3].data),
+        n(call.ints[0]), c(call.ints[1]), m(call.ints[2]), has_bias(call.ints[3] != 0), activation(call.ints[4]),
+        lo(call.floats[0]), hi(call.floats[1]) {}
+};
+
+}  // namespace pocketfarm::cpu
