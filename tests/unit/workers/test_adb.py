@@ -21,13 +21,17 @@ Handler = Callable[[socket.socket], None]
 
 @contextmanager
 def server(handle: Handler) -> Iterator[int]:
-    """A listener that gives each connection to `handle`, and closes it."""
+    """A listener that gives each connection to `handle`, and hangs up as a server that has heard everything."""
     listener = socket.create_server(("127.0.0.1", 0))
     threads: list[threading.Thread] = []
 
     def serve(client: socket.socket) -> None:
         with client, suppress(OSError):
             handle(client)
+            client.shutdown(socket.SHUT_WR)
+            client.settimeout(5)
+            while client.recv(4096):  # what is left unread would turn the end of the stream into a reset
+                pass
 
     def accept() -> None:
         with suppress(OSError):
@@ -80,6 +84,17 @@ def test_a_stream_without_exit_status_was_cut() -> None:
         phone(port).shell(["cat", "/x"])
     assert caught.value.device == "p1" and "cat /x" in str(caught.value)
     assert isinstance(caught.value.__cause__, EOFError)
+
+
+def test_a_stream_that_was_reset() -> None:
+    def reset(client: socket.socket) -> None:
+        client.recv(5, socket.MSG_WAITALL)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+
+    with server(serving(reset)) as port, pytest.raises(TransportLost, match="cat /x") as caught:
+        phone(port).shell(["cat", "/x"])
+    assert isinstance(caught.value.__cause__, ConnectionResetError)
 
 
 def test_a_stream_cut_within_a_packet() -> None:
@@ -142,6 +157,7 @@ def test_push_to_a_full_phone(tmp_path: Path) -> None:
         reason = b"write failed: No space left on device"
         client.sendall(b"FAIL" + struct.pack("<I", len(reason)) + reason)
         time.sleep(0.2)
+        client.close()  # while the file is still under way
 
     (tmp_path / "big").write_bytes(bytes(4 << 20))
     with server(serving(full)) as port, pytest.raises((DeviceSick, TransportLost)) as caught:
