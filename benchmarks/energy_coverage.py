@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
+from benchmarks.command_line import run_command
 from device_agent.virtual.simulation import FaultKind
 from orchestrator.energy import find_invalid
 from orchestrator.model.record import InvalidCode
@@ -130,4 +131,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -24,6 +24,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.command_line import run_command
 from orchestrator.config import Settings
 from orchestrator.errors import FarmError, Unsupported
 from orchestrator.model.device import Api, DeviceFacts, Source
@@ -198,4 +199,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_command(main)

@@ -15,6 +15,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from benchmarks.command_line import run_command
 from device_agent.build import build
 from kernels.errors import CompileError
 from kernels.networks import NETWORKS
@@ -150,4 +151,4 @@ def _device_word(binary: Path, device: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_command(main)

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.command_line import run_command
 from device_agent.build import build
 from kernels.catalog import ALGORITHMS, Convolution
 from kernels.compile import compile_graph
@@ -177,4 +178,4 @@ def _write(path: Path, found: Sequence[Found], references: dict[str, str]) -> No
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_command(main)

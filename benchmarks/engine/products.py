@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.command_line import run_command
 from benchmarks.engine.agent_process import Agent, limits_of
 from kernels.catalog.products import PRODUCTS, Product
 from kernels.compile import compile_graph
@@ -207,4 +208,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_command(main)

@@ -24,6 +24,7 @@ import numpy as np
 import torch
 import torch.nn.functional as functional
 
+from benchmarks.command_line import run_command
 from kernels.compile import compile_graph
 from kernels.errors import CompileError
 from kernels.graph import Graph, Node
@@ -237,4 +238,4 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

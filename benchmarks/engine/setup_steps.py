@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.command_line import run_command
 from device_agent.build import build
 from kernels.options import Backend
 
@@ -102,4 +103,4 @@ def _measure(ours: Ours, case: Case, caches: Path, repeats: int) -> dict[str, li
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_command(main)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
+from benchmarks.command_line import run_command
 from kernels.catalog import ALGORITHMS, Call, Convolution
 from kernels.options import Limits, Options
 from kernels.source.dialects import opencl
@@ -191,4 +192,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

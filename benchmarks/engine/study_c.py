@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.command_line import run_command
 from kernels.compile import compile_graph
 from kernels.load import load_workload
 from kernels.options import Limits, Options
@@ -156,4 +157,4 @@ def _arguments() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -1,6 +1,6 @@
 """How many virtual phones one process and one adb server carry, and how fast they answer.
 
-    python benchmarks/farm/virtual_phones.py --phones 200 --seconds 5 --threads 16
+    python -m benchmarks.farm.virtual_phones --phones 200 --seconds 5 --threads 16
 
 Starts the phones and a private adb server, connects all, lets threads ask phone after phone for a property through
 shell v2, pushes a file, and prints one JSON object. Everything that it started ends with it.
@@ -27,6 +27,7 @@ from pathlib import Path
 
 import psutil
 
+from benchmarks.command_line import run_command
 from device_agent.virtual.launch import start_phones
 
 _EXIT = 3
@@ -163,4 +164,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_command(main)
