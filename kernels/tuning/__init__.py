@@ -1,4 +1,4 @@
-"""Tuning: the fastest algorithm and tile for each convolution on one device, measured there, kept in a database."""
+"""Tuning: the fastest algorithm and tile for each layer on one device, measured there, kept in a database."""
 
 from __future__ import annotations
 

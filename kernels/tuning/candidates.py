@@ -89,7 +89,8 @@ def trial(
 ) -> Trial:
     """A plan that runs each choice once. Raises CompileError."""
     graph = kind_of(layer).graph(layer, [str(index) for index in range(len(choices))])
-    tuned = replace(untuned(options), tuned={str(index): choice for index, choice in enumerate(choices)})
+    known = {str(index): choice for index, choice in enumerate(choices)}
+    tuned = replace(untuned(options), tuned=known, in_place=False)  # else the last one alone would overwrite its input
     bundle = assemble(lower_gpu(graph, tuned, limits), tuned, limits, spirv_cache=spirv_cache)
     validate(bundle.plan, limits)
     return Trial(graph, bundle, random_inputs(graph, 1))

@@ -1,4 +1,4 @@
-"""Tune every convolution and matrix product of a network on one device."""
+"""Tune every layer of a network that has a choice, on one device."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _wanted(graph: Graph, options: Options) -> dict[str, Layer]:
     wanted = distinct(graph, options)
     if not wanted:
         raise CompileError(
-            f"{graph.name} has no convolution and no matrix product that is left open: there is nothing to tune"
+            f"{graph.name} has no convolution, product, transposition or addition that is left open: nothing to tune"
         )
     return wanted
 

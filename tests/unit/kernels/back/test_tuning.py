@@ -9,11 +9,15 @@ from pathlib import Path
 import pytest
 
 from kernels.catalog import Convolution
+from kernels.catalog.additions import Addition
 from kernels.catalog.products import Product
+from kernels.catalog.transposes import transpose_of
 from kernels.compile import compile_graph
 from kernels.errors import CompileError, InputError
+from kernels.interpret import run_opencl
 from kernels.load import load_workload
 from kernels.options import Choice, Limits, Options
+from kernels.plan import BufferArgument, Dispatch
 from kernels.reference import evaluate
 from kernels.tuning import (
     Database,
@@ -33,14 +37,16 @@ from kernels.tuning import (
     tune,
 )
 from kernels.tuning.candidates import BATCH, batches, footprint_bytes
-from kernels.tuning.kinds import layer_of
+from kernels.tuning.kinds import Layer, layer_of
+
+from .graphs import Builder, relative_error
 
 LIMITS = {
     "phone": Limits(max_work_group=256, local_bytes=32 << 10, compute_units=4),
     "desktop": Limits(max_work_group=1024, local_bytes=48 << 10, unified_memory=False, compute_units=64),
     "pocl": Limits(max_work_group=4096, local_bytes=2 << 20, cpu_device=True),
 }
-SHAPES: dict[str, Convolution | Product] = {
+SHAPES: dict[str, Layer] = {
     "3x3": Convolution(1, 32, 15, 14, 48, 15, 14, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1),
     "5x5": Convolution(1, 20, 12, 12, 50, 8, 8, (5, 5), (1, 1), (0, 0, 0, 0), (1, 1), 1),
     "1x1": Convolution(1, 64, 7, 7, 130, 7, 7, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1),
@@ -52,6 +58,11 @@ SHAPES: dict[str, Convolution | Product] = {
     "product_row": Product(1, 1, 384, 100),
     "product_batch": Product(6, 31, 17, 50),
     "product_shared": Product(2, 5, 17, 50, right_is_shared=True),
+    "transpose": transpose_of((64, 48), (1, 0)),
+    "transpose_short_axes": transpose_of((1, 40, 1, 33), (0, 3, 2, 1)),
+    "transpose_images": transpose_of((2, 24, 5, 34), (0, 2, 3, 1)),
+    "addition": Addition(2, 130),
+    "addition_by_channel": Addition(1, 50, by_channel=True),
 }
 OPENCL = Options("opencl")
 CONVOLUTIONS = Options("opencl", product="naive")
@@ -71,9 +82,7 @@ def test_every_candidate_compiles_and_the_compilers_own_comes_first(device: str,
 
 def test_trials_are_of_the_layer_itself() -> None:
     for shape in SHAPES.values():
-        graph = trial(
-            shape, [Choice("naive" if isinstance(shape, Product) else "direct")], OPENCL, LIMITS["phone"]
-        ).graph
+        graph = trial(shape, [default_choice(shape, OPENCL, LIMITS["phone"])], OPENCL, LIMITS["phone"]).graph
         layer = layer_of(graph, graph.nodes[0])
         assert layer is not None and layer.key == shape.key
 
@@ -98,6 +107,40 @@ def test_only_what_this_compiler_would_try_is_applied() -> None:
     assert applicable(graph, Options("opencl", algorithm="im2col"), limits, known) == {third: product}
     assert applicable(graph, CONVOLUTIONS, limits, known) == {first: good}
     assert applicable(graph, Options("cpu"), limits, known) == {}
+
+
+def test_what_is_asked_for_is_not_tuned() -> None:
+    build = Builder()
+    x = build.input(2, 12, 5, 6)
+    turned = build.node("transpose", [x], (2, 5, 6, 12), perm=(0, 2, 3, 1))
+    stays = build.node("transpose", [x], (12, 2, 5, 6), perm=(1, 0, 2, 3))  # its last axis stays: one way only
+    total = build.node("add", [x, build.constant(1, 12, 1, 1)], (2, 12, 5, 6))
+    graph = build.outputs(turned, stays, total)
+    transposition, addition = distinct(graph, OPENCL)
+    assert transposition.startswith("transpose 2x5x6x12") and addition == "addition n2 v90 by channel"
+    assert list(distinct(graph, Options("opencl", transpose="naive"))) == [addition]
+    assert list(distinct(graph, Options("opencl", addition="vectors 2"))) == [transposition]
+    known = {transposition: Choice("tiled", "16x4"), addition: Choice("vectors", "4")}
+    tuned = applicable(graph, OPENCL, LIMITS["phone"], {**known, "addition n9 v9": Choice("vectors", "4")})
+    assert tuned == known
+    chosen = compile_graph(graph, Options("opencl", tuned=tuned), LIMITS["phone"]).plan.options
+    assert {"tiled 16x4", "naive", "vectors 4"} <= set(chosen.values())
+
+
+@pytest.mark.parametrize("shape", ["transpose_short_axes", "transpose_images", "addition", "addition_by_channel"])
+def test_trials_compute_what_the_layer_does(shape: str) -> None:
+    layer, limits = SHAPES[shape], LIMITS["pocl"]
+    for choice in candidates(layer, OPENCL, limits):
+        plan = trial(layer, [choice], OPENCL, limits)
+        ((name, wanted),) = evaluate(plan.graph, plan.inputs).items()
+        assert relative_error(run_opencl(plan.bundle, plan.inputs).outputs[name], wanted) <= 1e-6, choice
+
+
+def test_trials_of_additions_do_not_overwrite_their_operands() -> None:
+    steps = trial(SHAPES["addition"], [Choice("vectors", "1")], OPENCL, LIMITS["phone"]).bundle.plan.steps
+    (step,) = (each for each in steps if isinstance(each, Dispatch) and each.layer == "0")
+    buffers = [each.buffer for each in step.arguments if isinstance(each, BufferArgument)]
+    assert len(set(buffers)) == len(buffers) == 3
 
 
 def simulated(
