@@ -1,0 +1,122 @@
+#include "kernels.h"
+
+namespace pocketfarm::opencl {
+
+Status Kernels::prepare(const Bundle& bundle, cl_context context, SetupLog& log) {
+  plan_ = &bundle.plan;
+  ProgramBuilder builder(library_, device_, context, cache_dir_, log);
+  if (auto error = build(bundle, builder, log)) return error;
+  if (auto error = make_all(log)) return error;
+  save_binaries(bundle, builder, log);
+  return kOk;
+}
+
+Status Kernels::build(const Bundle& bundle, ProgramBuilder& builder, SetupLog& log) {
+  const int64_t start_ns = boottime_ns();
+  size_t cached = 0;
+  for (const Program& program : plan_->programs) {
+    const Source key{program.opencl->file, program.opencl->options};
+    if (built_.count(key) != 0) continue;
+    auto built = builder.build(bundle.text(key.first), key.second, "program `" + program.id + "`");
+    if (!built) return built.error();
+    cached += built->cached;
+    built_[key] = std::move(*built);
+  }
+  log.record("build", start_ns, std::to_string(built_.size()) + " programs, " + std::to_string(cached) + " from the cache",
+             cached == built_.size() && cached > 0);
+  return kOk;
+}
+
+Status Kernels::make_all(SetupLog& log) {
+  const int64_t start_ns = boottime_ns();
+  kernels_.resize(plan_->leaves);
+  size_t count = 0;
+  if (auto error = plan_->each_executed([&](const Step& step) -> Status {
+        if (step.kind != Step::Kind::dispatch || kernels_[step.leaf].get() != nullptr) return kOk;
+        auto kernel = make(plan_->programs[step.program]);
+        if (!kernel) return kernel.error();
+        kernels_[step.leaf] = std::move(*kernel);
+        ++count;
+        return kOk;
+      }))
+    return error;
+  log.record("pipeline", start_ns, std::to_string(count) + " kernels");
+  return kOk;
+}
+
+Result<Owned<cl_kernel>> Kernels::make(const Program& program) {
+  const std::string name = "program `" + program.id + "`, kernel `" + program.kernel + "`";
+  cl_int code = CL_SUCCESS;
+  const cl_program built = built_[{program.opencl->file, program.opencl->options}].program.get();
+  Owned<cl_kernel> made(library_.clCreateKernel(built, program.kernel.c_str(), &code), library_.clReleaseKernel);
+  if (code == CL_INVALID_KERNEL_NAME) return Error{Code::plan_invalid, name + ": not in its source"};
+  if (code != CL_SUCCESS) return cl_error(name + ": clCreateKernel", code);
+  const cl_kernel kernel = made.get();
+  cl_uint count = 0;
+  library_.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof count, &count, nullptr);
+  if (count != program.parameters.size())
+    return Error{Code::plan_invalid, name + ": takes " + std::to_string(count) + " arguments, the plan gives " +
+                                         std::to_string(program.parameters.size())};
+  size_t limit = 0;
+  size_t declared[3] = {0, 0, 0};
+  library_.clGetKernelWorkGroupInfo(kernel, device_.id, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit, &limit, nullptr);
+  library_.clGetKernelWorkGroupInfo(kernel, device_.id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof declared, declared,
+                                    nullptr);
+  // NVIDIA says 256 of kernels that were compiled for 512 or 1024; what a kernel declares, the launch decides on
+  const bool is_declared = declared[0] * declared[1] * declared[2] == program.work_group_size();
+  if (!is_declared && limit > 0 && program.work_group_size() > limit)
+    return Error{Code::limit, name + ": work-group of " + std::to_string(program.work_group_size()) +
+                                  "; this kernel allows " + std::to_string(limit) + " on this device, " +
+                                  std::to_string(program.work_group_size() - limit) + " fewer"};
+  return made;
+}
+
+void Kernels::save_binaries(const Bundle& bundle, ProgramBuilder& builder, SetupLog& log) {
+  if (cache_dir_.empty()) return;
+  const int64_t start_ns = boottime_ns();
+  size_t saved = 0;
+  for (const auto& [key, built] : built_) {
+    if (built.cached) continue;
+    ++saved;
+    const std::string failure = builder.save(built.program.get(), bundle.text(key.first), key.second);
+    if (!failure.empty()) log.warn("program_cache", failure);
+  }
+  if (saved > 0) log.record("cache", start_ns, std::to_string(saved) + " program binaries kept");
+}
+
+Status Kernels::bind(const Memory& memory) {
+  std::vector<bool> bound(plan_->leaves, false);
+  return plan_->each_executed([&](const Step& step) -> Status {
+    if (step.kind != Step::Kind::dispatch || bound[step.leaf]) return kOk;
+    bound[step.leaf] = true;
+    if (const cl_int code = set_arguments(step, memory))
+      return cl_error("step " + std::to_string(step.index) + ": clSetKernelArg", code);
+    return kOk;
+  });
+}
+
+cl_int Kernels::set_arguments(const Step& step, const Memory& memory) const {
+  const cl_kernel kernel = kernels_[step.leaf].get();
+  for (cl_uint i = 0; i < step.arguments.size(); ++i) {
+    const Argument& argument = step.arguments[i];
+    const cl_int code = argument.kind == Parameter::Kind::buffer
+                            ? library_.clSetKernelArg(kernel, i, sizeof(cl_mem), memory.argument(argument.buffer))
+                        : argument.kind == Parameter::Kind::i32
+                            ? library_.clSetKernelArg(kernel, i, sizeof argument.i32, &argument.i32)
+                            : library_.clSetKernelArg(kernel, i, sizeof argument.f32, &argument.f32);
+    if (code != CL_SUCCESS) return code;
+  }
+  return CL_SUCCESS;
+}
+
+cl_int Kernels::launch(const Step& step, cl_command_queue queue, cl_event* event) const {
+  const Extent& group = plan_->programs[step.program].work_group;
+  size_t global[3], local[3];
+  for (int i = 0; i < 3; ++i) {
+    local[i] = group[i];
+    global[i] = (size_t{step.work_items[i]} + group[i] - 1) / group[i] * group[i];
+  }
+  return library_.clEnqueueNDRangeKernel(queue, kernels_[step.leaf].get(), 3, nullptr, global, local, 0, nullptr, event);
+}
+
+}  // namespace pocketfarm::opencl

@@ -1,0 +1,46 @@
+// The kernels of a plan: one for each step that dispatches, its arguments bound.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../../bundle.h"
+#include "../../setup_log.h"
+#include "device.h"
+#include "library.h"
+#include "memory.h"
+#include "program_builder.h"
+
+namespace pocketfarm::opencl {
+
+class Kernels {
+ public:
+  Kernels(const Library& library, const Device& device, std::string cache_dir)
+      : library_(library), device_(device), cache_dir_(std::move(cache_dir)) {}
+
+  // Programs from the cache or from source, and their kernels; new binaries are kept. The plan must outlive this.
+  Status prepare(const Bundle& bundle, cl_context context, SetupLog& log);
+  // Arguments are set once, which a driver may take long over.
+  Status bind(const Memory& memory);
+  cl_int launch(const Step& step, cl_command_queue queue, cl_event* event) const;
+
+ private:
+  using Source = std::pair<std::string, std::string>;  // file, options
+
+  Status build(const Bundle& bundle, ProgramBuilder& builder, SetupLog& log);
+  Status make_all(SetupLog& log);
+  Result<Owned<cl_kernel>> make(const Program& program);
+  void save_binaries(const Bundle& bundle, ProgramBuilder& builder, SetupLog& log);
+  cl_int set_arguments(const Step& step, const Memory& memory) const;
+
+  const Library& library_;
+  const Device& device_;
+  const std::string cache_dir_;
+  const Plan* plan_ = nullptr;
+  std::map<Source, BuiltProgram> built_;
+  std::vector<Owned<cl_kernel>> kernels_;  // by leaf
+};
+
+}  // namespace pocketfarm::opencl
