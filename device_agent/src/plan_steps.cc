@@ -1,0 +1,121 @@
+#include "plan_steps.h"
+
+#include <cmath>
+#include <limits>
+
+#include "plan_check.h"
+#include "plan_program.h"
+
+namespace pocketfarm {
+namespace {
+
+constexpr int kMaxRepeatDepth = 8;
+
+class StepParser {
+ public:
+  StepParser(const Names& programs, const Names& buffers, Plan& plan)
+      : programs_(programs), buffers_(buffers), plan_(plan) {}
+
+  std::vector<Step> steps(const Reader& json, int depth);
+
+ private:
+  Step step(const Reader& json, int depth);
+  void dispatch(const Reader& json, Step& step) const;
+  void copy(const Reader& json, Step& step) const;
+  void swap(const Reader& json, Step& step) const;
+  Argument argument(const Reader& json) const;
+
+  const Names& programs_;
+  const Names& buffers_;
+  Plan& plan_;
+  size_t top_ = 0;
+};
+
+Argument StepParser::argument(const Reader& json) const {
+  json.only({"buffer", "i32", "f32"});
+  Argument out;
+  if (json.has("buffer")) {
+    out.buffer = buffers_.find(json.at("buffer"));
+  } else if (json.has("i32")) {
+    out.kind = Parameter::Kind::i32;
+    using Limits = std::numeric_limits<int32_t>;
+    out.i32 = static_cast<int32_t>(json.at("i32").integer(Limits::min(), Limits::max()));
+  } else {
+    out.kind = Parameter::Kind::f32;
+    const double value = json.at("f32").number();
+    if (std::abs(value) > double{std::numeric_limits<float>::max()}) json.at("f32").fail("does not fit a 32-bit float");
+    out.f32 = static_cast<float>(value);
+  }
+  return out;
+}
+
+void StepParser::dispatch(const Reader& json, Step& step) const {
+  json.only({"kind", "program", "layer", "work_items", "arguments", "flops", "bytes"});
+  step.program = programs_.find(json.at("program"));
+  step.work_items = parse_extent(json.at("work_items"), std::numeric_limits<int32_t>::max());
+  for (const Reader& item : json.at("arguments").items(128)) step.arguments.push_back(argument(item));
+  check_arguments(json.at("arguments"), plan_, plan_.programs[step.program], step.arguments);
+}
+
+void StepParser::copy(const Reader& json, Step& step) const {
+  json.only({"kind", "layer", "source", "target", "source_offset", "target_offset", "bytes"});
+  step.source = buffers_.find(json.at("source"));
+  step.target = buffers_.find(json.at("target"));
+  if (json.has("source_offset")) step.source_offset = json.at("source_offset").bytes();
+  if (json.has("target_offset")) step.target_offset = json.at("target_offset").bytes();
+  step.bytes = json.at("bytes").bytes(1);
+  check_copy(json, plan_, step);
+}
+
+void StepParser::swap(const Reader& json, Step& step) const {
+  json.only({"kind", "layer", "buffer", "host"});
+  step.source = buffers_.find(json.at("buffer"));
+  step.target = json.has("host") ? buffers_.find(json.at("host")) : step.source;
+  for (const auto index : {step.source, step.target}) check_no_image(json, plan_.buffers[index]);
+  step.bytes = plan_.buffers[step.source].bytes;
+  if (plan_.buffers[step.target].bytes != step.bytes)
+    json.fail("buffers `" + plan_.buffers[step.source].id + "` and `" + plan_.buffers[step.target].id +
+              "` differ in size, so one has no place in the other's host memory");
+}
+
+Step StepParser::step(const Reader& json, int depth) {
+  Step out;
+  const std::string kind = json.at("kind").word({"dispatch", "copy", "swap_out", "swap_in", "repeat"});
+  out.layer = json.at("layer").text();
+  out.index = top_;
+  if (kind == "dispatch") {
+    dispatch(json, out);
+  } else if (kind == "copy") {
+    out.kind = Step::Kind::copy;
+    copy(json, out);
+  } else if (kind == "repeat") {
+    out.kind = Step::Kind::repeat;
+    json.only({"kind", "layer", "count", "steps"});
+    out.count = json.at("count").bytes(1);
+    out.steps = steps(json.at("steps"), depth + 1);
+    return out;
+  } else {
+    out.kind = kind == "swap_out" ? Step::Kind::swap_out : Step::Kind::swap_in;
+    swap(json, out);
+  }
+  out.leaf = plan_.leaves++;
+  return out;
+}
+
+std::vector<Step> StepParser::steps(const Reader& json, int depth) {
+  if (depth > kMaxRepeatDepth) json.fail("`repeat` is nested deeper than " + std::to_string(kMaxRepeatDepth), Code::limit);
+  std::vector<Step> out;
+  for (const Reader& item : json.items()) {
+    if (depth == 0) top_ = out.size();
+    out.push_back(step(item, depth));
+  }
+  return out;
+}
+
+}  // namespace
+
+void parse_steps(const Reader& json, const Names& programs, const Names& buffers, Plan& plan) {
+  plan.steps = StepParser(programs, buffers, plan).steps(json, 0);
+}
+
+}  // namespace pocketfarm
