@@ -44,7 +44,7 @@ Sampler::~Sampler() {
 }
 
 void Sampler::sample() {
-  ::setpriority(PRIO_PROCESS, 0, kNice);  // of this thread alone, on Linux
+  ::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + kNice);  // of this thread alone, on Linux
   if (pinned_) pin_this_thread(quiet_core());
   int64_t due_ns = read_at_ns_;
   while (timer_.wait_until(due_ns = next_deadline(due_ns))) read();
