@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from .base import Model
-from .experiment import Celsius
+from .quantity import Celsius
 
 
 def _word(value: object) -> object:

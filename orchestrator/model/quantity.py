@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
 
 _NUMBER = re.compile(r"^\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*([A-Za-z%°]*)\s*$")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
@@ -43,3 +46,10 @@ def _parse(value: object, units: dict[str, float] | dict[str, int], wanted: str)
     if unit not in units:
         raise ValueError(f"unit {unit!r} is not known here; expected {wanted}; units: {', '.join(units)}")
     return float(number) * units[unit]
+
+
+Seconds = Annotated[float, BeforeValidator(parse_seconds), Field(gt=0)]
+Rest = Annotated[float, BeforeValidator(parse_seconds), Field(ge=0)]
+Share = Annotated[float, BeforeValidator(parse_share), Field(gt=0, lt=1)]
+Celsius = Annotated[float, BeforeValidator(parse_celsius)]
+Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(ge=0)]

@@ -1,0 +1,27 @@
+"""What a person asks: workload x axes x devices, how often, under which conditions, measuring what."""
+
+from .affinity import Affinity
+from .conditions import SETTLED_C, SETTLED_C_PER_MIN, Conditions, Range
+from .experiment import DeviceChoice, Experiment, Name
+from .matrix import Matrix
+from .measure import Measure, Quantity
+from .sampling import SETUP_S, SUSTAINED_MARGIN, Sampling
+from .workload import Workload
+
+__all__ = [
+    "SETTLED_C",
+    "SETTLED_C_PER_MIN",
+    "SETUP_S",
+    "SUSTAINED_MARGIN",
+    "Affinity",
+    "Conditions",
+    "DeviceChoice",
+    "Experiment",
+    "Matrix",
+    "Measure",
+    "Name",
+    "Quantity",
+    "Range",
+    "Sampling",
+    "Workload",
+]

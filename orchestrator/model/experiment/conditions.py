@@ -1,0 +1,63 @@
+"""What must hold on a phone when a block starts."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from orchestrator.model.base import Model
+from orchestrator.model.quantity import Bytes, Celsius
+
+from .affinity import Affinity
+
+SETTLED_C, SETTLED_C_PER_MIN = 1.0, 0.2
+"""How near its temperature at rest a settled battery is, and how little it changes: measurement protocol, step 6."""
+
+
+class Range(Model):
+    """A closed interval; either end may be open."""
+
+    min: float | None = None
+    max: float | None = None
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Range:
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"min {self.min} is above max {self.max}")
+        return self
+
+
+class Conditions(Model):
+    """What must hold on a phone when a block starts. Workstation devices lack these facts and are not gated."""
+
+    battery_percent: Range = Range(min=20)
+    battery_temp_max: Celsius = 40.0
+    """Highest battery temperature at the start, with a unit: `38 C`."""
+    thermal_status_max: int = Field(default=1, ge=0, le=6)
+    """Android's thermal status: 0 none ... 6 shutdown."""
+    free_storage: Bytes = 200 * 1024 * 1024
+    """Free space needed on the phone, with a unit: `1 GiB`."""
+    battery_temp_min: Celsius | None = None
+    """Lowest battery temperature at the start."""
+    skin_temp_max: Celsius | None = None
+    """Highest skin temperature at the start, where the phone tells it."""
+    settled: bool = False
+    """Start only where the battery is within 1 C of the device's reference temperature and changed by less than 0.2 C
+    a minute over the last two minutes."""
+    supply: Literal["any", "discharging", "cut"] = "any"
+    """`discharging`: the phone must run from its battery; `cut`: the farm cuts its supply for the block, and restores
+    it afterwards."""
+    clocks: Literal["default", "fixed_performance", "locked"] = "default"
+    """Clock policy for the block: the system's own; Android's fixed-performance mode; or locked at the highest clock
+    (needs root)."""
+    affinity: Affinity = "any"
+    """Cores that the agent may use: `any`, `big` (of the highest clock), `little`, or a list such as `0-3,6`."""
+    airplane_mode: bool = False
+    """Switch the radios off for the block, and back afterwards."""
+    screen_dimmed: bool = False
+    """Manual minimum brightness and no time-out for the block, restored afterwards."""
+    sync_off: bool = False
+    """Switch automatic synchronisation off for the block, restored afterwards."""
+    background_stopped: bool = False
+    """End background processes before the block."""

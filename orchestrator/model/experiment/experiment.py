@@ -1,0 +1,75 @@
+"""One experiment file: what on which devices, how often, under which conditions, measuring what."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from orchestrator.model.base import Model
+
+from .conditions import Conditions
+from .matrix import Matrix
+from .measure import Measure
+from .sampling import Sampling
+from .workload import Workload
+
+
+def _plain_name(value: str) -> str:
+    if not value or len(value) > 60 or not all(c.isalnum() or c in "_-." for c in value):
+        raise ValueError("allowed: 1 to 60 letters, digits, '_', '-' and '.'")
+    return value
+
+
+Name = Annotated[str, AfterValidator(_plain_name)]
+
+
+class DeviceChoice(Model):
+    """Which devices take part."""
+
+    where: str = "true"
+    """Expression over device facts, e.g. `gpu_vendor == "adreno" and memory >= 3 GiB and "vulkan" in apis`."""
+    count: Literal["all", "any"] | Annotated[int, Field(ge=1)] = "all"
+    """`all` that match; a number of them; or `any` one, whichever is free first."""
+
+
+class Experiment(Model):
+    """One experiment file, validated."""
+
+    schema_version: Literal[1] = 1
+    name: Name
+    description: str = ""
+    workload: Workload
+    devices: DeviceChoice = DeviceChoice()
+    matrix: Matrix = Matrix()
+    sampling: Sampling = Sampling()
+    conditions: Conditions = Conditions()
+    measure: Measure = Measure()
+    priority: int = Field(default=0, ge=-100, le=100)
+    """Higher goes first; equal priorities share the devices fairly."""
+
+    @model_validator(mode="after")
+    def _of_whole_inferences(self) -> Experiment:
+        frames = self.sampling.frames
+        for batch in self.matrix.batch or () if frames > 1 else ():
+            if frames % batch:
+                raise ValueError(f"sampling.frames {frames} is no multiple of the batch {batch}")
+        if frames == 1 and set(self.matrix.pipeline or ()) - {"none"}:
+            raise ValueError("`matrix.pipeline` needs a stream: give `sampling.frames`, e.g. `frames: 100`")
+        if self.matrix.affinity is not None and self.conditions.affinity != "any":
+            raise ValueError("give the cores once: as `matrix.affinity` or as `conditions.affinity`")
+        return self
+
+    @model_validator(mode="after")
+    def _of_known_devices(self) -> Experiment:
+        """What is decided by device needs to know which device runs a block."""
+        asked = {
+            "sampling.target_interval": self.sampling.target_interval is not None,
+            "sampling.canary": self.sampling.canary > 0,
+        }
+        for field in (name for name, is_asked in asked.items() if is_asked and self.devices.count == "any"):
+            raise ValueError(
+                f"`{field}` goes by device, and with `devices.count: any` a block may run on any: "
+                f"give `devices.count` as `all` or a number, or leave out `{field}`"
+            )
+        return self

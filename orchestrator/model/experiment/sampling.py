@@ -1,0 +1,80 @@
+"""How often is measured, and the course of a block."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from orchestrator.model.base import Model
+from orchestrator.model.quantity import Rest, Seconds, Share
+
+SETUP_S = 30.0
+SUSTAINED_MARGIN = 0.1
+"""What a sustained block needs beyond rest and load: seconds, and a share of them (the last inference may be slow)."""
+
+
+class Sampling(Model):
+    """How often is measured, and the course of a block: rest, warm-up, load, rest."""
+
+    mode: Literal["steady", "cold", "sustained"] = "steady"
+    """`steady`: after a warm-up; `cold`: set-up and the first inference of a fresh process without any cache;
+    `sustained`: load for the whole of `load`, to see throttling."""
+    blocks: int = Field(default=3, ge=1, le=1000)
+    """Independent repetitions, each in a fresh agent process."""
+    target_interval: Share | None = None
+    """Add blocks to a cell until the half-width of its 95 % interval is at most this share of the median: `5 %`."""
+    max_blocks: int = Field(default=30, ge=1, le=1000)
+    """With `target_interval`: the most blocks of a cell on a device."""
+    warmup: int = Field(default=1, ge=0, le=10_000)
+    """Inferences at the start of a block that are kept but marked as warm-up."""
+    warmup_stable: Share | None = None
+    """Go on warming up until the last five inferences agree within this share: `2 %`; at most 30 times `warmup`,
+    and at least 30 inferences, more."""
+    samples: int = Field(default=5, ge=1, le=100_000)
+    """Timed samples of a block, at least; each is one inference, or a stream of `frames`."""
+    frames: int = Field(default=1, ge=1, le=100_000)
+    """Frames of a sample. 1: a sample is one inference, and its time the latency. More: they are handed to the device
+    back to back, nobody waits for one before the next, and what is measured is the throughput in frames per second."""
+    load: Rest = 0.0
+    """Least duration of the load phase, with a unit: `30 s`; inferences go on until both are reached."""
+    idle: Rest = 0.0
+    """Rest before the warm-up and after the load, for the idle power: `60 s`."""
+    order: Literal["interleaved", "random", "abba"] = "interleaved"
+    """In which order a device runs its blocks: block 0 of every cell, then block 1, ...; in random order within each
+    round; or each round in the reverse order of the one before, which cancels linear drift."""
+    canary: int = Field(default=0, ge=0, le=1000)
+    """After so many blocks of a device, one block of a small reference workload; 0: none."""
+    deadline: Seconds = 120.0
+    """Wall-clock limit of one block, with a unit: `90 s`, `5 min`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _cold(cls, data: object) -> object:
+        """A cold block is one inference without a warm-up: that is its default, and nothing else is allowed."""
+        if not isinstance(data, dict) or data.get("mode") != "cold":
+            return data
+        if data.get("warmup", 0) != 0 or data.get("samples", 1) != 1:
+            raise ValueError("mode `cold` has no warm-up and one inference: leave out `warmup` and `samples`")
+        return {**data, "warmup": 0, "samples": 1}
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Sampling:
+        if self.target_interval is not None and self.max_blocks < self.blocks:
+            raise ValueError(f"max_blocks {self.max_blocks} is below blocks {self.blocks}")
+        if self.mode == "sustained" and self.load == 0:
+            raise ValueError("mode `sustained` needs `load`, e.g. `load: 10 min`")
+        if self.mode != "steady" and self.frames > 1:
+            raise ValueError(f"mode `{self.mode}` looks at single inferences: leave out `frames`")
+        if self.mode == "cold" and (self.warmup_stable is not None or self.load > 0):
+            raise ValueError("mode `cold` has no warm-up and one inference: leave out `warmup_stable` and `load`")
+        needed = 2 * self.idle + self.load
+        if needed >= self.deadline:
+            raise ValueError(f"a block rests and loads for {needed:g} s, and its deadline is {self.deadline:g} s")
+        margin = SETUP_S + SUSTAINED_MARGIN * needed
+        if self.mode == "sustained" and self.deadline < needed + margin:
+            raise ValueError(
+                f"a sustained block rests and loads for {needed:g} s; with set-up, warm-up and slow last inferences "
+                f"its deadline must be at least {needed + margin:.0f} s, and is {self.deadline:g} s"
+            )
+        return self

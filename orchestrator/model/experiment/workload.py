@@ -1,0 +1,36 @@
+"""What is run."""
+
+from __future__ import annotations
+
+from pydantic import model_validator
+
+from orchestrator.model.base import Model
+
+
+class Workload(Model):
+    """A network by name with seeded weights, or an ONNX file; exactly one of the two."""
+
+    network: str | None = None
+    """Name of a built-in network (`farm networks` lists them)."""
+    seed: int = 1
+    """Seed of the weights of a built-in network, and of the random input where no input file is given."""
+    onnx: str | None = None
+    """Path of an ONNX file, relative to the experiment file."""
+    onnx_sha256: str | None = None
+    """Filled in at submission: the model's identity."""
+    input: str | None = None
+    """Path of a `.npy` input, relative to the experiment file; seeded random numbers where absent."""
+    input_sha256: str | None = None
+    """Filled in at submission."""
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Workload:
+        if (self.network is None) == (self.onnx is None):
+            raise ValueError("give exactly one of `network` (a built-in name) and `onnx` (a file)")
+        return self
+
+    @property
+    def label(self) -> str:
+        if self.network is not None:
+            return self.network
+        return str(self.onnx).rsplit("/", 1)[-1].removesuffix(".onnx")
