@@ -31,7 +31,7 @@ APPLIES: dict[str, tuple[Api, ...]] = {
     "batch": tuple(Api),
     "layout": (Api.OPENCL, Api.VULKAN),
     "fuse": (Api.OPENCL, Api.VULKAN, Api.CPU),
-    "tuned": (Api.OPENCL, Api.VULKAN),
+    "tuned": tuple(Api),
     "frames": tuple(Api),
     "setup": (Api.OPENCL, Api.VULKAN),
     "memory_budget": (Api.OPENCL, Api.VULKAN),

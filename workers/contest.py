@@ -56,7 +56,7 @@ class Comparison:
     tuned_ms: float
     change: Change
     choices: int
-    """Tuned convolutions of this plan."""
+    """Tuned layers of this plan, those of one size as one."""
     losers: frozenset[str] = frozenset()
     """Convolutions whose layers take no less time inside the network."""
 
@@ -66,7 +66,7 @@ class Verdict:
     """What a network keeps."""
 
     kept: tuple[str, ...]
-    """Keys of convolutions."""
+    """Keys of layers."""
     dropped: tuple[str, ...]
     comparisons: tuple[Comparison, ...]
     wrong: tuple[str, ...] = ()
@@ -81,8 +81,8 @@ def settle(
 ) -> Verdict:
     """Compare, drop what gained nothing, compare again, until the tuned plan is not slower than the untuned one.
 
-    `layers`: layer -> key of its convolution. `report`: pairs done, of how many. Raises AgentFault where the untuned
-    plan computes wrongly: then nothing can be said.
+    `layers`: step -> key of the layer whose work it is. `report`: pairs done, of how many. Raises AgentFault where the
+    untuned plan computes wrongly: then nothing can be said.
     """
     if not choices:
         return Verdict((), (), ())

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -80,14 +80,16 @@ class Plans:
             _key(workload, batch), lambda: evaluate(self.graph(workload, batch), dict(self.inputs(workload, batch)))
         )
 
-    def plan(self, cell: Cell, device: DeviceFacts) -> StoredPlan:
+    def plan(self, cell: Cell, device: DeviceFacts, *, cpus: int = 0) -> StoredPlan:
         """The cell compiled for a device, with what tuning found there unless the cell says `tuned: false`.
 
-        Raises Unsupported, SpecError and the compiler's errors.
+        `cpus`: cores that the agent may use; 0: all. Raises Unsupported, SpecError and the compiler's errors.
         """
         options, limits = options_of(cell), limits_of(device, cell.backend, cell.precision)
         if cell.options.get("tuned", True):
-            options = self._tuned.options(options, limits, device, lambda: self.graph(cell.workload, cell.batch))
+            threads = threads_a_layer(cell, cpus)
+            graph = partial(self.graph, cell.workload, cell.batch)
+            options = self._tuned.options(options, limits, device, graph, threads=threads)
         key = content_hash(
             {
                 "compiler": compiler_sha256(),
@@ -151,6 +153,13 @@ def options_of(cell: Cell) -> Options:
     except TypeError as e:
         known = ", ".join(sorted(Options.__dataclass_fields__))
         raise SpecError(f"{cell.label}: {e}", remedy=f"axes that the compiler knows: {known}") from e
+
+
+def threads_a_layer(cell: Cell, cpus: int = 0) -> int:
+    """Threads of the CPU backend that work on one layer; 0: one a core. Stages of a pipeline have one each."""
+    if cell.options.get("pipeline", "none") != "none":
+        return 1
+    return options_of(cell).threads or cpus
 
 
 def limits_of(device: DeviceFacts, backend: Api, precision: Precision) -> Limits:

@@ -20,6 +20,7 @@ from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 
 from .agent import CpuUse
+from .conditions.affinity import listed
 from .device.base import DeviceConnection
 from .draft import Draft, retry_at
 from .enrolment import ensure_calibrated, store
@@ -94,7 +95,7 @@ def _run(draft: Draft, member: Member, bench: Workbench, check: Callable[[], Non
     means = _means(draft, member, bench)
     draft.cpus = means.cpus
     report("compiling", 0, 0, None)
-    draft.stored = bench.plans.plan(job.cell, member.facts)
+    draft.stored = bench.plans.plan(job.cell, member.facts, cpus=len(listed(means.cpus)) if means.cpus else 0)
     draft.layer_memory = layer_memory(draft.stored.plan)
     inputs = bench.plans.inputs(job.cell.workload, job.cell.batch)
     reference = bench.plans.reference(job.cell.workload, job.cell.batch)

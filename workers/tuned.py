@@ -24,12 +24,21 @@ class TunedChoices:
         self._seen: tuple[int, int, int] | None = None
         self._database = Database()
 
-    def options(self, options: Options, limits: Limits, device: DeviceFacts, graph: Callable[[], Graph]) -> Options:
-        """The options with what is known and proven of the graph's convolutions on this device.
+    def options(
+        self,
+        options: Options,
+        limits: Limits,
+        device: DeviceFacts,
+        graph: Callable[[], Graph],
+        *,
+        threads: int | None = None,
+    ) -> Options:
+        """The options with what is known and proven of the graph's layers on this device.
 
-        Raises InputError where the database is damaged. `graph` is asked for only where something is known.
+        `threads`: of the CPU backend that work on one layer; None: as the options say. Raises InputError where the
+        database is damaged. `graph` is asked for only where something is known.
         """
-        key = key_of(device, Api(options.backend))
+        key = key_of(device, Api(options.backend), options.threads if threads is None else threads)
         known = self.database().tuned(key, options.precision) if key else {}
         if not known:
             return options
@@ -51,7 +60,16 @@ class TunedChoices:
         return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
-def key_of(device: DeviceFacts, api: Api) -> str:
-    """Under which the database keeps a device; empty where it lacks the API, or runs it on plain threads."""
+def key_of(device: DeviceFacts, api: Api, threads: int = 0) -> str:
+    """Under which the database keeps a device; empty where it lacks the API.
+
+    `threads`: of the CPU backend; 0: one a core. A phone's processor is named by its SoC: /proc/cpuinfo often names
+    only the architecture, which all phones share.
+    """
     facts = device.api(api)
-    return device_key(api.value, facts.device_name, facts.driver) if facts and api != Api.CPU else ""
+    if facts is None:
+        return ""
+    if api != Api.CPU:
+        return device_key(api.value, facts.device_name, facts.driver)
+    name = device.soc or facts.device_name
+    return device_key(api.value, name, facts.driver, threads=threads or device.cores or facts.compute_units)

@@ -17,9 +17,9 @@ from kernels.load import random_inputs
 from kernels.options import Choice, Limits, Options
 from kernels.plan import Bundle
 from kernels.reference import evaluate
-from kernels.tuning import Database, Found, Progress, Ran, Strategy, Trial, TrialFailed, applicable, layers, tune
+from kernels.tuning import Database, Found, Progress, Ran, Strategy, Trial, TrialFailed, applicable, steps, tune
 from orchestrator.config import Settings
-from orchestrator.errors import AgentFault, DeviceSick, Unsupported
+from orchestrator.errors import AgentFault, DeviceSick
 from orchestrator.model.device import Api, DeviceFacts, Precision
 from orchestrator.model.event import Event, Layer, Sample
 
@@ -49,7 +49,7 @@ class Tuned:
     key: str
     """Of the device in the database."""
     choices: tuple[Found, ...]
-    """All that is known of the network's convolutions now."""
+    """All that is known of the network's layers now."""
     searched: tuple[str, ...]
     """Those that were searched just now."""
     verdict: Verdict
@@ -70,17 +70,15 @@ def tune_on(
 ) -> Tuned:
     """Search what the database does not know yet, compare the whole network tuned and untuned, keep what gains.
 
-    `device`: a serial or an adb address; None: this host. `strategy`: from the number of convolutions that are left.
-    The database is saved after each convolution. Raises DeviceBusy where a session holds the device, Unsupported, the
+    `device`: a serial or an adb address; None: this host. `strategy`: from the number of layers that are left.
+    The database is saved after each layer. Raises DeviceBusy where a session holds the device, Unsupported, the
     transient errors, and CompileError where there is nothing to tune.
     """
     api = Api(options.backend)
-    if api == Api.CPU:
-        raise Unsupported("the CPU backend has no algorithms to tune", remedy="tune opencl or vulkan")
     member = find_member(device, api, settings)
     limits = limits_of(member.facts, api, Precision(options.precision))
-    database, key = Database(settings.state / FILE), key_of(member.facts, api)
-    convs = {name: conv.key for name, conv in layers(graph, options).items()}
+    database, key = Database(settings.state / FILE), key_of(member.facts, api, options.threads)
+    keys = steps(graph, options)
     with (
         tempfile.TemporaryDirectory(prefix="pocketfarm-tune-") as scratch,
         session(member, None, settings.state, _go_on, lock_wait_s=LOCK_WAIT_S),
@@ -93,11 +91,11 @@ def tune_on(
         )  # fmt: skip
         searched_at = time.monotonic()
         open_ = database.tuned(key, options.precision, proven=False)
-        verdict = settle(applicable(graph, options, limits, open_), convs, bench.network, on_compare)
+        verdict = settle(applicable(graph, options, limits, open_), keys, bench.network, on_compare)
     database.mark(key, options.precision, verdict.kept, kept=True)
     database.mark(key, options.precision, verdict.dropped, kept=False)
     database.save()
-    known = (database.get(key, options.precision, conv) for conv in dict.fromkeys(convs.values()))
+    known = (database.get(key, options.precision, layer) for layer in dict.fromkeys(keys.values()))
     return Tuned(
         device=member.facts,
         key=key,
@@ -166,7 +164,10 @@ class _Bench:
     def _block(self, samples: int, passes: int, *, warmup: int, deadline_s: float) -> Block:
         self._runs += 1
         name = f"tune/{self._runs}"
-        return Block(name, warmup=warmup, samples=samples, deadline_s=deadline_s, layer_passes=passes)
+        return Block(
+            name, warmup=warmup, samples=samples, deadline_s=deadline_s, layer_passes=passes,
+            threads=self._options.threads,
+        )  # fmt: skip
 
     def _run(self, stored: StoredPlan, inputs: Arrays, block: Block) -> Measurement:
         """Raises AgentFault and DeviceSick for a run without a result."""

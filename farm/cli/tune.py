@@ -1,4 +1,4 @@
-"""`farm tune`: the fastest algorithm and tile of each convolution, measured on a device; `show`, `export`, `import`."""
+"""`farm tune`: the fastest algorithm and tile of each layer, measured on a device; `show`, `export`, `import`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,16 @@ from kernels.options import Options
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.quantity import parse_seconds
 
-from .engine import PANEL, BackendOption, ModelArgument, NetworkOption, PrecisionOption, SeedOption, load_graph
+from .engine import (
+    PANEL,
+    BackendOption,
+    ModelArgument,
+    NetworkOption,
+    PrecisionOption,
+    SeedOption,
+    ThreadsOption,
+    load_graph,
+)
 from .lifecycle import settings_of
 from .output import JsonOption, StateOption, log, out, print_json
 
@@ -37,7 +46,7 @@ class _Group(TyperGroup):
 group = typer.Typer(
     name="tune",
     cls=_Group,
-    help="Find the fastest algorithm and tile of each convolution on a device; plans use them from then on.\n\n"
+    help="Find the fastest algorithm and tile of each layer on a device; plans use them from then on.\n\n"
     "`farm tune run` may be written `farm tune`.\n\n"
     "Example: `farm tune --network squeezenet_v1_1 --backend opencl` (`--state DIR`, `--json`)",
     no_args_is_help=True,
@@ -58,6 +67,7 @@ def run(
     network: NetworkOption = None,
     device: Annotated[str | None, typer.Option("--device", "-d", help="Serial; default: this workstation.")] = None,
     precision: PrecisionOption = Precision.FP32,
+    threads: ThreadsOption = 0,
     strategy: Annotated[
         str | None, typer.Option("--strategy", metavar="|".join(NAMES), help="How to search.", show_default="halving")
     ] = None,
@@ -71,7 +81,8 @@ def run(
 ) -> None:
     """Search, then compare the whole network tuned and untuned, and keep what makes it faster.
 
-    The device is busy meanwhile. An interrupted search goes on where it was.
+    The device is busy meanwhile. An interrupted search goes on where it was. What is found on the CPU backend is for
+    just so many threads.
 
     Example: `farm tune run model.onnx --backend vulkan --strategy budgeted --budget '5 min'`
     """
@@ -79,12 +90,14 @@ def run(
 
     from . import tuning
 
+    if threads and backend != Api.CPU:
+        raise typer.BadParameter(f"threads are the CPU backend's, not {backend}'s", param_hint="--threads")
     graph = load_graph(model, network, seed)
     chosen = _strategy(strategy, budget)
     with _bar() as bar:
         watch = _Watch(bar)
         result: Tuned = tune_on(
-            device=device, graph=graph, options=Options(backend.value, precision=precision.value),
+            device=device, graph=graph, options=Options(backend.value, precision=precision.value, threads=threads),
             settings=settings_of(state), strategy=chosen, again=again, on_progress=watch.searched,
             on_compare=watch.compared,
         )  # fmt: skip
@@ -95,7 +108,7 @@ def run(
 
 
 def _strategy(name: str | None, budget: str | None) -> Callable[[int], Strategy]:
-    """From the number of convolutions that are left. Raises UsageError."""
+    """From the number of layers that are left. Raises UsageError."""
     import time
 
     from kernels.tuning import STRATEGIES
@@ -145,7 +158,7 @@ def show(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what is known: device, convolution, choice, time, gain.
+    """Show what is known: device, layer, choice, time, gain.
 
     Example: `farm tune show --backend opencl`
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .candidates import Trial, applicable, candidates, default_choice, distinct, layers, trial
+from .candidates import Trial, applicable, candidates, default_choice, distinct, layers, steps, trial
 from .database import Database, Found, device_key, read
 from .strategies import STRATEGIES, Budgeted, Exhaustive, Halving, Measure, Strategy
 from .trials import Ran, RunTrial, TrialFailed
@@ -11,5 +11,5 @@ from .tune import Progress, tune
 __all__ = [
     "STRATEGIES", "Budgeted", "Database", "Exhaustive", "Found", "Halving", "Measure", "Progress", "Ran", "RunTrial",
     "Strategy", "Trial", "TrialFailed", "applicable", "candidates", "default_choice", "device_key", "distinct",
-    "layers", "read", "trial", "tune",
+    "layers", "read", "steps", "trial", "tune",
 ]  # fmt: skip

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernels.assemble import assemble
-from kernels.graph import Array, Graph
+from kernels.graph import Array, Graph, Node
 from kernels.load import random_inputs
+from kernels.lower.cpu import lower_cpu
+from kernels.lower.cpu.layout import conversions
 from kernels.lower.gpu import lower_gpu
 from kernels.options import Choice, Limits, Options
 from kernels.passes import prepare
@@ -30,13 +32,13 @@ class Trial:
     graph: Graph
     bundle: Bundle
     inputs: Mapping[str, Array]
+    steps: Mapping[str, Sequence[str]]
+    """Choice -> names of the steps that are its work."""
 
 
 def layers(graph: Graph, options: Options) -> dict[str, Layer]:
     """Layer's name -> its sizes, as they are after the network's passes: what the options leave to tuning."""
-    whole = prepare(graph, options)
-    found = {node.name: layer_of(whole, node) for node in whole.nodes}
-    return {name: layer for name, layer in found.items() if layer and kind_of(layer).is_open(options)}
+    return {node.name: layer for node, layer in _open(graph, options)}
 
 
 def distinct(graph: Graph, options: Options) -> dict[str, Layer]:
@@ -44,32 +46,50 @@ def distinct(graph: Graph, options: Options) -> dict[str, Layer]:
     return {layer.key: layer for layer in layers(graph, options).values()}
 
 
+def steps(graph: Graph, options: Options) -> dict[str, str]:
+    """Name of a step of the network's plan -> key of the layer whose work it is."""
+    return {step: layer.key for node, layer in _open(graph, options) for step in steps_of(node)}
+
+
+def steps_of(node: Node) -> tuple[str, ...]:
+    """Names of a node's steps in a plan: its own, and on the CPU the conversions that its algorithm calls for."""
+    return node.name, *conversions(node)
+
+
+def _open(graph: Graph, options: Options) -> Iterator[tuple[Node, Layer]]:
+    whole = prepare(graph, options)
+    for node in whole.nodes:
+        layer = layer_of(whole, node, options)
+        if layer and kind_of(layer, options).is_open(options):
+            yield node, layer
+
+
 def default_choice(layer: Layer, options: Options, limits: Limits) -> Choice:
     """What the compiler takes where nothing was tuned; an empty tile is the algorithm's own."""
-    return kind_of(layer).default(layer, untuned(options), limits)
+    return kind_of(layer, options).default(layer, untuned(options), limits)
 
 
 def candidates(layer: Layer, options: Options, limits: Limits) -> list[Choice]:
     """The compiler's own choice, then every tile worth trying of every algorithm that fits, the algorithms in turn."""
-    tiles = kind_of(layer).choices(layer, options, limits)
+    tiles = kind_of(layer, options).choices(layer, options, limits)
     return list(dict.fromkeys([default_choice(layer, options, limits), *in_turn(tiles)]))
 
 
 def applicable(graph: Graph, options: Options, limits: Limits, known: Mapping[str, Choice]) -> dict[str, Choice]:
     """Of what is known the part that this network can use, and that this compiler would try on such a device itself."""
-    if not known or options.backend == "cpu":
+    if not known:
         return {}
     own = {key: layer for key, layer in distinct(graph, options).items() if key in known}
     return {key: known[key] for key, layer in own.items() if known[key] in candidates(layer, options, limits)}
 
 
-def batches(layer: Layer, choices: Sequence[Choice], limits: Limits) -> Iterator[list[Choice]]:
+def batches(layer: Layer, choices: Sequence[Choice], options: Options, limits: Limits) -> Iterator[list[Choice]]:
     """Parts that fit into the device's memory together, as far as can be told before they are compiled."""
     budget = min(_BATCH_BYTES, limits.memory_budget_bytes // 2 or _BATCH_BYTES)
     part: list[Choice] = []
     room = 0
     for choice in choices:
-        needed = footprint_bytes(layer, choice)
+        needed = footprint_bytes(layer, choice, options)
         if part and (len(part) == BATCH or needed > room):
             yield part
             part = []
@@ -79,18 +99,20 @@ def batches(layer: Layer, choices: Sequence[Choice], limits: Limits) -> Iterator
         yield part
 
 
-def footprint_bytes(layer: Layer, choice: Choice) -> int:
+def footprint_bytes(layer: Layer, choice: Choice, options: Options) -> int:
     """About what one candidate adds to a trial plan, in fp32."""
-    return kind_of(layer).footprint_bytes(layer, choice)
+    return kind_of(layer, options).footprint_bytes(layer, choice)
 
 
 def trial(
     layer: Layer, choices: Sequence[Choice], options: Options, limits: Limits, *, spirv_cache: Path | None = None
 ) -> Trial:
     """A plan that runs each choice once. Raises CompileError."""
-    graph = kind_of(layer).graph(layer, [str(index) for index in range(len(choices))])
+    graph = kind_of(layer, options).graph(layer, [str(index) for index in range(len(choices))])
     known = {str(index): choice for index, choice in enumerate(choices)}
     tuned = replace(untuned(options), tuned=known, in_place=False)  # else the last one alone would overwrite its input
-    bundle = assemble(lower_gpu(graph, tuned, limits), tuned, limits, spirv_cache=spirv_cache)
+    draft = lower_cpu(graph, tuned) if options.backend == "cpu" else lower_gpu(graph, tuned, limits)
+    bundle = assemble(draft, tuned, limits, spirv_cache=spirv_cache)
     validate(bundle.plan, limits)
-    return Trial(graph, bundle, random_inputs(graph, 1))
+    own = {node.name: steps_of(node) for node in graph.nodes if node.name in known}
+    return Trial(graph, bundle, random_inputs(graph, 1), own)

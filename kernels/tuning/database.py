@@ -1,4 +1,4 @@
-"""What tuning found, by device, driver, precision and convolution: a file of the user's; the farm ships none."""
+"""What tuning found, by device, driver, threads, precision and layer: a file of the user's; the farm ships none."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from kernels.options import Choice
 
 
 class Found(BaseModel):
-    """The best choice for one convolution on one device."""
+    """The best choice for one layer on one device."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     device: str
-    """API, device and driver, as `device_key` writes them."""
+    """API, device, driver and number of threads, as `device_key` writes them."""
     precision: str
     conv: str
-    """`key` of a convolution or a matrix product."""
+    """`key` of the layer, whatever its kind."""
     algorithm: str
     tile: str
     ms: float = Field(gt=0)
@@ -64,9 +64,11 @@ class Found(BaseModel):
 _LIST = TypeAdapter(list[Found])
 
 
-def device_key(api: str, device: str, driver: str) -> str:
-    """Another driver is another device: what is fast changes with it."""
-    return f"{api} | {device} | {driver}"
+def device_key(api: str, device: str, driver: str, *, threads: int = 0) -> str:
+    """Another driver is another device, and so is another number of `threads` of the CPU backend (0 where there are
+    none to count): what is fast changes with them."""
+    counted = (f"{threads} thread{'s' if threads > 1 else ''}",) if threads else ()
+    return " | ".join((api, device, driver, *counted))
 
 
 class Database:
@@ -86,7 +88,7 @@ class Database:
         return iter(sorted(self._found.values(), key=lambda found: found.place))
 
     def tuned(self, device: str, precision: str, *, proven: bool = True) -> dict[str, Choice]:
-        """Key of a convolution -> choice, as `Options.tuned` takes them, where it is not the compiler's own.
+        """Key of a layer -> choice, as `Options.tuned` takes them, where it is not the compiler's own.
 
         `proven`: only what a whole network was faster with; else also what was not compared yet.
         """

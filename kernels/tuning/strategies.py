@@ -1,4 +1,4 @@
-"""How the candidates of one convolution are searched: all, the better half again and again, or as time allows."""
+"""How the candidates of one layer are searched: all, the better half again and again, or as time allows."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ STRATEGIES: dict[str, Callable[[float], Strategy]] = {
     "halving": lambda _: Halving(),
     "budgeted": Budgeted,
 }
-"""By name, from the seconds that one convolution may take."""
+"""By name, from the seconds that one layer may take."""
 
 
 def _with_default(default: Choice, choices: list[Choice], timings: Sequence[Timing]) -> list[Choice]:

@@ -58,7 +58,7 @@ class Trials:
         """As `strategies.Measure`."""
         usable = [choice for choice in choices if choice not in self.failures]
         times: dict[Choice, float] = {}
-        for part in batches(self._layer, usable, self._limits):
+        for part in batches(self._layer, usable, self._options, self._limits):
             times |= self._measure(part, repeats)
         return [times.get(choice) for choice in choices]
 
@@ -79,15 +79,23 @@ class Trials:
 
     def _measure(self, choices: list[Choice], repeats: int) -> dict[Choice, float]:
         try:
-            layers = self._run(self._trial(choices), repeats).layers_ms
+            plan = self._trial(choices)
+            ran = self._run(plan, repeats)
         except CompileError as e:
             if len(choices) == 1:
                 self.failures[choices[0]] = str(e)[:_SAID]
                 return {}
             middle = len(choices) // 2
             return {**self._measure(choices[:middle], repeats), **self._measure(choices[middle:], repeats)}
-        found = {choice: median(layers[str(i)]) for i, choice in enumerate(choices) if layers.get(str(i))}
+        times = {choice: _passes(ran.layers_ms, plan.steps[str(i)]) for i, choice in enumerate(choices)}
+        found = {choice: median(passes) for choice, passes in times.items() if passes}
         self._measured += len(found)
         self._best_ms = min([self._best_ms, *found.values()])
         self._report(self._measured, self._best_ms)
         return found
+
+
+def _passes(layers_ms: Mapping[str, Sequence[float]], steps: Sequence[str]) -> list[float]:
+    """Time of each pass in all of these steps; the plan may not have the later ones."""
+    own, *others = ([*layers_ms.get(step, ())] for step in steps)
+    return [sum(times) for times in zip(own, *(other for other in others if other), strict=True)]

@@ -74,8 +74,6 @@ def tune(
 
 
 def _wanted(graph: Graph, options: Options) -> dict[str, Layer]:
-    if options.backend == "cpu":
-        raise CompileError("the CPU backend has no algorithms to tune; tune opencl or vulkan")
     if options.algorithm != "auto" or options.granularity:
         raise CompileError("tuning chooses the algorithm and its tile: leave algorithm and granularity out")
     wanted = distinct(graph, options)

@@ -33,7 +33,7 @@ def lower_cpu(graph: Graph, options: Options) -> Draft:
     for option in ("product", "transpose", "addition"):
         if getattr(options, option) != "auto":
             raise OptionError(f"{option} is an option of the OpenCL and Vulkan kernels, not of the CPU; leave it out")
-    context = CpuContext(graph, options.algorithm, place_parts="concat" in options.fusions)
+    context = CpuContext(graph, options)
     for name in graph.inputs:
         context.draft.inputs.append(Port(name=name, buffer=context.write(name, "input"), shape=graph.shapes[name]))
     for node in graph.nodes:

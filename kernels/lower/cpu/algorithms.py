@@ -7,6 +7,7 @@ from collections.abc import Callable
 from kernels.catalog import Convolution, convolution_of
 from kernels.errors import OptionError
 from kernels.graph import Graph, Node
+from kernels.options import Options
 
 from .packing import BLOCK, WINOGRAD_TILE
 
@@ -59,11 +60,22 @@ def check_algorithm(asked: str, convolutions: list[Convolution]) -> None:
         )
 
 
-def choose_algorithm(asked: str, graph: Graph, node: Node) -> str:
-    """The asked algorithm where it fits; else what needs least work. Weights that are computed cannot be reordered."""
-    conv = convolution_of(graph, node)
-    if not all(name in graph.constants for name in node.inputs[1:3] if name):
-        return "direct"
+def choose_algorithm(options: Options, graph: Graph, node: Node) -> str:
+    """As `choose`, of a node. Weights that are computed cannot be reordered: they leave no choice."""
+    return choose(options, node.name, convolution_of(graph, node)) if has_choice(graph, node) else "direct"
+
+
+def has_choice(graph: Graph, node: Node) -> bool:
+    """Whether the weights of a convolution are known when the plan is made."""
+    return all(name in graph.constants for name in node.inputs[1:3] if name)
+
+
+def choose(options: Options, layer: str, conv: Convolution) -> str:
+    """The asked algorithm where it fits; with `auto` the tuned one; else what needs least work."""
+    asked = options.algorithm
+    if asked == "auto":
+        tuned = options.tuned.get(layer) or options.tuned.get(conv.key)
+        asked = tuned.algorithm if tuned else asked
     if asked in FITS and FITS[asked](conv):
         return asked
     if conv.is_depthwise:

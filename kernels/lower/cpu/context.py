@@ -10,6 +10,7 @@ from kernels.cpu_operations import CPU_OPERATIONS
 from kernels.graph import Array, Graph, Node
 from kernels.lower.aliases import plan_aliases
 from kernels.lower.draft import Draft, DraftProgram, Role, arguments
+from kernels.options import Options
 from kernels.plan import Dispatch, Tensor
 
 from .layout import in_blocks
@@ -26,16 +27,15 @@ class CpuContext:
     layout gets a call before its own that converts it, once.
     """
 
-    def __init__(self, graph: Graph, algorithm: str = "auto", *, place_parts: bool = True) -> None:
-        """`place_parts`: parts of a concat are written straight into its result."""
+    def __init__(self, graph: Graph, options: Options) -> None:
         self.graph = graph
-        self.algorithm = algorithm
-        """Of convolutions: one of `kernels.lower.cpu.algorithms.FITS`, or `auto`."""
+        self.options = options
         self.draft = Draft(graph.name)
         self.buffers: dict[str, str] = {}
         self._blocks: dict[str, str] = {}
-        self._in_blocks = in_blocks(graph, algorithm)
-        self._aliases = _placeable(graph, self._in_blocks) if place_parts else {}
+        self._in_blocks = in_blocks(graph, options)
+        # parts of a concat are written straight into its result
+        self._aliases = _placeable(graph, self._in_blocks) if "concat" in options.fusions else {}
 
     def read(self, tensor: str) -> str:
         """The buffer that holds a tensor row-major; constants become weights."""

@@ -19,7 +19,7 @@ _WORKSPACE_FLOATS = 384 << 10
 def lower_conv(context: CpuContext, node: Node) -> None:
     """One call; its weights are constants or, for `direct`, any tensor."""
     conv = convolution_of(context.graph, node)
-    algorithm = choose_algorithm(context.algorithm, context.graph, node)
+    algorithm = choose_algorithm(context.options, context.graph, node)
     context.draft.chosen[node.name] = algorithm
     in_blocks = {"winograd": _winograd, "implicit_gemm": _product, "depthwise": _depthwise}
     if algorithm in in_blocks:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kernels.graph import Graph, Node
+from kernels.options import Options
 
 from .algorithms import IN_BLOCKS, choose_algorithm
 from .packing import BLOCK
@@ -11,24 +12,30 @@ _POOLS = frozenset({"max_pool", "average_pool", "global_average_pool"})
 _ELEMENTS = frozenset({"relu", "sigmoid", "clip", "leaky_relu"})
 
 
-def in_blocks(graph: Graph, algorithm: str) -> frozenset[str]:
+def in_blocks(graph: Graph, options: Options) -> frozenset[str]:
     """Tensors whose producer writes blocks: convolutions do, and what only hands their layout on."""
     found: set[str] = set()
     for node in graph.nodes:
-        if len(graph.shapes[node.output]) == 4 and _writes_blocks(graph, node, algorithm, found):
+        if len(graph.shapes[node.output]) == 4 and _writes_blocks(graph, node, options, found):
             found.add(node.output)
     return frozenset(found)
 
 
-def _writes_blocks(graph: Graph, node: Node, algorithm: str, found: set[str]) -> bool:
+def _writes_blocks(graph: Graph, node: Node, options: Options, found: set[str]) -> bool:
     if node.op == "conv":
-        return choose_algorithm(algorithm, graph, node) in IN_BLOCKS
+        return choose_algorithm(options, graph, node) in IN_BLOCKS
     if node.op in _POOLS or node.op in _ELEMENTS or node.op == "lrn":
         return node.inputs[0] in found
     if node.op in ("add", "mul"):
         shape = graph.shapes[node.output]
         return all(name in found and graph.shapes[name] == shape for name in node.inputs[:2])
     return node.op == "concat" and is_aligned_concat(graph, node) and all(name in found for name in node.inputs)
+
+
+def conversions(node: Node) -> tuple[str, ...]:
+    """Names of the steps that a row-major node adds where its neighbours work on blocks."""
+    activations = [name for name in (*node.inputs[:1], *node.inputs[3:4]) if name]
+    return (*(f"{name}:from_nc16" for name in activations), *(f"{name}:to_nc16" for name in node.outputs))
 
 
 def is_aligned_concat(graph: Graph, node: Node) -> bool:

@@ -29,11 +29,11 @@ def _dense(context: CpuContext, node: Node) -> None:
     dst = context.write(node.output)
     has_bias = int(len(node.inputs) > 2 and node.inputs[2] != "")
     bias = dst
-    operation = "dense_sequential" if context.algorithm == "sequential" else "dense"
+    operation = "dense_sequential" if context.options.algorithm == "sequential" else "dense"
     ints, floats = _activation(node)
     if (
         operation == "dense"
-        and context.algorithm != "direct"
+        and context.options.algorithm != "direct"
         and weight is not None
         and _bias_is_constant(context, node)
     ):

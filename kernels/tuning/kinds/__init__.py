@@ -10,6 +10,7 @@ from kernels.catalog import Convolution, convolution_of
 from kernels.catalog.products import Product
 from kernels.catalog.transposes import Transpose
 from kernels.graph import Graph, Node
+from kernels.lower.cpu.algorithms import has_choice
 from kernels.lower.gpu.elementwise import ADDITION_NODES, addition_of
 from kernels.lower.gpu.movement import transposition_of
 from kernels.lower.gpu.product import PRODUCT_NODES, product_of
@@ -17,6 +18,7 @@ from kernels.options import Choice, Options
 
 from .additions import Additions
 from .convolutions import Convolutions
+from .cpu_convolutions import CpuConvolutions
 from .kind import Kind, Layer
 from .products import Products
 from .transposes import Transposes
@@ -24,8 +26,10 @@ from .transposes import Transposes
 __all__ = ["Kind", "Layer", "in_turn", "kind_of", "layer_of", "untuned"]
 
 
-def layer_of(graph: Graph, node: Node) -> Layer | None:
+def layer_of(graph: Graph, node: Node, options: Options) -> Layer | None:
     """The sizes of a node that can be tuned; None for others."""
+    if options.backend == "cpu":
+        return convolution_of(graph, node) if node.op == "conv" and has_choice(graph, node) else None
     if node.op == "conv":
         return convolution_of(graph, node)
     if node.op in PRODUCT_NODES:
@@ -41,9 +45,9 @@ def _transposition(graph: Graph, node: Node) -> Transpose | None:
     return None if sizes.source_axis == 3 else sizes
 
 
-def kind_of(layer: Layer) -> Kind:
+def kind_of(layer: Layer, options: Options) -> Kind:
     if isinstance(layer, Convolution):
-        return Convolutions()
+        return CpuConvolutions() if options.backend == "cpu" else Convolutions()
     if isinstance(layer, Product):
         return Products()
     return Transposes() if isinstance(layer, Transpose) else Additions()

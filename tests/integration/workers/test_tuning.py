@@ -16,7 +16,6 @@ from kernels.reference import evaluate
 from kernels.tuning import Database, Exhaustive, Found, Measure, Progress, Strategy
 from kernels.tuning.strategies import Timing
 from orchestrator.config import Settings
-from orchestrator.errors import Unsupported
 from orchestrator.model.device import Api
 from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell
@@ -143,8 +142,39 @@ def test_on_a_phone(graph: Graph, lab: Lab, lab_settings: Settings) -> None:
     assert (lab_settings.state / FILE).is_file()
 
 
-def test_what_cannot_be_tuned(graph: Graph, settings: Settings) -> None:
-    with pytest.raises(Unsupported, match="CPU backend"):
-        tune_on(
-            device=None, graph=graph, options=Options("cpu"), settings=settings, strategy=lambda _: Exhaustive()
-        )  # fmt: skip
+def on_threads(graph: Graph, settings: Settings, threads: int, device: str | None = None) -> Tuned:
+    return tune_on(
+        device=device, graph=graph, options=Options("cpu", threads=threads), settings=settings,
+        strategy=lambda _: Exhaustive(2),
+    )  # fmt: skip
+
+
+def test_the_cpu_is_tuned_for_a_number_of_threads(graph: Graph, settings: Settings) -> None:
+    found = {threads: on_threads(graph, settings, threads) for threads in (1, 2)}
+    for threads, result in found.items():
+        assert len(result.searched) == 2 and not result.verdict.wrong
+        assert result.key.startswith("cpu | ") and result.key.endswith(f" | {threads} thread{'s' * (threads > 1)}")
+        assert all(each.ms > 0 and each.tried >= 3 and each.failed == 0 for each in result.choices)
+    assert on_threads(graph, settings, 2).searched == ()
+
+    other = Choice("im2col")
+    first = convolutions(found[1])[0]
+    force(settings, found[1], {first: other})
+    force(settings, found[2], {})
+    plans, device = Plans(settings.state), find_member(None, Api.CPU, settings).facts
+    for threads in (1, 2):
+        cell = Cell(workload=Workload(network="lenet"), backend=Api.CPU, options={"threads": threads})
+        assert (other.words in plans.plan(cell, device).plan.options.values()) == (threads == 1)
+        inputs = random_inputs(graph, 9)
+        options = Options("cpu", threads=threads)
+        ran = infer(device=None, graph=graph, inputs=inputs, options=options, settings=settings)
+        assert (other.words in ran.plan.options.values()) == (threads == 1) and ran.runs_on.threads == threads
+        for name, array in evaluate(graph, inputs).items():
+            np.testing.assert_allclose(ran.outputs[name], array, atol=1e-4 * float(np.abs(array).max()), rtol=0)
+
+
+def test_the_cpu_of_a_phone(graph: Graph, lab: Lab, lab_settings: Settings) -> None:
+    result = on_threads(graph, lab_settings, 0, device=lab.serial)
+    facts = result.device
+    assert facts.serial == lab.serial and len(result.searched) == 2 and not result.verdict.wrong
+    assert result.key.startswith(f"cpu | {facts.soc} | ") and f" | {facts.cores} thread" in result.key

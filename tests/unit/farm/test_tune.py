@@ -95,6 +95,6 @@ def test_wrong_usage(farm: Run, arguments: list[str]) -> None:
     assert code == 2 and json.loads(out)["error"]["cause"] == "usage" and "error:" in err
 
 
-def test_the_cpu_backend_has_nothing_to_tune(farm: Run) -> None:
-    code, out, _ = farm("tune", "--network", "lenet", "--backend", "cpu", "--json")
-    assert code == 1 and "no algorithms to tune" in json.loads(out)["error"]["message"]
+def test_threads_are_the_cpu_backends(farm: Run) -> None:
+    code, out, _ = farm("tune", "--network", "lenet", "--backend", "vulkan", "--threads", "2", "--json")
+    assert code == 2 and "threads are the CPU backend's, not vulkan's" in json.loads(out)["error"]["message"]
