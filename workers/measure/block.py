@@ -1,0 +1,50 @@
+"""How one block is run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from orchestrator.model.experiment import SETUP_S, SUSTAINED_MARGIN
+from workers.agent import CpuUse
+
+Setup = Literal["cold", "warm", "cached", "any"]
+"""Which compiled programs a fresh process finds. cold: none, neither the agent's nor the driver's; warm: the driver's,
+if it keeps any; cached: the agent's too; any: as earlier runs left them."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """How one block is run."""
+
+    name: str
+    """`<job>/<attempt>`: with the device's marker before it, the agent's."""
+    warmup: int
+    samples: int
+    """Each of one inference, or of a stream of `inferences`."""
+    deadline_s: float
+    layer_passes: int = 0
+    threads: int = 0
+    inferences: int = 1
+    cpu_use: CpuUse = field(default_factory=CpuUse)
+    power_period_ms: int = 0
+    idle_s: float = 0.0
+    load_s: float = 0.0
+    warmup_stable: float = 0.0
+    cpus: str = ""
+    await_discharging_s: float = 0.0
+    discharging_sign: int = 0
+    """Of the gauge, as it was calibrated; 0: not known."""
+    setup: Setup = "any"
+
+    @property
+    def is_primed(self) -> bool:
+        """A run before the measured one leaves the compiled programs that it is to find."""
+        return self.setup in ("warm", "cached")
+
+    @property
+    def expected_s(self) -> float:
+        """How long the agent needs from its start, at most: where the load has a length, its parts and a margin."""
+        if not self.load_s:
+            return self.deadline_s
+        return min(self.deadline_s, 2 * self.idle_s + (1 + SUSTAINED_MARGIN) * self.load_s + SETUP_S)

@@ -1,0 +1,154 @@
+"""One run of one plan on one device, inside a session: push, start, follow, collect."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from orchestrator.errors import LeaseLost, TransientError
+from orchestrator.model.event import Event, Sample
+from orchestrator.model.live import Phase
+from orchestrator.model.power import PowerSeries
+from workers.agent import AgentRun, Follower, RunRequest, has_turn, start_agent, stop_agents
+from workers.device.base import DeviceConnection
+from workers.fleet import Member
+from workers.install import put_files, run
+from workers.plans import Arrays, StoredPlan
+from workers.power import PowerMeter
+from workers.supply import PlannedCut
+
+from .block import Block
+from .failure import raise_for
+from .ports import pull_outputs, push_inputs
+from .request import make_request, priming
+
+log = logging.getLogger(__name__)
+Report = Callable[[Phase, int, int, float | None], None]
+"""phase, samples done, of how many, ms per inference of the latest"""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    run: AgentRun
+    outputs: dict[str, npt.NDArray[Any]]
+    """Empty where the run did not end with a result."""
+    series: tuple[PowerSeries, ...] = ()
+    """Readings of the meter."""
+
+
+def measure(
+    member: Member,
+    stored: StoredPlan,
+    inputs: Arrays,
+    block: Block,
+    check: Callable[[], None],
+    report: Report,
+    *,
+    meter: PowerMeter | None = None,
+    cut: PlannedCut | None = None,
+) -> Measurement:
+    """The caller holds a session. A run that failed or was killed is returned too: `raise_for` tells.
+
+    `check` is called before each step on the device and stops the agent unless it raises LeaseLost. `meter` measures
+    meanwhile; `cut` is begun when the agent runs and ended when it is done, or by the session where it is not.
+    """
+    connection = member.connection
+    total = block.warmup + block.samples
+    check()
+    report("pushing", 0, total, None)
+    plan = put_files(connection, "plans", stored.plan_hash, stored.files)
+    check()
+    with _run_folder(connection, block) as folder:
+        request = make_request(member, stored, block, folder, plan, push_inputs(connection, stored, inputs))
+        if block.is_primed:
+            report("waiting", 0, total, None)
+            raise_for(_drive(member, priming(request), check, lambda _: None, None), member.facts.serial)
+        check()
+        report("waiting", 0, total, None)
+        with _metered(meter) as series:
+            done = _drive(member, request, check, _Counter(total, report), cut)
+            series += meter.stop(done.events) if meter else ()
+        report("collecting", total, total, None)
+        outputs = {} if done.killed or done.error else pull_outputs(connection, stored, request, done.events)
+    return Measurement(done, outputs, tuple(series))
+
+
+@contextmanager
+def _metered(meter: PowerMeter | None) -> Iterator[list[PowerSeries]]:
+    """The meter measures inside, and is free afterwards whatever happens. Raises MeterLost, TransportLost."""
+    series: list[PowerSeries] = []
+    if meter is None:
+        yield series
+        return
+    meter.start()
+    try:
+        yield series
+    except BaseException:
+        _quietly(meter.stop)
+        raise
+
+
+def _drive(
+    member: Member,
+    request: RunRequest,
+    check: Callable[[], None],
+    on_event: Callable[[Event], None],
+    cut: PlannedCut | None,
+) -> AgentRun:
+    """Start and follow; whatever ends it early stops the agent, except a lost lease: then the device is not ours."""
+    try:
+        start_agent(member, request)
+        if cut:
+            cut.begin()
+        done = Follower(member, request, check, on_event, cut).follow()
+        if cut:
+            cut.end()
+        return done
+    except LeaseLost:
+        raise
+    except BaseException:
+        _quietly(lambda: stop_agents(member, request.marker))
+        raise
+
+
+class _Counter:
+    """Turns events into progress: `running` once the agent has its turn, then sample by sample."""
+
+    def __init__(self, total: int, report: Report) -> None:
+        self._total, self._report, self._done = total, report, 0
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Sample):
+            self._done += 1
+            self._report("running", self._done, self._total, event.duration_ns / event.inferences / 1e6)
+        elif has_turn(event) and not self._done:
+            self._report("running", 0, self._total, None)
+
+
+@contextmanager
+def _run_folder(connection: DeviceConnection, block: Block) -> Iterator[str]:
+    """A fresh folder of this attempt, removed afterwards unless the device is no longer ours."""
+    folder = f"{connection.folder}/runs/{block.name.replace('/', '-')}"
+    run(connection, "rm", "-rf", folder)
+    run(connection, "mkdir", "-p", folder)
+    try:
+        yield folder
+    except LeaseLost:
+        raise
+    except BaseException:
+        _quietly(lambda: run(connection, "rm", "-rf", folder))
+        raise
+    else:
+        _quietly(lambda: run(connection, "rm", "-rf", folder))
+
+
+def _quietly(act: Callable[[], object]) -> None:
+    try:
+        act()
+    except TransientError as e:
+        log.info("%s", e)

@@ -1,0 +1,66 @@
+"""A block as options of the agent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from orchestrator.model.device import Api, DeviceFacts
+from workers.agent import RunRequest
+from workers.fleet import Member
+from workers.plans import StoredPlan
+
+from .block import Block
+
+
+def device_option(facts: DeviceFacts, api: Api) -> str:
+    """A workstation may have several devices per API: name ours. A phone has one."""
+    found = facts.api(api)
+    return found.device_name if facts.kind == "workstation" and found and api != Api.CPU else ""
+
+
+def make_request(
+    member: Member, stored: StoredPlan, block: Block, folder: str, plan: str, inputs: dict[str, str]
+) -> RunRequest:
+    """`folder`, `plan` and `inputs` are paths on the device."""
+    return RunRequest(
+        plan=plan,
+        inputs=inputs,
+        folder=folder,
+        marker=member.marker + block.name,
+        warmup=block.warmup,
+        samples=block.samples,
+        layer_passes=block.layer_passes,
+        threads=block.threads,
+        inferences=block.inferences,
+        cpu_use=block.cpu_use,
+        power_period_ms=block.power_period_ms,
+        deadline_s=block.deadline_s,
+        cache="" if block.setup in ("cold", "warm") else f"{member.connection.folder}/cache",
+        device=device_option(member.facts, Api(stored.plan.api)),
+        idle_ms=round(1000 * block.idle_s),
+        load_ms=round(1000 * block.load_s),
+        warmup_stable=block.warmup_stable,
+        cpus=block.cpus,
+        await_discharging_ms=round(1000 * block.await_discharging_s),
+        discharging_sign=block.discharging_sign if block.await_discharging_s else 0,
+        environment=without_driver_caches(folder) if block.setup == "cold" else (),
+    )
+
+
+def priming(request: RunRequest) -> RunRequest:
+    """The same set-up and one inference, nothing measured."""
+    return replace(
+        request, folder=f"{request.folder}/primed", marker=f"{request.marker}/primed", warmup=1, samples=0,
+        layer_passes=0, power_period_ms=0, idle_ms=0, load_ms=0, warmup_stable=0.0, await_discharging_ms=0,
+        discharging_sign=0,
+    )  # fmt: skip
+
+
+def without_driver_caches(folder: str) -> tuple[str, ...]:
+    """Variables with which the drivers that keep compiled programs on disk find none: PoCL, Mesa, NVIDIA."""
+    return (
+        f"POCL_CACHE_DIR={folder}/driver-cache",
+        "MESA_SHADER_CACHE_DISABLE=true",
+        "__GL_SHADER_DISK_CACHE=0",
+        "CUDA_CACHE_DISABLE=1",
+    )
