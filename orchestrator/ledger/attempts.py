@@ -46,6 +46,12 @@ def begin(connection: Connection, job_id: str, serial: str, host: str, ttl_s: fl
     return Assignment(serial=serial, host=host, job=job, attempt=attempt, token=token, ttl_s=ttl_s)
 
 
+def mark_running(connection: Connection, job_ids: list[str]) -> None:
+    """These placed jobs were claimed by a worker."""
+    statement = update(JOBS).where(JOBS.c.id.in_(job_ids), JOBS.c.state == JobState.PLACED)
+    connection.execute(statement.values(state=JobState.RUNNING))
+
+
 def keep(connection: Connection, record: Record, budget: int, quarantine_after: int) -> Kept:
     """Keep a record once, if it is of its job's newest attempt; conclude that attempt."""
     row = _locked(connection, record.job_id)

@@ -12,11 +12,11 @@ from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import ForeignJob
 from orchestrator.model.record import Record
 
+from . import experiments
 from .attempts import record_columns
 from .database import count_up
-from .queries import exclusions_to_json
 from .rows import JobState, job_columns
-from .tables import ATTEMPTS, EXPERIMENTS, JOBS, RECORDS
+from .tables import ATTEMPTS, JOBS, RECORDS
 
 
 @dataclass(frozen=True)
@@ -27,19 +27,15 @@ class Imported:
     records: tuple[Record, ...]
 
 
-def adopt(connection: Connection, experiment_id: str, experiment: Experiment, found: Iterable[Imported]) -> None:
-    """Store them in their order; every record gets a fencing token of its own, as if its attempt had begun here."""
+def adopt(connection: Connection, experiment_id: str, experiment: Experiment, found: Iterable[Imported]) -> bool:
+    """Store them in their order; every record gets a fencing token of its own, as if its attempt had begun here.
+
+    False, and nothing is changed, where the experiment is there already.
+    """
+    if experiments.is_there(connection, experiment_id):
+        return False
     now = time.time()
-    sequence = count_up(connection, "experiment")
-    connection.execute(
-        insert(EXPERIMENTS).values(
-            id=experiment_id,
-            sequence=sequence,
-            spec=experiment.model_dump_json(),
-            exclusions=exclusions_to_json(()),
-            submitted_at=now,
-        )
-    )
+    sequence = experiments.add(connection, experiment_id, experiment)
     for index, one in enumerate(found):
         records = [_numbered(connection, record) for record in one.records]
         last = records[-1]
@@ -49,6 +45,7 @@ def adopt(connection: Connection, experiment_id: str, experiment: Experiment, fo
         for record in records:
             connection.execute(insert(ATTEMPTS).values(ended_at=record.ended_at, **_attempt(record)))
             connection.execute(insert(RECORDS).values(**record_columns(record)))
+    return True
 
 
 def _numbered(connection: Connection, record: Record) -> Record:

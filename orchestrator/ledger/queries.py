@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
 
 from sqlalchemy import Connection, Select, Subquery, case, func, select
 
-from orchestrator.matrix import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import ANY_JOB, Job
 from orchestrator.model.lease import Assignment
@@ -165,6 +163,14 @@ def device_counts(connection: Connection, experiment_id: str | None) -> dict[str
     return {json.loads(candidates)[0]: (int(done), int(total)) for candidates, done, total in rows}
 
 
+def jobs(connection: Connection, experiment_id: str, states: Iterable[str] | None) -> list[JobRow]:
+    """Jobs of an experiment in order, of all or only these states."""
+    statement = select(*JOB_BODY_COLUMNS).where(JOBS.c.experiment_id == experiment_id)
+    if states is not None:
+        statement = statement.where(JOBS.c.state.in_([str(state) for state in states]))
+    return [job_row(row) for row in connection.execute(statement.order_by(JOBS.c.sequence))]
+
+
 def job_row(row: AnyRow) -> JobRow:
     return JobRow(
         job_id=row.id,
@@ -175,18 +181,3 @@ def job_row(row: AnyRow) -> JobRow:
         attempts=row.attempts,
         ended_at=row.ended_at,
     )
-
-
-def experiment_rows(connection: Connection, experiment_id: str | None) -> list[AnyRow]:
-    statement = select(EXPERIMENTS).order_by(EXPERIMENTS.c.sequence)
-    if experiment_id is not None:
-        statement = statement.where(EXPERIMENTS.c.id == experiment_id)
-    return list(connection.execute(statement).all())
-
-
-def exclusions_to_json(exclusions: Iterable[Exclusion]) -> str:
-    return json.dumps([asdict(exclusion) for exclusion in exclusions])
-
-
-def exclusions_from_json(text: str) -> tuple[Exclusion, ...]:
-    return tuple(Exclusion(**fields) for fields in json.loads(text))

@@ -1,0 +1,116 @@
+"""Experiments in the ledger: stored with all their jobs or not at all, found, cancelled."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from difflib import get_close_matches
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from orchestrator.errors import StableError
+from orchestrator.matrix import Exclusion
+from orchestrator.model.experiment import Experiment
+from orchestrator.model.job import Job
+
+from . import queries
+from .database import count_up
+from .rows import OPEN, AnyRow, ExperimentRow, JobState, job_columns
+from .tables import EXPERIMENTS, JOBS
+
+_BATCH = 200
+
+
+def is_there(connection: Connection, experiment_id: str) -> bool:
+    """Whether the ledger has this experiment."""
+    return connection.execute(select(EXPERIMENTS.c.id).where(EXPERIMENTS.c.id == experiment_id)).first() is not None
+
+
+def add(
+    connection: Connection, experiment_id: str, experiment: Experiment, exclusions: Iterable[Exclusion] = ()
+) -> int:
+    """Store an experiment without its jobs; its number in the order of submission."""
+    sequence = count_up(connection, "experiment")
+    connection.execute(
+        insert(EXPERIMENTS).values(
+            id=experiment_id,
+            sequence=sequence,
+            spec=experiment.model_dump_json(),
+            exclusions=json.dumps([asdict(exclusion) for exclusion in exclusions]),
+            submitted_at=time.time(),
+        )
+    )
+    return sequence
+
+
+def rows_of(jobs: Sequence[Job], reserve: Sequence[Job]) -> list[dict[str, Any]]:
+    """Jobs in their order, and those that are held: packed before the transaction, which others wait for."""
+    waiting = [job_columns(job, index) for index, job in enumerate(jobs)]
+    return waiting + [job_columns(job, index, JobState.HELD) for index, job in enumerate(reserve, len(jobs))]
+
+
+def submit(
+    connection: Connection,
+    experiment_id: str,
+    experiment: Experiment,
+    rows: Sequence[dict[str, Any]],
+    exclusions: Iterable[Exclusion],
+) -> bool:
+    """Store an experiment with its jobs; False, and nothing is changed, where it is there already."""
+    if is_there(connection, experiment_id):
+        return False
+    statement = insert(JOBS).values(experiment_sequence=add(connection, experiment_id, experiment, exclusions))
+    for start in range(0, len(rows), _BATCH):
+        connection.execute(statement, rows[start : start + _BATCH])
+    return True
+
+
+def every(connection: Connection) -> list[ExperimentRow]:
+    """In order of submission."""
+    counts = queries.counts(connection, None)
+    rows = connection.execute(select(EXPERIMENTS).order_by(EXPERIMENTS.c.sequence)).all()
+    return [_row(row, counts.get(row.id, {})) for row in rows]
+
+
+def one(connection: Connection, experiment_id: str) -> ExperimentRow:
+    """Raises StableError where there is none, naming close ones."""
+    row = connection.execute(select(EXPERIMENTS).where(EXPERIMENTS.c.id == experiment_id)).first()
+    if row is None:
+        raise _unknown(connection, experiment_id)
+    return _row(row, queries.counts(connection, experiment_id).get(experiment_id, {}))
+
+
+def cancel(connection: Connection, target: str) -> list[str]:
+    """Cancel the open jobs of an experiment, or one job; their ids. Raises StableError where there is neither."""
+    meant = (JOBS.c.experiment_id == target) | (JOBS.c.id == target)
+    known = connection.execute(select(JOBS.c.id).where(meant).limit(1)).first()
+    if known is None and not is_there(connection, target):
+        raise _unknown(connection, target)
+    statement = (
+        update(JOBS)
+        .where(meant, JOBS.c.state.in_(OPEN))
+        .values(state=JobState.CANCELLED, ended_at=time.time())
+        .returning(JOBS.c.id)
+    )
+    return sorted(row.id for row in connection.execute(statement))
+
+
+def _row(row: AnyRow, counts: dict[str, int]) -> ExperimentRow:
+    return ExperimentRow(
+        id=row.id,
+        experiment=Experiment.model_validate_json(row.spec),
+        exclusions=tuple(Exclusion(**fields) for fields in json.loads(row.exclusions)),
+        submitted_at=row.submitted_at,
+        counts=counts,
+    )
+
+
+def _unknown(connection: Connection, experiment_id: str) -> StableError:
+    newest = select(EXPERIMENTS.c.id).order_by(EXPERIMENTS.c.sequence.desc()).limit(1000)
+    known = list(connection.scalars(newest))
+    near = get_close_matches(experiment_id, known, n=3) or known[:3]
+    hint = f"did you mean {' or '.join(near)}?" if near else "the ledger holds no experiment yet"
+    return StableError(f"there is no experiment or job {experiment_id!r}", remedy=hint)

@@ -1,0 +1,222 @@
+"""One transaction a call around what the other modules do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from types import TracebackType
+
+from orchestrator.matrix import Exclusion
+from orchestrator.model.experiment import Experiment
+from orchestrator.model.job import Job
+from orchestrator.model.lease import Assignment
+from orchestrator.model.record import Outcome, Record
+from orchestrator.placement import Share, WaitingJob
+
+from . import attempts, experiments, extension, health, imports, queries, records
+from .database import Database
+from .imports import Imported
+from .rows import ExperimentRow, JobRow, JobState, Kept, Lane, Quarantine, RunningRow
+
+
+class Ledger:
+    """`url` is a SQLAlchemy URL. Raises SetupError where it cannot be used, ServiceDown where the database is away.
+
+    `retries` is the number of counted losses after which a job is lost for good, `quarantine_after` the number of
+    consecutive losses that put a device into quarantine; after each it rests `rest_s` longer. The first quarantine
+    lasts `quarantine_s`, each following one twice as long.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        retries: int = 3,
+        quarantine_after: int = 3,
+        rest_s: float = 5.0,
+        quarantine_s: float = 60.0,
+    ) -> None:
+        self._database = Database(url)
+        self._retries, self._quarantine_after = retries, quarantine_after
+        self._rest_s, self._quarantine_s = rest_s, quarantine_s
+        self._specs: dict[str, Experiment] = {}
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._database.close()
+
+    # experiments
+
+    def submit(
+        self,
+        experiment_id: str,
+        experiment: Experiment,
+        jobs: Sequence[Job],
+        exclusions: Iterable[Exclusion] = (),
+        reserve: Sequence[Job] = (),
+    ) -> bool:
+        """Store an experiment with its jobs, all or nothing; False where it is there already (nothing is changed).
+
+        A device runs its jobs in this order. `reserve`: jobs that are held until `extend` decides about them.
+        """
+        rows = experiments.rows_of(jobs, reserve)
+        with self._database.write() as connection:
+            return experiments.submit(connection, experiment_id, experiment, rows, exclusions)
+
+    def experiments(self) -> list[ExperimentRow]:
+        """All experiments in order of submission."""
+        with self._database.read() as connection:
+            return experiments.every(connection)
+
+    def experiment(self, experiment_id: str) -> ExperimentRow:
+        """One experiment. Raises StableError where there is none, naming close ones."""
+        with self._database.read() as connection:
+            return experiments.one(connection, experiment_id)
+
+    def counts(self, experiment_id: str | None = None) -> dict[str, int]:
+        """Number of jobs by state (held, waiting, placed, running, cancelled) or, where done, by outcome."""
+        with self._database.read() as connection:
+            found = queries.counts(connection, experiment_id)
+        total: dict[str, int] = {}
+        for by_word in found.values():
+            for word, count in by_word.items():
+                total[word] = total.get(word, 0) + count
+        return total
+
+    def device_counts(self, experiment_id: str | None = None) -> dict[str, tuple[int, int]]:
+        """Device -> (jobs that are over, all jobs), of the jobs that only this device may run."""
+        with self._database.read() as connection:
+            return queries.device_counts(connection, experiment_id)
+
+    def cancel(self, target: str) -> list[str]:
+        """Cancel the open jobs of an experiment, or one job; returns the ids of those that were cancelled."""
+        with self._database.write() as connection:
+            return experiments.cancel(connection, target)
+
+    # jobs and attempts
+
+    def jobs(self, experiment_id: str, states: Iterable[str] | None = None) -> list[JobRow]:
+        """Jobs of an experiment in order, of all or only these states."""
+        with self._database.read() as connection:
+            return queries.jobs(connection, experiment_id, states)
+
+    def waiting(self, limit: int = 5000) -> list[WaitingJob]:
+        """Jobs that could be placed now, the first of each experiment and choice of devices."""
+        with self._database.read() as connection:
+            return queries.waiting(connection, limit, lambda experiment_id: self._spec(experiment_id))
+
+    def shares(self) -> dict[str, Share]:
+        """What each experiment has of the farm, for fairness."""
+        with self._database.read() as connection:
+            return queries.shares(connection)
+
+    def undecided(self, limit: int = 20) -> list[Lane]:
+        """Where only held jobs are left, so that it can be decided whether more blocks follow."""
+        with self._database.read() as connection:
+            return extension.undecided(connection, limit)
+
+    def extend(self, lane: Lane, add: Sequence[Job], reserve: Sequence[Job] = ()) -> bool:
+        """Decide about a lane: `add` waits from now on, in this order; `reserve` is held; other held jobs are dropped.
+
+        False, and nothing is changed, where the lane is not any more as it was when it was given: somebody else has
+        decided, or cancelled it.
+        """
+        with self._database.write() as connection:
+            return extension.extend(connection, lane, add, reserve)
+
+    def lane_jobs(self, lane: Lane) -> list[JobRow]:
+        """All jobs of a lane in order."""
+        with self._database.read() as connection:
+            return extension.jobs(connection, lane)
+
+    def begin_attempt(self, job_id: str, serial: str, host: str, ttl_s: float) -> Assignment | None:
+        """Begin an attempt under a new fencing token; None where the job does not wait any more."""
+        with self._database.write() as connection:
+            return attempts.begin(connection, job_id, serial, host, ttl_s)
+
+    def mark_running(self, job_ids: Iterable[str]) -> None:
+        """These placed jobs were claimed by a worker."""
+        if ids := list(job_ids):
+            with self._database.write() as connection:
+                attempts.mark_running(connection, ids)
+
+    def running(self) -> list[RunningRow]:
+        """Attempts under way, oldest token first."""
+        with self._database.read() as connection:
+            return queries.running(connection)
+
+    def assignment(self, row: RunningRow) -> Assignment:
+        """The assignment of an attempt under way, as it was handed out."""
+        with self._database.read() as connection:
+            return queries.assignment(connection, row)
+
+    def end_attempt(self, job_id: str, attempt: int, outcome: Outcome, cause: str) -> JobState | None:
+        """End an attempt that left no record; the job waits again within its budget.
+
+        Returns the job's state after it; None where the attempt had ended already.
+        """
+        with self._database.write() as connection:
+            return attempts.end(connection, job_id, attempt, outcome, cause, self._retries, self._quarantine_after)
+
+    # records
+
+    def keep(self, record: Record) -> Kept:
+        """Keep a record once per (job, attempt), from the job's newest token only, and conclude its attempt."""
+        with self._database.write() as connection:
+            return attempts.keep(connection, record, self._retries, self._quarantine_after)
+
+    def records(
+        self, experiment_id: str, *, outcomes: Iterable[str] | None = None, serial: str | None = None
+    ) -> Iterator[Record]:
+        """Records of an experiment in order of their start, read in batches."""
+        with self._database.read() as connection:
+            keys = records.keys(connection, experiment_id, outcomes, serial)
+        for start in range(0, len(keys), records.BATCH):
+            with self._database.read() as connection:
+                found = records.packed(connection, keys[start : start + records.BATCH])
+            yield from map(records.unpacked, found)
+
+    def records_of(self, job_ids: Iterable[str]) -> Iterator[Record]:
+        """All records of these jobs, read in batches."""
+        wanted = sorted(job_ids)
+        for start in range(0, len(wanted), records.BATCH):
+            with self._database.read() as connection:
+                found = records.packed_of(connection, wanted[start : start + records.BATCH])
+            yield from map(records.unpacked, found)
+
+    def adopt(self, experiment_id: str, experiment: Experiment, found: Iterable[Imported]) -> bool:
+        """Store what somebody else measured, all or nothing; False where the experiment is there already."""
+        with self._database.write() as connection:
+            return imports.adopt(connection, experiment_id, experiment, found)
+
+    # devices
+
+    def quarantined(self) -> list[Quarantine]:
+        with self._database.read() as connection:
+            return health.quarantined(connection, self._quarantine_after, self._quarantine_s)
+
+    def resting(self) -> dict[str, float]:
+        """Devices that get no work for a while after a loss -> until when (Unix time)."""
+        with self._database.read() as connection:
+            return health.resting(connection, self._rest_s)
+
+    def clear_quarantine(self, serial: str) -> bool:
+        """Give a device work again and forget its losses; False where it was not in quarantine."""
+        with self._database.write() as connection:
+            return health.clear(connection, serial)
+
+    def parole(self, serial: str) -> bool:
+        """Give a device work again on probation: one more loss puts it back. False where it was not in quarantine."""
+        with self._database.write() as connection:
+            return health.parole(connection, serial)
+
+    def _spec(self, experiment_id: str) -> Experiment:
+        if experiment_id not in self._specs:
+            self._specs[experiment_id] = self.experiment(experiment_id).experiment
+        return self._specs[experiment_id]

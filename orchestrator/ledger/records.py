@@ -1,0 +1,47 @@
+"""Records as the ledger has them: packed, to be read in batches and unpacked one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import Connection, select
+
+from orchestrator.model.record import Record
+
+from .rows import unpack
+from .tables import RECORDS
+
+BATCH = 200
+
+Key = tuple[str, int]
+"""Job and attempt."""
+
+
+def keys(
+    connection: Connection, experiment_id: str, outcomes: Iterable[str] | None = None, serial: str | None = None
+) -> list[Key]:
+    """Of an experiment's records, in order of their start."""
+    statement = select(RECORDS.c.job_id, RECORDS.c.attempt).where(RECORDS.c.experiment_id == experiment_id)
+    if outcomes is not None:
+        statement = statement.where(RECORDS.c.outcome.in_([str(outcome) for outcome in outcomes]))
+    if serial is not None:
+        statement = statement.where(RECORDS.c.serial == serial)
+    order = (RECORDS.c.started_at, RECORDS.c.job_id, RECORDS.c.attempt)
+    return [(row.job_id, row.attempt) for row in connection.execute(statement.order_by(*order))]
+
+
+def packed(connection: Connection, wanted: Sequence[Key]) -> list[bytes]:
+    """In the order of the keys."""
+    statement = select(RECORDS.c.job_id, RECORDS.c.attempt, RECORDS.c.body)
+    rows = connection.execute(statement.where(RECORDS.c.job_id.in_({job_id for job_id, _ in wanted})))
+    bodies = {(row.job_id, row.attempt): row.body for row in rows}
+    return [bodies[key] for key in wanted]
+
+
+def packed_of(connection: Connection, job_ids: Sequence[str]) -> list[bytes]:
+    """Of every attempt at these jobs."""
+    return list(connection.scalars(select(RECORDS.c.body).where(RECORDS.c.job_id.in_(job_ids))))
+
+
+def unpacked(body: bytes) -> Record:
+    return Record.model_validate_json(unpack(body))
