@@ -20,7 +20,8 @@ from orchestrator.statistics import Summary
 
 from . import wording
 from .content import Content, DoubtCount
-from .sections import Section, sections
+from .section import Section
+from .sections import sections
 
 SHOWN_EXCLUSIONS = 12
 SHOWN_REASONS = 2
@@ -28,8 +29,10 @@ SHOWN_ROWS = 40
 LAST_WIDTH = 30
 """Of the last column of a part, which is wrapped where it is longer."""
 COLUMNS = ("", "ran on", "median ms", "95 % interval", "p90", "memory", "blocks", "doubts")
-RAN_ON, MEDIAN, BLOCKS = 1, 2, 6
-RAN_ON_WIDTH = 40
+CELL, RAN_ON, MEDIAN, INTERVAL, P90, BLOCKS = 0, 1, 2, 3, 4, 6
+RAN_ON_WIDTH, SHORT_RAN_ON = 40, 16
+LONG_CELL = 34
+"""Of a cell's name: longer ones are folded where the terminal is narrow, and what it ran on gives way."""
 SVG_COLUMNS = 112
 
 
@@ -61,6 +64,8 @@ def heading(content: Content) -> Text:
     if content.unreal:
         words = " and ".join(wording.source_word(source) for source in content.unreal)
         text.append(f"\n{words} results: they show how the farm works, not how fast a phone is.", style="yellow")
+    if shared := wording.naming(content.summaries).shared:
+        text.append(f"\nevery cell: {' '.join(sorted(shared))}", style="dim")
     if content.imported:
         text.append(
             "\nIMPORT results: measured elsewhere, under conditions that the farm does not know.", style="yellow"
@@ -70,10 +75,12 @@ def heading(content: Content) -> Text:
 
 def results(summaries: Sequence[Summary], doubts: Sequence[DoubtCount]) -> list[RenderableType]:
     """A table per device, all with the same widths; doubts by their numbers in the list that follows."""
-    several = wording.several_workloads(summaries)
-    rows = [_row(summary, doubts, workload=several) for summary in summaries]
+    names = wording.naming(summaries)
+    rows = [_row(summary, doubts, names) for summary in summaries]
     widths = [max([len(name), *(len(row[i]) for row in rows)]) for i, name in enumerate(COLUMNS)]
-    widths[RAN_ON] = min(widths[RAN_ON], RAN_ON_WIDTH)
+    widths[RAN_ON] = min(widths[RAN_ON], RAN_ON_WIDTH if widths[CELL] <= LONG_CELL else SHORT_RAN_ON)
+    if all(summary.latency is None for summary in summaries):
+        widths[INTERVAL] = widths[P90] = 0
     parts: list[RenderableType] = [_table([], widths, header=True)]
     for _, group in groupby(zip(summaries, rows, strict=True), key=lambda pair: pair[0].serial):
         own = list(group)
@@ -92,32 +99,33 @@ def _device(summary: Summary) -> Text:
 
 def _table(own: Sequence[tuple[Summary, list[str]]], widths: Sequence[int], *, header: bool) -> RenderableType:
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), show_header=header)
-    for index, (name, width) in enumerate(zip(COLUMNS, widths, strict=True)):
-        shrinks = index == RAN_ON  # a narrow terminal cuts this one first, in the header as in the rows
-        table.add_column(
+    shown = [index for index, width in enumerate(widths) if width]
+    for index in shown:
+        name, width, shrinks = COLUMNS[index], widths[index], index <= RAN_ON
+        table.add_column(  # a narrow terminal cuts what it ran on, and folds the names of cells, not the figures
             Text(name.ljust(width), no_wrap=True, overflow="crop") if shrinks else name,
-            justify="left" if index <= RAN_ON or index == len(COLUMNS) - 1 else "right",
-            min_width=12 if shrinks else width,
+            justify="left" if shrinks or index == len(COLUMNS) - 1 else "right",
+            min_width=min(width, LONG_CELL if index == CELL else 12) if shrinks else width,
             max_width=width,
-            style="dim" if shrinks else "",
+            style="dim" if index == RAN_ON else "",
             no_wrap=not shrinks,
         )
     for summary, row in own:
-        cells = [Text(cell, no_wrap=True, overflow="ellipsis") for cell in row]
+        cells = [Text(cell, no_wrap=index != CELL, overflow="ellipsis") for index, cell in enumerate(row)]
         told = summary.latency or summary.throughput
         cells[MEDIAN].stylize("bold" if told else "dim" if summary.layers else "red")
         if summary.outcomes.get(Outcome.OK, 0) < summary.blocks:
             cells[BLOCKS].stylize("red")
-        table.add_row(*cells)
+        table.add_row(*(cells[index] for index in shown))
         for reason in () if told else summary.reasons[:SHOWN_REASONS]:
             table.add_row("", Text(reason, style="red"))
     return Padding(table, (0, 0, 0, 2))
 
 
-def _row(summary: Summary, doubts: Sequence[DoubtCount], *, workload: bool) -> list[str]:
+def _row(summary: Summary, doubts: Sequence[DoubtCount], names: wording.Naming) -> list[str]:
     latency = summary.latency
     return [
-        wording.cell(summary, workload=workload),
+        wording.cell(summary, names),
         wording.driver(summary),
         wording.ms(latency.median_ms) if latency else wording.instead(summary),
         wording.interval(latency),
@@ -128,25 +136,26 @@ def _row(summary: Summary, doubts: Sequence[DoubtCount], *, workload: bool) -> l
     ]
 
 
-def _section(section: Section) -> Table:
+def _section(section: Section) -> RenderableType:
     """A part of the report; on a terminal long ones are cut."""
-    table = Table(box=None, header_style="dim", title=escape(section.title), title_justify="left", padding=(0, 2, 0, 0))
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
     shown = [index for index, column in enumerate(section.columns) if not column.page_only]
     for index in shown:
         column, last = section.columns[index], index == shown[-1]
-        widest = max(len(row[index]) for row in section.rows)
+        widest = max(len(column.name), *(len(row[index]) for row in section.rows))
         table.add_column(
             column.name,
             justify="right" if column.number else "left",
-            overflow="fold" if last else "ellipsis",
-            no_wrap=not last,
-            min_width=min(widest, LAST_WIDTH) if last else None,
+            overflow="fold",
+            no_wrap=column.number and not last,  # a name is folded before a figure is cut
+            min_width=min(widest, LAST_WIDTH) if last else widest if column.number else None,
         )
     for number, row in enumerate(section.rows[:SHOWN_ROWS]):
         table.add_row(*(escape(row[index]) for index in shown), style="yellow" if number in section.bad else "")
     if len(section.rows) > SHOWN_ROWS:
-        table.add_row(f"... {len(section.rows) - SHOWN_ROWS} more")
-    return table
+        table.add_row(f"... {len(section.rows) - SHOWN_ROWS} more: farm report shows all")
+    notes = [Text(section.note, style="dim")] if section.note_in_terminal else []
+    return Group(Text(section.title, style="italic"), *notes, table)  # a table's own title is as narrow as the table
 
 
 def exclusions(found: Iterable[Exclusion], known: Iterable[str]) -> RenderableType:

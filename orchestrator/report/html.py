@@ -41,7 +41,7 @@ def render(content: Content) -> str:
         layers=_charts_by_device(content.summaries, charts.layers, "layers", MAX_LAYER_CHARTS),
         exclusions=wording.group_exclusions(content.exclusions, {summary.serial for summary in content.summaries}),
         facts=_headline(content),
-        several=wording.several_workloads(content.summaries),
+        names=wording.naming(content.summaries),
         provenance=_provenance(content.records),
         spec=json.dumps(content.experiment.model_dump(mode="json", exclude_defaults=True), indent=2),
         sections=sections(content),

@@ -3,39 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from orchestrator.model.record import ConditionProof
 from orchestrator.sequential import Need
 from orchestrator.statistics import CanaryWord, EnergyUse, Summary, Verdict, setup
 
 from . import wording
+from .comparisons import backends, pays_from, published
 from .content import Content
+from .section import Column, Section
 from .wording import EnergyRow
 
 SHOWN_DEVICES = 4
 SETUP_IN_TERMINAL = ("program build", "pipelines", "transfers", "first dispatch")
-
-
-class Column(NamedTuple):
-    """A heading; numbers stand to the right."""
-
-    name: str
-    number: bool = False
-    page_only: bool = False
-    """A terminal has no room for it."""
-
-
-class Section(NamedTuple):
-    """A table with a title and a word on how to read it. Rows that say something bad are marked."""
-
-    name: str
-    title: str
-    note: str
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[str, ...], ...]
-    bad: frozenset[int] = frozenset()
-    """Numbers of rows."""
 
 
 def sections(content: Content) -> list[Section]:
@@ -43,6 +23,9 @@ def sections(content: Content) -> list[Section]:
     found = (
         *_energies(content.summaries),
         _throughput(content.summaries),
+        backends(content.summaries),
+        pays_from(content.summaries),
+        published(content.experiment),
         _cold(content.summaries),
         _setup(content.summaries),
         _sustained(content.summaries),
@@ -55,11 +38,11 @@ def sections(content: Content) -> list[Section]:
     return [section for section in found if section.rows]
 
 
-def _where(summary: Summary, several: bool) -> tuple[str, str]:
+def _where(summary: Summary, names: wording.Naming) -> tuple[str, str]:
     """Device, with its source in capitals where it is no device's own; and cell."""
     word = wording.source_word(summary.source)
     serial = f"{summary.serial} {word}" if word.isupper() else summary.serial
-    return serial, wording.cell(summary, workload=several)
+    return serial, wording.cell(summary, names)
 
 
 ENERGY_COLUMNS = (
@@ -71,7 +54,7 @@ ENERGY_COLUMNS = (
 
 
 def _energies(summaries: Sequence[Summary]) -> Iterator[Section]:
-    several = wording.several_workloads(summaries)
+    names = wording.naming(summaries)
     for index, (title, rows) in enumerate(wording.energy_groups(summaries).items()):
         yield Section(
             name=f"energy-{index}",
@@ -79,7 +62,7 @@ def _energies(summaries: Sequence[Summary]) -> Iterator[Section]:
             note="Net of the idle power before and after. The first interval holds the gain's uncertainty, the second "
             "is for comparisons on the same device. `relative`: the gain is not known, other devices do not compare.",
             columns=ENERGY_COLUMNS,
-            rows=tuple((row.summary.serial, _where(row.summary, several)[1], *_energy(row)) for row in rows),
+            rows=tuple((row.summary.serial, _where(row.summary, names)[1], *_energy(row)) for row in rows),
         )
 
 
@@ -103,34 +86,34 @@ def _energy_words(use: EnergyUse) -> str:
 
 
 def _throughput(summaries: Sequence[Summary]) -> Section:
-    several = wording.several_workloads(summaries)
+    names = wording.naming(summaries)
     rows = [
         (
-            *_where(summary, several), wording.per_s(one.frames_per_s),
+            *_where(summary, names), wording.per_s(one.frames_per_s),
             f"[{wording.per_s(one.interval_per_s.low)}, {wording.per_s(one.interval_per_s.high)}]"
             if one.interval_per_s else "",
-            wording.per_s(one.slowest_per_s), wording.ms(one.ms_per_frame), str(one.frames), str(one.batch),
-            str(one.blocks),
+            "" if one.over_one_thread is None else f"{one.over_one_thread:.2f}x", wording.per_s(one.slowest_per_s),
+            wording.ms(one.ms_per_frame), str(one.frames), str(one.batch), str(one.blocks),
         )
         for summary in summaries if (one := summary.throughput) is not None
     ]  # fmt: skip
     columns = (
         Column("device"), Column("cell"), Column("frames/s", True), Column("95 % interval", True),
-        Column("slowest sample", True, True), Column("ms per frame", True), Column("frames a sample", True, True),
-        Column("batch", True, True), Column("blocks", True),
+        Column("over one thread", True), Column("slowest sample", True, True), Column("ms per frame", True),
+        Column("frames a sample", True, True), Column("batch", True, True), Column("blocks", True),
     )  # fmt: skip
     note = (
-        "Frames per second of whole samples. Higher is better. The time per frame is no latency: frames of a stream "
-        "overlap, and those of a batch wait for each other."
+        "Frames per second of whole samples. Higher is better. `over one thread`: of the CPU of the same device. The "
+        "time per frame is no latency: frames of a stream overlap, and those of a batch wait for each other."
     )
     return Section("throughput", "Throughput", note, columns, tuple(rows))
 
 
 def _cold(summaries: Sequence[Summary]) -> Section:
-    several = wording.several_workloads(summaries)
+    names = wording.naming(summaries)
     rows = [
         (
-            *_where(summary, several), wording.ms(cold.total_ms),
+            *_where(summary, names), wording.ms(cold.total_ms),
             f"[{wording.ms(cold.interval_ms.low)}, {wording.ms(cold.interval_ms.high)}]" if cold.interval_ms else "",
             wording.ms(cold.setup_ms), wording.ms(cold.first_ms), str(cold.blocks),
         )
@@ -145,10 +128,10 @@ def _cold(summaries: Sequence[Summary]) -> Section:
 
 def _setup(summaries: Sequence[Summary]) -> Section:
     """Milliseconds of each step, and its share of the whole."""
-    several = wording.several_workloads(summaries)
+    names = wording.naming(summaries)
     rows = [
         (
-            *_where(summary, several), use.kind, wording.ms(use.total_ms),
+            *_where(summary, names), use.kind, wording.ms(use.total_ms),
             *(_with_share(use.steps_ms[name], use.total_ms) for name in setup.COLUMNS), str(use.blocks),
         )
         for summary in summaries for use in summary.setup
@@ -169,11 +152,11 @@ def _with_share(value_ms: float, total_ms: float) -> str:
 
 
 def _sustained(summaries: Sequence[Summary]) -> Section:
-    several = wording.several_workloads(summaries)
+    names = wording.naming(summaries)
     found = [(summary, summary.throttling) for summary in summaries if summary.throttling is not None]
     rows = [
         (
-            *_where(summary, several), f"{one.load_s / 60:.1f} min", wording.ms(one.first_ms), wording.ms(one.last_ms),
+            *_where(summary, names), f"{one.load_s / 60:.1f} min", wording.ms(one.first_ms), wording.ms(one.last_ms),
             f"{one.speed_left:.0%}", str(one.blocks),
         )
         for summary, one in found
@@ -188,9 +171,9 @@ def _sustained(summaries: Sequence[Summary]) -> Section:
 
 
 def _stability(summaries: Sequence[Summary]) -> Section:
-    several = wording.several_workloads(summaries)
+    names = wording.naming(summaries)
     rows = [
-        (*_where(summary, several), found.verdict.value, found.reason)
+        (*_where(summary, names), found.verdict.value, found.reason)
         for summary in summaries
         if (found := summary.stability) is not None and found.verdict in (Verdict.DRIFTING, Verdict.BIMODAL)
     ]
@@ -219,9 +202,9 @@ def _judged(content: Content) -> Section:
 
 
 def _invalid(summaries: Sequence[Summary]) -> Section:
-    several = wording.several_workloads(summaries)
+    names = wording.naming(summaries)
     rows = [
-        (*_where(summary, several), reason.code, str(reason.blocks), reason.detail)
+        (*_where(summary, names), reason.code, str(reason.blocks), reason.detail)
         for summary in summaries
         for reason in summary.invalid
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from math import floor, log10
 from typing import NamedTuple
 
 from orchestrator.matrix import Exclusion
@@ -21,6 +22,10 @@ UNREAL = {
 }
 
 SHOWN_DEVICES = 4
+SHOWN_LABELS = 4
+NS_DECIMALS = 6
+_OPTION = re.compile(r" (?=[a-z_]+=)")
+"""Before each option of a label; values may have spaces."""
 
 
 def source_word(source: Source) -> str:
@@ -29,10 +34,10 @@ def source_word(source: Source) -> str:
 
 
 def ms(value: float) -> str:
-    """Milliseconds with three significant digits: `0.123`, `4.56`, `78.9`, `1234`."""
-    if value >= 100:
+    """Milliseconds with three significant digits, down to the nanosecond: `0.00042`, `4.56`, `78.9`, `1234`."""
+    if value >= 100 or value <= 0:
         return f"{value:.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 1 else f"{value:.3f}"
+    return f"{value:.{min(2 - floor(log10(value)), NS_DECIMALS)}f}"
 
 
 def interval(latency: Latency | None) -> str:
@@ -160,13 +165,37 @@ def short_name(text: str) -> str:
     return " ".join(text.replace("Portable Computing Language", "PoCL").split())
 
 
-def cell(summary: Summary, *, workload: bool) -> str:
+class Naming(NamedTuple):
+    """What the names of an experiment's cells need not say, because it is true of all of them."""
+
+    workload: bool
+    """Whether names must say the workload: there are several."""
+    shared: frozenset[str]
+    """Options with their values, as they stand in a label."""
+
+
+def naming(summaries: Iterable[Summary]) -> Naming:
+    found = list(summaries)
+    options = [set(label_options(label)) for label in {summary.label for summary in found}]
+    shared = set.intersection(*options) if len(options) > 1 else set()
+    return Naming(len({summary.workload for summary in found}) > 1, frozenset(shared))
+
+
+def cell(summary: Summary, how: Naming) -> str:
     """`opencl fp32 granularity=4`, after the workload's name where there are several of them."""
-    return summary.label if workload else summary.label.removeprefix(summary.workload + " ")
+    label = summary.label if how.workload else summary.label.removeprefix(summary.workload + " ")
+    return without(label, how.shared)
 
 
-def several_workloads(summaries: Iterable[Summary]) -> bool:
-    return len({summary.workload for summary in summaries}) > 1
+def label_options(label: str) -> list[str]:
+    """`["granularity=4", "product=blocked 16x32"]` of a cell's label."""
+    return _OPTION.split(label)[1:]
+
+
+def without(label: str, shared: Collection[str]) -> str:
+    """A label without these options."""
+    head, *options = _OPTION.split(label)
+    return " ".join([head, *(option for option in options if option not in shared)])
 
 
 def blocks(summary: Summary) -> str:
@@ -194,23 +223,35 @@ def doubt_numbers(summary: Summary, doubts: Sequence[DoubtCount]) -> list[int]:
 
 
 def group_exclusions(found: Iterable[Exclusion], known: Iterable[str] = ()) -> list[ExclusionGroup]:
-    """Exclusions with the same reason on the same devices in one row; a workload that all share is left out.
+    """Exclusions with the same reason on the same devices in one row; what all of them share is left out.
 
     `known`: serials of all the devices that there are, which are not listed one by one.
     """
     listed = list(found)
-    shared = shared_word([each.cell for each in listed])
+    labels = {each.cell for each in listed}
+    word = shared_word(list(labels))
+    options = frozenset(set.intersection(*(set(label_options(label)) for label in labels)) if len(labels) > 1 else ())
     everywhere = {each.serial for each in listed if each.serial} | set(known)
     devices: dict[tuple[str, str], dict[str, None]] = {}
     for each in listed:
-        devices.setdefault((each.cell.removeprefix(shared), each.reason), {})[each.serial] = None
+        name = without(each.cell.removeprefix(word), options)
+        devices.setdefault((name, each.reason), {})[each.serial] = None
     cells: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for (label, reason), serials in devices.items():
         cells.setdefault((reason, tuple(serials)), []).append(label)
     return [
-        ExclusionGroup("; ".join(labels), _device_names(serials, everywhere), reason)
+        ExclusionGroup(_combinations(labels), _device_names(serials, everywhere), reason)
         for (reason, serials), labels in cells.items()
     ]
+
+
+def _combinations(labels: Sequence[str]) -> str:
+    """A few labels as they are; of many their number, and what they have in common."""
+    if len(labels) <= SHOWN_LABELS:
+        return "; ".join(labels)
+    words = [[*_OPTION.split(label)[0].split(" "), *label_options(label)] for label in labels]
+    common = [word for word in words[0] if all(word in others for others in words)]
+    return f"{len(labels)} combinations" + (f" with {' '.join(common)}" if common else "")
 
 
 def _device_names(serials: Sequence[str], known: Collection[str]) -> str:

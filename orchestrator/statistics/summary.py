@@ -15,6 +15,7 @@ from orchestrator.model.record import ConditionProof, Doubt, LayerMemory, Outcom
 from .effect import Effect, detectable
 from .energies import EnergyUse, energy_doubts, energy_uses
 from .modes import ColdStart, Mode, Throttling, block_value_ms, cold_start, throttling
+from .one_thread import with_gains
 from .resources import (
     LayerTime,
     MemoryUse,
@@ -93,7 +94,7 @@ class Summary(Model):
 def summarise(
     records: Iterable[Record], cells: Mapping[str, Cell], seed: int = 1, mode: Mode = "steady"
 ) -> list[Summary]:
-    """One summary per device, source and cell, ordered by workload, device, backend and precision; without canaries.
+    """One summary per device, source and cell, ordered by device, workload, backend and precision; no canaries.
 
     `cells`: the experiment's cells by id. Of several attempts at a block the newest counts. The same records and seed
     give the same numbers, in whatever order the records come.
@@ -101,11 +102,14 @@ def summarise(
     work = [record for record in newest_attempts(records) if record.role == "work"]
     keyed = sorted(work, key=lambda r: (*_group(r), r.block, r.token))
     summaries = [_summary(list(group), cells[key[2]], seed, mode) for key, group in groupby(keyed, key=_group)]
-    return sorted(summaries, key=lambda s: (s.workload, s.serial, s.source, s.backend, s.precision, _natural(s.label)))
+    return sorted(
+        with_gains(summaries, cells),
+        key=lambda s: (s.serial, s.source, _natural(s.workload), s.backend, s.precision, _natural(s.label)),
+    )
 
 
 def _natural(label: str) -> list[tuple[str, int]]:
-    """Key that sorts `granularity=4` before `granularity=12`."""
+    """Key that sorts `granularity=4` before `granularity=12`, and `matmul_64` before `matmul_256`."""
     return [(text, int(number or 0)) for text, number in re.findall(r"(\D*)(\d*)", label)]
 
 

@@ -32,6 +32,8 @@ class Throughput(Model):
     """95 % interval of the median, over blocks; None with fewer than three."""
     slowest_per_s: float
     """Of all samples."""
+    over_one_thread: float | None = None
+    """Frames per second over those of one CPU thread of the same device, where that was measured too."""
 
     @property
     def ms_per_frame(self) -> float:

@@ -5,6 +5,7 @@ from .conditions import SETTLED_C, SETTLED_C_PER_MIN, Conditions, Range
 from .experiment import DeviceChoice, Experiment, Name
 from .matrix import Matrix
 from .measure import Measure, Quantity
+from .published import Published
 from .sampling import SETUP_S, SUSTAINED_MARGIN, Sampling
 from .workload import Workload
 
@@ -20,6 +21,7 @@ __all__ = [
     "Matrix",
     "Measure",
     "Name",
+    "Published",
     "Quantity",
     "Range",
     "Sampling",

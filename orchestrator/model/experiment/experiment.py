@@ -11,6 +11,7 @@ from orchestrator.model.base import Model
 from .conditions import Conditions
 from .matrix import Matrix
 from .measure import Measure
+from .published import Published
 from .sampling import Sampling
 from .workload import Workload
 
@@ -47,6 +48,8 @@ class Experiment(Model):
     measure: Measure = Measure()
     priority: int = Field(default=0, ge=-100, le=100)
     """Higher goes first; equal priorities share the devices fairly."""
+    published: Published | None = None
+    """Figures of a publication, shown beside the results and never counted among them."""
 
     @model_validator(mode="after")
     def _of_whole_inferences(self) -> Experiment:

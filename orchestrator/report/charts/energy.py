@@ -20,15 +20,15 @@ UNITS = ((1.0, "J"), (1e3, "mJ"), (1e6, "µJ"))
 
 def energy(summaries: Sequence[Summary]) -> list[str]:
     """One figure for each source, scope and kind of record."""
-    several = wording.several_workloads(summaries)
+    names = wording.naming(summaries)
     return [
-        _panel(title, rows[: layout.MAX_ROWS], several, f"energy{index}")
+        _panel(title, rows[: layout.MAX_ROWS], names, f"energy{index}")
         for index, (title, rows) in enumerate(wording.energy_groups(summaries).items())
         if any(row.use.best_per_inference_j for row in rows)
     ]
 
 
-def _panel(title: str, rows: Sequence[EnergyRow], several: bool, name: str) -> str:
+def _panel(title: str, rows: Sequence[EnergyRow], names: wording.Naming, name: str) -> str:
     known = [(row, figure) for row in rows if (figure := row.use.best_per_inference_j) is not None]
     summaries = [row.summary for row, _ in known]
     largest = max(abs(figure.value) for _, figure in known)
@@ -39,7 +39,7 @@ def _panel(title: str, rows: Sequence[EnergyRow], several: bool, name: str) -> s
         positions = layout.positions_of(summaries)
         for (row, figure), y in zip(known, positions, strict=True):
             _draw(axes, row, figure, y, scale)
-        layout.label_rows(axes, summaries, positions, several=several)
+        layout.label_rows(axes, summaries, positions, names=names)
         shown = [scale * v for _, f in known for v in (f.value, f.total.low, f.total.high)]
         zoomed = layout.zoom_axis(axes, [*shown, *(scale * v for row, _ in known for v in row.use.net_blocks_j)])
         axes.set_xlabel(f"energy of one inference, {unit}{' (the axis does not begin at zero)' if zoomed else ''}")

@@ -35,7 +35,7 @@ def latency(summaries: Sequence[Summary], records: Sequence[Record]) -> str | No
         positions = layout.positions_of(rows)
         for summary, y in zip(rows, positions, strict=True):
             _draw(axes, summary, y, samples.get(layout.key_of(summary), []))
-        layout.label_rows(axes, rows, positions, several=wording.several_workloads(summaries))
+        layout.label_rows(axes, rows, positions, names=wording.naming(summaries))
         layout.fit_axis(axes, [v for s in rows for v in samples.get(layout.key_of(s), [])])
         axes.set_xlabel("latency of one inference, ms")
         axes.legend(handles=_keys(rows), loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=6)
@@ -92,14 +92,14 @@ def distribution(summaries: Sequence[Summary], records: Sequence[Record]) -> str
     found = {name: own for name, own in list(found.items())[: layout.MAX_PANELS] if own}
     if not found:
         return None
-    several = wording.several_workloads(summaries)
+    names = wording.naming(summaries)
     colours = dict(layout.cell_colours([summary.cell_id for own in found.values() for summary in own]))
 
     def draw(axes: Axes, _: str, own: list[Summary]) -> None:
         for summary in own:
-            label = wording.cell(summary, workload=False)
+            label = wording.cell(summary, names._replace(workload=False))
             _draw_curve(axes, sorted(samples[layout.key_of(summary)]), colours[summary.cell_id], label)
-        axes.set_title(" · ".join([layout.device_of(own[0]), *([own[0].workload] if several else [])]))
+        axes.set_title(" · ".join([layout.device_of(own[0]), *([own[0].workload] if names.workload else [])]))
         _finish(axes, [v for summary in own for v in samples[layout.key_of(summary)]])
 
     with style():

@@ -51,8 +51,8 @@ class Shown(NamedTuple):
 
 def power(summaries: Sequence[Summary], records: Sequence[Record]) -> str | None:
     """A few blocks of each device, side by side: readings as points, phases shaded, their means as lines."""
-    several = wording.several_workloads(summaries)
-    labels = {summary.cell_id: wording.cell(summary, workload=several) for summary in summaries}
+    names = wording.naming(summaries)
+    labels = {summary.cell_id: wording.cell(summary, names) for summary in summaries}
     work = [r for r in records if r.role == "work" and r.outcome in (Outcome.OK, Outcome.INVALID)]
     shown = {serial: _choose(own, labels) for serial, own in layout.by_device(work).items()}
     shown = {serial: own for serial, own in shown.items() if own}

@@ -40,7 +40,7 @@ def setup(summaries: Sequence[Summary]) -> str | None:
             axes.annotate(
                 _setup_words(row, total), (total, y), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8
             )
-        layout.label_rows(axes, rows, positions, several=wording.several_workloads(summaries))
+        layout.label_rows(axes, rows, positions, names=wording.naming(summaries))
         axes.set_xlim(0, 1.2 * max(left) or 1.0)
         axes.set_xlabel("ms before the first inference (median over blocks; waiting for the engine slot left out)")
         axes.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=min(9, len(steps)))

@@ -49,9 +49,9 @@ def positions_of(rows: Sequence[Summary]) -> list[float]:
     return positions
 
 
-def label_rows(axes: Axes, rows: Sequence[Summary], positions: Sequence[float], *, several: bool) -> None:
-    """Cells on the axis, the device's name above its group. `several`: cells have more than one workload."""
-    axes.set_yticks(positions, [wording.cell(row, workload=several) for row in rows])
+def label_rows(axes: Axes, rows: Sequence[Summary], positions: Sequence[float], *, names: wording.Naming) -> None:
+    """Cells on the axis, the device's name above its group."""
+    axes.set_yticks(positions, [wording.cell(row, names) for row in rows])
     axes.set_ylim(positions[-1] + 0.8, positions[0] - 1.9)
     bare(axes, grid="x")
     previous = ""

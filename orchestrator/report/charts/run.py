@@ -102,13 +102,13 @@ def throttling(summaries: Sequence[Summary]) -> str | None:
     found = dict(list(found.items())[: layout.MAX_PANELS])
     if not found:
         return None
-    several = wording.several_workloads(summaries)
+    names = wording.naming(summaries)
     colours = dict(layout.cell_colours([summary.cell_id for own in found.values() for summary in own]))
 
     def draw(axes: Axes, _: str, own: list[Summary]) -> None:
         for summary in own:
             assert summary.throttling is not None
-            label = f"{wording.cell(summary, workload=several)}: {summary.throttling.speed_left:.0%} left"
+            label = f"{wording.cell(summary, names)}: {summary.throttling.speed_left:.0%} left"
             _draw_curve(axes, summary.throttling, colours[summary.cell_id], label)
         _finish(axes, own)
 

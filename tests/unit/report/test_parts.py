@@ -12,7 +12,8 @@ from rich.console import Console
 from orchestrator.report import charts, console, wording
 from orchestrator.report.content import Content
 from orchestrator.report.html import render
-from orchestrator.report.sections import Section, sections
+from orchestrator.report.section import Section
+from orchestrator.report.sections import sections
 
 from . import everything
 from .test_report import Page

@@ -153,9 +153,9 @@ def test_console_shows_brackets_as_they_are() -> None:
     assert "[bold]x[/]" in text
 
 
-def printed(of: Content) -> str:
+def printed(of: Content, width: int = 200) -> str:
     buffer = StringIO()
-    Console(file=buffer, width=200).print(console.render(of))
+    Console(file=buffer, width=width).print(console.render(of))
     return buffer.getvalue()
 
 
@@ -217,3 +217,49 @@ def test_a_drawing_of_the_table_fetches_nothing_and_says_virtual() -> None:
     assert "VIRTUAL" in svg
     assert "farm results first" in unescape(svg).replace("\xa0", " ")
     assert not re.search(r"url\((?!#)|@import|href=\"(?!#)|<script|<image", svg)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.00042, "0.000420"), (1.2e-6, "0.000001"), (0.0155, "0.0155"), (0.5, "0.500"), (4.561, "4.56"), (78.94, "78.9"),
+     (1234.5, "1234"), (0.0, "0")],
+)  # fmt: skip
+def test_milliseconds_have_three_digits_down_to_the_nanosecond(value: float, text: str) -> None:
+    assert wording.ms(value) == text
+
+
+def swept(count: int, **shared: str | bool) -> Content:
+    """Cells that differ in one option and share others, with names that no terminal has room for."""
+    axes = [{"algorithm": "an_algorithm_with_a_long_name", "product": f"blocked {n}x8", **shared} for n in range(count)]
+    cells = [cell().model_copy(update={"options": options}) for options in axes]
+    found = [record(c, [3.0], block=b, token=b + 1) for c in cells for b in range(3)]
+    return build("e", experiment(), cells={c.cell_id: c for c in cells}, records=found, outcomes={}, now=1e9)
+
+
+def test_what_all_cells_share_is_said_once() -> None:
+    found = swept(2, pin_threads=False)
+    text = printed(found)
+    assert "every cell: algorithm=an_algorithm_with_a_long_name pin_threads=False" in text
+    assert text.count("pin_threads=False") == 1 and text.count("product=blocked 1x8") >= 1
+    assert "Every cell has algorithm=an_algorithm_with_a_long_name, pin_threads=False." in render(found)
+    assert "every cell" not in printed(swept(1, pin_threads=False))
+
+
+def test_a_long_name_is_folded_and_no_figure_is_cut() -> None:
+    cells = [cell(api).model_copy(update={"options": {"algorithm": "a" * 30, f"option_{api}": "b" * 30}})
+             for api in (Api.OPENCL, Api.CPU)]  # fmt: skip
+    found = [record(c, [3.0 + b], block=b, token=b + 1) for c in cells for b in range(3)]
+    page = build("e", experiment(), cells={c.cell_id: c for c in cells}, records=found, outcomes={}, now=1e9)
+    lines = printed(page, 120).splitlines()
+    assert max(map(len, lines)) <= 120
+    assert all(word in "\n".join(lines) for word in ("4.00", "[3.00, 5.00]", "3/3", "1.0 MiB", "b" * 30))
+
+
+def test_many_combinations_with_one_reason_are_counted() -> None:
+    labels = [f"lenet cpu fp32 algorithm=direct frames=10 threads={t} tile=8 x {u}" for t in (1, 2) for u in (1, 2, 3)]
+    found = [Exclusion("", label, "no sense") for label in labels]
+    found.append(Exclusion("", "lenet vulkan fp32 frames=10", "no vulkan"))
+    assert wording.group_exclusions(found) == [
+        ("6 combinations with cpu fp32 algorithm=direct", "every device", "no sense"),
+        ("vulkan fp32", "every device", "no vulkan"),
+    ]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from orchestrator.metrics.results import frames_per_second, latency_seconds
+from orchestrator.model.device import Api
 from orchestrator.model.experiment import Sampling
 from orchestrator.model.job import Cell
 from orchestrator.model.record import Record
@@ -93,3 +94,26 @@ def test_exported_series_keep_the_two_apart() -> None:
     assert frames_per_second(streams, 2) == pytest.approx(500.0)
     assert frames_per_second([record(cell(), [3.0])], 1) is None
     assert latency_seconds([record(cell(), [3.0])])["median"] == pytest.approx(0.003)
+
+
+def test_a_stream_tells_its_gain_over_one_thread() -> None:
+    def on_cpu(**options: int | str | bool) -> Cell:
+        return cell(Api.CPU).model_copy(update={"options": {"frames": 10, **options}})
+
+    one = on_cpu(algorithm="im2col", threads=1, pin_threads=False, pipeline="none")
+    times = {
+        one.cell_id: (one, 100.0, 1.0),
+        **{
+            each.cell_id: (each, ms, gain)
+            for each, ms, gain in (
+                (on_cpu(algorithm="im2col", threads=2, pipeline="balanced"), 50.0, 2.0),
+                (on_cpu(algorithm="sequential", threads=1), 400.0, 0.25),
+                (stream_cell(algorithm="im2col", frames=10), 80.0, 1.25),
+                (on_cpu(algorithm="im2col", threads=2, fuse="none"), 50.0, None),
+            )
+        },
+    }
+    records = [stream(of, [ms], 10) for of, ms, _ in times.values()]
+    found = summarise(records, {key: of for key, (of, _, _) in times.items()})
+    gains = {s.cell_id: s.throughput and s.throughput.over_one_thread for s in found}
+    assert gains == {key: gain and pytest.approx(gain) for key, (_, _, gain) in times.items()}

@@ -1,0 +1,93 @@
+"""The parts of a report that compare: backends, a GPU with the CPU by size, and ours with what was published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from orchestrator.model.device import Api, Source
+from orchestrator.model.experiment import Experiment
+from orchestrator.statistics import Summary
+from orchestrator.statistics.backends import PaysFrom, SideBySide, side_by_side
+from orchestrator.statistics.backends import pays_from as found_pays_from
+
+from . import wording
+from .section import Column, Section
+
+
+def backends(summaries: Sequence[Summary]) -> Section:
+    """Medians of the same work by several backends of a device."""
+    rows = side_by_side(summaries)
+    names = wording.naming(summaries)
+    used = [api for api in Api if any(api in row.ms for row in rows)]
+    pairs = [pair for pair in PAIRS if set(pair) <= set(used)]
+    columns = (
+        Column("device"), Column("cell"), *(Column(f"{api} ms", True) for api in used),
+        *(Column(f"{slower} : {faster}", True, slower is Api.CPU) for slower, faster in pairs),
+    )  # fmt: skip
+    note = (
+        "Medians of the same work on one device. A ratio above one: the second of the two is faster, by that much. The "
+        "intervals are with the results: ratios of medians whose intervals overlap say little."
+    )
+    texts = tuple(
+        (
+            _device(row.serial, row.source),
+            wording.without(f"{row.workload} {row.rest}" if names.workload else row.rest, names.shared),
+            *(wording.ms(row.ms[api]) if api in row.ms else "" for api in used),
+            *(_ratio(row, slower, faster) for slower, faster in pairs),
+        )
+        for row in rows
+    )
+    return Section("backends", "Backends side by side", note, columns, texts)
+
+
+PAIRS = ((Api.VULKAN, Api.OPENCL), (Api.CPU, Api.OPENCL), (Api.CPU, Api.VULKAN))
+
+
+def _ratio(row: SideBySide, slower: Api, faster: Api) -> str:
+    if row.ms.get(slower, 0.0) <= 0 or row.ms.get(faster, 0.0) <= 0:
+        return ""
+    return f"{row.ms[slower] / row.ms[faster]:.2f}"
+
+
+def pays_from(summaries: Sequence[Summary]) -> Section:
+    """Study P's question, for each operation that ran at several sizes."""
+    found, names = found_pays_from(side_by_side(summaries)), wording.naming(summaries)
+    columns = (
+        Column("device"), Column("operation"), Column("backend"), Column("sizes"), Column("faster than the CPU"),
+        Column("smallest", True), Column("largest", True),
+    )  # fmt: skip
+    rows = tuple(
+        (
+            _device(one.serial, one.source), wording.without(f"{one.operation} {one.rest}", names.shared), one.backend,
+            f"{one.sizes[0]} to {one.sizes[-1]}", _from(one), f"{one.ratios[0]:.3g}x", f"{one.ratios[-1]:.3g}x",
+        )
+        for one in found
+    )  # fmt: skip
+    note = (
+        "From which size on a GPU backend is faster than our CPU backend at every larger size that was measured; and "
+        "its speed over the CPU's at the smallest and at the largest size."
+    )
+    return Section("pays-from", "When the GPU pays", note, columns, rows)
+
+
+def _from(one: PaysFrom) -> str:
+    if one.lead_at == len(one.sizes):
+        return "at none of them"
+    if one.lead_at == 0:
+        return f"from {one.sizes[0]} or less"
+    return f"from {one.sizes[one.lead_at]}, not yet at {one.sizes[one.lead_at - 1]}"
+
+
+def published(experiment: Experiment) -> Section:
+    """The experiment file's own table of published figures."""
+    found = experiment.published
+    if found is None:
+        return Section("published", "Published", "", (), ())
+    note = f"{found.note} Other devices, other days: figures of theirs, none of ours.".strip()
+    title = f"Published, not measured here: {found.source}"
+    return Section("published", title, note, tuple(map(Column, found.columns)), found.rows, note_in_terminal=True)
+
+
+def _device(serial: str, source: Source) -> str:
+    word = wording.source_word(source)
+    return f"{serial} {word}" if word.isupper() else serial

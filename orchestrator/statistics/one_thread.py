@@ -1,0 +1,59 @@
+"""How much a stream gains over the same network on one CPU thread of the same device: study C's speed-up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from orchestrator.model.device import Api
+from orchestrator.model.job import Cell
+
+if TYPE_CHECKING:
+    from .summary import Summary
+
+REFERENCE = "sequential"
+"""The definition on one thread: nobody's baseline."""
+
+
+def with_gains(summaries: Iterable[Summary], cells: Mapping[str, Cell]) -> list[Summary]:
+    """The summaries, those of streams with their gain where one thread of the CPU was measured too.
+
+    The baseline has the same workload, precision, frames and fusion, and the same algorithm where that was measured;
+    otherwise `im2col`, which is the study's.
+    """
+    found = list(summaries)
+    bases = [summary for summary in found if summary.throughput and _is_base(cells[summary.cell_id])]
+    return [_with_gain(summary, _base_of(summary, bases, cells)) for summary in found]
+
+
+def _is_base(cell: Cell) -> bool:
+    asked = cell.options
+    return (
+        cell.backend is Api.CPU
+        and asked.get("threads") == 1
+        and asked.get("pipeline", "none") == "none"
+        and not asked.get("pin_threads", False)
+        and asked.get("algorithm") != REFERENCE
+    )
+
+
+def _base_of(summary: Summary, bases: Iterable[Summary], cells: Mapping[str, Cell]) -> Summary | None:
+    own = cells[summary.cell_id]
+    alike = {
+        cells[base.cell_id].options.get("algorithm"): base for base in bases
+        if (base.serial, base.source) == (summary.serial, summary.source)
+        and _same_work(cells[base.cell_id], own)
+    }  # fmt: skip
+    return alike.get(own.options.get("algorithm")) or alike.get("im2col")
+
+
+def _same_work(one: Cell, other: Cell) -> bool:
+    options = [(cell.options.get("fuse"), cell.frames, cell.batch) for cell in (one, other)]
+    return one.workload == other.workload and one.precision == other.precision and options[0] == options[1]
+
+
+def _with_gain(summary: Summary, base: Summary | None) -> Summary:
+    if summary.throughput is None or base is None or base.throughput is None:
+        return summary
+    gain = summary.throughput.frames_per_s / base.throughput.frames_per_s
+    return summary.model_copy(update={"throughput": summary.throughput.model_copy(update={"over_one_thread": gain})})

@@ -1,0 +1,111 @@
+"""Backends side by side, from which size on the GPU pays, and published figures: said as such, counted nowhere."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from pydantic import ValidationError
+from rich.console import Console
+
+from orchestrator.model.device import Api, Source
+from orchestrator.model.experiment import Experiment, Published
+from orchestrator.model.record import Record
+from orchestrator.report import console, export
+from orchestrator.report.content import Content, build
+from orchestrator.report.html import render
+from orchestrator.report.section import Section
+from orchestrator.report.sections import sections
+
+from .records import cell, experiment, record
+
+TABLE = Published(
+    source="Somebody, 2018", note="Of another phone.", columns=("device", "gain"), rows=(("PC", "1.67x"), ("A9", ""))
+)
+GPU_MS = {16: 4.0, 64: 5.0, 256: 6.0}
+CPU_MS = {16: 0.004, 64: 10.0, 256: 60.0}
+
+
+def swept(times: dict[Api, dict[int, float]], asked: Experiment | None = None) -> Content:
+    found = [(cell(api, network=f"matmul_{n}"), ms) for api, by_size in times.items() for n, ms in by_size.items()]
+    records: list[Record] = [
+        record(one, [ms] * 3, block=block, token=block + 1, serial=serial, source=source)
+        for one, ms in found
+        for block in range(3)
+        for serial, source in (("phone-2", Source.PHONE), ("phone-1", Source.VIRTUAL))
+    ]
+    return build(
+        "e-1",
+        asked or experiment(),
+        cells={one.cell_id: one for one, _ in found},
+        records=records,
+        outcomes={},
+        now=1e9,
+    )
+
+
+def part(content: Content, name: str) -> Section:
+    return next(section for section in sections(content) if section.name == name)
+
+
+def printed(content: Content, width: int = 120) -> str:
+    buffer = StringIO()
+    Console(file=buffer, width=width).print(console.render(content))
+    return buffer.getvalue()
+
+
+def test_backends_stand_side_by_side_by_device_and_size() -> None:
+    section = part(swept({Api.OPENCL: GPU_MS, Api.VULKAN: {16: 2.0}, Api.CPU: CPU_MS}), "backends")
+    assert [column.name for column in section.columns[2:6]] == ["opencl ms", "vulkan ms", "cpu ms", "vulkan : opencl"]
+    assert [row[:2] for row in section.rows] == [
+        (device, f"matmul_{n} fp32") for device in ("phone-1 VIRTUAL", "phone-2") for n in (16, 64, 256)
+    ]
+    assert section.rows[0][2:6] == ("4.00", "2.00", "0.00400", "0.50")
+    assert section.rows[1][2:6] == ("5.00", "", "10.0", "")
+
+
+@pytest.mark.parametrize(
+    ("cpu_ms", "words"),
+    [
+        (CPU_MS, "from 64, not yet at 16"),
+        ({16: 8.0, 64: 10.0, 256: 60.0}, "from 16 or less"),
+        ({16: 8.0, 64: 10.0, 256: 3.0}, "at none of them"),
+        ({16: 8.0, 64: 3.0, 256: 60.0}, "from 256, not yet at 64"),
+    ],
+)
+def test_the_gpu_pays_from_the_size_from_which_on_it_stays_ahead(cpu_ms: dict[int, float], words: str) -> None:
+    row = part(swept({Api.OPENCL: GPU_MS, Api.CPU: cpu_ms}), "pays-from").rows[0]
+    assert row[1:5] == ("matmul fp32", "opencl", "16 to 256", words)
+
+
+def test_one_backend_or_one_size_is_no_comparison() -> None:
+    names = {section.name for section in sections(swept({Api.OPENCL: GPU_MS}))}
+    assert {"backends", "pays-from"} & names == set()
+    assert "pays-from" not in {s.name for s in sections(swept({Api.OPENCL: {16: 1.0}, Api.CPU: {16: 1.0}}))}
+
+
+def test_published_figures_are_labelled_everywhere_and_counted_nowhere() -> None:
+    asked = experiment().model_copy(update={"published": TABLE})
+    with_table, without = swept({Api.OPENCL: GPU_MS}, asked), swept({Api.OPENCL: GPU_MS})
+    assert with_table.summaries == without.summaries
+    for text in (render(with_table), printed(with_table)):
+        assert "Published, not measured here: Somebody, 2018" in text and "1.67x" in text
+        assert "Of another phone. Other devices, other days: figures of theirs, none of ours." in text
+    assert export.as_data(with_table)["spec"]["published"]["rows"][0] == ["PC", "1.67x"]
+    assert "Published" not in printed(without)
+
+
+def test_published_rows_are_as_wide_as_their_head() -> None:
+    with pytest.raises(ValidationError, match="row 2 has 1 texts for 2 columns"):
+        Published(source="s", columns=("a", "b"), rows=(("1", "2"), ("3",)))
+    assert Published.model_validate({"source": "s", "columns": ["a"], "rows": [[52.7]]}).rows == (("52.7",),)
+
+
+def test_every_study_shows_what_was_published() -> None:
+    from pathlib import Path
+
+    from orchestrator import spec
+
+    files = sorted((Path(__file__).parents[3] / "experiments").glob("study_*.yaml"))
+    assert len(files) >= 6
+    assert [path.name for path in files if spec.load(path).published is None] == []
