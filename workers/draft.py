@@ -46,6 +46,7 @@ from .doubts import find_doubts
 from .gates import affinity_proof
 from .journal import Garbage
 from .plans import StoredPlan
+from .verify import rounding_doubts
 
 Kind = TypeVar("Kind")
 
@@ -135,7 +136,8 @@ class Draft:
         states = (self.state_before, self.state_after)
         if self.outcome not in (Outcome.OK, Outcome.INVALID):
             return ()
-        return find_doubts(self.assignment.job, self.device, self.run.events, states, resumed=self.run.resumed)
+        found = find_doubts(self.assignment.job, self.device, self.run.events, states, resumed=self.run.resumed)
+        return (*found, *rounding_doubts(self.checks))
 
     def _affinity_proof(self) -> tuple[ConditionProof, ...]:
         bound, is_virtual = bound_to(self.run.events), self.device.source is Source.VIRTUAL

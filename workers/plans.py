@@ -63,6 +63,7 @@ class Plans:
         self._graphs: Memo[Graph] = Memo(8)
         self._inputs: Memo[Arrays] = Memo(16)
         self._references: Memo[Arrays] = Memo(16)
+        self._rounded: Memo[Arrays] = Memo(16)
         self._plans: Memo[StoredPlan] = Memo(64)
         self._tuned = TunedChoices(state)
 
@@ -78,6 +79,13 @@ class Plans:
         """Output name -> what NumPy makes of the same inputs."""
         return self._references.get(
             _key(workload, batch), lambda: evaluate(self.graph(workload, batch), dict(self.inputs(workload, batch)))
+        )
+
+    def reference_in_single(self, workload: Workload, batch: int | None = None) -> Arrays:
+        """Output name -> the same in single precision, which tells how much a network loses to rounding alone."""
+        return self._rounded.get(
+            _key(workload, batch),
+            lambda: evaluate(self.graph(workload, batch), dict(self.inputs(workload, batch)), dtype=np.float32),
         )
 
     def plan(self, cell: Cell, device: DeviceFacts, *, cpus: int = 0) -> StoredPlan:

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 from kernels.errors import CompileError
@@ -122,7 +123,8 @@ def _run(draft: Draft, member: Member, bench: Workbench, check: Callable[[], Non
         draft.end(Outcome.KILLED, "killed", "the device ended the agent without a word: most likely out of memory")
         return
     raise_for(measured.run, member.facts.serial)
-    draft.checks = verify(measured.outputs, reference, Precision(job.cell.precision))
+    rounded = partial(bench.plans.reference_in_single, job.cell.workload, job.cell.batch)
+    draft.checks = verify(measured.outputs, reference, Precision(job.cell.precision), rounded)
     if reasons := wrong(draft.checks):
         draft.end(Outcome.INVALID, "wrong_output", *reasons)
 

@@ -50,6 +50,7 @@ class DoubtCode(StrEnum):
     SHORT_LOAD = "short_load"
     MODELLED_POWER = "modelled_power"
     NOT_WARM = "not_warm"
+    ROUNDING = "rounding"
 
 
 REMEDIES: dict[DoubtCode, str] = {
@@ -72,6 +73,7 @@ REMEDIES: dict[DoubtCode, str] = {
     DoubtCode.CONDITION_UNPROVEN: "the phone does not tell whether the condition holds: check it by hand",
     DoubtCode.SHORT_LOAD: "raise sampling.load: at least 30 s and 100 refresh periods of the gauge",
     DoubtCode.MODELLED_POWER: "the power is a virtual phone's model: run on a real phone before you publish",
+    DoubtCode.ROUNDING: "the network magnifies rounding: a larger input, or trained weights, verify more strictly",
     DoubtCode.NOT_WARM: "raise sampling.warmup: the warm-up ended before the inferences agreed",
 }
 
@@ -161,6 +163,8 @@ class OutputCheck(Model):
     """Largest absolute difference from the reference."""
     tolerance: float
     ok: bool
+    rounding: float = 0.0
+    """What the reference itself loses in single precision, where the tolerance was widened for it."""
 
 
 class Record(Model):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from orchestrator.model.device import Precision
-from workers.verify import verify, wrong
+from orchestrator.model.record import DoubtCode
+from workers.verify import rounding_doubts, verify, wrong
 
 REFERENCE = {"y": np.array([[0.5, -2.0, 1.0]])}
 
@@ -40,3 +41,29 @@ def test_another_shape_is_wrong() -> None:
 
 def test_an_output_of_zeros() -> None:
     assert verify({"y": np.zeros(3)}, {"y": np.zeros(3)}, Precision.FP32)[0].ok
+
+
+def test_what_single_precision_itself_loses_is_allowed_ten_times() -> None:
+    rounded = {"y": REFERENCE["y"] + np.array([1e-4, 0, 0])}
+    near, far = {"y": REFERENCE["y"] + 9e-4}, {"y": REFERENCE["y"] + 1.1e-3}
+    assert not verify(near, REFERENCE, Precision.FP32)[0].ok
+    (check,) = verify(near, REFERENCE, Precision.FP32, lambda: rounded)
+    assert check.ok and check.tolerance == pytest.approx(1e-3)
+    (doubt,) = rounding_doubts([check])
+    assert doubt.code is DoubtCode.ROUNDING and "y: rounding alone loses 0.0001 in single precision" in doubt.detail
+    assert rounding_doubts(verify(REFERENCE, REFERENCE, Precision.FP32)) == ()
+    assert not verify(far, REFERENCE, Precision.FP32, lambda: rounded)[0].ok
+
+
+def test_single_precision_is_asked_only_where_it_matters() -> None:
+    def never() -> dict[str, np.ndarray]:
+        raise AssertionError("asked")
+
+    assert verify(REFERENCE, REFERENCE, Precision.FP32, never)[0].ok
+    assert not verify({"y": REFERENCE["y"] + 1}, REFERENCE, Precision.FP16, never)[0].ok
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_single_precision_that_overflows_allows_nothing(bad: float) -> None:
+    (check,) = verify({"y": REFERENCE["y"] + 1}, REFERENCE, Precision.FP32, lambda: {"y": REFERENCE["y"] * bad})
+    assert not check.ok and check.tolerance == pytest.approx(2e-4)
