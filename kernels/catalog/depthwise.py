@@ -10,6 +10,7 @@ from kernels.options import Limits, Options
 
 from .convolution import Call, Convolution
 from .packing import pack_depthwise, padded
+from .work_group import in_groups, split_group
 
 _WIDEST = 7
 """Columns of a window whose rows are loaded once for all of them."""
@@ -26,19 +27,18 @@ class Depthwise:
         return None if conv.is_depthwise else "it does not have one filter a channel"
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
-        """Tiles worth trying, the default first."""
+        """Tiles worth trying, the default first: pixels of a work-item, and those in other work-groups."""
         del options
-        if conv.ow == 1:
-            return ("1",)
-        if limits.cpu_device:
-            return ("8", "4", "2", "1")
-        return ("4", "1", "2", "8") if limits.unified_memory else ("1", "2", "4", "8")
+        pixels = _by_device(conv, limits)
+        grouped = [in_groups(each, limits, work_items=_work_items(conv, int(each))) for each in pixels]
+        return [*pixels, *(words for part in grouped for words in part)]
 
     def lower(
         self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits, tile: str = ""
     ) -> tuple[Call, ...]:
         """The dispatch for one convolution; weight (C, 1, kh, kw), bias (C)."""
-        pixels = _pixels(tile or self.tiles(conv, options, limits)[0])
+        words, group = split_group(tile)
+        pixels = _pixels(words or _by_device(conv, limits)[0])
         ints = {"dh": conv.dilations[0], "dw": conv.dilations[1], **conv.window}
         rows = limits.cpu_device and options.layout == "buffer" and _fits_rows(conv)
         call = Call(
@@ -49,9 +49,23 @@ class Depthwise:
             weight=pack_depthwise(weight),
             bias=padded(bias, 0, 4),
             ints={name: value for name, value in ints.items() if not (rows and name in ("kw", "sw", "dw"))},
-            work_items=(-(-conv.ow // pixels) * conv.oh, conv.out_stacks, conv.n),
+            work_items=(_work_items(conv, pixels), conv.out_stacks, conv.n),
+            group=group,
         )  # fmt: skip
         return (call,)
+
+
+def _by_device(conv: Convolution, limits: Limits) -> tuple[str, ...]:
+    if conv.ow == 1:
+        return ("1",)
+    if limits.cpu_device:
+        return ("8", "4", "2", "1")
+    return ("4", "1", "2", "8") if limits.unified_memory else ("1", "2", "4", "8")
+
+
+def _work_items(conv: Convolution, pixels: int) -> int:
+    """Along the first axis."""
+    return -(-conv.ow // pixels) * conv.oh
 
 
 def _fits_rows(conv: Convolution) -> bool:

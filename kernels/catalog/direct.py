@@ -11,6 +11,7 @@ from kernels.options import Limits, Options
 from .convolution import Call, Convolution
 from .packing import pack_filters, padded, ungroup
 from .tiles import Tile, choose_tile, parse_tile, tile_words
+from .work_group import in_groups, split_group
 
 _UNGROUPED = 2**30
 """`group_stacks` where every output reads every input."""
@@ -81,8 +82,9 @@ def _call(
     group_stacks = conv.out_stacks // conv.groups if grouped else _UNGROUPED
     whole = group_stacks if grouped else 0
     tile = choose_tile(options, limits, width=conv.ow, stacks=conv.out_stacks, whole=whole)
-    if words:
-        tile = parse_tile(words)
+    shape, group = split_group(words)
+    if shape:
+        tile = parse_tile(shape)
         if whole and whole % tile.stacks:
             raise OptionError(f"tile {words!r} straddles two groups of {whole} stacks of channels")
     if conv.groups > 1 and not grouped:
@@ -99,12 +101,14 @@ def _call(
             **ints,
         },
         work_items=_work_items(conv, tile),
+        group=group,
     )
 
 
 def _tiles(conv: Convolution, options: Options, limits: Limits) -> list[str]:
     whole = conv.out_stacks // conv.groups if conv.has_whole_groups else 0
-    return tile_words(options, limits, width=conv.ow, stacks=conv.out_stacks, whole=whole)
+    words = tile_words(options, limits, width=conv.ow, stacks=conv.out_stacks, whole=whole)
+    return [*words, *in_groups(words[0], limits, work_items=_work_items(conv, parse_tile(words[0]))[0])]
 
 
 def _work_items(conv: Convolution, tile: Tile) -> tuple[int, int, int]:

@@ -10,6 +10,7 @@ from kernels.options import Limits, Options
 from .convolution import Call, Convolution
 from .packing import pack_filters, padded
 from .tiles import choose_tile, parse_tile, tile_words
+from .work_group import in_groups, split_group
 
 
 class Pointwise:
@@ -28,14 +29,17 @@ class Pointwise:
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""
-        return tile_words(options, limits, width=conv.oh * conv.ow, stacks=conv.out_stacks)
+        hw = conv.oh * conv.ow
+        words = tile_words(options, limits, width=hw, stacks=conv.out_stacks)
+        return [*words, *in_groups(words[0], limits, work_items=-(-hw // parse_tile(words[0]).pixels))]
 
     def lower(
         self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits, tile: str = ""
     ) -> tuple[Call, ...]:
         """The dispatch for one convolution; weight (K, C, 1, 1), bias (K). Raises OptionError."""
         hw = conv.oh * conv.ow
-        shape = parse_tile(tile) if tile else choose_tile(options, limits, width=hw, stacks=conv.out_stacks)
+        words, group = split_group(tile)
+        shape = parse_tile(words) if words else choose_tile(options, limits, width=hw, stacks=conv.out_stacks)
         call = Call(
             kernel="conv_pointwise",
             tunables=shape.tunables,
@@ -43,5 +47,6 @@ class Pointwise:
             bias=padded(bias, 0, 4 * shape.stacks),
             ints={"in_stacks": conv.in_stacks, "out_stacks": conv.out_stacks, "hw": hw, "weight_batch": 0},
             work_items=(-(-hw // shape.pixels), -(-conv.out_stacks // shape.stacks), conv.n),
+            group=group,
         )
         return (call,)

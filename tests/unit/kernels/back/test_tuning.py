@@ -12,8 +12,9 @@ from kernels.catalog import Convolution
 from kernels.catalog.additions import Addition
 from kernels.catalog.products import Product
 from kernels.catalog.transposes import transpose_of
+from kernels.catalog.work_group import in_groups
 from kernels.compile import compile_graph
-from kernels.errors import CompileError, InputError
+from kernels.errors import CompileError, InputError, OptionError
 from kernels.interpret import run_opencl
 from kernels.load import load_workload
 from kernels.options import Choice, Limits, Options
@@ -85,6 +86,33 @@ def test_trials_are_of_the_layer_itself() -> None:
         graph = trial(shape, [default_choice(shape, OPENCL, LIMITS["phone"])], OPENCL, LIMITS["phone"]).graph
         layer = layer_of(graph, graph.nodes[0], OPENCL)
         assert layer is not None and layer.key == shape.key
+
+
+@pytest.mark.parametrize("shape", ["3x3", "1x1", "depthwise", "grouped"])
+def test_work_groups_are_searched_where_a_kernel_works_in_any(shape: str) -> None:
+    large = Convolution(**{**vars(SHAPES[shape]), "h": 40, "w": 40, "oh": 40, "ow": 40})
+    limits = Limits(max_work_group=128, local_bytes=32 << 10)
+    grouped = [choice for choice in candidates(large, OPENCL, limits) if "@" in choice.tile]
+    assert grouped and {choice.tile.partition("@")[2] for choice in grouped} == {"32", "128"}
+    for choice in grouped:
+        plan = trial(large, [choice], OPENCL, limits).bundle.plan
+        (step,) = (each for each in plan.steps if isinstance(each, Dispatch) and each.layer == "0")
+        program = next(each for each in plan.programs if each.id == step.program)
+        assert program.work_group == (int(choice.tile.partition("@")[2]), 1, 1)
+    assert not [choice for choice in candidates(large, OPENCL, LIMITS["pocl"]) if "@" in choice.tile]
+
+
+def test_work_groups_that_would_be_empty_or_too_many_are_not() -> None:
+    assert in_groups("4", LIMITS["phone"], work_items=17) == ["4@32"]
+    assert in_groups("4", LIMITS["phone"], work_items=129) == ["4@32", "4@128", "4@256"]
+    assert in_groups("4", LIMITS["phone"], work_items=65536 * 128) == ["4@256"]
+    assert in_groups("4", Limits(max_work_item_sizes=(64,)), work_items=999) == ["4@32"]
+
+
+@pytest.mark.parametrize("words", ["4x1x4@", "4x1x4@many", "4x1x4@0"])
+def test_a_work_group_that_cannot_be_read_is_refused(words: str) -> None:
+    with pytest.raises(OptionError, match="write the work-items of a work-group behind @"):
+        trial(SHAPES["3x3"], [Choice("direct", words)], OPENCL, LIMITS["phone"])
 
 
 def test_batches_hold_everything_once_and_fit() -> None:
