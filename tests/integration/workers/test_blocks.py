@@ -7,11 +7,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from device_agent.virtual.faults import Charging, Reboot, Unplug
+from kernels.load import load_workload
+from kernels.options import Options
+from kernels.tuning import Database, Found, distinct
 from orchestrator.config import Settings
 from orchestrator.model.device import Api, DeviceState
 from orchestrator.model.live import Phase
@@ -23,6 +28,7 @@ from workers.facts import read_state
 from workers.fleet import Fleet
 from workers.plans import Plans
 from workers.run import Workbench, run_job
+from workers.tuned import FILE, key_of
 
 from .conftest import Lab
 from .jobs import assignment_of, charge, enrolled, know_phones, lab_file, ok
@@ -136,6 +142,31 @@ def test_the_agent_is_bound_to_a_cluster(there: Bench, affinity: str, cores: str
     bound = proof(record, "affinity")
     assert bound.wanted == f"{affinity}: {cores}"
     assert bound.held.endswith(" of the host") and not bound.proven, "a virtual phone's cores share the host's"
+
+
+def test_a_block_takes_what_was_tuned_for_its_cores(there: Bench, tmp_path: Path) -> None:
+    bench, facts = replace(there.bench, plans=Plans(tmp_path)), there.member.facts
+
+    def plan_of(affinity: str) -> str:
+        """A thread for each core."""
+        given = assignment_of(there.lab.serial, {"samples": 2}, {"affinity": affinity})
+        job = given.job.model_copy(update={"cell": given.job.cell.model_copy(update={"options": {}})})
+        record = run_job(given.model_copy(update={"job": job}), bench, lambda: None, lambda *_: None)
+        return ok(record).provenance.plan_hash
+
+    plain = plan_of("any")
+    assert plan_of("0") == plain
+    conv = next(iter(distinct(load_workload(network="lenet", onnx=None, seed=1), Options("cpu"))))
+    database = Database(tmp_path / FILE)
+    database.add(
+        Found(
+            device=key_of(facts, Api.CPU, 1), precision="fp32", conv=conv, algorithm="im2col", tile="", ms=1.0,
+            default="implicit_gemm", tried=2, kept=True, at=1.0,
+        )
+    )  # fmt: skip
+    database.save()
+    assert plan_of("0") != plain
+    assert (plan_of("any") == plain) == (facts.cores > 1)
 
 
 def test_a_supply_is_cut_for_the_block_and_restored(there: Bench, lab: Lab) -> None:

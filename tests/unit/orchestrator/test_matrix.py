@@ -212,6 +212,13 @@ def test_cores_as_an_axis_become_the_job_s_condition() -> None:
     }  # fmt: skip
 
 
+def test_tuned_and_untuned_plans_are_compared_on_every_backend() -> None:
+    device = make.device("A", *(make.api(api) for api in Api))
+    found = matrix.expand(make.experiment(matrix=Matrix(backend=tuple(Api), tuned=(True, False))), "e", [device])
+    ran = {(job.cell.backend, job.cell.options["tuned"]) for job in found.jobs}
+    assert ran == set(product(Api, (True, False))) and found.exclusions == ()
+
+
 def test_images_only_where_the_device_has_them() -> None:
     bare = make.api(Api.VULKAN).model_copy(update={"max_image_width": 0, "max_image_height": 0})
     device = make.device("A", make.api(Api.OPENCL), bare)
