@@ -15,11 +15,12 @@ from orchestrator.model.record import InvalidCode, Outcome
 from orchestrator.report import console
 
 from . import live
-from .experiments import all_ok, outcomes, tell
 from .farm_access import open_inventory, open_leases, open_ledger
 from .lifecycle import settings_of
+from .outcomes import all_ok, outcomes
 from .output import JsonOption, log, out, print_json
 from .results import gather, write_html
+from .submission import tell
 
 if TYPE_CHECKING:
     from farm.demo import Demo

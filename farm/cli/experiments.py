@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import RenderableType
-from rich.markup import escape
-from rich.padding import Padding
-from rich.table import Table
 
 from orchestrator.config import Settings
 from orchestrator.errors import StableError
@@ -20,18 +14,17 @@ from orchestrator.model.record import Outcome
 from orchestrator.report import wording
 
 from . import live
+from .experiment_rows import problem_data, row_data, show, table_of
 from .farm_access import connect, find_experiment, open_inventory, open_ledger
 from .lifecycle import settings_of
+from .outcomes import all_ok, outcomes, present
 from .output import JsonOption, StateOption, log, out, print_json
+from .submission import confirm_size, submission_data, tell
 
 if TYPE_CHECKING:
-    from orchestrator.ledger import ExperimentRow, JobRow, Ledger
-    from orchestrator.matrix import Exclusion
-    from orchestrator.submit import Submission
+    from orchestrator.ledger import Ledger
 
 PANEL = "Experiments"
-ASK_ABOVE = 10_000
-"""Jobs from which `farm run` asks back."""
 ExperimentArgument = Annotated[
     str, typer.Argument(metavar="EXPERIMENT", help="Its id, its name (the newest of that name), or `latest`.")
 ]
@@ -73,7 +66,7 @@ def run(
         tell(submission)
         if not wait:
             if as_json:
-                print_json(_submission(submission))
+                print_json(submission_data(submission))
             return
         counts = follow_to_end(settings, ledger, submission.experiment_id, experiment.name)
     found = outcomes(counts)
@@ -83,88 +76,6 @@ def run(
         out().print(f"{submission.experiment_id}: {wording.outcomes(found)}")
     if not all_ok(found):
         raise typer.Exit(1)
-
-
-def outcomes(counts: Mapping[str, int]) -> dict[str, int]:
-    """Jobs that are over, by outcome: every outcome always, for programs."""
-    return {outcome.value: counts.get(outcome.value, 0) for outcome in Outcome}
-
-
-def all_ok(found: Mapping[str, int]) -> bool:
-    """Whether no job ended in another way than well."""
-    return not any(count for word, count in found.items() if word != Outcome.OK.value)
-
-
-def present(counts: Mapping[str, int]) -> dict[str, int]:
-    """Jobs by state or outcome, without those of which there are none."""
-    return {word: count for word, count in counts.items() if count}
-
-
-def confirm_size(experiment: Any, devices: int, *, yes: bool) -> None:
-    """Ask back before a very large matrix is built; refuse where nobody can answer."""
-    from orchestrator import matrix
-
-    count = experiment.devices.count
-    runs = matrix.size(experiment)
-    jobs = runs * {"all": max(1, devices), "any": 1}.get(count, count if isinstance(count, int) else 1)
-    if jobs <= ASK_ABOVE or yes:
-        return
-    size = f"{jobs:,} jobs: {' x '.join(axes(experiment, devices))}"
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise StableError(f"this matrix comes to up to {size}", remedy="shorten an axis, or confirm it with --yes")
-    log().print(f"This matrix comes to up to [bold]{size}[/].")
-    if not typer.confirm("Submit it?", err=True):
-        raise typer.Abort
-
-
-def axes(experiment: Any, devices: int) -> list[str]:
-    """Sizes of the axes, e.g. `backend 3`, blocks and devices included."""
-    matrix = {name: values for name, values in experiment.matrix if values is not None and len(values) > 1}
-    sizes = [f"{name} {len(values):,}" for name, values in matrix.items()]
-    sizes.append(f"blocks {experiment.sampling.blocks:,}")
-    if experiment.devices.count != "any":
-        sizes.append(f"devices {devices if experiment.devices.count == 'all' else experiment.devices.count}")
-    return sizes
-
-
-def tell(submission: Submission) -> None:
-    """Say on standard error what was submitted and what was left out."""
-    console = log()
-    expansion = submission.expansion
-    verb = "resumed" if submission.resumed else "submitted"
-    devices = {serial for job in expansion.jobs for serial in job.candidates}
-    canaries = sum(job.role == "canary" for job in expansion.jobs)
-    more = f", {canaries} of them canaries" if canaries else ""
-    for job in expansion.reserve[:1]:
-        more += f"; up to {job.sampling.max_blocks} blocks of a cell that needs them"
-    console.print(
-        f"{verb} [bold]{submission.experiment_id}[/]: {len(expansion.jobs)} jobs of {len(expansion.cells)} cells "
-        f"on {len(devices)} devices{more}"
-    )
-    for line in exclusion_lines(expansion.exclusions, devices):
-        console.print(_left_out(line))
-
-
-def _left_out(line: str) -> RenderableType:
-    return Padding(f"[yellow]left out[/] {escape(line)}", (0, 0, 0, 2), expand=False)
-
-
-def exclusion_lines(exclusions: Iterable[Exclusion], known: Iterable[str] = (), limit: int = 12) -> list[str]:
-    """One line per reason. `known`: serials of the experiment's devices."""
-    groups = wording.group_exclusions(exclusions, known)
-    lines = [f"{group.combinations} on {group.devices}: {group.reason}" for group in groups]
-    return lines if len(lines) <= limit else [*lines[:limit], f"... {len(lines) - limit} more: farm status says all"]
-
-
-def _submission(submission: Submission) -> dict[str, Any]:
-    expansion = submission.expansion
-    return {
-        "experiment": submission.experiment_id,
-        "resumed": submission.resumed,
-        "jobs": len(expansion.jobs),
-        "cells": len(expansion.cells),
-        "exclusions": [vars(each) for each in expansion.exclusions],
-    }
 
 
 def follow_to_end(settings: Settings, ledger: Ledger, experiment_id: str | None, title: str) -> Mapping[str, int]:
@@ -200,66 +111,15 @@ def status(
             if as_json:
                 print_json([row_data(row) for row in rows])
             else:
-                out().print(_experiments(rows))
+                out().print(table_of(rows))
             return
         row = find_experiment(ledger, experiment)
         failures = [job for job in ledger.jobs(row.id, ("done", "cancelled")) if job.outcome != Outcome.OK.value]
-    problems = [_problem(job) for job in failures]
+    problems = [problem_data(job) for job in failures]
     if as_json:
         print_json({**row_data(row), "exclusions": [vars(each) for each in row.exclusions], "not_ok": problems})
         return
-    _show(row, problems)
-
-
-def _problem(job: JobRow) -> dict[str, Any]:
-    """A job that did not end well."""
-    from orchestrator.ledger.rows import label
-
-    return {
-        "job": job.job_id,
-        "label": label(job.job),
-        "outcome": job.outcome or job.state.value,
-        "cause": job.cause,
-        "attempts": job.attempts,
-        "devices": list(job.job.candidates),
-    }
-
-
-def row_data(row: ExperimentRow) -> dict[str, Any]:
-    """An experiment of the ledger, in short."""
-    return {
-        "experiment": row.id,
-        "name": row.experiment.name,
-        "submitted_at": row.submitted_at,
-        "finished": row.finished,
-        "jobs": sum(row.counts.values()),
-        "counts": present(row.counts),
-    }
-
-
-def _experiments(rows: Iterable[ExperimentRow]) -> Table:
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    for column in ("experiment", "name", "submitted", "jobs", "", "outcome"):
-        table.add_column(column, justify="right" if column == "jobs" else "left")
-    for row in rows:
-        submitted = time.strftime("%Y-%m-%d %H:%M", time.localtime(row.submitted_at))
-        word = "[green]finished[/]" if row.finished else "[cyan]open[/]"
-        total = str(sum(row.counts.values()))
-        table.add_row(
-            row.id, escape(row.experiment.name), submitted, total, word, wording.outcomes(present(row.counts))
-        )
-    return table
-
-
-def _show(row: ExperimentRow, problems: list[dict[str, Any]]) -> None:
-    console = out()
-    console.print(_experiments([row]))
-    for line in exclusion_lines(row.exclusions, limit=1000):
-        console.print(_left_out(line))
-    for problem in problems:
-        where = ", ".join(problem["devices"])
-        text = f"{problem['label']} on {where}: {problem['cause']} after {problem['attempts']} attempts"
-        console.print(f"  [red]{problem['outcome']}[/] {escape(text)}", soft_wrap=True)
+    show(row, problems)
 
 
 def watch(

@@ -12,9 +12,10 @@ import typer
 from orchestrator.errors import SetupError
 from orchestrator.report import console, export
 
-from .experiments import PANEL, ExperimentArgument, present
+from .experiments import PANEL, ExperimentArgument
 from .farm_access import find_experiment, open_ledger
 from .lifecycle import settings_of
+from .outcomes import present
 from .output import JsonOption, StateOption, log, out, print_json
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from farm.cli import experiments
+from farm.cli import submission
 from orchestrator.errors import StableError
 from orchestrator.model.experiment import DeviceChoice, Experiment, Matrix, Sampling, Workload
 
@@ -22,7 +22,7 @@ def experiment(blocks: int, count: str | int = "all", **axes: object) -> Experim
 def test_a_million_jobs_are_refused_with_their_axes() -> None:
     huge = experiment(1000, backend=["opencl", "vulkan"], precision=["fp32", "fp16"], granularity=list(range(1, 65)))
     with pytest.raises(StableError, match="256,000 jobs") as caught:
-        experiments.confirm_size(huge, 1, yes=False)
+        submission.confirm_size(huge, 1, yes=False)
     for axis in ("backend 2", "precision 2", "granularity 64", "blocks 1,000", "devices 1"):
         assert axis in str(caught.value)
     assert caught.value.remedy
@@ -34,11 +34,11 @@ def test_devices_count(count: str | int, devices: int, asks: bool) -> None:
     of = experiment(1000, count=count)
     if asks:
         with pytest.raises(StableError):
-            experiments.confirm_size(of, devices, yes=False)
+            submission.confirm_size(of, devices, yes=False)
     else:
-        experiments.confirm_size(of, devices, yes=False)
+        submission.confirm_size(of, devices, yes=False)
 
 
 def test_yes_and_small_ones_pass() -> None:
-    experiments.confirm_size(experiment(1000, granularity=list(range(1, 65))), 100, yes=True)
-    experiments.confirm_size(experiment(10), 1000, yes=False)
+    submission.confirm_size(experiment(1000, granularity=list(range(1, 65))), 100, yes=True)
+    submission.confirm_size(experiment(10), 1000, yes=False)

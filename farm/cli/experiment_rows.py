@@ -1,0 +1,72 @@
+"""Experiments as the ledger has them, for people and programs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from orchestrator.report import wording
+
+from .left_out import exclusion_lines, left_out
+from .outcomes import present
+from .output import out
+
+if TYPE_CHECKING:
+    from orchestrator.ledger import ExperimentRow, JobRow
+
+
+def problem_data(job: JobRow) -> dict[str, Any]:
+    """A job that did not end well."""
+    from orchestrator.ledger.rows import label
+
+    return {
+        "job": job.job_id,
+        "label": label(job.job),
+        "outcome": job.outcome or job.state.value,
+        "cause": job.cause,
+        "attempts": job.attempts,
+        "devices": list(job.job.candidates),
+    }
+
+
+def row_data(row: ExperimentRow) -> dict[str, Any]:
+    """An experiment of the ledger, in short."""
+    return {
+        "experiment": row.id,
+        "name": row.experiment.name,
+        "submitted_at": row.submitted_at,
+        "finished": row.finished,
+        "jobs": sum(row.counts.values()),
+        "counts": present(row.counts),
+    }
+
+
+def table_of(rows: Iterable[ExperimentRow]) -> Table:
+    """A line each."""
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for column in ("experiment", "name", "submitted", "jobs", "", "outcome"):
+        table.add_column(column, justify="right" if column == "jobs" else "left")
+    for row in rows:
+        submitted = time.strftime("%Y-%m-%d %H:%M", time.localtime(row.submitted_at))
+        word = "[green]finished[/]" if row.finished else "[cyan]open[/]"
+        total = str(sum(row.counts.values()))
+        table.add_row(
+            row.id, escape(row.experiment.name), submitted, total, word, wording.outcomes(present(row.counts))
+        )
+    return table
+
+
+def show(row: ExperimentRow, problems: list[dict[str, Any]]) -> None:
+    """Print one, with what was left out of it and what did not end well."""
+    console = out()
+    console.print(table_of([row]))
+    for line in exclusion_lines(row.exclusions, limit=1000):
+        console.print(left_out(line))
+    for problem in problems:
+        where = ", ".join(problem["devices"])
+        text = f"{problem['label']} on {where}: {problem['cause']} after {problem['attempts']} attempts"
+        console.print(f"  [red]{problem['outcome']}[/] {escape(text)}", soft_wrap=True)

@@ -1,0 +1,22 @@
+"""How jobs ended, for people and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from orchestrator.model.record import Outcome
+
+
+def outcomes(counts: Mapping[str, int]) -> dict[str, int]:
+    """Jobs that are over, by outcome: every outcome always, for programs."""
+    return {outcome.value: counts.get(outcome.value, 0) for outcome in Outcome}
+
+
+def all_ok(found: Mapping[str, int]) -> bool:
+    """Whether no job ended in another way than well."""
+    return not any(count for word, count in found.items() if word != Outcome.OK.value)
+
+
+def present(counts: Mapping[str, int]) -> dict[str, int]:
+    """Jobs by state or outcome, without those of which there are none."""
+    return {word: count for word, count in counts.items() if count}

@@ -1,0 +1,76 @@
+"""What is about to be submitted, and what was."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from orchestrator.errors import StableError
+
+from .left_out import exclusion_lines, left_out
+from .output import log
+
+if TYPE_CHECKING:
+    from orchestrator.submit import Submission
+
+ASK_ABOVE = 10_000
+"""Jobs from which `farm run` asks back."""
+
+
+def confirm_size(experiment: Any, devices: int, *, yes: bool) -> None:
+    """Ask back before a very large matrix is built; refuse where nobody can answer."""
+    from orchestrator import matrix
+
+    count = experiment.devices.count
+    runs = matrix.size(experiment)
+    jobs = runs * {"all": max(1, devices), "any": 1}.get(count, count if isinstance(count, int) else 1)
+    if jobs <= ASK_ABOVE or yes:
+        return
+    size = f"{jobs:,} jobs: {' x '.join(axes(experiment, devices))}"
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise StableError(f"this matrix comes to up to {size}", remedy="shorten an axis, or confirm it with --yes")
+    log().print(f"This matrix comes to up to [bold]{size}[/].")
+    if not typer.confirm("Submit it?", err=True):
+        raise typer.Abort
+
+
+def axes(experiment: Any, devices: int) -> list[str]:
+    """Sizes of the axes, e.g. `backend 3`, blocks and devices included."""
+    matrix = {name: values for name, values in experiment.matrix if values is not None and len(values) > 1}
+    sizes = [f"{name} {len(values):,}" for name, values in matrix.items()]
+    sizes.append(f"blocks {experiment.sampling.blocks:,}")
+    if experiment.devices.count != "any":
+        sizes.append(f"devices {devices if experiment.devices.count == 'all' else experiment.devices.count}")
+    return sizes
+
+
+def tell(submission: Submission) -> None:
+    """Say on standard error what was submitted and what was left out."""
+    console = log()
+    expansion = submission.expansion
+    verb = "resumed" if submission.resumed else "submitted"
+    devices = {serial for job in expansion.jobs for serial in job.candidates}
+    canaries = sum(job.role == "canary" for job in expansion.jobs)
+    more = f", {canaries} of them canaries" if canaries else ""
+    for job in expansion.reserve[:1]:
+        more += f"; up to {job.sampling.max_blocks} blocks of a cell that needs them"
+    console.print(
+        f"{verb} [bold]{submission.experiment_id}[/]: {len(expansion.jobs)} jobs of {len(expansion.cells)} cells "
+        f"on {len(devices)} devices{more}"
+    )
+    for line in exclusion_lines(expansion.exclusions, devices):
+        console.print(left_out(line))
+
+
+def submission_data(submission: Submission) -> dict[str, Any]:
+    """For programs."""
+    expansion = submission.expansion
+    return {
+        "experiment": submission.experiment_id,
+        "resumed": submission.resumed,
+        "jobs": len(expansion.jobs),
+        "cells": len(expansion.cells),
+        "exclusions": [vars(each) for each in expansion.exclusions],
+    }
