@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kernels.graph import Graph, Node
 from kernels.options import Options
 
@@ -29,7 +31,13 @@ def _writes_blocks(graph: Graph, node: Node, options: Options, found: set[str]) 
     if node.op in ("add", "mul"):
         shape = graph.shapes[node.output]
         return all(name in found and graph.shapes[name] == shape for name in node.inputs[:2])
-    return node.op == "concat" and is_aligned_concat(graph, node) and all(name in found for name in node.inputs)
+    return node.op == "concat" and is_aligned_concat(graph, node) and _mostly(graph, node.inputs, found)
+
+
+def _mostly(graph: Graph, parts: Sequence[str], found: set[str]) -> bool:
+    """Whether most channels come in blocks: a single row-major part must not turn the whole, and what reads it."""
+    channels = {part: graph.shapes[part][1] for part in parts}
+    return 2 * sum(count for part, count in channels.items() if part in found) > sum(channels.values())
 
 
 def conversions(node: Node) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ from kernels.tuning import (
 )
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import relative_error
+from tests.unit.kernels.back.test_cpu_tuning import joined
 
 BUDGET_S = 3.0
 THREADS = 2
@@ -91,6 +92,13 @@ def test_every_candidate_in_the_network_computes_the_same(agent: Agent) -> None:
     for key, layer in distinct(graph, CPU).items():
         for choice in candidates(layer, CPU, Limits())[1:]:
             assert network_error(agent, graph, {key: choice}) <= 1e-5
+
+
+def test_joined_parts_in_different_layouts_compute_the_same(agent: Agent) -> None:
+    graph = joined()
+    narrow, wide, _ = distinct(graph, CPU)
+    for key in (narrow, wide):
+        assert network_error(agent, graph, {key: Choice("direct")}) <= 1e-5
 
 
 @pytest.mark.parametrize("network", ["squeezenet_v1_1", "mobilenet_v2"])

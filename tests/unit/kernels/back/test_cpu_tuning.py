@@ -6,6 +6,7 @@ import pytest
 
 from kernels.catalog import Convolution
 from kernels.compile import compile_graph
+from kernels.graph import Graph
 from kernels.load import load_workload
 from kernels.lower.cpu.algorithms import IN_BLOCKS
 from kernels.options import Choice, Limits, Options
@@ -140,6 +141,30 @@ def test_conversions_inside_the_network_belong_to_the_row_major_layer() -> None:
     assert f"{graph.nodes[0].output}:from_nc16" in inner and f"{graph.nodes[1].output}:to_nc16" in inner
     for layer in (f"{graph.nodes[0].output}:from_nc16", f"{graph.nodes[1].output}:to_nc16"):
         assert keys[layer] == keys[middle]
+
+
+@pytest.mark.parametrize("rows", ["narrow", "wide"])
+def test_a_joined_result_has_the_layout_of_most_of_its_parts(rows: str) -> None:
+    """So that a part that is computed in rows is converted, not the others and the whole."""
+    graph = joined()
+    narrow, wide, reader = (node for node in graph.nodes if node.op == "conv")
+    tuned = {narrow.name if rows == "narrow" else wide.name: Choice("direct")}
+    plan = compile_graph(graph, Options("cpu", tuned=tuned), Limits()).plan
+    found = {step.layer for step in plan.steps if isinstance(step, Dispatch) and "nc16" in step.layer}
+    inside = {layer for layer in found if not layer.startswith(reader.output)}
+    if rows == "narrow":
+        assert inside == {f"{narrow.output}:to_nc16"}
+    else:
+        assert inside == {f"{narrow.output}:from_nc16", f"{reader.inputs[0]}:to_nc16"}
+
+
+def joined() -> Graph:
+    """Two convolutions of an image, side by side, and one that reads them."""
+    build = Builder()
+    x = build.input(1, 3, 9, 10)
+    parts = [build.conv(x, k, (3, 3), (1, 1), (1, 1, 1, 1)) for k in (16, 32)]
+    whole = build.node("concat", parts, (1, 48, 9, 10), axis=1)
+    return build.outputs(build.conv(whole, 16, (1, 1)))
 
 
 def test_the_search_adds_conversions_up() -> None:
