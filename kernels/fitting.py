@@ -129,5 +129,8 @@ def _figures(
         parts.append(f"with swapping: {refused}")
     elif options.swap == "never":
         parts.append("swapping is switched off")
-    mend = "give a larger memory_budget, another precision, a smaller workspace or input"
+    mend = (
+        "give a larger memory_budget, another precision or algorithm (`direct` has the smallest weights), a smaller "
+        "workspace or input"
+    )
     return f"{'; '.join(parts)}; {mend}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from orchestrator.ledger import ExperimentRow, JobRow
 
 
-def problem_data(job: JobRow) -> dict[str, Any]:
-    """A job that did not end well."""
+def problem_data(job: JobRow, reasons: Sequence[str]) -> dict[str, Any]:
+    """A job that did not end well. `reasons`: of its newest record."""
     from orchestrator.ledger.rows import label
 
     return {
@@ -28,6 +28,7 @@ def problem_data(job: JobRow) -> dict[str, Any]:
         "label": label(job.job),
         "outcome": job.outcome or job.state.value,
         "cause": job.cause,
+        "reasons": list(reasons),
         "attempts": job.attempts,
         "devices": list(job.job.candidates),
     }
@@ -68,5 +69,6 @@ def show(row: ExperimentRow, problems: list[dict[str, Any]]) -> None:
         console.print(left_out(line))
     for problem in problems:
         where = ", ".join(problem["devices"])
-        text = f"{problem['label']} on {where}: {problem['cause']} after {problem['attempts']} attempts"
+        attempts = f" after {problem['attempts']} attempts" if problem["attempts"] > 1 else ""
+        text = f"{problem['label']} on {where}: {'; '.join([problem['cause'], *problem['reasons']])}{attempts}"
         console.print(f"  [red]{problem['outcome']}[/] {escape(text)}", soft_wrap=True)

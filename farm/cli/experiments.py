@@ -75,6 +75,7 @@ def run(
     else:
         out().print(f"{submission.experiment_id}: {wording.outcomes(found)}")
     if not all_ok(found):
+        log().print(f"`farm status {submission.experiment_id}` says what went wrong, `farm results` what was measured")
         raise typer.Exit(1)
 
 
@@ -115,7 +116,9 @@ def status(
             return
         row = find_experiment(ledger, experiment)
         failures = [job for job in ledger.jobs(row.id, ("done", "cancelled")) if job.outcome != Outcome.OK.value]
-    problems = [problem_data(job) for job in failures]
+        records = sorted(ledger.records_of(job.job_id for job in failures), key=lambda record: record.token)
+    reasons = {record.job_id: record.reasons for record in records}
+    problems = [problem_data(job, reasons.get(job.job_id, ())) for job in failures]
     if as_json:
         print_json({**row_data(row), "exclusions": [vars(each) for each in row.exclusions], "not_ok": problems})
         return

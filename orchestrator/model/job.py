@@ -10,7 +10,10 @@ from pydantic import Field, TypeAdapter
 from .base import Model, content_hash
 from .device import Api, Precision
 from .experiment import Conditions, Measure, Sampling, Workload
+from .quantity import size_words
 
+SIZES = frozenset({"memory_budget", "workspace"})
+"""Axes in bytes."""
 RUN_AXES = frozenset({"batch", "frames", "thread_life", "pin_threads", "pipeline", "affinity", "setup"})
 """Axes that say how the agent runs a plan, or what goes through it, not how it is compiled."""
 
@@ -52,8 +55,12 @@ class Cell(Model):
     @property
     def label(self) -> str:
         """Short name for tables, e.g. `squeezenet_v1_0 opencl fp32 granularity=4`."""
-        rest = "".join(f" {key}={value}" for key, value in sorted(self.options.items()))
+        rest = "".join(f" {key}={_words(key, value)}" for key, value in sorted(self.options.items()))
         return f"{self.workload.label} {self.backend} {self.precision}{rest}"
+
+
+def _words(option: str, value: int | str | bool) -> str:
+    return size_words(value) if option in SIZES and isinstance(value, int) and value > 0 else str(value)
 
 
 class ForeignCell(Cell):

@@ -24,7 +24,6 @@ from .section import Section
 from .sections import sections
 
 SHOWN_EXCLUSIONS = 12
-SHOWN_REASONS = 2
 SHOWN_ROWS = 40
 LAST_WIDTH = 30
 """Of the last column of a part, which is wrapped where it is longer."""
@@ -117,8 +116,6 @@ def _table(own: Sequence[tuple[Summary, list[str]]], widths: Sequence[int], *, h
         if summary.outcomes.get(Outcome.OK, 0) < summary.blocks:
             cells[BLOCKS].stylize("red")
         table.add_row(*(cells[index] for index in shown))
-        for reason in () if told else summary.reasons[:SHOWN_REASONS]:
-            table.add_row("", Text(reason, style="red"))
     return Padding(table, (0, 0, 0, 2))
 
 

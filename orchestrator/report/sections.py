@@ -15,6 +15,7 @@ from .section import Column, Section
 from .wording import EnergyRow
 
 SHOWN_DEVICES = 4
+SHOWN_REASONS = 2
 SETUP_IN_TERMINAL = ("program build", "pipelines", "transfers", "first dispatch")
 
 
@@ -33,6 +34,7 @@ def sections(content: Content) -> list[Section]:
         _canaries(content),
         _judged(content),
         _invalid(content.summaries),
+        _failed(content.summaries),
         _conditions(content.summaries),
     )
     return [section for section in found if section.rows]
@@ -211,6 +213,18 @@ def _invalid(summaries: Sequence[Summary]) -> Section:
     columns = (Column("device"), Column("cell"), Column("reason"), Column("blocks", True), Column("for example"))
     note = "Measured, kept, and not counted."
     return Section("invalid", "Invalid blocks", note, columns, tuple(rows), frozenset(range(len(rows))))
+
+
+def _failed(summaries: Sequence[Summary]) -> Section:
+    """Why blocks ended without a measurement. The page says it beside the cell, where a terminal has no room."""
+    names = wording.naming(summaries)
+    rows = [
+        (*_where(summary, names), wording.not_ok(summary), reason)
+        for summary in summaries if not summary.invalid
+        for reason in summary.reasons[:SHOWN_REASONS]
+    ]  # fmt: skip
+    columns = (Column("device"), Column("cell"), Column("blocks"), Column("because"))
+    return Section("failed", "Not measured", "", columns, tuple(rows), frozenset(range(len(rows))))
 
 
 def _conditions(summaries: Sequence[Summary]) -> Section:

@@ -203,6 +203,11 @@ def blocks(summary: Summary) -> str:
     return f"{summary.outcomes.get(Outcome.OK, 0)}/{summary.blocks}"
 
 
+def not_ok(summary: Summary) -> str:
+    """Blocks that did not go well, by outcome: `2 failed, 1 lost`."""
+    return outcomes({outcome.value: n for outcome, n in summary.outcomes.items() if outcome is not Outcome.OK})
+
+
 def outcomes(counts: dict[str, int]) -> str:
     """`12 ok, 1 failed`; empty outcomes are left out."""
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "no job"

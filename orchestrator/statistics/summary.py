@@ -104,8 +104,13 @@ def summarise(
     summaries = [_summary(list(group), cells[key[2]], seed, mode) for key, group in groupby(keyed, key=_group)]
     return sorted(
         with_gains(summaries, cells),
-        key=lambda s: (s.serial, s.source, _natural(s.workload), s.backend, s.precision, _natural(s.label)),
+        key=lambda s: (s.serial, s.source, _natural(s.workload), s.backend, s.precision, _order(cells[s.cell_id])),
     )
+
+
+def _order(cell: Cell) -> list[tuple[str, int]]:
+    """Key that sorts cells by the values of their options: sizes by their bytes, not as a label words them."""
+    return _natural(" ".join(f"{name}={value}" for name, value in sorted(cell.options.items())))
 
 
 def _natural(label: str) -> list[tuple[str, int]]:

@@ -32,9 +32,15 @@ def test_the_last_words_count_every_outcome(host: Host, cli: Cli, spec: str) -> 
 
 
 def test_a_job_that_fails_makes_the_exit_status_1(host: Host, cli: Cli, spec: str) -> None:
-    host.answer = lambda assignment: answered(assignment, Outcome.FAILED, "agent_fault")
-    code, out, _ = cli("run", spec, "--wait", "--json")
+    def fail(assignment: Assignment) -> Record:
+        record = answered(assignment, Outcome.FAILED, "agent_fault")
+        return record.model_copy(update={"reasons": ("the kernel is not there",)})
+
+    host.answer = fail
+    code, out, err = cli("run", spec, "--wait", "--json")
     assert code == 1
+    assert "`farm status two-" in err
+    assert "agent_fault; the kernel is not there" in cli("status", "latest")[1]
     assert json.loads(out)["outcomes"] == {
         "ok": 0, "invalid": 0, "failed": 2, "lost": 0, "killed": 0, "cancelled": 0,
     }  # fmt: skip

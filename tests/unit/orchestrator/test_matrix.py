@@ -205,6 +205,14 @@ def test_streams_and_batches_are_part_of_a_cell() -> None:
     assert cells[1][1].label == "squeezenet_v1_0 opencl fp32 batch=4 frames=8"
 
 
+def test_sizes_are_said_with_their_units() -> None:
+    axes = Matrix.model_validate({"memory_budget": ["8 MB", "6.7 MB"], "workspace": "16 MiB"})
+    cells = matrix.expand(make.experiment(matrix=axes), "e", [make.device()]).cells
+    assert [cell.label.partition("fp32 ")[2] for cell in cells] == [
+        "memory_budget=8 MB workspace=16 MiB", "memory_budget=6700 kB workspace=16 MiB",
+    ]  # fmt: skip
+
+
 def test_cores_as_an_axis_become_the_job_s_condition() -> None:
     found = matrix.expand(make.experiment(matrix=Matrix(affinity=("big", "0-1"))), "e", [make.device()])
     assert {(job.cell.options["affinity"], job.conditions.affinity) for job in found.jobs} == {

@@ -263,3 +263,9 @@ def test_many_combinations_with_one_reason_are_counted() -> None:
         ("6 combinations with cpu fp32 algorithm=direct", "every device", "no sense"),
         ("vulkan fp32", "every device", "no vulkan"),
     ]
+
+
+def test_why_a_cell_was_not_measured_has_room_in_a_terminal() -> None:
+    reason = "the network needs 18182496 bytes of device memory at least, 7182496 more than the budget"
+    text = printed(content([record(cell(), [], outcome=Outcome.FAILED, reasons=(reason,))]))
+    assert "Not measured" in text and "1 failed" in text and reason in text

@@ -1,0 +1,118 @@
+"""The published studies' own files, made small, through a real farm: a virtual phone and this workstation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.servers import required
+
+from .conftest import Cli
+from .test_up import ROOT, Up, farm, wait_for
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+JOINED_BYTES = 9_000_000
+"""SqueezeNet needs more where the channels of its concats are joined."""
+SMALL = {"blocks": 1, "warmup": 1, "samples": 2}
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    for binary in ("redis-server", "adb"):
+        required(binary)
+    found = Up(tmp_path_factory.mktemp("studies") / "farm", "--virtual", "1")
+    try:
+        found.wait_until_ready()
+        wait_for(lambda: _ready(found) == {"virtual", "workstation"}, 90)
+        yield found
+    finally:
+        found.kill()
+
+
+def _ready(up: Up) -> set[str]:
+    devices = json.loads(farm("devices", "--state", str(up.state), "--json").stdout)
+    return {d["facts"]["source"] for d in devices if d["state"]["health"] == "ready"}
+
+
+def small(up: Up, name: str, sampling: dict[str, Any] | None = None, **axes: list[Any]) -> Path:
+    """A study's file with some of its axes' values, and few samples. It keeps its name and what was published."""
+    asked = yaml.safe_load((ROOT / "experiments" / f"{name}.yaml").read_text())
+    for axis, values in axes.items():
+        assert set(values) <= set(asked["matrix"][axis]), f"{name}.yaml has no such {axis}"
+        asked["matrix"][axis] = values
+    asked["sampling"] |= SMALL | (sampling or {})
+    path = up.state / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(asked, sort_keys=False))
+    return path
+
+
+def run(up: Up, cli: Cli, path: Path) -> tuple[int, dict[str, Any]]:
+    """Exit status, and the results with every record."""
+    status, _, _ = cli("run", str(path), "--wait", "--state", str(up.state))
+    return status, json.loads(cli("results", "latest", "--json", "--raw", "--state", str(up.state))[1])
+
+
+def read(up: Up, cli: Cli) -> str:
+    """What a person sees, in the terminal and on the page."""
+    page = up.state / "report.html"
+    assert cli("report", "latest", "-o", str(page), "--state", str(up.state))[0] == 0
+    return cli("results", "latest", "--state", str(up.state))[1] + page.read_text()
+
+
+def all_verified(data: dict[str, Any], backends: set[str]) -> None:
+    records = data["records"]
+    assert {record["outcome"] for record in records} == {"ok"}
+    assert all(record["checks"] and all(check["ok"] for check in record["checks"]) for record in records)
+    ran = {(record["source"], record["runs_on"]["api"]) for record in records}
+    assert ran == {(source, api) for source in ("virtual", "workstation") for api in backends}
+
+
+def test_study_c(up: Up, cli: Cli) -> None:
+    axes = {"network": ["lenet"], "algorithm": ["im2col"], "thread_life": ["kept"], "pin_threads": [False]}
+    path = small(up, "study_c", {"frames": 10}, pipeline=["none", "balanced"], **axes)
+    status, data = run(up, cli, path)
+    assert status == 0
+    all_verified(data, {"cpu", "opencl"})
+    gains = [summary["throughput"]["over_one_thread"] for summary in data["summaries"]]
+    assert all(gain and gain > 0 for gain in gains) and gains.count(1.0) == 2  # one thread of each device
+    text = read(up, cli)
+    for words in ("over one thread", "Published, not measured here: Gao, Zhang and Mei", "1.98x", "every cell: "):
+        assert words in text
+    assert "a pipeline has at least two stages" in text
+
+
+def test_study_p(up: Up, cli: Cli) -> None:
+    status, data = run(up, cli, small(up, "study_p", network=["matmul_16", "matmul_64"]))
+    assert status == 0
+    all_verified(data, {"cpu", "opencl", "vulkan"})
+    assert all(summary["setup"] for summary in data["summaries"])
+    text = read(up, cli)
+    for words in ("Backends side by side", "When the GPU pays", "Set-up: cold, warm, cached", "vulkan : opencl"):
+        assert words in text
+    assert "Published, not measured here: Pradana" in text
+
+
+def test_a_budget_is_met_or_refused_with_the_figures(up: Up, cli: Cli) -> None:
+    """8 MB are enough without concats alone; 4 MB are less than the weights."""
+    path = up.state / "budget.yaml"
+    path.write_text(
+        'name: budget\nworkload: {network: squeezenet_v1_1}\ndevices: {where: source == "virtual"}\n'
+        "matrix: {backend: vulkan, memory_budget: [8 MB, 4 MB]}\nsampling: {blocks: 1, warmup: 0, samples: 1}\n"
+    )
+    status, data = run(up, cli, path)
+    assert status == 1
+    records = {record["cell_id"]: record for record in data["records"]}
+    found = {s["label"].partition("budget=")[2]: records[s["cell_id"]] for s in data["summaries"]}
+    assert {size: record["outcome"] for size, record in found.items()} == {"8 MB": "ok", "4 MB": "failed"}
+    assert found["8 MB"]["memory"]["device_peak_bytes"] <= 8_000_000 < JOINED_BYTES
+    assert found["8 MB"]["checks"][0]["ok"]
+    said = cli("status", "budget", "--state", str(up.state))[1]
+    for words in ("memory_budget=4 MB", "more than the memory budget of 4000000", "weights, inputs and outputs alone"):
+        assert words in said
+    assert "Not measured" in read(up, cli)
