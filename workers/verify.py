@@ -24,6 +24,9 @@ ROUNDING = 10
 """How much further from the reference than the reference's own single precision a device may be. Winograd's transforms
 lose 3.7 times as much on PyNET, whose hundred normalisations magnify every rounding; a wrong kernel far more."""
 
+MOST = 0.1
+"""The widest tolerance, as a share of the largest value: beyond it a comparison says nothing."""
+
 
 def verify(
     outputs: Arrays, reference: Arrays, precision: Precision, single: Callable[[], Arrays] | None = None
@@ -38,7 +41,8 @@ def verify(
         return checks
     rounded = single()
     lost = {name: _difference(rounded[name], wanted) for name, wanted in reference.items()}
-    return tuple(_allowing(check, lost[check.name]) for check in checks)
+    most = MOST / TOLERANCES[precision]
+    return tuple(_allowing(check, lost[check.name], most * check.tolerance) for check in checks)
 
 
 def _check(name: str, found: Array, wanted: Array, precision: Precision) -> OutputCheck:
@@ -55,10 +59,10 @@ def _difference(found: Array, wanted: Array) -> float:
     return float(np.max(np.abs(found - wanted), initial=0.0)) if found.shape == wanted.shape else float("inf")
 
 
-def _allowing(check: OutputCheck, lost: float) -> OutputCheck:
+def _allowing(check: OutputCheck, lost: float, most: float) -> OutputCheck:
     """The check with a tolerance for what rounding loses; a loss that is no number, or small, changes nothing."""
-    tolerance = ROUNDING * lost
-    if not np.isfinite(tolerance) or tolerance <= check.tolerance:
+    tolerance = min(ROUNDING * lost, most)
+    if not np.isfinite(lost) or tolerance <= check.tolerance:
         return check
     ok = check.max_abs_difference <= tolerance
     return check.model_copy(update={"tolerance": tolerance, "ok": ok, "rounding": lost})

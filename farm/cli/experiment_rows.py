@@ -70,5 +70,6 @@ def show(row: ExperimentRow, problems: list[dict[str, Any]]) -> None:
     for problem in problems:
         where = ", ".join(problem["devices"])
         attempts = f" after {problem['attempts']} attempts" if problem["attempts"] > 1 else ""
-        text = f"{problem['label']} on {where}: {'; '.join([problem['cause'], *problem['reasons']])}{attempts}"
+        why = "; ".join(filter(None, [problem["cause"], *problem["reasons"]]))
+        text = f"{problem['label']} on {where}{': ' if why else ''}{why}{attempts}"
         console.print(f"  [red]{problem['outcome']}[/] {escape(text)}", soft_wrap=True)

@@ -153,7 +153,8 @@ def driver(summary: Summary) -> str:
     software, hardware = short_name(facts.driver or facts.version), short_name(facts.device_name)
     if hardware.split(" ")[0] in software:
         hardware = ""
-    threads = f"{summary.runs_on.threads} threads" if summary.runs_on.threads else ""
+    count = summary.runs_on.threads
+    threads = f"{count} thread{'s' if count > 1 else ''}" if count else ""
     return " · ".join(dict.fromkeys(filter(None, (software, hardware, threads))))
 
 

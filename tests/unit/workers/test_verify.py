@@ -63,6 +63,13 @@ def test_single_precision_is_asked_only_where_it_matters() -> None:
     assert not verify({"y": REFERENCE["y"] + 1}, REFERENCE, Precision.FP16, never)[0].ok
 
 
+def test_nothing_beyond_a_tenth_of_the_largest_value_passes() -> None:
+    rounded = {"y": REFERENCE["y"] + 1}
+    near, far = {"y": REFERENCE["y"] + 0.19}, {"y": REFERENCE["y"] + 0.21}
+    assert verify(near, REFERENCE, Precision.FP32, lambda: rounded)[0].ok
+    assert not verify(far, REFERENCE, Precision.FP32, lambda: rounded)[0].ok
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_single_precision_that_overflows_allows_nothing(bad: float) -> None:
     (check,) = verify({"y": REFERENCE["y"] + 1}, REFERENCE, Precision.FP32, lambda: {"y": REFERENCE["y"] * bad})
