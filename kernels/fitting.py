@@ -19,6 +19,7 @@ from .passes.order import peak_elements
 from .placing import fits, place_memory, total_bytes
 from .plan import Pool
 from .swapping import swap
+from .waves import in_waves
 
 _SHARES = (8, 16, 32)
 """Parts of the budget that one tensor may take, where it must be split to fit."""
@@ -77,7 +78,7 @@ def lower_to_fit(graph: Graph, options: Options, limits: Limits) -> Draft:
                 refused = e
                 continue
         if fits(pools, limits):
-            return draft
+            return draft if way.swap else _in_waves(draft, options, limits)
         size = total_bytes(pools)
         if not budget or size <= budget:
             too_large = draft
@@ -101,6 +102,15 @@ def _ways(options: Options, limits: Limits) -> Iterator[Way]:
         yield from (Way(True, size) for size in smaller)
     if options.swap == "auto":
         yield from (Way(modes[-1] and fused, size if fused else 0, swap=True) for size in (smaller or [largest]))
+
+
+def _in_waves(draft: Draft, options: Options, limits: Limits) -> Draft:
+    """In waves where they are wanted and fit as well."""
+    gains = options.backend == "vulkan" and not limits.cpu_device
+    if options.order == "memory" or (options.order == "auto" and not gains):
+        return draft
+    waved = in_waves(draft)
+    return waved if fits(place_memory(waved, options, limits)[0], limits) else draft
 
 
 def _swapped(draft: Draft, fixed: int, options: Options, limits: Limits) -> tuple[Draft, list[Pool]]:

@@ -22,7 +22,7 @@ POOLS = {"weight": "weights", "input": "ports", "output": "ports", "activation":
 
 @dataclass(frozen=True)
 class Lifetime:
-    """The steps, first to last inclusive, during which a buffer's content matters."""
+    """The steps, or waves of steps, first to last inclusive, during which a buffer's content matters."""
 
     first: int
     last: int
@@ -41,12 +41,13 @@ class Place:
 
 def lifetimes(draft: Draft) -> dict[str, Lifetime]:
     """Lifetime of every buffer that a step uses; weights, inputs and outputs live throughout."""
-    end = max(len(draft.steps) - 1, 0)
+    times = draft.waves or range(len(draft.steps))
+    end = max(times, default=0)
     lives: dict[str, Lifetime] = {}
-    for index, step in enumerate(draft.steps):
+    for time, step in zip(times, draft.steps, strict=True):
         for name in used_buffers(step):
             known = lives.get(name)
-            lives[name] = Lifetime(known.first if known else index, index)
+            lives[name] = Lifetime(known.first if known else time, time)
     throughout = {name for name, buffer in draft.buffers.items() if POOLS[buffer.role] != "arena"}
     return {**lives, **dict.fromkeys(throughout, Lifetime(0, end))}
 

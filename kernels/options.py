@@ -16,6 +16,7 @@ PRECISIONS: tuple[Precision, ...] = ("fp32", "relaxed", "fp16", "fp16_arithmetic
 ConcatMode = Literal["auto", "join", "split"]
 PoolMode = Literal["auto", "offsets", "objects"]
 SwapMode = Literal["auto", "never"]
+OrderMode = Literal["auto", "memory", "waves"]
 WorkspaceSplit = Literal["rows", "channels"]
 Layout = Literal["buffer", "image"]
 
@@ -71,6 +72,9 @@ class Options:
     (study M); `auto`: `split` where a limit of the device or the budget demands it."""
     in_place: bool = True
     """Whether results take the place of operands that nobody reads later, and nodes the order that needs least."""
+    order: OrderMode = "auto"
+    """Of the steps: as `memory` wants it, or in `waves` of those that can run together, where that fits as well; `auto`:
+    waves for GPUs behind Vulkan."""
     swap: SwapMode = "auto"
     """Whether tensors may wait in host memory: where the budget demands it (`auto`), or `never`."""
     pools: PoolMode = "auto"

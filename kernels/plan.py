@@ -17,7 +17,8 @@ Execution model
   are read and a storage image where they are written, at the binding that a buffer would have.
 - `dispatch.work_items` is the number of work-items wanted in x, y, z; the runner rounds it up to whole work-groups and
   the kernel checks its bounds.
-- Steps run in order; each sees the writes of those before it.
+- Steps run in order; each sees the writes of those before it. A runner may let steps overlap that touch different bytes;
+  an argument that names a part of its buffer touches no other bytes of it.
 """
 
 from __future__ import annotations
@@ -130,6 +131,13 @@ class BufferArgument(_Part):
     buffer: str
 
 
+class PartArgument(BufferArgument):
+    """A buffer of which the step touches some bytes only: steps that touch different ones need not wait."""
+
+    part: tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(gt=0)]]
+    """First byte, and the one after the last."""
+
+
 class IntArgument(_Part):
     i32: int = Field(ge=-(2**31), lt=2**31)
 
@@ -138,7 +146,7 @@ class FloatArgument(_Part):
     f32: float
 
 
-Argument = BufferArgument | IntArgument | FloatArgument
+Argument = BufferArgument | PartArgument | IntArgument | FloatArgument
 
 
 class Dispatch(_Part):

@@ -12,10 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from .errors import PlanError
-from .lower.draft import Draft, DraftBuffer
+from .lower.draft import Draft, DraftBuffer, DraftStep
 from .plan import BufferArgument, Copy, Dispatch, SwapIn, SwapOut
 
-DraftStep = Dispatch | Copy | SwapOut | SwapIn
 ARENA_ROLES = ("activation", "scratch")
 _CLEAN = 2
 """How much further a buffer's next use counts where the host still has its content."""
@@ -147,7 +146,7 @@ def _renamed(step: DraftStep, names: dict[str, str]) -> DraftStep:
         return step.model_copy(update={"source": source, "target": target})
     if isinstance(step, Dispatch):
         arguments = tuple(
-            BufferArgument(buffer=names.get(argument.buffer, argument.buffer))
+            argument.model_copy(update={"buffer": names.get(argument.buffer, argument.buffer)})
             if isinstance(argument, BufferArgument)
             else argument
             for argument in step.arguments

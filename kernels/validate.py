@@ -18,6 +18,7 @@ from .plan import (
     Image,
     IntArgument,
     Parameter,
+    PartArgument,
     Plan,
     Pool,
     Program,
@@ -29,6 +30,7 @@ from .plan import (
 
 _KINDS: dict[type[object], tuple[str, ...]] = {
     BufferArgument: ("buffer", "image"),
+    PartArgument: ("buffer",),
     IntArgument: ("i32",),
     FloatArgument: ("f32",),
 }
@@ -180,6 +182,9 @@ def _check_arguments(
             raise PlanError(f"{where}: argument {parameter.name!r} is not of kind {parameter.kind}")
         if isinstance(argument, BufferArgument):
             buffer = _known(where, argument.buffer, buffers)
+            if isinstance(argument, PartArgument) and not argument.part[0] < argument.part[1] <= buffer.bytes:
+                part = "{} to {}".format(*argument.part)
+                raise PlanError(f"{where}: {parameter.name!r} is bytes {part} of {buffer.id!r}, which has {buffer.bytes}")
             if (buffer.image is not None) != (parameter.kind == "image"):
                 lies = "an image" if buffer.image else "no image"
                 raise PlanError(f"{where}: {parameter.name!r} is of kind {parameter.kind}, and {buffer.id!r} is {lies}")

@@ -76,6 +76,7 @@ struct Buffer {
 struct Argument {
   Parameter::Kind kind = Parameter::Kind::buffer;
   size_t buffer = 0;
+  uint64_t begin = 0, end = 0;  // of the buffer's bytes, those that the step may touch
   int32_t i32 = 0;
   float f32 = 0;
 };

@@ -32,10 +32,20 @@ class StepParser {
 };
 
 Argument StepParser::argument(const Reader& json) const {
-  json.only({"buffer", "i32", "f32"});
+  json.only({"buffer", "part", "i32", "f32"});
   Argument out;
   if (json.has("buffer")) {
     out.buffer = buffers_.find(json.at("buffer"));
+    const Buffer& buffer = plan_.buffers[out.buffer];
+    out.end = buffer.bytes;
+    if (json.has("part")) {
+      const auto ends = json.at("part").items(2);
+      if (ends.size() != 2) json.at("part").fail("a part has a first byte and an end");
+      out.begin = ends[0].bytes();
+      out.end = ends[1].bytes();
+      if (out.begin >= out.end) json.at("part").fail("the part is empty");
+      check_range(json, "buffer `" + buffer.id + "`", out.begin, out.end - out.begin, buffer.bytes);
+    }
   } else if (json.has("i32")) {
     out.kind = Parameter::Kind::i32;
     using Limits = std::numeric_limits<int32_t>;

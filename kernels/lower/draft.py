@@ -21,6 +21,7 @@ from kernels.plan import (
 )
 from kernels.source.kernel import Kernel
 
+DraftStep = Dispatch | Copy | SwapOut | SwapIn
 Role = Literal["input", "output", "weight", "activation", "scratch"]
 
 
@@ -55,7 +56,9 @@ class Draft:
     name: str
     buffers: dict[str, DraftBuffer] = field(default_factory=dict)
     programs: dict[str, DraftProgram] = field(default_factory=dict)
-    steps: list[Dispatch | Copy | SwapOut | SwapIn] = field(default_factory=list)
+    steps: list[DraftStep] = field(default_factory=list)
+    waves: list[int] = field(default_factory=list)
+    """Of each step, where they are sorted by them (`kernels/waves.py`): steps of one wave may run at the same time."""
     inputs: list[Port] = field(default_factory=list)
     outputs: list[Port] = field(default_factory=list)
     chosen: dict[str, str] = field(default_factory=dict)
@@ -90,7 +93,7 @@ class Draft:
 
 
 def arguments(
-    buffers: Mapping[str, str], parameters: tuple[str, ...], ints: Mapping[str, int], floats: Mapping[str, float]
+    buffers: Mapping[str, BufferArgument], parameters: tuple[str, ...], ints: Mapping[str, int], floats: Mapping[str, float]
 ) -> tuple[Argument, ...]:
     """Order named values as a program's parameters are ordered. A missing or surplus name is a KeyError."""
     given = {*buffers, *ints, *floats}
@@ -99,7 +102,7 @@ def arguments(
     out: list[Argument] = []
     for name in parameters:
         if name in buffers:
-            out.append(BufferArgument(buffer=buffers[name]))
+            out.append(buffers[name])
         elif name in ints:
             out.append(IntArgument(i32=ints[name]))
         else:

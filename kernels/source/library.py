@@ -96,7 +96,7 @@ _ALL = (
         locals_="tile_a:LOCAL_A:computed tile_b:LOCAL_B:computed", in_half=True,
     ),
     kernel(
-        "matvec", "a:4 b:4 bias:4 dst:4*", _PRODUCT, "lo hi", "CX KY", locals_="partial:SHARED", in_half=True,
+        "matvec", "a:4 b:4 bias:4 dst:4*", _PRODUCT, "lo hi", "CX KY TURNS", locals_="partial:SHARED", in_half=True,
     ),
     kernel("pool", "src:4 dst:4*", f"{_SRC_DST} {_WINDOW} pad_b pad_r mode"),
     kernel("global_average_pool", "src:4 dst:4*", f"{_SRC_DST} hw stacks"),

@@ -12,6 +12,8 @@ from .facts import Product, ProductCall
 
 _ACROSS = 8
 """Vectors of four columns of a work-group: what one read of a row of the matrix brings."""
+_TURNS = 4
+"""Vectors of the depth that a work-item reads at once: their reads overlap."""
 _PARTS = 8
 """Parts of the depth from which on it pays."""
 
@@ -35,7 +37,7 @@ class SplitDepth:
     def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""
         group = parts(product, limits)
-        default = [_words(min(_ACROSS, group), group)] if group else []
+        default = [_words(min(_across(product, limits), group), group)] if group else []
         others = [_words(across, size) for size in (64, 128, 256, 512) for across in (1, 2, 4, 8, 16)]
         fitting = [
             tile
@@ -49,7 +51,9 @@ class SplitDepth:
         words = tile or self.tiles(product, options, limits)[0]
         across, shared = numbers(words, "vectors of columns x parts", "8x32")
         work_items = -(-product.columns4 // across) * across * shared, product.rows, product.batch
-        return ProductCall("matvec", {"CX": across, "KY": shared}, work_items, across * shared)
+        turns = _TURNS if product.depth // 4 >= _TURNS * shared else 1
+        tunables = {"CX": across, "KY": shared, "TURNS": turns}
+        return ProductCall("matvec", tunables, work_items, across * shared)
 
 
 def parts(product: Product, limits: Limits) -> int:
@@ -59,6 +63,12 @@ def parts(product: Product, limits: Limits) -> int:
         return 0
     most = min(256, limits.max_work_group or 64, *(limits.max_work_item_sizes[:1] or (256,)))
     return 1 << (min(most, found).bit_length() - 1)
+
+
+def _across(product: Product, limits: Limits) -> int:
+    """Half as wide where there would be fewer work-groups than compute units."""
+    groups = -(-product.columns4 // _ACROSS) * product.rows * product.batch
+    return _ACROSS if groups >= limits.compute_units else _ACROSS // 2
 
 
 def _words(across: int, group: int) -> str:

@@ -8,6 +8,7 @@ from kernels.catalog import convolution_of
 from kernels.errors import OptionError, UnsupportedNode
 from kernels.graph import Graph
 from kernels.lower.draft import Draft
+from kernels.lower.outputs import write_outputs_directly
 from kernels.options import Options
 from kernels.plan import Copy, Port, Tensor
 
@@ -46,6 +47,7 @@ def lower_cpu(graph: Graph, options: Options) -> Draft:
         if name in graph.inputs or name in graph.constants:
             _add_output(context, name)
     context.draft.outputs.sort(key=lambda port: graph.outputs.index(port.name))
+    write_outputs_directly(context.draft)
     return context.draft
 
 

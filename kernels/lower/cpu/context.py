@@ -11,7 +11,7 @@ from kernels.graph import Array, Graph, Node
 from kernels.lower.aliases import plan_aliases
 from kernels.lower.draft import Draft, DraftProgram, Role, arguments
 from kernels.options import Options
-from kernels.plan import Dispatch, Tensor
+from kernels.plan import BufferArgument, Dispatch, Tensor
 
 from .layout import in_blocks
 from .packing import BLOCK, blocks
@@ -142,7 +142,7 @@ class CpuContext:
                 program=operation,
                 layer=node.name,
                 work_items=(1, 1, 1),
-                arguments=arguments(buffers, names, ints, floats or {}),
+                arguments=arguments({n: BufferArgument(buffer=b) for n, b in buffers.items()}, names, ints, floats or {}),
                 flops=flops,
                 bytes=4 * elements,
             )

@@ -12,6 +12,7 @@ from kernels.catalog.transposes import check_transpose
 from kernels.errors import UnsupportedNode
 from kernels.graph import Graph, Node
 from kernels.lower.draft import Draft
+from kernels.lower.outputs import write_outputs_directly
 from kernels.options import Limits, Options
 from kernels.plan import Copy, Port, Tensor
 
@@ -68,6 +69,7 @@ def lower_gpu(graph: Graph, options: Options, limits: Limits) -> Draft:
         if name in graph.inputs or name in graph.constants:
             _add_output(context, name)
     context.draft.outputs.sort(key=lambda port: graph.outputs.index(port.name))
+    write_outputs_directly(context.draft)
     return context.draft
 
 

@@ -13,7 +13,7 @@ from kernels.graph import Array, Graph, Node
 from kernels.lower.aliases import plan_aliases
 from kernels.lower.draft import Draft, DraftProgram, Role, arguments
 from kernels.options import Limits, Options
-from kernels.plan import Dispatch, Dtype, Tensor
+from kernels.plan import BufferArgument, Dispatch, Dtype, Tensor
 from kernels.source.library import KERNELS
 
 from .images import ImageChoice
@@ -108,7 +108,7 @@ class GpuContext:
         if tensor in self._aliases:
             parent, channel = self._aliases[tensor]
             whole = self.new_packed(parent)
-            return View(whole.buffer, whole.stacks, whole.stack0 + channel // 4)
+            return self._part(tensor, whole, whole.stack0 + channel // 4)
         dims = self.dims(tensor)
         described = Tensor(shape=self.graph.shapes[tensor], dtype=self.dtype, layout="nc4hw4")
         if self._images is not None:
@@ -119,13 +119,20 @@ class GpuContext:
         size = dims.packed_elements * (2 if self.half else 4)
         return View(self.draft.add_buffer(tensor, size, "activation", described), dims.stacks, 0)
 
+    def _part(self, tensor: str, whole: View, stack0: int) -> View:
+        dims = self.dims(tensor)
+        if dims.n > 1 or self.draft.buffers[whole.buffer].image:  # of several images the parts lie apart
+            return View(whole.buffer, whole.stacks, stack0)
+        stack = 4 * dims.hw * (2 if self.half else 4)
+        return View(whole.buffer, whole.stacks, stack0, (stack0 * stack, (stack0 + dims.stacks) * stack))
+
     # -- dispatches ---------------------------------------------------------------------------------------------------
 
     def dispatch(
         self,
         kernel: str,
         layer: str,
-        buffers: Mapping[str, str],
+        buffers: Mapping[str, str | View],
         ints: Mapping[str, int],
         work_items: tuple[int, int, int],
         *,
@@ -136,7 +143,8 @@ class GpuContext:
         traffic: int = 0,
     ) -> None:
         """Append a step; arguments are given by name."""
-        in_images = frozenset(name for name, buffer in buffers.items() if self.draft.buffers[buffer].image)
+        places = {n: b.argument if isinstance(b, View) else BufferArgument(buffer=b) for n, b in buffers.items()}
+        in_images = frozenset(name for name, place in places.items() if self.draft.buffers[place.buffer].image)
         wider = 0 if group else self._wider(work_items[0])
         fixed = {name: ints[name] for name in _CHOICES if self._fixes_choices and name in ints}
         program = self._program(kernel, tunables or {}, group, in_images, wider, fixed)
@@ -147,7 +155,7 @@ class GpuContext:
                 layer=layer,
                 work_items=work_items,
                 arguments=arguments(
-                    buffers, names, {name: value for name, value in ints.items() if name not in fixed}, floats or {}
+                    places, names, {name: value for name, value in ints.items() if name not in fixed}, floats or {}
                 ),
                 flops=flops,
                 bytes=traffic,

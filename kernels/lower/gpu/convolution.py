@@ -30,7 +30,7 @@ def lower_conv(context: GpuContext, node: Node) -> None:
     residual = packed(context, node.inputs[3]) if _has(node, 3) else None
     sums = node.inputs[3:] if source.buffer != (residual or source).buffer else ()
     target = context.new_packed(node.output, over=sums)
-    places = {"src": source.buffer, "dst": target.buffer}
+    places: dict[str, str | View] = {"src": source, "dst": target}
     views = {**source.ints("src"), **(residual or source).ints("residual"), **target.ints("dst")}
     for call in calls:
         if call.writes not in places:
@@ -48,18 +48,18 @@ def _dispatch(
     context: GpuContext,
     node: Node,
     call: Call,
-    places: Mapping[str, str],
+    places: Mapping[str, str | View],
     views: Mapping[str, int],
     residual: View | None,
     *,
     is_end: bool,
 ) -> None:
     code, lo, hi = activation_scalars(node) if call.is_last else (0, 0.0, 0.0)
-    buffers = {
+    buffers: dict[str, str | View] = {
         "src": places[call.reads],
         "dst": places[call.writes],
         # bound but not read where there is none
-        "residual": residual.buffer if residual and call.is_last else places[call.adds or call.reads],
+        "residual": residual if residual and call.is_last else places[call.adds or call.reads],
     }
     if call.weight is not None:
         buffers["weight"] = context.weight(node.inputs[1], call.weight)

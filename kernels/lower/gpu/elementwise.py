@@ -25,7 +25,7 @@ def lower_activation(context: GpuContext, node: Node) -> None:
     target = context.new_packed(node.output, over=node.inputs)
     code, lo, hi = activation_scalars(node)
     context.dispatch(
-        "activation", node.name, {"src": source.buffer, "dst": target.buffer},
+        "activation", node.name, {"src": source, "dst": target},
         {**source.ints("src"), **target.ints("dst"), "stacks": dims.stacks, "hw": dims.hw, "activation": code},
         (dims.stacks * dims.hw, 1, dims.n), floats={"lo": lo, "hi": hi},
         flops=prod(context.graph.shapes[node.output]), traffic=context.traffic(node),
@@ -47,7 +47,7 @@ def lower_binary(context: GpuContext, node: Node) -> None:
     target = context.new_packed(node.output, over=(a,) if sizes.by_channel else (a, b))
     code, lo, hi = activation_scalars(node)
     context.dispatch(
-        call.kernel, node.name, {"a": left.buffer, "b": right.buffer, "dst": target.buffer},
+        call.kernel, node.name, {"a": left, "b": right, "dst": target},
         {
             **left.ints("a"), **right.ints("b"), **target.ints("dst"), "stacks": dims.stacks, "hw": dims.hw,
             "multiply": int(node.op == "mul"), "activation": code, **call.ints,
@@ -71,7 +71,7 @@ def lower_affine(context: GpuContext, node: Node) -> None:
     target = context.new_packed(node.output, over=node.inputs[:1])
     scale, shift = (context.weight(node.inputs[i], padded(constant(context, node, i), 0, 4)) for i in (1, 2))
     context.dispatch(
-        "affine", node.name, {"src": source.buffer, "scale": scale, "shift": shift, "dst": target.buffer},
+        "affine", node.name, {"src": source, "scale": scale, "shift": shift, "dst": target},
         {**source.ints("src"), **target.ints("dst"), "hw": dims.hw}, (dims.hw, dims.stacks, dims.n),
         flops=2 * prod(context.graph.shapes[node.output]), traffic=context.traffic(node),
     )  # fmt: skip

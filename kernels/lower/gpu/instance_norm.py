@@ -26,7 +26,7 @@ def lower_instance_norm(context: GpuContext, node: Node) -> None:
     sums, factors = (_scratch(context, node, name, count) for name, count in (("sums", chunks), ("factors", 1)))
     group = context.sharing(span) or 1
     context.dispatch(
-        "instance_statistics", node.name, {"src": source.buffer, "sums": sums},
+        "instance_statistics", node.name, {"src": source, "sums": sums},
         {**source.ints("src"), **common, "span": span, "chunks": chunks}, (chunks * group, dims.stacks, dims.n),
         tunables={"CX": 1, "KY": group}, group=group,
         flops=4 * dims.n * dims.c * dims.hw, traffic=context.traffic(node) // 2,
@@ -41,7 +41,7 @@ def lower_instance_norm(context: GpuContext, node: Node) -> None:
     code, lo, hi = activation_scalars(node)
     context.dispatch(
         "instance_normalise", node.name,
-        {"src": source.buffer, "factors": factors, "shift": shift, "dst": target.buffer},
+        {"src": source, "factors": factors, "shift": shift, "dst": target},
         {**source.ints("src"), **target.ints("dst"), **common, "activation": code}, (dims.hw, dims.stacks, dims.n),
         floats={"lo": lo, "hi": hi}, flops=3 * dims.n * dims.c * dims.hw, traffic=context.traffic(node),
     )  # fmt: skip

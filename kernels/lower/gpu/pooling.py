@@ -21,7 +21,7 @@ def lower_pool(context: GpuContext, node: Node) -> None:
     top, left, bottom, right = a.get("pads", (0, 0, 0, 0))
     mode = 0 if node.op == "max_pool" else 2 if a.get("count_include_pad", 0) else 1
     context.dispatch(
-        "pool", node.name, {"src": source.buffer, "dst": target.buffer},
+        "pool", node.name, {"src": source, "dst": target},
         {
             **source.ints("src"), **target.ints("dst"), "h": inner.h, "w": inner.w, "oh": outer.h, "ow": outer.w,
             "kh": kh, "kw": kw, "sh": sh, "sw": sw, "pad_t": top, "pad_l": left, "pad_b": bottom, "pad_r": right,
@@ -38,14 +38,14 @@ def lower_global_average_pool(context: GpuContext, node: Node) -> None:
     dims = context.dims(node.inputs[0])
     if group := context.sharing(dims.hw):
         context.dispatch(
-            "global_average_group", node.name, {"src": source.buffer, "dst": target.buffer},
+            "global_average_group", node.name, {"src": source, "dst": target},
             {**source.ints("src"), **target.ints("dst"), "hw": dims.hw}, (group, dims.stacks, dims.n),
             tunables={"CX": 1, "KY": group}, group=group,
             flops=dims.n * dims.c * dims.hw, traffic=context.traffic(node),
         )  # fmt: skip
         return
     context.dispatch(
-        "global_average_pool", node.name, {"src": source.buffer, "dst": target.buffer},
+        "global_average_pool", node.name, {"src": source, "dst": target},
         {**source.ints("src"), **target.ints("dst"), "hw": dims.hw, "stacks": dims.stacks}, (dims.stacks, 1, dims.n),
         flops=dims.n * dims.c * dims.hw, traffic=context.traffic(node),
     )  # fmt: skip
@@ -59,7 +59,7 @@ def lower_softmax(context: GpuContext, node: Node) -> None:
         source, target = packed(context, node.inputs[0]), context.new_packed(node.output)
         dims = context.dims(node.inputs[0])
         ints = {**source.ints("src"), **target.ints("dst"), "channels": dims.c, "hw": dims.hw}
-        buffers = {"src": source.buffer, "dst": target.buffer}
+        buffers = {"src": source, "dst": target}
         if group := context.sharing(dims.stacks) if dims.hw * dims.n <= _FEW_PIXELS else 0:
             context.dispatch(
                 "softmax_group", node.name, buffers, ints, (group, dims.hw, dims.n),
@@ -81,7 +81,7 @@ def lower_lrn(context: GpuContext, node: Node) -> None:
     dims = context.dims(node.inputs[0])
     a = node.attributes
     context.dispatch(
-        "lrn", node.name, {"src": source.buffer, "dst": target.buffer},
+        "lrn", node.name, {"src": source, "dst": target},
         {**source.ints("src"), **target.ints("dst"), "channels": dims.c, "hw": dims.hw, "size": int(a["size"])},
         (dims.hw, dims.stacks, dims.n),
         floats={name: float(a[name]) for name in ("alpha", "beta", "bias")},

@@ -35,7 +35,7 @@ def lower_dense(context: GpuContext, node: Node) -> None:
     weights = context.weight(node.inputs[1], weight)
     bias = context.weight(f"{node.name}:bias", padded(constant(context, node, 2), 0, 4)) if has_bias else weights
     _product(
-        context, node, source.buffer, weights, bias, target.buffer,
+        context, node, source, weights, bias, target,
         {
             "rows": n, "depth": c, "columns4": -(-m // 4), "a_start": source.stack0 * pixels,
             "a_stride": source.stacks * pixels, "a_batch": 0, "b_stride": weight.shape[1] // 4, "b_batch": 0,
@@ -76,7 +76,9 @@ def product_of(graph: Graph, node: Node) -> Product:
     return Product(prod(shape[:-2]), shape[-2], a_shape[-1], shape[-1], right_is_shared=prod(b_shape[:-2]) == 1)
 
 
-def _product(context: GpuContext, node: Node, a: str, b: str, bias: str, target: str, ints: dict[str, int]) -> None:
+def _product(
+    context: GpuContext, node: Node, a: str | View, b: str, bias: str, target: str | View, ints: dict[str, int]
+) -> None:
     product = product_of(context.graph, node)
     choice = choose_product(context.options, context.limits, node.name, product)
     call = lower_product(choice, context.options, context.limits, product)

@@ -16,7 +16,7 @@ def lower_pad(context: GpuContext, node: Node) -> None:
     source, target = packed(context, node.inputs[0]), context.new_packed(node.output)
     inner, outer, a = context.dims(node.inputs[0]), context.dims(node.output), node.attributes
     context.dispatch(
-        "pad", node.name, {"src": source.buffer, "dst": target.buffer},
+        "pad", node.name, {"src": source, "dst": target},
         {
             **source.ints("src"), **target.ints("dst"), "h": inner.h, "w": inner.w, "oh": outer.h, "ow": outer.w,
             "pad_t": a["pads"][0], "pad_l": a["pads"][1], "mode": PAD_MODES[a["mode"]],
@@ -37,7 +37,7 @@ def lower_resize(context: GpuContext, node: Node) -> None:
     inner, outer, a = context.dims(node.inputs[0]), context.dims(node.output), node.attributes
     y, x = (ratio(a["mode"], a["coordinates"], *ends) for ends in ((inner.h, outer.h), (inner.w, outer.w)))
     context.dispatch(
-        "resize", node.name, {"src": source.buffer, "dst": target.buffer},
+        "resize", node.name, {"src": source, "dst": target},
         {
             **source.ints("src"), **target.ints("dst"), "h": inner.h, "w": inner.w, "oh": outer.h, "ow": outer.w,
             "step_y": y.step, "start_y": y.start, "divisor_y": y.divisor,

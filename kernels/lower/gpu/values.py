@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from kernels.plan import BufferArgument, PartArgument
+
 
 @dataclass(frozen=True)
 class View:
@@ -14,6 +16,12 @@ class View:
     stacks: int
     """Stacks of one image of the whole buffer."""
     stack0: int
+    part: tuple[int, int] | None = None
+    """Its bytes, where they are known and not the whole buffer."""
+
+    @property
+    def argument(self) -> BufferArgument:
+        return PartArgument(buffer=self.buffer, part=self.part) if self.part else BufferArgument(buffer=self.buffer)
 
     def ints(self, name: str) -> dict[str, int]:
         """The scalars by which kernels address it."""

@@ -11,10 +11,25 @@
     sums[0] = WIDE_SPLAT(0.0f);
     CHUNK_SUMS
     if (column < columns4) {
-        for (int q = ky; q < (depth + 3) / 4; q += KY) {
-            const FLOAT4 left = LOAD_a(a_start + batch * a_batch + row * a_stride + q);
+        const int vectors = depth / 4;
+        const int left_at = a_start + batch * a_batch + row * a_stride;
+        const int right_at = batch * b_batch + column;
+        int q = ky;
+        for (; q + (TURNS - 1) * KY < vectors; q += TURNS * KY) {  // so many reads on their way at once
+            UNROLL for (int turn = 0; turn < TURNS; ++turn) {
+                const FLOAT4 left = LOAD_a(left_at + q + turn * KY);
+                const int at = right_at + 4 * (q + turn * KY) * b_stride;
+                FLOAT4 sum = MAD(SPLAT(left.x), LOAD_b(at), chunk[0]);
+                sum = MAD(SPLAT(left.y), LOAD_b(at + b_stride), sum);
+                sum = MAD(SPLAT(left.z), LOAD_b(at + 2 * b_stride), sum);
+                chunk[0] = MAD(SPLAT(left.w), LOAD_b(at + 3 * b_stride), sum);
+            }
+            FOLD(TURNS)
+        }
+        for (; 4 * q < depth; q += KY) {
+            const FLOAT4 left = LOAD_a(left_at + q);
             const int valid = depth - 4 * q;  // lanes of the last vector that are data
-            const int at = batch * b_batch + 4 * q * b_stride + column;
+            const int at = right_at + 4 * q * b_stride;
             FLOAT4 sum = MAD(SPLAT(left.x), LOAD_b(at), chunk[0]);
             if (valid > 1) sum = MAD(SPLAT(left.y), LOAD_b(at + b_stride), sum);
             if (valid > 2) sum = MAD(SPLAT(left.z), LOAD_b(at + 2 * b_stride), sum);

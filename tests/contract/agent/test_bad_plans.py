@@ -69,6 +69,15 @@ BAD: dict[str, tuple[Change, str, str]] = {
     "too few arguments": (lambda plan: plan["steps"][0]["arguments"].pop(), "plan_invalid", "10 arguments"),
     "argument of another kind": (setting(*ARGUMENTS, 0, value={"i32": 1}), "plan_invalid", "argument 0"),
     "NaN argument": (setting(*ARGUMENTS, 10, value={"f32": None}), "plan_invalid", "arguments[10]"),
+    "part beyond its buffer": (
+        setting(*ARGUMENTS, 0, value={"buffer": "x", "part": [0, 1 << 40]}), "plan_invalid", "arguments[0]",
+    ),
+    "part of nothing": (
+        setting(*ARGUMENTS, 0, value={"buffer": "x", "part": [16, 16]}), "plan_invalid", "the part is empty",
+    ),
+    "part without an end": (
+        setting(*ARGUMENTS, 0, value={"buffer": "x", "part": [0]}), "plan_invalid", "a first byte and an end",
+    ),
     "huge float": (setting(*ARGUMENTS, 10, value={"f32": 1e300}), "plan_invalid", "32-bit"),
     "file outside": (setting("files", "../../etc/passwd", value="00"), "plan_invalid", "inside the bundle"),
     "absent file": (setting("files", "programs/none", value="00"), "io", "programs/none"),

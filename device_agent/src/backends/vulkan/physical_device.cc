@@ -147,17 +147,20 @@ void fill_extended_facts(const Library& library, PhysicalDevice& device) {
   if (device.shader_float16) facts.precisions.push_back(Precision::fp16_arithmetic);
 }
 
+// Queues without graphics first: their barriers cost less on a desktop GPU (docs/decisions/0036).
 bool find_compute_queue(const Library& library, PhysicalDevice& device) {
   uint32_t count = 0;
   library.vkGetPhysicalDeviceQueueFamilyProperties(device.handle, &count, nullptr);
   std::vector<VkQueueFamilyProperties> families(count);
   library.vkGetPhysicalDeviceQueueFamilyProperties(device.handle, &count, families.data());
-  for (uint32_t i = 0; i < count; ++i) {
-    if (!(families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)) continue;
-    device.queue_family = i;
-    device.timestamp_bits = families[i].timestampValidBits;
-    return true;
-  }
+  const VkQueueFlags kWanted[] = {VK_QUEUE_COMPUTE_BIT, VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT};
+  for (const VkQueueFlags wanted : kWanted)
+    for (uint32_t i = 0; i < count; ++i) {
+      if ((families[i].queueFlags & (VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT)) != wanted) continue;
+      device.queue_family = i;
+      device.timestamp_bits = families[i].timestampValidBits;
+      return true;
+    }
   return false;
 }
 

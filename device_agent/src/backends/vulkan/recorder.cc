@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "barrier.h"
+
 namespace pocketfarm::vulkan {
 
 Range Recorder::range(size_t buffer, uint64_t offset, uint64_t bytes, bool written) const {
@@ -21,36 +23,24 @@ std::vector<Range> Recorder::accesses(const Step& step) const {
   std::vector<Range> out;
   const Program& program = plan_.programs[step.program];
   for (size_t i = 0; i < step.arguments.size(); ++i)
-    if (step.arguments[i].kind == Parameter::Kind::buffer)
-      out.push_back(range(step.arguments[i].buffer, 0, plan_.buffers[step.arguments[i].buffer].bytes,
-                          program.parameters[i].writes));
+    if (const Argument& given = step.arguments[i]; given.kind == Parameter::Kind::buffer)
+      out.push_back(range(given.buffer, given.begin, given.end - given.begin, program.parameters[i].writes));
   return out;
 }
 
 Status Recorder::record_all(VkCommandBuffer commands) const {
   const auto fill = [&]() -> Status {
     Hazards hazards;
-    barrier(commands);
+    barrier(device_, commands, Seen::by_device);
     const Status error = plan_.each_executed([&](const Step& step) -> Status {
-      if (hazards.add(accesses(step))) barrier(commands);
+      if (hazards.add(accesses(step))) barrier(device_, commands, Seen::by_device);
       record_step(commands, step);
       return kOk;
     });
-    barrier(commands);
+    barrier(device_, commands, Seen::by_host);
     return error;
   };
   return device_.record(commands, fill, /*repeated=*/true);
-}
-
-void Recorder::barrier(VkCommandBuffer commands) const {
-  constexpr VkPipelineStageFlags kWork = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
-  VkMemoryBarrier memory{};
-  memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
-  memory.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
-  memory.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_READ_BIT |
-                         VK_ACCESS_TRANSFER_WRITE_BIT | VK_ACCESS_HOST_READ_BIT;
-  device_.vk().vkCmdPipelineBarrier(commands, kWork, kWork | VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &memory, 0, nullptr, 0,
-                                    nullptr);
 }
 
 void Recorder::record_step(VkCommandBuffer commands, const Step& step) const {

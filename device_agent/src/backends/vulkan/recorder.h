@@ -17,8 +17,6 @@ class Recorder {
   Status record_all(VkCommandBuffer commands) const;
   // One step without barriers.
   void record_step(VkCommandBuffer commands, const Step& step) const;
-  // Everything before is done and visible to everything after, and to the host.
-  void barrier(VkCommandBuffer commands) const;
   // `limit` where a dispatch needs more work-groups than the device allows.
   Status check_dispatches() const;
 

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "barrier.h"
+
 namespace pocketfarm::vulkan {
 namespace {
 
@@ -32,13 +34,13 @@ Status Stream::record(const Memory& memory, const Frames& frames) {
       const auto commands = device_.command_buffer();
       if (!commands) return commands.error();
       const auto fill = [&]() -> Status {
-        barrier(*commands);
+        barrier(device_, *commands, in ? Seen::by_device : Seen::by_host);
         uint64_t start = 0;
         for (const Frames::Item& item : in ? frames.inputs : frames.outputs) {
           move(*commands, memory, item, start + static_cast<uint64_t>(frame) * item.bytes, in);
           start += item.bytes * static_cast<uint64_t>(frames.count);
         }
-        barrier(*commands);
+        barrier(device_, *commands, in ? Seen::by_device : Seen::by_host);
         return kOk;
       };
       if (auto error = device_.record(*commands, fill, /*repeated=*/true)) return error;
@@ -51,17 +53,6 @@ void Stream::move(VkCommandBuffer commands, const Memory& memory, const Frames::
   const VkBuffer pool = memory.pool(item.buffer->pool);
   const VkBufferCopy region{in ? at : item.buffer->offset, in ? item.buffer->offset : at, item.bytes};
   device_.vk().vkCmdCopyBuffer(commands, in ? inputs_.buffer.get() : pool, in ? pool : outputs_.buffer.get(), 1, &region);
-}
-
-void Stream::barrier(VkCommandBuffer commands) const {
-  constexpr VkPipelineStageFlags kWork = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
-  VkMemoryBarrier memory{};
-  memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
-  memory.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
-  memory.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_READ_BIT |
-                         VK_ACCESS_TRANSFER_WRITE_BIT | VK_ACCESS_HOST_READ_BIT;
-  device_.vk().vkCmdPipelineBarrier(commands, kWork, kWork | VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &memory, 0, nullptr, 0,
-                                    nullptr);
 }
 
 Status Stream::run(int count, VkCommandBuffer inference, const Frames& frames) {

@@ -19,7 +19,6 @@ class Stream {
   explicit Stream(const Device& device) : device_(device) {}
   Status record(const Memory& memory, const Frames& frames);
   void move(VkCommandBuffer commands, const Memory& memory, const Frames::Item& item, uint64_t at, bool in) const;
-  void barrier(VkCommandBuffer commands) const;
 
   const Device& device_;
   Allocation inputs_, outputs_;  // item by item, each with all its frames

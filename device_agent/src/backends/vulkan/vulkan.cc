@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "barrier.h"
 #include "device.h"
 #include "library.h"
 #include "memory.h"
@@ -96,12 +97,13 @@ Status VulkanBackend::profile(const Recorder& recorder, const Timestamps& timest
   const auto fill = [&]() -> Status {
     timestamps.reset(profiled_);
     for (uint32_t i = 0; i < batch.size(); ++i) {
-      recorder.barrier(profiled_);
+      barrier(*device_, profiled_, Seen::by_device);
       timestamps.write(profiled_, 2 * i);
       recorder.record_step(profiled_, *batch[i]);
-      recorder.barrier(profiled_);
+      barrier(*device_, profiled_, Seen::by_device);
       timestamps.write(profiled_, 2 * i + 1);
     }
+    barrier(*device_, profiled_, Seen::by_host);
     return kOk;
   };
   if (auto error = device_->record(profiled_, fill)) return error;

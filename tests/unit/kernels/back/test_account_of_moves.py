@@ -30,21 +30,21 @@ def _plan(graph: Graph, precision: str = "fp32", algorithm: str = "auto", limits
 @pytest.mark.parametrize("limits", [PHONE, DESKTOP], ids=["phone", "desktop"])
 def test_a_network_moves_nothing_between_its_layers(network: str, limits: Limits) -> None:
     plan = _plan(load_workload(network=network, onnx=None, seed=1), limits=limits)
-    assert {one.kind for one in movements(plan)} == PORTS
+    assert {one.kind for one in movements(plan)} == {"input"}
     assert [one for one in movements(plan) if one.kind not in PORTS] == []
 
 
 @pytest.mark.parametrize("network", ["squeezenet_v1_1", "mobilenet_v2", "resnet18", "googlenet", "inception_v3"])
 def test_blocks_of_sixteen_channels_stay_from_layer_to_layer_on_the_cpu(network: str) -> None:
     plan = compile_graph(load_workload(network=network, onnx=None, seed=1), Options("cpu"), Limits()).plan
-    assert {one.kind for one in movements(plan)} == {"output"}
+    assert movements(plan) == ()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("network", ["resnet50", "inception_v3", "alexnet", "vgg16"])
 def test_a_large_network_moves_nothing_between_its_layers(network: str) -> None:
     plan = _plan(load_workload(network=network, onnx=None, seed=1))
-    assert {one.kind for one in movements(plan)} == PORTS
+    assert {one.kind for one in movements(plan)} == {"input"}
 
 
 def test_every_step_that_computes_nothing_is_in_the_account() -> None:

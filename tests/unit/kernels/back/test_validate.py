@@ -11,7 +11,7 @@ import pytest
 from kernels.compile import compile_graph
 from kernels.errors import PlanError
 from kernels.options import Limits, Options
-from kernels.plan import BufferArgument, Bundle, Plan
+from kernels.plan import BufferArgument, Bundle, PartArgument, Plan
 from kernels.validate import validate
 
 from .graphs import Builder
@@ -55,6 +55,13 @@ MALFORMED: dict[str, tuple[Callable[[Plan], Plan], str]] = {
             p, "steps", 0, arguments=(BufferArgument(buffer="none"), *p.steps[0].arguments[1:])
         ),
         "buffer 'none' does not exist",
+    ),
+    "part_beyond": (
+        lambda p: _changed(
+            p, "steps", 0,
+            arguments=(PartArgument(buffer=p.buffers[0].id, part=(0, 1 << 40)), *p.steps[0].arguments[1:]),
+        ),
+        r"'src' is bytes 0 to 1099511627776 of .*, which has",
     ),
     "no_items": (lambda p: _changed(p, "steps", 0, work_items=(0, 1, 1)), "dimension below 1"),
     "no_code": (lambda p: _changed(p, "programs", 0, opencl=None), "has no code for opencl"),

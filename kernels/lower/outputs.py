@@ -1,0 +1,48 @@
+"""Outputs without copies: what a copy would bring into an output is written there at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from kernels.plan import BufferArgument, Copy, Dispatch, Port
+
+from .draft import Draft
+
+
+def write_outputs_directly(draft: Draft) -> None:
+    """Let each output be the activation that a step only copies into it, where nothing overwrites that later."""
+    for copy in [step for step in draft.steps if isinstance(step, Copy)]:
+        if _is_needless(draft, copy):
+            _replace(draft, copy)
+
+
+def _is_needless(draft: Draft, copy: Copy) -> bool:
+    source, target = draft.buffers[copy.source], draft.buffers[copy.target]
+    if target.role != "output" or source.role != "activation" or source.image is not None:
+        return False
+    if source.size != target.size or source.tensor.dtype != target.tensor.dtype:
+        return False
+    later = draft.steps[draft.steps.index(copy) + 1 :]
+    return not any(copy.source in _written(draft, step) for step in later)
+
+
+def _written(draft: Draft, step: object) -> Iterator[str]:
+    if isinstance(step, Copy):
+        yield step.target
+    elif isinstance(step, Dispatch):
+        kernel = draft.programs[step.program].kernel
+        writes = [parameter.access != "read" for parameter in kernel.parameters] if kernel else []
+        for index, argument in enumerate(step.arguments):
+            if isinstance(argument, BufferArgument) and (not writes or writes[index]):
+                yield argument.buffer
+
+
+def _replace(draft: Draft, copy: Copy) -> None:
+    source, target = draft.buffers[copy.source], draft.buffers.pop(copy.target)
+    draft.buffers[source.id] = replace(source, role="output", tensor=target.tensor)
+    draft.steps.remove(copy)
+    draft.outputs = [
+        Port(name=port.name, buffer=source.id, shape=port.shape) if port.buffer == target.id else port
+        for port in draft.outputs
+    ]
