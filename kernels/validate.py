@@ -183,8 +183,8 @@ def _check_arguments(
         if isinstance(argument, BufferArgument):
             buffer = _known(where, argument.buffer, buffers)
             if isinstance(argument, PartArgument) and not argument.part[0] < argument.part[1] <= buffer.bytes:
-                part = "{} to {}".format(*argument.part)
-                raise PlanError(f"{where}: {parameter.name!r} is bytes {part} of {buffer.id!r}, which has {buffer.bytes}")
+                part = "bytes {} to {}".format(*argument.part)
+                raise PlanError(f"{where}: {parameter.name!r} is {part} of {buffer.id!r}, which has {buffer.bytes}")
             if (buffer.image is not None) != (parameter.kind == "image"):
                 lies = "an image" if buffer.image else "no image"
                 raise PlanError(f"{where}: {parameter.name!r} is of kind {parameter.kind}, and {buffer.id!r} is {lies}")
