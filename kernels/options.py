@@ -73,8 +73,8 @@ class Options:
     in_place: bool = True
     """Whether results take the place of operands that nobody reads later, and nodes the order that needs least."""
     order: OrderMode = "auto"
-    """Of the steps: as `memory` wants it, or in `waves` of those that can run together, where that fits as well; `auto`:
-    waves for GPUs behind Vulkan."""
+    """Of the steps: as `memory` wants it, or in `waves` of those that can run together, where that fits as well;
+    `auto`: waves for GPUs behind Vulkan."""
     swap: SwapMode = "auto"
     """Whether tensors may wait in host memory: where the budget demands it (`auto`), or `never`."""
     pools: PoolMode = "auto"

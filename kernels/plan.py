@@ -17,8 +17,8 @@ Execution model
   are read and a storage image where they are written, at the binding that a buffer would have.
 - `dispatch.work_items` is the number of work-items wanted in x, y, z; the runner rounds it up to whole work-groups and
   the kernel checks its bounds.
-- Steps run in order; each sees the writes of those before it. A runner may let steps overlap that touch different bytes;
-  an argument that names a part of its buffer touches no other bytes of it.
+- Steps run in order; each sees the writes of those before it. A runner may let steps overlap that touch different
+  bytes; an argument that names a part of its buffer touches no other bytes of it.
 """
 
 from __future__ import annotations

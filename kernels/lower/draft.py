@@ -93,7 +93,10 @@ class Draft:
 
 
 def arguments(
-    buffers: Mapping[str, BufferArgument], parameters: tuple[str, ...], ints: Mapping[str, int], floats: Mapping[str, float]
+    buffers: Mapping[str, BufferArgument],
+    parameters: tuple[str, ...],
+    ints: Mapping[str, int],
+    floats: Mapping[str, float],
 ) -> tuple[Argument, ...]:
     """Order named values as a program's parameters are ordered. A missing or surplus name is a KeyError."""
     given = {*buffers, *ints, *floats}

@@ -142,7 +142,9 @@ class CpuContext:
                 program=operation,
                 layer=node.name,
                 work_items=(1, 1, 1),
-                arguments=arguments({n: BufferArgument(buffer=b) for n, b in buffers.items()}, names, ints, floats or {}),
+                arguments=arguments(
+                    {n: BufferArgument(buffer=b) for n, b in buffers.items()}, names, ints, floats or {}
+                ),
                 flops=flops,
                 bytes=4 * elements,
             )
