@@ -59,20 +59,20 @@ def lower_softmax(context: GpuContext, node: Node) -> None:
         source, target = packed(context, node.inputs[0]), context.new_packed(node.output)
         dims = context.dims(node.inputs[0])
         ints = {**source.ints("src"), **target.ints("dst"), "channels": dims.c, "hw": dims.hw}
-        buffers = {"src": source, "dst": target}
+        views = {"src": source, "dst": target}
         if group := context.sharing(dims.stacks) if dims.hw * dims.n <= _FEW_PIXELS else 0:
             context.dispatch(
-                "softmax_group", node.name, buffers, ints, (group, dims.hw, dims.n),
+                "softmax_group", node.name, views, ints, (group, dims.hw, dims.n),
                 tunables={"CX": 1, "KY": group}, group=group, flops=flops, traffic=traffic,
             )  # fmt: skip
             return
         items = (dims.hw, 1, dims.n)
-        context.dispatch("softmax_channels", node.name, buffers, ints, items, flops=flops, traffic=traffic)
+        context.dispatch("softmax_channels", node.name, views, ints, items, flops=flops, traffic=traffic)
         return
-    buffers = {"src": plain(context, node.inputs[0]), "dst": context.new_plain(node.output)}
+    arrays = {"src": plain(context, node.inputs[0]), "dst": context.new_plain(node.output)}
     count = prod(shape) // shape[axis]
     ints = {"axis": shape[axis], "inner": prod(shape[axis + 1 :]), "count": count}
-    context.dispatch("softmax_plain", node.name, buffers, ints, (count, 1, 1), flops=flops, traffic=traffic)
+    context.dispatch("softmax_plain", node.name, arrays, ints, (count, 1, 1), flops=flops, traffic=traffic)
 
 
 def lower_lrn(context: GpuContext, node: Node) -> None:
