@@ -139,8 +139,6 @@ def _figures(
         parts.append(f"with swapping: {refused}")
     elif options.swap == "never":
         parts.append("swapping is switched off")
-    mend = (
-        "give a larger memory_budget, another precision or algorithm (`direct` has the smallest weights), a smaller "
-        "workspace or input"
-    )
+    algorithm = "" if options.algorithm == "direct" else " or algorithm (`direct` has the smallest weights)"
+    mend = f"give a larger memory_budget, another precision{algorithm}, a smaller workspace or input"
     return f"{'; '.join(parts)}; {mend}"

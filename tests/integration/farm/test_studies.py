@@ -98,6 +98,19 @@ def test_study_p(up: Up, cli: Cli) -> None:
     assert "Published, not measured here: Pradana" in text
 
 
+def test_study_m_is_judged_by_what_rounding_alone_loses(up: Up, cli: Cli) -> None:
+    """PyNET magnifies rounding beyond the usual tolerance, on every device."""
+    path = small(up, "study_m", {"samples": 1, "warmup": 0}, backend=["opencl"], algorithm=["direct"], concat=["split"])
+    path.write_text(path.read_text().replace("count: all", "where: kind == 'workstation'"))
+    status, data = run(up, cli, path)
+    (record,) = data["records"]
+    (check,) = record["checks"]
+    assert (status, record["outcome"], record["source"]) == (0, "ok", "workstation")
+    assert check["ok"] and check["tolerance"] == pytest.approx(10 * check["rounding"]) and check["rounding"] > 0
+    assert "rounding" in {doubt["code"] for doubt in record["doubts"]}
+    assert "1676 s" in read(up, cli)
+
+
 def test_a_budget_is_met_or_refused_with_the_figures(up: Up, cli: Cli) -> None:
     """8 MB are enough without concats alone; 4 MB are less than the weights."""
     path = up.state / "budget.yaml"

@@ -35,7 +35,12 @@ CASES: dict[str, tuple[dict[str, Any], Limits, type[CompileError], str]] = {
     ),
     "a network over the memory budget": (
         {}, Limits(memory_budget_bytes=1000), PlanError,
-        r"needs \d+ bytes of device memory at least .*, \d+ more than the memory budget of 1000; .*give a larger",
+        r"needs \d+ bytes of device memory at least .*, \d+ more than the memory budget of 1000; .*give a larger"
+        r" memory_budget, another precision or algorithm \(`direct` has the smallest weights\), ",
+    ),
+    "the smallest weights over the memory budget": (
+        {"algorithm": "direct"}, Limits(memory_budget_bytes=1000), PlanError,
+        r"give a larger memory_budget, another precision, a smaller workspace or input$",
     ),
     "a buffer over the largest allocation": (
         {}, Limits(max_buffer_bytes=1000), PlanError,
