@@ -54,7 +54,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(kind)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def seed() -> int:
     """Seed of random inputs: another one in every run, printed in its header."""
     return int(os.environ[SEED])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from io import StringIO
 from xml.etree import ElementTree
 
@@ -21,19 +22,30 @@ from .test_report import Page
 MODES = ("steady", "cold", "sustained")
 
 
-@pytest.fixture(scope="module", params=MODES)
+@cache
+def content_of(mode: str) -> Content:
+    return everything.content(mode=mode)
+
+
+@cache
+def page_of(mode: str) -> str:
+    """Drawing takes seconds: once for all that look at it."""
+    return render(content_of(mode))
+
+
+@pytest.fixture(params=MODES)
 def content(request: pytest.FixtureRequest) -> Content:
-    return everything.content(mode=request.param)
+    return content_of(request.param)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def steady() -> Content:
-    return everything.content()
+    return content_of("steady")
 
 
-@pytest.fixture(scope="module")
-def page(steady: Content) -> str:
-    return render(steady)
+@pytest.fixture
+def page() -> str:
+    return page_of("steady")
 
 
 def printed(content: Content, width: int = 140) -> str:
@@ -47,7 +59,7 @@ def named(content: Content) -> dict[str, Section]:
 
 
 def test_each_mode_makes_a_sound_page(content: Content) -> None:
-    text = render(content)
+    text = page_of(content.experiment.sampling.mode)
     parsed = Page(text)
     assert parsed.open == []
     ids = [value for name, value in parsed.attributes if name == "id"]
