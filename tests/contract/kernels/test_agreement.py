@@ -45,36 +45,40 @@ def _every_case() -> dict[str, Graph]:
     return {**graphs, **{f"concat_{parts}": concat_of(parts) for parts in ([4, 8], [3, 5, 4], [4, 3, 5, 8])}}
 
 
+@pytest.fixture(scope="module")
+def shaders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compiled here and now, and once: these cases have many kernels in common."""
+    return tmp_path_factory.mktemp("shaders")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("backend", "precision"),
     [("vulkan", "fp32"), ("vulkan", "fp16"), ("vulkan", "fp16_arithmetic"), ("cpu", "fp32")],
 )
-def test_the_agent_agrees_with_the_reference(agent: Agent, backend: str, precision: str, tmp_path: Path) -> None:
-    _check(agent, side_by_side(_every_case()), Options(backend, precision), Limits(), tmp_path)  # type: ignore[arg-type]
+def test_the_agent_agrees_with_the_reference(agent: Agent, backend: str, precision: str, shaders: Path) -> None:
+    _check(agent, side_by_side(_every_case()), Options(backend, precision), Limits(), shaders)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("backend", "precision"), [("opencl", "fp32"), ("vulkan", "fp32"), ("vulkan", "fp16")])
-def test_the_agent_agrees_with_activations_in_images(
-    agent: Agent, backend: str, precision: str, tmp_path: Path
-) -> None:
+def test_the_agent_agrees_with_activations_in_images(agent: Agent, backend: str, precision: str, shaders: Path) -> None:
     options = Options(backend, precision, layout="image")  # type: ignore[arg-type]
-    _check(agent, side_by_side(_every_case()), options, Limits(), tmp_path)
+    _check(agent, side_by_side(_every_case()), options, Limits(), shaders)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("backend", "fuse"), [("vulkan", "none"), ("cpu", "none"), ("cpu", "activation+residual")])
-def test_the_agent_agrees_with_fusions_off(agent: Agent, backend: str, fuse: str, tmp_path: Path) -> None:
-    _check(agent, block(), Options(backend, fuse=fuse), Limits(), tmp_path)  # type: ignore[arg-type]
+def test_the_agent_agrees_with_fusions_off(agent: Agent, backend: str, fuse: str, shaders: Path) -> None:
+    _check(agent, block(), Options(backend, fuse=fuse), Limits(), shaders)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "fp16_arithmetic"])
 @pytest.mark.parametrize("shared", [True, False], ids=["shared", "each"])
-def test_the_agent_agrees_where_operands_are_texels(agent: Agent, shared: bool, precision: str, tmp_path: Path) -> None:
+def test_the_agent_agrees_where_operands_are_texels(agent: Agent, shared: bool, precision: str, shaders: Path) -> None:
     limits = Limits(cpu_device=True, subgroup_size=_subgroup_size(agent) if shared else 0)
-    _check(agent, side_by_side(_every_case()), Options("vulkan", precision), limits, tmp_path)  # type: ignore[arg-type]
+    _check(agent, side_by_side(_every_case()), Options("vulkan", precision), limits, shaders)  # type: ignore[arg-type]
 
 
 def _subgroup_size(agent: Agent) -> int:
@@ -84,16 +88,16 @@ def _subgroup_size(agent: Agent) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", ["pointwise_wide", "window_wide", "direct_wide"])
-def test_the_agent_agrees_with_the_tiles_for_lavapipe(agent: Agent, shape: str, tmp_path: Path) -> None:
+def test_the_agent_agrees_with_the_tiles_for_lavapipe(agent: Agent, shape: str, shaders: Path) -> None:
     window = {"pointwise_wide": (1, 1), "window_wide": (3, 3), "direct_wide": (2, 2)}[shape]
     build = Builder()
     graph = build.outputs(build.conv(build.input(1, 5, 3, 17), 18, window, (1, 1), (window[0] - 1,) * 4))
-    _check(agent, graph, Options("vulkan"), Limits(cpu_device=True, subgroup_size=_subgroup_size(agent)), tmp_path)
+    _check(agent, graph, Options("vulkan"), Limits(cpu_device=True, subgroup_size=_subgroup_size(agent)), shaders)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["implicit_gemm", "im2col", "winograd"])
-def test_the_agent_agrees_with_every_tile_through_local_memory(agent: Agent, algorithm: str, tmp_path: Path) -> None:
+def test_the_agent_agrees_with_every_tile_through_local_memory(agent: Agent, algorithm: str, shaders: Path) -> None:
     build = Builder()
     build.conv(build.input(1, 9, 7, 10), 18, (3, 3), (1, 1), (1, 1, 1, 1))
     conv = convolution_of(build.graph, build.graph.nodes[0])
@@ -101,19 +105,19 @@ def test_the_agent_agrees_with_every_tile_through_local_memory(agent: Agent, alg
     tiles = ALGORITHMS[algorithm].tiles(conv, Options("vulkan"), limits)
     outputs = build.graph.nodes[0].outputs + tuple(build.conv("x", 18, (3, 3), (1, 1), (1, 1, 1, 1)) for _ in tiles[1:])
     tuned = {node.name: Choice(algorithm, tile) for node, tile in zip(build.graph.nodes, tiles, strict=True)}
-    _check(agent, build.outputs(*outputs), Options("vulkan", tuned=tuned), limits, tmp_path)
+    _check(agent, build.outputs(*outputs), Options("vulkan", tuned=tuned), limits, shaders)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("backend", "precision"), [("vulkan", "fp32"), ("vulkan", "fp16"), ("opencl", "fp32")])
-def test_the_agent_swaps_and_works_in_place(agent: Agent, backend: str, precision: str, tmp_path: Path) -> None:
+def test_the_agent_swaps_and_works_in_place(agent: Agent, backend: str, precision: str, shaders: Path) -> None:
     graph = small_pyramid()
     limits = Limits(cpu_device=True)
     options = Options(backend, precision, algorithm="direct")  # type: ignore[arg-type]
-    free = compile_graph(graph, options, limits, spirv_cache=tmp_path / "spirv").plan
+    free = compile_graph(graph, options, limits, spirv_cache=shaders).plan
     arena = sum(pool.bytes for pool in free.pools if pool.id.startswith("arena"))
     options = replace(options, memory_budget=free.requires.total_bytes - arena * 3 // 5)
-    plan = _check(agent, graph, options, limits, tmp_path)
+    plan = _check(agent, graph, options, limits, shaders)
     assert any(isinstance(step, SwapIn) for step in plan.steps)
 
 
@@ -123,20 +127,20 @@ def test_the_agent_swaps_and_works_in_place(agent: Agent, backend: str, precisio
     ["naive", "blocked 16x32", "registers 3x1x4", "split_depth 2x8", "tiled 8x4x1x1x4", "tiled 8x8x1x2x2x1"],
 )
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
-def test_the_agent_agrees_with_every_product(agent: Agent, words: str, precision: str, tmp_path: Path) -> None:
+def test_the_agent_agrees_with_every_product(agent: Agent, words: str, precision: str, shaders: Path) -> None:
     options = Options("vulkan", precision, product=words)  # type: ignore[arg-type]
-    _check(agent, every_product(), options, Limits(max_work_group=1024, local_bytes=32 << 10), tmp_path)
+    _check(agent, every_product(), options, Limits(max_work_group=1024, local_bytes=32 << 10), shaders)
 
 
 @pytest.mark.slow
-def test_the_agent_agrees_with_squares_through_local_memory_and_single_additions(agent: Agent, tmp_path: Path) -> None:
+def test_the_agent_agrees_with_squares_through_local_memory_and_single_additions(agent: Agent, shaders: Path) -> None:
     graph = side_by_side({"t": every_transposition(), "a": addition("add", 2, 5, 3, 9), "m": addition("mul", 3, 7)})
-    _check(agent, graph, Options("vulkan", transpose="tiled 16x4", addition="naive"), Limits(), tmp_path)
+    _check(agent, graph, Options("vulkan", transpose="tiled 16x4", addition="naive"), Limits(), shaders)
 
 
-def _check(agent: Agent, graph: Graph, options: Options, limits: Limits, folder: Path) -> Plan:
+def _check(agent: Agent, graph: Graph, options: Options, limits: Limits, shaders: Path) -> Plan:
     inputs = inputs_of(graph)
-    bundle = compile_graph(graph, options, limits, spirv_cache=folder / "spirv")
+    bundle = compile_graph(graph, options, limits, spirv_cache=shaders)
     ended = agent.run(bundle, inputs, "--warmup", 0, "--samples", 1)
     assert ended.code == 0, ended.events[-1]
     wanted = evaluate(graph, inputs)

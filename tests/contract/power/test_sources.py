@@ -24,6 +24,7 @@ WINDOW_S = 1.3
 LATE_S = 0.06
 """A shift that must show."""
 SHORT_S = 0.9
+BRIEF_S = 0.3
 STALL_S = 0.025
 PATIENCE_S = 20.0
 
@@ -134,7 +135,9 @@ def test_momentary_readings_are_no_means(bench: Workbench) -> None:
 
 def test_ends_cleanly(rig: Rig) -> None:
     assert rig.source.stop() == (), "before any start"
-    measure(rig)
+    rig.source.start()
+    time.sleep(BRIEF_S)
+    rig.source.stop(rig.events())
     assert rig.source.stop() == (), "a second time"
     assert rig.handles() == 0
     series = measure(rig)
@@ -146,9 +149,9 @@ def test_a_failure_on_the_way_is_told_and_frees_the_meter(rig: Rig) -> None:
     if rig.breaks is None:
         pytest.skip("the agent's events cannot break on the host")
     rig.source.start()
-    time.sleep(0.3)
+    time.sleep(BRIEF_S)
     rig.breaks()
-    time.sleep(0.3)
+    time.sleep(BRIEF_S)
     with pytest.raises(FarmError) as told:
         rig.source.stop(rig.events())
     assert str(told.value) and rig.handles() == 0
