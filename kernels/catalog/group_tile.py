@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernels.errors import OptionError
-from kernels.options import Limits
+from kernels.options import Limits, Options
 
 
 @dataclass(frozen=True)
 class GroupTile:
     """`tx` x `ty` work-items, each `tp` pixels x `tv` vectors of four channels; `depth` stacks of inputs a stage;
-    `split` such parts in a work-group, which share out the sum."""
+    `split` such parts in a work-group, which share out the sum; `ahead` 1: the first stage is fetched ahead of the
+    loop, which then has no branches."""
 
     tx: int
     ty: int
@@ -21,6 +22,7 @@ class GroupTile:
     tv: int
     depth: int
     split: int = 1
+    ahead: int = 0
 
     @property
     def group(self) -> int:
@@ -44,12 +46,16 @@ class GroupTile:
 
     @property
     def tunables(self) -> Mapping[str, int]:
-        return {"TX": self.tx, "TY": self.ty, "TP": self.tp, "TV": self.tv, "DEPTH": self.depth, "SPLIT": self.split}
+        return {
+            "TX": self.tx, "TY": self.ty, "TP": self.tp, "TV": self.tv, "DEPTH": self.depth, "SPLIT": self.split,
+            "AHEAD": self.ahead,
+        }  # fmt: skip
 
     @property
     def words(self) -> str:
         """As `parse_group_tile` reads it."""
-        return "x".join(map(str, (self.tx, self.ty, self.tp, self.tv, self.depth, self.split)))
+        sizes = (self.tx, self.ty, self.tp, self.tv, self.depth, self.split)
+        return "x".join(map(str, (*sizes, *([1] if self.ahead else []))))
 
 
 TILES = tuple(
@@ -70,34 +76,38 @@ _UNITS, _DESKTOP_UNITS = 8, 64
 """Compute units where the device does not tell: of a phone, and of a device with memory of its own."""
 
 
-def group_tile_words(limits: Limits, *, pixels: int, stacks: int, matrices: int) -> list[str]:
+def group_tile_words(options: Options, limits: Limits, *, pixels: int, stacks: int, matrices: int) -> list[str]:
     """Tiles worth trying, the default first; none that would compute more than four times what is wanted."""
-    default = choose_group_tile(limits, pixels=pixels, stacks=stacks, matrices=matrices)
+    default = choose_group_tile(options, limits, pixels=pixels, stacks=stacks, matrices=matrices)
 
     def waste(tile: GroupTile) -> float:
         groups = -(-pixels // tile.pixels) * -(-stacks // tile.vectors)
         return groups * tile.pixels * tile.vectors / (pixels * stacks)
 
-    others = [tile for tile in _fitting(limits) if tile != default and waste(tile) <= _MAX_WASTE]
-    return [default.words, *(tile.words for tile in others)]
+    others = [_as_wanted(tile, options) for tile in _fitting(limits) if waste(tile) <= _MAX_WASTE]
+    return list(dict.fromkeys(tile.words for tile in (default, replace(default, ahead=0), *others)))
 
 
 def parse_group_tile(words: str) -> GroupTile:
     """`16x8x4x2x2`. Raises OptionError."""
     try:
-        return GroupTile(*map(int, words.split("x")))
+        tile = GroupTile(*map(int, words.split("x")))
     except (ValueError, TypeError) as e:
         example = TILES[0].words
         raise OptionError(
-            f"tile {words!r} is not known; write tx x ty x tp x tv x depth x split, e.g. {example}"
+            f"tile {words!r} is not known; write tx x ty x tp x tv x depth x split, e.g. {example}, and x1 behind it "
+            "where the first stage is fetched ahead"
         ) from e
+    if tile.ahead not in (0, 1):
+        raise OptionError(f"tile {words!r}: its seventh number is 1 or is left out")
+    return tile
 
 
-def group_tile(words: str, limits: Limits, *, pixels: int, stacks: int, matrices: int) -> GroupTile:
+def group_tile(words: str, options: Options, limits: Limits, *, pixels: int, stacks: int, matrices: int) -> GroupTile:
     """The tile in words; where there are none, the default. Raises OptionError."""
     if words:
         return parse_group_tile(words)
-    return choose_group_tile(limits, pixels=pixels, stacks=stacks, matrices=matrices)
+    return choose_group_tile(options, limits, pixels=pixels, stacks=stacks, matrices=matrices)
 
 
 def _fitting(limits: Limits) -> list[GroupTile]:
@@ -108,7 +118,12 @@ def _fitting(limits: Limits) -> list[GroupTile]:
     ]
 
 
-def choose_group_tile(limits: Limits, *, pixels: int, stacks: int, matrices: int) -> GroupTile:
+def _as_wanted(tile: GroupTile, options: Options) -> GroupTile:
+    """Vulkan's compiler likes the loop without branches (docs/decisions/0037)."""
+    return replace(tile, ahead=int(options.backend == "vulkan" and tile.split == 1))
+
+
+def choose_group_tile(options: Options, limits: Limits, *, pixels: int, stacks: int, matrices: int) -> GroupTile:
     """The tile that wastes least of what it computes, large ones first as long as there are enough work-groups.
 
     Raises OptionError where the device has too little local memory, or too small work-groups, for any.
@@ -130,4 +145,4 @@ def choose_group_tile(limits: Limits, *, pixels: int, stacks: int, matrices: int
         reuse = 1 + 4.0 / (tile.tp + 4 * tile.tv) + 0.1 * (tile.split - 1)
         return computed * idle * reuse
 
-    return min(fitting, key=cost)
+    return _as_wanted(min(fitting, key=cost), options)

@@ -26,14 +26,12 @@ class Im2col:
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""
-        del options
-        return group_tile_words(limits, pixels=conv.oh * conv.ow, stacks=conv.out_stacks, matrices=conv.n)
+        return group_tile_words(options, limits, pixels=conv.oh * conv.ow, stacks=conv.out_stacks, matrices=conv.n)
 
     def lower(
         self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits, tile: str = ""
     ) -> tuple[Call, ...]:
         """The dispatches for one convolution; weight (K, C, kh, kw), bias (K). Raises OptionError."""
-        del options
         pixels, taps = conv.oh * conv.ow, conv.kernel[0] * conv.kernel[1]
         rows = taps * conv.in_stacks
         columns = Call(
@@ -45,7 +43,7 @@ class Im2col:
             scratch_elements=4 * pixels * rows * conv.n,
             is_last=False,
         )
-        shape = group_tile(tile, limits, pixels=pixels, stacks=conv.out_stacks, matrices=conv.n)
+        shape = group_tile(tile, options, limits, pixels=pixels, stacks=conv.out_stacks, matrices=conv.n)
         multiply = product(
             shape,
             taps_as_channels(weight),

@@ -30,19 +30,21 @@ class ImplicitGemm:
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""
-        del options
         return group_tile_words(
-            limits, pixels=conv.oh * conv.ow, stacks=-(-conv.k // conv.groups // 4), matrices=conv.n * conv.groups
+            options,
+            limits,
+            pixels=conv.oh * conv.ow,
+            stacks=-(-conv.k // conv.groups // 4),
+            matrices=conv.n * conv.groups,
         )
 
     def lower(
         self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits, tile: str = ""
     ) -> tuple[Call, ...]:
         """The dispatch for one convolution; weight (K, C, kh, kw), bias (K). Raises OptionError."""
-        del options
         pixels, matrices = conv.oh * conv.ow, conv.n * conv.groups
         in_stacks, out_stacks = (-(-channels // conv.groups // 4) for channels in (conv.c, conv.k))
-        shape = group_tile(tile, limits, pixels=pixels, stacks=out_stacks, matrices=matrices)
+        shape = group_tile(tile, options, limits, pixels=pixels, stacks=out_stacks, matrices=matrices)
         taps = conv.kernel[0] * conv.kernel[1]
         filters = weight.reshape(conv.groups, conv.k // conv.groups, -1, taps)
         call = Call(

@@ -55,13 +55,13 @@ _ALL = (
         "conv_tiled", "src:4 weight:4 bias:4 residual:4 dst:4*",
         f"{_SRC_DST} residual_stacks residual_stack0 in_stacks out_stacks stages groups {_WINDOW} dh dw "
         "has_residual activation",
-        "lo hi", "TX TY TP TV DEPTH SPLIT", locals_=_TILES, in_half=True,
+        "lo hi", "TX TY TP TV DEPTH SPLIT AHEAD", locals_=_TILES, in_half=True,
     ),
     kernel(
         "product_tiled", "src:4 weight:4 bias:4 residual:4 dst:4*",
         f"{_SRC_DST} residual_stacks residual_stack0 in_stacks out_stacks stages pixels weight_batch has_residual "
         "activation",
-        "lo hi", "TX TY TP TV DEPTH SPLIT", locals_=_TILES, in_half=True,
+        "lo hi", "TX TY TP TV DEPTH SPLIT AHEAD", locals_=_TILES, in_half=True,
     ),
     kernel("im2col", "src:4 dst:4*", f"src_stacks src_stack0 in_stacks {_WINDOW} dh dw", in_half=True),
     *(

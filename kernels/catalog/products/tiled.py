@@ -16,6 +16,8 @@ from .facts import Product, ProductCall
 _MEANING, _EXAMPLE = "gx x gy x rows4 x columns4 x depth4", "16x16x2x2x4"
 _BUSY = 2
 """Work-groups a compute unit that keep it busy."""
+_UNLIKE = 1.2
+"""What the other form of the loop costs: Vulkan's compilers like it without branches (docs/decisions/0037)."""
 _UNITS, _DESKTOP_UNITS = 8, 64
 """Compute units where the device does not tell: of a phone, and of a device with memory of its own."""
 
@@ -96,7 +98,7 @@ class Tiled:
         wasted = {tile: _computed(tile, product) / (product.rows * product.columns * product.batch) for tile in fitting}
         least = min(wasted.values(), default=0)
         usable = [tile for tile in fitting if wasted[tile] <= max(4.0, least)]
-        return [tile.words for tile in sorted(usable, key=lambda tile: _cost(tile, product, limits))]
+        return [tile.words for tile in sorted(usable, key=lambda tile: _cost(tile, product, options, limits))]
 
     def lower(self, product: Product, options: Options, limits: Limits, tile: str = "") -> ProductCall:
         """The dispatch; `tile` empty: the default. Raises OptionError."""
@@ -126,10 +128,11 @@ def _computed(tile: ProductTile, product: Product) -> int:
     return groups * tile.rows * tile.columns
 
 
-def _cost(tile: ProductTile, product: Product, limits: Limits) -> float:
-    """What is computed, times what idles, times the loads from local memory a multiplication."""
+def _cost(tile: ProductTile, product: Product, options: Options, limits: Limits) -> float:
+    """What is computed, times what idles, the loads from local memory a multiplication, and what branches cost."""
     units = limits.compute_units or (_UNITS if limits.unified_memory else _DESKTOP_UNITS)
     computed = _computed(tile, product)
     rounds = computed / (tile.rows * tile.columns * units)
     idle = math.ceil(rounds) / rounds if rounds > _BUSY else max(1.0, 1 / rounds)
-    return computed * idle * (1 + 0.5 / tile.rows4 + 0.5 / tile.columns4)
+    unlike = _UNLIKE if (options.backend == "vulkan") != bool(tile.ahead) else 1.0
+    return unlike * computed * idle * (1 + 0.5 / tile.rows4 + 0.5 / tile.columns4)

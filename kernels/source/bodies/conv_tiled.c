@@ -39,35 +39,32 @@
     FLOAT4 next_weight[LOADS_WEIGHT];
     int weight_at = (channel_tile * stages + part) * HALF_WEIGHT + me;
     const int rounds = (stages + SPLIT - 1) / SPLIT;
+#if AHEAD
+    {
+        const int stage = part;
+    INCLUDE tiled_fetch_window
+        const int side = part * 2;
+    INCLUDE tiled_put
+    }
+    BARRIER;
+    for (int round = 0; round < rounds; ++round) {
+        {
+            const int stage = (round + 1) * SPLIT + part;  // beyond the last one nothing is read
+    INCLUDE tiled_fetch_window
+        }
+        {
+            const int side = part * 2 + round % 2;
+    INCLUDE tiled_stage
+        }
+        const int side = part * 2 + (round + 1) % 2;
+    INCLUDE tiled_put
+        BARRIER;
+    }
+#else
     for (int round = 0; round <= rounds; ++round) {
         if (round < rounds) {
             const int stage = round * SPLIT + part;
-            UNROLL for (int j = 0; j < STACK_SLOTS; ++j) {
-                const int dy = ky[j] * dh;
-                const int dx = kx[j] * dw;
-                const int from = plane + stack[j] * h * w;
-                UNROLL for (int i = 0; i < PIXEL_SLOTS; ++i) {
-                    const int iy = top[i] + dy;
-                    const int ix = left[i] + dx;
-                    const bool inside = INSIDE(iy, h) && INSIDE(ix, w) && ky[j] < kh;
-                    next_src[j * PIXEL_SLOTS + i] = SPLAT(0.0f);
-                    if (inside) next_src[j * PIXEL_SLOTS + i] = LOAD_src(from + PLACE(iy, h) * w + PLACE(ix, w));
-                }
-                stack[j] += DEPTH * SPLIT;
-                while (stack[j] >= in_stacks) {
-                    stack[j] -= in_stacks;
-                    kx[j] += 1;
-                    if (kx[j] == kw) {
-                        kx[j] = 0;
-                        ky[j] += 1;
-                    }
-                }
-            }
-            UNROLL for (int j = 0; j < LOADS_WEIGHT; ++j) {
-                next_weight[j] = SPLAT(0.0f);
-                if (me + j * GROUP < HALF_WEIGHT && stage < stages) next_weight[j] = LOAD_weight(weight_at + j * GROUP);
-            }
-            weight_at += HALF_WEIGHT * SPLIT;
+    INCLUDE tiled_fetch_window
         }
         if (round > 0) {
             const int side = part * 2 + (round - 1) % 2;
@@ -79,6 +76,7 @@
         }
         BARRIER;
     }
+#endif
     INCLUDE tiled_sum_up
     INCLUDE tiled_store
 }

@@ -17,24 +17,32 @@
     FLOAT4 next_weight[LOADS_WEIGHT];
     int weight_at = picture * weight_batch + (channel_tile * stages + part) * HALF_WEIGHT + me;
     const int rounds = (stages + SPLIT - 1) / SPLIT;
+#if AHEAD
+    {
+        const int stage = part;
+    INCLUDE tiled_fetch_plane
+        const int side = part * 2;
+    INCLUDE tiled_put
+    }
+    BARRIER;
+    for (int round = 0; round < rounds; ++round) {
+        {
+            const int stage = (round + 1) * SPLIT + part;  // beyond the last one nothing is read
+    INCLUDE tiled_fetch_plane
+        }
+        {
+            const int side = part * 2 + round % 2;
+    INCLUDE tiled_stage
+        }
+        const int side = part * 2 + (round + 1) % 2;
+    INCLUDE tiled_put
+        BARRIER;
+    }
+#else
     for (int round = 0; round <= rounds; ++round) {
         if (round < rounds) {
             const int stage = round * SPLIT + part;
-            UNROLL for (int j = 0; j < STACK_SLOTS; ++j) {
-                const int from = stage * DEPTH + me / TILE_PIXELS + j * STACK_STEP;
-                UNROLL for (int i = 0; i < PIXEL_SLOTS; ++i) {
-                    const int pixel = first_pixel + me % TILE_PIXELS + i * GROUP;
-                    next_src[j * PIXEL_SLOTS + i] = SPLAT(0.0f);
-                    if (pixel < pixels && from < in_stacks) {
-                        next_src[j * PIXEL_SLOTS + i] = LOAD_src(plane + from * pixels + pixel);
-                    }
-                }
-            }
-            UNROLL for (int j = 0; j < LOADS_WEIGHT; ++j) {
-                next_weight[j] = SPLAT(0.0f);
-                if (me + j * GROUP < HALF_WEIGHT && stage < stages) next_weight[j] = LOAD_weight(weight_at + j * GROUP);
-            }
-            weight_at += HALF_WEIGHT * SPLIT;
+    INCLUDE tiled_fetch_plane
         }
         if (round > 0) {
             const int side = part * 2 + (round - 1) % 2;
@@ -46,6 +54,7 @@
         }
         BARRIER;
     }
+#endif
     INCLUDE tiled_sum_up
     INCLUDE tiled_store
 }
