@@ -135,7 +135,8 @@ def _setting(arguments: argparse.Namespace, binary: Path, folder: Path) -> Setti
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, str | int | float | bool | list[str] | None]:
-    return {key: str(value) if isinstance(value, Path) else value for key, value in vars(arguments).items()}
+    """As they are recorded: of files their names, since results are shared and folders are one machine's."""
+    return {key: value.name if isinstance(value, Path) else value for key, value in vars(arguments).items()}
 
 
 def _device_word(binary: Path, device: str) -> str:
