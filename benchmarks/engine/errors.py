@@ -22,7 +22,7 @@ from kernels.catalog import ALGORITHMS, Convolution
 from kernels.compile import compile_graph
 from kernels.errors import CompileError
 from kernels.lower.cpu import ALGORITHMS as CPU_ALGORITHMS
-from kernels.options import Backend, Options, Precision
+from kernels.options import HALF, Backend, Options, Precision
 from kernels.tuning import layers
 
 from .agent_process import Agent, limits_of
@@ -37,7 +37,7 @@ NETWORKS = (
     "resnet18,resnet50,inception_v3,vgg16,pynet_level_5,pynet_level_4"
 )
 APIS: tuple[Backend, ...] = ("opencl", "vulkan", "cpu")
-BOUNDS = {"fp32": 5e-5, "relaxed": 5e-5, "fp16": 1.5e-2}
+BOUNDS = {"fp32": 5e-5, "relaxed": 5e-5, "fp16": 1.5e-2, "fp16_arithmetic": 1.5e-2}
 """Of whole networks, as kernels/README.md states them."""
 WINOGRAD_BOUND = 1e-4
 """In fp32, of each form; `auto` may take it, too."""
@@ -65,7 +65,7 @@ class Found:
 
 def bound_of(precision: str, algorithm: str) -> float:
     """The largest error allowed."""
-    wide = algorithm.startswith(("winograd", "auto")) and precision != "fp16"
+    wide = algorithm.startswith(("winograd", "auto")) and precision not in HALF
     return WINOGRAD_BOUND if wide else BOUNDS[precision]
 
 
