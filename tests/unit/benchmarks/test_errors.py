@@ -36,9 +36,12 @@ def test_a_refusal_is_a_dash_with_its_reason_below() -> None:
 @pytest.mark.parametrize(
     ("precision", "algorithm", "bound"),
     [
-        ("fp32", "direct", 5e-5), ("fp32", "winograd", 1e-4), ("relaxed", "auto", 1e-4), ("fp16", "winograd", 1.5e-2),
+        ("fp32", "direct", 5e-5),
+        ("fp32", "winograd", 1e-4),
+        ("relaxed", "auto", 1e-4),
+        ("fp16", "winograd", 1.5e-2),
         ("fp16_arithmetic", "auto", 1.5e-2),
-    ],  # fmt: skip
+    ],
 )
 def test_bounds_depend_on_precision_and_algorithm(precision: str, algorithm: str, bound: float) -> None:
     assert bound_of(precision, algorithm) == bound
