@@ -15,6 +15,8 @@ from orchestrator.statistics import Figure, Summary
 from . import rows as layout
 from .rows import backend_colour
 
+_KEYS_A_LINE = 4
+"""Of the legend: the longest ones fill the figure's width."""
 UNITS = ((1.0, "J"), (1e3, "mJ"), (1e6, "µJ"))
 
 
@@ -33,8 +35,10 @@ def _panel(title: str, rows: Sequence[EnergyRow], names: wording.Naming, name: s
     summaries = [row.summary for row, _ in known]
     largest = max(abs(figure.value) for _, figure in known)
     scale, unit = next(((s, unit) for s, unit in UNITS if largest * s >= 1), UNITS[-1])
+    keys = _keys(known)
+    lines = -(-len(keys) // _KEYS_A_LINE)
     with style():
-        figure_ = new_figure(layout.WIDTH_PX, 85 + layout.height_px(summaries))
+        figure_ = new_figure(layout.WIDTH_PX, 70 + 17 * lines + layout.height_px(summaries))
         axes = figure_.subplots()
         positions = layout.positions_of(summaries)
         for (row, figure), y in zip(known, positions, strict=True):
@@ -43,8 +47,8 @@ def _panel(title: str, rows: Sequence[EnergyRow], names: wording.Naming, name: s
         shown = [scale * v for _, f in known for v in (f.value, f.total.low, f.total.high)]
         zoomed = layout.zoom_axis(axes, [*shown, *(scale * v for row, _ in known for v in row.use.net_blocks_j)])
         axes.set_xlabel(f"energy of one inference, {unit}{' (the axis does not begin at zero)' if zoomed else ''}")
-        axes.set_title(title, pad=24)
-        axes.legend(handles=_keys(known), loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=6, borderaxespad=0)
+        axes.set_title(title, pad=10 + 14 * lines)
+        axes.legend(handles=keys, loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=_KEYS_A_LINE, borderaxespad=0)
         return to_svg(figure_, name, f"Energy of one inference: {title}")
 
 
