@@ -115,7 +115,7 @@ def render(facts: dict[str, Any]) -> RenderableType:
     grid.add_row("[bold]set-up ms[/]", escape(" · ".join(steps)))
     if facts["memory"]:
         memory = facts["memory"]
-        peak, process = wording.mib(memory["device_peak_bytes"]), wording.mib(memory["vm_hwm_bytes"])
+        peak, process = wording.memory_size(memory["device_peak_bytes"]), wording.memory_size(memory["vm_hwm_bytes"])
         grid.add_row("[bold]memory[/]", f"{peak} on the device at most · {process} process at most")
     return Group(grid, *(_output(name, output) for name, output in facts["outputs"].items()))
 

@@ -127,7 +127,7 @@ def _row(summary: Summary, doubts: Sequence[DoubtCount], names: wording.Naming) 
         wording.ms(latency.median_ms) if latency else wording.instead(summary),
         wording.interval(latency),
         wording.ms(latency.p90_ms) if latency else "",
-        wording.mib(summary.memory.device_peak_bytes) if summary.memory else "",
+        wording.memory_size(summary.memory.device_peak_bytes) if summary.memory else "",
         wording.blocks(summary),
         " ".join(map(str, wording.doubt_numbers(summary, doubts))),
     ]

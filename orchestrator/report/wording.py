@@ -141,8 +141,11 @@ def energy_groups(summaries: Iterable[Summary]) -> dict[str, list[EnergyRow]]:
     return groups
 
 
-def mib(size_bytes: int | None) -> str:
-    return "" if size_bytes is None else f"{size_bytes / 2**20:.1f} MiB"
+def memory_size(size_bytes: int | None) -> str:
+    """In MiB, or KiB below a tenth of one."""
+    if size_bytes is None:
+        return ""
+    return f"{size_bytes / 2**20:.1f} MiB" if size_bytes >= 2**20 / 10 else f"{size_bytes / 2**10:.1f} KiB"
 
 
 def driver(summary: Summary) -> str:

@@ -176,3 +176,8 @@ def test_memory_shows_plan_and_measured_peak(steady: Content) -> None:
 )
 def test_joules_have_three_digits(value: float, text: str) -> None:
     assert wording.joules(value) == text
+
+
+@pytest.mark.parametrize(("size", "words"), [(None, ""), (0, "0.0 KiB"), (4096, "4.0 KiB"), (3 << 20, "3.0 MiB")])
+def test_small_memory_is_told_in_small_units(size: int | None, words: str) -> None:
+    assert wording.memory_size(size) == words
