@@ -71,14 +71,14 @@ def render(plan: Plan) -> RenderableType:
     grid.add_row("[bold]ports[/]", escape(_ports(plan)))
     grid.add_row(
         "[bold]steps[/]",
-        f"{facts['dispatches']} dispatches, {facts['copies']} copies ({wording.mib(facts['copied_bytes'])}), "
+        f"{facts['dispatches']} dispatches, {facts['copies']} copies ({wording.memory_size(facts['copied_bytes'])}), "
         f"{facts['swaps']} swaps; {facts['programs']} programs; {facts['flops'] / 1e9:.2f} GFLOP",
     )
-    roles = ", ".join(f"{role} {wording.mib(size)}" for role, size in facts["buffer_bytes_by_role"].items())
+    roles = ", ".join(f"{role} {wording.memory_size(size)}" for role, size in facts["buffer_bytes_by_role"].items())
     grid.add_row(
         "[bold]memory[/]",
-        f"{wording.mib(facts['pool_bytes'])} in {len(plan.pools)} allocations (largest "
-        f"{wording.mib(plan.requires.max_buffer_bytes)}); buffers: {roles}",
+        f"{wording.memory_size(facts['pool_bytes'])} in {len(plan.pools)} allocations (largest "
+        f"{wording.memory_size(plan.requires.max_buffer_bytes)}); buffers: {roles}",
     )
     grid.add_row("[bold]peak[/]", escape(_peak_words(facts)))
     if plan.options.get("layout") == "image":
@@ -106,10 +106,10 @@ def _largest(plan: Plan) -> dict[str, int]:
 
 
 def _peak_words(facts: dict[str, Any]) -> str:
-    layers = ", ".join(f"{name} {wording.mib(size)}" for name, size in facts["live_bytes"].items())
-    buffers = ", ".join(f"{name} {wording.mib(size)}" for name, size in facts["largest_buffers"].items())
+    layers = ", ".join(f"{name} {wording.memory_size(size)}" for name, size in facts["live_bytes"].items())
+    buffers = ", ".join(f"{name} {wording.memory_size(size)}" for name, size in facts["largest_buffers"].items())
     swapped = facts["swapped_bytes"]
-    through = f"; {wording.mib(swapped)} through host memory" if swapped else ""
+    through = f"; {wording.memory_size(swapped)} through host memory" if swapped else ""
     return f"most alive in {layers or 'no layer'}; largest tensors {buffers}{through}"
 
 
@@ -117,15 +117,15 @@ def _images(plan: Plan) -> str:
     inside = [buffer for buffer in plan.buffers if buffer.image is not None]
     reasons = {key.removeprefix("buffer:"): why for key, why in plan.options.items() if key.startswith("buffer:")}
     outside = [f"{tensor} ({why})" for tensor, why in reasons.items()]
-    size = wording.mib(sum(pool.bytes for pool in plan.pools if pool.image is not None))
+    size = wording.memory_size(sum(pool.bytes for pool in plan.pools if pool.image is not None))
     shared = sum(pool.image is not None for pool in plan.pools)
     return f"{len(inside)} activations in {shared} images ({size}); in buffers: {', '.join(outside) or 'none'}"
 
 
 def _moved_words(moved: Sequence[Movement]) -> str:
     beyond = [one for one in moved if one.kind not in PORTS]
-    size = wording.mib(sum(one.bytes * one.times for one in beyond))
-    ports = wording.mib(sum(one.bytes * one.times for one in moved if one.kind in PORTS))
+    size = wording.memory_size(sum(one.bytes * one.times for one in beyond))
+    ports = wording.memory_size(sum(one.bytes * one.times for one in moved if one.kind in PORTS))
     steps = "1 step" if len(beyond) == 1 else f"{len(beyond)} steps"
     rest = f"{size} in {steps} between layers" if beyond else "nothing between layers"
     return f"read and written without computing: {ports} at inputs and outputs, {rest}"
