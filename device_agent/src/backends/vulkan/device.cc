@@ -126,11 +126,24 @@ Status Device::wait() const {
   return kOk;
 }
 
-int Device::memory_type(uint32_t allowed, VkMemoryPropertyFlags wanted, VkMemoryPropertyFlags needed) const {
+Result<DeviceMemory> Device::allocate(const VkMemoryRequirements& needs, MemoryFlags flags, const char* what) const {
+  const int type = memory_type(needs.memoryTypeBits, flags);
+  if (type < 0) return Error{Code::unsupported, std::string("no fitting memory type for ") + what};
+  VkMemoryAllocateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
+  info.allocationSize = needs.size;
+  info.memoryTypeIndex = static_cast<uint32_t>(type);
+  VkDeviceMemory memory{};
+  if (const VkResult result = library_.vkAllocateMemory(handle_, &info, nullptr, &memory))
+    return vk_error("vkAllocateMemory of " + std::to_string(needs.size) + " bytes for " + what, result);
+  return DeviceMemory{{handle_, memory, library_.vkFreeMemory}, physical_.memory.memoryTypes[type].propertyFlags};
+}
+
+int Device::memory_type(uint32_t allowed, MemoryFlags flags) const {
   const VkPhysicalDeviceMemoryProperties& memory = physical_.memory;
-  for (VkMemoryPropertyFlags flags : {wanted, needed})
+  for (const VkMemoryPropertyFlags asked : {flags.wanted, flags.needed})
     for (uint32_t i = 0; i < memory.memoryTypeCount; ++i)
-      if ((allowed >> i & 1) && (memory.memoryTypes[i].propertyFlags & flags) == flags) return static_cast<int>(i);
+      if ((allowed >> i & 1) && (memory.memoryTypes[i].propertyFlags & asked) == asked) return static_cast<int>(i);
   return -1;
 }
 

@@ -9,6 +9,16 @@
 
 namespace pocketfarm::vulkan {
 
+// Of a type of memory.
+struct MemoryFlags {
+  VkMemoryPropertyFlags wanted, needed;
+};
+
+struct DeviceMemory {
+  Owned<VkDeviceMemory> handle;
+  VkMemoryPropertyFlags flags = 0;  // of its type
+};
+
 class Device {
  public:
   // Enables 16-bit storage, and half arithmetic where there is any, only where `fp16` asks for it.
@@ -28,8 +38,8 @@ class Device {
   Status execute(VkCommandBuffer commands) const { return execute(std::vector<VkCommandBuffer>{commands}); }
   // Submits all, in order, and waits for the last.
   Status execute(const std::vector<VkCommandBuffer>& commands) const;
-  // Index of a memory type among `allowed` bits, `wanted` first, `needed` at least; -1 where there is none.
-  int memory_type(uint32_t allowed, VkMemoryPropertyFlags wanted, VkMemoryPropertyFlags needed) const;
+  // Memory for one buffer or image, not bound yet. `what` names it in errors.
+  Result<DeviceMemory> allocate(const VkMemoryRequirements& needs, MemoryFlags flags, const char* what) const;
 
  private:
   Device(const Library& library, PhysicalDevice physical, bool fp16)
@@ -37,6 +47,8 @@ class Device {
   Status create();
   Status create_queue_objects();
   Status wait() const;
+  // Index of a memory type among `allowed` bits, `wanted` first, `needed` at least; -1 where there is none.
+  int memory_type(uint32_t allowed, MemoryFlags flags) const;
 
   const Library& library_;
   const PhysicalDevice physical_;

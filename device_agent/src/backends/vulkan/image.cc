@@ -31,17 +31,10 @@ Status bind_memory(const Device& device, DeviceImage& out) {
   const Library& vk = device.vk();
   VkMemoryRequirements needs{};
   vk.vkGetImageMemoryRequirements(device.handle(), out.image.get(), &needs);
-  const int type = device.memory_type(needs.memoryTypeBits, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0);
-  if (type < 0) return Error{Code::unsupported, "no fitting memory type for an image"};
-  VkMemoryAllocateInfo info{};
-  info.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
-  info.allocationSize = needs.size;
-  info.memoryTypeIndex = static_cast<uint32_t>(type);
-  VkDeviceMemory memory{};
-  if (const VkResult result = vk.vkAllocateMemory(device.handle(), &info, nullptr, &memory))
-    return vk_error("vkAllocateMemory of " + std::to_string(needs.size) + " bytes for an image", result);
-  out.memory = {device.handle(), memory, vk.vkFreeMemory};
-  if (const VkResult result = vk.vkBindImageMemory(device.handle(), out.image.get(), memory, 0))
+  auto memory = device.allocate(needs, {VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0}, "an image");
+  if (!memory) return memory.error();
+  out.memory = std::move(memory->handle);
+  if (const VkResult result = vk.vkBindImageMemory(device.handle(), out.image.get(), out.memory.get(), 0))
     return vk_error("vkBindImageMemory", result);
   return kOk;
 }

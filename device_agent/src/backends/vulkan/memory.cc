@@ -9,11 +9,7 @@ namespace {
 constexpr uint64_t kStagingBytes = 16u << 20;
 constexpr VkMemoryPropertyFlags kHost = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 
-struct Flags {
-  VkMemoryPropertyFlags wanted, needed;
-};
-
-Flags flags_of(Allocation::Place place, bool unified) {
+MemoryFlags flags_of(Allocation::Place place, bool unified) {
   switch (place) {
     case Allocation::Place::device:
       return {VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | (unified ? kHost : 0), VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT};
@@ -46,22 +42,14 @@ Result<Allocation> Allocation::make(const Device& device, uint64_t bytes, Place 
   out.buffer = {device.handle(), *buffer, vk.vkDestroyBuffer};
   VkMemoryRequirements needs{};
   vk.vkGetBufferMemoryRequirements(device.handle(), *buffer, &needs);
-  const Flags flags = flags_of(place, device.physical().facts.unified_memory);
-  const int type = device.memory_type(needs.memoryTypeBits, flags.wanted, flags.needed);
-  if (type < 0) return Error{Code::unsupported, "no fitting memory type for a buffer"};
-  VkMemoryAllocateInfo info{};
-  info.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
-  info.allocationSize = needs.size;
-  info.memoryTypeIndex = static_cast<uint32_t>(type);
-  VkDeviceMemory memory{};
-  if (const VkResult result = vk.vkAllocateMemory(device.handle(), &info, nullptr, &memory))
-    return vk_error("vkAllocateMemory of " + std::to_string(needs.size) + " bytes", result);
-  out.memory = {device.handle(), memory, vk.vkFreeMemory};
-  if (const VkResult result = vk.vkBindBufferMemory(device.handle(), *buffer, memory, 0))
+  auto memory = device.allocate(needs, flags_of(place, device.physical().facts.unified_memory), "a buffer");
+  if (!memory) return memory.error();
+  out.memory = std::move(memory->handle);
+  if (const VkResult result = vk.vkBindBufferMemory(device.handle(), *buffer, out.memory.get(), 0))
     return vk_error("vkBindBufferMemory", result);
-  if ((device.physical().memory.memoryTypes[type].propertyFlags & kHost) != kHost) return out;
+  if ((memory->flags & kHost) != kHost) return out;
   void* mapped = nullptr;
-  if (const VkResult result = vk.vkMapMemory(device.handle(), memory, 0, VK_WHOLE_SIZE, 0, &mapped))
+  if (const VkResult result = vk.vkMapMemory(device.handle(), out.memory.get(), 0, VK_WHOLE_SIZE, 0, &mapped))
     return vk_error("vkMapMemory", result);
   out.mapped = static_cast<std::byte*>(mapped);
   return out;
