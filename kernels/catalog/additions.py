@@ -8,7 +8,7 @@ from typing import Protocol
 
 from kernels.options import Choice, Limits, Options
 
-from .named import Named, asked_or_tuned, check_asked
+from .named import Named, Untiled, asked_or_tuned, check_asked
 from .words import numbers
 
 _VECTORS = (1, 2, 4, 8)
@@ -47,7 +47,7 @@ class AdditionAlgorithm(Named[Addition], Protocol):
         ...
 
 
-class Naive:
+class Naive(Untiled[Addition]):
     """As a first attempt is written."""
 
     name = "naive"
@@ -55,14 +55,9 @@ class Naive:
 
     def misfit(self, sizes: Addition, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Why it does not fit; None where it does."""
-        del options, limits
         if sizes.by_channel:
             return "one operand is a number a channel"
-        return "it has no tiles" if tile else None
-
-    def tiles(self, sizes: Addition, options: Options, limits: Limits) -> Sequence[str]:
-        """Tiles worth trying, the default first."""
-        return [""] if self.misfit(sizes, options, limits) is None else []
+        return super().misfit(sizes, options, limits, tile)
 
     def lower(self, sizes: Addition, options: Options, limits: Limits, tile: str = "") -> AdditionCall:
         """The dispatch."""

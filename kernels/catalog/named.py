@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from kernels.errors import OptionError
 from kernels.options import Choice, Limits, Options
@@ -27,6 +27,19 @@ class Named(Protocol[S]):
     def tiles(self, sizes: S, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the first is the default; none where it does not fit."""
         ...
+
+
+class Untiled(Generic[S]):
+    """An algorithm that has no tiles and fits everything, unless it says otherwise."""
+
+    def misfit(self, sizes: S, options: Options, limits: Limits, tile: str = "") -> str | None:
+        """Why it does not fit; None where it does."""
+        del sizes, options, limits
+        return "it has no tiles" if tile else None
+
+    def tiles(self, sizes: S, options: Options, limits: Limits) -> Sequence[str]:
+        """The empty word, where it fits."""
+        return [""] if self.misfit(sizes, options, limits) is None else []
 
 
 def asked_or_tuned(

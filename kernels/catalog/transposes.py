@@ -9,7 +9,7 @@ from typing import Protocol
 
 from kernels.options import Choice, Limits, Options
 
-from .named import Named, asked_or_tuned, check_asked
+from .named import Named, Untiled, asked_or_tuned, check_asked
 from .words import numbers
 from .work_group import group_misfit
 
@@ -64,21 +64,11 @@ class TransposeAlgorithm(Named[Transpose], Protocol):
         ...
 
 
-class Naive:
+class Naive(Untiled[Transpose]):
     """Results side by side, sources wherever they are."""
 
     name = "naive"
     summary = "one number a work-item: writes side by side, reads apart"
-
-    def misfit(self, sizes: Transpose, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Why it does not fit; None where it does."""
-        del sizes, options, limits
-        return "it has no tiles" if tile else None
-
-    def tiles(self, sizes: Transpose, options: Options, limits: Limits) -> Sequence[str]:
-        """Tiles worth trying, the default first."""
-        del sizes, options, limits
-        return [""]
 
     def lower(self, sizes: Transpose, options: Options, limits: Limits, tile: str = "") -> TransposeCall:
         """The dispatch."""

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from kernels.catalog.named import Untiled
 from kernels.options import Limits, Options
 
 from .facts import Product, ProductCall
 
 
-class Naive:
+class Naive(Untiled[Product]):
     """The plain double loop; what the others are compared with."""
 
     name = "naive"
     summary = "one output a work-item, every operand read from memory"
-
-    def misfit(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Why it does not fit; None where it does."""
-        del product, options, limits
-        return "it has no tiles" if tile else None
-
-    def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
-        """Tiles worth trying, the default first."""
-        del product, options, limits
-        return [""]
 
     def lower(self, product: Product, options: Options, limits: Limits, tile: str = "") -> ProductCall:
         """The dispatch."""

@@ -2,18 +2,8 @@
 // columns, SW apart from one output to the next: each row of the source is loaded once for all of them.
 // Weights: [stacks][kh][kw] vectors of four channels.
 {
-    const int blocks = (ow + PIXELS - 1) / PIXELS;
-    const int block = GLOBAL_ID(0);
-    LEAVE_IF(block >= blocks * oh);
-    const int oy = block / blocks;
-    const int ox = (block - oy * blocks) * PIXELS;
-    const int stack = GROUP_ID(1);
-    const int picture = GROUP_ID(2);
-    const int plane = (picture * src_stacks + src_stack0 + stack) * h * w;
-
-    WIDE4 sums[SUMS];
-    UNROLL for (int p = 0; p < PIXELS; ++p) sums[p] = TO_WIDE4(LOAD_bias(stack));
-    CHUNK_SUMS
+    INCLUDE row_block
+    INCLUDE depthwise_sums
     for (int ky = 0; ky < kh; ++ky) {
         const int iy = oy * sh - pad_t + ky * dh;
         const bool row_inside = INSIDE(iy, h);
@@ -31,15 +21,5 @@
         }
         FOLD(KW)
     }
-    FOLD_REST
-    UNROLL for (int p = 0; p < PIXELS; ++p) {
-        if (!LEFT && ox + p < ow) {
-            const int pixel = oy * ow + ox + p;
-            WIDE4 sum = sums[p];
-            if (has_residual != 0) {
-                sum += TO_WIDE4(LOAD_residual((picture * residual_stacks + residual_stack0 + stack) * oh * ow + pixel));
-            }
-            STORE_dst((picture * dst_stacks + dst_stack0 + stack) * oh * ow + pixel, ACTIVATE(sum));
-        }
-    }
+    INCLUDE depthwise_store
 }

@@ -1,21 +1,8 @@
 // One work-item: PIXELS adjacent outputs of a row x VECTORS vectors of LANES output channels.
 // Weights: [out / (VECTORS * LANES)][in stacks][kh][kw][VECTORS][4 inputs] vectors of LANES outputs.
 {
-    const int blocks = (ow + PIXELS - 1) / PIXELS;
-    const int block = GLOBAL_ID(0);
-    LEAVE_IF(block >= blocks * oh);
-    const int oy = block / blocks;
-    const int ox = (block - oy * blocks) * PIXELS;
-    const int first = GROUP_ID(1) * STACKS;
-    const int picture = GROUP_ID(2);
-    const int in_first = src_stack0 + (first / group_stacks) * in_stacks;
-
-    WIDEV sums[SUMS];
-    UNROLL for (int t = 0; t < VECTORS; ++t) {
-        const WIDEV start = TO_WIDEV(LOADV_bias(GROUP_ID(1) * VECTORS + t));
-        UNROLL for (int p = 0; p < PIXELS; ++p) sums[p * VECTORS + t] = start;
-    }
-    CHUNK_SUMS
+    INCLUDE row_block
+    INCLUDE window_sums
     int weight_at = GROUP_ID(1) * in_stacks * kh * kw * VECTORS * 4;
     for (int s = 0; s < in_stacks; ++s) {
         const int plane = (picture * src_stacks + in_first + s) * h * w;
@@ -50,24 +37,5 @@
             FOLD(kw)
         }
     }
-    FOLD_REST
-    UNROLL for (int t = 0; t < VECTORS; ++t) {
-        UNROLL for (int part = 0; part < PARTS; ++part) {
-            const int stack = first + t * PARTS + part;
-            if (!LEFT && stack < out_stacks) {
-                UNROLL for (int p = 0; p < PIXELS; ++p) {
-                    if (ox + p < ow) {
-                        const int pixel = oy * ow + ox + p;
-                        WIDE4 sum = PART(sums[p * VECTORS + t], part);
-                        if (has_residual != 0) {
-                            sum += TO_WIDE4(LOAD_residual((picture * residual_stacks + residual_stack0 + stack) * oh * ow + pixel));
-                        }
-                        TRIM(stack == out_stacks - 1, sum)
-                        const int plane = picture * dst_stacks + dst_stack0 + stack;
-                        STORE_dst_AT(plane * oh * ow + pixel, ox + p, plane * oh + oy, ACTIVATE(sum));
-                    }
-                }
-            }
-        }
-    }
+    INCLUDE window_store
 }
