@@ -10,15 +10,16 @@ from pathlib import Path
 from . import matrix
 from .artifacts import Artifacts
 from .config import Settings
-from .errors import ModelFileError, SpecError
+from .errors import SpecError
 from .inventory import Inventory
 from .ledger import ExperimentRow, JobState, Ledger
 from .matrix import Expansion
 from .misfits import algorithms_of
 from .model.base import content_hash
 from .model.device import Api
-from .model.experiment import Experiment, Matrix, Workload
+from .model.experiment import Experiment, Matrix
 from .model.job import Cell
+from .workload_files import with_files
 
 MAX_RERUNS = 10_000
 
@@ -45,7 +46,9 @@ def submit(
     The same content (files included) is the same experiment: an unfinished one is resumed, unless `again`; a finished
     one is rerun under a new id. Raises SpecError where nothing can run, ModelFileError where a file cannot be used.
     """
-    experiment = _with_files(experiment, base, Artifacts(settings.state))
+    _check_algorithms(experiment.matrix)
+    _check_fusions(experiment.matrix.fuse or ())
+    experiment = with_files(experiment, base, Artifacts(settings.state))
     stem = f"{experiment.name}-{content_hash(experiment)[:8]}"
     known = {row.id: row for row in ledger.experiments()}
     latest, following = _ids(stem, known)
@@ -81,29 +84,6 @@ def _reasons(expansion: Expansion) -> str:
     return "\n".join(lines[:20] + ([f"    and {len(lines) - 20} more"] if len(lines) > 20 else []))
 
 
-def _with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Experiment:
-    """The experiment with its files checked, kept as artifacts, and named by their content."""
-    workload = experiment.workload
-    found: dict[str, str] = {}
-    if workload.onnx is not None:
-        found["onnx_sha256"] = artifacts.put(_file(base, workload.onnx, "workload.onnx"))
-    if workload.input is not None:
-        found["input_sha256"] = artifacts.put(_file(base, workload.input, "workload.input"))
-    _check_algorithms(experiment.matrix)
-    _check_fusions(experiment.matrix.fuse or ())
-    for network in experiment.matrix.network or (workload.network,):
-        for batch in experiment.matrix.batch or (None,):
-            _check(workload.model_copy(update={"network": network}), batch, found, artifacts)
-    return experiment.model_copy(update={"workload": workload.model_copy(update=found)})
-
-
-def _file(base: Path, name: str, field: str) -> Path:
-    path = base / name
-    if not path.is_file():
-        raise ModelFileError(f"{field}: there is no file {path}", remedy="paths are relative to the experiment file")
-    return path
-
-
 def _check_algorithms(axes: Matrix) -> None:
     """A typing error is told now; whether an algorithm fits a network is the compiler's to say."""
     from kernels.catalog.additions import ADDITIONS
@@ -137,27 +117,3 @@ def _check_fusions(values: Iterable[str]) -> None:
             fusions(value)
         except OptionError as e:
             raise SpecError(f"matrix.fuse: {e}") from e
-
-
-def _check(workload: Workload, batch: int | None, found: dict[str, str], artifacts: Artifacts) -> None:
-    """Import the kept model and read the kept input as a worker will, so that a bad file is refused here and now."""
-    from kernels.errors import CompileError
-    from kernels.load import load_inputs, load_workload
-    from kernels.networks import BUILT_IN, known_words
-
-    if workload.network is not None and workload.network not in BUILT_IN:
-        near = get_close_matches(workload.network, BUILT_IN, n=1)
-        hint = f"did you mean `{near[0]}`? " if near else ""
-        raise SpecError(f"no built-in network is called `{workload.network}`; {hint}known: {known_words()}")
-    if not found:
-        return
-    kept = {name: artifacts.path(sha256) for name, sha256 in found.items()}
-    try:
-        graph = load_workload(network=workload.network, onnx=kept.get("onnx_sha256"), seed=workload.seed, batch=batch)
-        if "input_sha256" in kept:
-            load_inputs(graph, kept["input_sha256"])
-    except CompileError as e:
-        message = str(e)
-        for field, path in kept.items():
-            message = message.replace(str(path), str(getattr(workload, field.removesuffix("_sha256"))))
-        raise ModelFileError(message) from e

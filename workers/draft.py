@@ -35,6 +35,7 @@ from orchestrator.model.record import (
     LayerMemory,
     Outcome,
     OutputCheck,
+    Predictions,
     Provenance,
     Record,
     RunsOn,
@@ -65,6 +66,7 @@ class Draft:
     stored: StoredPlan | None = None
     run: AgentRun = field(default_factory=AgentRun)
     checks: tuple[OutputCheck, ...] = ()
+    predictions: Predictions | None = None
     enrolment: Enrolment | None = None
     """The device profile that held for the block."""
     proofs: tuple[ConditionProof, ...] = ()
@@ -127,6 +129,7 @@ class Draft:
             memory=next(reversed(_all(events, Memory)), None),
             outputs=_all(events, Output),
             checks=self.checks,
+            predictions=self.predictions,
             provenance=self._provenance(),
             doubts=self._doubts(),
             evidence=self.evidence or self.run.evidence,

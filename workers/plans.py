@@ -19,6 +19,7 @@ import numpy.typing as npt
 import kernels
 from kernels.compile import compile_graph
 from kernels.errors import PlanError
+from kernels.examples import Examples
 from kernels.graph import Graph
 from kernels.load import load_inputs, load_workload, random_inputs
 from kernels.options import Limits, Options
@@ -62,6 +63,7 @@ class Plans:
         self._artifacts = Artifacts(state)
         self._graphs: Memo[Graph] = Memo(8)
         self._inputs: Memo[Arrays] = Memo(16)
+        self._sets: Memo[Examples] = Memo(4)
         self._references: Memo[Arrays] = Memo(16)
         self._rounded: Memo[Arrays] = Memo(16)
         self._plans: Memo[StoredPlan] = Memo(64)
@@ -71,21 +73,48 @@ class Plans:
         """`batch`: size of each input's first dimension; None: as the model has it."""
         return self._graphs.get(_key(workload, batch), lambda: self._load(workload, batch))
 
-    def inputs(self, workload: Workload, batch: int | None = None) -> Arrays:
-        """Port name -> array: the workload's file, or seeded random numbers."""
+    def inputs(self, workload: Workload, batch: int | None = None, examples: range | None = None) -> Arrays:
+        """Port name -> array: the workload's file, or seeded random numbers.
+
+        `examples`: those of the workload's set instead, for as many inferences as they make; each port then has
+        one more dimension in front. Raises SpecError, ModelFileError, InputError.
+        """
+        if examples is not None:
+            return self._examples(workload, batch).inferences(examples)
         return self._inputs.get(_key(workload, batch), lambda: self._load_inputs(workload, batch))
 
-    def reference(self, workload: Workload, batch: int | None = None) -> Arrays:
-        """Output name -> what NumPy makes of the same inputs."""
-        return self._references.get(
-            _key(workload, batch), lambda: evaluate(self.graph(workload, batch), dict(self.inputs(workload, batch)))
-        )
+    def reference(self, workload: Workload, batch: int | None = None, examples: range | None = None) -> Arrays:
+        """Output name -> what NumPy makes of the same inputs, those of the first inference of several."""
+        return self._evaluated(self._references, workload, batch, examples)
 
-    def reference_in_single(self, workload: Workload, batch: int | None = None) -> Arrays:
+    def reference_in_single(
+        self, workload: Workload, batch: int | None = None, examples: range | None = None
+    ) -> Arrays:
         """Output name -> the same in single precision, which tells how much a network loses to rounding alone."""
-        return self._rounded.get(
+        return self._evaluated(self._rounded, workload, batch, examples, dtype=np.float32)
+
+    def _evaluated(
+        self, kept: Memo[Arrays], workload: Workload, batch: int | None, examples: range | None, **how: Any
+    ) -> Arrays:
+        def make() -> Arrays:
+            inputs = dict(self.inputs(workload, batch, examples[: batch or 1] if examples else None))
+            first = inputs if examples is None else {name: value[0] for name, value in inputs.items()}
+            return evaluate(self.graph(workload, batch), first, **how)
+
+        return kept.get(f"{_key(workload, batch)} {examples}", make)
+
+    def _examples(self, workload: Workload, batch: int | None) -> Examples:
+        """Kept open: the file is verified once."""
+        dataset = workload.dataset
+        assert dataset is not None
+        return self._sets.get(
             _key(workload, batch),
-            lambda: evaluate(self.graph(workload, batch), dict(self.inputs(workload, batch)), dtype=np.float32),
+            lambda: Examples(
+                self.graph(workload, batch),
+                self._file(dataset.inputs, dataset.inputs_sha256),
+                mean=dataset.mean,
+                scale=dataset.scale,
+            ),
         )
 
     def plan(self, cell: Cell, device: DeviceFacts, *, cpus: int = 0) -> StoredPlan:

@@ -33,6 +33,7 @@ from .layer_memory import layer_memory
 from .measure import Block, Measurement, Report, Setup, measure, raise_for
 from .plans import Arrays, Plans, options_of
 from .power import PowerMeter, sources_for
+from .predict import predictions
 from .session import Session, alone, session
 from .supply import PlannedCut, Switch
 from .verify import verify, wrong
@@ -98,8 +99,8 @@ def _run(draft: Draft, member: Member, bench: Workbench, check: Callable[[], Non
     report("compiling", 0, 0, None)
     draft.stored = bench.plans.plan(job.cell, member.facts, cpus=len(listed(means.cpus)) if means.cpus else 0)
     draft.layer_memory = layer_memory(draft.stored.plan)
-    inputs = bench.plans.inputs(job.cell.workload, job.cell.batch)
-    reference = bench.plans.reference(job.cell.workload, job.cell.batch)
+    inputs = bench.plans.inputs(job.cell.workload, job.cell.batch, job.examples)
+    reference = bench.plans.reference(job.cell.workload, job.cell.batch, job.examples)
     report("waiting", 0, 0, None)
     held: Session | None = None
     try:
@@ -123,8 +124,10 @@ def _run(draft: Draft, member: Member, bench: Workbench, check: Callable[[], Non
         draft.end(Outcome.KILLED, "killed", "the device ended the agent without a word: most likely out of memory")
         return
     raise_for(measured.run, member.facts.serial)
-    rounded = partial(bench.plans.reference_in_single, job.cell.workload, job.cell.batch)
+    rounded = partial(bench.plans.reference_in_single, job.cell.workload, job.cell.batch, job.examples)
     draft.checks = verify(measured.outputs, reference, Precision(job.cell.precision), rounded)
+    if job.examples is not None:
+        draft.predictions = predictions(measured.each, job.examples)
     if reasons := wrong(draft.checks):
         draft.end(Outcome.INVALID, "wrong_output", *reasons)
 
@@ -232,7 +235,7 @@ def block_of(assignment: Assignment, cpus: str = "", discharging_sign: int = 0) 
         deadline_s=sampling.deadline + await_s,
         layer_passes=LAYER_PASSES if "layers" in job.measure.quantities else 0,
         threads=threads_of(job.cell),
-        inferences=job.cell.inferences,
+        inferences=job.inferences,
         cpu_use=cpu_use_of(job.cell),
         power_period_ms=max(1, round(job.measure.power_period * 1000)) if measures_power(job) else 0,
         idle_s=sampling.idle,

@@ -39,12 +39,12 @@ class Cell(Model):
 
     @property
     def frames(self) -> int:
-        """Frames of a sample; 1: a sample is one inference, whatever its batch."""
-        return self._count("frames") or 1
+        """Frames of a sample, examples of a shard; 1: a sample is one inference, whatever its batch."""
+        return self.workload.dataset.shard if self.workload.dataset else self._count("frames") or 1
 
     @property
     def inferences(self) -> int:
-        """Of a sample."""
+        """Of a sample; the last shard of a set may have fewer."""
         return max(1, self.frames // (self.batch or 1))
 
     def _count(self, name: str) -> int | None:
@@ -98,6 +98,18 @@ class Job(Model):
     @cached_property
     def job_id(self) -> str:
         return content_hash(self)
+
+    @property
+    def examples(self) -> range | None:
+        """The part of the set that this block takes; None where there is no set."""
+        dataset = self.cell.workload.dataset
+        return dataset.examples(self.block) if dataset else None
+
+    @property
+    def inferences(self) -> int:
+        """Of a sample."""
+        examples = self.examples
+        return self.cell.inferences if examples is None else len(examples) // (self.cell.batch or 1)
 
 
 class ForeignJob(Job):

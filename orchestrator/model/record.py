@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, FiniteFloat, model_validator
 
 from .base import Model
 from .device import Api, ApiFacts, DeviceFacts, DeviceState, Precision, Source
@@ -167,6 +167,24 @@ class OutputCheck(Model):
     """What the reference itself loses in single precision, where the tolerance was widened for it."""
 
 
+class Predictions(Model):
+    """What a network says of its shard of the experiment's set."""
+
+    first: int = Field(ge=0)
+    """Place of the first example in the set; the others follow."""
+    top: tuple[tuple[int, ...], ...]
+    """Of each example the numbers of the classes with the highest scores, best first, at most five; the smaller number
+    first among equals."""
+    margins: tuple[FiniteFloat, ...]
+    """Of each example by how much the best score exceeds the second best; 0 where they are no finite numbers."""
+
+    @model_validator(mode="after")
+    def _of_the_same_examples(self) -> Predictions:
+        if len(self.top) != len(self.margins) or not all(self.top):
+            raise ValueError("there is one margin of each example, and at least one class")
+        return self
+
+
 class Record(Model):
     """One attempt's record; the ledger accepts it once, from the newest fencing token only."""
 
@@ -211,6 +229,8 @@ class Record(Model):
     memory: Memory | None = None
     outputs: tuple[Output, ...] = ()
     checks: tuple[OutputCheck, ...] = ()
+    predictions: Predictions | None = None
+    """Where the workload has a set."""
     provenance: Provenance = Provenance()
     doubts: tuple[Doubt, ...] = ()
     evidence: tuple[str, ...] = Field(default=(), max_length=50)

@@ -35,10 +35,15 @@ Report = Callable[[Phase, int, int, float | None], None]
 @dataclass(frozen=True)
 class Measurement:
     run: AgentRun
-    outputs: dict[str, npt.NDArray[Any]]
-    """Empty where the run did not end with a result."""
+    each: dict[str, npt.NDArray[Any]]
+    """Outputs: inferences x the output's dimensions, as many as the inputs had frames. Empty without a result."""
     series: tuple[PowerSeries, ...] = ()
     """Readings of the meter."""
+
+    @property
+    def outputs(self) -> dict[str, npt.NDArray[Any]]:
+        """Of the first inference."""
+        return {name: values[0] for name, values in self.outputs.items()}
 
 
 def measure(

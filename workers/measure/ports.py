@@ -36,7 +36,8 @@ def push_inputs(connection: DeviceConnection, stored: StoredPlan, inputs: Arrays
 def pull_outputs(
     connection: DeviceConnection, stored: StoredPlan, request: RunRequest, events: list[Event]
 ) -> dict[str, npt.NDArray[Any]]:
-    """Every output of the plan, verified by the SHA-256 in its event. Raises DeviceSick."""
+    """Every output of the plan, as often as the inputs had frames: frames x dimensions. Verified by the SHA-256 in its
+    event. Raises DeviceSick."""
     written = {event.name: event for event in events if isinstance(event, Output)}
     outputs: dict[str, npt.NDArray[Any]] = {}
     with tempfile.TemporaryDirectory(prefix="pocketfarm-") as temporary:
@@ -48,5 +49,5 @@ def pull_outputs(
             content = file.read_bytes()
             if hashlib.sha256(content).hexdigest() != written[port.name].sha256:
                 raise DeviceSick(f"output {port.name!r} did not arrive intact", device=connection.serial)
-            outputs[port.name] = np.frombuffer(content, _DTYPES[port.dtype]).reshape(port.shape)
+            outputs[port.name] = np.frombuffer(content, _DTYPES[port.dtype]).reshape(-1, *port.shape)
     return outputs

@@ -51,13 +51,42 @@ class Experiment(Model):
     published: Published | None = None
     """Figures of a publication, shown beside the results and never counted among them."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _once_through_a_set(cls, data: object) -> object:
+        """Each example once, nothing before it: the default where there is a set."""
+        match data:
+            case {"workload": {"dataset": dict()}, **rest}:
+                sampling = rest.get("sampling") or {}
+                if isinstance(sampling, dict):
+                    return {**data, "sampling": {"warmup": 0, "samples": 1, **sampling}}  # type: ignore[dict-item]
+        return data
+
+    @model_validator(mode="after")
+    def _by_shards(self) -> Experiment:
+        dataset, sampling = self.workload.dataset, self.sampling
+        if dataset is None:
+            return self
+        unfit = {
+            "sampling.mode": sampling.mode != "steady",
+            "sampling.frames": sampling.frames > 1,
+            "sampling.target_interval": sampling.target_interval is not None,
+            "sampling.blocks": dataset.size is None and "blocks" in sampling.model_fields_set,
+        }
+        for field in (name for name, is_asked in unfit.items() if is_asked):
+            raise ValueError(f"leave out `{field}`: with `workload.dataset` a block is a shard of the set, as a stream")
+        for batch in self.matrix.batch or ():
+            if dataset.shard % batch:
+                raise ValueError(f"workload.dataset.shard {dataset.shard} is no multiple of the batch {batch}")
+        return self
+
     @model_validator(mode="after")
     def _of_whole_inferences(self) -> Experiment:
         frames = self.sampling.frames
         for batch in self.matrix.batch or () if frames > 1 else ():
             if frames % batch:
                 raise ValueError(f"sampling.frames {frames} is no multiple of the batch {batch}")
-        if frames == 1 and set(self.matrix.pipeline or ()) - {"none"}:
+        if frames == 1 and self.workload.dataset is None and set(self.matrix.pipeline or ()) - {"none"}:
             raise ValueError("`matrix.pipeline` needs a stream: give `sampling.frames`, e.g. `frames: 100`")
         if self.matrix.affinity is not None and self.conditions.affinity != "any":
             raise ValueError("give the cores once: as `matrix.affinity` or as `conditions.affinity`")

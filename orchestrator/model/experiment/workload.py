@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from orchestrator.model.base import Model
+
+from .dataset import Dataset
 
 
 class Workload(Model):
@@ -22,11 +24,16 @@ class Workload(Model):
     """Path of a `.npy` input, relative to the experiment file; seeded random numbers where absent."""
     input_sha256: str | None = None
     """Filled in at submission."""
+    dataset: Dataset | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Examples instead of one input: what the model predicts for each is kept, and predictions of the cells are
+    compared (`farm agreement`)."""
 
     @model_validator(mode="after")
     def _one_of(self) -> Workload:
         if (self.network is None) == (self.onnx is None):
             raise ValueError("give exactly one of `network` (a built-in name) and `onnx` (a file)")
+        if self.dataset is not None and self.input is not None:
+            raise ValueError("give one of `input` (one input for every inference) and `dataset` (many examples)")
         return self
 
     @property
