@@ -69,7 +69,10 @@ def _check_examples(
         graph = load_workload(network=workload.network, onnx=onnx, seed=workload.seed, batch=batch)
         return len(Examples(graph, kept, mean=dataset.mean, scale=dataset.scale))
     except CompileError as e:
-        raise ModelFileError(f"workload.dataset: {e}".replace(str(kept), dataset.inputs)) from e
+        message = str(e)
+        for kept_name, name in {str(kept): dataset.inputs, found.get("onnx_sha256", ""): workload.label}.items():
+            message = message.replace(kept_name, name) if kept_name else message
+        raise ModelFileError(f"workload.dataset: {message}") from e
 
 
 def _check_labels(dataset: Dataset, artifacts: Artifacts) -> None:

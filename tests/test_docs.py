@@ -116,12 +116,14 @@ def test_experiments_in_documents_are_valid() -> None:
         assert spec.parse(text, "a document").name
 
 
-def fields(schema: dict[str, Any]) -> Iterator[str]:
+def fields(schema: dict[str, Any], root: dict[str, Any] | None = None) -> Iterator[str]:
     """Every field of a JSON Schema, with those of its objects as `object.field`."""
-    for name, field in schema["properties"].items():
+    root = root or schema
+    for name, field in schema.get("properties", {}).items():
         yield name
-        inner = schema["$defs"].get(field.get("$ref", "").rpartition("/")[2], {})
-        yield from (f"{name}.{each}" for each in inner.get("properties", ()))
+        for choice in (field, *field.get("anyOf", ())):
+            inner = root["$defs"].get(choice.get("$ref", "").rpartition("/")[2], {})
+            yield from (f"{name}.{each}" for each in fields(inner, root))
 
 
 def test_every_field_of_an_experiment_is_described() -> None:

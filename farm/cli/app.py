@@ -16,6 +16,7 @@ from orchestrator.errors import FarmError
 
 from . import (
     best,
+    dataset,
     demo,
     devices,
     energy,
@@ -51,6 +52,7 @@ for group in (
     experiments,
     results,
     export,
+    dataset,
     imports,
     best,
     energy,

@@ -43,7 +43,7 @@ class Measurement:
     @property
     def outputs(self) -> dict[str, npt.NDArray[Any]]:
         """Of the first inference."""
-        return {name: values[0] for name, values in self.outputs.items()}
+        return {name: values[0] for name, values in self.each.items()}
 
 
 def measure(

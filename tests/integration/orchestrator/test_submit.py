@@ -126,6 +126,46 @@ def test_files_that_cannot_be_used_are_refused_at_once(desk: Desk, tmp_path: Pat
     assert desk.ledger.experiments() == []
 
 
+def examples(tmp_path: Path, count: int, labels: int | None = None, **fields: object) -> Workload:
+    """A workload with a set for the small model."""
+    np.save(tmp_path / "set.npy", np.zeros((count, 4, 2, 2), np.uint8))
+    (tmp_path / "labels.txt").write_text("3\n" * (count if labels is None else labels))
+    dataset = {"inputs": "set.npy", "labels": "labels.txt", **fields}
+    return Workload.model_validate({"onnx": model(tmp_path / "m.onnx").name, "dataset": dataset})
+
+
+def test_a_set_comes_to_as_many_blocks_as_it_has_shards(desk: Desk, tmp_path: Path) -> None:
+    submission = desk.submit(make.experiment(workload=examples(tmp_path, 10, shard=4)))
+    assert [job.examples for job in submission.expansion.jobs] == [range(4), range(4, 8), range(8, 10)]
+    (row,) = desk.ledger.experiments()
+    dataset = row.experiment.workload.dataset
+    assert dataset is not None and (row.experiment.sampling.blocks, dataset.size) == (3, 10)
+    kept = Artifacts(desk.farm.state)
+    assert kept.path(dataset.labels_sha256 or "").read_text() == "3\n" * 10
+    assert desk.submit(make.experiment(workload=examples(tmp_path, 10, shard=4))).resumed
+    assert not desk.submit(make.experiment(workload=examples(tmp_path, 11, shard=4))).resumed
+
+
+def test_sets_that_cannot_be_used_are_refused_at_once(desk: Desk, tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match=r"labels\.txt has 9 labels, set\.npy 10 examples"):
+        desk.submit(make.experiment(workload=examples(tmp_path, 10, labels=9)))
+    with pytest.raises(SpecError, match=r"1001 examples in shards of 1 are 1001 blocks(.|\n)*`shard: 2` or more"):
+        desk.submit(make.experiment(workload=examples(tmp_path, 1001, shard=1)))
+    with pytest.raises(ModelFileError, match=r"set\.npy: 9 examples are no multiple of the batch, 2"):
+        desk.submit(make.experiment(workload=examples(tmp_path, 9, shard=4), matrix=Matrix(batch=(2,))))
+    with pytest.raises(ModelFileError, match="mean: 3 numbers; give one, or one of each of the 4 channels"):
+        desk.submit(make.experiment(workload=examples(tmp_path, 8, mean=[1, 2, 3])))
+    wrong = examples(tmp_path, 8)
+    np.save(tmp_path / "set.npy", np.zeros((8, 4, 2, 3), np.uint8))
+    with pytest.raises(ModelFileError, match=r"set\.npy: 8 x 4 x 2 x 3; m takes examples x 4 x 2 x 2"):
+        desk.submit(make.experiment(workload=wrong))
+    fine = examples(tmp_path, 2)
+    (tmp_path / "labels.txt").write_text("3\nseven\n")
+    with pytest.raises(ModelFileError, match=r"labels\.txt:2: `seven` does not end in a class number"):
+        desk.submit(make.experiment(workload=fine))
+    assert desk.ledger.experiments() == []
+
+
 def test_what_cannot_run_is_refused(desk: Desk) -> None:
     with pytest.raises(SpecError, match="did you mean `squeezenet_v1_0`"):
         desk.submit(make.experiment(workload=Workload(network="squeezenet_v10")))

@@ -25,7 +25,7 @@ COMMANDS = set(typer.main.get_command(app).commands)  # type: ignore[attr-define
 EXPECTED = {
     "up", "down", "doctor", "devices", "enrol", "networks", "run", "status", "watch", "results", "report", "cancel",
     "infer", "plan", "schema", "demo", "release", "restore", "energy", "import", "best", "export",
-    "tune",
+    "tune", "dataset",
 }  # fmt: skip
 
 Run = Callable[..., tuple[int, str, str]]
@@ -57,7 +57,7 @@ def test_help_has_an_example_and_the_common_options(farm: Run, command: str) -> 
     assert f"farm {command}" in out
     assert "Example:" in out
     assert "--json" in out
-    if command not in ("networks", "schema", "energy"):
+    if command not in ("networks", "schema", "energy", "dataset"):
         assert "--state" in out
     assert err == ""
 
