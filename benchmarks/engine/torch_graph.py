@@ -20,14 +20,19 @@ class Unsupported(Exception):
 class TorchGraph:
     """Constants on the device, once; `__call__` runs the nodes in order, as an exported module would."""
 
-    def __init__(self, graph: Graph, device: str, dtype: torch.dtype) -> None:
-        """Raises Unsupported for an operation without counterpart."""
+    def __init__(self, graph: Graph, device: str, dtype: torch.dtype, stored: torch.dtype | None = None) -> None:
+        """`stored`: constants and activations are rounded to it, arithmetic and outputs are `dtype`'s.
+
+        Raises Unsupported for an operation without counterpart.
+        """
         if missing := sorted({node.op for node in graph.nodes} - set(_OPERATIONS)):
             raise Unsupported(f"no counterpart in PyTorch for {', '.join(missing)}")
-        self._graph = graph
+        self._graph, self._dtype, self._stored = graph, dtype, stored
         transposed = {node.inputs[1] for node in graph.nodes if node.op == "dense"}
         self._constants = {
-            name: torch.from_numpy(np.ascontiguousarray(array.T if name in transposed else array)).to(device, dtype)
+            name: self._rounded(
+                torch.from_numpy(np.ascontiguousarray(array.T if name in transposed else array)).to(device, dtype)
+            )
             for name, array in graph.constants.items()
         }
         self._last_use = {name: i for i, node in enumerate(graph.nodes) for name in node.inputs}
@@ -38,21 +43,44 @@ class TorchGraph:
             return self._run(inputs)
 
     def _run(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        graph, values = self._graph, dict(inputs)
+        graph, values = self._graph, {name: self._rounded(value) for name, value in inputs.items()}
         for index, node in enumerate(graph.nodes):
             given = [values.get(name, self._constants.get(name)) if name else None for name in node.inputs]
-            values[node.output] = _OPERATIONS[node.op](node, given, graph.shapes[node.output])
+            value = _OPERATIONS[node.op](node, given, graph.shapes[node.output])
+            values[node.output] = value if node.output in graph.outputs else self._rounded(value)
             for name in node.inputs:
                 if self._last_use[name] == index and name not in graph.outputs:
                     values.pop(name, None)
         return {name: values[name] for name in graph.outputs}
 
+    def _rounded(self, value: Tensor) -> Tensor:
+        return value if self._stored is None else value.to(self._stored).to(self._dtype)
+
 
 def evaluate_wide(graph: Graph, inputs: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
     """Outputs in double precision; on CUDA where there is one."""
+    return _evaluate(graph, inputs, torch.float64)
+
+
+def evaluate_single(graph: Graph, inputs: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
+    """Outputs in single precision, TF32 off (PyTorch's default for products; not for convolutions)."""
+    torch.backends.cudnn.allow_tf32 = False
+    return _evaluate(graph, inputs, torch.float32)
+
+
+def evaluate_stored_in_half(
+    graph: Graph, inputs: Mapping[str, np.ndarray[Any, Any]]
+) -> dict[str, np.ndarray[Any, Any]]:
+    """Outputs in double precision of weights and activations that are rounded to half: what storage alone loses."""
+    return _evaluate(graph, inputs, torch.float64, torch.float16)
+
+
+def _evaluate(
+    graph: Graph, inputs: Mapping[str, np.ndarray[Any, Any]], dtype: torch.dtype, stored: torch.dtype | None = None
+) -> dict[str, np.ndarray[Any, Any]]:
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    module = TorchGraph(graph, device, torch.float64)
-    placed = {name: torch.from_numpy(array).to(device, torch.float64) for name, array in inputs.items()}
+    module = TorchGraph(graph, device, dtype, stored)
+    placed = {name: torch.from_numpy(array).to(device, dtype) for name, array in inputs.items()}
     return {name: value.cpu().numpy() for name, value in module(placed).items()}
 
 

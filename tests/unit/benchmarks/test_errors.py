@@ -47,6 +47,13 @@ def test_bounds_depend_on_precision_and_algorithm(precision: str, algorithm: str
     assert bound_of(precision, algorithm) == bound
 
 
+def test_a_network_that_magnifies_rounding_has_a_bound_of_its_own() -> None:
+    lost = {"single": 3e-5, "half": 1e-3}
+    assert bound_of("fp32", "direct", lost) == bound_of("relaxed", "winograd", lost) == pytest.approx(3e-4)
+    assert bound_of("fp16", "auto", lost) == 1.5e-2  # ten times it is less
+    assert bound_of("fp16_arithmetic", "auto", {"half": 1e-2}) == pytest.approx(0.1)
+
+
 def test_algorithms_are_those_that_fit_the_network(tmp_path: Path) -> None:
     found = dict(algorithms(make_case("lenet", tmp_path), Options("vulkan")))
     assert found["auto"] == found["direct"] == 2  # two convolutions 5x5
