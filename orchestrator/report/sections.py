@@ -134,7 +134,7 @@ def _setup(summaries: Sequence[Summary]) -> Section:
     rows = [
         (
             *_where(summary, names), use.kind, wording.ms(use.total_ms),
-            *(_with_share(use.steps_ms[name], use.total_ms) for name in setup.COLUMNS), str(use.blocks),
+            *(_with_share(use.steps_ms.get(name), use.total_ms) for name in setup.COLUMNS), str(use.blocks),
         )
         for summary in summaries for use in summary.setup
     ]  # fmt: skip
@@ -149,7 +149,9 @@ def _setup(summaries: Sequence[Summary]) -> Section:
     return Section("setup", "Set-up: cold, warm, cached", note, columns, tuple(rows))
 
 
-def _with_share(value_ms: float, total_ms: float) -> str:
+def _with_share(value_ms: float | None, total_ms: float) -> str:
+    if value_ms is None:
+        return ""
     return f"{wording.ms(value_ms)} ({value_ms / total_ms:.0%})" if total_ms else wording.ms(value_ms)
 
 

@@ -36,7 +36,7 @@ class SetupUse(Model):
     kind: SetupKind
     blocks: int
     steps_ms: dict[str, float]
-    """By name of `COLUMNS`."""
+    """By name of `COLUMNS`; without the first dispatch where the first sample was a stream: it cannot be told apart."""
     total_ms: float
     """Median of the sums, which is not the sum of the medians."""
 
@@ -49,7 +49,8 @@ def setup_uses(records: Sequence[Record], cell: Cell, *, cold: bool) -> tuple[Se
     for kind in get_args(SetupKind):
         blocks = [_steps(record) for record in records if kinds.get(record.job_id) == kind]
         if blocks:
-            steps = {name: median(block[name] for block in blocks) for name in COLUMNS}
+            told = [name for name in COLUMNS if all(name in block for block in blocks)]
+            steps = {name: median(block[name] for block in blocks) for name in told}
             total = median(sum(block.values()) for block in blocks)
             found.append(SetupUse(kind=kind, blocks=len(blocks), steps_ms=steps, total_ms=total))
     return tuple(found)
@@ -69,5 +70,8 @@ def _steps(record: Record) -> dict[str, float]:
     for step in record.setup:
         if step.step in of_event:  # waiting for the engine slot is nobody's set-up
             spent[of_event[step.step]] += step.duration_ns
-    spent[FIRST] = record.samples[0].duration_ns if record.samples else 0
+    if record.samples and record.samples[0].inferences > 1:
+        del spent[FIRST]
+    elif record.samples:
+        spent[FIRST] = record.samples[0].duration_ns
     return {name: duration_ns / NS_PER_MS for name, duration_ns in spent.items()}

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
@@ -134,3 +135,28 @@ def test_a_budget_is_met_or_refused_with_the_figures(up: Up, cli: Cli) -> None:
     for words in ("memory_budget=4 MB", "more than the memory budget of 4000000", "weights, inputs and outputs alone"):
         assert words in said
     assert "Not measured" in read(up, cli)
+
+
+def test_study_s_predictions_are_shared_out(up: Up, cli: Cli, seed: int) -> None:
+    """A set of ten in shards of four: each backend and precision goes through it once, on whichever device is free."""
+    np.save(up.state / "validation.npy", np.random.default_rng(seed).normal(size=(10, 1, 28, 28)))
+    (up.state / "validation.labels.txt").write_text("3\n" * 10)
+    asked = yaml.safe_load((ROOT / "experiments" / "study_s_predictions.yaml").read_text())
+    dataset = {"inputs": "validation.npy", "labels": "validation.labels.txt", "shard": 4}
+    asked |= {"workload": {"network": "lenet", "dataset": dataset}, "devices": {"count": "any"}}
+    asked["matrix"] = {"backend": ["opencl", "cpu"], "precision": ["fp32", "fp16"]}
+    path = up.state / "study_s_predictions.yaml"
+    path.write_text(yaml.safe_dump(asked, sort_keys=False))
+    status, data = run(up, cli, path)
+    assert status == 0
+    cells: dict[str, dict[int, int]] = {}
+    for record in data["records"]:
+        assert record["outcome"] == "ok" and record["checks"][0]["ok"]
+        found = record["predictions"]
+        cells.setdefault(record["cell_id"], {}).update(enumerate((top[0] for top in found["top"]), found["first"]))
+    labels = {summary["cell_id"]: summary["label"] for summary in data["summaries"]}
+    assert sorted(labels[cell] for cell in cells) == ["lenet cpu fp32", "lenet opencl fp16", "lenet opencl fp32"]
+    assert all(sorted(classes) == list(range(10)) for classes in cells.values())
+    assert len({tuple(sorted(cells[cell].items())) for cell in cells if "fp32" in labels[cell]}) == 1
+    text = read(up, cli)
+    assert "Published, not measured here: Motamedi" in text and "frames/s" in text

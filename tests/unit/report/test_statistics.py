@@ -161,6 +161,17 @@ def test_set_up_is_told_by_the_steps_of_the_study_for_each_kind_of_start() -> No
     assert [use.kind for use in summarise([slow], {one.cell_id: one}, mode="cold")[0].setup] == ["cold"]
 
 
+def test_the_first_dispatch_of_a_stream_cannot_be_told_apart() -> None:
+    one = cell()
+    single = _setup(record(one, [2.0]), {"build": 4.0})
+    stream = single.model_copy(
+        update={"samples": tuple(s.model_copy(update={"inferences": 8}) for s in single.samples)}
+    )
+    ((whole,), (part,)) = (summarise([each], {one.cell_id: one})[0].setup for each in (single, stream))
+    assert "first dispatch" in whole.steps_ms and "first dispatch" not in part.steps_ms
+    assert whole.total_ms - part.total_ms == pytest.approx(whole.steps_ms["first dispatch"])
+
+
 def test_the_axis_says_which_start_is_cold_and_a_processor_compiles_nothing() -> None:
     asked = cell().model_copy(update={"options": {"setup": "cold"}})
     (use,) = summarise([record(asked, [2.0])], {asked.cell_id: asked})[0].setup
