@@ -218,6 +218,11 @@ def _combinations(experiment: Experiment) -> Iterator[_Combination]:
         yield _Combination(workload, backend, precision, dict(zip(options, values, strict=True)))
 
 
+def cells_of(experiment: Experiment) -> list[Cell]:
+    """Distinct combinations in the order of the axes, whatever the devices can run."""
+    return _cells(experiment)[0]
+
+
 def _cells(experiment: Experiment) -> tuple[list[Cell], list[Exclusion]]:
     """Distinct cells; a combination that comes to an earlier cell is excluded instead of run twice."""
     cells: dict[str, Cell] = {}

@@ -1,4 +1,4 @@
-"""Records as tidy rows: one sample, one layer's time or one power reading a row, with all that it belongs to.
+"""Records as tidy rows: one sample, layer's time, power reading or prediction a row, with all that it belongs to.
 
 Rows are made one after the other, so that any number of them needs the memory of one record. What a table of samples or
 layers holds, `farm import samples` takes again.
@@ -7,14 +7,15 @@ layers holds, `farm import samples` takes again.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Literal, TypeAlias
 
 from .model.job import Cell
 from .model.power import ASSUMED
 from .model.record import Record
 
-What = Literal["samples", "layers", "power"]
+What = Literal["samples", "layers", "power", "predictions"]
 Kind = Literal["text", "whole", "number", "truth"]
 Value: TypeAlias = "int | float | str | bool | None"
 Row = dict[str, Value]
@@ -32,6 +33,10 @@ TAILS: dict[What, dict[str, Kind]] = {
         "phase": "text", "t_ns": "whole", "power_source": "text", "power_scope": "text", "power_name": "text",
         "power_w": "number", "current_a": "number", "voltage_v": "number", "battery_temp_c": "number",
         "battery_status": "text", "current_raw": "whole",
+    },
+    "predictions": {
+        "example": "whole", "label": "whole", "top_1": "whole", "top_2": "whole", "top_3": "whole", "top_4": "whole",
+        "top_5": "whole", "margin": "number",
     },
 }  # fmt: skip
 """Columns behind the axes and the block's own."""
@@ -58,9 +63,14 @@ def _wider(known: Kind | None, new: Kind) -> Kind:
     return "number" if {known, new} == {"whole", "number"} else "text"
 
 
-def rows(what: What, records: Iterable[Record], cells: Mapping[str, Cell]) -> Iterator[Row]:
-    """Rows of all records, of those that do not count too: their outcome says so."""
-    make = {"samples": _samples, "layers": _layers, "power": _power}[what]
+def rows(
+    what: What, records: Iterable[Record], cells: Mapping[str, Cell], labels: Sequence[int] | None = None
+) -> Iterator[Row]:
+    """Rows of all records, of those that do not count too: their outcome says so. `labels`: of each example."""
+    makers: dict[What, Callable[[Record], Iterator[Row]]] = {
+        "samples": _samples, "layers": _layers, "power": _power, "predictions": partial(_predictions, labels=labels),
+    }  # fmt: skip
+    make = makers[what]
     for record in records:
         common = _common(record, cells[record.cell_id])
         for row in make(record):
@@ -137,6 +147,18 @@ def _power(record: Record) -> Iterator[Row]:
                 "power_name": series.name,
                 "power_w": power_w,
             }
+
+
+def _predictions(record: Record, labels: Sequence[int] | None) -> Iterator[Row]:
+    if (said := record.predictions) is None:
+        return
+    for place, (top, margin) in enumerate(zip(said.top, said.margins, strict=True), said.first):
+        yield {
+            "example": place,
+            "label": None if labels is None else labels[place],
+            **{f"top_{rank}": number for rank, number in enumerate(top, 1)},
+            "margin": margin,
+        }
 
 
 def _phase(phases: Sequence[tuple[int, int, str]], t_ns: int) -> str:

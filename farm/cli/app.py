@@ -15,6 +15,7 @@ from orchestrator.config import Settings
 from orchestrator.errors import FarmError
 
 from . import (
+    agreement,
     best,
     dataset,
     demo,
@@ -55,6 +56,7 @@ for group in (
     dataset,
     imports,
     best,
+    agreement,
     energy,
     engine,
     tune,

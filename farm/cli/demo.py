@@ -101,7 +101,7 @@ def _run(session: Demo, state: Path) -> tuple[Any, Path]:
         tell(submission)
         with live.view(console_, "first") as show:
             session.follow(ledger, inventory, open_leases(settings), submission.experiment_id, show)
-        content = gather(ledger, ledger.experiment(submission.experiment_id))
+        content = gather(settings, ledger, ledger.experiment(submission.experiment_id))
     return content, write_html(content, state / "report.html")
 
 

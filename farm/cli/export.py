@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Literal
 
@@ -12,7 +12,7 @@ import typer
 from orchestrator.errors import SetupError
 
 from .experiments import PANEL, ExperimentArgument
-from .farm_access import find_experiment, open_ledger
+from .farm_access import find_experiment, labels_of, open_ledger
 from .lifecycle import settings_of
 from .output import JsonOption, StateOption, log, print_json
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from orchestrator.ledger import Ledger
 
 STANDARD_OUTPUT = "-"
+What = Literal["samples", "layers", "power", "predictions"]
 
 
 def register(app: typer.Typer) -> None:
@@ -33,11 +34,11 @@ def export(
         typer.Option("--format", metavar="parquet|csv|json", help="Form of the file."),
     ] = "parquet",
     what: Annotated[
-        Literal["samples", "layers", "power"] | None,
+        What | None,
         typer.Option(
             "--what",
-            metavar="samples|layers|power",
-            help="A row is a sample, a layer's time, or a reading.",
+            metavar="samples|layers|power|predictions",
+            help="A row is a sample, a layer's time, a reading, or a prediction.",
             show_default="samples; layers where only these were measured",
         ),
     ] = None,
@@ -50,7 +51,7 @@ def export(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write one tidy row per sample, with device, source, axes, block, attempt, phase and outcome.
+    """Write one tidy row per sample or prediction, with device, source, axes, block, attempt, phase and outcome.
 
     Every attempt is in it, also those that do not count: `outcome` tells. `farm import samples` takes the CSV of
     samples and of layers again. Needs no running farm.
@@ -59,10 +60,13 @@ def export(
     """
     if output == STANDARD_OUTPUT and (as_json or form == "parquet"):
         raise typer.BadParameter("standard output takes csv and json, and no --json beside", param_hint="--output")
-    with open_ledger(settings_of(state)) as ledger:
-        experiment_id = find_experiment(ledger, experiment).id
+    settings = settings_of(state)
+    with open_ledger(settings) as ledger:
+        row = find_experiment(ledger, experiment)
+        experiment_id = row.id
         what = what or _measured(ledger, experiment_id)
-        write = _writer(ledger, experiment_id, form, what)
+        labels = labels_of(settings, row.experiment) if what == "predictions" else None
+        write = _writer(ledger, experiment_id, form, what, labels)
         if output == STANDARD_OUTPUT:
             write(sys.stdout.buffer)
             return
@@ -83,14 +87,17 @@ def _writer(
     ledger: Ledger,
     experiment_id: str,
     form: Literal["parquet", "csv", "json"],
-    what: Literal["samples", "layers", "power"],
+    what: What,
+    labels: Sequence[int] | None,
 ) -> Callable[[IO[bytes]], int]:
     """Writes the experiment's rows into a file, and says how many."""
     from orchestrator import row_files, tidy
 
     cells = {job.job.cell.cell_id: job.job.cell for job in ledger.jobs(experiment_id)}
     columns = tidy.columns(what, cells.values())
-    return lambda file: row_files.write(form, columns, tidy.rows(what, ledger.records(experiment_id), cells), file)
+    return lambda file: row_files.write(
+        form, columns, tidy.rows(what, ledger.records(experiment_id), cells, labels), file
+    )
 
 
 def _into(path: Path, write: Callable[[IO[bytes]], int]) -> int:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from orchestrator.inventory import Inventory
     from orchestrator.leases import Leases
     from orchestrator.ledger import ExperimentRow, Ledger
+    from orchestrator.model.experiment import Experiment
 
 LATEST = "latest"
 
@@ -50,6 +51,20 @@ def open_leases(settings: Settings) -> Leases:
     from orchestrator.leases import Leases
 
     return Leases(connect(settings))
+
+
+def labels_of(settings: Settings, experiment: Experiment) -> tuple[int, ...] | None:
+    """The right class of each example of an experiment's set; None where it has none.
+
+    Raises ModelFileError where they cannot be read.
+    """
+    from orchestrator.artifacts import Artifacts
+    from orchestrator.labels import read_labels
+
+    dataset = experiment.workload.dataset
+    if dataset is None or dataset.labels_sha256 is None:
+        return None
+    return read_labels(Artifacts(settings.state).path(dataset.labels_sha256))
 
 
 def find_experiment(ledger: Ledger, name: str) -> ExperimentRow:

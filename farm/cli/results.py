@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestrator.errors import SetupError
+from orchestrator.config import Settings
+from orchestrator.errors import ModelFileError, SetupError
 from orchestrator.report import console, export
 
 from .experiments import PANEL, ExperimentArgument
-from .farm_access import find_experiment, open_ledger
+from .farm_access import find_experiment, labels_of, open_ledger
 from .lifecycle import settings_of
 from .outcomes import present
 from .output import JsonOption, StateOption, log, out, print_json
@@ -43,8 +44,9 @@ def results(
 
     Example: `farm results latest`, `farm results latest --json --raw > records.json`
     """
-    with open_ledger(settings_of(state)) as ledger:
-        content = gather(ledger, find_experiment(ledger, experiment))
+    settings = settings_of(state)
+    with open_ledger(settings) as ledger:
+        content = gather(settings, ledger, find_experiment(ledger, experiment))
         records = list(ledger.records(content.experiment_id)) if raw else None
     if svg is not None:
         write_whole(svg, console.as_svg(content, f"farm results {content.experiment.name}"), "--svg")
@@ -65,15 +67,16 @@ def report(
 
     Example: `farm report latest -o report.html`
     """
-    with open_ledger(settings_of(state)) as ledger:
-        content = gather(ledger, find_experiment(ledger, experiment))
+    settings = settings_of(state)
+    with open_ledger(settings) as ledger:
+        content = gather(settings, ledger, find_experiment(ledger, experiment))
     written = write_html(content, output)
     if as_json:
         print_json({"experiment": content.experiment_id, "file": written, "results": len(content.summaries)})
     log().print(f"report of {content.experiment_id} written to {written}")
 
 
-def gather(ledger: Ledger, row: ExperimentRow) -> Content:
+def gather(settings: Settings, ledger: Ledger, row: ExperimentRow) -> Content:
     """An experiment's report content, from the ledger."""
     from orchestrator.ledger.rows import OPEN
     from orchestrator.report.content import build
@@ -89,8 +92,18 @@ def gather(ledger: Ledger, row: ExperimentRow) -> Content:
         outcomes=present(row.counts),
         exclusions=row.exclusions,
         made=Counter((job.candidates[0], job.cell.cell_id) for job in over if len(job.candidates) == 1),
+        labels=_labels(settings, row),
         now=time.time(),
     )
+
+
+def _labels(settings: Settings, row: ExperimentRow) -> tuple[int, ...] | None:
+    """Where they cannot be read, that is said, and the rest is told without them."""
+    try:
+        return labels_of(settings, row.experiment)
+    except ModelFileError as e:
+        log().print(f"the shares that are right are left out: {e}", soft_wrap=True, markup=False)
+        return None
 
 
 def write_html(content: Content, path: Path) -> Path:

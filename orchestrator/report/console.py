@@ -39,7 +39,7 @@ def render(content: Content) -> RenderableType:
     """The whole report: results, what was left out, what is doubtful."""
     parts: list[RenderableType] = [heading(content), Text(), *results(content.summaries, content.doubts)]
     for section in sections(content):
-        parts += [Text(), _section(section)]
+        parts += [Text(), part(section)]
     if content.exclusions:
         parts += [Text(), exclusions(content.exclusions, {summary.serial for summary in content.summaries})]
     if content.doubts:
@@ -133,7 +133,7 @@ def _row(summary: Summary, doubts: Sequence[DoubtCount], names: wording.Naming) 
     ]
 
 
-def _section(section: Section) -> RenderableType:
+def part(section: Section) -> RenderableType:
     """A part of the report; on a terminal long ones are cut."""
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
     shown = [index for index, column in enumerate(section.columns) if not column.page_only]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from orchestrator.agreement import Agreement, agreements
 from orchestrator.matrix import Exclusion
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
@@ -50,6 +51,8 @@ class Content(Model):
     """Per device that ran some."""
     judged: tuple[JudgedCell, ...] = ()
     """Per cell and device, where the experiment has a target interval."""
+    agreements: tuple[Agreement, ...] = ()
+    """Of each workload that has a set."""
     generated_at: float
     """Unix time."""
 
@@ -74,11 +77,13 @@ def build(
     outcomes: Mapping[str, int],
     exclusions: Iterable[Exclusion] = (),
     made: Mapping[tuple[str, str], int] | None = None,
+    labels: Sequence[int] | None = None,
     now: float,
 ) -> Content:
     """Derive a report's content. `cells` must hold the cell of every record.
 
-    `made`: blocks that are over of each (serial, cell id), those without a record included.
+    `made`: blocks that are over of each (serial, cell id), those without a record included. `labels`: the
+    right class of each example, where the workload has a set.
     """
     newest = sorted(newest_attempts(records), key=lambda record: (record.started_at, record.job_id))
     summaries = tuple(summarise(newest, cells, mode=experiment.sampling.mode))
@@ -96,6 +101,7 @@ def build(
             JudgedCell(serial=serial, label=cells[cell_id].label, judgement=judgement)
             for (serial, cell_id), judgement in sorted(judged.items())
         ),
+        agreements=agreements(newest, cells, experiment, labels),
         generated_at=now,
     )
 

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from orchestrator.model.record import Outcome, Record
 from orchestrator.statistics import MIN_BLOCKS, RESAMPLES, Summary
 
-from . import charts, wording
+from . import charts, predictions, wording
 from .content import Content
 from .sections import sections
 
@@ -45,6 +45,7 @@ def render(content: Content) -> str:
         provenance=_provenance(content.records),
         spec=json.dumps(content.experiment.model_dump(mode="json", exclude_defaults=True), indent=2),
         sections=sections(content),
+        agreement_note=predictions.NOTE,
         memory=_charts_by_device(content.summaries, charts.memory, "memory", MAX_MEMORY_CHARTS),
         with_energy=any(summary.energy for summary in content.summaries),
         slowest=max((s.latency.median_ms for s in content.summaries if s.latency), default=1.0),
@@ -64,6 +65,7 @@ def _charts(content: Content) -> dict[str, Markup]:
         "setup": charts.setup(content.summaries),
         "power": charts.power(content.summaries, content.records),
         "energy": "".join(f"<figure>{svg}</figure>" for svg in charts.energy(content.summaries)),
+        "margins": "".join(f"<figure>{svg}</figure>" for svg in charts.margins(content.agreements)),
     }
     return {name: Markup(svg or "") for name, svg in drawn.items()}  # noqa: S704  (our SVG writer escapes)
 

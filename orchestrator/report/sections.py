@@ -8,13 +8,12 @@ from orchestrator.model.record import ConditionProof
 from orchestrator.sequential import Need
 from orchestrator.statistics import CanaryWord, EnergyUse, Summary, Verdict, setup
 
-from . import wording
+from . import predictions, wording
 from .comparisons import backends, pays_from, published
 from .content import Content
 from .section import Column, Section
 from .wording import EnergyRow
 
-SHOWN_DEVICES = 4
 SHOWN_REASONS = 2
 SETUP_IN_TERMINAL = ("program build", "pipelines", "transfers", "first dispatch")
 
@@ -22,6 +21,7 @@ SETUP_IN_TERMINAL = ("program build", "pipelines", "transfers", "first dispatch"
 def sections(content: Content) -> list[Section]:
     """Every part that has something to say."""
     found = (
+        *predictions.sections(content.agreements),
         *_energies(content.summaries),
         _throughput(content.summaries),
         backends(content.summaries),
@@ -237,7 +237,7 @@ def _conditions(summaries: Sequence[Summary]) -> Section:
             key = (proof.name, proof.wanted, _proof_words(proof))
             found.setdefault(key, {})[summary.serial] = proof
     rows = tuple(
-        (name, wanted, words, _devices(list(serials)), _as_read(next(iter(serials.values()))))
+        (name, wanted, words, wording.few(list(serials)), _as_read(next(iter(serials.values()))))
         for (name, wanted, words), serials in found.items()
     )
     bad = frozenset(index for index, row in enumerate(rows) if not row[2].startswith("proven") or "not put" in row[2])
@@ -260,8 +260,3 @@ def _as_read(proof: ConditionProof) -> str:
 def _proof_words(proof: ConditionProof) -> str:
     restored = {None: "", True: ", put back", False: ", not put back"}[proof.restored]
     return ("proven" if proof.proven else "not proven") + restored
-
-
-def _devices(serials: Sequence[str]) -> str:
-    more = f" and {len(serials) - SHOWN_DEVICES} more" if len(serials) > SHOWN_DEVICES else ""
-    return ", ".join(serials[:SHOWN_DEVICES]) + more

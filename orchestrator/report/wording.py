@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from math import floor, log10
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
+from orchestrator.agreement import Proportion
 from orchestrator.matrix import Exclusion
 from orchestrator.model.device import Source
 from orchestrator.model.power import PowerSource, Scope
@@ -21,9 +22,11 @@ UNREAL = {
     Source.IMPORT: "IMPORT",
 }
 
-SHOWN_DEVICES = 4
+SHOWN_NAMES = 4
 SHOWN_LABELS = 4
 NS_DECIMALS = 6
+MOST_DECIMALS = 5
+"""Of a share in percent: one of ten million examples."""
 _OPTION = re.compile(r" (?=[a-z_]+=)")
 """Before each option of a label; values may have spaces."""
 
@@ -124,6 +127,19 @@ def share(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
+def percent(of: Proportion) -> str:
+    """`99.87`; with more digits where it is not quite a hundred: `99.998`."""
+    decimals = 2
+    while of.count < of.of and decimals < MOST_DECIMALS and f"{100 * of.share:.{decimals}f}" == f"{100:.{decimals}f}":
+        decimals += 1
+    return f"{100 * of.share:.{decimals}f}"
+
+
+def percent_interval(of: Proportion) -> str:
+    """`[99.81, 99.91]`."""
+    return f"[{100 * of.interval.low:.2f}, {100 * of.interval.high:.2f}]"
+
+
 class EnergyRow(NamedTuple):
     """A cell on a device with its energy by one source."""
 
@@ -178,14 +194,24 @@ class Naming(NamedTuple):
     """Options with their values, as they stand in a label."""
 
 
-def naming(summaries: Iterable[Summary]) -> Naming:
-    found = list(summaries)
+class Labelled(Protocol):
+    """What has the name of a cell."""
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def workload(self) -> str: ...
+
+
+def naming(of: Iterable[Labelled]) -> Naming:
+    found = list(of)
     options = [set(label_options(label)) for label in {summary.label for summary in found}]
     shared = set.intersection(*options) if len(options) > 1 else set()
     return Naming(len({summary.workload for summary in found}) > 1, frozenset(shared))
 
 
-def cell(summary: Summary, how: Naming) -> str:
+def cell(summary: Labelled, how: Naming) -> str:
     """`opencl fp32 granularity=4`, after the workload's name where there are several of them."""
     label = summary.label if how.workload else summary.label.removeprefix(summary.workload + " ")
     return without(label, how.shared)
@@ -267,8 +293,13 @@ def _device_names(serials: Sequence[str], known: Collection[str]) -> str:
     """An empty serial stands for every device."""
     if "" in serials or (len(known) > 1 and set(serials) >= set(known)):
         return "every device"
-    more = f" and {len(serials) - SHOWN_DEVICES} more" if len(serials) > SHOWN_DEVICES else ""
-    return ", ".join(serials[:SHOWN_DEVICES]) + more
+    return few(serials)
+
+
+def few(names: Sequence[str]) -> str:
+    """`A, B, C, D and 2 more`."""
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return ", ".join(names[:SHOWN_NAMES]) + more
 
 
 def shared_word(labels: Sequence[str]) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from orchestrator.report.content import Content
 from orchestrator.report.html import render
 from tests.servers import required
+from tests.unit.agreement import made
 from tests.unit.report.test_report import content
 
 QUIET = (
@@ -23,10 +26,10 @@ PROBE = """<script>addEventListener("load", () => {
 })</script>"""
 
 
-@pytest.mark.parametrize("width", [1200, 800])
-def test_charts_are_drawn_and_nothing_overflows(tmp_path: Path, width: int) -> None:
+@pytest.mark.parametrize(("width", "of"), [(1200, content), (800, content), (800, made.content)])
+def test_charts_are_drawn_and_nothing_overflows(tmp_path: Path, width: int, of: Callable[[], Content]) -> None:
     page = tmp_path / "report.html"
-    report = render(content())
+    report = render(of())
     assert "default-src 'none'" in report
     page.write_text(
         re.sub(r"<meta[^>]*Content-Security-Policy[^>]*>", "", report).replace("</body>", f"{PROBE}</body>")

@@ -25,7 +25,7 @@ COMMANDS = set(typer.main.get_command(app).commands)  # type: ignore[attr-define
 EXPECTED = {
     "up", "down", "doctor", "devices", "enrol", "networks", "run", "status", "watch", "results", "report", "cancel",
     "infer", "plan", "schema", "demo", "release", "restore", "energy", "import", "best", "export",
-    "tune", "dataset",
+    "tune", "dataset", "agreement",
 }  # fmt: skip
 
 Run = Callable[..., tuple[int, str, str]]

@@ -1,0 +1,92 @@
+"""`farm agreement`: do variants of a network predict the same?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from orchestrator.errors import StableError
+
+from .experiments import PANEL
+from .farm_access import LATEST, find_experiment, labels_of, open_ledger
+from .lifecycle import settings_of
+from .output import JsonOption, StateOption, log, out, print_json
+
+if TYPE_CHECKING:
+    from orchestrator.agreement import Agreement
+    from orchestrator.ledger import ExperimentRow
+
+HOW = "docs/howto/agreement-of-predictions.md"
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel=PANEL)(agreement)
+
+
+def agreement(
+    experiment: Annotated[
+        str, typer.Argument(metavar="EXPERIMENT", help="Its id, its name (the newest of that name), or `latest`.")
+    ] = LATEST,
+    base: Annotated[
+        str,
+        typer.Option(
+            "--base",
+            metavar="WORDS",
+            help="Compare with this variant: whole words of its cell and device.",
+            show_default="the first in fp32",
+        ),
+    ] = "",
+    changed: Annotated[
+        int, typer.Option("--changed", metavar="N", min=0, help="Show up to so many changed examples; JSON has all.")
+    ] = 10,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print how many examples of a set are predicted the same by all cells and devices, and how many right.
+
+    Of an experiment with a set (`workload.dataset`), finished or not. Needs no running farm.
+
+    Example: `farm agreement latest --base "cpu fp32"`
+    """
+    from orchestrator.agreement import agreements
+
+    settings = settings_of(state)
+    with open_ledger(settings) as ledger:
+        row = find_experiment(ledger, experiment)
+        if row.experiment.workload.dataset is None:
+            raise _no_set(row.id)
+        cells = {job.job.cell.cell_id: job.job.cell for job in ledger.jobs(row.id)}
+        labels = labels_of(settings, row.experiment)
+        found = agreements(ledger.records(row.id), cells, row.experiment, labels, base)
+    if as_json:
+        print_json({"experiment": row.id, "finished": row.finished, "agreements": found})
+    else:
+        _show(row, found, changed)
+
+
+def _no_set(experiment_id: str) -> StableError:
+    return StableError(
+        f"{experiment_id} has no set of examples, so its cells have predicted nothing that could be compared",
+        remedy=f"give one under `workload: {{dataset: ...}}` and run it: {HOW} shows how",
+    )
+
+
+def _show(row: ExperimentRow, found: tuple[Agreement, ...], most: int) -> None:
+    from orchestrator.report import console, predictions
+
+    names, changes = predictions.naming(found), predictions.changes(found)
+    heading = Text(row.experiment.name, style="bold")
+    heading.append(f"  {row.id}", style="not bold dim")
+    if names.shared:
+        heading.append(f"\nevery cell: {' '.join(sorted(names.shared))}", style="not bold dim")
+    out().print(heading)
+    parts = [*predictions.sections(found), predictions.changed(changes, most, names)]
+    for part in parts:
+        if part.rows:
+            out().print(Text(), console.part(part))
+    if not any(one.base for one in found):
+        log().print("no block has gone well so far: there are no predictions to compare")
+    elif not row.finished:
+        log().print("the experiment is not over: this is what is known so far")

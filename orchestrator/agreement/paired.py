@@ -1,0 +1,29 @@
+"""Two sets of predictions for the same examples: are they as often right, and do they agree more than by chance?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from math import exp, fsum, lgamma, log
+
+
+def mcnemar(only_first: int, only_second: int) -> float:
+    """Two-sided p of McNemar's test: examples that only the first, and only the second, has right.
+
+    Exact, by the binomial distribution with one half: McNemar, "Note on the Sampling Error of the Difference Between
+    Correlated Proportions or Percentages", Psychometrika 12(2), 1947.
+    """
+    n, least = only_first + only_second, min(only_first, only_second)
+    terms = (lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) - n * log(2) for k in range(least + 1))
+    return min(1.0, 2 * fsum(map(exp, terms)))
+
+
+def kappa(first: Sequence[int], second: Sequence[int]) -> float | None:
+    """Agreement beyond that of chance, 1 at most: Cohen, "A Coefficient of Agreement for Nominal Scales", Educational
+    and Psychological Measurement 20(1), 1960. None where chance alone makes them agree: one class only, or nothing."""
+    n, firsts, seconds = len(first), Counter(first), Counter(second)
+    by_chance = sum(count * seconds[value] for value, count in firsts.items())
+    if by_chance == n * n:
+        return None
+    agreeing = sum(a == b for a, b in zip(first, second, strict=True))
+    return (agreeing * n - by_chance) / (n * n - by_chance)
