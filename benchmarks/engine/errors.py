@@ -9,7 +9,6 @@ fits, the default for the others. Exit status 1 where a bound is exceeded.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -28,6 +27,7 @@ from kernels.tuning import layers
 from .agent_process import Agent, limits_of
 from .case import Case, make_case, relative_error
 from .contender import ContenderError
+from .kept_rows import add_options, kept_rows
 from .machine import describe_machine
 from .ours import find_device
 from .rounds import scratch
@@ -144,25 +144,24 @@ def main() -> int:
     parser.add_argument("--device", default="", help="words of the GPU's name")
     parser.add_argument("--binary", type=Path, help="native agent")
     parser.add_argument("--spirv-cache", type=Path)
-    parser.add_argument("-o", "--out", type=Path, help="JSON file, written after each network")
-    parser.add_argument("--resume", action="store_true", help="keep what the file has")
+    add_options(parser)
     arguments = parser.parse_args()
-    found, references, roundings = _earlier(arguments.out) if arguments.resume else ([], {}, {})
+    kept = kept_rows(arguments, {"machine": describe_machine()})
+    references: dict[str, str] = kept.about.setdefault("references", {})
+    roundings: dict[str, dict[str, float]] = kept.about.setdefault("roundings", {})
     with scratch() as folder:
         agent = Agent(arguments.binary or build(), folder / "caches")
         for network in arguments.networks.split(","):
-            done = {(each.api, each.precision, each.algorithm) for each in found if each.network == network}
+            done = {(row["api"], row["precision"], row["algorithm"]) for row in kept.of(network=network)}
             case = make_case(network, folder / "cases")
             references[network], roundings[network] = case.reference, rounding_of(case)
-            found = [_bounded(each, roundings) for each in found]
+            kept.rows = [asdict(_bounded(Found(**row), roundings)) for row in kept.rows]
             for each in _cells(case, agent, arguments, done, arguments.spirv_cache or folder / "spirv"):
-                found.append(_bounded(each, roundings))
+                kept.add(asdict(_bounded(each, roundings)))
                 said = f"{each.error:.1e}" if each.error is not None else each.why
                 print(f"{network} {each.api} {each.precision} {each.algorithm}: {said}", file=sys.stderr, flush=True)
-                if arguments.out:
-                    _write(arguments.out, found, references, roundings)
-            if arguments.out:
-                _write(arguments.out, found, references, roundings)
+            kept.write()
+    found = [Found(**row) for row in kept.rows]
     print(table(found))
     return int(any(each.exceeds for each in found))
 
@@ -187,28 +186,6 @@ def _cells(
 
 def _bounded(found: Found, roundings: Mapping[str, Mapping[str, float]]) -> Found:
     return replace(found, bound=bound_of(found.precision, found.algorithm, roundings.get(found.network)))
-
-
-Roundings = dict[str, dict[str, float]]
-
-
-def _earlier(path: Path | None) -> tuple[list[Found], dict[str, str], Roundings]:
-    if path is None or not path.is_file():
-        return [], {}, {}
-    raw = json.loads(path.read_text())
-    return [Found(**each) for each in raw["found"]], raw["references"], raw.get("roundings", {})
-
-
-def _write(path: Path, found: Sequence[Found], references: dict[str, str], roundings: Roundings) -> None:
-    raw = {
-        "machine": describe_machine(),
-        "references": references,
-        "roundings": roundings,
-        "found": [asdict(each) for each in found],
-    }
-    fresh = path.with_name(f".{path.name}.new")
-    fresh.write_text(json.dumps(raw, indent=1) + "\n")
-    fresh.replace(path)
 
 
 if __name__ == "__main__":

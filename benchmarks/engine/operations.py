@@ -21,6 +21,7 @@ from benchmarks.command_line import run_command
 from kernels.networks import FAMILIES
 from kernels.options import Backend
 
+from .kept_rows import write_whole
 from .machine import describe_machine
 from .operation_runs import Contest, Host, Measured
 from .operation_tables import crossovers, steps, times
@@ -93,7 +94,7 @@ def main() -> int:
             print(f"{operation} {size}: {', '.join(words)}", file=sys.stderr, flush=True)
             if arguments.output:
                 told = {"machine": machine, "threads": arguments.threads, "found": [one.raw() for one in found]}
-                arguments.output.write_text(json.dumps(told, indent=1) + "\n")
+                write_whole(arguments.output, json.dumps(told, indent=1) + "\n")
     for operation in sizes:
         print(times(operation, [one for one in found if one.operation == operation]) + "\n")
     print(f"{crossovers(found)}\n\n{steps(found)}")

@@ -1,6 +1,6 @@
 """Matrix products n x n x n through the agent: every algorithm, and with `--tiles` every tile, beside a library.
 
-    python -m benchmarks.engine.products --sizes 256,1024,4096 --api opencl,vulkan [--tiles] [-o raw.json]
+    python -m benchmarks.engine.products --sizes 256,1024,4096 --api opencl,vulkan [--tiles] [-o raw.json] [--resume]
 
 Each result is compared with a double precision product on sampled rows of fresh random inputs; what is wrong is said
 and ends with exit status 1. Times are device times of profiled passes. The library is cuBLAS in fp32 (TF32 off) where
@@ -10,9 +10,7 @@ PyTorch finds CUDA, else NumPy's BLAS on the host's cores, measured in the same 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import sys
 import tempfile
 import time
@@ -26,6 +24,8 @@ import numpy.typing as npt
 
 from benchmarks.command_line import run_command
 from benchmarks.engine.agent_process import Agent, limits_of
+from benchmarks.engine.kept_rows import KeptRows, Row, add_options, kept_rows
+from benchmarks.engine.machine import describe_machine
 from kernels.catalog.products import PRODUCTS, Product
 from kernels.compile import compile_graph
 from kernels.errors import CompileError
@@ -40,6 +40,8 @@ SAMPLED = 4
 """Rows of a sample; there are three: at the start, at the end, and anywhere."""
 BOUNDS = {"fp32": 1e-5, "relaxed": 1e-5, "fp16": 3e-3}
 """Largest error in norm, relative to the result's."""
+LIBRARY = "library"
+"""In the place of an API: the row of what ours is compared with."""
 BATCH = 6
 """Choices of one plan, at most."""
 
@@ -143,35 +145,43 @@ def _numpy_ms(inputs: Mapping[str, Array]) -> list[float]:
     return times
 
 
-def compare(agent: Agent, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """Every size on every API; prints as it goes."""
-    found: list[dict[str, Any]] = []
-    rng = np.random.default_rng()
-    names = arguments.products.split(",") if arguments.products else list(PRODUCTS)
+def compare(agent: Agent, arguments: argparse.Namespace, kept: KeptRows) -> None:
+    """Every size on every API, as far as it is not kept yet; prints as it goes."""
     for size in map(int, arguments.sizes.split(",")):
-        inputs = {name: rng.standard_normal((size, size), dtype=np.float32) for name in ("x", "y")}
-        theirs = library(inputs)
-        best = min(theirs["ms"])
-        found.append({"size": size, "library": theirs["name"], "ms": theirs["ms"]})
-        flops = 2 * size**3
-        print(f"\n{size}^3   {theirs['name']}: {best:.3f} ms, {flops / best / 1e6:.0f} GFLOP/s", flush=True)
+        inputs = {name: np.random.default_rng().standard_normal((size, size), dtype=np.float32) for name in ("x", "y")}
+        if not kept.has(size=size, api=LIBRARY):
+            theirs = library(inputs)
+            kept.add({"size": size, "api": LIBRARY, "library": theirs["name"], "ms": theirs["ms"]})
+        (theirs,) = kept.of(size=size, api=LIBRARY)
+        flops, best = 2 * size**3, min(theirs["ms"])
+        print(f"\n{size}^3   {theirs['library']}: {best:.3f} ms, {flops / best / 1e6:.0f} GFLOP/s", flush=True)
         for api in arguments.api.split(","):
-            devices = [
-                facts for facts in agent.devices(api) if arguments.device.lower() in facts["device_name"].lower()
-            ]
-            if not devices:
-                print(f"  {api}: no device is called {arguments.device!r}", file=sys.stderr)
-                continue
-            limits, options = limits_of(devices[0]), Options(api, arguments.precision)  # type: ignore[arg-type]
-            choices = choices_of(size, options, limits, names, tiles=arguments.tiles)
-            chosen = str(devices[0]["device_name"]) if arguments.device else ""
-            for start in range(0, len(choices), BATCH):
-                part = choices[start : start + BATCH]
-                for one in measured(agent, size, part, options, limits, inputs, chosen, arguments.passes):
-                    one = {"size": size, "api": api, "device": devices[0]["device_name"], **one}
-                    found.append(one)
-                    print(_line(one, flops, best, BOUNDS[arguments.precision]), flush=True)
-    return found
+            for row in kept.of(size=size, api=api):
+                print(_line(row, flops, best, BOUNDS[arguments.precision]))
+            for row in _compared(agent, arguments, kept, size, api, inputs):
+                kept.add(row)
+                print(_line(row, flops, best, BOUNDS[arguments.precision]), flush=True)
+
+
+def _compared(
+    agent: Agent, arguments: argparse.Namespace, kept: KeptRows, size: int, api: str, inputs: Mapping[str, Array]
+) -> Iterator[Row]:
+    """A row a choice that is not kept."""
+    devices = [facts for facts in agent.devices(api) if arguments.device.lower() in facts["device_name"].lower()]
+    if not devices:
+        print(f"  {api}: no device is called {arguments.device!r}", file=sys.stderr)
+        return
+    limits, options = limits_of(devices[0]), Options(api, arguments.precision)  # type: ignore[arg-type]
+    names = arguments.products.split(",") if arguments.products else list(PRODUCTS)
+    found = choices_of(size, options, limits, names, tiles=arguments.tiles)
+    choices = [choice for choice in found if not kept.has(size=size, api=api, choice=choice.words)]
+    chosen = str(devices[0]["device_name"]) if arguments.device else ""
+    for start in range(0, len(choices), BATCH):
+        part = choices[start : start + BATCH]
+        words = ", ".join(choice.words for choice in part)
+        print(f"{size}^3 {api}, {start + 1} of {len(choices)}: {words}", file=sys.stderr, flush=True)
+        for one in measured(agent, size, part, options, limits, inputs, chosen, arguments.passes):
+            yield {"size": size, "api": api, "device": devices[0]["device_name"], **one}
 
 
 def _line(one: Mapping[str, Any], flops: int, best: float, bound: float) -> str:
@@ -195,15 +205,13 @@ def main() -> int:
     parser.add_argument("--precision", default="fp32", choices=sorted(BOUNDS))
     parser.add_argument("--passes", type=int, default=5, help="profiled passes; the least counts")
     parser.add_argument("--agent", type=Path, default=Path("device_agent/build/x86_64/pocketfarm-agent"))
-    parser.add_argument("-o", "--output", type=Path)
+    add_options(parser)
     arguments = parser.parse_args()
+    settings = {"precision": arguments.precision, "passes": arguments.passes}
+    kept = kept_rows(arguments, {"machine": describe_machine(), "at": time.time(), **settings}, same=tuple(settings))
     with tempfile.TemporaryDirectory(prefix="products-") as cache:
-        found = compare(Agent(arguments.agent, Path(cache)), arguments)
-    if arguments.output:
-        about = {"machine": platform.machine(), "python": platform.python_version(), "numpy": np.__version__}
-        text = json.dumps({"about": about, "at": time.time(), "precision": arguments.precision, "results": found})
-        arguments.output.write_text(text)
-    bad = [one for one in found if "failed" in one or one.get("error", 0) > BOUNDS[arguments.precision]]
+        compare(Agent(arguments.agent, Path(cache)), arguments, kept)
+    bad = [one for one in kept.rows if "failed" in one or one.get("error", 0) > BOUNDS[arguments.precision]]
     return 1 if bad else 0
 
 

@@ -1,6 +1,6 @@
 """PyNET whole (study M's network) through the native agent, in the memory of a phone, beside PyTorch in the same run.
 
-    python -m benchmarks.engine.pynet --agent device_agent/build/x86_64/pocketfarm-agent -o raw.json
+    python -m benchmarks.engine.pynet --agent device_agent/build/x86_64/pocketfarm-agent -o raw.json [--resume]
 
 A case is an algorithm with a memory budget in bytes (0: the device's): `--cases auto:0,implicit_gemm:2e9,winograd:4e9`.
 Each is compiled for the device that the agent finds, run, and its images compared with PyTorch's of the same random
@@ -11,9 +11,9 @@ output. Needs NumPy, pydantic and PyTorch, and glslangValidator for Vulkan; `--p
 from __future__ import annotations
 
 import argparse
-import json
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -33,6 +33,8 @@ from kernels.options import Options
 from kernels.plan import Plan, SwapIn, SwapOut
 
 from .agent_process import Agent, limits_of
+from .kept_rows import KeptRows, add_options, kept_rows
+from .machine import describe_machine
 
 Tensors = dict[str, torch.Tensor]
 LARGEST = 1 << 30
@@ -159,32 +161,32 @@ def main(argv: Sequence[str] | None = None) -> None:
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    machine = {"machine": describe_machine(), "torch": torch.__version__, "torch_device": _name(device)}
+    about = {**machine, "size": options.size, "reference": options.reference, "samples": options.samples}
+    kept = kept_rows(options, about, same=("size", "reference", "samples"))
     rows, columns = map(int, options.size.split("x"))
     graph = pynet(1, size=(rows, columns))
     x = np.random.default_rng().random((1, 4, rows, columns), np.float32)
     wanted = reference(graph, x, device, torch.float64 if options.reference == "fp64" else torch.float32)
-    results = _peers(options, graph, x, device, wanted) + _ours(options, graph, x, wanted)
-    if options.output:
-        machine = {"machine": platform.platform(), "torch": torch.__version__, "torch_device": _name(device)}
-        facts = {**machine, "size": options.size, "reference": options.reference, "rows": results}
-        options.output.write_text(json.dumps(facts, indent=1))
+    _peers(options, graph, x, device, wanted, kept)
+    _ours(options, graph, x, wanted, kept)
 
 
 def _peers(
-    options: argparse.Namespace, graph: Graph, x: np.ndarray[Any, Any], device: str, wanted: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    rows = []
+    options: argparse.Namespace, graph: Graph, x: np.ndarray[Any, Any], device: str, wanted: Mapping[str, Any],
+    kept: KeptRows,
+) -> None:  # fmt: skip
     for word in options.precisions.split(",") if options.peers == "torch" else ():
-        row = peer(graph, x, device, torch.float16 if word == "fp16" else torch.float32, options.samples)
-        rows.append(_shown({"engine": "torch", "api": device, "precision": word, "case": "", **row}, wanted))
-    return rows
+        key = {"engine": "torch", "api": device, "precision": word, "case": ""}
+        if _is_left(kept, key):
+            row = peer(graph, x, device, torch.float16 if word == "fp16" else torch.float32, options.samples)
+            kept.add(_shown({**key, **row}, wanted))
 
 
 def _ours(
-    options: argparse.Namespace, graph: Graph, x: np.ndarray[Any, Any], wanted: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+    options: argparse.Namespace, graph: Graph, x: np.ndarray[Any, Any], wanted: Mapping[str, Any], kept: KeptRows
+) -> None:
     agent = Agent(options.agent, options.cache)
-    rows: list[dict[str, Any]] = []
     for api in options.apis.split(","):
         facts = next(facts for facts in agent.devices(api) if options.device.lower() in facts["device_name"].lower())
         for precision in options.precisions.split(","):
@@ -192,12 +194,20 @@ def _ours(
                 algorithm, budget = case.split(":")
                 chosen = Options(api, precision, algorithm=algorithm, memory_budget=int(float(budget)))  # type: ignore[arg-type]
                 row: dict[str, Any] = {"engine": "pocketfarm", "api": api, "precision": precision, "case": case}
+                if not _is_left(kept, row):
+                    continue
                 try:
                     row |= measure(agent, graph, x, facts, chosen, options.samples)
                 except CompileError as e:
                     row["refused"] = str(e)
-                rows.append(_shown(row, wanted))
-    return rows
+                kept.add(_shown(row, wanted))
+
+
+def _is_left(kept: KeptRows, key: dict[str, Any]) -> bool:
+    """Says what is measured next."""
+    is_left = not kept.has(**key)
+    print(*key.values(), "..." if is_left else "is kept", file=sys.stderr, flush=True)
+    return is_left
 
 
 def _shown(row: dict[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -233,7 +243,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--reference", choices=("fp64", "fp32"), default="fp64")
     parser.add_argument("--peers", choices=("torch", "none"), default="torch")
-    parser.add_argument("-o", "--output", type=Path, help="raw results, JSON")
+    add_options(parser)
     return parser.parse_args(argv)
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from .kept_rows import write_whole
 from .statistics import Steady, steady
 
 
@@ -90,10 +91,7 @@ class Results(_Part):
 
     def write(self, path: Path) -> None:
         """As a whole: a reader sees the old file or the new."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_name(f".{path.name}.new")
-        fresh.write_text(self.model_dump_json(indent=1) + "\n")
-        fresh.replace(path)
+        write_whole(path, self.model_dump_json(indent=1) + "\n")
 
 
 def read(path: Path) -> Results:

@@ -1,6 +1,6 @@
 """Where our set-up time goes, step by step (study P): cold, warm and cached, for each API.
 
-    python -m benchmarks.engine.setup_steps --networks squeezenet_v1_1 --repeats 5 [-o raw.json]
+    python -m benchmarks.engine.setup_steps --networks squeezenet_v1_1 --repeats 5 [-o raw.json] [--resume]
 
 cold: every cache empty. warm: the driver's caches filled, ours empty. cached: ours filled, too. Each start is a process
 of its own; medians over the repeats; `process` is what lies outside of the steps.
@@ -9,13 +9,11 @@ of its own; medians over the repeats; `process` is what lies outside of the step
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from benchmarks.command_line import run_command
 from device_agent.build import build
@@ -23,6 +21,7 @@ from kernels.options import Backend
 
 from .case import Case, make_case
 from .contender import ContenderError
+from .kept_rows import KeptRows, add_options, kept_rows
 from .machine import describe_machine
 from .ours import Ours
 from .rounds import scratch
@@ -72,10 +71,10 @@ def main() -> int:
     parser.add_argument("--device", default="", help="words of the GPU's name")
     parser.add_argument("--binary", type=Path, help="native agent")
     parser.add_argument("--spirv-cache", type=Path)
-    parser.add_argument("-o", "--out", type=Path, help="JSON file")
+    add_options(parser)
     arguments = parser.parse_args()
     binary = arguments.binary or build()
-    raw: dict[str, Any] = {"machine": describe_machine(), "repeats": arguments.repeats, "found": []}
+    kept = kept_rows(arguments, {"machine": describe_machine(), "repeats": arguments.repeats}, same=("repeats",))
     with scratch() as folder:
         for network in arguments.networks.split(","):
             case = make_case(network, folder / "cases")
@@ -83,23 +82,25 @@ def main() -> int:
                 spirv = arguments.spirv_cache or folder / "spirv"
                 ours = Ours(api, api, binary, folder / network / api, spirv_cache=spirv, device=arguments.device)
                 try:
-                    found = _measure(ours, case, folder / "caches" / api, arguments.repeats)
+                    _measure(ours, case, folder / "caches" / api, arguments.repeats, kept)
                 except ContenderError as e:
                     print(f"{network}, {api}: {e}", file=sys.stderr)
                     continue
-                raw["found"].append({"network": network, "api": api, "starts": found})
-                print(table(network, api, {state: medians(starts) for state, starts in found.items()}) + "\n")
-    if arguments.out:
-        arguments.out.write_text(json.dumps(raw, indent=1) + "\n")
+                rows = kept.of(network=network, api=api)
+                found = {state: medians([row["starts"][state] for row in rows]) for state in STATES}
+                print(table(network, api, found) + "\n", flush=True)
     return 0
 
 
-def _measure(ours: Ours, case: Case, caches: Path, repeats: int) -> dict[str, list[Steps]]:
-    found: dict[str, list[Steps]] = {state: [] for state in STATES}
-    for _ in range(repeats):
-        for state in STATES:
-            found[state].append(start(ours, case, caches, state))
-    return found
+def _measure(ours: Ours, case: Case, caches: Path, repeats: int, kept: KeptRows) -> None:
+    """What is not kept yet, a row a repeat: its cold start leaves nothing of an earlier one."""
+    for repeat in range(repeats):
+        key = {"network": case.network, "api": ours.backend, "repeat": repeat}
+        if kept.has(**key):
+            continue
+        starts = {state: start(ours, case, caches, state) for state in STATES}
+        kept.add({**key, "starts": starts})
+        print(f"{case.network}, {ours.backend}: {repeat + 1} of {repeats}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Study C on this machine: frames per second of streams, every variant once a round, each round in the reverse order.
 
-    python -m benchmarks.engine.study_c [--networks lenet,cifar10_quick,caffenet] [--samples N] [--rounds N] [--out F]
+    python -m benchmarks.engine.study_c [--networks lenet,cifar10_quick,caffenet] [--samples N] [--rounds N]
+        [-o raw.json] [--resume]
 
 Every variant's outputs are compared with the sequential reference on the same frames before its time counts. Raw times
 go to a JSON file; the table is printed with the published speed-ups (Gao, Zhang and Mei, 2018), of other devices.
@@ -13,6 +14,7 @@ import json
 import os
 import platform
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,6 +25,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.command_line import run_command
+from benchmarks.engine.kept_rows import KeptRows, add_options, kept_rows
+from benchmarks.engine.machine import describe_machine
 from kernels.compile import compile_graph
 from kernels.load import load_workload
 from kernels.options import Limits, Options
@@ -57,6 +61,7 @@ VARIANTS = (
     Variant("default, 2 threads", "auto", ("--threads", "2")),
     Variant("default, pipeline balanced", "auto", ("--threads", "2", "--pipeline", "balanced", "--pin-threads")),
 )
+REFERENCE = "sequential"
 BASE = "im2col, 1 thread"
 """What the study's speed-ups compare with: Caffe on one thread."""
 
@@ -69,37 +74,55 @@ class Ran:
 
 def main() -> None:
     arguments = _arguments()
-    rows: dict[str, dict[str, list[float]]] = {}
+    about = {"machine": describe_machine(), "frames": FRAMES, "samples": arguments.samples}
+    kept = kept_rows(arguments, about, same=("frames", "samples"))
     for network in arguments.networks.split(","):
-        rows[network] = measure(arguments, network)
-        print(table(network, rows[network]), flush=True)
-    if arguments.out:
-        told = {"machine": _machine(), "frames": FRAMES, "load": os.getloadavg(), "stream_ms": rows}
-        arguments.out.write_text(json.dumps(told, indent=1) + "\n")
+        measure(arguments, network, kept)
+        print(table(network, streams(kept, network)), flush=True)
 
 
-def measure(arguments: argparse.Namespace, network: str) -> dict[str, list[float]]:
-    """Variant -> times of its streams in ms."""
+def measure(arguments: argparse.Namespace, network: str, kept: KeptRows) -> None:
+    """What is not kept yet: a row a process, with the times of its streams in ms."""
+    left = [step for step in in_turn(arguments.rounds) if not _is_kept(kept, network, *step)]
+    if not left:
+        return
     graph = load_workload(network=network, onnx=None, seed=1)
-    algorithms = {"sequential", *(variant.algorithm for variant in VARIANTS)}
+    algorithms = {REFERENCE, *(variant.algorithm for variant in VARIANTS)}
     plans = {name: compile_graph(graph, Options("cpu", algorithm=name, fuse="none"), Limits()) for name in algorithms}
     shape = graph.shapes[graph.inputs[0]]
     frames = np.random.default_rng(7).standard_normal((FRAMES[network], *shape), dtype=np.float32)
-    reference = run(arguments.agent, plans["sequential"], frames, ("--threads", "1", "--warmup", "0"), 1)
-    found: dict[str, list[float]] = {"sequential": [*reference.samples_ms]}
-    for variant in in_turn(arguments.rounds):
+    reference = run(arguments.agent, plans[REFERENCE], frames, ("--threads", "1", "--warmup", "0"), 1)
+    if not kept.has(network=network, variant=REFERENCE):
+        kept.add(_row(network, 0, REFERENCE, reference))
+    for number, variant in left:
+        print(f"{network}, round {number + 1}: {variant.name}", file=sys.stderr, flush=True)
         options = (*variant.options, "--warmup", "1")
         ran = run(arguments.agent, plans[variant.algorithm], frames, options, arguments.samples)
         error = np.linalg.norm(ran.outputs - reference.outputs) / np.linalg.norm(reference.outputs)
         if not error <= 1e-5:
             raise SystemExit(f"{network}, {variant.name}: its outputs differ from the reference by {error:.1e}")
-        found.setdefault(variant.name, []).extend(ran.samples_ms)
-    return found
+        kept.add(_row(network, number, variant.name, ran))
 
 
-def in_turn(rounds: int) -> Iterator[Variant]:
+def _row(network: str, number: int, variant: str, ran: Ran) -> dict[str, Any]:
+    load = os.getloadavg()[0]
+    return {"network": network, "variant": variant, "round": number, "stream_ms": ran.samples_ms, "load_average": load}
+
+
+def _is_kept(kept: KeptRows, network: str, number: int, variant: Variant) -> bool:
+    return kept.has(network=network, variant=variant.name, round=number)
+
+
+def streams(kept: KeptRows, network: str) -> dict[str, list[float]]:
+    """Variant -> times of all its streams in ms."""
+    names = (REFERENCE, *(variant.name for variant in VARIANTS))
+    return {name: [ms for row in kept.of(network=network, variant=name) for ms in row["stream_ms"]] for name in names}
+
+
+def in_turn(rounds: int) -> Iterator[tuple[int, Variant]]:
+    """Every variant once a round, each round in the reverse order of the last."""
     for number in range(rounds):
-        yield from VARIANTS if number % 2 == 0 else reversed(VARIANTS)
+        yield from ((number, variant) for variant in (VARIANTS if number % 2 == 0 else reversed(VARIANTS)))
 
 
 def run(agent: Path, bundle: Bundle, frames: np.ndarray[Any, Any], options: tuple[str, ...], samples: int) -> Ran:
@@ -140,19 +163,13 @@ def table(network: str, found: dict[str, list[float]]) -> str:
     return "\n".join(lines)
 
 
-def _machine() -> dict[str, Any]:
-    info = Path("/proc/cpuinfo").read_text()
-    model = next((line.split(": ")[1] for line in info.splitlines() if line.startswith("model name")), "")
-    return {"processor": model, "cores": os.cpu_count(), "system": platform.platform()}
-
-
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--networks", default=",".join(FRAMES))
     parser.add_argument("--samples", type=int, default=8, help="streams of a process")
     parser.add_argument("--rounds", type=int, default=2, help="processes of each variant")
     parser.add_argument("--agent", type=Path, default=AGENT)
-    parser.add_argument("--out", type=Path)
+    add_options(parser)
     return parser.parse_args()
 
 
