@@ -85,7 +85,7 @@ def _show(row: ExperimentRow, found: tuple[Agreement, ...], most: int) -> None:
     parts = [*predictions.sections(found), predictions.changed(changes, most, names)]
     for part in parts:
         if part.rows:
-            out().print(Text(), console.part(part))
+            out().print(Text(), console.part(part, most=max(most, console.SHOWN_ROWS)))
     if not any(one.base for one in found):
         log().print("no block has gone well so far: there are no predictions to compare")
     elif not row.finished:

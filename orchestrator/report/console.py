@@ -133,7 +133,7 @@ def _row(summary: Summary, doubts: Sequence[DoubtCount], names: wording.Naming) 
     ]
 
 
-def part(section: Section) -> RenderableType:
+def part(section: Section, most: int = SHOWN_ROWS) -> RenderableType:
     """A part of the report; on a terminal long ones are cut."""
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
     shown = [index for index, column in enumerate(section.columns) if not column.page_only]
@@ -147,10 +147,10 @@ def part(section: Section) -> RenderableType:
             no_wrap=column.number and not last,  # a name is folded before a figure is cut
             min_width=min(widest, LAST_WIDTH) if last else widest if column.number else None,
         )
-    for number, row in enumerate(section.rows[:SHOWN_ROWS]):
+    for number, row in enumerate(section.rows[:most]):
         table.add_row(*(escape(row[index]) for index in shown), style="yellow" if number in section.bad else "")
-    if len(section.rows) > SHOWN_ROWS:
-        table.add_row(f"... {len(section.rows) - SHOWN_ROWS} more: farm report shows all")
+    if len(section.rows) > most:
+        table.add_row(f"... {len(section.rows) - most} more: farm report shows all")
     notes = [Text(section.note, style="dim")] if section.note_in_terminal else []
     return Group(Text(section.title, style="italic"), *notes, table)  # a table's own title is as narrow as the table
 

@@ -158,10 +158,4 @@ def changed(found: Sequence[Change], most: int, names: wording.Naming) -> Sectio
 def _verdict(one: Changed) -> str:
     if one.label is None:
         return ""
-    return (
-        "became right"
-        if one.label == one.this_class
-        else "became wrong"
-        if one.label == one.base_class
-        else "both wrong"
-    )
+    return {one.this_class: "became right", one.base_class: "became wrong"}.get(one.label, "both wrong")

@@ -138,6 +138,19 @@ def test_a_figure_is_drawn_where_something_changed() -> None:
     assert charts.margins([same]) == charts.margins([]) == []
 
 
+def test_as_many_changes_are_shown_as_are_asked_for(farm: Farm, ledger: Ledger) -> None:
+    of = made.experiment(60)
+    jobs = made.expanded(of).jobs
+    assert ledger.submit("set-1", of, jobs)
+    for job in jobs:
+        begun = ledger.begin_attempt(job.job_id, "A", "lab", 60.0)
+        assert begun is not None
+        classes = [place + (job.cell.precision == "fp16") for place in range(60)]
+        ledger.keep(made.record(job, classes, attempt=begun.attempt, token=begun.token))
+    shown = [farm("agreement", "--changed", str(most))[1].count("A VIRTUAL  cpu fp16") for most in (0, 7, 50, 70)]
+    assert shown == [0, 7, 50, 60]
+
+
 def test_no_change_is_told_with_a_bound_and_no_hundred_is_rounded_up() -> None:
     of = made.experiment(300)
     jobs = made.expanded(of).jobs
