@@ -10,7 +10,7 @@ from orchestrator.model.base import Model
 from orchestrator.model.device import Source
 from orchestrator.model.experiment import Experiment, Workload
 from orchestrator.model.job import Cell
-from orchestrator.model.record import Outcome, Record
+from orchestrator.model.record import InvalidCode, Outcome, Record
 from orchestrator.statistics import newest_attempts
 
 from .proportion import Proportion, proportion
@@ -105,7 +105,7 @@ def _variant(cell: Cell, records: Sequence[Record], labels: Sequence[int] | None
     tried: set[int] = set()
     for record in records:
         tried.update(dataset.examples(record.block))
-        if record.outcome is Outcome.OK and (said := record.predictions) is not None:
+        if _counts(record) and (said := record.predictions) is not None:
             answers.update(enumerate(map(Answer, said.top, said.margins), said.first))
     variant = Variant(
         cell_id=cell.cell_id,
@@ -122,6 +122,13 @@ def _variant(cell: Cell, records: Sequence[Record], labels: Sequence[int] | None
         top5=_right(answers, labels, TOP),
     )
     return Answered(variant, answers)
+
+
+def _counts(record: Record) -> bool:
+    """A block whose times were spoilt (a hot phone, a charger) has predicted as well as any; a wrong output has not."""
+    if record.outcome is Outcome.INVALID:
+        return all(reason.code is not InvalidCode.WRONG_OUTPUT for reason in record.invalid)
+    return record.outcome is Outcome.OK
 
 
 def _right(answers: Mapping[int, Answer], labels: Sequence[int] | None, best: int) -> Proportion | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import ceil, floor, log10
 from typing import NamedTuple
 
 from orchestrator.agreement import Agreement, Changed, Comparison, Gap, Row, Variant, rule_of_three
@@ -93,7 +94,13 @@ def _examples(variant: Variant, found: Comparison | None) -> str:
 def _changed(found: Comparison) -> str:
     if found.changed or found.same.of < FEWEST_FOR_A_BOUND:
         return str(len(found.changed))
-    return f"0 (< {100 * rule_of_three(found.same.of):.2g} %)"
+    return f"0 (< {_up(100 * rule_of_three(found.same.of))} %)"
+
+
+def _up(percent: float) -> str:
+    """Two digits, never less than it is: it is a bound."""
+    step: float = 10.0 ** (floor(log10(percent)) - 1)
+    return f"{ceil(round(percent / step, 6)) * step:.2g}"
 
 
 def missing(variants: Sequence[Variant], names: wording.Naming) -> Section:

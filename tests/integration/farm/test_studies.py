@@ -138,11 +138,11 @@ def test_a_budget_is_met_or_refused_with_the_figures(up: Up, cli: Cli) -> None:
 
 
 def test_study_s_predictions_are_shared_out(up: Up, cli: Cli, seed: int) -> None:
-    """A set of ten in shards of four: each backend and precision goes through it once, on whichever device is free."""
+    """A set of ten in shards of six: each backend and precision goes through it once, on whichever device is free."""
     np.save(up.state / "validation.npy", np.random.default_rng(seed).normal(size=(10, 1, 28, 28)))
     (up.state / "validation.labels.txt").write_text("3\n" * 10)
     asked = yaml.safe_load((ROOT / "experiments" / "study_s_predictions.yaml").read_text())
-    dataset = {"inputs": "validation.npy", "labels": "validation.labels.txt", "shard": 4}
+    dataset = {"inputs": "validation.npy", "labels": "validation.labels.txt", "shard": 6}
     asked |= {"workload": {"network": "lenet", "dataset": dataset}, "devices": {"count": "any"}}
     asked["matrix"] = {"backend": ["opencl", "cpu"], "precision": ["fp32", "fp16"]}
     path = up.state / "study_s_predictions.yaml"
@@ -157,6 +157,13 @@ def test_study_s_predictions_are_shared_out(up: Up, cli: Cli, seed: int) -> None
     labels = {summary["cell_id"]: summary["label"] for summary in data["summaries"]}
     assert sorted(labels[cell] for cell in cells) == ["lenet cpu fp32", "lenet opencl fp16", "lenet opencl fp32"]
     assert all(sorted(classes) == list(range(10)) for classes in cells.values())
-    assert len({tuple(sorted(cells[cell].items())) for cell in cells if "fp32" in labels[cell]}) == 1
+    (found,) = json.loads(cli("agreement", "latest", "--json", "--state", str(up.state))[1])["agreements"]
+    rows = {row["variant"]["label"]: row for row in found["rows"]}
+    assert found["base"]["label"] == "lenet opencl fp32"
+    assert rows["lenet cpu fp32"]["comparison"]["same"]["count"] == 10
+    for cell, classes in cells.items():
+        top1 = rows[labels[cell]]["variant"]["top1"]
+        assert (top1["count"], top1["of"]) == (sum(each == 3 for each in classes.values()), 10)
     text = read(up, cli)
-    assert "Published, not measured here: Motamedi" in text and "frames/s" in text
+    for words in ("Published, not measured here: Motamedi", "frames/s", "Agreement of predictions with opencl fp32"):
+        assert words in text

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from orchestrator.agreement import Answer, Gap, agreements, compare, margin_bins
 from orchestrator.errors import StableError
 from orchestrator.model.device import Api, Precision
-from orchestrator.model.record import Outcome
+from orchestrator.model.record import InvalidCode, Invalidity, Outcome
 
 from . import made
 
@@ -73,6 +73,16 @@ def test_missing_examples_are_named_and_not_compared() -> None:
     assert (fp16.variant.examples, fp16.variant.missing, fp16.variant.failed) == (20, 25, 20)
     assert fp16.variant.gaps == (Gap(first=0, last=9), Gap(first=20, last=29), Gap(first=40, last=44))
     assert fp16.comparison is not None and (fp16.comparison.same.count, fp16.comparison.same.of) == (20, 20)
+
+
+@pytest.mark.parametrize(("code", "counted"), [(InvalidCode.THROTTLED, True), (InvalidCode.WRONG_OUTPUT, False)])
+def test_spoilt_times_do_not_spoil_predictions(code: InvalidCode, counted: bool) -> None:
+    of = made.experiment(10)
+    jobs = made.expanded(of).jobs
+    spoilt = {"outcome": Outcome.INVALID, "cause": str(code), "invalid": (Invalidity(code=code, detail=""),)}
+    found = [made.record(job, list(range(10))).model_copy(update=spoilt) for job in jobs]
+    examples = {row.variant.examples for row in made.agreement(of, jobs, found).rows}
+    assert examples == ({10} if counted else {0})
 
 
 def test_of_several_attempts_the_newest_counts_and_canaries_never() -> None:

@@ -155,6 +155,7 @@ def test_no_change_is_told_with_a_bound_and_no_hundred_is_rounded_up() -> None:
     of = made.experiment(300)
     jobs = made.expanded(of).jobs
     found = made.agreement(of, jobs, [made.record(job, range(300)) for job in jobs])
+    assert [predictions._up(100 * 3 / n) for n in (300, 48, 10_000, 2_999)] == ["1", "6.3", "0.03", "0.11"]
     assert "0 (< 1 %)" in next(iter(predictions.sections([found]))).rows[0]
     shares = [proportion(count, 50_000) for count in (50_000, 49_999, 49_000)]
     assert [wording.percent(share) for share in shares if share] == ["100.00", "99.998", "98.00"]
