@@ -39,6 +39,13 @@ def ungroup(weight: Array, groups: int, channels: int) -> Array:
     return out
 
 
+def pack_panels(weight: Array, panel: int) -> Array:
+    """(C, M) -> [M / (4 panel)][C][4 panel], zero-padded, C to a multiple of four."""
+    full = padded(padded(weight, 0, 4), 1, 4 * panel)
+    c, m = full.shape
+    return np.ascontiguousarray(full.reshape(c, m // (4 * panel), 4 * panel).transpose(1, 0, 2))
+
+
 def pack_stages(weight: Array, vectors: int, depth: int) -> Array:
     """(matrices, K, C, taps) -> [matrices][K / (4 vectors)][stages of depth][4 inputs][vectors][4 outputs].
 

@@ -91,6 +91,11 @@ _ALL = (
         "matmul_registers", "a:4 b:4 bias:4 dst:4*", f"rows {_PRODUCT}", "lo hi", "ROWS COLUMNS LANES TAIL",
         in_half=True,
     ),
+    kernel(  # b: panels of PANEL vectors (depth4, PANEL)
+        "matmul_panels", "a:4 b:4 bias:4 dst:4*",
+        "rows depth columns4 a_start a_stride dst_start dst_stride has_bias activation", "lo hi",
+        "ROWS COLUMNS LANES PANEL TAIL", in_half=True,
+    ),
     kernel(
         "matmul_tiled", "a:4 b:4 bias:4 dst:4*", f"rows {_PRODUCT}", "lo hi", "GX GY RV CV DEPTH AHEAD WHOLE",
         locals_="tile_a:LOCAL_A:computed tile_b:LOCAL_B:computed", in_half=True,

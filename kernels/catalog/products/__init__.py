@@ -16,6 +16,7 @@ from kernels.options import Choice, Limits, Options
 from .blocked import Blocked
 from .facts import Product, ProductCall
 from .naive import Naive
+from .panels import Panels
 from .registers import Registers
 from .split_depth import SplitDepth
 from .tiled import Tiled
@@ -35,7 +36,7 @@ class ProductAlgorithm(Named[Product], Protocol):
 
 
 PRODUCTS: dict[str, ProductAlgorithm] = {
-    entry.name: entry for entry in (Naive(), Blocked(), Tiled(), Registers(), SplitDepth())
+    entry.name: entry for entry in (Naive(), Blocked(), Tiled(), Registers(), SplitDepth(), Panels())
 }
 
 
@@ -57,7 +58,7 @@ def check_product(options: Options, limits: Limits, products: Sequence[tuple[str
 
 def _by_device(options: Options, limits: Limits, product: Product) -> str:
     if limits.cpu_device:  # a barrier costs it more than reuse gains
-        return "registers"
+        return "panels" if PRODUCTS["panels"].misfit(product, options, limits) is None else "registers"
     if product.rows <= _FEW_ROWS and PRODUCTS["split_depth"].misfit(product, options, limits) is None:
         return "split_depth"
     large = min(product.rows, product.columns) >= _TILED_SIZE and not limits.unified_memory

@@ -16,6 +16,8 @@ class Product:
     columns: int
     right_is_shared: bool = False
     """One right operand for the whole batch."""
+    right_is_constant: bool = False
+    """Weights, which may lie in any order."""
 
     @property
     def columns4(self) -> int:
@@ -31,7 +33,8 @@ class Product:
     def key(self) -> str:
         """Names the sizes: the same key, the same work."""
         shared = " shared" if self.right_is_shared and self.batch > 1 else ""
-        return f"product b{self.batch} m{self.rows} k{self.depth} n{self.columns}{shared}"
+        computed = " computed" if self.batch == 1 and not self.right_is_constant else ""
+        return f"product b{self.batch} m{self.rows} k{self.depth} n{self.columns}{shared}{computed}"
 
 
 @dataclass(frozen=True)
@@ -43,3 +46,5 @@ class ProductCall:
     work_items: tuple[int, int, int]
     group: int = 0
     """Work-items of a work-group, where the kernel needs just so many; 0: as the device likes."""
+    panel: int = 0
+    """Vectors of four columns of a panel of the right operand (`pack_panels`); 0: it lies in rows."""

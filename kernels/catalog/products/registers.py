@@ -34,6 +34,19 @@ class RegisterTile:
         """As `--product 'registers 8x1x16'` takes it."""
         return f"{self.rows}x{self.vectors}x{self.lanes}"
 
+    def misfit(self, product: Product, options: Options) -> str | None:
+        """Why it does not fit; None where it does."""
+        if self.lanes not in _WIDTHS:
+            return f"its vectors have {self.lanes} lanes, not 4, 8 or 16"
+        if self.lanes > 4 and options.backend == "vulkan":
+            return "Vulkan's vectors have four lanes"
+        sums = self.rows * self.vectors * self.lanes
+        if sums > _MAX_SUMS:
+            return f"it has {sums} sums, more than {_MAX_SUMS}"
+        if self.columns4 > product.columns4:
+            return f"it is {4 * self.columns4} columns wide, the product {product.columns}"
+        return None
+
 
 class Registers:
     """What a CPU behind a GPU interface does best: its vectors are as wide as the processor's (`tiles.py`)."""
@@ -46,35 +59,17 @@ class Registers:
         del limits
         if not tile:
             return None
-        shape = _parse(tile)
-        if shape.lanes not in _WIDTHS:
-            return f"its vectors have {shape.lanes} lanes, not 4, 8 or 16"
-        if shape.lanes > 4 and options.backend == "vulkan":
-            return "Vulkan's vectors have four lanes"
-        if shape.rows * shape.vectors * shape.lanes > _MAX_SUMS:
-            return f"it has {shape.rows * shape.vectors * shape.lanes} sums, more than {_MAX_SUMS}"
-        if shape.columns4 > product.columns4:
-            return f"it is {4 * shape.columns4} columns wide, the product {product.columns}"
-        return None
+        return parse_tile(tile).misfit(product, options)
 
     def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""
-        default = _default(product, options, limits)
-        smallest, largest = (16, 256) if limits.cpu_device else (4, 64)
-        widths = _WIDTHS if options.backend == "opencl" else (4,)
-        tiles = [RegisterTile(rows, vectors, lanes) for lanes in widths for rows in _ROWS for vectors in _VECTORS]
-        found = [
-            tile.words
-            for tile in tiles
-            if smallest <= tile.rows * tile.vectors * tile.lanes <= largest
-            and tile.rows < 2 * product.rows
-            and self.misfit(product, options, limits, tile.words) is None
-        ]
-        return list(dict.fromkeys([default.words, *found]))
+        default = default_tile(product, options, limits)
+        found = register_tiles(product, options, limits)
+        return list(dict.fromkeys([default.words, *(tile.words for tile in found)]))
 
     def lower(self, product: Product, options: Options, limits: Limits, tile: str = "") -> ProductCall:
         """The dispatch; `tile` empty: the default. Raises OptionError."""
-        shape = _parse(tile) if tile else _default(product, options, limits)
+        shape = parse_tile(tile) if tile else default_tile(product, options, limits)
         tunables = {
             "ROWS": shape.rows, "COLUMNS": shape.vectors, "LANES": shape.lanes, "TAIL": int(product.depth % 4 > 0),
         }  # fmt: skip
@@ -82,11 +77,25 @@ class Registers:
         return ProductCall("matmul_registers", tunables, work_items)
 
 
-def _parse(tile: str) -> RegisterTile:
+def register_tiles(product: Product, options: Options, limits: Limits) -> list[RegisterTile]:
+    """Those worth trying."""
+    smallest, largest = (16, 256) if limits.cpu_device else (4, 64)
+    widths = _WIDTHS if options.backend == "opencl" else (4,)
+    tiles = [RegisterTile(rows, vectors, lanes) for lanes in widths for rows in _ROWS for vectors in _VECTORS]
+    return [
+        tile
+        for tile in tiles
+        if smallest <= tile.rows * tile.vectors * tile.lanes <= largest
+        and tile.rows < 2 * product.rows
+        and tile.misfit(product, options) is None
+    ]
+
+
+def parse_tile(tile: str) -> RegisterTile:
     return RegisterTile(*numbers(tile, "rows x vectors x lanes", "8x1x16"))
 
 
-def _default(product: Product, options: Options, limits: Limits) -> RegisterTile:
+def default_tile(product: Product, options: Options, limits: Limits) -> RegisterTile:
     if not limits.cpu_device:
         rows, vectors, widest = (4 if limits.unified_memory else 8), 2, 4
     elif options.backend == "opencl":

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from kernels.catalog.packing import padded
-from kernels.catalog.products import Product, choose_product, lower_product
+from kernels.catalog.packing import pack_panels, padded
+from kernels.catalog.products import Product, ProductCall, choose_product, lower_product
 from kernels.graph import Graph, Node
 from kernels.lower.activation import activation_scalars
 from kernels.plan import Tensor
@@ -24,21 +24,22 @@ def lower_dense(context: GpuContext, node: Node) -> None:
     """x (N, C) in stacks times w (C, M) packed in rows of vectors."""
     n, c = context.graph.shapes[node.inputs[0]]
     m = context.graph.shapes[node.output][1]
-    weight = padded(constant(context, node, 1), 1, 4)
+    weight, call = constant(context, node, 1), _call(context, node)
     has_bias = len(node.inputs) > 2 and node.inputs[2] != ""
     image, pixels = flattened_from(context.graph, node), 1
     if image is not None:
         pixels = context.dims(image).hw
         weight = rows_by_stack(weight, pixels)
+    weight = pack_panels(weight, call.panel) if call.panel else padded(weight, 1, 4)
     source = packed(context, image or node.inputs[0])
     target = context.new_packed(node.output)
     weights = context.weight(node.inputs[1], weight)
     bias = context.weight(f"{node.name}:bias", padded(constant(context, node, 2), 0, 4)) if has_bias else weights
     _product(
-        context, node, source, weights, bias, target,
+        context, node, call, source, weights, bias, target,
         {
             "rows": n, "depth": c, "columns4": -(-m // 4), "a_start": source.stack0 * pixels,
-            "a_stride": source.stacks * pixels, "a_batch": 0, "b_stride": weight.shape[1] // 4, "b_batch": 0,
+            "a_stride": source.stacks * pixels, "a_batch": 0, "b_stride": -(-m // 4), "b_batch": 0,
             "dst_start": target.stack0,
             "dst_stride": target.stacks, "dst_batch": 0, "has_bias": int(has_bias),
         },
@@ -56,7 +57,7 @@ def lower_matmul(context: GpuContext, node: Node) -> None:
     right = _rows(context, node.inputs[1], prod(b_shape[:-1]), columns)
     target, direct = _result_rows(context, node.output, batch * rows, columns)
     _product(
-        context, node, left, right, right, target,
+        context, node, _call(context, node), left, right, right, target,
         {
             "rows": rows, "depth": depth, "columns4": columns4, "a_start": 0, "a_stride": depth4,
             "a_batch": rows * depth4 if prod(a_shape[:-2]) > 1 else 0, "b_stride": columns4,
@@ -73,23 +74,31 @@ def lower_matmul(context: GpuContext, node: Node) -> None:
 def product_of(graph: Graph, node: Node) -> Product:
     """Read the sizes of a dense or matmul node."""
     a_shape, b_shape, shape = (graph.shapes[name] for name in (node.inputs[0], node.inputs[1], node.output))
-    return Product(prod(shape[:-2]), shape[-2], a_shape[-1], shape[-1], right_is_shared=prod(b_shape[:-2]) == 1)
+    return Product(
+        prod(shape[:-2]), shape[-2], a_shape[-1], shape[-1], right_is_shared=prod(b_shape[:-2]) == 1,
+        right_is_constant=node.op == "dense",
+    )  # fmt: skip
+
+
+def _call(context: GpuContext, node: Node) -> ProductCall:
+    """The dispatch of the catalogue's choice."""
+    product = product_of(context.graph, node)
+    choice = choose_product(context.options, context.limits, node.name, product)
+    context.draft.chosen[node.name] = choice.words
+    return lower_product(choice, context.options, context.limits, product)
 
 
 def _product(
-    context: GpuContext, node: Node, a: str | View, b: str, bias: str, target: str | View, ints: dict[str, int]
-) -> None:
-    product = product_of(context.graph, node)
-    choice = choose_product(context.options, context.limits, node.name, product)
-    call = lower_product(choice, context.options, context.limits, product)
-    context.draft.chosen[node.name] = choice.words
+    context: GpuContext, node: Node, call: ProductCall, a: str | View, b: str, bias: str, target: str | View,
+    ints: dict[str, int],
+) -> None:  # fmt: skip
     code, lo, hi = activation_scalars(node)
     wanted = {parameter.name for parameter in KERNELS[call.kernel].parameters}
     context.dispatch(
         call.kernel, node.name, {"a": a, "b": b, "bias": bias, "dst": target},
         {name: value for name, value in {**ints, "activation": code}.items() if name in wanted}, call.work_items,
-        floats={"lo": lo, "hi": hi}, tunables=call.tunables, group=call.group, flops=product.flops,
-        traffic=context.traffic(node),
+        floats={"lo": lo, "hi": hi}, tunables=call.tunables, group=call.group,
+        flops=product_of(context.graph, node).flops, traffic=context.traffic(node),
     )  # fmt: skip
 
 

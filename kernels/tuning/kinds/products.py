@@ -39,19 +39,20 @@ class Products:
         return 8 * layer.batch * layer.rows * 4 * layer.columns4
 
     def graph(self, layer: Layer, names: Sequence[str]) -> Graph:
-        """A dense layer, as most products are; with a batch a product of two inputs."""
+        """A dense layer, or a product of two inputs."""
         assert isinstance(layer, Product)
         rng = np.random.default_rng(1)
         right = (layer.depth, layer.columns)
-        if layer.batch == 1:
+        if layer.right_is_constant:
             weight = (rng.standard_normal(right) * layer.depth**-0.5).astype(np.float32)
             constants = {"weight": weight, "bias": rng.standard_normal(layer.columns).astype(np.float32)}
             nodes = [Node(name, "dense", ("x", *constants), (f"{name}:0",)) for name in names]
             shapes = alike(nodes, (layer.rows, layer.columns))
             return trial_graph({"x": (layer.rows, layer.depth)}, nodes, shapes, constants)
+        batch = () if layer.batch == 1 else (layer.batch,)
         inputs: dict[str, tuple[int, ...]] = {
-            "x": (layer.batch, layer.rows, layer.depth),
-            "y": right if layer.right_is_shared else (layer.batch, *right),
+            "x": (*batch, layer.rows, layer.depth),
+            "y": right if layer.right_is_shared else (*batch, *right),
         }
         nodes = [Node(name, "matmul", ("x", "y"), (f"{name}:0",)) for name in names]
-        return trial_graph(inputs, nodes, alike(nodes, (layer.batch, layer.rows, layer.columns)), {})
+        return trial_graph(inputs, nodes, alike(nodes, (*batch, layer.rows, layer.columns)), {})

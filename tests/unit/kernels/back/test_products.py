@@ -23,7 +23,8 @@ SIZES = {
 WORDS = (
     "auto", "naive", "blocked", "blocked 8x8", "blocked 16x32", "blocked 8x4", "registers", "registers 4x2x4",
     "registers 8x1x8", "registers 3x1x16", "split_depth", "split_depth 2x8", "tiled", "tiled 8x4x1x1x4",
-    "tiled 8x8x1x2x2", "tiled 8x8x2x1x4", "tiled 16x8x2x2x2", "tiled 8x4x1x1x4x1", "tiled 8x8x1x2x2x1",
+    "tiled 8x8x1x2x2", "tiled 8x8x2x1x4", "tiled 16x8x2x2x2", "tiled 8x4x1x1x4x1", "tiled 8x8x1x2x2x1", "panels",
+    "panels 1x1x16", "panels 4x2x4", "panels 3x1x8", "panels 8x4x4",
 )  # fmt: skip
 """Named choices; of `tiled` those that compile in a moment."""
 
@@ -95,12 +96,24 @@ def test_tiles_worth_trying_fit(size: str, backend: str, cpu_device: bool) -> No
     limits = Limits(cpu_device=cpu_device, max_work_group=1024, local_bytes=48 << 10, unified_memory=cpu_device)
     options = Options(backend)  # type: ignore[arg-type]
     batch, rows, depth, columns = SIZES[size]
-    sizes = Product(int(np.prod(batch)), rows, depth, columns)
+    sizes = Product(int(np.prod(batch)), rows, depth, columns, right_is_constant=not batch)
     for name, entry in PRODUCTS.items():
         tiles = entry.tiles(sizes, options, limits)
         assert len(set(tiles)) == len(tiles), name
         assert bool(tiles) == (entry.misfit(sizes, options, limits) is None), name
         assert not [tile for tile in tiles if entry.misfit(sizes, options, limits, tile)], name
+
+
+def test_not_a_number_and_infinity_of_weights_stay_in_their_column() -> None:
+    graph = dense(9, 39, 33)
+    weight, bias = (graph.constants[name] for name in graph.nodes[0].inputs[1:])
+    weight[37, 5], weight[38, 32] = np.inf, np.nan
+    inputs = inputs_of(graph)
+    inputs["x"][4, 36] = np.nan
+    outputs = run_opencl(compile_graph(graph, Options("opencl", product="panels"), Limits()), inputs).outputs
+    got, wanted = outputs[graph.outputs[0]], np.maximum(inputs["x"] @ weight + bias, 0)
+    assert (np.isnan(got) == np.isnan(wanted)).all() and np.isnan(got).sum() == 33 + 8
+    assert (np.isposinf(got) == np.isposinf(wanted)).all() and np.isposinf(got).any()
 
 
 def test_auto_is_by_the_kind_of_device() -> None:
@@ -112,6 +125,9 @@ def test_auto_is_by_the_kind_of_device() -> None:
     assert choose_product(options, phone, "", row) == Choice("split_depth")
     tuned = Options("opencl", tuned={large.key: Choice("registers", "2x1x8"), row.key: Choice("registers", "1x2x8")})
     assert choose_product(tuned, desktop, "", large) == Choice("registers", "2x1x8")
+    weights = [Product(1, rows, 512, 512, right_is_constant=True) for rows in (512, 1)]
+    assert [choose_product(options, cpu, "", one) for one in weights] == [Choice("panels")] * 2
+    assert [choose_product(options, phone, "", one).algorithm for one in weights] == ["registers", "split_depth"]
     asked = Options("opencl", product="blocked 16x16", tuned=tuned.tuned)
     assert choose_product(asked, desktop, "", large) == Choice("blocked", "16x16")
 
@@ -120,7 +136,7 @@ def test_what_fits_one_product_is_taken_there_and_auto_elsewhere() -> None:
     graph = side_by_side({"wide": dense(3, 8, 64), "narrow": dense(3, 8, 10)})
     plan = compile_graph(graph, Options("opencl", product="registers 2x1x16"), Limits(cpu_device=True)).plan
     assert plan.options["algorithm:wide.dense0"] == "registers 2x1x16"
-    assert plan.options["algorithm:narrow.dense0"] == "registers"
+    assert plan.options["algorithm:narrow.dense0"] == "panels"
 
 
 @pytest.mark.parametrize(
@@ -145,6 +161,11 @@ def test_what_fits_one_product_is_taken_there_and_auto_elsewhere() -> None:
 def test_what_does_not_fit_is_refused(words: str, backend: str, limits: Limits, said: str) -> None:
     with pytest.raises(OptionError, match=said):
         compile_graph(dense(3, 8, 10), Options(backend, product=words), limits)  # type: ignore[arg-type]
+
+
+def test_panels_need_weights() -> None:
+    with pytest.raises(OptionError, match="its right operand is computed"):
+        compile_graph(product("whole"), Options("opencl", product="panels"), Limits())
 
 
 def test_a_network_without_products_takes_auto_only() -> None:

@@ -1,0 +1,67 @@
+"""A register tile a work-item, from weights that lie in the order in which they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kernels.options import Limits, Options
+
+from .facts import Product, ProductCall
+from .registers import RegisterTile, default_tile, parse_tile, register_tiles
+
+_ROW_VECTORS = 4
+"""Vectors of four lanes a work-item for one row, on a CPU behind Vulkan; PoCL's one of sixteen is as much."""
+
+
+class Panels:
+    """Weights packed offline, a panel of columns for each work-item, which so reads memory from front to back.
+
+    The packed operand of Goto and van de Geijn (2008). Rows of a large matrix lie pages apart, and a CPU that walks
+    down a few columns waits for each (docs/decisions/0039). A GPU's work-items side by side want rows.
+    """
+
+    name = "panels"
+    summary = "weights packed panel by panel, for CPUs; tile: rows x vectors x lanes (4, 8, 16), e.g. 1x1x16"
+
+    def misfit(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
+        """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
+        if not product.right_is_constant:
+            return "its right operand is computed, so that nobody can pack it beforehand"
+        shape = parse_tile(tile) if tile else _default(product, options, limits)
+        size = _packed_elements(product, shape) * (2 if options.half else 4)
+        if limits.max_buffer_bytes and size > limits.max_buffer_bytes:
+            return f"packed it has {size} bytes, the largest allocation is {limits.max_buffer_bytes}"
+        return shape.misfit(product, options)
+
+    def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
+        """Tiles worth trying, the default first; on a GPU no other."""
+        if self.misfit(product, options, limits):
+            return []
+        default = _default(product, options, limits).words
+        others = register_tiles(product, options, limits) if limits.cpu_device else []
+        fitting = [tile.words for tile in others if self.misfit(product, options, limits, tile.words) is None]
+        return list(dict.fromkeys([default, *fitting]))
+
+    def lower(self, product: Product, options: Options, limits: Limits, tile: str = "") -> ProductCall:
+        """The dispatch; `tile` empty: the default. Raises OptionError."""
+        shape = parse_tile(tile) if tile else _default(product, options, limits)
+        tunables = {
+            "ROWS": shape.rows, "COLUMNS": shape.vectors, "LANES": shape.lanes, "PANEL": shape.columns4,
+            "TAIL": int(product.depth % 4 > 0),
+        }  # fmt: skip
+        work_items = -(-product.columns4 // shape.columns4), -(-product.rows // shape.rows), 1
+        return ProductCall("matmul_panels", tunables, work_items, panel=shape.columns4)
+
+
+def _packed_elements(product: Product, shape: RegisterTile) -> int:
+    panels = -(-product.columns4 // shape.columns4)
+    return -(-product.depth // 4) * 4 * panels * 4 * shape.columns4
+
+
+def _default(product: Product, options: Options, limits: Limits) -> RegisterTile:
+    """That of the rows as they lie, without rows that are not there."""
+    usual = default_tile(product, options, limits)
+    if product.rows == 1 and limits.cpu_device and options.backend == "vulkan":
+        return replace(usual, vectors=min(_ROW_VECTORS, product.columns4))
+    return replace(usual, rows=min(usual.rows, 1 << (product.rows - 1).bit_length()))
