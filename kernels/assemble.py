@@ -95,4 +95,5 @@ def _recorded(draft: Draft, options: Options) -> dict[str, int | str | bool]:
         "memory": draft.saved,
     }
     chosen = {f"algorithm:{layer}": name for layer, name in draft.chosen.items()}
-    return {**asked, **chosen, **{f"buffer:{tensor}": why for tensor, why in draft.in_buffers.items()}}
+    divided = {f"parts:{layer}": words for layer, words in draft.in_parts.items()}
+    return {**asked, **chosen, **divided, **{f"buffer:{tensor}": why for tensor, why in draft.in_buffers.items()}}

@@ -16,6 +16,7 @@ from .lower.gpu import lower_gpu
 from .options import Limits, Options
 from .passes import prepare
 from .passes.order import peak_elements
+from .passes.split_weights import largest_weight, oversized, split_weights
 from .placing import fits, place_memory, total_bytes
 from .plan import Pool
 from .swapping import swap
@@ -67,7 +68,7 @@ def lower_to_fit(graph: Graph, options: Options, limits: Limits) -> Draft:
         floor = fixed + peak_elements(prepared) * (2 if options.half else 4)
         if not way.swap and fixed and budget and floor > budget:
             continue
-        draft = lower_gpu(prepared, options, limits)
+        draft = _lower(prepared, options, limits)
         draft.saved = way.words
         pools, _ = place_memory(draft, options, limits)
         fixed = total_bytes([pool for pool in pools if not pool.id.startswith(("arena", "image"))])
@@ -86,6 +87,20 @@ def lower_to_fit(graph: Graph, options: Options, limits: Limits) -> Draft:
     if too_large is not None:
         return too_large
     raise PlanError(_figures(least, refused, budget, options, limits))
+
+
+def _lower(prepared: Graph, options: Options, limits: Limits) -> Draft:
+    """Lowered, with weights that no buffer could hold in parts."""
+    cuts = oversized(prepared, largest_weight(options, limits))
+    draft = lower_gpu(split_weights(prepared, cuts), options, limits)
+    draft.in_parts = {
+        node.name: f"{len(cuts[node.name])} parts by output features: its "
+        f"{prepared.constants[node.inputs[1]].size * (2 if options.half else 4)} bytes of weights exceed the largest "
+        f"buffer of {limits.max_buffer_bytes}"
+        for node in prepared.nodes
+        if node.name in cuts
+    }
+    return draft
 
 
 def _ways(options: Options, limits: Limits) -> Iterator[Way]:

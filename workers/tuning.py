@@ -80,7 +80,7 @@ def tune_on(
     member = find_member(device, api, settings)
     limits = limits_of(member.facts, api, Precision(options.precision))
     database, key = Database(settings.state / FILE), key_of(member.facts, api, options.threads)
-    keys = steps(graph, options)
+    keys = steps(graph, options, limits)
     with (
         tempfile.TemporaryDirectory(prefix="pocketfarm-tune-") as scratch,
         session(member, None, settings.state, _go_on, lock_wait_s=LOCK_WAIT_S),

@@ -81,6 +81,8 @@ def render(plan: Plan) -> RenderableType:
         f"{wording.memory_size(plan.requires.max_buffer_bytes)}); buffers: {roles}",
     )
     grid.add_row("[bold]peak[/]", escape(_peak_words(facts)))
+    for layer, words in _divided(plan).items():
+        grid.add_row("[bold]divided[/]", escape(f"{layer} into {words}"))
     if plan.options.get("layout") == "image":
         grid.add_row("[bold]images[/]", escape(_images(plan)))
     moved = movements(plan)
@@ -111,6 +113,12 @@ def _peak_words(facts: dict[str, Any]) -> str:
     swapped = facts["swapped_bytes"]
     through = f"; {wording.memory_size(swapped)} through host memory" if swapped else ""
     return f"most alive in {layers or 'no layer'}; largest tensors {buffers}{through}"
+
+
+def _divided(plan: Plan) -> dict[str, str]:
+    """Layers in parts, with the reason."""
+    parts = {key: str(words) for key, words in plan.options.items() if key.startswith("parts:")}
+    return {key.removeprefix("parts:"): words for key, words in parts.items()}
 
 
 def _images(plan: Plan) -> str:

@@ -79,9 +79,9 @@ def choose(options: Options, limits: Limits, layer: str, conv: Convolution) -> C
         if tuned and tuned.algorithm in ALGORITHMS and misfit(tuned.algorithm, conv, options.precision) is None:
             return tuned
     if asked == "auto" and not options.granularity and _has_own_memory(limits):
-        return Choice(_for_desktop(options, conv))
+        return Choice(_for_desktop(options, limits, conv))
     if asked == "auto" and not options.granularity and limits.cpu_device and options.backend == "opencl":
-        return Choice(_for_pocl(options, conv))
+        return Choice(_for_pocl(options, limits, conv))
     return Choice(next(name for name, entry in ALGORITHMS.items() if entry.misfit(conv) is None))
 
 
@@ -89,25 +89,34 @@ def _has_own_memory(limits: Limits) -> bool:
     return not limits.unified_memory and not limits.cpu_device
 
 
-def _for_desktop(options: Options, conv: Convolution) -> str:
+def _for_desktop(options: Options, limits: Limits, conv: Convolution) -> str:
     """Through local memory, except one filter a channel and groups; Winograd's large tiles where they save enough."""
     least = min(conv.c, conv.k)
     wide = least >= _WINOGRAD_CHANNELS and conv.oh * conv.ow >= _WINOGRAD_PIXELS and not options.half
     usual, large = _WINOGRAD
-    if wide and large.misfit(conv) is None:
+    if wide and large.misfit(conv) is None and _has_room(large, conv, options, limits):
         saves = usual.misfit(conv) or large.products(conv, options) < _LARGE_SAVES * usual.products(conv, options)
         return large.name if saves else usual.name
     fitting = ("depthwise", "implicit_gemm", "direct")
     return next(name for name in fitting if ALGORITHMS[name].misfit(conv) is None)
 
 
-def _for_pocl(options: Options, conv: Convolution) -> str:
+def _for_pocl(options: Options, limits: Limits, conv: Convolution) -> str:
     """Minimal filtering where it fits: its product is in registers, and there are few values to transform."""
     if min(conv.c, conv.k) >= _POCL_WINOGRAD_CHANNELS and options.precision in ("fp32", "relaxed"):
         for name, pixels in _POCL_WINOGRAD_PIXELS.items():
-            if conv.oh * conv.ow >= pixels and ALGORITHMS[name].misfit(conv) is None:
+            entry = ALGORITHMS[name]
+            fits = entry.misfit(conv) is None and _has_room(entry, conv, options, limits)
+            if conv.oh * conv.ow >= pixels and fits:
                 return name
     return next(name for name, entry in ALGORITHMS.items() if entry.misfit(conv) is None)
+
+
+def _has_room(entry: Algorithm, conv: Convolution, options: Options, limits: Limits) -> bool:
+    """Whether a buffer holds its filters, where they grow: `split_weights` divides them as the model has them."""
+    if not isinstance(entry, Winograd) or not limits.max_buffer_bytes:
+        return True
+    return entry.weight_bytes(conv, options) <= limits.max_buffer_bytes
 
 
 def misfit(name: str, conv: Convolution, precision: Precision) -> str | None:

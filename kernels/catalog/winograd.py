@@ -81,6 +81,11 @@ class Winograd:
         grid = self._grid(conv, options, Limits())
         return grid.positions * grid.tiles(grid.rows)
 
+    def weight_bytes(self, conv: Convolution, options: Options) -> int:
+        """Of the transformed filters, a matrix a position."""
+        positions = self._grid(conv, options, Limits()).positions
+        return positions * 16 * conv.in_stacks * conv.out_stacks * (2 if options.half else 4)
+
     def _grid(self, conv: Convolution, options: Options, limits: Limits) -> _Grid:
         size = (self._sizes or (_HALF if options.half else _SINGLE))[conv.kernel[0]]
         whole = _Grid(conv, size, Division(-(-conv.oh // size), conv.in_stacks), wide=limits.cpu_device)

@@ -65,6 +65,8 @@ class Draft:
     """Layer -> algorithm, for people."""
     saved: str = ""
     """How memory was saved, for people."""
+    in_parts: dict[str, str] = field(default_factory=dict)
+    """Layer -> into how many parts it was divided and why, for people."""
     in_buffers: dict[str, str] = field(default_factory=dict)
     """Tensor -> why it lies in a buffer although images were asked for."""
     _ids: dict[str, int] = field(default_factory=dict)

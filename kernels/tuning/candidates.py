@@ -14,6 +14,7 @@ from kernels.lower.cpu.layout import conversions
 from kernels.lower.gpu import lower_gpu
 from kernels.options import Choice, Limits, Options
 from kernels.passes import prepare
+from kernels.passes.split_weights import largest_weight, oversized, split_weights
 from kernels.plan import Bundle
 from kernels.validate import validate
 
@@ -21,6 +22,7 @@ from .kinds import Layer, in_turn, kind_of, layer_of, untuned
 
 BATCH = 12
 """Candidates of one trial plan, at most."""
+_ANY = Limits()
 _BATCH_BYTES = 256 << 20
 """Memory of one trial plan, at most, where the device has more than twice of it."""
 
@@ -36,19 +38,19 @@ class Trial:
     """Choice -> names of the steps that are its work."""
 
 
-def layers(graph: Graph, options: Options) -> dict[str, Layer]:
+def layers(graph: Graph, options: Options, limits: Limits = _ANY) -> dict[str, Layer]:
     """Layer's name -> its sizes, as they are after the network's passes: what the options leave to tuning."""
-    return {node.name: layer for node, layer in _open(graph, options)}
+    return {node.name: layer for node, layer in _open(graph, options, limits)}
 
 
-def distinct(graph: Graph, options: Options) -> dict[str, Layer]:
+def distinct(graph: Graph, options: Options, limits: Limits = _ANY) -> dict[str, Layer]:
     """The network's layers by key."""
-    return {layer.key: layer for layer in layers(graph, options).values()}
+    return {layer.key: layer for layer in layers(graph, options, limits).values()}
 
 
-def steps(graph: Graph, options: Options) -> dict[str, str]:
+def steps(graph: Graph, options: Options, limits: Limits = _ANY) -> dict[str, str]:
     """Name of a step of the network's plan -> key of the layer whose work it is."""
-    return {step: layer.key for node, layer in _open(graph, options) for step in steps_of(node)}
+    return {step: layer.key for node, layer in _open(graph, options, limits) for step in steps_of(node)}
 
 
 def steps_of(node: Node) -> tuple[str, ...]:
@@ -56,8 +58,9 @@ def steps_of(node: Node) -> tuple[str, ...]:
     return node.name, *conversions(node)
 
 
-def _open(graph: Graph, options: Options) -> Iterator[tuple[Node, Layer]]:
+def _open(graph: Graph, options: Options, limits: Limits) -> Iterator[tuple[Node, Layer]]:
     whole = prepare(graph, options)
+    whole = split_weights(whole, oversized(whole, largest_weight(options, limits)))
     for node in whole.nodes:
         layer = layer_of(whole, node, options)
         if layer and kind_of(layer, options).is_open(options):
@@ -79,7 +82,7 @@ def applicable(graph: Graph, options: Options, limits: Limits, known: Mapping[st
     """Of what is known the part that this network can use, and that this compiler would try on such a device itself."""
     if not known:
         return {}
-    own = {key: layer for key, layer in distinct(graph, options).items() if key in known}
+    own = {key: layer for key, layer in distinct(graph, options, limits).items() if key in known}
     return {key: known[key] for key, layer in own.items() if known[key] in candidates(layer, options, limits)}
 
 

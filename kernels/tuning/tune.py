@@ -55,7 +55,7 @@ def tune(
     after each layer: an interrupted tuning resumes. Raises CompileError where there is nothing to tune, and
     TrialFailed where not even the compiler's own choice runs: then there is nothing to compare with.
     """
-    wanted = _wanted(graph, options)
+    wanted = _wanted(graph, options, limits)
     known = {key: None if again else database.get(device, options.precision, key) for key in wanted}
     open_, total = [key for key, found in known.items() if found is None], len(wanted)
     for index, key in enumerate(open_):
@@ -73,10 +73,10 @@ def tune(
     return [found for key in open_ if (found := known[key]) is not None]
 
 
-def _wanted(graph: Graph, options: Options) -> dict[str, Layer]:
+def _wanted(graph: Graph, options: Options, limits: Limits) -> dict[str, Layer]:
     if options.algorithm != "auto" or options.granularity:
         raise CompileError("tuning chooses the algorithm and its tile: leave algorithm and granularity out")
-    wanted = distinct(graph, options)
+    wanted = distinct(graph, options, limits)
     if not wanted:
         raise CompileError(
             f"{graph.name} has no convolution, product, transposition or addition that is left open: nothing to tune"

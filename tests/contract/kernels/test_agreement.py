@@ -24,6 +24,7 @@ from tests.unit.kernels.back.test_movement import addition, every_transposition
 from tests.unit.kernels.back.test_operations import CASES, concat_of
 from tests.unit.kernels.back.test_products import every as every_product
 from tests.unit.kernels.back.test_saving_memory import small_pyramid
+from tests.unit.kernels.back.test_split_weights import SMALL, classifier, divided
 
 
 def _every_case() -> dict[str, Graph]:
@@ -124,12 +125,31 @@ def test_the_agent_swaps_and_works_in_place(agent: Agent, backend: str, precisio
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
-    ["naive", "blocked 16x32", "registers 3x1x4", "split_depth 2x8", "tiled 8x4x1x1x4", "tiled 8x8x1x2x2x1"],
+    [
+        "naive",
+        "blocked 16x32",
+        "registers 3x1x4",
+        "split_depth 2x8",
+        "tiled 8x4x1x1x4",
+        "tiled 8x8x1x2x2x1",
+        "panels 3x2x4",
+    ],
 )
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 def test_the_agent_agrees_with_every_product(agent: Agent, words: str, precision: str, shaders: Path) -> None:
     options = Options("vulkan", precision, product=words)  # type: ignore[arg-type]
     _check(agent, every_product(), options, Limits(max_work_group=1024, local_bytes=32 << 10), shaders)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("backend", "precision"), [("vulkan", "fp32"), ("vulkan", "fp16"), ("opencl", "fp32")])
+@pytest.mark.parametrize("n", [1, 2])
+def test_the_agent_agrees_where_weights_are_in_parts(
+    agent: Agent, n: int, backend: str, precision: str, shaders: Path
+) -> None:
+    options = Options(backend, precision, algorithm="direct")  # type: ignore[arg-type]
+    plan = _check(agent, classifier(n), options, SMALL, shaders)
+    assert len(divided(plan)) > 1 and max(pool.bytes for pool in plan.pools) <= SMALL.max_buffer_bytes
 
 
 @pytest.mark.slow
