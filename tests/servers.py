@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
@@ -29,13 +29,11 @@ START_S = 60.0
 def required(binary: str) -> str:
     """Absolute path of a binary; where it is missing: skip at home, fail in CI."""
     path = shutil.which(binary)
-    return path if path is not None else missing(binary)
-
-
-def missing(what: str) -> NoReturn:
-    """Skip at home, fail in CI."""
-    verdict = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-    verdict(f"{what} is not installed on this machine")
+    if path is None:
+        verdict = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        verdict(f"{binary} is not installed on this machine")
+    assert path is not None
+    return path
 
 
 def free_port() -> int:

@@ -1,0 +1,139 @@
+"""Kernels on a simulated GPU (Oclgrind): no work-item reads or writes beyond a buffer, none races with another.
+
+PoCL runs the work-items of a group in an order that hides both; a GPU need not.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from kernels.catalog import ALGORITHMS, convolution_of
+from kernels.compile import compile_graph
+from kernels.graph import Graph
+from kernels.options import Choice, Limits, Options
+from kernels.plan import Bundle, OpenClSource
+from kernels.reference import evaluate
+from tests.contract.agent.driver import Agent
+from tests.contract.agent.plans import Draft, binary_program, combine, vector
+from tests.unit.kernels.back.graphs import TOLERANCE, Builder, inputs_of, relative_error, side_by_side
+from tests.unit.kernels.back.test_movement import addition, every_transposition
+from tests.unit.kernels.back.test_operations import CASES
+from tests.unit.kernels.back.test_products import every as every_product
+
+pytestmark = pytest.mark.slow
+LIMITS = Limits(local_bytes=32 << 10, max_work_group=1024)
+PLATFORM = "liboclgrind-rt-icd.so"
+RACING = """
+__kernel void binary(__global const float* a, __global const float* b, __global float* dst, int op, int mode,
+                     int outer, int axis, int inner, int activation, float lo, float hi) {
+  dst[get_global_id(0) / 2] = a[get_global_id(0)];
+}
+"""
+
+
+class Simulator:
+    """The agent on Oclgrind's device."""
+
+    def __init__(self, agent: Agent, library: Path) -> None:
+        self._agent, self._log = agent, agent.folder / "oclgrind.log"
+        (agent.folder / "vendors").mkdir()
+        (agent.folder / "vendors" / "oclgrind.icd").write_text(f"{library}\n")
+
+    def run(self, bundle: Bundle, inputs: dict[str, object]) -> str:
+        """What Oclgrind has to say."""
+        environment = {
+            "OCL_ICD_VENDORS": f"{self._agent.folder / 'vendors'}/",
+            "OCLGRIND_DATA_RACES": "1",
+            "OCLGRIND_CHECK_API": "1",
+            "OCLGRIND_LOG": str(self._log),
+        }
+        ended = self._agent.run(bundle, inputs, "--warmup", 0, "--samples", 1, **environment)  # type: ignore[arg-type]
+        assert ended.code == 0, ended.events[-1]
+        self.outputs = {event.name: ended.output(i) for i, event in enumerate(ended.all("output"))}
+        return self._log.read_text() if self._log.exists() else ""
+
+
+def racing() -> tuple[Bundle, dict[str, object]]:
+    """Two work-items write each number."""
+    program = binary_program("opencl")
+    draft = Draft("opencl", [combine("x", "x", "y")], programs=[program])
+    bundle = draft.bundle()
+    (name,) = bundle.files
+    assert isinstance(program.opencl, OpenClSource) and name == program.opencl.file
+    content = RACING.encode()
+    plan = bundle.plan.model_copy(update={"files": {name: sha256(content).hexdigest()}})
+    return Bundle(plan, {name: content}), {"x": vector(1)}
+
+
+@pytest.fixture(scope="module")
+def platform() -> Path:
+    found = shutil.which("oclgrind")
+    libraries = sorted(Path(found).resolve().parents[1].glob(f"lib*/**/{PLATFORM}")) if found else []
+    if not libraries:
+        pytest.skip("oclgrind is not installed on this machine")
+    return libraries[0]
+
+
+@pytest.fixture
+def simulator(agent: Agent, platform: Path) -> Simulator:
+    return Simulator(agent, platform)
+
+
+def convolutions() -> tuple[Graph, Options]:
+    """One of each algorithm that shares through local memory, with its largest work-group."""
+    algorithms = ("implicit_gemm", "im2col", "winograd", "winograd_large")
+    made = Builder()
+    x = made.input(1, 9, 5, 6)
+    graph = made.outputs(*(made.conv(x, 10, (3, 3), (1, 1), (1, 1, 1, 1)) for _ in algorithms))
+    tuned = {}
+    for node, algorithm in zip(graph.nodes, algorithms, strict=True):
+        tiles = ALGORITHMS[algorithm].tiles(convolution_of(graph, node), Options("opencl"), LIMITS)
+        tuned[node.name] = Choice(algorithm, tiles[len(tiles) // 2])
+    return graph, Options("opencl", tuned=tuned)
+
+
+def cases(*names: str) -> Graph:
+    made = {}
+    for name in names:
+        builder = Builder()
+        made[name] = builder.outputs(CASES[name](builder))
+    return side_by_side(made)
+
+
+def moved() -> Graph:
+    return side_by_side({"t": every_transposition(), "a": addition("add", 2, 5, 3, 9), "m": addition("mul", 3, 7)})
+
+
+SHARED_SUMS = (
+    "softmax_rows", "softmax_many_channels", "instance_norm_chunks", "global_average_pool_large", "dense_row_deep",
+    "dense_rows_deep", "lrn",
+)  # fmt: skip
+PLANS: dict[str, Callable[[], tuple[Graph, Options]]] = {
+    "convolutions": convolutions,
+    "shared sums": lambda: (cases(*SHARED_SUMS), Options("opencl")),
+    "halves": lambda: (cases(*SHARED_SUMS), Options("opencl", "fp16")),
+    "transpositions": lambda: (moved(), Options("opencl", transpose="tiled 16x4", addition="naive")),
+    **{
+        f"product {words}": lambda words=words: (every_product(), Options("opencl", product=words))  # type: ignore[misc]
+        for words in ("blocked 8x16", "tiled 8x4x1x1x4", "split_depth 2x8", "registers 3x1x4")
+    },
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_nothing_races_and_nothing_is_out_of_bounds(simulator: Simulator, name: str) -> None:
+    graph, options = PLANS[name]()
+    inputs = inputs_of(graph)
+    said = simulator.run(compile_graph(graph, options, LIMITS), dict(inputs))
+    assert said == ""
+    for output, wanted in evaluate(graph, inputs).items():
+        assert relative_error(simulator.outputs[output].reshape(wanted.shape), wanted) <= TOLERANCE[options.precision]
+
+
+def test_a_race_would_be_seen(simulator: Simulator) -> None:
+    assert "data race" in simulator.run(*racing())
