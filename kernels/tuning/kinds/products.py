@@ -33,10 +33,10 @@ class Products:
         ]
 
     def footprint_bytes(self, layer: Layer, choice: Choice) -> int:
-        """Its result, padded to whole vectors twice where its rows are not."""
+        """Its result, padded to whole vectors twice where its rows are not, and weights in an order of its own."""
         assert isinstance(layer, Product)
-        del choice
-        return 8 * layer.batch * layer.rows * 4 * layer.columns4
+        packed = 16 * layer.depth * layer.columns4 if choice.algorithm == "panels" else 0
+        return 8 * layer.batch * layer.rows * 4 * layer.columns4 + packed
 
     def graph(self, layer: Layer, names: Sequence[str]) -> Graph:
         """A dense layer, or a product of two inputs."""

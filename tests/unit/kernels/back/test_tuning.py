@@ -59,6 +59,8 @@ SHAPES: dict[str, Layer] = {
     "product_row": Product(1, 1, 384, 100),
     "product_batch": Product(6, 31, 17, 50),
     "product_shared": Product(2, 5, 17, 50, right_is_shared=True),
+    "dense": Product(1, 5, 70, 50, right_is_constant=True),
+    "dense_row": Product(1, 1, 384, 100, right_is_constant=True),
     "transpose": transpose_of((64, 48), (1, 0)),
     "transpose_short_axes": transpose_of((1, 40, 1, 33), (0, 3, 2, 1)),
     "transpose_images": transpose_of((2, 24, 5, 34), (0, 2, 3, 1)),
@@ -123,6 +125,12 @@ def test_batches_hold_everything_once_and_fit() -> None:
     for part in parts:
         assert len(part) == 1 or sum(footprint_bytes(conv, each, OPENCL) for each in part) <= 2 << 20
     assert max(map(len, parts)) <= BATCH < len(tried)
+
+
+def test_packed_weights_count_in_a_trials_memory() -> None:
+    layer = Product(1, 1, 512, 512, right_is_constant=True)
+    packed, rows = (footprint_bytes(layer, Choice.of(words), OPENCL) for words in ("panels 1x1x16", "registers 1x1x16"))
+    assert packed - rows == 4 * 512 * 512
 
 
 def test_only_what_this_compiler_would_try_is_applied() -> None:
