@@ -16,8 +16,9 @@ import pytest
 from farm.processes import marked
 from tests.servers import required
 
+from .test_up import CALM
+
 ROOT = Path(__file__).resolve().parents[3]
-CALM = {key: value for key, value in os.environ.items() if not key.startswith("FARM_")}
 
 
 SCRIPT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["farm"]

@@ -64,6 +64,12 @@ def test_the_answer_of_somebody_else_is_not_ours(tmp_path: Path, taken: int) -> 
     ours.stop()
 
 
+def test_the_usual_port_is_taken_where_it_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(state=tmp_path)
+    monkeypatch.setattr("farm.composition.is_free", lambda port: port == 9464)
+    assert exporter_of(settings).detail == "http://127.0.0.1:9464/metrics"
+
+
 def test_another_port_is_taken_and_told_where_the_usual_one_is_busy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

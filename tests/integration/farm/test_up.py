@@ -23,7 +23,8 @@ from tests.servers import required
 
 ROOT = Path(__file__).resolve().parents[3]
 READY_S = 120.0
-CALM = {key: value for key, value in os.environ.items() if not key.startswith("FARM_")}
+CALM = {key: value for key, value in os.environ.items() if not key.startswith("FARM_")} | {"FARM_EXPORTER_PORT": "0"}
+"""Farms of several tests start at the same time: the usual port, free when one looks, may soon be another's."""
 
 
 @pytest.fixture(autouse=True)
