@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import random
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from kernels.reference import evaluate
 
 from .lent_half import lend_half
 
+T = TypeVar("T")
 TOLERANCE = {"fp32": 1e-5, "relaxed": 1e-5, "fp16": 3e-3, "fp16_arithmetic": 3e-3}
 """Largest error in norm, relative to the result's."""
 
@@ -23,6 +26,13 @@ TOLERANCE = {"fp32": 1e-5, "relaxed": 1e-5, "fp16": 3e-3, "fp16_arithmetic": 3e-
 def generator(salt: int = 0) -> np.random.Generator:
     """Fresh random numbers in every session; the session's header prints the seed."""
     return np.random.default_rng([int(os.environ["POCKETFARM_TEST_SEED"]), salt])
+
+
+def some(names: Iterable[T], count: int, salt: str = "") -> list[T]:
+    """So many of these, in their order, other ones in every run: each takes a compiler's time."""
+    every = list(names)
+    rng = random.Random(os.environ["POCKETFARM_TEST_SEED"] + salt)
+    return [every[index] for index in sorted(rng.sample(range(len(every)), min(count, len(every))))]
 
 
 @dataclass

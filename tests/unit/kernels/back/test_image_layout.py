@@ -20,7 +20,7 @@ from kernels.reference import evaluate
 from kernels.source.library import KERNELS
 from kernels.validate import validate
 
-from .graphs import Builder, check, relative_error
+from .graphs import Builder, check, relative_error, some
 from .test_convolution import SHAPES
 from .test_fusion import block
 from .test_operations import CASES, concat_of
@@ -45,13 +45,14 @@ def test_operations(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_convolutions_with_every_algorithm_that_fits(name: str) -> None:
+def test_convolutions_with_algorithms_that_fit(name: str) -> None:
+    """Three a shape, so that each has several of them."""
     size, *rest = SHAPES[name]
     build = Builder()
     x = build.input(*size)
     build.outputs(build.conv(x, *rest, activation=("relu",)))
     conv = convolution_of(build.graph, build.graph.nodes[0])
-    for algorithm in (entry for entry in ALGORITHMS.values() if entry.misfit(conv) is None):
+    for algorithm in some((entry for entry in ALGORITHMS.values() if entry.misfit(conv) is None), 3, name):
         tolerance = 1e-4 if algorithm.name.startswith("winograd") else None
         check(build.graph, layout="image", algorithm=algorithm.name, cpu_device=False, tolerance=tolerance)
 

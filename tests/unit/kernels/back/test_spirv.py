@@ -14,10 +14,11 @@ from kernels.errors import ToolError
 from kernels.options import PRECISIONS, Limits, Options
 from kernels.plan import MAX_SCALARS
 from kernels.source.dialects import opencl, vulkan
+from kernels.source.kernel import Kernel
 from kernels.source.library import KERNELS
 from kernels.spirv import compile_all, compile_spirv
 
-from .graphs import Builder
+from .graphs import Builder, some
 
 READINGS = (vulkan.Reading(), vulkan.Reading(texels=True), vulkan.Reading(texels=True, sharing=8))
 
@@ -46,8 +47,15 @@ def texts_of(reading: vulkan.Reading) -> list[str]:
         )
         for kernel in KERNELS.values()
         for precision in PRECISIONS
-        for tile in ((1, 2) if kernel.tunables else (1,))
+        for tile in _tiles(kernel, precision)
     ]
+
+
+def _tiles(kernel: Kernel, precision: str) -> list[int]:
+    """Both in single precision; elsewhere one or the other."""
+    if not kernel.tunables:
+        return [1]
+    return [1, 2] if precision == "fp32" else some((1, 2), 1, kernel.name + precision)
 
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=lambda kernel: kernel.name)

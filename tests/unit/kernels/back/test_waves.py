@@ -77,7 +77,7 @@ def test_steps_of_one_wave_touch_nothing_of_each_other(graph: Graph) -> None:
         assert not [pair for pair in combinations([step for _, step in wave], 2) if clash(plan, *pair)]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(graph=pyramids())
 def test_steps_of_one_wave_run_in_any_order(graph: Graph) -> None:
     bundle, inputs = compiled(graph, order="waves"), inputs_of(graph, generator(4))
