@@ -1,6 +1,8 @@
 # Everything a person needs: `make demo`, `make test`. `make help` lists the rest.
 PY := .venv/bin/python
 QUICK := tests/unit $(wildcard tests/test_*.py)
+# Tests that measure time and power wait more than they compute: apart from those that load every core.
+MEASURING := tests/contract/power tests/integration/workers
 .DEFAULT_GOAL := help
 
 help:        ## List these targets.
@@ -19,7 +21,8 @@ test:        ## Set up and run all that CI runs: lint, types, every test.
 	@sh scripts/setup.sh --tests
 	@sh scripts/check.sh
 	$(PY) -m pytest $(QUICK) -n auto
-	$(PY) -m pytest tests/contract tests/integration -n 2 --dist loadfile --reruns 2 -rR --durations=15
+	$(PY) -m pytest tests/contract tests/integration $(MEASURING:%=--ignore=%) -n 3 --dist loadfile --reruns 2 -rR --durations=15
+	$(PY) -m pytest $(MEASURING) -n 3 --dist loadfile --reruns 2 -rR --durations=15
 	$(PY) -m pytest tests/chaos --reruns 2 -rR --durations=15
 
 check: setup ## Lint, types and the quick unit tests, before every commit.
