@@ -1,6 +1,7 @@
 """The error of every network on each API, with each precision and algorithm: relative in norm, on a fresh input.
 
     python -m benchmarks.engine.errors --networks lenet,squeezenet_v1_1 [--apis vulkan] [-o errors.json] [--resume]
+    python -m benchmarks.engine.errors --networks "" -o errors.json --resume --summary     # print what the file has
 
 The reference is PyTorch in double precision where it is installed. An algorithm is used for the convolutions that it
 fits, the default for the others. Exit status 1 where a bound is exceeded.
@@ -128,6 +129,32 @@ def table(found: Sequence[Found]) -> str:
     return "\n".join([*lines, *(f"\n{note}" for note in notes)])
 
 
+def summary(found: Sequence[Found]) -> str:
+    """Markdown: a row for network and API; of each precision `auto`, and the worst of the others and of Winograd."""
+    kinds = {
+        ("fp32", "auto"): "fp32 `auto`", ("fp32", "others"): "fp32, worst but Winograd",
+        ("fp32", "winograd"): "fp32, worst Winograd", ("relaxed", "auto"): "relaxed `auto`",
+        ("fp16", "auto"): "fp16 `auto`", ("fp16", "winograd"): "fp16, worst Winograd",
+        ("fp16_arithmetic", "auto"): "fp16_arithmetic `auto`",
+    }  # fmt: skip
+    lines = [f"| network | API | {' | '.join(kinds.values())} |", f"|---|---|{'--:|' * len(kinds)}"]
+    for network, api in dict.fromkeys((each.network, each.api) for each in found):
+        own = [each for each in found if (each.network, each.api) == (network, api) and each.error is not None]
+        worst = {(each.precision, _kind(each)): each for each in sorted(own, key=lambda each: each.error or 0.0)}
+        cells = (
+            "" if (one := worst.get(key)) is None else _cell(one) + (f" {one.algorithm}" if key[1] != "auto" else "")
+            for key in kinds
+        )
+        lines.append(f"| {network} | {api} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _kind(found: Found) -> str:
+    if found.algorithm.startswith("winograd"):
+        return "winograd"
+    return "auto" if found.algorithm == "auto" else "others"
+
+
 def _cell(found: Found | None) -> str:
     if found is None:
         return ""
@@ -146,6 +173,7 @@ def main() -> int:
     parser.add_argument("--device", default="", help="words of the GPU's name")
     parser.add_argument("--binary", type=Path, help="native agent")
     parser.add_argument("--spirv-cache", type=Path)
+    parser.add_argument("--summary", action="store_true", help="print the ends only: `auto` and the worst")
     add_options(parser)
     arguments = parser.parse_args()
     kept = kept_rows(arguments, {"machine": describe_machine()})
@@ -153,7 +181,7 @@ def main() -> int:
     roundings: dict[str, dict[str, float]] = kept.about.setdefault("roundings", {})
     with scratch() as folder:
         agent = Agent(arguments.binary or build(), folder / "caches")
-        for network in arguments.networks.split(","):
+        for network in filter(None, arguments.networks.split(",")):
             done = {(row["api"], row["precision"], row["algorithm"]) for row in kept.of(network=network)}
             case = make_case(network, folder / "cases")
             references[network], roundings[network] = case.reference, rounding_of(case)
@@ -164,7 +192,7 @@ def main() -> int:
                 print(f"{network} {each.api} {each.precision} {each.algorithm}: {said}", file=sys.stderr, flush=True)
             kept.write()
     found = [Found(**row) for row in kept.rows]
-    print(table(found))
+    print(summary(found) if arguments.summary else table(found))
     return int(any(each.exceeds for each in found))
 
 

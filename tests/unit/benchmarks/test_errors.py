@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.engine.case import make_case
-from benchmarks.engine.errors import Found, algorithms, bound_of, table
+from benchmarks.engine.errors import Found, algorithms, bound_of, summary, table
 from benchmarks.engine.setup_steps import medians
 from benchmarks.engine.setup_steps import table as setup_table
 from kernels.options import Options
@@ -25,6 +25,17 @@ def test_an_error_beyond_its_bound_is_marked_and_a_nan_too() -> None:
         "| network | API | precision | auto | winograd |", "|---|---|---|--:|--:|",
         "| lenet | vulkan | fp32 | 3.0e-07 | **2.0e-04** |",
     ]  # fmt: skip
+
+
+def test_the_summary_has_the_ends() -> None:
+    cells = [
+        CELL, replace(CELL, algorithm="direct", error=1e-7), replace(CELL, algorithm="im2col", error=2e-7),
+        replace(CELL, algorithm="winograd_2x2", error=2e-4), replace(CELL, algorithm="winograd", error=1e-6),
+        replace(CELL, precision="fp16", error=None, why="too large"),
+    ]  # fmt: skip
+    assert summary(cells).splitlines()[2:] == [
+        "| lenet | vulkan | 3.0e-07 | 2.0e-07 im2col | **2.0e-04** winograd_2x2 |  |  |  |  |"
+    ]
 
 
 def test_a_refusal_is_a_dash_with_its_reason_below() -> None:
