@@ -52,7 +52,7 @@ def test_transposition_equals_the_reference(words: str, precision: str) -> None:
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 @pytest.mark.parametrize("words", ["auto", "naive", "vectors 1", "vectors 4"])
 def test_addition_equals_the_reference(words: str, precision: str) -> None:
-    shapes = [(1, 1000), (3, 7), (2, 5, 3, 9), (1, 4, 33, 31), (5,), (3, 5, 7)]
+    shapes = [(1, 1000), (3, 7), (2, 5, 3, 9), (1, 4, 33, 31), (21,), (3, 5, 7)]  # of five, all may nearly cancel
     graph = side_by_side({f"{op}_{i}": addition(op, *shape) for op in ("add", "mul") for i, shape in enumerate(shapes)})
     check(graph, precision, addition=words)
 
