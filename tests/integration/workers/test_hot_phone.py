@@ -76,11 +76,13 @@ class Farm:
         return report.waiting.get(job.job_id, "")
 
     def until(self, look: Callable[[], object], limit_s: float = LIMIT_S) -> None:
+        """Returns when it is so and was announced: the host looks at phones in the background as well."""
         end = time.monotonic() + limit_s
         while not look():
             assert time.monotonic() < end, self.fleet.devices()
             time.sleep(0.05)
             self.announce()
+        self.announce()
 
 
 @pytest.fixture
