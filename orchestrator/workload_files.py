@@ -8,7 +8,7 @@ from pathlib import Path
 from .artifacts import Artifacts
 from .errors import ModelFileError, SpecError
 from .labels import read_labels
-from .model.experiment import MOST_SHARDS, Dataset, Experiment, Workload
+from .model.experiment import MOST_SHARDS, Dataset, Experiment, Matrix, Workload
 
 
 def with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Experiment:
@@ -34,6 +34,7 @@ def with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Expe
     sizes = {_check_examples(model, batch, found, dataset, kept, artifacts) for model, batch in models}
     dataset = dataset.model_copy(update={"size": sizes.pop()})
     _check_labels(dataset, artifacts)
+    _check_last_shard(experiment.matrix, dataset)
     sampling = experiment.sampling.model_copy(update={"blocks": _shards(dataset)})
     workload = workload.model_copy(update={"dataset": dataset})
     return experiment.model_copy(update={"workload": workload, "sampling": sampling})
@@ -48,6 +49,17 @@ def _shards(dataset: Dataset) -> int:
         f"workload.dataset: {dataset.size} examples in shards of {dataset.shard} are {dataset.shards} blocks",
         remedy=f"an experiment has at most {MOST_SHARDS} blocks: give `shard: {least}` or more",
     )
+
+
+def _check_last_shard(axes: Matrix, dataset: Dataset) -> None:
+    """A pipeline overlaps inferences: one alone has nothing to overlap with, and the agent refuses it."""
+    last = len(dataset.examples(dataset.shards - 1))
+    piped = set(axes.pipeline or ()) - {"none"}
+    if piped and any(last // batch < 2 for batch in axes.batch or (1,)):
+        raise SpecError(
+            f"workload.dataset: the last shard has {last} of {dataset.size} examples, too few for a pipeline",
+            remedy="give another `shard`, so that the last one has two inferences at least",
+        )
 
 
 def _with_its_files(dataset: Dataset, base: Path, artifacts: Artifacts) -> Dataset:

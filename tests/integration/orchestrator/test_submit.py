@@ -155,6 +155,8 @@ def test_sets_that_cannot_be_used_are_refused_at_once(desk: Desk, tmp_path: Path
         desk.submit(make.experiment(workload=examples(tmp_path, 9, shard=4), matrix=Matrix(batch=(2,))))
     with pytest.raises(ModelFileError, match="mean: 3 numbers; give one, or one of each of the 4 channels"):
         desk.submit(make.experiment(workload=examples(tmp_path, 8, mean=[1, 2, 3])))
+    with pytest.raises(SpecError, match="the last shard has 1 of 9 examples, too few for a pipeline"):
+        desk.submit(make.experiment(workload=examples(tmp_path, 9, shard=4), matrix=Matrix(pipeline=("balanced",))))
     wrong = examples(tmp_path, 8)
     np.save(tmp_path / "set.npy", np.zeros((8, 4, 2, 3), np.uint8))
     with pytest.raises(ModelFileError, match=r"set\.npy: 8 x 4 x 2 x 3; m takes examples x 4 x 2 x 2"):
