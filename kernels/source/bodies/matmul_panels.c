@@ -30,13 +30,7 @@
             const VECTOR b1 = LOADV_FROM_b(b_at + c * PARTS + PANEL);
             const VECTOR b2 = LOADV_FROM_b(b_at + c * PARTS + 2 * PANEL);
             const VECTOR b3 = LOADV_FROM_b(b_at + c * PARTS + 3 * PANEL);
-            UNROLL for (int r = 0; r < ROWS; ++r) {
-                VECTOR sum = chunk[r * COLUMNS + c];
-                sum = MAD(VSPLAT(left[r].x), b0, sum);
-                sum = MAD(VSPLAT(left[r].y), b1, sum);
-                sum = MAD(VSPLAT(left[r].z), b2, sum);
-                chunk[r * COLUMNS + c] = MAD(VSPLAT(left[r].w), b3, sum);
-            }
+            INCLUDE product_rows
         }
         b_at += 4 * PANEL;
         FOLD(1)

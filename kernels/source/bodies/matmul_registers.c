@@ -23,13 +23,7 @@
             const VECTOR b1 = LOADV_FROM_b(b_at + c * PARTS + b_stride);
             const VECTOR b2 = LOADV_FROM_b(b_at + c * PARTS + 2 * b_stride);
             const VECTOR b3 = LOADV_FROM_b(b_at + c * PARTS + 3 * b_stride);
-            UNROLL for (int r = 0; r < ROWS; ++r) {
-                VECTOR sum = chunk[r * COLUMNS + c];
-                sum = MAD(VSPLAT(left[r].x), b0, sum);
-                sum = MAD(VSPLAT(left[r].y), b1, sum);
-                sum = MAD(VSPLAT(left[r].z), b2, sum);
-                chunk[r * COLUMNS + c] = MAD(VSPLAT(left[r].w), b3, sum);
-            }
+            INCLUDE product_rows
         }
         b_at += 4 * b_stride;
         FOLD(1)
