@@ -12,10 +12,8 @@ from device_agent.virtual.control import ControlClient
 from device_agent.virtual.faults import Charging
 from orchestrator.errors import FarmError
 from tests.servers import PrivateAdb, required
+from tests.waiting import LIMIT_S, eventually
 from workers.device.adb import AdbConnection, AdbServer
-
-LIMIT_S = 60.0
-"""For whatever a phone or an adb server is to do in the end, however busy this machine is."""
 
 
 def mend(adb: PrivateAdb, control: ControlClient, addresses: Sequence[str]) -> None:
@@ -61,11 +59,14 @@ def connect(server: AdbServer, address: str) -> None:
 
 def disconnect(server: AdbServer, address: str) -> None:
     """Returns once the phone is no longer listed: adb shows one that it has just dropped as offline for a moment."""
-    end = time.monotonic() + LIMIT_S
-    while any(row.address == address for row in server.devices()):
-        assert time.monotonic() < end, f"{address} stays listed: {server.devices()}"
-        server.disconnect(address)
-        time.sleep(0.02)
+
+    def is_gone() -> bool:
+        listed = any(row.address == address for row in server.devices())
+        if listed:
+            server.disconnect(address)
+        return not listed
+
+    eventually(is_gone, what=lambda: f"{address} stays listed: {server.devices()}")
 
 
 def _answers(server: AdbServer, address: str) -> bool:

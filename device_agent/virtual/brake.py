@@ -15,38 +15,57 @@ import sys
 import time
 
 CYCLE_S = 0.002
-_MOST_DEBT_S = 0.05
+MOST_DEBT_S = 0.05
+
+
+class Pace:
+    """How long to stop after a run, so that in the long term a process runs for `share` of the time.
+
+    On a busy machine this program wakes up late. Run time beyond the cycle lengthens the next stop; stop time beyond
+    what was asked shortens the next stops, up to `MOST_DEBT_S`.
+    """
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+        self._debt_s = 0.0
+
+    def stop_s(self, ran_s: float) -> float:
+        """Seconds to stop after a run of `ran_s`; 0 where an earlier stop was too long by more than that."""
+        wanted_s = ran_s * (1.0 - self.share) / self.share - self._debt_s
+        self._debt_s = max(0.0, -wanted_s)
+        return max(0.0, wanted_s)
+
+    def was_stopped(self, asked_s: float, took_s: float) -> None:
+        """A stop of `asked_s` took `took_s`."""
+        self._debt_s = min(MOST_DEBT_S, max(0.0, took_s - asked_s))
 
 
 class Brake:
-    """Runs until the input ends. Time that a stop lasted too long is given back in the next cycles."""
+    """Runs until the input ends."""
 
     def __init__(self, source: int) -> None:
         self._source = source
         self._buffer = b""
-        self._share = 1.0
+        self._pace = Pace(1.0)
         self._pids: set[int] = set()
         self._ended = False
 
     def run(self) -> None:
-        debt_s = 0.0
         try:
             while not self._ended:
-                began = time.monotonic()
-                if self._share >= 1.0 or not self._pids:
+                pace = self._pace
+                if pace.share >= 1.0 or not self._pids:
                     self._wait(None)
                     continue
-                self._wait(CYCLE_S * self._share)
-                ran_s = time.monotonic() - began
-                stop_s = ran_s * (1.0 - self._share) / self._share - debt_s
-                if stop_s <= 0:
-                    debt_s = -stop_s
-                    continue
-                stopped = time.monotonic()
-                _signal(self._pids, signal.SIGSTOP)
-                self._wait(stop_s)
-                _signal(self._pids, signal.SIGCONT)
-                debt_s = min(_MOST_DEBT_S, max(0.0, time.monotonic() - stopped - stop_s))
+                began = time.monotonic()
+                self._wait(CYCLE_S * pace.share)
+                stop_s = pace.stop_s(time.monotonic() - began)
+                if stop_s > 0:
+                    stopped = time.monotonic()
+                    _signal(self._pids, signal.SIGSTOP)
+                    self._wait(stop_s)
+                    _signal(self._pids, signal.SIGCONT)
+                    pace.was_stopped(stop_s, time.monotonic() - stopped)
         finally:
             _signal(self._pids, signal.SIGCONT)
 
@@ -67,7 +86,7 @@ class Brake:
         *lines, self._buffer = (self._buffer + block).split(b"\n")
         if lines:
             share, *pids = lines[-1].split()
-            self._share = float(share)
+            self._pace = Pace(float(share))
             _signal(self._pids - set(map(int, pids)), signal.SIGCONT)
             self._pids = set(map(int, pids))
 

@@ -12,6 +12,7 @@ import os
 import resource
 import signal
 import stat as modes
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ _PROC = Path("/proc")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PR_SET_CHILD_SUBREAPER = 36
 _SECTOR_BYTES = 512
+_END_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +109,15 @@ def _reserved_bytes(pid: int) -> int:
 
 
 def end_all(table: ProcessTable, folder: Path) -> None:
-    """SIGKILL to every process of the phones below a folder."""
-    send_signal(table.below(folder), signal.SIGKILL)
+    """SIGKILL to every process of the phones below a folder, until none is left.
+
+    One look is not enough: a process may fork between the look and the signal, and one that was killed is there until
+    its next turn on a core. Gives up after `_END_S`: a process that the kernel holds cannot be ended.
+    """
+    give_up_at = time.monotonic() + _END_S
+    while (left := table.below(folder)) and time.monotonic() < give_up_at:
+        send_signal(left, signal.SIGKILL)
+        time.sleep(0.005)
 
 
 def adopt_orphans() -> None:

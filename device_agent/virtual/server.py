@@ -187,11 +187,7 @@ class Server:
         self.control.unlink(missing_ok=True)
         if self.control.parent != self._options.state:
             shutil.rmtree(self.control.parent, ignore_errors=True)
-        for _ in range(20):
-            reap_orphans([entry.phone for entry in self._phones])
-            if not self._table.below(self._options.state):
-                return
-            await asyncio.sleep(0.05)
+        reap_orphans([entry.phone for entry in self._phones])
 
 
 def _cable(phone: Phone) -> Cable:

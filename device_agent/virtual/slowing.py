@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -19,6 +21,7 @@ class Slowing:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._said = b""
+        self._braked: list[int] = []
 
     @property
     def pid(self) -> int | None:
@@ -35,7 +38,7 @@ class Slowing:
             return
         if self._process is None or self._process.poll() is not None:
             self._process = _start()
-        self._said = line
+        self._said, self._braked = line, braked
         assert self._process.stdin
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(line)
@@ -43,6 +46,7 @@ class Slowing:
     def close(self) -> None:
         """Let everything run freely and end the braking process."""
         process, self._process, self._said = self._process, None, b""
+        braked, self._braked = self._braked, []
         if process is None:
             return
         assert process.stdin
@@ -52,6 +56,9 @@ class Slowing:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+            for pid in braked:  # it had no time to let them go
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGCONT)
 
 
 def _start() -> subprocess.Popen[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from math import ceil, log10
@@ -13,6 +14,8 @@ from .variants import Answer
 BINS_A_DECADE = 3
 DECADES = 6
 """Below so many from the largest, margins lie in one bin."""
+_LEAST = sys.float_info.min * 10**DECADES
+"""A largest margin below this counts as zero: the limits of its bins would not be different numbers."""
 
 
 class MarginBin(Model):
@@ -26,13 +29,12 @@ class MarginBin(Model):
 
 
 def margin_bins(base: Mapping[int, Answer], changed: Collection[int]) -> tuple[MarginBin, ...]:
-    """A histogram with equal steps of the logarithm; empty where no margin is above zero."""
+    """A histogram with equal steps of the logarithm; empty where no margin is above zero (`_LEAST`)."""
     largest = max((answer.margin for answer in base.values()), default=0.0)
-    if largest <= 0:
+    if largest < _LEAST:
         return ()
     top = ceil(BINS_A_DECADE * log10(largest))
-    highs = [10 ** (step / BINS_A_DECADE) for step in range(top - BINS_A_DECADE * DECADES, top + 1)]
-    highs[-1] = max(highs[-1], largest)
+    highs = [10 ** (step / BINS_A_DECADE) for step in range(top - BINS_A_DECADE * DECADES, top)] + [largest]
     counts = [[0, 0] for _ in highs]
     for place, answer in base.items():
         number = bisect_left(highs, answer.margin)

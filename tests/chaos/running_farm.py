@@ -6,8 +6,7 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +20,7 @@ from orchestrator.inventory import Inventory
 from orchestrator.ledger import Ledger
 from orchestrator.model.live import Progress
 from orchestrator.redis_client import connect
+from tests.waiting import eventually
 
 T = TypeVar("T")
 LEASE_TTL_S = 4.0
@@ -73,13 +73,13 @@ class RunningFarm:
         found = Inventory(self.redis()).progress()
         return next((each for each in found if each.phase == "running" and each.done > 0), None)
 
-    def until_finished(self, experiment: str, limit_s: float = 90.0) -> list[dict[str, Any]]:
+    def until_finished(self, experiment: str, limit_s: float = 300.0) -> list[dict[str, Any]]:
         """Wait for the experiment's end; its records."""
 
         def finished() -> bool:
             return bool(self.cli("status", experiment, status=None)["finished"])
 
-        until(finished, limit_s, f"{experiment} to finish")
+        eventually(finished, limit_s, f"{experiment} did not finish")
         return self.records(experiment)
 
     @property
@@ -92,16 +92,6 @@ def environment() -> dict[str, str]:
     return {**os.environ, "FARM_LEASE_TTL_S": str(LEASE_TTL_S)}
 
 
-def until(question: Callable[[], T], limit_s: float, what: str) -> T:
-    """Ask again and again until the answer is true; fails after `limit_s`."""
-    end = time.monotonic() + limit_s
-    while time.monotonic() < end:
-        if answer := question():
-            return answer
-        time.sleep(0.1)
-    raise AssertionError(f"waited {limit_s} s for {what}")
-
-
 @contextmanager
 def running_farm(state: Path, phones: int) -> Iterator[RunningFarm]:
     """`farm up` with virtual phones, ready to work; ended and gone afterwards."""
@@ -111,9 +101,9 @@ def running_farm(state: Path, phones: int) -> Iterator[RunningFarm]:
         process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment())
         farm = RunningFarm(state, process)
         try:
-            until(lambda: endpoints.read(state) or process.poll() is not None, READY_S, "farm up")
+            eventually(lambda: endpoints.read(state) or process.poll() is not None, READY_S)
             assert process.poll() is None, (state / "up.log").read_text()
-            until(lambda: ready(farm) == phones + 1, READY_S, "every device to be ready")
+            eventually(lambda: ready(farm) == phones + 1, READY_S)
             yield farm
         finally:
             process.terminate()

@@ -12,8 +12,9 @@ import pytest
 
 from device_agent.virtual.faults import KillAgent, Reboot, Unplug
 from orchestrator.inventory import Inventory
+from tests.waiting import eventually
 
-from .running_farm import RunningFarm, running_farm, until
+from .running_farm import RunningFarm, running_farm
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 SAMPLES = 1000
@@ -29,7 +30,7 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningFarm]:
 def in_the_middle(farm: RunningFarm, folder: Path, name: str) -> tuple[str, str]:
     """Submit a job and wait until it measures on a virtual phone; the experiment and the phone."""
     experiment = farm.submit(folder, name, samples=SAMPLES)
-    progress = until(farm.running, 60, f"{name} to measure")
+    progress = eventually(farm.running, what=f"{name} does not measure")
     return experiment, progress.serial
 
 

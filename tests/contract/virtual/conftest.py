@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,8 +11,9 @@ import pytest
 
 from device_agent.virtual.control import ControlClient, PhoneStatus
 from device_agent.virtual.launch import VirtualPhones, start_phones
-from tests.phones import LIMIT_S, mend
+from tests.phones import mend
 from tests.servers import PrivateAdb, private_adb_server, required
+from tests.waiting import LIMIT_S, eventually
 
 PROFILES = ("galaxy_s7", "nexus_5", "pixel_7", "sd888_hdk")
 TMP = "/data/local/tmp"
@@ -60,14 +60,6 @@ class Adb:
         """The state of the phone in `adb devices`; empty where it is not listed."""
         rows = (line.split("\t") for line in self("devices").stdout.decode().splitlines() if "\t" in line)
         return {row[0]: row[1] for row in rows}.get(self.serial, "")
-
-
-def eventually(holds: Callable[[], bool], timeout_s: float = LIMIT_S) -> None:
-    """Wait until a condition holds; fails where it never does."""
-    give_up_at = time.monotonic() + timeout_s
-    while not holds():
-        assert time.monotonic() < give_up_at, "it never came true"
-        time.sleep(0.05)
 
 
 @pytest.fixture(scope="session")

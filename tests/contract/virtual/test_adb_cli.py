@@ -11,7 +11,7 @@ import pytest
 
 from device_agent.virtual.control import PhoneStatus
 from device_agent.virtual.launch import VirtualPhones
-from tests.phones import LIMIT_S
+from tests.waiting import LIMIT_S
 
 from .conftest import TMP, Adb, eventually
 

@@ -9,7 +9,7 @@ import adbutils
 import pytest
 
 from device_agent.virtual.control import PhoneStatus
-from tests.phones import LIMIT_S
+from tests.waiting import LIMIT_S
 
 from .conftest import TMP, Adb
 

@@ -28,7 +28,7 @@ from device_agent.virtual.faults import (
     Unauthorized,
     Unplug,
 )
-from tests.phones import LIMIT_S
+from tests.waiting import LIMIT_S
 
 from .conftest import TMP, Adb, eventually
 

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from device_agent.virtual.launch import start_phones
-from tests.phones import LIMIT_S
+from tests.waiting import LIMIT_S
 
 from .conftest import TMP, Adb, eventually
 

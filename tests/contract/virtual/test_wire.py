@@ -13,7 +13,7 @@ from device_agent.virtual.adb_message import MAX_PAYLOAD, VERSION, Message, enco
 from device_agent.virtual.control import ControlClient, PhoneStatus
 from device_agent.virtual.faults import Unauthorized
 from device_agent.virtual.launch import start_phones
-from tests.phones import LIMIT_S
+from tests.waiting import LIMIT_S
 
 
 class Host:

@@ -7,13 +7,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
 from farm.processes import MARK, Process, last_lines, marked, reap_leftovers, rotate
+from tests.waiting import eventually
 
 STUBBORN = """
 import os, signal, subprocess, sys, time
@@ -33,13 +33,6 @@ sys.exit(7)
 """Ends by itself and leaves a child in a session of its own."""
 
 
-def wait_for(condition: Callable[[], bool], limit_s: float = 60.0) -> None:
-    limit = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < limit, "waited in vain"
-        time.sleep(0.02)
-
-
 def start(code: str, state: Path, grace_s: float = 0.5) -> Process:
     environment = {**os.environ, MARK: str(state.absolute())}
     return Process([sys.executable, "-c", code], environment, state / "part.log", grace_s)
@@ -51,7 +44,7 @@ def is_ready(state: Path) -> bool:
 
 def test_a_stop_ends_the_whole_family_within_its_grace(tmp_path: Path) -> None:
     process = start(STUBBORN, tmp_path)
-    wait_for(lambda: is_ready(tmp_path))
+    eventually(lambda: is_ready(tmp_path))
     assert len(marked(tmp_path)) == 3
     started = time.monotonic()
     process.stop()
@@ -62,20 +55,20 @@ def test_a_stop_ends_the_whole_family_within_its_grace(tmp_path: Path) -> None:
 
 def test_what_a_part_leaves_ends_with_it_and_its_status_is_told(tmp_path: Path) -> None:
     process = start(LEAVES, tmp_path)
-    wait_for(lambda: process.poll() is not None)
+    eventually(lambda: process.poll() is not None)
     assert process.poll() == 7
     assert marked(tmp_path) == []
 
 
 def test_a_part_killed_by_a_signal_says_which(tmp_path: Path) -> None:
     process = start("import os; os.abort()", tmp_path)
-    wait_for(lambda: process.poll() is not None)
+    eventually(lambda: process.poll() is not None)
     assert process.poll() == 128 + signal.SIGABRT
 
 
 def test_a_command_that_is_not_there_is_status_127(tmp_path: Path) -> None:
     process = Process(["/no/such/program"], os.environ, tmp_path / "part.log", 1.0)
-    wait_for(lambda: process.poll() is not None)
+    eventually(lambda: process.poll() is not None)
     assert process.poll() == 127
     assert "No such file" in last_lines(tmp_path / "part.log")[-1]
 
@@ -104,16 +97,16 @@ def test_all_ends_when_the_supervisor_is_killed(tmp_path: Path, number: int) -> 
         assert len(marked(tmp_path)) == 3
         supervisor.send_signal(number)
         supervisor.wait(60)
-    wait_for(lambda: marked(tmp_path) == [])
+    eventually(lambda: marked(tmp_path) == [])
 
 
 def test_leftovers_of_a_killed_keeper_are_reaped(tmp_path: Path) -> None:
     process = start(STUBBORN, tmp_path)
-    wait_for(lambda: is_ready(tmp_path))
+    eventually(lambda: is_ready(tmp_path))
     (detached,) = [pid for pid in marked(tmp_path) if psutil.Process(pid).parent() != psutil.Process()][-1:]
     os.kill(process.pid, signal.SIGKILL)
     process.join()
-    wait_for(lambda: len(marked(tmp_path)) <= 1)
+    eventually(lambda: len(marked(tmp_path)) <= 1)
     assert detached in marked(tmp_path) or marked(tmp_path) == []
     reap_leftovers(tmp_path)
     assert marked(tmp_path) == []
@@ -122,7 +115,7 @@ def test_leftovers_of_a_killed_keeper_are_reaped(tmp_path: Path) -> None:
 def test_leftovers_of_another_state_folder_are_left_alone(tmp_path: Path) -> None:
     mine, other = tmp_path / "a", tmp_path / "ab"
     process = start("print('ready', flush=True); import time; time.sleep(300)", other)
-    wait_for(lambda: is_ready(other))
+    eventually(lambda: is_ready(other))
     assert reap_leftovers(mine) == 0
     assert process.poll() is None
     process.stop()

@@ -7,11 +7,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -20,6 +18,7 @@ import redis
 from farm.endpoints import read, settings_for
 from farm.processes import marked
 from tests.servers import required
+from tests.waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[3]
 READY_S = 120.0
@@ -31,14 +30,6 @@ CALM = {key: value for key, value in os.environ.items() if not key.startswith("F
 def _needs_servers() -> None:
     for binary in ("redis-server", "adb"):
         required(binary)
-
-
-def wait_for(condition: Callable[[], Any], limit_s: float = 60.0) -> Any:
-    limit = time.monotonic() + limit_s
-    while not (found := condition()):
-        assert time.monotonic() < limit, "waited in vain"
-        time.sleep(0.05)
-    return found
 
 
 def farm(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -65,7 +56,7 @@ class Up:
             return read(self.state) is not None
 
         try:
-            wait_for(ready, READY_S)
+            eventually(ready, READY_S)
         except AssertionError as e:
             raise AssertionError(f"{e}\n{self.log.read_text()}") from e
 
@@ -127,7 +118,7 @@ def _the_phone_is_listed(up: Up) -> None:
         found = json.loads(done.stdout)
         return any(d["facts"]["source"] == "virtual" and d["state"]["health"] == "ready" for d in found)
 
-    wait_for(ready, 60)
+    eventually(ready, 60)
     assert "VIRTUAL" in farm("devices", "--state", str(up.state)).stdout
 
 
@@ -142,9 +133,9 @@ def _a_dead_redis_and_adb_server_come_back(up: Up, client: redis.Redis) -> None:
     for name in ("redis-server", "adb"):
         (old,) = _parts(up, name)
         psutil.Process(old).kill()
-        wait_for(lambda name=name, old=old: any(pid != old for pid in _parts(up, name)))
-    wait_for(lambda: _pings(client))
-    wait_for(lambda: "device" in _adb_devices(up))
+        eventually(lambda name=name, old=old: any(pid != old for pid in _parts(up, name)))
+    eventually(lambda: _pings(client))
+    eventually(lambda: "device" in _adb_devices(up))
 
 
 def _parts(up: Up, name: str) -> list[int]:
@@ -193,7 +184,7 @@ def test_a_killed_farm_leaves_nothing(tmp_path: Path) -> None:
         first.process.wait(60)
         _, alive = psutil.wait_procs(family, timeout=60)
         assert alive == []
-        wait_for(lambda: marked(state) == [])
+        eventually(lambda: marked(state) == [])
         assert read(state) is None
     finally:
         first.kill()
@@ -204,7 +195,7 @@ def test_an_interrupt_while_it_starts_ends_what_was_started(tmp_path: Path) -> N
     state = tmp_path / "farm"
     farm_up = Up(state, "--virtual", "1")
     try:
-        wait_for(lambda: marked(state))
+        eventually(lambda: marked(state))
         farm_up.process.send_signal(signal.SIGINT)
         farm_up.process.wait(60)
         assert marked(state) == []

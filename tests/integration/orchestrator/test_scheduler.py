@@ -27,6 +27,7 @@ from orchestrator.model.record import Outcome
 from orchestrator.scheduler import Scheduler
 from tests.servers import RedisServer
 from tests.unit.orchestrator import make
+from tests.waiting import eventually
 
 from .hosts import Host, HostThread, answered, ok, send
 
@@ -319,37 +320,45 @@ def test_two_schedulers_do_no_harm(farm: Settings, redis: Redis, ledger: Ledger)
 
 
 def until_done(scheduler: Scheduler, ledger: Ledger) -> None:
-    end = time.monotonic() + 50
-    while not ledger.experiment("e-1").finished and time.monotonic() < end:
+    def finished() -> bool:
         scheduler.tick()
+        return ledger.experiment("e-1").finished
+
+    eventually(finished)
 
 
-def test_chaos_loses_no_job_and_doubles_no_record(farm: Settings, redis: Redis, ledger: Ledger, seed: int) -> None:
-    """Wipes, dead workers, lost wake-ups and stale records in random order: every job ends once."""
+def test_chaos_loses_no_job_and_doubles_no_record(farm: Settings, redis: Redis, seed: int) -> None:
+    """Wipes, dead workers, lost wake-ups and stale records in random order: every job ends once, and well.
+
+    The budget is larger than the number of faults that one job meets: no fault is the job's own.
+    """
     chance = random.Random(seed)
     quick = farm.model_copy(update={"lease_ttl_s": 0.3})
-    scheduler, host = Scheduler(quick, ledger, redis), host_of(farm, redis, "ABC")
-    submit(ledger, host, blocks=8)
-    stale = []
-    end = time.monotonic() + 60
-    while not ledger.experiment("e-1").finished and time.monotonic() < end:
-        host.announce()
-        scheduler.tick()
-        stale += host.claim()
-        fate = chance.random()
-        if fate < 0.05:
-            redis.flushall()
-        elif fate < 0.10:
-            host.running.clear()
-            time.sleep(0.35)
-        elif fate < 0.2 and stale:
-            send(redis, answered(chance.choice(stale), Outcome.OK))
-        else:
-            host.finish()
-    counts = ledger.counts("e-1")
-    assert sum(counts.values()) == 24 and set(counts) <= {"ok", "lost"}, counts
-    records = list(ledger.records("e-1", outcomes=["ok"]))
-    assert len(records) == counts["ok"] == len({r.job_id for r in records})
+    with Ledger(farm.ledger, retries=50, rest_s=0.0) as ledger:
+        scheduler, host = Scheduler(quick, ledger, redis), host_of(farm, redis, "ABC")
+        submit(ledger, host, blocks=8)
+        stale: list[Assignment] = []
+
+        def turn() -> bool:
+            host.announce()
+            scheduler.tick()
+            stale.extend(host.claim())
+            fate = chance.random()
+            if fate < 0.05:
+                redis.flushall()
+            elif fate < 0.10:
+                host.running.clear()
+                time.sleep(0.35)
+            elif fate < 0.2 and stale:
+                send(redis, answered(chance.choice(stale), Outcome.OK))
+            else:
+                host.finish()
+            return ledger.experiment("e-1").finished
+
+        eventually(turn)
+        assert ledger.counts("e-1") == {"ok": 24}
+        records = list(ledger.records("e-1", outcomes=["ok"]))
+        assert len(records) == 24 == len({r.job_id for r in records})
 
 
 def test_the_program_starts_works_and_ends(farm: Settings, redis: Redis, ledger: Ledger, tmp_path: Path) -> None:
@@ -362,9 +371,7 @@ def test_the_program_starts_works_and_ends(farm: Settings, redis: Redis, ledger:
     thread = HostThread(host)
     thread.start()
     try:
-        end = time.monotonic() + 60
-        while not ledger.experiment("e-1").finished and time.monotonic() < end:
-            time.sleep(0.05)
+        eventually(lambda: ledger.experiment("e-1").finished, what=log.read_text)
         assert ledger.counts("e-1") == {"ok": 4}, log.read_text()
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0

@@ -17,7 +17,7 @@ from orchestrator.model.job import Cell, Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.power import GaugeCalibration
 from orchestrator.model.record import Outcome, Record
-from tests.phones import LIMIT_S
+from tests.waiting import eventually
 from workers.enrolment import store
 from workers.facts import read_state
 from workers.fleet import Member
@@ -64,10 +64,7 @@ def enrolled(settings: Settings, member: Member) -> Enrolment:
 def charge(lab: Lab, phone: PhoneStatus, connection: Any, percent: int = 80) -> None:
     """Returns when the phone itself says so."""
     lab.phones.control.fault(phone.name, BatteryLevel(level=percent / 100))
-    end = time.monotonic() + LIMIT_S
-    while round(read_state(connection, "phone").battery_percent or 0) != percent:
-        assert time.monotonic() < end, "the gauge does not follow"
-        time.sleep(0.05)
+    eventually(lambda: round(read_state(connection, "phone").battery_percent or 0) == percent)
 
 
 def lab_file(settings: Settings, text: str) -> None:

@@ -21,7 +21,7 @@ from orchestrator.config import Settings
 from orchestrator.model.device import Api, DeviceState
 from orchestrator.model.live import Phase
 from orchestrator.model.record import ConditionProof, DoubtCode, Outcome, Record
-from tests.phones import LIMIT_S
+from tests.waiting import LIMIT_S, eventually
 from workers.conditions.clock_nodes import read_node
 from workers.enrol import enrol_phone
 from workers.facts import read_state
@@ -92,10 +92,7 @@ def state_of(lab: Lab) -> DeviceState:
 def plug_in(lab: Lab) -> None:
     """Returns when the gauge itself says so: it looks at its own pace."""
     lab.phones.control.fault(lab.serial, Charging(on=True))
-    end = time.monotonic() + LIMIT_S
-    while read_node(lab.connection, "/sys/class/power_supply/battery/status") != "Charging":
-        assert time.monotonic() < end, "the gauge does not follow"
-        time.sleep(0.05)
+    eventually(lambda: read_node(lab.connection, "/sys/class/power_supply/battery/status") == "Charging")
 
 
 def switch_by(there: Bench, cut: list[str], restore: list[str]) -> None:

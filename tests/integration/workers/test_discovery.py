@@ -15,7 +15,7 @@ from device_agent.virtual.launch import start_phones
 from orchestrator.config import Settings
 from orchestrator.errors import Unsupported
 from orchestrator.model.device import Api, Device, Health, Source
-from tests.phones import LIMIT_S
+from tests.waiting import LIMIT_S
 from workers.device.adb import AdbConnection, AdbServer
 from workers.discovery import Discovery
 from workers.enrol import enrol_phone

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -26,6 +25,7 @@ from orchestrator.model.record import Outcome, Record
 from orchestrator.queue import make_app, wake
 from orchestrator.redis_client import client_of
 from tests.servers import RedisServer
+from tests.waiting import eventually
 from workers import host
 from workers.workstation import CPU_SERIAL
 
@@ -85,12 +85,7 @@ class Farm:
         return next((device for device in self.inventory.devices() if device.serial == CPU_SERIAL), None)
 
     def until(self, look: Callable[[], Value], limit_s: float = 60.0) -> Value:
-        end = time.monotonic() + limit_s
-        while time.monotonic() < end:
-            if found := look():
-                return found
-            time.sleep(0.05)
-        raise AssertionError(f"not within {limit_s} s; the host said:\n{self.log.read_text()[-3000:]}")
+        return eventually(look, limit_s, what=lambda: f"the host said:\n{self.log.read_text()[-3000:]}")
 
     def assign(self, *, samples: int = 5, ttl_s: float = 15.0) -> Assignment:
         """Lease the device under the next token, and wake the host."""

@@ -22,8 +22,9 @@ from orchestrator.model.experiment import Conditions, DeviceChoice, Experiment, 
 from orchestrator.model.live import HostAnnouncement
 from orchestrator.redis_client import client_of
 from orchestrator.scheduler import Scheduler, TickReport
-from tests.phones import LIMIT_S, connect, disconnect
+from tests.phones import connect, disconnect
 from tests.servers import private_redis
+from tests.waiting import LIMIT_S
 from workers.discovery import Discovery
 from workers.fleet import Fleet
 from workers.plans import Plans

@@ -17,7 +17,7 @@ from device_agent.virtual.faults import Charging, Unplug
 from farm.cli.app import main as farm
 from orchestrator.config import Settings
 from orchestrator.model.experiment import Conditions
-from tests.phones import LIMIT_S
+from tests.waiting import LIMIT_S
 from workers.lock import device_lock
 from workers.restore import SavedSettings
 from workers.supply import SupplyJournal, cut_supplies

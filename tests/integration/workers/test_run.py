@@ -18,7 +18,7 @@ from orchestrator.model.job import Cell, Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import Phase
 from orchestrator.model.record import DoubtCode, Outcome, Record
-from tests.phones import LIMIT_S
+from tests.waiting import LIMIT_S
 from workers.claim import JobCancelled
 from workers.enrol import enrol_phone
 from workers.facts import read_state

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from orchestrator.model.device import DeviceFacts, Source
 from orchestrator.model.record import Outcome, Record
 from orchestrator.redis_client import client_of
 from tests.servers import RedisServer
+from tests.waiting import eventually
 from workers import spool as spool_module
 from workers.spool import Spool
 
@@ -97,13 +97,9 @@ def test_redis_away_and_back(
     sender.start()
     try:
         spool.add(record())
-        end = time.monotonic() + 60
-        while "records wait in" not in caplog.text and time.monotonic() < end:
-            time.sleep(0.05)
-        assert "records wait in" in caplog.text
+        eventually(lambda: "records wait in" in caplog.text)
         server.start()
-        while not redis.xlen(keys.RECORDS) and time.monotonic() < end:
-            time.sleep(0.05)
+        eventually(lambda: redis.xlen(keys.RECORDS))
         assert sent(redis) == [record()]
     finally:
         stop.set()

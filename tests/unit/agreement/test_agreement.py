@@ -168,7 +168,7 @@ def test_everything_agrees_with_itself(a: Answers) -> None:
 def test_every_margin_lies_in_one_bin(a: Answers, changed: set[int]) -> None:
     bins = margin_bins(a, changed & a.keys())
     if not bins:
-        assert all(answer.margin == 0 for answer in a.values())
+        assert all(answer.margin < 2.3e-302 for answer in a.values())
         return
     assert (sum(each.examples for each in bins), sum(each.changed for each in bins)) == (
         len(a),
@@ -176,6 +176,13 @@ def test_every_margin_lies_in_one_bin(a: Answers, changed: set[int]) -> None:
     )
     assert [each.high for each in bins[:-1]] == [each.low for each in bins[1:]]
     assert bins[0].low == 0 and all(each.low < each.high for each in bins)
+
+
+@pytest.mark.parametrize("largest", [5e-324, 2.3e-308, 2e-302, 3e-302, 1e-45, 1.0, 1.7e308])
+def test_bins_are_different_numbers_at_every_scale(largest: float) -> None:
+    bins = margin_bins({0: Answer((0, 1), largest), 1: Answer((0, 1), 0.0)}, {0})
+    assert sum(each.examples for each in bins) in (0, 2) and bool(bins) == (largest > 2.3e-302)
+    assert all(each.low < each.high for each in bins)
 
 
 def test_of_few_classes_there_are_no_best_five() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -14,6 +13,7 @@ from device_agent.virtual.phone import Phone
 from device_agent.virtual.processes import _children, _state
 from device_agent.virtual.shell import Shell
 from device_agent.virtual.shell_io import BytesSink, BytesSource, Io
+from tests.waiting import eventually
 
 PROGRAM = "/data/local/tmp/program"
 
@@ -57,10 +57,7 @@ def test_a_program_is_known_from_its_first_moment(phone: Phone) -> None:
 
 def test_nothing_is_collected_while_a_program_starts(phone: Phone) -> None:
     with subprocess.Popen([sys.executable, "-c", "raise SystemExit(7)"]) as process:
-        end = time.monotonic() + 10
-        while _state(process.pid) != "Z":
-            assert time.monotonic() < end
-            time.sleep(0.005)
+        eventually(lambda: _state(process.pid) == "Z")
         phone.starting = 1
         reap_orphans([phone])
         assert _state(process.pid) == "Z"
