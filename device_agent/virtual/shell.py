@@ -9,12 +9,14 @@ import errno
 import glob
 import os
 import posixpath
+import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
 from .adb_wire import StreamClosed
-from .commands import COMMANDS
-from .commands.registry import Call, CommandError
+from .commands import find_command
+from .commands.registry import CANNOT_RUN, Call, CommandError, ShellExit, lack_of
 from .execution import execute, find_executable
 from .phone import Phone
 from .shell_grammar import Chain, Command, Pipeline, Redirection, parse
@@ -23,14 +25,6 @@ from .shell_words import GrammarError, Word
 from .tree import Tree, refusal
 
 NOT_FOUND = 127
-
-
-class ShellExit(Exception):
-    """`exit` was called."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(status)
-        self.status = status
 
 
 class Shell:
@@ -142,29 +136,35 @@ class Shell:
     async def call(self, argv: Sequence[str], io: Io) -> int:
         """Run one command by its words; its exit status."""
         name = argv[0]
-        if name == "exit":
-            raise ShellExit(int(argv[1]) if len(argv) > 1 and argv[1].isdigit() else self.status)
         try:
-            if handler := COMMANDS.get(name.removeprefix("/system/bin/")):
+            if handler := find_command(self.phone, name):
                 return await handler(Call(self, list(argv[1:]), io))
             executable = find_executable(self.phone, name, self.cwd)
             return await execute(self.phone, executable, argv, self.cwd, self.variables, io)
         except CommandError as error:
-            await io.err(f"{'' if error.bare else f'{name}: '}{error}\n".encode())
-            return error.status
+            return await self._refused(name, error, io)
         except FileNotFoundError as error:
             if error.filename != name:
                 return await self._failed(name, error, io)
+            if lack := lack_of(name):
+                return await self._refused(name, lack, io)
             await io.err(f"/system/bin/sh: {name}: inaccessible or not found\n".encode())
             return NOT_FOUND
         except OSError as error:
             return await self._failed(name, error, io)
+        except (ValueError, LookupError, re.error) as error:
+            await io.err(f"{name}: bad arguments: {shlex.join(argv[1:])} ({error})\n".encode(errors="replace"))
+            return 1
+
+    async def _refused(self, name: str, error: CommandError, io: Io) -> int:
+        await io.err(f"{'' if error.bare else f'{name}: '}{error}\n".encode())
+        return error.status
 
     async def _failed(self, name: str, error: OSError, io: Io) -> int:
         what = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
         not_run = error.errno == errno.EACCES and error.filename == name
         await io.err(f"{'/system/bin/sh' if not_run else name}: {what}\n".encode())
-        return 126 if not_run else 1
+        return CANNOT_RUN if not_run else 1
 
     # words -----------------------------------------------------------------
 

@@ -6,7 +6,7 @@
     command  := ("(" list ")" | "{" list "}" | NAME=WORD* WORD*) redirection*
 
 Words know single and double quotes, backslash, `$NAME`, `${NAME}`, `$?`, `$$` and `$(list)`. Control flow (`if`, `for`,
-`while`, `case`, functions, here-documents) is refused by name.
+`while`, `case`, functions, here-documents), arithmetic and parameters (`$1`, `$!`, `${a:-b}`) are refused by name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from typing import Literal
 from .shell_words import GrammarError, Segment, Token, Word, tokens
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
-_REFUSED = frozenset(("if", "then", "fi", "for", "while", "until", "do", "done", "case", "esac", "function"))
+_REFUSED = frozenset(
+    ("if", "then", "fi", "for", "while", "until", "do", "done", "case", "esac", "function", "select", "[[")
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from typing import Literal
 _OPERATORS = ("&&", "||", "&>", ";", "&", "|", "(", ")", "\n")
 _REDIRECTION = re.compile(r"(\d?)(>>|>&|>|<)")
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_OPERATED = re.compile(r"[A-Za-z_]\w*[-:=?+%#/@^,[]|[#!%]|\d+$|[@*]$")
+_PARAMETER = re.compile(r"\$[0-9#@*!-]")
 
 
 class GrammarError(ValueError):
@@ -43,6 +45,8 @@ def tokens(script: str) -> list[Token]:
             at = len(script) if end < 0 else end
         elif script.startswith("<<", at):
             raise GrammarError("syntax error: here-documents are not part of a virtual phone's shell")
+        elif script.startswith("((", at):
+            raise GrammarError("syntax error: '(( ))' is not part of a virtual phone's shell")
         elif match := _REDIRECTION.match(script, at):
             found.append((int(match[1] or ("0" if match[2] == "<" else "1")), match[2]))
             at = match.end()
@@ -97,13 +101,19 @@ def _piece(script: str, at: int, segments: list[Segment], *, quoted: bool) -> in
 
 
 def _expansion(script: str, at: int, segments: list[Segment], *, quoted: bool) -> int:
+    if script.startswith("$((", at) or _PARAMETER.match(script, at):
+        what = "$(( ))" if script.startswith("$((", at) else script[at : at + 2]
+        raise GrammarError(f"syntax error: '{what}' is not part of a virtual phone's shell")
     if script.startswith("$(", at):
         end = _closing(script, at + 2)
         segments.append(Segment("substitution", script[at + 2 : end], quoted))
         return end + 1
     if script.startswith("${", at):
         end = script.find("}", at)
-        if end < 0 or not _NAME.fullmatch(script[at + 2 : end]):
+        name = script[at + 2 : max(end, 0)]
+        if _OPERATED.match(name):
+            raise GrammarError(f"syntax error: '${{{name}}}' is not part of a virtual phone's shell: only ${{NAME}} is")
+        if not _NAME.fullmatch(name):
             raise GrammarError("bad substitution")
         segments.append(Segment("variable", script[at + 2 : end], quoted))
         return end + 1

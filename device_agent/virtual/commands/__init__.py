@@ -1,15 +1,16 @@
 """Commands that a virtual phone answers without a process of its own."""
 
-from . import android, dumpsys, files, flow, packages, process, root, system, text
-from .registry import COMMANDS, Handler
+from . import android, dumpsys, files, flow, lookup, packages, process, root, system, text
+from .registry import Handler, find_command
 
 __all__ = [
-    "COMMANDS",
     "Handler",
     "android",
     "dumpsys",
     "files",
+    "find_command",
     "flow",
+    "lookup",
     "packages",
     "process",
     "root",

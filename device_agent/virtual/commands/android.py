@@ -36,7 +36,7 @@ async def settings(call: Call) -> int:
         await call.io.out(f"Deleted {int(values.pop(rest[0], None) is not None)} rows\n".encode())
         call.phone.save()
     else:
-        raise CommandError(f"bad call.arguments: {' '.join(call.arguments)}", 255)
+        raise CommandError(f"bad arguments: {' '.join(call.arguments)}", 255)
     return 0
 
 

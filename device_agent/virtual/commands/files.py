@@ -75,7 +75,7 @@ async def stat(call: Call) -> int:
     for path in paths:
         target = _existing(call.shell, path)
         facts = target.stat() if "L" in options else target.lstat()
-        layout = options.get("c", "  File: %n\n  Size: %s\t%F\nAccess: (%a/%A)\tUid: (2000/call.shell)\nModify: %Y")
+        layout = options.get("c", "  File: %n\n  Size: %s\t%F\nAccess: (%a/%A)\tUid: (2000/   shell)\nModify: %Y")
         values = {
             "n": path,
             "s": str(facts.st_size),
@@ -210,7 +210,7 @@ async def cp(call: Call) -> int:
 async def chmod(call: Call) -> int:
     words = [word for word in call.arguments if word not in ("-R", "-f")]
     if len(words) < 2:
-        raise CommandError('Needs 2 call.arguments (see "help")')
+        raise CommandError('Needs 2 arguments (see "help")')
     for path in words[1:]:
         call.tree.check_writable(path, call.shell.cwd)
         target = _existing(call.shell, path)

@@ -1,4 +1,4 @@
-"""Control: true, false, test, cd, pwd, export, sleep, sh, and commands that run another one."""
+"""Control: true, false, test, cd, pwd, export, sleep, sh, and commands that run another one in their own way."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from device_agent.virtual.shell_io import read_all
+
 from .registry import Call, CommandError, command
 
 if TYPE_CHECKING:
     from device_agent.virtual.shell import Shell
 
 
-@command("true", ":", "sync", "trap", "ulimit")
+@command("true", ":", "sync")
 async def succeed(_call: Call) -> int:
     return 0
 
@@ -69,15 +71,20 @@ async def wait(call: Call) -> int:
 
 @command("sh")
 async def sh(call: Call) -> int:
-    if call.arguments[:1] == ["-c"] and len(call.arguments) > 1:
-        return await call.shell.child().run(call.arguments[1], call.io)
-    if call.arguments:
-        script = call.tree.read(call.arguments[0], call.shell.cwd).decode(errors="replace")
-        return await call.shell.child().run(script, call.io)
-    raise CommandError("needs -c SCRIPT or a file on a virtual phone")
+    """`sh -c SCRIPT`, `sh FILE`, or a script as input."""
+    match call.arguments:
+        case ["-c", script]:
+            pass
+        case [path] if not path.startswith("-"):
+            script = call.tree.read(path, call.shell.cwd).decode(errors="replace")
+        case []:
+            script = (await read_all(call.io.stdin)).decode(errors="replace")
+        case _:
+            raise CommandError("a virtual phone knows -c SCRIPT, FILE, or a script as input; no options, no parameters")
+    return await call.shell.child().run(script, call.io)
 
 
-@command("exec", "nohup", "setsid", "command", "time", "toybox", "busybox")
+@command("nohup", "setsid")
 async def run_other(call: Call) -> int:
     return await call.shell.call(call.arguments, call.io) if call.arguments else 0
 

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .phone_names import whose
+
 if TYPE_CHECKING:
     from device_agent.virtual.phone import Phone
     from device_agent.virtual.shell import Shell
@@ -35,6 +37,18 @@ Handler = Callable[[Call], Awaitable[int]]
 """Returns the exit status. OSErrors and CommandErrors become messages on standard error."""
 
 COMMANDS: dict[str, Handler] = {}
+NEEDS: dict[str, Callable[[Phone], bool]] = {}
+"""Commands that not every phone has, and which phones have them."""
+
+CANNOT_RUN = 126
+
+
+class ShellExit(Exception):
+    """The shell ends: `exit` or `exec` was called."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
 
 
 class CommandError(Exception):
@@ -46,14 +60,35 @@ class CommandError(Exception):
         self.bare = bare
 
 
-def command(*names: str) -> Callable[[Handler], Handler]:
-    """Enter a handler under its names."""
+def command(*names: str, needs: Callable[[Phone], bool] | None = None) -> Callable[[Handler], Handler]:
+    """Enter a handler under its names, for the phones that `needs` accepts."""
 
     def enter(handler: Handler) -> Handler:
         COMMANDS.update(dict.fromkeys(names, handler))
+        if needs:
+            NEEDS.update(dict.fromkeys(names, needs))
         return handler
 
     return enter
+
+
+def find_command(phone: Phone, name: str) -> Handler | None:
+    """The handler of a name or of its path; None where this phone has none."""
+    bare = name.removeprefix("/system/bin/")
+    return COMMANDS.get(bare) if bare not in NEEDS or NEEDS[bare](phone) else None
+
+
+def lack_of(name: str) -> CommandError | None:
+    """Why a name does not work that real phones know; None where it works here or is nobody's."""
+    bare = name.removeprefix("/system/bin/")
+    source = "" if bare in COMMANDS else whose(bare)
+    if not source:
+        return None
+    return CommandError(
+        f"/system/bin/sh: {name}: a virtual phone lacks this command; real phones have it from {source}",
+        CANNOT_RUN,
+        bare=True,
+    )
 
 
 def split_options(arguments: list[str], *, with_value: str = "") -> tuple[dict[str, str], list[str]]:

@@ -9,11 +9,8 @@ from device_agent.virtual.shell_io import read_all
 from .registry import Call, CommandError, command
 
 
-@command("su")
+@command("su", needs=lambda phone: phone.profile.root)
 async def su(call: Call) -> int:
-    if not call.phone.profile.root:
-        await call.io.err(b"/system/bin/sh: su: inaccessible or not found\n")
-        return 127
     return await call.shell.as_root().run(await _script(call), call.io)
 
 

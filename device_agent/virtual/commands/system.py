@@ -1,11 +1,11 @@
-"""Who and where: getprop, setprop, id, uname, date, nproc, getconf, free, uptime, logcat, which."""
+"""Who and where: getprop, setprop, id, uname, date, nproc, getconf, free, uptime, logcat."""
 
 from __future__ import annotations
 
 import os
 import time
 
-from .registry import COMMANDS, Call, CommandError, command, split_options
+from .registry import Call, CommandError, command, split_options
 
 _IDENTITY = "uid=2000(shell) gid=2000(shell) groups=2000(shell),1003(graphics),3009(readproc) context=u:r:shell:s0"
 _ROOT = "uid=0(root) gid=0(root) groups=0(root) context=u:r:magisk:s0"
@@ -120,10 +120,3 @@ async def uptime(call: Call) -> int:
 async def logcat(_call: Call) -> int:
     """A virtual phone has no log; `-d` ends at once, as everything else here does."""
     return 0
-
-
-@command("which", "type")
-async def which(call: Call) -> int:
-    known = [name for name in call.arguments if name in COMMANDS and (name != "su" or call.phone.profile.root)]
-    await call.io.out("".join(f"/system/bin/{name}\n" for name in known).encode())
-    return int(len(known) < len(call.arguments))

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from device_agent.virtual.commands import find_command
+from device_agent.virtual.commands.phone_names import ANDROID, MKSH, TOYBOX, whose
+from device_agent.virtual.commands.registry import COMMANDS
 from device_agent.virtual.phone import Phone
 
 from .conftest import Sh
@@ -41,7 +44,18 @@ TMP = "/data/local/tmp"
         ("sleep 0.01 & wait; echo after", 0, "after\n"),
         ("id -u; whoami", 0, "2000\nshell\n"),
         ("nproc", 0, "4\n"),
-        ("which ls frob", 1, "/system/bin/ls\n"),
+        ("which ls frob cd", 1, "/system/bin/ls\n"),
+        ("sh -c 'command -v am'", 0, "/system/bin/am\n"),
+        ("command -v cd ls", 0, "cd\n/system/bin/ls\n"),
+        ("command -v frob; echo $?", 0, "127\n"),
+        ("command -v /data/frob || echo no", 0, "no\n"),
+        ("command -v su || echo no root", 0, "no root\n"),
+        ("command -p echo run", 0, "run\n"),
+        ("command -V ls; type cd frob", 127, "ls is /system/bin/ls\ncd is a shell builtin\nfrob not found\n"),
+        ("toybox echo a; /system/bin/echo b", 0, "a\nb\n"),
+        ("echo 'echo piped' | sh", 0, "piped\n"),
+        ("(exec echo last; echo never); echo after", 0, "last\nafter\n"),
+        ('_a=1; echo "$_a ${_a}$"', 0, "1 1$\n"),
     ],
 )
 def test_scripts(sh: Sh, script: str, code: int, out: str) -> None:
@@ -65,12 +79,35 @@ def test_scripts(sh: Sh, script: str, code: int, out: str) -> None:
         ("kill 1", 1, "No such process"),
         ("settings get", 255, "usage"),
         ("if true; then echo a; fi", 1, "'if'"),
+        ("settings frob global x y", 255, "settings: bad arguments: frob global x y\n"),
+        ("sleep", 1, "sleep: bad arguments: "),
+        ("head -n many /proc/uptime", 1, "head: bad arguments: -n many /proc/uptime"),
+        ("grep '(' /proc/uptime", 1, "grep: bad arguments: '(' /proc/uptime"),
+        ("sh -c 'echo $0' name", 1, "no parameters"),
     ],
 )
 def test_failures_speak_as_android_does(sh: Sh, script: str, code: int, message: str) -> None:
     result = sh(script)
     assert result.code == code
     assert message in result.err
+
+
+def test_what_a_real_phone_knows_is_there_or_said_to_be_lacking(sh: Sh, phone: Phone) -> None:
+    """Never `not found`, and never a silent failure: that would be taken for the phone's own answer."""
+    for name in MKSH | TOYBOX | ANDROID:
+        result = sh(f"command -v '{name}'")
+        if find_command(phone, name):
+            place = name if name in MKSH else f"/system/bin/{name}"
+            assert (result.code, result.out, result.err) == (0, f"{place}\n", "")
+        elif name not in COMMANDS:
+            lack = f"sh: {name}: a virtual phone lacks this command; real phones have it from {whose(name)}\n"
+            assert (result.code, result.out, result.err) == (126, "", f"/system/bin/{lack}")
+            assert lack in sh(f"'{name}' x").err
+
+
+def test_every_command_of_a_virtual_phone_is_a_real_phones() -> None:
+    """A command that no phone has would make scripts pass here that fail there."""
+    assert set(COMMANDS) - MKSH - TOYBOX - ANDROID == {"su"}  # of rooted phones
 
 
 def test_files(sh: Sh) -> None:

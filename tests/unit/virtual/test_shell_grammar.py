@@ -84,7 +84,14 @@ def test_an_equals_sign_behind_the_command_is_a_word() -> None:
         ("cat <<EOF", "here-documents"),
         ("echo `a`", "back quotes"),
         ("echo $(a", "closing parenthesis"),
-        ("echo ${a:-b}", "bad substitution"),
+        ("echo ${a:-b}", "'[$]{a:-b}' is not part of a virtual phone's shell"),
+        ("echo ${#a}", "not part of a virtual phone's shell"),
+        ("echo $1", r"'\$1' is not part"),
+        ("sleep 1 & echo $!", r"'\$!' is not part"),
+        ("echo $((1 + 2))", "not part of a virtual phone's shell"),
+        ("((x = 1))", "not part of a virtual phone's shell"),
+        ("[[ a = b ]]", r"'\[\[' is not part"),
+        ("echo ${a b}", "bad substitution"),
     ],
 )
 def test_what_is_not_understood_is_refused(script: str, complaint: str) -> None:
