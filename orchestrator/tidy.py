@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Literal, TypeAlias
 
+from .energy import calibration
 from .model.job import Cell
-from .model.power import ASSUMED
 from .model.record import Record
 
 What = Literal["samples", "layers", "power", "predictions"]
@@ -119,10 +119,9 @@ def _layers(record: Record) -> Iterator[Row]:
 def _power(record: Record) -> Iterator[Row]:
     """The gauge's readings as its calibration reads them (positive: the battery discharges), then other sources."""
     phases = sorted((phase.start_ns, phase.end_ns, phase.phase) for phase in record.phases)
-    gauge = record.gauge or ASSUMED
+    gauge = calibration(record)
     for reading in record.power:
-        known = reading.current_ua is not None
-        current_a = (reading.current_ua or 0) * gauge.ampere_per_unit * gauge.discharging_sign if known else None
+        current_a = None if reading.current_ua is None else reading.current_ua * gauge.discharge_a_per_unit
         voltage_v = reading.voltage_uv * 1e-6 if reading.voltage_uv is not None else None
         yield {
             "phase": _phase(phases, reading.t_ns),

@@ -58,6 +58,6 @@ def charge_check(record: Record) -> ChargeCheck | None:
         return None
     gauge = calibration(record)
     t_s, _, raw = np.array(readings).T
-    current = Trace(t_s, raw * (gauge.ampere_per_unit * gauge.discharging_sign))
+    current = Trace(t_s, raw * gauge.discharge_a_per_unit)
     integrated_c = energy_j(current, start_s, end_s)
     return ChargeCheck(counts=counts, counted_c=drop_uah * UC_PER_UAH * 1e-6, integrated_c=integrated_c)

@@ -41,6 +41,6 @@ def _into_battery(record: Record, readings: Sequence[Power]) -> list[Power]:
     if gauge is None:
         return []
     bound_a = max(CHARGING_A, CHARGING_NOISES * gauge.noise_a)
-    scale = gauge.ampere_per_unit * gauge.discharging_sign
-    found = [p for p in readings if p.current_ua is not None and p.current_ua * scale < -bound_a]
+    scale_a = gauge.discharge_a_per_unit
+    found = [p for p in readings if p.current_ua is not None and p.current_ua * scale_a < -bound_a]
     return found if len(found) >= CHARGING_READINGS else []

@@ -76,7 +76,7 @@ def gauge_trace(record: Record) -> Trace | None:
     usual_v = float(np.median(volts))
     return Trace(
         t_s=np.array([p.t_ns for p, _, _ in readings]) * NS,
-        power_w=np.array(raw) * (gauge.ampere_per_unit * gauge.discharging_sign) * volts,
+        power_w=np.array(raw) * gauge.discharge_a_per_unit * volts,
         gain_uncertainty=gauge.gain_uncertainty,
         noise_w=gauge.noise_a * usual_v,
         refresh_s=gauge.refresh_ns * NS,

@@ -62,6 +62,11 @@ class GaugeCalibration(Model):
     method: str = ""
     """How it was found: `load steps`, `assumed`, `meter NAME`."""
 
+    @property
+    def discharge_a_per_unit(self) -> float:
+        """Current out of the battery for one unit of the raw reading, A; negative on gauges that count it so."""
+        return self.ampere_per_unit * self.discharging_sign
+
 
 ASSUMED = GaugeCalibration(method="assumed")
 """What the kernel's documentation promises; the field disagrees."""

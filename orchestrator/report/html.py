@@ -48,6 +48,7 @@ def render(content: Content) -> str:
         agreement_note=predictions.NOTE,
         memory=_charts_by_device(content.summaries, charts.memory, "memory", MAX_MEMORY_CHARTS),
         with_energy=any(summary.energy for summary in content.summaries),
+        energy_basis=wording.energy_basis(summary.energy_per_inference for summary in content.summaries),
         slowest=max((s.latency.median_ms for s in content.summaries if s.latency), default=1.0),
     )
 

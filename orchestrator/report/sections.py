@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from orchestrator.model.record import ConditionProof
 from orchestrator.sequential import Need
-from orchestrator.statistics import CanaryWord, EnergyUse, Summary, Verdict, setup
+from orchestrator.statistics import CanaryWord, Summary, Verdict, setup
 
 from . import predictions, wording
 from .comparisons import backends, pays_from, published
@@ -49,42 +49,43 @@ def _where(summary: Summary, names: wording.Naming) -> tuple[str, str]:
 
 ENERGY_COLUMNS = (
     Column("device"), Column("cell"), Column("energy/inf.", True), Column("95 % interval", True),
-    Column("same device", True, True), Column("gross", True, True), Column("power", True),
-    Column("idle", True, True),
-    Column("blocks", True), Column(""),
+    Column("same device", True, True), Column("gross", True, True), Column("load power", True),
+    Column("idle power", True, True), Column("blocks", True), Column(""),
 )  # fmt: skip
+NEEDS_REST = ("gross", "idle power")
+"""Columns that say nothing where no block rested: the energy itself is gross, and the idle power is not known."""
 
 
 def _energies(summaries: Sequence[Summary]) -> Iterator[Section]:
     names = wording.naming(summaries)
     for index, (title, rows) in enumerate(wording.energy_groups(summaries).items()):
+        net = any(row.use.idle_power_w for row in rows)
+        shown = [i for i, column in enumerate(ENERGY_COLUMNS) if net or column.name not in NEEDS_REST]
+        texts = [(row.summary.serial, _where(row.summary, names)[1], *_energy(row)) for row in rows]
         yield Section(
             name=f"energy-{index}",
             title=f"Energy by {title}",
-            note="Net of the idle power before and after. The first interval holds the gain's uncertainty, the second "
-            "is for comparisons on the same device. `relative`: the gain is not known, other devices do not compare.",
-            columns=ENERGY_COLUMNS,
-            rows=tuple((row.summary.serial, _where(row.summary, names)[1], *_energy(row)) for row in rows),
+            note=f"{wording.energy_basis(row.use.reported for row in rows)} Load power is gross. The first interval "
+            "holds the gain's uncertainty, `same device` is for comparisons on the same device. `relative`: the gain "
+            "is not known, other devices do not compare.",
+            columns=tuple(ENERGY_COLUMNS[i] for i in shown),
+            rows=tuple(tuple(row[i] for i in shown) for row in texts),
         )
 
 
 def _energy(row: EnergyRow) -> tuple[str, ...]:
-    use, figure = row.use, row.use.per_inference_j
+    use, told = row.use, row.use.reported
     gross = use.gross_per_inference_j
     return (
-        wording.joules(figure.value) if figure else "",
-        wording.joule_interval(figure.total) if figure else "",
-        wording.joule_interval(figure.within) if figure else "",
+        wording.energy(told),
+        wording.joule_interval(told.figure_j.total) if told else "",
+        wording.joule_interval(told.figure_j.within) if told else "",
         wording.joules(gross.value) if gross else "",
         wording.watts(use.load_power_w.value),
         wording.watts(use.idle_power_w.value) if use.idle_power_w else "",
         str(use.blocks),
-        _energy_words(use),
+        "" if use.absolute else "relative",
     )
-
-
-def _energy_words(use: EnergyUse) -> str:
-    return ", ".join(filter(None, ("" if use.absolute else "relative", "" if use.per_inference_j else "gross only")))
 
 
 def _throughput(summaries: Sequence[Summary]) -> Section:

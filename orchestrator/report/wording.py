@@ -12,7 +12,7 @@ from orchestrator.matrix import Exclusion
 from orchestrator.model.device import Source
 from orchestrator.model.power import PowerSource, Scope
 from orchestrator.model.record import Outcome
-from orchestrator.statistics import EnergyUse, Interval, Latency, Summary
+from orchestrator.statistics import EnergyPerInference, EnergyUse, Interval, Latency, Summary
 
 from .content import DoubtCount
 
@@ -93,6 +93,21 @@ def short_source(use: EnergyUse, record_source: Source) -> str:
     """`gauge`, `meter`; `gauge, relative` where the gain is not known; `gauge, MODELLED` of a virtual phone."""
     made_up = record_source is Source.VIRTUAL or use.source is PowerSource.MODEL
     return f"{use.source}{', MODELLED' if made_up else '' if use.absolute else ', relative'}"
+
+
+def energy(told: EnergyPerInference | None) -> str:
+    """`45.6 mJ net`, `1.23 J gross`; empty where there is none. What it contains is always said beside the figure."""
+    return "" if told is None else f"{joules(told.figure_j.value)} {told.basis}"
+
+
+def energy_basis(found: Iterable[EnergyPerInference | None]) -> str:
+    """A sentence on what these energies contain: net, gross, or both among them."""
+    bases = {told.basis for told in found if told is not None}
+    net = "the idle power, measured before and after the load, is subtracted"
+    gross = "the idle power is in it, because no block rested (`sampling.idle` adds rests)"
+    if bases == {"net", "gross"}:
+        return f"Net: {net}. Gross: {gross}. The two do not compare."
+    return f"Gross: {gross}." if bases == {"gross"} else f"Net: {net}."
 
 
 def joules(value: float) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .canaries import CanaryVerdict, CanaryWord, canary_verdicts
 from .effect import Effect, detectable
-from .energies import EnergyUse, Figure, energy_uses
+from .energies import EnergyPerInference, EnergyUse, Figure, energy_uses, reported_energy
 from .intervals import (
     MIN_BLOCKS,
     RESAMPLES,
@@ -27,11 +27,9 @@ from .resources import (
     layer_medians,
     memory_medians,
     planned_memory,
-    setup_medians,
-    total_setup_ms,
 )
 from .samples import NS_PER_MS, Latency, latency, timed_ms
-from .setup import SetupKind, SetupUse, setup_uses
+from .setup import SetupKind, SetupUse, setup_uses, total_setup_ms
 from .stability import Stability, Verdict, mann_kendall, stability
 from .summary import InvalidReason, Summary, invalid_reasons, least_proven, newest_attempts, summarise
 from .throughput import Throughput, frames_per_s, is_stream, throughput
@@ -44,6 +42,7 @@ __all__ = [
     "CanaryWord",
     "ColdStart",
     "Effect",
+    "EnergyPerInference",
     "EnergyUse",
     "Figure",
     "Interval",
@@ -80,7 +79,7 @@ __all__ = [
     "planned_memory",
     "range_coverage",
     "relative_half_width",
-    "setup_medians",
+    "reported_energy",
     "setup_uses",
     "stability",
     "summarise",

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from math import hypot, sqrt
 from statistics import median
+from typing import Literal
 
 from orchestrator.energy import BlockEnergy, block_energy
 from orchestrator.model.base import Model
@@ -30,6 +31,19 @@ class Figure(Model):
     """The same with the gain's uncertainty: for comparisons with other devices, where the gain is known at all."""
 
 
+class EnergyPerInference(Model):
+    """Energy per inference as tables and charts show it, with what it contains."""
+
+    figure_j: Figure
+    basis: Literal["net", "gross"]
+    """`net` of the idle power before and after the load; `gross` where no block rested: the idle power is in it. They
+    do not compare."""
+    source: PowerSource
+    scope: Scope
+    absolute: bool
+    """Whether the gain is known; otherwise the figure compares only on this device."""
+
+
 class EnergyUse(Model):
     """Energy of one cell on one device by one source."""
 
@@ -50,9 +64,23 @@ class EnergyUse(Model):
     """Net energy per inference of each block."""
 
     @property
-    def best_per_inference_j(self) -> Figure | None:
-        """Net where it is known, else gross."""
-        return self.per_inference_j or self.gross_per_inference_j
+    def reported(self) -> EnergyPerInference | None:
+        """The energy per inference that is shown: net where blocks rested, else gross; None without an inference."""
+        figure = self.per_inference_j or self.gross_per_inference_j
+        if figure is None:
+            return None
+        return EnergyPerInference(
+            figure_j=figure,
+            basis="net" if self.per_inference_j else "gross",
+            source=self.source,
+            scope=self.scope,
+            absolute=self.absolute,
+        )
+
+
+def reported_energy(uses: Sequence[EnergyUse]) -> EnergyPerInference | None:
+    """The one energy per inference of a cell on a device: that of its first source."""
+    return uses[0].reported if uses else None
 
 
 def energy_uses(records: Iterable[Record], seed: int = 1) -> tuple[EnergyUse, ...]:

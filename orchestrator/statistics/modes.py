@@ -10,8 +10,8 @@ from orchestrator.model.base import Model
 from orchestrator.model.record import Record
 
 from .intervals import Interval, bootstrap_median
-from .resources import total_setup_ms
 from .samples import NS_PER_MS, timed_ms
+from .setup import first_result_ms, total_setup_ms
 
 Mode = Literal["steady", "cold", "sustained"]
 
@@ -61,25 +61,25 @@ class Throttling(Model):
 
 
 def block_value_ms(record: Record, mode: Mode) -> float | None:
-    """The one figure of a block in its mode: median latency, or set-up and first inference. None without samples."""
+    """The one figure of a block in its mode: median latency, or the time to the first result. None without samples."""
     timed = timed_ms(record)
     if not timed:
         return None
-    return total_setup_ms(record) + timed[0] if mode == "cold" else median(timed)
+    return first_result_ms(record) if mode == "cold" else median(timed)
 
 
 def cold_start(records: Sequence[Record], seed: int = 1) -> ColdStart | None:
     """Of blocks in mode `cold`; None where none has a sample."""
-    found = [(total_setup_ms(record), timed[0]) for record in records if (timed := timed_ms(record))]
+    found = [record for record in records if timed_ms(record)]
     if not found:
         return None
-    totals = [setup + first for setup, first in found]
+    totals = [first_result_ms(record) for record in found]
     return ColdStart(
         blocks=len(found),
         total_ms=median(totals),
         interval_ms=bootstrap_median(totals, seed),
-        setup_ms=median(setup for setup, _ in found),
-        first_ms=median(first for _, first in found),
+        setup_ms=median(map(total_setup_ms, found)),
+        first_ms=median(timed_ms(record)[0] for record in found),
     )
 
 

@@ -1,8 +1,7 @@
-"""Set-up steps, layers and memory: medians over a cell's blocks."""
+"""Layers and memory: medians over a cell's blocks."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 
@@ -27,23 +26,6 @@ class MemoryUse(Model):
     device_peak_bytes: int
     vm_hwm_bytes: int
     pss_bytes: int | None
-
-
-def setup_medians(records: Sequence[Record]) -> dict[str, float]:
-    """Median over records of the total time of each set-up step, ms, in order of first appearance."""
-    totals: dict[str, list[float]] = {}
-    for record in records:
-        steps: Counter[str] = Counter()
-        for step in record.setup:
-            steps[step.step] += step.duration_ns
-        for name, duration_ns in steps.items():
-            totals.setdefault(name, []).append(duration_ns / NS_PER_MS)
-    return {name: median(values) for name, values in totals.items()}
-
-
-def total_setup_ms(record: Record) -> float:
-    """Set-up time of a block, without the wait for the engine slot."""
-    return sum(step.duration_ns for step in record.setup if step.step != "slot") / NS_PER_MS
 
 
 def layer_medians(records: Sequence[Record]) -> tuple[LayerTime, ...]:

@@ -1,9 +1,14 @@
-"""Set-up by the steps of study P (Pradana, 2018), apart for cold, warm and cached starts."""
+"""Set-up of a cell: how long, and by which steps.
+
+Blocks differ in their steps (only the first one writes a cache), so medians of steps do not add up to a set-up that any
+block had. What is told of a cell is its median block: its steps add up to the median of the blocks' totals.
+
+The steps of study P (Pradana, 2018) group those of the agent, apart for cold, warm and cached starts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from statistics import median
+from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 from orchestrator.model.base import Model
@@ -30,15 +35,48 @@ FIRST, READBACK = "first dispatch", "read-back"
 COLUMNS = (*STEPS, FIRST, READBACK)
 
 
+NOT_BEFORE_FIRST = ("slot", "readback")
+"""Events that are no set-up: the engine's slot is waited for because of others, and outputs are read afterwards."""
+
+
 class SetupUse(Model):
-    """Medians over the blocks of one kind of start, ms."""
+    """The median block of one kind of start, ms."""
 
     kind: SetupKind
     blocks: int
     steps_ms: dict[str, float]
     """By name of `COLUMNS`; without the first dispatch where the first sample was a stream: it cannot be told apart."""
     total_ms: float
-    """Median of the sums, which is not the sum of the medians."""
+    """From a fresh process to its first result: the sum of the steps, and the median of the blocks' sums."""
+
+
+def setup_steps_ms(record: Record) -> dict[str, float]:
+    """Time that a block spent in each step of the agent before its first inference, in order of first appearance."""
+    spent: dict[str, int] = {}
+    for step in record.setup:
+        if step.step not in NOT_BEFORE_FIRST:
+            spent[step.step] = spent.get(step.step, 0) + step.duration_ns
+    return {name: duration_ns / NS_PER_MS for name, duration_ns in spent.items()}
+
+
+def total_setup_ms(record: Record) -> float:
+    """Set-up time of a block: all that it did before its first inference."""
+    return sum(setup_steps_ms(record).values())
+
+
+def first_result_ms(record: Record) -> float:
+    """From a fresh process to its first result: set-up, first inference, read-back."""
+    return sum(_steps(record).values())
+
+
+def median_block(blocks: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Steps of the block whose total is the median; of an even number of blocks the mean of the middle two, so that
+    the steps always add up to the median of the totals. Empty without blocks."""
+    if not blocks:
+        return {}
+    ordered = sorted(blocks, key=lambda block: sum(block.values()))
+    low, high = ordered[(len(blocks) - 1) // 2], ordered[len(blocks) // 2]
+    return {name: (low.get(name, 0.0) + high.get(name, 0.0)) / 2 for name in {**low, **high}}
 
 
 def setup_uses(records: Sequence[Record], cell: Cell, *, cold: bool) -> tuple[SetupUse, ...]:
@@ -49,10 +87,8 @@ def setup_uses(records: Sequence[Record], cell: Cell, *, cold: bool) -> tuple[Se
     for kind in get_args(SetupKind):
         blocks = [_steps(record) for record in records if kinds.get(record.job_id) == kind]
         if blocks:
-            told = [name for name in COLUMNS if all(name in block for block in blocks)]
-            steps = {name: median(block[name] for block in blocks) for name in told}
-            total = median(sum(block.values()) for block in blocks)
-            found.append(SetupUse(kind=kind, blocks=len(blocks), steps_ms=steps, total_ms=total))
+            steps = median_block(blocks)
+            found.append(SetupUse(kind=kind, blocks=len(blocks), steps_ms=steps, total_ms=sum(steps.values())))
     return tuple(found)
 
 
@@ -68,7 +104,7 @@ def _steps(record: Record) -> dict[str, float]:
     spent = dict.fromkeys(COLUMNS, 0)
     of_event = {event: name for name, events in STEPS.items() for event in events} | {"readback": READBACK}
     for step in record.setup:
-        if step.step in of_event:  # waiting for the engine slot is nobody's set-up
+        if step.step in of_event:
             spent[of_event[step.step]] += step.duration_ns
     if record.samples and record.samples[0].inferences > 1:
         del spent[FIRST]

@@ -13,7 +13,7 @@ from orchestrator.model.job import Cell
 from orchestrator.model.record import ConditionProof, Doubt, LayerMemory, Outcome, Record, RunsOn
 
 from .effect import Effect, detectable
-from .energies import EnergyUse, energy_doubts, energy_uses
+from .energies import EnergyPerInference, EnergyUse, energy_doubts, energy_uses, reported_energy
 from .modes import ColdStart, Mode, Throttling, block_value_ms, cold_start, throttling
 from .one_thread import with_gains
 from .resources import (
@@ -22,11 +22,9 @@ from .resources import (
     layer_medians,
     memory_medians,
     planned_memory,
-    setup_medians,
-    total_setup_ms,
 )
 from .samples import Latency, latency, timed_ms
-from .setup import SetupUse, setup_uses
+from .setup import SetupUse, median_block, setup_steps_ms, setup_uses
 from .stability import Stability, stability
 from .throughput import Throughput, is_stream, throughput
 
@@ -64,7 +62,10 @@ class Summary(Model):
     throughput: Throughput | None = None
     """Where a sample has several frames."""
     setup_ms: dict[str, float]
-    """Median over blocks of each set-up step, in the order of the agent."""
+    """Steps before the first inference of the block whose set-up is the median, in the order of the agent; waiting for
+    the engine's slot is left out. They add up to `setup_total_ms`."""
+    setup_total_ms: float | None = None
+    """Median over blocks of the blocks' set-up times; None where no block set anything up."""
     setup: tuple[SetupUse, ...] = ()
     """By the steps of study P, apart for cold, warm and cached starts."""
     slowest_setup_ms: float = 0.0
@@ -78,6 +79,8 @@ class Summary(Model):
     """Difference in ms from this cell that another, as noisy and with as many blocks, must have to be told apart."""
     energy: tuple[EnergyUse, ...] = ()
     """One per source of power, that of most blocks first; they are never compared with each other."""
+    energy_per_inference: EnergyPerInference | None = None
+    """Of the first source, net or gross as it says: the figure that every table and chart shows."""
     cold: ColdStart | None = None
     """In mode `cold`."""
     throttling: Throttling | None = None
@@ -139,6 +142,8 @@ def _summary(records: Sequence[Record], cell: Cell, seed: int, mode: Mode) -> Su
     blocks = [timed_ms(record) for record in in_time]
     values = [value for record in in_time if (value := block_value_ms(record, mode)) is not None]
     told = [doubt for record in records for doubt in record.doubts]
+    setups = [steps for record in good if (steps := setup_steps_ms(record))]
+    energy = energy_uses(in_time, seed)
     return Summary(
         serial=first.device.serial,
         model=first.device.model,
@@ -154,15 +159,17 @@ def _summary(records: Sequence[Record], cell: Cell, seed: int, mode: Mode) -> Su
         blocks=len(records),
         latency=None if any(map(is_stream, good)) else latency(blocks, seed),
         throughput=throughput(in_time, cell, seed),
-        setup_ms=setup_medians(good),
+        setup_ms=(steps := median_block(setups)),
+        setup_total_ms=sum(steps.values()) if steps else None,
         setup=setup_uses(good, cell, cold=mode == "cold"),
-        slowest_setup_ms=max((total_setup_ms(record) for record in good), default=0.0),
+        slowest_setup_ms=max((sum(steps.values()) for steps in setups), default=0.0),
         layers=layer_medians(good),
         memory=memory_medians(good),
         planned=planned_memory(records),
         stability=stability(blocks if mode == "steady" else [[value] for value in values]) if good else None,
         detectable=detectable(values, values),
-        energy=energy_uses(in_time, seed),
+        energy=energy,
+        energy_per_inference=reported_energy(energy),
         cold=cold_start(good, seed) if mode == "cold" else None,
         throttling=throttling(good) if mode == "sustained" else None,
         conditions=least_proven(records),

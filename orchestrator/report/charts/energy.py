@@ -26,12 +26,12 @@ def energy(summaries: Sequence[Summary]) -> list[str]:
     return [
         _panel(title, rows[: layout.MAX_ROWS], names, f"energy{index}")
         for index, (title, rows) in enumerate(wording.energy_groups(summaries).items())
-        if any(row.use.best_per_inference_j for row in rows)
+        if any(row.use.reported for row in rows)
     ]
 
 
 def _panel(title: str, rows: Sequence[EnergyRow], names: wording.Naming, name: str) -> str:
-    known = [(row, figure) for row in rows if (figure := row.use.best_per_inference_j) is not None]
+    known = [(row, told.figure_j) for row in rows if (told := row.use.reported) is not None]
     summaries = [row.summary for row, _ in known]
     largest = max(abs(figure.value) for _, figure in known)
     scale, unit = next(((s, unit) for s, unit in UNITS if largest * s >= 1), UNITS[-1])

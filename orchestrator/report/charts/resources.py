@@ -26,7 +26,7 @@ def setup(summaries: Sequence[Summary]) -> str | None:
     if not rows:
         return None
     present = {step for row in rows for step in row.setup_ms}
-    steps = [step for step in get_args(SetupName) if step in present and step != "slot"]
+    steps = [step for step in get_args(SetupName) if step in present]
     with style():
         figure = new_figure(WIDTH_PX, 70 + layout.height_px(rows))
         axes = figure.subplots()

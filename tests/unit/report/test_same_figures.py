@@ -1,0 +1,126 @@
+"""A figure is the same wherever it is told: page, table, chart, JSON and export."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from statistics import fmean, median
+
+import pytest
+
+from device_agent.virtual.profile import load_profile
+from device_agent.virtual.simulation import Course, simulate
+from orchestrator import tidy
+from orchestrator.energy import gauge_trace
+from orchestrator.model.device import Api
+from orchestrator.model.event import Setup
+from orchestrator.model.job import Cell
+from orchestrator.model.record import Record
+from orchestrator.report import export, wording
+from orchestrator.report.content import Content, build
+from orchestrator.report.html import render
+from orchestrator.report.sections import sections
+from orchestrator.statistics import summarise
+from tests.unit.energy.scenarios import record_of
+
+from .records import cell, experiment, powered, record
+
+ONE = cell()
+
+
+def content(records: list[Record], of: Cell = ONE) -> Content:
+    return build("e", experiment(), cells={of.cell_id: of}, records=records, outcomes={}, now=1e9)
+
+
+def started(block: int, steps: dict[str, float]) -> Record:
+    events = tuple(
+        Setup(seq=i, t_ns=0, step=step, start_ns=0, duration_ns=int(ms * 1e6))  # type: ignore[arg-type]
+        for i, (step, ms) in enumerate(steps.items())
+    )
+    return record(ONE, [2.0, 2.1], block=block, token=block + 1).model_copy(update={"setup": events})
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3, 4, 5])
+def test_set_up_is_the_median_of_the_blocks_totals_everywhere(blocks: int) -> None:
+    """Only the first block builds for long and writes a cache; all wait for the engine's slot and read back."""
+    usual = {"slot": 7e4, "context": 3.0, "build": 40.0, "upload": 11.0, "readback": 500.0}
+    first = {**usual, "build": 8000.0, "cache": 5000.0}
+    whole = content([started(i, {**(usual if i else first), "context": 3.0 + i}) for i in range(blocks)])
+    raw = json.loads(json.dumps(export.as_data(whole, whole.records)))
+    totals = [
+        sum(step["duration_ns"] for step in each["setup"] if step["step"] not in ("slot", "readback")) / 1e6
+        for each in raw["records"]
+    ]
+    expected = median(totals)
+    (told,) = raw["summaries"]
+    assert told["setup_total_ms"] == pytest.approx(expected)
+    assert sum(told["setup_ms"].values()) == pytest.approx(expected), "the chart stacks these"
+    assert told["slowest_setup_ms"] == pytest.approx(max(totals))
+    cells = re.findall(r'<td class="n">([^<]*)</td>', render(whole))
+    assert cells[1] == wording.ms(expected), "the cell behind median, p90 and min"
+    (use,) = told["setup"]
+    before_first = sum(ms for name, ms in use["steps_ms"].items() if name not in ("first dispatch", "read-back"))
+    assert before_first == pytest.approx(expected), "the table by kind of start"
+    assert sum(use["steps_ms"].values()) == pytest.approx(use["total_ms"])
+
+
+def test_a_cold_start_takes_as_long_in_both_tables() -> None:
+    cold = [started(i, {"slot": 9.0, "build": 40.0 + i, "readback": 5.0}) for i in range(3)]
+    cold = [each.model_copy(update={"samples": each.samples[1:2]}) for each in cold]  # such a block has no warm-up
+    (summary,) = summarise(cold, {ONE.cell_id: ONE}, mode="cold")
+    assert summary.cold and summary.cold.setup_ms == summary.setup_total_ms == 41.0
+    assert summary.cold.total_ms == summary.setup[0].total_ms == 41.0 + 2.0 + 5.0
+
+
+@pytest.mark.parametrize("calibrated", [False, True], ids=["assumed", "enrolled"])
+@pytest.mark.parametrize("name", ["nexus_5", "galaxy_s7", "galaxy_s24"])
+def test_exported_power_is_that_of_the_report(name: str, calibrated: bool) -> None:
+    """The gauge of a Nexus 5 prints what leaves the battery as positive, a Galaxy S24's in mA."""
+    profile = load_profile(name)
+    simulated = simulate(profile, Course(idle_s=30, load_s=60), 5)
+    made = record_of(simulated, profile, calibrated=calibrated, cell_id=ONE.cell_id)
+    rows = list(tidy.rows("power", [made], {ONE.cell_id: ONE}))
+    by_phase = defaultdict(list)
+    for row in rows:
+        by_phase[row["phase"]].append(row["power_w"])
+    trace = gauge_trace(made)
+    assert trace is not None
+    assert [row["power_w"] for row in rows] == pytest.approx(list(trace.power_w))
+    (use,) = summarise([made], {ONE.cell_id: ONE})[0].energy
+    assert use.idle_power_w is not None
+    assert fmean(by_phase["load"]) == pytest.approx(use.load_power_w.value, rel=0.03)
+    assert fmean(by_phase["idle_before"]) == pytest.approx(use.idle_power_w.value, rel=0.1)
+
+
+def unrested(block: int, of: Cell = ONE) -> Record:
+    made = powered(record(of, [5.0] * 4, block=block, token=block + 1), 1.0, 3.0)
+    return made.model_copy(update={"phases": made.phases[1:2]})
+
+
+def test_gross_energy_is_shown_and_called_so() -> None:
+    """Without rests there is no net figure: the gross one stands in every table, with its name."""
+    whole = content([unrested(i) for i in range(3)])
+    told = whole.summaries[0].energy_per_inference
+    assert told and told.basis == "gross" and told.figure_j.value == pytest.approx(3.0 * 10 / 4, rel=0.02)
+    words = wording.energy(told)
+    assert words.endswith("J gross")
+    (energy,) = [section for section in sections(whole) if section.name.startswith("energy")]
+    assert words in energy.rows[0] and wording.joule_interval(told.figure_j.total) in energy.rows[0]
+    assert "Gross:" in energy.note and "is subtracted" not in energy.note
+    assert not {"gross", "idle power"} & {column.name for column in energy.columns}, "empty columns"
+    page = render(whole)
+    assert page.count(words) >= 2 and "is subtracted" not in page
+    assert export.as_data(whole)["summaries"][0]["energy_per_inference"]["basis"] == "gross"
+
+
+def test_net_and_gross_beside_each_other_are_told_apart() -> None:
+    other = cell(Api.VULKAN)
+    rested = [powered(record(other, [5.0] * 4, block=i, token=9 + i), 1.0, 3.0) for i in range(3)]
+    known = {each.cell_id: each for each in (ONE, other)}
+    whole = build(
+        "e", experiment(), cells=known, records=[*rested, *map(unrested, range(3))], outcomes={}, now=1e9
+    )  # fmt: skip
+    (energy,) = [section for section in sections(whole) if section.name.startswith("energy")]
+    assert sorted(row[2].split()[-1] for row in energy.rows) == ["gross", "net"]
+    assert "do not compare" in energy.note
