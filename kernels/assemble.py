@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
+from .checkpoint import checkpoint
 from .lower.draft import Draft
 from .memory import Place
 from .options import Limits, Options
@@ -46,6 +47,7 @@ def _place_buffers(draft: Draft, places: Mapping[str, Place]) -> tuple[list[Buff
     parts: list[bytes] = []
     end = 0
     for name, place in places.items():
+        checkpoint()
         buffer = draft.buffers[name]
         start = None
         if buffer.content is not None:

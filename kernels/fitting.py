@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from .checkpoint import checkpoint
 from .errors import PlanError
 from .graph import Graph
 from .lower.draft import Draft
@@ -64,6 +65,7 @@ def lower_to_fit(graph: Graph, options: Options, limits: Limits) -> Draft:
     too_large: Draft | None = None
     fixed = 0  # weights, inputs and outputs, once they are known
     for way in _ways(options, limits):
+        checkpoint()
         prepared = prepare(graph, options, split=way.split, largest_bytes=way.largest_bytes)
         floor = fixed + peak_elements(prepared) * (2 if options.half else 4)
         if not way.swap and fixed and budget and floor > budget:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from .checkpoint import checkpoint
 from .contraction import forbid_contraction
 from .cpu_operations import CPU_OPERATIONS
 from .lower.draft import DraftProgram
@@ -36,6 +37,7 @@ def _opencl(drafts: list[DraftProgram], options: Options, limits: Limits) -> tup
     programs: list[Program] = []
     files: dict[str, bytes] = {}
     for draft in drafts:
+        checkpoint()
         assert draft.kernel is not None
         text = opencl.render(draft.kernel, dict(draft.tunables), options.precision).encode()
         file = f"programs/{draft.id}_{_digest(text)}.cl"

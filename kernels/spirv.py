@@ -12,9 +12,10 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
+from .checkpoint import checkpoint
 from .errors import ToolError
 
 COMPILER = "glslangValidator"
@@ -22,6 +23,7 @@ TARGET = "vulkan1.1"
 _MAGIC = b"\x03\x02\x23\x07"
 _TIMEOUT_S = 60
 _THREADS = 4
+_POLL_S = 0.2
 
 
 def default_cache() -> Path:
@@ -33,7 +35,14 @@ def compile_all(texts: Sequence[str], *, cache: Path | None = None) -> list[byte
     """Compile every shader, missing ones in parallel; the order is kept. Raises ToolError."""
     folder = cache or default_cache()
     with ThreadPoolExecutor(_THREADS) as threads:
-        return list(threads.map(lambda text: compile_spirv(text, cache=folder), texts))
+        started = [threads.submit(compile_spirv, text, cache=folder) for text in texts]
+        try:
+            while wait(started, _POLL_S).not_done:
+                checkpoint()
+        except BaseException:  # those that run end by themselves, the others never begin
+            threads.shutdown(wait=False, cancel_futures=True)
+            raise
+        return [each.result() for each in started]
 
 
 def compile_spirv(text: str, *, cache: Path) -> bytes:

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from .checkpoint import checkpoint
 from .errors import PlanError
 from .lower.draft import Draft, DraftBuffer, DraftStep
 from .plan import BufferArgument, Copy, Dispatch, SwapIn, SwapOut
@@ -73,6 +74,7 @@ class _Swapper:
 
     def run(self) -> Draft:
         for index, step in enumerate(self.draft.steps):
+            checkpoint()
             needed = sorted(set(used_buffers(step)) & self._buffers.keys())
             self._make_room(index, step, needed)
             for name in needed:

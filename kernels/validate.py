@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from .checkpoint import checkpoint
 from .errors import PlanError
 from .options import Limits
 from .plan import (
@@ -229,6 +230,7 @@ def _check_overlaps(plan: Plan, steps: Sequence[Dispatch | Copy | SwapOut | Swap
 def _check_pool(spans: list[_Span]) -> None:
     open_spans: list[_Span] = []
     for span in spans:
+        checkpoint()
         start = span.buffer.offset
         open_spans = [other for other in open_spans if other.buffer.offset + other.buffer.bytes > start]
         for other in open_spans:

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from .checkpoint import checkpoint
 from .lower.draft import Draft, DraftStep
 from .plan import BufferArgument, Copy, Dispatch, PartArgument
 
@@ -30,6 +31,7 @@ def in_waves(draft: Draft) -> Draft:
     earlier: dict[str, list[tuple[int, _Access]]] = defaultdict(list)
     waves: list[int] = []
     for step in draft.steps:
+        checkpoint()
         accesses = list(_accesses(draft, step))
         before = (wave for a in accesses for wave, other in earlier[a.buffer] if a.clashes(other))
         waves.append(max(before, default=-1) + 1)

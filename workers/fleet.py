@@ -7,6 +7,7 @@ import threading
 import time
 from dataclasses import dataclass, replace
 
+from kernels.checkpoint import checkpoint
 from orchestrator.errors import TransportLost
 from orchestrator.model.device import Device, DeviceFacts, DeviceState, Health
 from orchestrator.model.enrolment import Enrolment
@@ -107,8 +108,11 @@ class Fleet:
 
         Raises TransportLost for a device that is not (or no longer) usable here.
         """
+        end = time.monotonic() + wait_s
         with self._lock:
-            self._lock.wait_for(lambda: self._is_decided(serial), wait_s)
+            while not self._is_decided(serial) and (left_s := end - time.monotonic()) > 0:
+                self._lock.wait(min(left_s, 0.2))
+                checkpoint()
             entry = self._entries.get(serial)
         if entry is None or entry.member is None:
             why = entry.state.reason if entry else "it is not connected to this host"

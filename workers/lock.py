@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from kernels.checkpoint import checkpoint
 from orchestrator.errors import DeviceBusy
 
 
@@ -16,7 +17,8 @@ from orchestrator.errors import DeviceBusy
 def device_lock(state: Path, serial: str, *, wait_s: float = 0.0) -> Iterator[None]:
     """Hold the device's lock file; the kernel frees it when the process ends, however it ends.
 
-    Excludes threads of one process as well as other processes. Raises DeviceBusy after `wait_s`.
+    Excludes threads of one process as well as other processes. Raises DeviceBusy after `wait_s`, or what the
+    thread's checkpoint raises meanwhile.
     """
     path = state / "locks" / f"{file_name(serial)}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -45,4 +47,5 @@ def _acquire(descriptor: int, serial: str, path: Path, ends_at: float) -> None:
                     device=serial,
                     remedy=f"wait, or see who holds {path}",
                 ) from e
+        checkpoint()
         time.sleep(0.02)

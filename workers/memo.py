@@ -5,10 +5,18 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Generic, TypeVar
 
+from kernels.checkpoint import checkpoint
+
 Value = TypeVar("Value")
+POLL_S = 0.2
+"""How often one who waits for another's work asks whether it may go on itself."""
+
+
+class _Abandoned(Exception):
+    """Who made the value was told to stop: that says nothing of the value."""
 
 
 class Memo(Generic[Value]):
@@ -20,24 +28,52 @@ class Memo(Generic[Value]):
         self._futures: OrderedDict[Hashable, Future[Value]] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """The value of `key`; the first caller makes it, the others wait. All get what `make` raises."""
+        """The value of `key`; the first caller makes it, the others wait. All get what `make` raises.
+
+        A caller whose checkpoint says stop leaves alone: where it was making the value, one of those who wait begins
+        anew.
+        """
+        while True:
+            future, is_mine = self._join(key)
+            if is_mine:
+                return self._make(key, future, make)
+            while not future.done():
+                checkpoint()
+                wait([future], POLL_S)
+            try:
+                return future.result()
+            except _Abandoned:
+                checkpoint()
+
+    def _join(self, key: Hashable) -> tuple[Future[Value], bool]:
+        """The value to come, and whether the caller is to make it."""
         with self._lock:
             future = self._futures.get(key)
-            mine = future is None
+            is_mine = future is None
             if future is None:
                 future = self._futures[key] = Future()
             self._futures.move_to_end(key)
             while len(self._futures) > self._size:
                 self._futures.popitem(last=False)
-        if mine:
-            self._make(key, future, make)
-        return future.result()
+            return future, is_mine
 
-    def _make(self, key: Hashable, future: Future[Value], make: Callable[[], Value]) -> None:
+    def _make(self, key: Hashable, future: Future[Value], make: Callable[[], Value]) -> Value:
         try:
-            future.set_result(make())
+            value = make()
         except BaseException as e:
             with self._lock:
                 if self._futures.get(key) is future:
                     del self._futures[key]
-            future.set_exception(e)
+            future.set_exception(_Abandoned() if _is_stopped() else e)
+            raise
+        future.set_result(value)
+        return value
+
+
+def _is_stopped() -> bool:
+    """Whether the caller itself may not go on."""
+    try:
+        checkpoint()
+    except Exception:
+        return True
+    return False

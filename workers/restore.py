@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+from kernels.checkpoint import checkpoint
 from orchestrator.errors import TransientError
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.record import ConditionProof
@@ -31,6 +32,7 @@ class SavedSettings:
         proofs = []
         for name, setting in SETTINGS.items():
             if wanted := setting.wanted(conditions):
+                checkpoint()
                 before = setting.save(self._connection)
                 self._write({**self._read(), name: before})
                 held = setting.prepare(self._connection)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
+from kernels.checkpoint import interruptible
 from kernels.errors import CompileError
 from orchestrator.config import Settings
 from orchestrator.errors import FarmError, LeaseLost
@@ -21,6 +22,7 @@ from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 
 from .agent import CpuUse
+from .compile_limit import compiling_within
 from .conditions.affinity import listed
 from .device.base import DeviceConnection
 from .draft import Draft, retry_at
@@ -79,9 +81,10 @@ def run_job(assignment: Assignment, bench: Workbench, check: Callable[[], None],
     unknown = DeviceFacts(serial=serial, host=assignment.host, kind="phone", source=Source.PHONE)
     draft = Draft(assignment, bench.worker, unknown)
     try:
-        member = bench.fleet.member(serial, wait_s=ENROL_WAIT_S)
-        draft.device, draft.agent_sha256 = member.facts, member.agent_sha256
-        _run(draft, member, bench, check, report)
+        with interruptible(check):
+            member = bench.fleet.member(serial, wait_s=ENROL_WAIT_S)
+            draft.device, draft.agent_sha256 = member.facts, member.agent_sha256
+            _run(draft, member, bench, check, report)
     except LeaseLost:
         raise
     except Exception as e:
@@ -97,10 +100,11 @@ def _run(draft: Draft, member: Member, bench: Workbench, check: Callable[[], Non
     means = _means(draft, member, bench)
     draft.cpus = means.cpus
     report("compiling", 0, 0, None)
-    draft.stored = bench.plans.plan(job.cell, member.facts, cpus=len(listed(means.cpus)) if means.cpus else 0)
-    draft.layer_memory = layer_memory(draft.stored.plan)
-    inputs = bench.plans.inputs(job.cell.workload, job.cell.batch, job.examples)
-    reference = bench.plans.reference(job.cell.workload, job.cell.batch, job.examples)
+    with compiling_within(job.sampling.deadline, member.facts.serial, check):
+        draft.stored = bench.plans.plan(job.cell, member.facts, cpus=len(listed(means.cpus)) if means.cpus else 0)
+        draft.layer_memory = layer_memory(draft.stored.plan)
+        inputs = bench.plans.inputs(job.cell.workload, job.cell.batch, job.examples)
+        reference = bench.plans.reference(job.cell.workload, job.cell.batch, job.examples)
     report("waiting", 0, 0, None)
     held: Session | None = None
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from kernels.checkpoint import checkpoint
 from kernels.plan import BufferArgument, Copy, Dispatch, Port
 
 from .draft import Draft
@@ -13,6 +14,7 @@ from .draft import Draft
 def write_outputs_directly(draft: Draft) -> None:
     """Let each output be the activation that a step only copies into it, where nothing overwrites that later."""
     for copy in [step for step in draft.steps if isinstance(step, Copy)]:
+        checkpoint()
         if _is_needless(draft, copy):
             _replace(draft, copy)
 

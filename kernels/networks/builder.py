@@ -9,6 +9,7 @@ from zlib import crc32
 
 import numpy as np
 
+from kernels.checkpoint import checkpoint
 from kernels.graph import Array, Graph, Node
 from kernels.shapes import Shape, output_shape, window_shape
 
@@ -129,6 +130,7 @@ class NetworkBuilder:
     def _add(
         self, op: str, name: str, inputs: tuple[str, ...], attributes: dict[str, Any] | None = None, shape: Shape = ()
     ) -> str:
+        checkpoint()
         node = Node(name, op, inputs, (name,), attributes or {})
         assert name not in self.graph.shapes, f"two layers are called {name}"
         self.graph.shapes[name] = shape or output_shape(node, self.graph.shapes)

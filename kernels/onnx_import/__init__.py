@@ -13,6 +13,7 @@ from typing import Any
 
 import onnx
 
+from kernels.checkpoint import checkpoint
 from kernels.errors import ModelError
 from kernels.graph import Graph
 from kernels.shapes import Shape
@@ -58,6 +59,7 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
     outputs = tuple(port.name for port in graph.output)
     read = frozenset((*outputs, *(name for node in graph.node for name in node.input)))
     for proto in join_lrn(graph.node, constants, outputs):
+        checkpoint()
         check(proto)
         import_node(_decode(proto, version, path.parent, read), proto.domain, to)
     _check_outputs(outputs, inputs, to)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 
+from kernels.checkpoint import checkpoint
 from kernels.fusion import ALL
 from kernels.graph import Graph
 from kernels.options import Options
@@ -56,5 +57,6 @@ def optimise(graph: Graph, *, fuse: AbstractSet[str] = ALL, reflect: bool = Fals
     Ports keep names, order and shapes. `reflect`: the backend's convolutions can mirror their input at its edges.
     """
     for one_pass in PASSES:
+        checkpoint()
         graph = one_pass(graph, fuse)
     return fold_pads(graph, reflect=reflect) if "padding" in fuse else graph

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from kernels.checkpoint import checkpoint
 from kernels.graph import Graph, Node
 from kernels.lower.aliases import plan_aliases
 
@@ -87,6 +88,7 @@ def _on_demand(graph: Graph, first: Callable[[list[Node], Node], list[Node]]) ->
     for end in [node for node in graph.nodes if node.output in graph.outputs]:
         waiting = [end]
         while waiting:
+            checkpoint()
             node = waiting[-1]
             needs = [writers[name] for name in node.inputs if name in writers and name not in done]
             if node.output in done:

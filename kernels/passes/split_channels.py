@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from kernels.checkpoint import checkpoint
 from kernels.graph import Array, Graph, Node
 from kernels.shapes import Shape
 
@@ -144,6 +145,7 @@ class _Splitter:
         if channels:
             n, _, *rest = self.shapes[like]
             self.shapes[node.output] = (n, channels, *rest)
+        checkpoint()
         self.nodes.append(node)
         return node.output
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from kernels.checkpoint import checkpoint
 from kernels.graph import Graph, Node
 
 from .inputs import check_inputs
@@ -27,6 +28,7 @@ def evaluate(
     values: dict[str, AnyArray] = {name: np.asarray(inputs[name], dtype) for name in graph.inputs}
     last_use = {name: i for i, node in enumerate(graph.nodes) for name in node.inputs}
     for i, node in enumerate(graph.nodes):
+        checkpoint()
         values[node.output] = _run(graph, node, values, dtype)
         if not keep:
             _forget(graph, values, {name for name in node.inputs if last_use[name] == i})

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import adbutils
 
+from kernels.checkpoint import checkpoint
 from orchestrator.errors import DeviceSick, ServiceDown, SetupError, TransportLost
 
 from .base import ShellResult
@@ -208,6 +209,7 @@ class AdbConnection:
             try:
                 stream.write(_sync(b"SEND", f"{target},{0o100000 | mode}".encode()))
                 while chunk := file.read(_CHUNK_BYTES):
+                    checkpoint()
                     stream.write(_sync(b"DATA", chunk))
                 stream.write(b"DONE" + struct.pack("<I", int(time.time())))
             except (BrokenPipeError, ConnectionResetError):
@@ -218,6 +220,7 @@ class AdbConnection:
         with target.open("wb") as file, self._service("sync:", f"pull {source}", deadline_s) as stream:
             stream.write(_sync(b"RECV", source.encode()))
             while (bytes_ := self._sync_reply(stream, f"pull {source}")) is not None:
+                checkpoint()
                 file.write(stream.read_exact(bytes_))
 
     def reconnect(self) -> None:

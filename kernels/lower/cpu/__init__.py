@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from kernels.catalog import convolution_of
+from kernels.checkpoint import checkpoint
 from kernels.errors import OptionError, UnsupportedNode
 from kernels.graph import Graph
 from kernels.lower.draft import Draft
@@ -38,6 +39,7 @@ def lower_cpu(graph: Graph, options: Options) -> Draft:
     for name in graph.inputs:
         context.draft.inputs.append(Port(name=name, buffer=context.write(name, "input"), shape=graph.shapes[name]))
     for node in graph.nodes:
+        checkpoint()
         if node.op not in LOWERINGS:
             raise UnsupportedNode(f"{node.name}: no CPU lowering for {node.op!r}; known: {', '.join(LOWERINGS)}")
         LOWERINGS[node.op](context, node)

@@ -9,6 +9,7 @@ from kernels.catalog import check_algorithm, convolution_of
 from kernels.catalog.additions import check_addition
 from kernels.catalog.products import check_product
 from kernels.catalog.transposes import check_transpose
+from kernels.checkpoint import checkpoint
 from kernels.errors import UnsupportedNode
 from kernels.graph import Graph, Node
 from kernels.lower.draft import Draft
@@ -60,6 +61,7 @@ def lower_gpu(graph: Graph, options: Options, limits: Limits) -> Draft:
     for name in graph.inputs:
         _add_input(context, name)
     for context.position, node in enumerate(graph.nodes):
+        checkpoint()
         if node.op not in LOWERINGS:
             raise UnsupportedNode(f"{node.name}: no lowering for {node.op!r}; known: {', '.join(LOWERINGS)}")
         LOWERINGS[node.op](context, node)

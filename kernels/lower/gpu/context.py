@@ -8,6 +8,7 @@ from math import prod
 
 import numpy as np
 
+from kernels.checkpoint import checkpoint
 from kernels.errors import OptionError
 from kernels.graph import Array, Graph, Node
 from kernels.lower.aliases import plan_aliases
@@ -143,6 +144,7 @@ class GpuContext:
         traffic: int = 0,
     ) -> None:
         """Append a step; arguments are given by name."""
+        checkpoint()
         places = {n: b.argument if isinstance(b, View) else BufferArgument(buffer=b) for n, b in buffers.items()}
         in_images = frozenset(name for name, place in places.items() if self.draft.buffers[place.buffer].image)
         wider = 0 if group else self._wider(work_items[0])

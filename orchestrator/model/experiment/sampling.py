@@ -46,7 +46,8 @@ class Sampling(Model):
     canary: int = Field(default=0, ge=0, le=1000)
     """After so many blocks of a device, one block of a small reference workload; 0: none."""
     deadline: Seconds = 120.0
-    """Wall-clock limit of one block, with a unit: `90 s`, `5 min`."""
+    """Wall-clock limit of one block on the device, and limit of the processor time to compile it before, with a unit:
+    `90 s`, `5 min`."""
 
     @model_validator(mode="before")
     @classmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -301,10 +302,38 @@ def test_a_stale_agent_is_ended_by_the_next_session(here: Runner) -> None:
     assert agents(folder) == []
 
 
+@pytest.mark.parametrize("phase", ["claimed", "compiling", "waiting", "preparing", "pushing", "running"])
+def test_cancelled_in_any_phase(here: Runner, phase: Phase) -> None:
+    """Nothing later begins, and the device is free: also of a session that waits for the device's lock."""
+
+    def check() -> None:
+        if phase in ("claimed", *here.phases):
+            raise JobCancelled("cancelled")
+
+    unknown = Workload(network="lenet", seed=len(phase) + 1000)  # not compiled by another test
+    with ExitStack() as held:
+        if phase == "claimed":
+            held.enter_context(device_lock(here.bench.settings.state, CPU_SERIAL))
+        record = here(assignment(CPU_SERIAL, sampling=LONG, workload=unknown), check)
+    assert (record.outcome, record.cause) == (Outcome.CANCELLED, "cancelled")
+    assert here.phases[-1:] == ([] if phase == "claimed" else [phase])
+    assert agents(here.bench.fleet.member(CPU_SERIAL).connection.folder) == []
+    with device_lock(here.bench.settings.state, CPU_SERIAL):
+        assert leftovers(here, CPU_SERIAL) == []
+
+
 def test_a_deadline_ends_the_run(here: Runner) -> None:
     sampling = Sampling(warmup=0, samples=100_000, deadline="1 s")
     record = here(assignment(CPU_SERIAL, sampling=sampling))
     assert (record.outcome, record.cause) == (Outcome.FAILED, "deadline")
+
+
+def test_a_deadline_ends_compiling(here: Runner) -> None:
+    sampling = Sampling(deadline="20 ms")
+    record = here(assignment(CPU_SERIAL, sampling=sampling, workload=Workload(network="squeezenet_v1_0", seed=1001)))
+    assert (record.outcome, record.cause) == (Outcome.FAILED, "deadline")
+    assert "compiling: not done within the block's deadline of 0.02 s" in record.reasons[0]
+    assert here.phases == ["compiling"]
 
 
 def test_two_sessions_never_meet(here: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

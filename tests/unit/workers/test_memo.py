@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from kernels.checkpoint import checkpoint, interruptible
 from workers.memo import Memo
 
 
@@ -38,3 +39,46 @@ def test_a_failure_is_not_kept() -> None:
     with pytest.raises(ZeroDivisionError):
         memo.get("k", lambda: 1 // 0)
     assert memo.get("k", lambda: 5) == 5
+
+
+class Stopped(Exception):
+    pass
+
+
+def test_one_who_leaves_stops_nobody_else() -> None:
+    """Whether it was making the value, which another then begins anew, or waiting for it."""
+    memo: Memo[str] = Memo(2)
+    begun, leave_maker, leave_waiter, finish = (threading.Event() for _ in range(4))
+    made: list[str] = []
+
+    def ask(name: str, leave: threading.Event) -> str:
+        def check() -> None:
+            if leave.is_set():
+                raise Stopped(name)
+
+        def make() -> str:
+            made.append(name)
+            begun.set()
+            while not finish.wait(0.01):
+                checkpoint()
+            return name
+
+        with interruptible(check):
+            return memo.get("key", make)
+
+    with ThreadPoolExecutor(3) as pool:
+        maker = pool.submit(ask, "maker", leave_maker)
+        assert begun.wait(60)
+        waiters = [pool.submit(ask, name, leave) for name, leave in (("a", leave_waiter), ("b", threading.Event()))]
+        leave_waiter.set()
+        with pytest.raises(Stopped, match="a"):
+            waiters[0].result(60)
+        assert made == ["maker"] and not maker.done(), "who makes it goes on"
+        begun.clear()
+        leave_maker.set()
+        with pytest.raises(Stopped, match="maker"):
+            maker.result(60)
+        assert begun.wait(60), "who waits for it begins anew"
+        finish.set()
+        assert waiters[1].result(60) == "b"
+    assert made == ["maker", "b"]
