@@ -23,23 +23,26 @@ def follow(
     leases: Leases,
     experiment_id: str | None,
     show: Callable[[Snapshot], None],
-    is_over: Callable[[Snapshot], bool] = lambda snapshot: snapshot.done == snapshot.total,
+    is_over: Callable[[Snapshot], bool] = lambda snapshot: snapshot.is_over,
+    limit_s: float | None = None,
 ) -> Snapshot:
-    """Look twice a second until `is_over`; the last snapshot. Rides out short absences of Redis and ledger.
+    """Look twice a second until `is_over`, or for `limit_s`; the last snapshot. Rides out short absences of Redis and
+    ledger.
 
     Raises the transient error where they stay away.
     """
     away_since: float | None = None
+    end = float("inf") if limit_s is None else time.monotonic() + limit_s
     while True:
         try:
             snapshot = take(ledger, inventory, leases, experiment_id)
         except TransientError:
             away_since = away_since or time.monotonic()
-            if time.monotonic() - away_since > PATIENCE_S:
+            if time.monotonic() > min(end, away_since + PATIENCE_S):
                 raise
         else:
             away_since = None
             show(snapshot)
-            if is_over(snapshot):
+            if is_over(snapshot) or time.monotonic() >= end:
                 return snapshot
         time.sleep(PERIOD_S)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from orchestrator.answers import Wait, why_jobs_wait
 from orchestrator.fitness import devices_for_work
 from orchestrator.inventory import Inventory
 from orchestrator.leases import Leases
@@ -14,9 +14,6 @@ from orchestrator.ledger import Ledger
 from orchestrator.ledger.rows import OPEN
 from orchestrator.model.device import Device, Source
 from orchestrator.model.live import Progress
-
-MAX_WAITING = 1000
-"""Jobs that one look takes in."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +54,8 @@ class Snapshot:
     lanes: tuple[Lane, ...]
     counts: Mapping[str, int]
     """Jobs by state or outcome."""
-    reasons: Mapping[str, int]
-    """Why jobs with several candidates wait, and how many do for that."""
+    waits: tuple[Wait, ...] = ()
+    """The jobs that wait, by reason."""
     at: float = field(default_factory=time.time)
 
     @property
@@ -77,7 +74,16 @@ class Snapshot:
     @property
     def done(self) -> int:
         """Jobs that are over, however they ended."""
-        return self.total - sum(self.counts.get(state.value, 0) for state in OPEN)
+        return self.total - sum(self.open.values())
+
+    @property
+    def open(self) -> dict[str, int]:
+        """Jobs that are not over, by state."""
+        return {state.value: self.counts.get(state.value, 0) for state in OPEN}
+
+    @property
+    def is_over(self) -> bool:
+        return self.done == self.total
 
 
 def take(ledger: Ledger, inventory: Inventory, leases: Leases, experiment_id: str | None = None) -> Snapshot:
@@ -85,9 +91,8 @@ def take(ledger: Ledger, inventory: Inventory, leases: Leases, experiment_id: st
     devices = sorted(devices_for_work(inventory.devices(), ledger), key=lambda device: device.serial)
     held = leases.all()
     progress = {one.serial: one for one in inventory.progress()}
-    jobs = [job for job in ledger.waiting(MAX_WAITING) if experiment_id in (None, job.experiment_id)]
-    reasons = inventory.waiting()
-    own = {job.candidates[0]: reasons.get(job.job_id, "") for job in reversed(jobs) if len(job.candidates) == 1}
+    waits = why_jobs_wait(ledger, inventory.waiting(), experiment_id)
+    own = {wait.devices[0]: wait.reason.text for wait in reversed(waits) if len(wait.devices) == 1}
     counts = ledger.device_counts(experiment_id)
     return Snapshot(
         lanes=tuple(
@@ -95,5 +100,5 @@ def take(ledger: Ledger, inventory: Inventory, leases: Leases, experiment_id: st
             for d in devices
         ),
         counts=ledger.counts(experiment_id),
-        reasons=Counter(reasons[j.job_id] for j in jobs if len(j.candidates) > 1 and j.job_id in reasons),
+        waits=waits,
     )

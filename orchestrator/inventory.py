@@ -14,6 +14,7 @@ from . import keys
 from .model.base import Model
 from .model.device import Device
 from .model.live import HostAnnouncement, Progress
+from .model.waiting import WaitReason
 from .redis_client import translated
 
 log = logging.getLogger(__name__)
@@ -22,7 +23,7 @@ FORGET_S = 3600.0
 """Names that were not announced for this long leave the index."""
 
 M = TypeVar("M", bound=Model)
-_REASONS = TypeAdapter(dict[str, str])
+_REASONS = TypeAdapter(dict[str, WaitReason])
 
 
 class Inventory:
@@ -60,19 +61,20 @@ class Inventory:
         return self._read(keys.LIVES, keys.PREFIX + "live:", Progress)
 
     @translated
-    def announce_waiting(self, reasons: Mapping[str, str]) -> None:
-        """Why jobs wait, as the last placement found: job id -> words."""
+    def announce_waiting(self, reasons: Mapping[str, WaitReason]) -> None:
+        """Why jobs wait, as the last placement found, by job id; said in every turn of a scheduler, waits or not."""
         self._redis.set(keys.WAITING, _REASONS.dump_json(dict(reasons)), ex=keys.ANNOUNCE_TTL_S)
 
     @translated
-    def waiting(self) -> dict[str, str]:
-        """Why jobs wait: job id -> words. Only the first jobs of each experiment have been looked at."""
+    def waiting(self) -> dict[str, WaitReason] | None:
+        """Why jobs wait, by job id; only the first jobs of each experiment have been looked at. None where no scheduler
+        has said anything for `keys.ANNOUNCE_TTL_S`."""
         text = self._redis.get(keys.WAITING)
         try:
-            return _REASONS.validate_json(text) if text else {}
+            return _REASONS.validate_json(text) if text else None
         except ValidationError as e:
             log.warning("%s in Redis cannot be read and is left out: %s", keys.WAITING, _first_line(e))
-            return {}
+            return None
 
     @translated
     def _announce(self, index: str, name: str, key: str, value: Model) -> None:

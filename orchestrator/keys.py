@@ -10,7 +10,7 @@
 | farm:records | stream, field `record`: JSON `Record` | workers/spool.py | records on their way to the ledger |
 | farm:kept:JOB:ATTEMPT | string, TTL 1 day | intake.py | the ledger has this record: drop it from the spool |
 | farm:leases, :devices, :hosts, :lives | sorted sets of names | leases.py, inventory.py | indices, to avoid scans |
-| farm:waiting | string, JSON {job: reason}, TTL 15 s | scheduler.py | why jobs wait |
+| farm:waiting | string, JSON {job: `WaitReason`}, TTL 15 s | scheduler.py | why jobs wait |
 | farm:poison | list, bounded | intake.py | what came as a record and was none |
 | farm:cancelled | set of job ids | scheduler.py | jobs whose sessions must stop |
 """

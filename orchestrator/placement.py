@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from .model.device import Device, DeviceState, Health
 from .model.experiment import SETTLED_C, SETTLED_C_PER_MIN, Conditions
 from .model.lease import Lease
+from .model.waiting import WaitKind, WaitReason
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Placement:
     """The answer: (job, serial) pairs, and for every other job why it waits."""
 
     assignments: tuple[tuple[str, str], ...]
-    waiting: Mapping[str, str]
+    waiting: Mapping[str, WaitReason]
 
 
 def place(
@@ -76,7 +77,7 @@ def place(
     floor = _Floor(devices, leases, policy, now)
     demand = Counter(serial for job in waiting for serial in job.candidates)
     assignments: list[tuple[str, str]] = []
-    reasons: dict[str, str] = {}
+    reasons: dict[str, WaitReason] = {}
     for job in _in_turn(waiting, policy, assignments):
         runnable = [serial for serial in floor.usable(job) if not floor.obstacle(job, serial)]
         if runnable:
@@ -120,14 +121,13 @@ class _Floor:
         self._devices = {device.serial: device for device in devices}
         self._host_limit, self._now = policy.host_limit, now
         self._busy = {
-            serial: f"busy with {policy.labels.get(lease.job_id, f'job {lease.job_id}')}"
-            for serial, lease in leases.items()
+            serial: _busy(policy.labels.get(lease.job_id, f"job {lease.job_id}")) for serial, lease in leases.items()
         }
         self._sessions = Counter(self._devices[s].facts.host for s in leases if s in self._devices)
         self._blocked = {serial: self._unready(device) for serial, device in self._devices.items()}
 
     def take(self, serial: str, job: WaitingJob) -> None:
-        self._busy[serial] = f"busy with {job.label}"
+        self._busy[serial] = _busy(job.label)
         self._sessions[self._devices[serial].facts.host] += 1
 
     def usable(self, job: WaitingJob) -> list[str]:
@@ -141,46 +141,57 @@ class _Floor:
         alive = any(s in self._devices and self._devices[s].state.health is Health.READY for s in others)
         return others if alive else candidates
 
-    def obstacle(self, job: WaitingJob, serial: str) -> str:
-        """Why a job cannot start on a device now; empty where it can."""
+    def obstacle(self, job: WaitingJob, serial: str) -> WaitReason | None:
+        """Why a job cannot start on a device now; None where it can."""
         if serial in self._busy:
             return self._busy[serial]
         if serial not in self._devices:
-            return "offline: no host announces it"
-        if self._blocked[serial]:
-            return self._blocked[serial]
+            return WaitReason(kind=WaitKind.OFFLINE, text="offline: no host announces it")
+        if (blocked := self._blocked[serial]) is not None:
+            return blocked
         if job.not_before > self._now:
-            return f"waits before the next attempt, until {_clock(job.not_before)}"
+            return WaitReason(
+                kind=WaitKind.RETRY, text=f"waits before the next attempt, until {_clock(job.not_before)}"
+            )
         device = self._devices[serial]
         if self._sessions[device.facts.host] >= self._host_limit:
-            return f"host {device.facts.host} is at its limit of {self._host_limit} sessions"
+            text = f"host {device.facts.host} is at its limit of {self._host_limit} sessions"
+            return WaitReason(kind=WaitKind.HOST_FULL, text=text)
         return _unmet(job.conditions, device)
 
-    def reason(self, job: WaitingJob) -> str:
-        """Why a job waits, for people: of one device, or of the first few candidates."""
-        if len(job.candidates) == 1:
-            return self.obstacle(job, job.candidates[0])
+    def reason(self, job: WaitingJob) -> WaitReason:
+        """Why a job waits: of one device, or in words of the first few candidates and by kind of those that it could
+        use, where one that is busy comes first: it will be free."""
         usable = set(self.usable(job))
-        whys = [
-            f"{s}: {self.obstacle(job, s) or self._passed_over(job, s)}"
-            for s in sorted(job.candidates, key=lambda s: (s not in usable, s))
-        ]
+        ordered = sorted(job.candidates, key=lambda s: (s not in usable, s))
+        found = [self.obstacle(job, serial) or self._passed_over(job, serial) for serial in ordered]
+        if len(found) == 1:
+            return found[0]
+        kinds = Counter(reason.kind for reason in found[: len(usable)])
+        kind = WaitKind.BUSY if WaitKind.BUSY in kinds else min(kinds, key=lambda kind: (-kinds[kind], kind))
+        whys = [f"{serial}: {reason.text}" for serial, reason in zip(ordered, found, strict=True)]
         more = f"; and {len(whys) - 3} more" if len(whys) > 3 else ""
-        return "; ".join(whys[:3]) + more
+        return WaitReason(kind=kind, text="; ".join(whys[:3]) + more)
 
-    def _passed_over(self, job: WaitingJob, serial: str) -> str:
+    def _passed_over(self, job: WaitingJob, serial: str) -> WaitReason:
         """Why a device that could start a job now is not asked."""
-        if serial in job.failed_on:
-            return "an earlier attempt was lost there"
-        return "it cannot meet the experiment's conditions, others can"
+        lost = "an earlier attempt was lost there"
+        unable = "it cannot meet the experiment's conditions, others can"
+        return WaitReason(kind=WaitKind.AVOIDED, text=lost if serial in job.failed_on else unable)
 
-    def _unready(self, device: Device) -> str:
+    def _unready(self, device: Device) -> WaitReason | None:
         state = device.state
         if state.health is not Health.READY:
-            return f"{state.health}: {state.reason}" if state.reason else str(state.health)
+            text = f"{state.health}: {state.reason}" if state.reason else str(state.health)
+            return WaitReason(kind=WaitKind(state.health.value), text=text)
         if state.ready_at is not None and state.ready_at > self._now:
-            return f"{state.reason or 'cooling'}, ready at about {_clock(state.ready_at)}"
-        return ""
+            text = f"{state.reason or 'cooling'}, ready at about {_clock(state.ready_at)}"
+            return WaitReason(kind=WaitKind.RESTING, text=text)
+        return None
+
+
+def _busy(label: str) -> WaitReason:
+    return WaitReason(kind=WaitKind.BUSY, text=f"busy with {label}")
 
 
 def can_meet(conditions: Conditions, device: Device) -> bool:
@@ -198,11 +209,17 @@ def can_meet(conditions: Conditions, device: Device) -> bool:
     return not lacks and not (conditions.supply == "cut" and profile.supply == "none")
 
 
-def _unmet(conditions: Conditions, device: Device) -> str:
+def _unmet(conditions: Conditions, device: Device) -> WaitReason | None:
     """The first condition that the device's announced state does not meet; what is not known is not a bar."""
     if device.facts.kind != "phone":
-        return ""
-    return _unmet_level(conditions, device.state) or _unmet_heat(conditions, device) or _unmet_rest(conditions, device)
+        return None
+    unmet = {
+        WaitKind.BATTERY: _unmet_level(conditions, device.state),
+        WaitKind.STORAGE: _unmet_storage(conditions, device.state),
+        WaitKind.SUPPLY: _unmet_supply(conditions, device.state),
+        WaitKind.TEMPERATURE: _unmet_heat(conditions, device) or _unmet_rest(conditions, device),
+    }
+    return next((WaitReason(kind=kind, text=text) for kind, text in unmet.items() if text), None)
 
 
 def _unmet_level(conditions: Conditions, state: DeviceState) -> str:
@@ -211,9 +228,17 @@ def _unmet_level(conditions: Conditions, state: DeviceState) -> str:
         return f"battery at {battery:g} %, the experiment wants at least {level.min:g} %"
     if battery is not None and level.max is not None and battery > level.max:
         return f"battery at {battery:g} %, the experiment wants at most {level.max:g} %"
+    return ""
+
+
+def _unmet_storage(conditions: Conditions, state: DeviceState) -> str:
     if state.free_storage_bytes is not None and state.free_storage_bytes < conditions.free_storage:
         free, wanted = state.free_storage_bytes / 2**20, conditions.free_storage / 2**20
         return f"free storage {free:.0f} MiB, the experiment wants {wanted:.0f} MiB"
+    return ""
+
+
+def _unmet_supply(conditions: Conditions, state: DeviceState) -> str:
     if conditions.supply == "discharging" and state.charging:
         return "a supply is connected, the experiment wants the phone to run from its battery"
     return ""

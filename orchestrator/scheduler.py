@@ -28,6 +28,7 @@ from .ledger import Ledger
 from .model.device import Device, Health
 from .model.lease import Assignment
 from .model.record import Outcome
+from .model.waiting import WaitReason
 from .placement import Placement, Policy, place
 from .reconcile import Reconciled, Reconciler
 from .rounds import Rounds
@@ -49,7 +50,7 @@ class TickReport:
     taken: Mapping[str, int]
     """Records by what became of them: new, duplicate, stale, poison."""
     placed: tuple[Assignment, ...]
-    waiting: Mapping[str, str]
+    waiting: Mapping[str, WaitReason]
     """Job -> why it waits."""
     restored: int
     lost: int

@@ -67,7 +67,7 @@ for group in (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; its exit status: 0 all is well, 1 not so, 2 wrong usage, 130 interrupted."""
+    """Run one command; its exit status: 0 all is well, 1 not so, 2 wrong usage, 124 timed out, 130 interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         result = app(given, standalone_mode=False, prog_name="farm")

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 from rich.table import Table
 
+from orchestrator.answers import Wait, reason_lines, wait_data
 from orchestrator.report import wording
 
 from .left_out import exclusion_lines, left_out
 from .outcomes import present
-from .output import out
+from .output import out, print_json
 
 if TYPE_CHECKING:
     from orchestrator.ledger import ExperimentRow, JobRow
@@ -34,8 +36,8 @@ def problem_data(job: JobRow, reasons: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def row_data(row: ExperimentRow) -> dict[str, Any]:
-    """An experiment of the ledger, in short."""
+def row_data(row: ExperimentRow, waits: Iterable[Wait]) -> dict[str, Any]:
+    """An experiment of the ledger, in short, with what its jobs wait for."""
     return {
         "experiment": row.id,
         "name": row.experiment.name,
@@ -43,6 +45,7 @@ def row_data(row: ExperimentRow) -> dict[str, Any]:
         "finished": row.finished,
         "jobs": sum(row.counts.values()),
         "counts": present(row.counts),
+        "waiting": wait_data(waits),
     }
 
 
@@ -61,10 +64,30 @@ def table_of(rows: Iterable[ExperimentRow]) -> Table:
     return table
 
 
-def show(row: ExperimentRow, problems: list[dict[str, Any]]) -> None:
-    """Print one, with what was left out of it and what did not end well."""
+def show_all(rows: Sequence[ExperimentRow], waits: Iterable[Wait], *, as_json: bool) -> None:
+    """Print all experiments, and what their jobs wait for."""
+    own: dict[str, list[Wait]] = defaultdict(list)
+    for wait in waits:
+        own[wait.experiment_id].append(wait)
+    if as_json:
+        print_json([row_data(row, own[row.id]) for row in rows])
+        return
+    out().print(table_of(rows))
+    for experiment_id, found in own.items():
+        show_waits(found, f"{experiment_id}: ")
+
+
+def show_waits(waits: Iterable[Wait], title: str = "") -> None:
+    """Print what jobs wait for."""
+    for line in reason_lines(waits):
+        out().print(f"  {title}{line}", style="yellow", soft_wrap=True, markup=False)
+
+
+def show(row: ExperimentRow, waits: Iterable[Wait], problems: list[dict[str, Any]]) -> None:
+    """Print one, with what it waits for, what was left out of it and what did not end well."""
     console = out()
     console.print(table_of([row]))
+    show_waits(waits)
     for line in exclusion_lines(row.exclusions, limit=1000):
         console.print(left_out(line))
     for problem in problems:

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from orchestrator.answers import reason_lines, wait_data
 from orchestrator.config import Settings
 from orchestrator.errors import StableError
+from orchestrator.model.quantity import parse_seconds
 from orchestrator.model.record import Outcome
 from orchestrator.report import wording
 
 from . import live
-from .experiment_rows import problem_data, row_data, show, table_of
-from .farm_access import connect, find_experiment, open_inventory, open_ledger
+from .experiment_rows import problem_data, row_data, show, show_all
+from .farm_access import connect, find_experiment, open_inventory, open_ledger, reasons_of
 from .lifecycle import settings_of
-from .outcomes import all_ok, outcomes, present
+from .outcomes import TIMED_OUT, all_ok, outcomes, present
 from .output import JsonOption, StateOption, log, out, print_json
 from .submission import confirm_size, submission_data, tell
 
 if TYPE_CHECKING:
+    from farm.snapshot import Snapshot
     from orchestrator.ledger import Ledger
 
 PANEL = "Experiments"
+TimeoutOption = Annotated[
+    str | None,
+    typer.Option(
+        "--timeout", metavar="TIME", help=f"Stop waiting after this, e.g. '30 min', with exit status {TIMED_OUT}."
+    ),
+]
 ExperimentArgument = Annotated[
     str, typer.Argument(metavar="EXPERIMENT", help="Its id, its name (the newest of that name), or `latest`.")
 ]
@@ -44,6 +52,7 @@ def run(
     ] = False,
     again: Annotated[bool, typer.Option("--again", help="Start another one where one like it is under way.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Submit a very large matrix without asking back.")] = False,
+    timeout: TimeoutOption = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -57,6 +66,9 @@ def run(
     from orchestrator import spec as specs
     from orchestrator.submit import submit
 
+    limit_s = seconds_of(timeout)
+    if limit_s is not None and not wait:
+        raise typer.BadParameter("it belongs to --wait", param_hint="--timeout")
     settings = settings_of(state)
     experiment = specs.load(spec)
     inventory = open_inventory(settings)
@@ -68,19 +80,31 @@ def run(
             if as_json:
                 print_json(submission_data(submission))
             return
-        counts = follow_to_end(settings, ledger, submission.experiment_id, experiment.name)
-    found = outcomes(counts)
+        last = follow_to_end(settings, ledger, submission.experiment_id, experiment.name, limit_s)
+    found = outcomes(last.counts)
     if as_json:
-        print_json({"experiment": submission.experiment_id, "outcomes": found})
+        print_json(end_data(submission.experiment_id, last))
     else:
         out().print(f"{submission.experiment_id}: {wording.outcomes(found)}")
+    if not last.is_over:
+        give_up(submission.experiment_id, last, timeout)
     if not all_ok(found):
         log().print(f"`farm status {submission.experiment_id}` says what went wrong, `farm results` what was measured")
         raise typer.Exit(1)
 
 
-def follow_to_end(settings: Settings, ledger: Ledger, experiment_id: str | None, title: str) -> Mapping[str, int]:
-    """Show the live view on standard error until every job is over; the jobs by outcome."""
+def seconds_of(timeout: str | None) -> float | None:
+    """Raises UsageError where it is no time."""
+    try:
+        return None if timeout is None else parse_seconds(timeout)
+    except ValueError as e:
+        raise typer.BadParameter(str(e), param_hint="--timeout") from e
+
+
+def follow_to_end(
+    settings: Settings, ledger: Ledger, experiment_id: str | None, title: str, limit_s: float | None = None
+) -> Snapshot:
+    """Show the live view on standard error until every job is over, or for `limit_s`; the last look."""
     from farm.following import follow
     from orchestrator.leases import Leases
 
@@ -88,11 +112,32 @@ def follow_to_end(settings: Settings, ledger: Ledger, experiment_id: str | None,
     inventory, leases = open_inventory(settings), Leases(client)
     try:
         with live.view(log(), title) as show:
-            return follow(ledger, inventory, leases, experiment_id, show).counts
+            return follow(ledger, inventory, leases, experiment_id, show, limit_s=limit_s)
     except KeyboardInterrupt:
         name = experiment_id or "EXPERIMENT"
         log().print(f"The farm goes on with it: `farm watch {name}` shows it again, `farm cancel {name}` ends it.")
         raise
+
+
+def end_data(experiment_id: str | None, last: Snapshot) -> dict[str, Any]:
+    """How jobs ended, and what is still open where a timeout came first."""
+    return {
+        "experiment": experiment_id,
+        "outcomes": outcomes(last.counts),
+        "timed_out": not last.is_over,
+        "open": last.open,
+        "waiting": wait_data(last.waits),
+    }
+
+
+def give_up(experiment_id: str | None, last: Snapshot, timeout: str | None) -> NoReturn:
+    """Say what is not over and why, and end with the status of a timeout."""
+    name = experiment_id or "EXPERIMENT"
+    log().print(f"[bold]not over after {timeout}[/]: {last.total - last.done} of {last.total} jobs are open")
+    for line in reason_lines(last.waits):
+        log().print(f"  {line}", markup=False, soft_wrap=True)
+    log().print(f"The farm goes on with it: `farm watch {name}` shows it again, `farm cancel {name}` ends it.")
+    raise typer.Exit(TIMED_OUT)
 
 
 def status(
@@ -102,33 +147,36 @@ def status(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the experiments of the ledger, or show one: jobs by state, exclusions, failures. Needs no running farm.
+    """List the experiments of the ledger, or show one: jobs by state, why they wait, exclusions, failures.
+
+    Needs no running farm; only a running one knows why jobs wait.
 
     Example: `farm status`, `farm status latest --json`
     """
-    with open_ledger(settings_of(state)) as ledger:
+    from orchestrator.answers import why_jobs_wait
+
+    settings = settings_of(state)
+    with open_ledger(settings) as ledger:
         if experiment is None:
-            rows = ledger.experiments()
-            if as_json:
-                print_json([row_data(row) for row in rows])
-            else:
-                out().print(table_of(rows))
+            show_all(ledger.experiments(), why_jobs_wait(ledger, reasons_of(settings)), as_json=as_json)
             return
         row = find_experiment(ledger, experiment)
+        waits = why_jobs_wait(ledger, reasons_of(settings), row.id)
         failures = [job for job in ledger.jobs(row.id, ("done", "cancelled")) if job.outcome != Outcome.OK.value]
         records = sorted(ledger.records_of(job.job_id for job in failures), key=lambda record: record.token)
     reasons = {record.job_id: record.reasons for record in records}
     problems = [problem_data(job, reasons.get(job.job_id, ())) for job in failures]
     if as_json:
-        print_json({**row_data(row), "exclusions": [vars(each) for each in row.exclusions], "not_ok": problems})
+        print_json({**row_data(row, waits), "exclusions": [vars(each) for each in row.exclusions], "not_ok": problems})
         return
-    show(row, problems)
+    show(row, waits, problems)
 
 
 def watch(
     experiment: Annotated[
         str | None, typer.Argument(metavar="[EXPERIMENT]", help="Id, name or `latest`; the whole farm without it.")
     ] = None,
+    timeout: TimeoutOption = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -136,16 +184,19 @@ def watch(
 
     Example: `farm watch latest`
     """
+    limit_s = seconds_of(timeout)
     settings = settings_of(state)
     connect(settings)
     with open_ledger(settings) as ledger:
         row = None if experiment is None else find_experiment(ledger, experiment)
         title = row.experiment.name if row else "all experiments"
-        counts = follow_to_end(settings, ledger, row.id if row else None, title)
+        last = follow_to_end(settings, ledger, row.id if row else None, title, limit_s)
     if as_json:
-        print_json({"experiment": row.id if row else None, "outcomes": outcomes(counts)})
+        print_json(end_data(row.id if row else None, last))
     else:
-        out().print(f"{title}: {wording.outcomes(present(counts))}")
+        out().print(f"{title}: {wording.outcomes(present(last.counts))}")
+    if not last.is_over:
+        give_up(row.id if row else None, last, timeout)
 
 
 def cancel(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from orchestrator.leases import Leases
     from orchestrator.ledger import ExperimentRow, Ledger
     from orchestrator.model.experiment import Experiment
+    from orchestrator.model.waiting import WaitReason
 
 LATEST = "latest"
 
@@ -45,6 +46,14 @@ def open_inventory(settings: Settings) -> Inventory:
     from orchestrator.inventory import Inventory
 
     return Inventory(connect(settings))
+
+
+def reasons_of(settings: Settings) -> dict[str, WaitReason] | None:
+    """Why jobs wait, as the scheduler says; None where none does, be it that no farm runs."""
+    try:
+        return open_inventory(settings).waiting()
+    except ServiceDown:
+        return None
 
 
 def open_leases(settings: Settings) -> Leases:

@@ -13,9 +13,11 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from orchestrator.answers import reason_lines
 from orchestrator.model.device import Health
 from orchestrator.model.live import Progress
 from orchestrator.model.record import Outcome
+from orchestrator.model.waiting import WaitKind
 from orchestrator.report import wording
 
 if TYPE_CHECKING:
@@ -23,11 +25,15 @@ if TYPE_CHECKING:
 
 PLAIN_PERIOD_S = 10.0
 """Shortest period of plain lines where standard error is no terminal."""
+PLAIN_QUIET_S = 60.0
+"""After this long without a change the plain line is repeated; the pause doubles each time, up to a limit."""
+MAX_PLAIN_QUIET_S = 600.0
+PASSING = (WaitKind.BUSY, WaitKind.QUEUED)
+"""Reasons that come and go with every job: no news."""
 WATCHED_JOBS = 5
 WATCHED_JOBS_OF_A_DEVICE = 2
 """Jobs that must have ended before a prediction is worth anything."""
 SHOWN_LANES = 40
-SHOWN_REASONS = 4
 OUTCOME_STYLES = {"ok": "green", "invalid": "yellow", "failed": "red", "lost": "red", "killed": "red"}
 
 
@@ -151,15 +157,14 @@ def _idle(lane: Lane) -> str:
 
 
 def _waiting(snapshot: Snapshot) -> Text:
-    """How many jobs wait, and why those do that more than one device may run."""
+    """How many jobs wait, and why those do that more than one device may run: of the others the lanes say it."""
     held = snapshot.counts.get("held", 0)
     more = f"{held} more are held until it is known whether they are needed" if held else ""
     if not snapshot.waiting:
         return Text(more, style="dim")
-    reasons = [reason for reason, _ in sorted(snapshot.reasons.items(), key=lambda item: -item[1])]
     text = Text("; ".join(filter(None, (f"{snapshot.waiting} jobs wait", more))), style="dim")
-    for reason in reasons[:SHOWN_REASONS]:
-        text.append(f"\n  {reason}")
+    for line in reason_lines(wait for wait in snapshot.waits if len(wait.devices) > 1):
+        text.append(f"\n  {line}")
     return text
 
 
@@ -167,7 +172,8 @@ def plain(snapshot: Snapshot) -> str:
     """One line, where there is no terminal to draw on."""
     busy = sum(lane.progress is not None for lane in snapshot.lanes)
     done = outcomes(snapshot).plain.strip().replace("  ", ", ") or "none yet"
-    return f"{snapshot.done}/{snapshot.total} done ({done}); {busy} of {len(snapshot.lanes)} devices work"
+    head = f"{snapshot.done}/{snapshot.total} done ({done}); {busy} of {len(snapshot.lanes)} devices work"
+    return "; ".join([head, *reason_lines(snapshot.waits)])
 
 
 Show: TypeAlias = "Callable[[Snapshot], None]"
@@ -185,12 +191,17 @@ def view(console: Console, title: str) -> Iterator[Show]:
 
 
 def _plain_shower(console: Console) -> Show:
-    last = [float("-inf"), -1.0]
+    """A line where jobs have ended or wait for something else, and now and then where nothing changes."""
+    shown_at, shown = float("-inf"), (-1, frozenset[str]())
+    pause_s = PLAIN_QUIET_S
 
     def show(snapshot: Snapshot) -> None:
-        changed = snapshot.done != last[1]
-        if changed and (snapshot.at - last[0] >= PLAIN_PERIOD_S or snapshot.done == snapshot.total):
+        nonlocal shown_at, shown, pause_s
+        kinds = frozenset(wait.reason.kind for wait in snapshot.waits if wait.reason.kind not in PASSING)
+        changed, quiet_s = (snapshot.done, kinds) != shown, snapshot.at - shown_at
+        if quiet_s >= (pause_s if not changed else 0.0 if snapshot.is_over else PLAIN_PERIOD_S):
             console.print(plain(snapshot), markup=False, soft_wrap=True)
-            last[:] = [snapshot.at, snapshot.done]
+            shown_at, shown = snapshot.at, (snapshot.done, kinds)
+            pause_s = PLAIN_QUIET_S if changed else min(2 * pause_s, MAX_PLAIN_QUIET_S)
 
     return show

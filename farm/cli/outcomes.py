@@ -6,6 +6,9 @@ from collections.abc import Mapping
 
 from orchestrator.model.record import Outcome
 
+TIMED_OUT = 124
+"""Exit status where a wait was given up, as that of timeout(1): nothing is known to be wrong, but it is not over."""
+
 
 def outcomes(counts: Mapping[str, int]) -> dict[str, int]:
     """Jobs that are over, by outcome: every outcome always, for programs."""

@@ -15,7 +15,8 @@ from orchestrator.placement import Share, WaitingJob
 from . import attempts, experiments, extension, health, imports, queries, records
 from .database import Database
 from .imports import Imported
-from .rows import ExperimentRow, JobRow, JobState, Kept, Lane, Quarantine, RunningRow
+from .rows import ExperimentRow, JobRow, JobState, Kept, Lane, Quarantine, RunningRow, WaitingGroup
+from .waiting_groups import waiting_groups
 
 
 class Ledger:
@@ -110,6 +111,11 @@ class Ledger:
         """Jobs that could be placed now, the first of each experiment and choice of devices."""
         with self._database.read() as connection:
             return queries.waiting(connection, limit, lambda experiment_id: self._spec(experiment_id))
+
+    def waiting_groups(self, looked_at: Iterable[str], experiment_id: str | None = None) -> list[WaitingGroup]:
+        """Waiting jobs by experiment and choice of devices, with those of `looked_at` that still wait."""
+        with self._database.read() as connection:
+            return waiting_groups(connection, looked_at, experiment_id)
 
     def shares(self) -> dict[str, Share]:
         """What each experiment has of the farm, for fairness."""

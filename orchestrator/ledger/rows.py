@@ -45,6 +45,17 @@ class Kept(StrEnum):
 
 
 @dataclass(frozen=True)
+class WaitingGroup:
+    """Waiting jobs of one experiment that the same devices may run."""
+
+    experiment_id: str
+    candidates: tuple[str, ...]
+    jobs: int
+    looked_at: tuple[str, ...]
+    """Ids of those that were asked for by id."""
+
+
+@dataclass(frozen=True)
 class ExperimentRow:
     """An experiment, and how far it is."""
 

@@ -13,16 +13,15 @@ from prometheus_client.process_collector import ProcessCollector
 
 from orchestrator.config import Settings
 
-from .collector import FarmCollector
+from .collector import FarmCollector, Part
 from .parts import LedgerPart, RedisPart
 
 
 def serve(settings: Settings, stop: threading.Event) -> int:
     """Serve until `stop`; prints the address. Exit status 1 where the port is taken."""
-    registry = CollectorRegistry()
-    registry.register(
-        FarmCollector({"redis": RedisPart(settings), "ledger": LedgerPart(settings)}, version("pocketfarm"))
-    )
+    registry, redis = CollectorRegistry(), RedisPart(settings)
+    parts: dict[str, Part] = {"redis": redis, "ledger": LedgerPart(settings, redis.reasons)}
+    registry.register(FarmCollector(parts, version("pocketfarm")))
     ProcessCollector(namespace="farm_exporter", registry=registry)
     try:
         server, thread = start_http_server(settings.exporter_port, settings.exporter_host, registry)

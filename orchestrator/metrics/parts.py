@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 from redis import Redis
 
 from orchestrator import keys
 from orchestrator.config import Settings
+from orchestrator.errors import FarmError
 from orchestrator.inventory import Inventory
 from orchestrator.leases import Leases
 from orchestrator.ledger.database import Database
+from orchestrator.model.waiting import WaitReason
 from orchestrator.redis_client import client_of
 
 from .devices import device_families, host_families
@@ -30,33 +32,50 @@ class RedisPart:
         self._settings = settings
         self._redis: Redis | None = None
 
-    def __call__(self) -> list[Metric]:
+    def inventory(self) -> Inventory:
+        return Inventory(self._client())
+
+    def reasons(self) -> dict[str, WaitReason] | None:
+        """Why jobs wait, as the scheduler says; None where it or Redis is away."""
+        try:
+            return self.inventory().waiting()
+        except FarmError:
+            return None
+
+    def _client(self) -> Redis:
         if self._redis is None:
             self._redis = client_of(self._settings, reply_s=REPLY_S)
-        inventory = Inventory(self._redis)
+        return self._redis
+
+    def __call__(self) -> list[Metric]:
+        inventory = self.inventory()
         return [
             *device_families(inventory.devices()),
             *host_families(inventory.hosts()),
-            *lease_families(Leases(self._redis).all().values()),
+            *lease_families(Leases(self._client()).all().values()),
             *session_families(inventory.progress()),
-            *_record_families(self._redis),
+            *_record_families(self._client()),
         ]
 
 
 class LedgerPart:
-    """Counts and results. A call raises ServiceDown where the database is away, SetupError where its URL is wrong."""
+    """Counts and results. A call raises ServiceDown where the database is away, SetupError where its URL is wrong.
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    `reasons`: asked at each scrape why jobs wait.
+    """
+
+    def __init__(self, settings: Settings, reasons: Callable[[], dict[str, WaitReason] | None]) -> None:
+        self._settings, self._reasons = settings, reasons
         self._database: Database | None = None
         self._results = Results()
 
     def __call__(self) -> list[Metric]:
         if self._database is None:
             self._database = Database(self._settings.ledger)
+        told = self._reasons()
         with self._database.read() as connection:
             self._results.update(connection)
-            return [*queue_families(connection), *self._results.families()]
+            return [*queue_families(connection, told), *self._results.families()]
 
 
 def _record_families(redis: Redis) -> Iterator[Metric]:

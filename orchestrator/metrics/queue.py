@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from sqlalchemy import Connection, func, select
 
+from orchestrator.answers import Wait, explain
 from orchestrator.ledger.rows import OPEN, JobState
 from orchestrator.ledger.tables import ATTEMPTS, DEVICE_HEALTH, EXPERIMENTS, JOBS, RECORDS
+from orchestrator.ledger.waiting_groups import waiting_groups
+from orchestrator.model.waiting import WaitKind, WaitReason
 
 MAX_EXPERIMENTS = 50
 """Names of experiments that get series of their own: the newest ones."""
 
 
-def queue_families(connection: Connection) -> Iterator[Metric]:
-    """What waits, runs and is done."""
+def queue_families(connection: Connection, told: Mapping[str, WaitReason] | None) -> Iterator[Metric]:
+    """What waits and why, runs and is done. `told`: what the scheduler says; None where it says nothing."""
     yield _jobs(connection)
+    yield _waiting(explain(waiting_groups(connection, told or ()), told))
     yield _oldest_waiting(connection)
     yield from _attempts(connection)
     yield _records(connection)
@@ -35,6 +39,17 @@ def _jobs(connection: Connection) -> Metric:
     counts |= {(state, outcome): count for state, outcome, count in connection.execute(grouped)}
     for (state, outcome), count in sorted(counts.items()):
         family.add_metric([state, outcome], count)
+    return family
+
+
+def _waiting(waits: Iterable[Wait]) -> Metric:
+    """The same answer as that of `farm status`, by kind of reason; every kind always, so that a rule can watch it."""
+    family = GaugeMetricFamily("farm_jobs_waiting", "Jobs that wait, by what they wait for.", labels=("reason",))
+    counted = Counter(dict.fromkeys(WaitKind, 0))
+    for wait in waits:
+        counted[wait.reason.kind] += wait.jobs
+    for kind, count in counted.items():
+        family.add_metric([kind], count)
     return family
 
 

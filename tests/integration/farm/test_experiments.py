@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from orchestrator.config import Settings
+from orchestrator.metrics.parts import LedgerPart, RedisPart
 from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome, Record
+from orchestrator.model.waiting import WaitKind
 from tests.integration.orchestrator.hosts import Host, answered
+from tests.unit.orchestrator import make
 
 from .conftest import Cli
 
@@ -26,7 +32,10 @@ def test_the_last_words_count_every_outcome(host: Host, cli: Cli, spec: str) -> 
     found = json.loads(out)
     nothing = {"invalid": 0, "failed": 0, "lost": 0, "killed": 0, "cancelled": 0}
     assert code == 0
-    assert found == {"experiment": found["experiment"], "outcomes": {"ok": 2, **nothing}}
+    assert found == {
+        "experiment": found["experiment"], "outcomes": {"ok": 2, **nothing}, "timed_out": False,
+        "open": {"held": 0, "waiting": 0, "placed": 0, "running": 0}, "waiting": [],
+    }  # fmt: skip
     assert json.loads(cli("watch", "latest", "--json")[1]) == found
     assert cli("run", spec, "--wait")[1].endswith(": 2 ok\n")
 
@@ -44,6 +53,57 @@ def test_a_job_that_fails_makes_the_exit_status_1(host: Host, cli: Cli, spec: st
     assert json.loads(out)["outcomes"] == {
         "ok": 0, "invalid": 0, "failed": 2, "lost": 0, "killed": 0, "cancelled": 0,
     }  # fmt: skip
+
+
+def test_why_jobs_wait_is_the_same_everywhere_and_a_wait_has_an_end(
+    host: Host, settings: Settings, cli: Cli, tmp_path: Path
+) -> None:
+    host.devices = [make.device("A", battery_percent=40.0)]
+    spec = tmp_path / "full.yaml"
+    spec.write_text(
+        "name: full\nworkload: {network: lenet}\nsampling: {blocks: 3}\nconditions: {battery_percent: {min: 70}}\n"
+    )
+    assert cli("run", str(spec), "--json")[0] == 0
+    why = "battery at 40 %, the experiment wants at least 70 %"
+    expected = [{"jobs": 3, "kind": "battery", "reason": why, "devices": ["A"]}]
+    until(lambda: json.loads(cli("status", "full", "--json")[1])["waiting"] == expected)
+    assert [row["waiting"] for row in json.loads(cli("status", "--json")[1])] == [expected]
+    assert f"3 wait (battery): A: {why}" in cli("status", "full")[1]
+    assert f"full-1: 3 wait (battery): A: {why}" in cli("status")[1].replace(open_id(cli), "full-1")
+
+    for command in (("run", str(spec), "--wait"), ("watch", "full")):
+        code, out, err = cli(*command, "--timeout", "1 s", "--json")
+        found = json.loads(out)
+        assert (code, found["timed_out"], found["waiting"]) == (124, True, expected), err
+        assert found["open"]["waiting"] == 3
+        assert "not over after 1 s" in err and "farm cancel full-" in err
+        assert err.count(why) == 2, "while it waits, and when it gives up"
+
+    redis = RedisPart(settings)
+    families = {family.name: family for family in LedgerPart(settings, redis.reasons)()}
+    jobs = {sample.labels["reason"]: sample.value for sample in families["farm_jobs_waiting"].samples}
+    assert jobs == {kind.value: 3 if kind is WaitKind.BATTERY else 0 for kind in WaitKind}
+    away = {family.name: family for family in LedgerPart(settings, lambda: None)()}["farm_jobs_waiting"]
+    assert {s.labels["reason"]: s.value for s in away.samples}[WaitKind.UNKNOWN] == 3
+
+
+def open_id(cli: Cli) -> str:
+    return str(json.loads(cli("status", "latest", "--json")[1])["experiment"])
+
+
+def until(condition: Callable[[], bool], limit_s: float = 60.0) -> None:
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"), [(["--wait", "--timeout", "5"], "such as `90 s`"), (["--timeout", "5 s"], "--wait")]
+)
+def test_a_timeout_is_a_time_and_belongs_to_wait(cli: Cli, spec: str, options: list[str], words: str) -> None:
+    code, _, err = cli("run", spec, *options)
+    assert code == 2 and words in err
 
 
 def test_raw_results_hold_lost_attempts_too(host: Host, cli: Cli, spec: str) -> None:

@@ -13,6 +13,7 @@ from orchestrator.config import Settings
 from orchestrator.errors import ServiceDown, SetupError
 from orchestrator.inventory import Inventory
 from orchestrator.model.live import HostAnnouncement, Progress
+from orchestrator.model.waiting import WaitKind, WaitReason
 from tests.unit.orchestrator import make
 
 
@@ -47,11 +48,14 @@ def test_garbage_is_left_out_with_a_log_line(redis: Redis, caplog: pytest.LogCap
 
 def test_reasons_of_waiting(redis: Redis) -> None:
     inventory = Inventory(redis)
+    assert inventory.waiting() is None, "no scheduler has said anything"
+    reasons = {"j": WaitReason(kind=WaitKind.RESTING, text="cooling, ready at about 10:00:00")}
+    inventory.announce_waiting(reasons)
+    assert inventory.waiting() == reasons
+    inventory.announce_waiting({})
     assert inventory.waiting() == {}
-    inventory.announce_waiting({"j": "cooling, ready at about 10:00:00"})
-    assert inventory.waiting() == {"j": "cooling, ready at about 10:00:00"}
     redis.set(keys.WAITING, "garbage")
-    assert inventory.waiting() == {}
+    assert inventory.waiting() is None
 
 
 def test_no_redis() -> None:

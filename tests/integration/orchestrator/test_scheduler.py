@@ -65,7 +65,7 @@ def test_from_waiting_to_done(farm: Settings, redis: Redis, ledger: Ledger, sche
     assert len(host.claim()) == 2
     second = scheduler.tick()
     assert second.placed == ()
-    assert all(reason == "busy with squeezenet_v1_0 opencl fp32 #0" for reason in second.waiting.values())
+    assert all(reason.text == "busy with squeezenet_v1_0 opencl fp32 #0" for reason in second.waiting.values())
     assert host.inventory.waiting() == second.waiting
     assert ledger.counts("e-1") == {"running": 2, "waiting": 2}
     host.finish()
@@ -197,7 +197,7 @@ def test_lost_attempts_go_elsewhere_and_a_bad_device_ends_in_quarantine(
     assert ledger.counts("e-1") == {"ok": 8}
     assert [q.serial for q in ledger.quarantined()] == ["A"]
     submit(ledger, host, experiment_id="e-2")
-    assert any(reason.startswith("quarantined: 3 attempts") for reason in scheduler.tick().waiting.values())
+    assert any(reason.text.startswith("quarantined: 3 attempts") for reason in scheduler.tick().waiting.values())
 
 
 def test_a_device_that_is_well_after_its_quarantine_is_tried_again(farm: Settings, redis: Redis) -> None:
@@ -241,7 +241,7 @@ def test_a_device_rests_after_a_loss(farm: Settings, redis: Redis) -> None:
         host.finish()
         report = scheduler.tick()
         assert report.taken == {"new": 1} and report.placed == ()
-        assert all(r.startswith("resting after a lost attempt, ready at about") for r in report.waiting.values())
+        assert all(r.text.startswith("resting after a lost attempt, ready at about") for r in report.waiting.values())
     with Ledger(farm.ledger, rest_s=0.0) as ledger:
         assert len(Scheduler(farm, ledger, redis).tick().placed) == 1
 
@@ -404,7 +404,7 @@ def test_an_offline_device_is_waited_for(farm: Settings, redis: Redis, ledger: L
     submit(ledger, host, blocks=1)
     host.devices = [make.device("A", health=Health.OFFLINE, reason="unplugged")]
     host.announce()
-    assert list(scheduler.tick().waiting.values()) == ["offline: unplugged"]
+    assert [reason.text for reason in scheduler.tick().waiting.values()] == ["offline: unplugged"]
     host.devices = [make.device("A")]
     host.announce()
     assert len(scheduler.tick().placed) == 1
@@ -415,4 +415,4 @@ def test_a_host_gets_no_more_sessions_than_it_holds(farm: Settings, redis: Redis
     host = host_of(farm, redis, "ABC")
     submit(ledger, host, blocks=1)
     assert len(scheduler.tick().placed) == 2
-    assert list(scheduler.tick().waiting.values()) == ["host lab is at its limit of 2 sessions"]
+    assert [reason.text for reason in scheduler.tick().waiting.values()] == ["host lab is at its limit of 2 sessions"]

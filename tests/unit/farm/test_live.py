@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -9,8 +10,12 @@ from rich.console import Console
 
 from farm.cli import live
 from farm.snapshot import Lane, Snapshot
+from orchestrator.answers import Wait, explain, reason_lines
+from orchestrator.answers.waiting import QUEUED, UNKNOWN
+from orchestrator.ledger.rows import WaitingGroup
 from orchestrator.model.device import Device, DeviceFacts, DeviceState, Health, Source
 from orchestrator.model.live import Phase, Progress
+from orchestrator.model.waiting import WaitKind, WaitReason
 
 NOW = 1_000_000.0
 
@@ -47,7 +52,7 @@ def lane(
 
 
 def snapshot(*lanes: Lane, at: float = NOW, **counts: int) -> Snapshot:
-    return Snapshot(lanes, counts, {}, at)
+    return Snapshot(lanes, counts, at=at)
 
 
 def shown(of: Snapshot, pace: live.Pace | None = None) -> str:
@@ -132,6 +137,51 @@ def test_without_a_terminal_there_are_a_few_plain_lines() -> None:
     assert 3 <= len(lines) <= 12
     assert lines[-1] == "50/50 done (50 ok); 0 of 1 devices work"
     assert "\x1b" not in buffer.getvalue()
+
+
+def waits(text: str, jobs: int = 18, kind: WaitKind = WaitKind.BATTERY) -> tuple[Wait, ...]:
+    return (Wait("first-1", ("a",), jobs, WaitReason(kind=kind, text=text)),)
+
+
+def test_without_a_terminal_a_job_that_waits_says_why_and_not_too_often() -> None:
+    buffer = StringIO()
+    with live.view(Console(file=buffer, width=40), "first") as show:
+        for second in range(4 * 3600):
+            level = f"battery at {50 + second // 720} %, the experiment wants at least 70 %"
+            show(replace(snapshot(lane("a"), at=float(second), ok=18, waiting=18), waits=waits(level)))
+        show(
+            replace(
+                snapshot(lane("a"), at=4 * 3600.0, ok=18, waiting=18), waits=waits("offline", kind=WaitKind.OFFLINE)
+            )
+        )
+    lines = buffer.getvalue().splitlines()
+    assert lines[0] == (
+        "18/36 done (18 ok); 0 of 1 devices work; "
+        "18 wait (battery): a: battery at 50 %, the experiment wants at least 70 %"
+    )
+    assert lines[-1].endswith("18 wait (offline): a: offline"), "another reason is news"
+    assert 20 <= len(lines) <= 40, "four hours without news"
+
+
+def test_reasons_of_many_devices_take_one_line_a_kind() -> None:
+    many = [Wait("e-1", (f"d{i}",), 2, WaitReason(kind=WaitKind.BUSY, text=f"busy with {i}")) for i in range(400)]
+    any_of = WaitReason(kind=WaitKind.QUARANTINED, text="x: quarantined; y: offline")
+    assert reason_lines([*many, Wait("e-2", ("x", "y"), 3, any_of)]) == [
+        "800 wait (busy): d0: busy with 0; d1: busy with 1; and 398 more",
+        "3 wait (quarantined): x: quarantined; y: offline",
+    ]
+
+
+def test_every_waiting_job_has_a_reason_once() -> None:
+    battery = WaitReason(kind=WaitKind.BATTERY, text="battery at 5 %")
+    pause = WaitReason(kind=WaitKind.RETRY, text="until 10:00:00")
+    group = WaitingGroup("e-1", ("A",), 5, ("j1", "j2"))
+    found = {wait.reason: wait.jobs for wait in explain([group], {"j1": pause, "j2": battery})}
+    assert found == {pause: 1, battery: 4}, "a pause is of one job, a battery of all"
+    assert {wait.reason: wait.jobs for wait in explain([group], {"j1": pause, "j2": pause})} == {pause: 2, QUEUED: 3}
+    nobody = WaitingGroup("e-1", ("A",), 5, ())
+    assert [(wait.jobs, wait.reason) for wait in explain([nobody], {})] == [(5, QUEUED)]
+    assert [(wait.jobs, wait.reason) for wait in explain([nobody], None)] == [(5, UNKNOWN)]
 
 
 def test_foreign_words_are_not_markup() -> None:

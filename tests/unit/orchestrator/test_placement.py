@@ -13,6 +13,7 @@ from orchestrator.model.device import Device, Health
 from orchestrator.model.enrolment import Enrolment
 from orchestrator.model.experiment import Conditions, Range
 from orchestrator.model.lease import Lease
+from orchestrator.model.waiting import WaitKind, WaitReason
 from orchestrator.placement import Placement, Policy, Share, WaitingJob, place
 
 from . import make
@@ -78,7 +79,7 @@ def test_laws(situation: tuple[list[WaitingJob], list[Device], dict[str, Lease],
     assert all(runnable(by_id[j], by_serial[s], devices) for j, s in placement.assignments)
     assert {j for j, _ in placement.assignments} | set(placement.waiting) == set(by_id)
     assert not {j for j, _ in placement.assignments} & set(placement.waiting)
-    assert all(placement.waiting.values())
+    assert all(reason.text for reason in placement.waiting.values())
     sessions = Counter(by_serial[s].facts.host for s in [*taken, *(s for s in leases if s in by_serial)])
     free = [
         d for d in devices
@@ -127,27 +128,52 @@ def test_a_device_that_others_need_is_left_to_them() -> None:
 def test_an_earlier_failure_is_avoided_while_another_candidate_lives() -> None:
     job = make.waiting("j", "A", "B", failed_on=frozenset("A"))
     busy = one(job, make.device("A"), make.device("B"), leases={"B": lease("B")})
-    assert busy.waiting == {"j": "B: busy with job other; A: an earlier attempt was lost there"}
+    assert busy.waiting["j"] == WaitReason(
+        kind=WaitKind.BUSY, text="B: busy with job other; A: an earlier attempt was lost there"
+    )
     gone = one(job, make.device("A"), make.device("B", health=Health.OFFLINE))
     assert gone.assignments == (("j", "A"),)
 
 
 def test_reasons_are_for_people() -> None:
     job = make.waiting("j", "A")
-    assert one(job).waiting["j"] == "offline: no host announces it"
-    assert one(job, make.device(health=Health.OFFLINE)).waiting["j"] == "offline"
+    assert one(job).waiting["j"].text == "offline: no host announces it"
+    assert one(job, make.device(health=Health.OFFLINE)).waiting["j"].text == "offline"
     sick = make.device(health=Health.QUARANTINED, reason="3 attempts lost")
-    assert one(job, sick).waiting["j"] == "quarantined: 3 attempts lost"
-    assert one(job, make.device(ready_at=NOW + 60)).waiting["j"].startswith("cooling, ready at about ")
-    assert one(job, make.device(), leases={"A": lease("A")}).waiting["j"] == "busy with job other"
-    assert "at least 20 %" in one(job, make.device(battery_percent=12.0)).waiting["j"]
-    assert "at most 40 C" in one(job, make.device(battery_temp_c=41.0)).waiting["j"]
-    assert "thermal status 3" in one(job, make.device(thermal_status=3)).waiting["j"]
-    assert "free storage 1 MiB" in one(job, make.device(free_storage_bytes=2**20)).waiting["j"]
+    assert one(job, sick).waiting["j"].text == "quarantined: 3 attempts lost"
+    assert one(job, make.device(ready_at=NOW + 60)).waiting["j"].text.startswith("cooling, ready at about ")
+    assert one(job, make.device(), leases={"A": lease("A")}).waiting["j"].text == "busy with job other"
+    assert "at least 20 %" in one(job, make.device(battery_percent=12.0)).waiting["j"].text
+    assert "at most 40 C" in one(job, make.device(battery_temp_c=41.0)).waiting["j"].text
+    assert "thermal status 3" in one(job, make.device(thermal_status=3)).waiting["j"].text
+    assert "free storage 1 MiB" in one(job, make.device(free_storage_bytes=2**20)).waiting["j"].text
     full = make.waiting("j", "A", conditions=Conditions(battery_percent=Range(max=60)))
-    assert "at most 60 %" in one(full, make.device(battery_percent=90.0)).waiting["j"]
+    assert "at most 60 %" in one(full, make.device(battery_percent=90.0)).waiting["j"].text
     crowded = one(job, make.device(), make.device("B"), leases={"B": lease("B")}, limit=1)
-    assert crowded.waiting["j"] == "host lab is at its limit of 1 sessions"
+    assert crowded.waiting["j"].text == "host lab is at its limit of 1 sessions"
+
+
+@pytest.mark.parametrize(
+    ("kind", "device"),
+    [
+        (WaitKind.SICK, make.device(health=Health.SICK)),
+        (WaitKind.RESTING, make.device(ready_at=NOW + 60)),
+        (WaitKind.BATTERY, make.device(battery_percent=12.0)),
+        (WaitKind.TEMPERATURE, make.device(thermal_status=3)),
+        (WaitKind.STORAGE, make.device(free_storage_bytes=2**20)),
+    ],
+)
+def test_reasons_are_of_a_kind_for_programs(kind: WaitKind, device: Device) -> None:
+    assert one(make.waiting("j", "A"), device).waiting["j"].kind is kind
+    both = make.waiting("j", "A", "B", "C")
+    others = [make.device("B", **dict(device.state)), make.device("C")]
+    busy = one(both, device, *others, leases={"C": lease("C")}).waiting["j"]
+    assert busy.kind is WaitKind.BUSY, "C will be free: that is what the job waits for"
+    assert one(both, device, *others[:1]).waiting["j"].kind is kind, "that of most candidates"
+
+
+def test_every_health_that_keeps_work_away_is_a_kind() -> None:
+    assert {health.value for health in Health} - {kind.value for kind in WaitKind} == {"ready"}
 
 
 def profiled(serial: str, *, rest_c: float | None = None, supply: str = "none", **permissions: bool) -> Device:
@@ -174,7 +200,7 @@ def test_a_device_that_can_never_meet_the_conditions_is_passed_over(
     devices = [profiled("A", **lacking), profiled("B", **able)]
     assert place([job], devices, {}, Policy(), NOW).assignments == (("j", "B"),)
     busy = place([job], devices, {"B": lease("B")}, Policy(), NOW)
-    assert "A: it cannot meet the experiment's conditions, others can" in busy.waiting["j"]
+    assert "A: it cannot meet the experiment's conditions, others can" in busy.waiting["j"].text
     alone = make.waiting("j", "A", conditions=Conditions(**wanted))
     assert place([alone], devices, {}, Policy(), NOW).assignments == (("j", "A"),), (
         "its worker refuses it with a reason"
@@ -195,5 +221,5 @@ def test_what_is_not_met_now_waits_with_the_reason(wanted: dict[str, Any], state
     profile = profiled("A", rest_c=24.0).enrolment
     device = make.device("A", **state).model_copy(update={"enrolment": profile})
     waits = place([make.waiting("j", "A", conditions=Conditions(**wanted))], [device], {}, Policy(), NOW)
-    assert words in waits.waiting["j"]
+    assert words in waits.waiting["j"].text
     assert place([make.waiting("j", "A")], [device], {}, Policy(), NOW).assignments == (("j", "A"),)

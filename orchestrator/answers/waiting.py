@@ -1,0 +1,88 @@
+"""Why do jobs wait? The ledger knows which ones do; the scheduler says why, of the first ones of each experiment and
+choice of devices. The others of that choice wait behind them for the same reason."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.model.waiting import WaitKind, WaitReason
+
+if TYPE_CHECKING:
+    from orchestrator.ledger import Ledger
+    from orchestrator.ledger.rows import WaitingGroup
+
+EXAMPLES = 2
+"""Devices of one kind of reason that are named with their own words."""
+
+QUEUED = WaitReason(kind=WaitKind.QUEUED, text="the scheduler comes to it at one of its next looks")
+UNKNOWN = WaitReason(
+    kind=WaitKind.UNKNOWN,
+    text="no scheduler says why: no farm runs here, or its scheduler or Redis is away; `farm up` starts a farm",
+)
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Jobs of one experiment that the same devices may run and that wait for the same reason."""
+
+    experiment_id: str
+    devices: tuple[str, ...]
+    """Any of them may run the jobs."""
+    jobs: int
+    reason: WaitReason
+
+    @property
+    def words(self) -> str:
+        """The reason; it names the devices itself where there are several."""
+        return f"{self.devices[0]}: {self.reason.text}" if len(self.devices) == 1 else self.reason.text
+
+
+def why_jobs_wait(
+    ledger: Ledger, told: Mapping[str, WaitReason] | None, experiment_id: str | None = None
+) -> tuple[Wait, ...]:
+    """Every waiting job once, of one experiment or of all. `told`: what the scheduler says (`Inventory.waiting`), None
+    where none does. Raises ServiceDown where the ledger is away."""
+    return explain(ledger.waiting_groups(told or (), experiment_id), told)
+
+
+def explain(groups: Iterable[WaitingGroup], told: Mapping[str, WaitReason] | None) -> tuple[Wait, ...]:
+    """Pure: the groups' jobs by reason. A job that pauses before its next attempt speaks for itself only; those that
+    nobody looked at wait for what most of the others of their group wait for."""
+    waits = []
+    for group in groups:
+        own = Counter(told[job_id] for job_id in group.looked_at) if told is not None else Counter()
+        rest = UNKNOWN if told is None else QUEUED
+        shared = [reason for reason, _ in own.most_common() if reason.kind is not WaitKind.RETRY]
+        own[shared[0] if shared else rest] += group.jobs - own.total()
+        waits += [Wait(group.experiment_id, group.candidates, jobs, reason) for reason, jobs in own.items() if jobs]
+    return tuple(waits)
+
+
+def reason_lines(waits: Iterable[Wait]) -> list[str]:
+    """For people, one line a kind of reason, that of most jobs first."""
+    by_kind: dict[WaitKind, list[Wait]] = defaultdict(list)
+    for wait in waits:
+        by_kind[wait.reason.kind].append(wait)
+    ordered = sorted(by_kind.items(), key=lambda item: (-_jobs(item[1]), item[0]))
+    return [f"{_jobs(found)} wait ({kind.replace('_', ' ')}): {_examples(found)}" for kind, found in ordered]
+
+
+def _examples(waits: Sequence[Wait]) -> str:
+    words = list(dict.fromkeys(wait.words for wait in sorted(waits, key=lambda wait: -wait.jobs)))
+    more = f"; and {len(words) - EXAMPLES} more" if len(words) > EXAMPLES else ""
+    return "; ".join(words[:EXAMPLES]) + more
+
+
+def _jobs(waits: Iterable[Wait]) -> int:
+    return sum(wait.jobs for wait in waits)
+
+
+def wait_data(waits: Iterable[Wait]) -> list[dict[str, Any]]:
+    """For programs."""
+    return [
+        {"jobs": wait.jobs, "kind": wait.reason.kind.value, "reason": wait.reason.text, "devices": list(wait.devices)}
+        for wait in waits
+    ]

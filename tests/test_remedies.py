@@ -1,0 +1,102 @@
+"""Texts that tell people to run a `farm` command name one that exists, with options and arguments that it takes."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+
+import pytest
+import typer
+import yaml
+
+from farm.cli.app import app
+from orchestrator.model.record import REMEDIES
+from tests.source_tree import ROOT, Module, modules
+
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+MENTION = re.compile(r"`farm\s+([^`]+)`")
+
+
+def in_backticks(text: str) -> list[str]:
+    return [" ".join(found.split()) for found in MENTION.findall(text)]
+
+
+def told_by(module: Module) -> Iterator[tuple[str, str]]:
+    """(where, command) of every text of a module, and of each `remedy=` that is a command and nothing else."""
+    for node in ast.walk(module.tree):
+        where = f"{module.where}:{getattr(node, 'lineno', 0)}"
+        if (text := _text(node)) is not None:
+            yield from ((where, command) for command in in_backticks(text))
+        if isinstance(node, ast.keyword) and node.arg == "remedy":
+            remedy = _text(node.value) or ""
+            if remedy.startswith("farm ") and "`" not in remedy:
+                yield where, remedy.removeprefix("farm ")
+
+
+def _text(node: ast.AST) -> str | None:
+    """A string, or an f-string with a word in place of each value."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "WORD" for part in node.values)
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+def told_by_alerts() -> Iterator[tuple[str, str]]:
+    (group,) = yaml.safe_load((ROOT / "dashboards" / "alerts.yml").read_text())["groups"]
+    for rule in group["rules"]:
+        for text in rule["annotations"].values():
+            plain = re.sub(r"\{\{[^}]*\}\}", "WORD", text)
+            yield from ((f"alerts.yml, {rule['alert']}", command) for command in in_backticks(plain))
+
+
+def told_by_pages() -> Iterator[tuple[str, str]]:
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+        yield from ((str(page.relative_to(ROOT)), command) for command in in_backticks(text))
+
+
+TOLD = sorted({*told_by_alerts(), *told_by_pages(), *(each for m in modules().values() for each in told_by(m))})
+
+
+def fault(words: str) -> str:
+    """What is wrong with `farm WORDS`; empty where the command line takes it. A command's bare name is a mention."""
+    name, *given = shlex.split(words.partition(" > ")[0].partition("[")[0].replace("...", ""))
+    if name in ("--help", "COMMAND"):
+        return ""
+    if name not in COMMANDS:
+        return f"there is no command {name!r}"
+    command = COMMANDS[name]
+    commands = getattr(command, "commands", {})
+    if given and given[0] in commands:
+        command, given = commands[given[0]], given[1:]
+    elif "run" in commands:  # `farm tune MODEL` is short for `farm tune run MODEL`
+        command = commands["run"]
+    if not given or given == ["--help"]:
+        return ""
+    try:
+        command.make_context(name, given)
+    except typer.TyperException as e:
+        kind = type(e).__name__
+        if kind == "BadParameter":
+            return ""  # a placeholder is no number and no file
+        if kind in ("MissingParameter", "BadOptionUsage") and all(word.startswith("-") for word in given):
+            return ""  # a mention of options
+        return f"{kind}: {e}"
+    return ""
+
+
+def test_texts_are_found() -> None:
+    commands = {command for _, command in TOLD}
+    assert {"status", "devices", "enrol SERIAL", "release WORD", "doctor"} <= commands
+    assert any(command in commands for text in REMEDIES.values() for command in in_backticks(text))
+
+
+@pytest.mark.parametrize("words", ["stats", "status --why", "status a b", "tune show x"])
+def test_a_command_that_does_not_exist_is_found(words: str) -> None:
+    assert fault(words)
+
+
+def test_commands_in_texts_exist_and_take_what_is_given() -> None:
+    wrong = [f"{where}: `farm {command}`: {found}" for where, command in TOLD if (found := fault(command))]
+    assert not wrong, "\n".join(wrong)
