@@ -132,6 +132,12 @@ class AgentRun:
     def error(self) -> Error | None:
         return next((event for event in self.events if isinstance(event, Error)), None)
 
+    @property
+    def suspended_s(self) -> float | None:
+        """Time of the run in which the device was suspended; None where the agent did not come to tell."""
+        told = next((event.suspended_ns for event in self.events if isinstance(event, Result)), None)
+        return None if told is None else told / 1e9
+
 
 def has_turn(event: Event) -> bool:
     """Whether the agent has the engine for itself by now; without a slot to wait for, its device says so."""

@@ -115,6 +115,7 @@ class Draft:
             ended_at=time.time(),
             runs_on=runs_on(events),
             role=job.role,
+            suspended_s=self.run.suspended_s,
             setup=_all(events, Setup),
             samples=_all(events, Sample),
             layers=_all(events, Layer),

@@ -49,6 +49,17 @@ class Thermal(NamedTuple):
         return max((each.temp_c for each in self.temperatures if each.type == SKIN), default=None)
 
 
+class Wakefulness(NamedTuple):
+    """`dumpsys power`."""
+
+    wakefulness: str = ""
+    """Awake, Dreaming, Dozing or Asleep; empty where the phone does not tell."""
+    stays_on: bool = False
+    """It is plugged in, and the setting for that keeps it awake."""
+    off_after_ms: int | None = None
+    """Time-out that holds now: the least of the setting's, a screen lock's and an administrator's."""
+
+
 def parse_properties(text: str) -> dict[str, str]:
     """`getprop`: `[name]: [value]` a line."""
     return dict(_PROPERTY.findall(text))
@@ -86,6 +97,14 @@ def parse_thermal(text: str) -> Thermal:
             break
         temperatures.append(Temperature(match[3], int(match[2]), float(match[1]), int(match[4])))
     return Thermal(None if status is None else int(status[1]), tuple(temperatures))
+
+
+def parse_power(text: str) -> Wakefulness:
+    """`dumpsys power`."""
+    state = re.search(r"^\s*mWakefulness=(\w+)", text, re.MULTILINE)
+    timeout = re.search(r"^\s*Screen off timeout: (\d+) ms", text, re.MULTILINE)
+    stays_on = re.search(r"^\s*mStayOn=true\b", text, re.MULTILINE) is not None
+    return Wakefulness(state[1] if state else "", stays_on, int(timeout[1]) if timeout else None)
 
 
 def parse_free_bytes(text: str) -> int | None:

@@ -15,6 +15,7 @@ from orchestrator.model.experiment import Conditions
 from orchestrator.model.record import ConditionProof
 
 from .agent import stop_agents
+from .conditions import awake
 from .device.base import DeviceConnection
 from .facts import read_state
 from .fleet import Member
@@ -65,10 +66,10 @@ def session(
 ) -> Iterator[Session]:
     """Lock, undo what a crashed session left, end stale agents, check the gates, switch; at the end switch back.
 
-    Without `conditions` nothing is gated or switched, and a workstation never is. `reference_c`: temperature of the
-    battery at rest. Raises DeviceBusy, ConditionNotMet, Unsupported, LeaseLost. A session that has lost its lease
-    touches the device no more, but for a supply that it had cut: what it changed is journalled, and the next session
-    puts it back.
+    A phone is kept awake; without `conditions` nothing else is gated or switched, and on a workstation nothing ever is.
+    `reference_c`: temperature of the battery at rest. Raises DeviceBusy, ConditionNotMet, Unsupported, LeaseLost. A
+    session that has lost its lease touches the device no more, but for a supply that it had cut: what it changed is
+    journalled, and the next session puts it back.
     """
     connection, serial = member.connection, member.facts.serial
     with device_lock(state, serial, wait_s=LOCK_WAIT_S if lock_wait_s is None else lock_wait_s):
@@ -87,10 +88,11 @@ def session(
         lost = False
         try:
             check()
-            if gated:
-                held.proofs += saved.prepare(gated)
+            if member.facts.kind == "phone":
+                held.proofs += saved.prepare(conditions or Conditions())
             yield held
             held.state_after = _state_after(member)
+            held.proofs = [awake.at_end(connection, each) if each.name == awake.NAME else each for each in held.proofs]
         except LeaseLost:
             lost = True
             raise

@@ -40,7 +40,10 @@ void finish_run(const Result<Ran>& ran, Journal& journal) {
     journal.finish(ran.error());
     return;
   }
-  journal.finish("result", JsonObject().set("samples", ran->samples).set("run_ns", ran->run_ns));
+  journal.finish("result", JsonObject()
+                               .set("samples", ran->samples)
+                               .set("run_ns", ran->run_ns)
+                               .set("suspended_ns", ran->suspended_ns));
 }
 
 Result<int> probe(const Args& args, const Environment& environment, Journal& journal, Watchdog& watchdog) {
@@ -52,10 +55,11 @@ Result<int> probe(const Args& args, const Environment& environment, Journal& jou
 void execute(const Args& args, const Environment& environment, Journal& journal, Watchdog& watchdog) {
   try {
     if (args.command == "run") return finish_run(run_plan(args, environment, journal, watchdog), journal);
-    const int64_t start_ns = boottime_ns();
+    const int64_t start_ns = boottime_ns(), slept_ns = suspended_ns(environment.sysroot);
     const Result<int> done = args.command == "burn" ? burn(args, environment, journal, watchdog)
                                                     : probe(args, environment, journal, watchdog);
-    finish_run(done ? Result<Ran>(Ran{*done, boottime_ns() - start_ns}) : done.error(), journal);
+    const int64_t ran_ns = boottime_ns() - start_ns, suspended = suspended_ns(environment.sysroot) - slept_ns;
+    finish_run(done ? Result<Ran>(Ran{*done, ran_ns, suspended}) : done.error(), journal);
   } catch (const std::bad_alloc&) {
     journal.finish({Code::out_of_memory, "the agent itself ran out of memory"});
   } catch (const std::exception& fault) {

@@ -63,6 +63,7 @@ Result<Ran> run_plan(const Args& args, const Environment& environment, Journal& 
   Result<Descriptor> slot = environment.slot.empty() ? Descriptor() : take_slot(environment.slot, log);
   if (!slot) return slot.error();
   watchdog.arm(args.deadline_s);
+  const int64_t slept_ns = suspended_ns(environment.sysroot);
 
   auto backend = open_backend(bundle->plan, args, environment, log);
   if (!backend) return backend.error();
@@ -84,7 +85,7 @@ Result<Ran> run_plan(const Args& args, const Environment& environment, Journal& 
   if (auto error = outputs.read(device, frames, log)) return *error;
   if (auto error = outputs.write(args.output_dir, journal)) return *error;
   if (auto error = journal.status()) return *error;
-  return Ran{*samples, boottime_ns() - start_ns};
+  return Ran{*samples, boottime_ns() - start_ns, suspended_ns(environment.sysroot) - slept_ns};
 }
 
 }  // namespace pocketfarm

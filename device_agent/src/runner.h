@@ -13,6 +13,7 @@ namespace pocketfarm {
 struct Ran {
   int samples = 0;
   int64_t run_ns = 0;  // whole run, from here to the last output
+  int64_t suspended_ns = 0;  // since our turn came: time in which the system slept
 };
 Result<Ran> run_plan(const Args& args, const Environment& environment, Journal& journal, Watchdog& watchdog);
 

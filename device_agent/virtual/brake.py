@@ -1,8 +1,9 @@
 """Slows processes down: stops them for a part of every cycle of 2 ms.
 
 A program of its own, so that its clock does not wait for the phones: `python brake.py`, with lines `SHARE PID PID ...`
-on standard input, each replacing the one before. SHARE is the part of the time in which the processes run. At the end
-of the input, or on SIGTERM, all processes go on. It needs no rights beyond those to signal the processes.
+on standard input, each replacing the one before. SHARE is the part of the time in which the processes run; at 0 they
+stand still. At the end of the input, or on SIGTERM, all processes go on. It needs no rights beyond those to signal the
+processes.
 """
 
 from __future__ import annotations
@@ -56,6 +57,11 @@ class Brake:
                 pace = self._pace
                 if pace.share >= 1.0 or not self._pids:
                     self._wait(None)
+                    continue
+                if pace.share <= 0.0:
+                    _signal(self._pids, signal.SIGSTOP)
+                    self._wait(None)
+                    _signal(self._pids, signal.SIGCONT)
                     continue
                 began = time.monotonic()
                 self._wait(CYCLE_S * pace.share)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 
 from .cable import Cable
 from .faults import (
@@ -17,6 +18,7 @@ from .faults import (
     Hang,
     KillAgent,
     Offline,
+    PowerButton,
     Reboot,
     Slow,
     StorageFull,
@@ -52,6 +54,9 @@ class FaultInjector:
             self._phone.signal_processes(signal.SIGKILL)
             return
         self._phone.advance()
+        if isinstance(fault, PowerButton):
+            self._phone.wakefulness.press_power(time.monotonic())
+            return
         if isinstance(fault, BatteryLevel):
             self._phone.set_charge(fault.level)
             return

@@ -70,6 +70,13 @@ class KillAgent(_Fault):
     fault: Literal["kill_agent"] = "kill_agent"
 
 
+class PowerButton(_Fault):
+    """Somebody presses the power button: the screen goes off, or on. Once it is off and neither a supply nor adb's
+    traffic keeps the phone up, it suspends: what runs inside stands still. `seconds` has no meaning."""
+
+    fault: Literal["power_button"] = "power_button"
+
+
 class ThermalTrip(_Fault):
     """The skin is at `temp_c` at once, and is held there for `seconds` if given; then it cools by physics."""
 
@@ -139,8 +146,8 @@ class BatteryLevel(_Fault):
 
 
 Fault = Annotated[
-    Unplug | Hang | Slow | Offline | Unauthorized | Reboot | StorageFull | KillAgent | ThermalTrip | Garbage
-    | FreezeGauge | Charging | Supply | Throttle | ClockCap | BackgroundLoad | BatteryLevel,
+    Unplug | Hang | Slow | Offline | Unauthorized | Reboot | StorageFull | KillAgent | PowerButton | ThermalTrip
+    | Garbage | FreezeGauge | Charging | Supply | Throttle | ClockCap | BackgroundLoad | BatteryLevel,
     Field(discriminator="fault"),
 ]  # fmt: skip
 FAULT: TypeAdapter[Fault] = TypeAdapter(Fault)

@@ -24,9 +24,12 @@ from .replay.player import Player
 from .supply import Supply
 from .sysfs import CHARGING_ENABLED, INPUT_SUSPEND, NodeWriter, denied_nodes, dynamic_nodes, static_nodes
 from .tree import Tree, refusal
+from .wakefulness import Wakefulness
 
 _DETACHING_S = 2.0
 _MOST_OWED_S = 0.05
+_OFF_AFTER_MS = 60_000
+"""Where the setting is none."""
 BACKGROUND_APPS = {"org.example.calendar": 2_031, "org.example.messenger": 2_107}
 _DEFAULT_SETTINGS = {
     "global": {"airplane_mode_on": "0", "stay_on_while_plugged_in": "0", "low_power": "0", "auto_sync": "1"},
@@ -104,6 +107,7 @@ class Phone:
         """Start up: a new boot id, uptime from zero, files of /sys and /system as after flashing."""
         self.boot_id = str(uuid.uuid4())
         self.booted_at = time.monotonic()
+        self.wakefulness = Wakefulness(self.booted_at)
         self.thermal_override = self.battery_override = None
         self.first_skin_c = self.body.skin_c
         self.apps = dict(BACKGROUND_APPS)
@@ -141,7 +145,21 @@ class Phone:
         """Let the time pass that has passed since the last call; `processes`: what runs inside (None: look)."""
         now, self.ticked_ns = time.monotonic(), time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         dt_s, self.ticked_at = now - self.ticked_at, now
+        self.wakefulness.advance(
+            now, off_after_s=self.off_after_ms / 1000, stays_on=self.stays_on, powered=self.supply.powered
+        )
         self.tick(dt_s, self.table.of(self.tree.root) if processes is None else processes, speed=self.speed)
+
+    @property
+    def off_after_ms(self) -> int:
+        """Time-out of the screen."""
+        told = self.settings["system"].get("screen_off_timeout", "")
+        return int(told) if told.isdigit() else _OFF_AFTER_MS
+
+    @property
+    def stays_on(self) -> bool:
+        """Whether the setting for plugged-in phones keeps the screen on."""
+        return self.supply.powered and self.settings["global"].get("stay_on_while_plugged_in", "0") not in ("0", "")
 
     def tick(self, dt_s: float, processes: list[Process], *, speed: float = 1.0) -> None:
         """Let time pass, `speed` times as fast for the body; `processes` are those that run inside the phone now."""
@@ -152,6 +170,8 @@ class Phone:
         load = self.other_load + (own_s / room_s / self.clock if room_s > 0 else 0.0)
         middle_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - int(dt_s * 5e8)
         demand_w = self.player.power_w(middle_ns) if self.player else None
+        if self.wakefulness.is_suspended:
+            demand_w = self.profile.power.suspended_w
         clock = self.clocks.share()
         self.body = step(self.profile, self.body, min(1.0, load), dt_s * speed, clock=clock, demand_w=demand_w)
         if self.held_skin_c is not None:
@@ -165,7 +185,9 @@ class Phone:
 
     @property
     def running_share(self) -> float:
-        """Share of the time that the phone's processes may run, so that they are as slow as it is."""
+        """Share of the time that the phone's processes may run, so that they are as slow as it is; 0: none runs."""
+        if self.wakefulness.is_suspended:
+            return 0.0
         return self.clock * (1.0 - self.other_load)
 
     def show(self) -> None:
@@ -174,6 +196,7 @@ class Phone:
         self._show(
             dynamic_nodes(self.profile, self.body, self.reading(), self.clocks, boottime_ms=boottime_ms)
             | {"/proc/stat": self.processor_time.text()}
+            | {"/proc/suspended_ns": str(round(self.wakefulness.suspended_s * 1e9))}
             | ({INPUT_SUSPEND: str(int(self.supply.suspended))} if self.profile.root else {})
             | ({CHARGING_ENABLED: str(int(not self.supply.suspended))} if self.profile.root else {})
         )

@@ -54,6 +54,8 @@ class Power(Part):
     idle_w: Positive
     load_w: Positive
     """With all of the host's cores busy for the phone's agent; in between, the share of the cores counts."""
+    suspended_w: Positive = 0.015
+    """While nothing runs: screen off, kernel suspended."""
 
     @model_validator(mode="after")
     def _load_exceeds_idle(self) -> Power:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from .adb_wire import Service, Stream
 from .phone import Phone
@@ -13,6 +14,21 @@ from .sync import SyncService
 
 def open_service(phone: Phone, destination: str) -> Service | None:
     """The service for a destination such as `shell,v2,raw:ls`; None where there is none (tcpip, forwards, root ...)."""
+    service = _service(phone, destination)
+    if service is None:
+        return None
+
+    async def serve(stream: Stream) -> None:
+        phone.wakefulness.stream_opened()
+        try:
+            await service(stream)
+        finally:
+            phone.wakefulness.stream_closed(time.monotonic())
+
+    return serve
+
+
+def _service(phone: Phone, destination: str) -> Service | None:
     name, _, argument = destination.partition(":")
     kind, *options = name.split(",")
     if kind == "shell":

@@ -29,11 +29,11 @@ class Slowing:
         return self._process.pid if self._process else None
 
     def hold(self, share: float, pids: Iterable[int]) -> None:
-        """From now on these processes run for `share` of the time; all others of before run freely."""
+        """From now on these processes run for `share` of the time (0: not at all); all others of before run freely."""
         braked = sorted(pids) if share < 1.0 else []
         if not braked and self._process is None:
             return
-        line = " ".join(map(str, (max(_LEAST_SHARE, share), *braked))).encode() + b"\n"
+        line = " ".join(map(str, (max(_LEAST_SHARE, share) if share > 0 else 0.0, *braked))).encode() + b"\n"
         if line == self._said:
             return
         if self._process is None or self._process.poll() is not None:

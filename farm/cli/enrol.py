@@ -41,15 +41,13 @@ def enrol(
 
     Example: `farm enrol R58M123ABC`, `farm enrol local-cpu --quick --json`
     """
-    from workers.agent import stop_agents
     from workers.enrolment import enrol as enrol_device
     from workers.infer import find_member
-    from workers.lock import device_lock
+    from workers.session import session
 
     settings = settings_of(state)
     member = find_member(serial, Api.CPU, settings)
-    with device_lock(settings.state, member.facts.serial, wait_s=LOCK_WAIT_S), _progress() as say:
-        stop_agents(member, member.marker)
+    with session(member, None, settings.state, lambda: None, lock_wait_s=LOCK_WAIT_S), _progress() as say:
         found = enrol_device(member, settings, lambda: None, say, quick=quick)
     from .profile import render
 

@@ -29,6 +29,8 @@ IDLE_SHARE, IDLE_W = 0.05, 0.05
 measurement protocol, step 7."""
 LATE_PERIODS = 0.25
 """How late a reading may be, in sampling periods, without making a gap of just three periods one that is too long."""
+SUSPENDED_S = 0.001
+"""Longer than two readings of two clocks can differ by; the shortest real suspend takes far longer."""
 CLOCK_SHARE = 0.001
 """Residual of the map of clocks over the load's length: measurement protocol, step 12."""
 
@@ -42,6 +44,7 @@ def find_invalid(record: Record, wanted: Conditions, sampling: Sampling | None =
     sustained = sampling is not None and sampling.mode == "sustained"
     readings = readings_in(record.power, block_window(record))
     return (
+        *_suspended(record),
         *find_charging(record, readings, wanted),
         *find_frozen(record),
         *_gap(record, readings),
@@ -52,6 +55,16 @@ def find_invalid(record: Record, wanted: Conditions, sampling: Sampling | None =
         *_idle_differs(record),
         *_clock_map(record),
     )
+
+
+def _suspended(record: Record) -> Iterator[Invalidity]:
+    """A suspended device computes nothing, and its clocks and caches are cold when it goes on: latencies do not count
+    either, as nobody can tell which of them the sleep touched."""
+    if record.suspended_s is not None and record.suspended_s > SUSPENDED_S:
+        detail = (
+            f"it slept for {record.suspended_s:.3f} s of the run; docs/howto/conditions.md says how to keep it awake"
+        )
+        yield Invalidity(code=InvalidCode.SUSPENDED, detail=detail)
 
 
 def _gap(record: Record, readings: Sequence[Power]) -> Iterator[Invalidity]:

@@ -209,6 +209,8 @@ class Result(_Event):
     event: Literal["result"] = "result"
     samples: int
     run_ns: int
+    suspended_ns: int | None = None
+    """Time since the agent's turn in which the system slept: by how much CLOCK_BOOTTIME left CLOCK_MONOTONIC behind."""
 
 
 class Error(_Event):

@@ -92,6 +92,7 @@ class InvalidCode(StrEnum):
 
     CHARGING = "charging"
     GAUGE_FROZEN = "gauge_frozen"
+    SUSPENDED = "suspended"
     SAMPLING_GAP = "sampling_gap"
     CLOCK_CAP = "clock_cap"
     THROTTLED = "throttled"
@@ -213,6 +214,8 @@ class Record(Model):
     samples: tuple[Sample, ...] = ()
     layers: tuple[Layer, ...] = ()
     role: Role = "work"
+    suspended_s: float | None = None
+    """Time of the run in which the device was suspended; None: the agent did not tell."""
     phases: tuple[Phase, ...] = ()
     power: tuple[Power, ...] = ()
     """Readings of the battery gauge, raw."""

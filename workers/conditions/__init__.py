@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .affinity import cores_for
 from .airplane_mode import AirplaneMode
+from .awake import Awake
 from .background import BackgroundStopped
 from .base import Gate, Held, Setting
 from .battery import BatteryCharge
@@ -28,6 +29,7 @@ GATES: tuple[Gate, ...] = (
     Discharging(),
 )
 SETTINGS: dict[str, Setting] = {
+    "awake": Awake(),
     "screen": ScreenDimmed(),
     "sync": SyncOff(),
     "airplane_mode": AirplaneMode(),

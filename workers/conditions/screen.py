@@ -1,4 +1,4 @@
-"""Manual minimum brightness, and no time-out, for the block."""
+"""Manual minimum brightness for the block. That the screen has no time-out is `awake`'s."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from orchestrator.errors import ConditionNotMet, Unsupported
 from orchestrator.model.experiment import Conditions
 from workers.device.base import DeviceConnection
-from workers.install import run
 
+from .android_settings import read_setting, write_setting
 from .base import Held
 
-DIMMED = {"screen_brightness_mode": "0", "screen_brightness": "1", "screen_off_timeout": "2147483647"}
+DIMMED = {"screen_brightness_mode": "0", "screen_brightness": "1"}
 
 
 class ScreenDimmed:
     def wanted(self, conditions: Conditions) -> str:
-        return "lowest brightness, no time-out" if conditions.screen_dimmed else ""
+        return "lowest brightness" if conditions.screen_dimmed else ""
 
     def check(self, connection: DeviceConnection) -> None:
         if connection.shell(["settings", "get", "system", "screen_brightness"]).code != 0:
@@ -27,11 +27,11 @@ class ScreenDimmed:
             )
 
     def save(self, connection: DeviceConnection) -> dict[str, str]:
-        return {name: self._read(connection, name) for name in DIMMED}
+        return {name: read_setting(connection, "system", name) for name in DIMMED}
 
     def prepare(self, connection: DeviceConnection) -> Held:
         for name, value in DIMMED.items():
-            run(connection, "settings", "put", "system", name, value)
+            write_setting(connection, "system", name, value)
         found = self.save(connection)
         if found != DIMMED:
             raise ConditionNotMet(
@@ -42,11 +42,5 @@ class ScreenDimmed:
         return Held(", ".join(f"{name}={value}" for name, value in found.items()))
 
     def restore(self, connection: DeviceConnection, saved: Mapping[str, str]) -> None:
-        for name in DIMMED.keys() & saved.keys():
-            if saved[name] == "null":  # Android's word for a setting that was never made
-                run(connection, "settings", "delete", "system", name)
-            else:
-                run(connection, "settings", "put", "system", name, saved[name])
-
-    def _read(self, connection: DeviceConnection, name: str) -> str:
-        return run(connection, "settings", "get", "system", name).strip()
+        for name, value in saved.items():
+            write_setting(connection, "system", name, value)

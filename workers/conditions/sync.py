@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from orchestrator.errors import ConditionNotMet, Unsupported
 from orchestrator.model.experiment import Conditions
 from workers.device.base import DeviceConnection
-from workers.install import run
 
+from .android_settings import UNSET, read_setting, write_setting
 from .base import Held
 
 SETTING = ("global", "auto_sync")
@@ -34,22 +34,19 @@ class SyncOff:
             )
 
     def save(self, connection: DeviceConnection) -> dict[str, str]:
-        return {"auto_sync": run(connection, "settings", "get", *SETTING).strip()}
+        return {"auto_sync": read_setting(connection, *SETTING)}
 
     def prepare(self, connection: DeviceConnection) -> Held:
         self.check(connection)
-        run(connection, "settings", "put", *SETTING, "0")
-        found = run(connection, "settings", "get", *SETTING).strip()
+        write_setting(connection, *SETTING, "0")
+        found = read_setting(connection, *SETTING)
         if found != "0":
             raise ConditionNotMet(f"auto_sync was written as 0, but reads {found!r}", device=connection.serial)
         told = told_by_manager(connection)
         return Held(told or "setting auto_sync is 0", proven=told == "off")
 
     def restore(self, connection: DeviceConnection, saved: Mapping[str, str]) -> None:
-        if saved.get("auto_sync", "null") == "null":
-            run(connection, "settings", "delete", *SETTING)
-        else:
-            run(connection, "settings", "put", *SETTING, saved["auto_sync"])
+        write_setting(connection, *SETTING, saved.get("auto_sync", UNSET))
 
 
 def told_by_manager(connection: DeviceConnection) -> str:

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from orchestrator.energy.validity import SUSPENDED_S
 from orchestrator.errors import DeviceSick, FarmError, LeaseLost
 from orchestrator.model.event import Event
 from workers.agent import AgentRun, Follower, RunRequest, start_agent, stop_agents
@@ -69,6 +70,12 @@ def burn(
     raise_for(done, member.facts.serial)
     if done.killed:
         raise DeviceSick("the device ended the agent during the load steps", device=member.facts.serial)
+    if (done.suspended_s or 0.0) > SUSPENDED_S:
+        raise DeviceSick(
+            f"it slept for {done.suspended_s:.1f} s of the load steps",
+            device=member.facts.serial,
+            remedy="switch its screen lock off, or leave it plugged in: docs/howto/conditions.md",
+        )
     return done.events
 
 

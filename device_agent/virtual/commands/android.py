@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from .power_service import power_command
+from .power_service import power_command, press
 from .registry import Call, CommandError, command
 
 if TYPE_CHECKING:
@@ -86,7 +86,17 @@ def _thermal_service(phone: Phone, words: list[str]) -> int:
     raise CommandError("thermalservice: override-status 0..6 or reset", 255)
 
 
-@command("svc", "input", "wm", "appops", "device_config", "monkey", "media", "ime")
+@command("input")
+async def enter(call: Call) -> int:
+    """Keys that switch the screen; there is nothing else to touch."""
+    words = [word for word in call.arguments if not word.startswith("-")]
+    if words[:1] == ["keyevent"]:
+        for key in words[1:]:
+            press(call.phone, key)
+    return 0
+
+
+@command("svc", "wm", "appops", "device_config", "monkey", "media", "ime")
 async def accept(_call: Call) -> int:
     """There are no apps, no screen and no radio on a virtual phone: nothing to do."""
     return 0

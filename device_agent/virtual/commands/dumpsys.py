@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from device_agent.virtual.processes import private_bytes
 
-from .power_service import idle_controller
+from .power_service import idle_controller, power_service
 from .registry import Call, CommandError, command
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ async def dumpsys(call: Call) -> int:
         text = thermal_service(phone)
     elif service == "gpu" and phone.profile.sdk >= _GPU_SDK:
         text = gpu_service(phone)
+    elif service == "power":
+        text = power_service(phone)
     elif service == "deviceidle":
         text = idle_controller(phone, words)
     elif service in _PLAIN:
@@ -40,7 +42,6 @@ async def dumpsys(call: Call) -> int:
 
 _PLAIN = {
     "display": "DISPLAY MANAGER (dumpsys display)\n  mScreenState=ON\n",
-    "power": "POWER MANAGER (dumpsys power)\n  mWakefulness=Awake\n",
     "meminfo": "Applications Memory Usage (in Kilobytes):\n",
 }
 

@@ -1,7 +1,8 @@
-"""The power service and the idle controller: `cmd power`, `dumpsys deviceidle`."""
+"""The power service and the idle controller: `cmd power`, `dumpsys power`, power keys, `dumpsys deviceidle`."""
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from .registry import CommandError
@@ -14,6 +15,36 @@ _FIXED = "set-fixed-performance-mode-enabled"
 _NO_HAL = (
     "Failed to set FIXED_PERFORMANCE mode\nThis is likely because Power HAL AIDL is not implemented on this device"
 )
+
+
+_KEYS = {"26": "POWER", "223": "SLEEP", "224": "WAKEUP"}
+
+
+def press(phone: Phone, key: str) -> None:
+    """A key by its name or number. Keys that are not the power service's do nothing."""
+    phone.advance()
+    match _KEYS.get(key, key.removeprefix("KEYCODE_")):
+        case "POWER":
+            phone.wakefulness.press_power(time.monotonic())
+        case "SLEEP":
+            phone.wakefulness.sleep()
+        case "WAKEUP":
+            phone.wakefulness.wake(time.monotonic())
+
+
+def power_service(phone: Phone) -> str:
+    """`dumpsys power`, the lines that tell whether it is awake."""
+    phone.advance()
+    return (
+        "POWER MANAGER (dumpsys power)\n\nPower Manager State:\n"
+        f"  mWakefulness={'Awake' if phone.wakefulness.is_awake else 'Asleep'}\n"
+        f"  mIsPowered={str(phone.supply.powered).lower()}\n"
+        f"  mStayOn={str(phone.stays_on).lower()}\n"
+        f"  mStayOnWhilePluggedInSetting={phone.settings['global'].get('stay_on_while_plugged_in', '0')}\n"
+        "  mUserActivityTimeoutOverrideFromWindowManager=-1\n\n"
+        f"Screen off timeout: {phone.off_after_ms} ms\n\n"
+        "Wake Locks: size=0\n"
+    )
 
 
 def power_command(phone: Phone, words: list[str]) -> None:

@@ -56,7 +56,7 @@ class Conditions(Model):
     airplane_mode: bool = False
     """Switch the radios off for the block, and back afterwards."""
     screen_dimmed: bool = False
-    """Manual minimum brightness and no time-out for the block, restored afterwards."""
+    """Manual minimum brightness for the block, restored afterwards."""
     sync_off: bool = False
     """Switch automatic synchronisation off for the block, restored afterwards."""
     background_stopped: bool = False

@@ -56,6 +56,10 @@ class Adb:
 
         eventually(connected, timeout_s)
 
+    def stay_awake(self) -> None:
+        """As a session of the farm has it: a detached program stands still on a phone that sleeps."""
+        self.shell("settings put system screen_off_timeout 2147483647; input keyevent KEYCODE_WAKEUP")
+
     def state(self) -> str:
         """The state of the phone in `adb devices`; empty where it is not listed."""
         rows = (line.split("\t") for line in self("devices").stdout.decode().splitlines() if "\t" in line)

@@ -36,6 +36,7 @@ def installed(port: int, phone: PhoneStatus) -> Adb:
     adb = Adb(port, phone.serial)
     adb.connect()
     assert adb("push", str(AGENT), ON_PHONE).returncode == 0
+    adb.stay_awake()
     return adb
 
 

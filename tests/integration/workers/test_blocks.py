@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from device_agent.virtual.faults import Charging, Reboot, Unplug
+from device_agent.virtual.faults import Charging, PowerButton, Reboot, Unplug
 from kernels.load import load_workload
 from kernels.options import Options
 from kernels.tuning import Database, Found, distinct
@@ -105,7 +105,8 @@ def proof(record: Record, name: str) -> ConditionProof:
     return next(each for each in record.conditions if each.name == name)
 
 
-def test_a_block_rests_warms_up_loads_and_rests(there: Bench) -> None:
+def test_a_block_rests_warms_up_loads_and_rests(there: Bench, lab: Lab) -> None:
+    lab.connection.shell(["settings", "put", "system", "screen_off_timeout", "1000"])
     record = ok(there({**SHORT, "warmup_stable": "50 %"}, {"screen_dimmed": True, "airplane_mode": False}, "power"))
     assert [phase.phase for phase in record.phases] == ["idle_before", "warmup", "load", "idle_after"]
     lasted = {phase.phase: (phase.end_ns - phase.start_ns) / 1e9 for phase in record.phases}
@@ -115,6 +116,12 @@ def test_a_block_rests_warms_up_loads_and_rests(there: Bench) -> None:
     assert record.gauge is not None and record.gauge.method == "load steps"
     dimmed = proof(record, "screen")
     assert (dimmed.proven, dimmed.restored) == (True, True) and "screen_brightness_mode=1" in dimmed.before
+    awake = proof(record, "awake")
+    assert awake.held == "Awake, no time-out; at the end Awake, no time-out" and awake.proven and awake.restored
+    assert record.suspended_s == pytest.approx(0.0, abs=1e-3)
+    timeout = ["system", "screen_off_timeout"]
+    assert lab.connection.shell(["settings", "get", *timeout]).stdout == b"1000\n", "put back"
+    lab.connection.shell(["settings", "put", *timeout, "30000"])
     assert proof(record, "battery_percent").proven and not proof(record, "thermal_status").proven, "Android 8 has none"
     codes = {doubt.code for doubt in record.doubts}
     assert {DoubtCode.CONDITION_UNPROVEN, DoubtCode.SHORT_LOAD, DoubtCode.MODELLED_POWER} <= codes
@@ -256,6 +263,22 @@ def test_the_cable_is_pulled_while_the_phone_rests(there: Bench, lab: Lab) -> No
     assert [phase.phase for phase in record.phases] == ["idle_before", "warmup", "load", "idle_after"]
     timed = [sample.index for sample in record.samples if sample.phase == "timed"]
     assert timed == list(range(timed[0], timed[0] + len(timed)))
+
+
+def test_a_phone_that_sleeps_in_mid_block_is_found_out_by_its_clocks(there: Bench, lab: Lab) -> None:
+    def press() -> None:
+        lab.phones.control.fault(lab.serial, PowerButton())
+        lab.phones.control.fault(lab.serial, Unplug(seconds=2.0))
+        there.later(lab.connect)
+
+    there.at = {"sample": press}
+    record = there(SHORT)
+    assert (record.outcome, record.cause) == (Outcome.INVALID, "suspended"), record.reasons
+    assert record.suspended_s and record.suspended_s > 0.5
+    assert any("it slept for" in reason for reason in record.reasons)
+    awake = proof(record, "awake")
+    assert not awake.proven and awake.held.endswith("at the end Asleep, no time-out") and awake.restored
+    assert max(sample.duration_ns for sample in record.samples) > 5e8, "the sample in which it slept"
 
 
 def test_a_phone_that_restarts_without_its_supply_is_lost_and_gets_it_back(there: Bench, lab: Lab) -> None:

@@ -60,7 +60,8 @@ def possible(phone: AdbConnection, state: Path, wired: LabDevice | None = None, 
 
 def prepared(phone: AdbConnection, state: Path, **wanted: Any) -> tuple[SavedSettings, ConditionProof]:
     saved = SavedSettings(state, phone)
-    (proof,) = saved.prepare(Conditions.model_validate(wanted))
+    awake, proof = saved.prepare(Conditions.model_validate(wanted))
+    assert awake.name == "awake" and awake.proven
     return saved, proof
 
 
@@ -74,7 +75,7 @@ def test_airplane_mode_is_read_back_and_put_back(phone: AdbConnection, tmp_path:
     saved, proof = prepared(phone, tmp_path, airplane_mode=True)
     assert said(phone, "cmd", "connectivity", "airplane-mode") == proof.held == "enabled" and proof.proven
     assert proof.before == "airplane_mode=disabled"
-    assert saved.restore() == ("airplane_mode",)
+    assert saved.restore() == ("airplane_mode", "awake")
     assert said(phone, "cmd", "connectivity", "airplane-mode") == "disabled"
 
 
@@ -107,6 +108,19 @@ def test_what_an_old_phone_cannot_do_is_refused_before_anything_is_changed(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("phone", PROFILES[:1], indirect=True)
+def test_a_phone_is_woken_kept_awake_and_put_to_sleep_again(phone: AdbConnection, tmp_path: Path) -> None:
+    phone.shell(["input", "keyevent", "KEYCODE_SLEEP"])
+    saved = SavedSettings(tmp_path, phone)
+    (awake,) = saved.prepare(Conditions())
+    assert awake.before == "wakefulness=Asleep, screen_off_timeout=30000, stay_on_while_plugged_in=0"
+    assert (awake.held, awake.proven) == ("Awake, no time-out", True)
+    assert saved.restore() == ("awake",)
+    assert said(phone, "settings", "get", "system", "screen_off_timeout") == "30000"
+    assert "mWakefulness=Asleep" in said(phone, "dumpsys", "power")
+    phone.shell(["input", "keyevent", "KEYCODE_WAKEUP"])
+
+
 @pytest.mark.parametrize("phone", PROFILES, indirect=True)
 def test_settings_that_every_phone_has(phone: AdbConnection, tmp_path: Path) -> None:
     saved = SavedSettings(tmp_path, phone)
@@ -115,7 +129,7 @@ def test_settings_that_every_phone_has(phone: AdbConnection, tmp_path: Path) -> 
     assert not proofs["sync"].proven, "this phone has no sync manager to ask"
     assert proofs["background"].wanted == "ended"
     assert said(phone, "settings", "get", "global", "auto_sync") == "0"
-    assert saved.restore() == ("background", "sync", "screen"), "the last change first"
+    assert saved.restore() == ("background", "sync", "screen", "awake"), "the last change first"
     assert said(phone, "settings", "get", "global", "auto_sync") == "1"
     assert said(phone, "settings", "get", "system", "screen_brightness") == "128"
     assert saved.restore() == ()
@@ -150,7 +164,9 @@ def test_clocks_that_heat_holds_down_are_not_locked(
     try:
         with pytest.raises(ConditionNotMet, match="instead of"):
             prepared(phone, tmp_path, clocks="locked")
-        assert SavedSettings(tmp_path, phone).restore() == ("locked_clocks",), "it was journalled before it was tried"
+        assert SavedSettings(tmp_path, phone).restore() == ("locked_clocks", "awake"), (
+            "it was journalled before it was tried"
+        )
     finally:
         several[1].control.clear()
 

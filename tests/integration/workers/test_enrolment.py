@@ -21,6 +21,7 @@ from workers.device.adb import AdbConnection, AdbServer
 from workers.enrol import enrol_phone
 from workers.enrolment import enrol, ensure_calibrated, first_sight, store
 from workers.fleet import Member
+from workers.session import session
 
 from .conftest import Lab
 
@@ -32,8 +33,11 @@ def _go_on() -> None: ...
 
 
 @pytest.fixture
-def member(lab: Lab, lab_settings: Settings) -> Member:
-    return enrol_phone(lab.connection, lab_settings)[0]
+def member(lab: Lab, lab_settings: Settings) -> Iterator[Member]:
+    """The lab's phone in a session, as whoever enrols holds one."""
+    member = enrol_phone(lab.connection, lab_settings)[0]
+    with session(member, None, lab_settings.state, _go_on):
+        yield member
 
 
 @pytest.fixture(scope="module")
@@ -80,10 +84,11 @@ def test_other_signs_and_units(
     phone = phones.phones[index]
     quick = settings.model_copy(update={"adb_port": server.port})
     member, _ = enrol_phone(AdbConnection(phone.serial, server, serial=phone.name), quick)
-    check_gauge(ensure_calibrated(member, quick, _go_on), name, SPEED)
-    begun = time.monotonic()
-    assert ensure_calibrated(member, quick, _go_on).calibrated
-    assert time.monotonic() - begun < 1.0, "it is known now"
+    with session(member, None, quick.state, _go_on):
+        check_gauge(ensure_calibrated(member, quick, _go_on), name, SPEED)
+        begun = time.monotonic()
+        assert ensure_calibrated(member, quick, _go_on).calibrated
+        assert time.monotonic() - begun < 1.0, "it is known now"
 
 
 def test_what_a_first_look_finds(member: Member, lab_settings: Settings) -> None:

@@ -96,7 +96,7 @@ def test_farm_restore_undoes_what_a_killed_worker_left(
     kill_in_mid_block(lab, lab_settings)
     assert left_behind(lab_settings.state) == (lab.serial,)
     code, (done,) = restored(capsys, lab_settings, "--all")
-    assert (code, done) == (0, {"serial": lab.serial, "supply": True, "settings": ["screen"], "left": ""})
+    assert (code, done) == (0, {"serial": lab.serial, "supply": True, "settings": ["screen", "awake"], "left": ""})
     assert brightness(lab) == "77" and lab.phones.control.phones(lab.serial)[0].charging
     assert left_behind(lab_settings.state) == ()
     assert restored(capsys, lab_settings) == (0, [])
@@ -126,7 +126,7 @@ def test_what_cannot_be_put_back_is_told_and_stays(
         (busy,) = undo(lab_settings, [lab.serial])
     assert "another session on this host holds the device" in busy.left
     code, (done,) = restored(capsys, lab_settings)
-    assert code == 0 and done["settings"] == ["screen"]
+    assert code == 0 and done["settings"] == ["screen", "awake"]
 
 
 def test_an_unreadable_journal_is_told_not_skipped(lab_settings: Settings, lab: Lab) -> None:

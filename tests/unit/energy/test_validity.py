@@ -251,3 +251,8 @@ def test_short_blocks_of_few_samples_are_left_alone() -> None:
     assert codes(short) == []
     found = block_energy(short)
     assert found and DoubtCode.SHORT_LOAD in {doubt.code for doubt in found.doubts}
+
+
+@pytest.mark.parametrize(("slept_s", "found"), [(None, []), (0.0, []), (1e-4, []), (0.2, [InvalidCode.SUSPENDED])])
+def test_a_device_that_was_suspended_measured_nothing(slept_s: float | None, found: list[InvalidCode]) -> None:
+    assert codes(record((), suspended_s=slept_s)) == found

@@ -14,6 +14,7 @@ from orchestrator.model.experiment import Conditions
 from workers.conditions import SETTINGS
 from workers.conditions.affinity import cores_for
 from workers.conditions.airplane_mode import AirplaneMode
+from workers.conditions.awake import NEVER_MS, Awake, look
 from workers.conditions.background import BackgroundStopped
 from workers.conditions.fixed_performance import FixedPerformance
 from workers.conditions.locked_clocks import LockedClocks
@@ -120,7 +121,41 @@ def test_proofs_say_what_the_phone_said() -> None:
 
 
 def test_nothing_is_switched_that_is_not_wanted() -> None:
-    assert [name for name, setting in SETTINGS.items() if setting.wanted(Conditions())] == []
+    assert [name for name, setting in SETTINGS.items() if setting.wanted(Conditions())] == ["awake"]
+
+
+def power(state: str, *, stays_on: bool = False, off_after_ms: int = NEVER_MS) -> str:
+    """As Android prints it, with lines in between that are much alike."""
+    return (
+        f"Power Manager State:\n  mDirty=0x0\n  mWakefulness={state}\n  mWakefulnessChanging=false\n"
+        f"  mStayOn={str(stays_on).lower()}\n  mStayOnWhilePluggedInSetting=7\n\nSleep timeout: -1 ms\n"
+        f"Screen off timeout: {off_after_ms} ms\nScreen dim duration: 7000 ms\n\nWake Locks: size=0\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "held"),
+    [
+        (power("Awake"), ("Awake, no time-out", True)),
+        (power("Awake", off_after_ms=10_000), ("Awake, off after 10 s", False)),
+        (power("Awake", stays_on=True, off_after_ms=10_000), ("Awake, no time-out", True)),
+        (power("Asleep"), ("Asleep, no time-out", False)),
+        ("", ("", False)),
+    ],
+)
+def test_a_screen_lock_takes_the_proof_of_being_awake(said: str, held: tuple[str, bool]) -> None:
+    assert look(ScriptedPhone({"dumpsys power": said})) == held
+
+
+def test_a_phone_that_takes_no_settings_is_measured_without_the_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.conditions.awake.WAKE_S", 0.0)
+    phone = ScriptedPhone({"dumpsys power": power("Awake", off_after_ms=30_000)})
+    assert Awake().prepare(phone) == ("Awake, off after 30 s", False)
+    saved = Awake().save(phone)
+    assert saved["screen_off_timeout"] == ""
+    phone.asked.clear()
+    Awake().restore(phone, saved)
+    assert phone.asked == [], "what was not read is not written"
 
 
 CONTENT = "Data connected: true\nBattery saver: false\nAuto sync: u0={} \nMemory low: false\n"
