@@ -7,6 +7,9 @@
     |   |-- TableError         a table that somebody recorded cannot be read: file, line, column, what is allowed
     |   |-- PlanRejected       the plan exceeds a limit of the device or is malformed
     |   |-- Unsupported        the device lacks what is asked
+    |   |-- UnknownName        no experiment, job, column or variant has this name
+    |   |-- NoData             the records lack what a figure needs
+    |   |-- NotComparable      figures of different things would be taken together
     |   |-- AgentFault         the agent reported an error of the workload itself
     |   `-- SetupError         this machine lacks a part, or a part has the wrong version
     `-- TransientError     phone, cable or host failed: another attempt, elsewhere if need be
@@ -69,6 +72,24 @@ class PlanRejected(StableError):
 
 class Unsupported(StableError):
     cause = "unsupported"
+
+
+class UnknownName(StableError):
+    """No experiment, job, column or variant has the name that was given."""
+
+    cause = "unknown_name"
+
+
+class NoData(StableError):
+    """The records lack what a figure needs."""
+
+    cause = "no_data"
+
+
+class NotComparable(StableError):
+    """Figures of different things would be taken together."""
+
+    cause = "not_comparable"
 
 
 class AgentFault(StableError):

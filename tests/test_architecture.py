@@ -193,6 +193,20 @@ def _is_harmless(module: Module, where: str) -> bool:
     return any(harmless in line for harmless in ("**os.environ", "dict(os.environ)", "os.environ.copy()", "XDG_"))
 
 
+ROOTS_OF_ERRORS = {"FarmError", "StableError"}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_an_error_says_its_cause(name: str) -> None:
+    """The roots of the tree have none of their own that would tell a program anything."""
+    raised = [
+        f"{MODULES[name].where}:{node.lineno}"
+        for node in ast.walk(MODULES[name].tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ROOTS_OF_ERRORS
+    ]
+    assert not raised, f"give the error a class with a cause (orchestrator/errors.py): {raised}"
+
+
 def test_modules_are_small() -> None:
     sizes = {module.where: module.lines for module in MODULES.values()}
     print("look again at:", {where: lines for where, lines in sizes.items() if lines > LOOK_AGAIN})

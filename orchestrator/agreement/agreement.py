@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from orchestrator.errors import StableError
+from orchestrator.errors import UnknownName
 from orchestrator.model.base import Model
 from orchestrator.model.device import Precision
 from orchestrator.model.experiment import Experiment
@@ -48,7 +48,7 @@ def agreements(
 
     `cells`: those of all jobs, by id. `labels`: the right class of each example of the set. `base`: words of a
     variant's label and serials, each of them whole; the first variant that has them all, and predictions, is the base.
-    Without it that is the first in fp32, or else the first of all. Raises StableError where no variant has the words.
+    Without it that is the first in fp32, or else the first of all. Raises UnknownName where no variant has the words.
     """
     found = answered(records, cells, experiment, labels)
     chosen = {workload: _base(own, base) for workload, own in found.items()}
@@ -68,9 +68,9 @@ def _words(variant: Variant) -> set[str]:
     return {*variant.label.split(), *variant.serials}
 
 
-def _unknown(base: str, variants: Sequence[Answered]) -> StableError:
+def _unknown(base: str, variants: Sequence[Answered]) -> UnknownName:
     known = "\n".join(f"    {' '.join((one.variant.label, *one.variant.serials))}" for one in variants if one.answers)
-    return StableError(
+    return UnknownName(
         f"no variant with predictions has the words {base!r}; known:\n{known or '    none'}",
         remedy="give words of one of them, each as it is written there",
     )

@@ -13,7 +13,7 @@ from math import hypot, sqrt
 from statistics import fmean, variance
 from typing import Literal
 
-from orchestrator.errors import StableError
+from orchestrator.errors import NoData, NotComparable, UnknownName
 from orchestrator.model.base import Model
 from orchestrator.statistics import Interval
 from orchestrator.student import half_width, welch_freedom
@@ -74,7 +74,8 @@ Groups = dict[tuple[Value | None, ...], dict[Value, _Candidate]]
 def choose(found: Iterable[Measured], per: Sequence[str], axis: str, where: Mapping[str, str]) -> list[Best]:
     """The best value of `axis` in every group of `per`, in the order in which groups were measured.
 
-    Raises StableError for a column that is not there, and where a value would be a mean over different things.
+    Raises UnknownName for a column that is not there, NoData where nothing is left, and NotComparable where a value
+    would be a mean over different things.
     """
     listed = list(found)
     _check_columns(listed, (*per, axis, *where))
@@ -83,7 +84,7 @@ def choose(found: Iterable[Measured], per: Sequence[str], axis: str, where: Mapp
         if axis in one.columns and all(_text(one.columns.get(name)) == text for name, text in where.items()):
             _put(groups, one, per, axis)
     if not groups:
-        raise StableError("nothing is left to compare", remedy=_remedy_where(listed, where))
+        raise NoData("nothing is left to compare", remedy=_remedy_where(listed, where))
     return [_best(dict(zip(per, key, strict=True)), axis, list(group.values())) for key, group in groups.items()]
 
 
@@ -91,7 +92,7 @@ def _check_columns(found: Sequence[Measured], names: Sequence[str]) -> None:
     known = dict.fromkeys(name for one in found for name in one.columns)
     for name in names:
         if name not in known:
-            raise StableError(f"there is no column {name!r}", remedy=f"columns: {', '.join(known)}")
+            raise UnknownName(f"there is no column {name!r}", remedy=f"columns: {', '.join(known)}")
 
 
 def _put(groups: Groups, one: Measured, per: Sequence[str], axis: str) -> None:
@@ -103,14 +104,14 @@ def _put(groups: Groups, one: Measured, per: Sequence[str], axis: str) -> None:
     candidate.blocks.append(one)
 
 
-def _mixed(candidate: _Candidate, rest: Mapping[str, Value], axis: str) -> StableError:
+def _mixed(candidate: _Candidate, rest: Mapping[str, Value], axis: str) -> NotComparable:
     before = candidate.rest
     differ = {
         name: (before.get(name), rest.get(name)) for name in {**before, **rest} if before.get(name) != rest.get(name)
     }
     told = "; ".join(f"{name}: {_text(a)}, {_text(b)}" for name, (a, b) in differ.items())
     name, (first, _) = next(iter(differ.items()))
-    return StableError(
+    return NotComparable(
         f"{axis}={_text(candidate.value)} was measured with different {' and '.join(differ)} ({told}): "
         "their mean would say nothing of either",
         remedy=f"add {name} to --per, or choose one with --where {name}={_text(first)}",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from orchestrator.errors import StableError
+from orchestrator.errors import NotComparable, StableError
 from orchestrator.model.base import Model
 from orchestrator.model.power import Estimate, PowerSource, Scope
 from orchestrator.model.record import Doubt, Record
@@ -75,11 +75,11 @@ def block_energy(record: Record, source: Wanted = "auto") -> BlockEnergy | None:
 
 
 def check_comparable(energies: Iterable[BlockEnergy]) -> tuple[PowerSource, Scope] | None:
-    """Source and scope that all have in common; None of none. Raises StableError where they differ."""
+    """Source and scope that all have in common; None of none. Raises NotComparable where they differ."""
     kinds = {(energy.source, energy.scope) for energy in energies}
     if len(kinds) > 1:
         words = " and ".join(sorted(f"{source} ({scope})" for source, scope in kinds))
-        raise StableError(
+        raise NotComparable(
             f"power figures of different sources do not compare: {words}",
             remedy="set measure.power_source to a source that all of them have, and measure again",
         )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.errors import StableError
+from orchestrator.errors import NoData, TableError
 
 Array = NDArray[np.float64]
 
@@ -23,7 +23,7 @@ GAP_PERIODS = 3.0
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """Readings of one source. Raises StableError where they are no trace: none, unpaired, unordered, not finite."""
+    """Readings of one source. Raises NoData where they are no trace: none, unpaired, unordered, not finite."""
 
     t_s: Array
     """Times in seconds, not falling."""
@@ -47,7 +47,7 @@ class Trace:
             object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.float64))
         problem = _problem(self.t_s, self.power_w)
         if problem:
-            raise StableError(f"this is no power trace: {problem}", remedy="check the columns and units of its source")
+            raise TableError(f"this is no power trace: {problem}", remedy="check the columns and units of its source")
 
     @property
     def spacing_s(self) -> float:
@@ -81,7 +81,7 @@ def plain_mean_w(trace: Trace) -> float:
 
 
 def time_mean_w(trace: Trace, start_s: float | None = None, end_s: float | None = None) -> float:
-    """Mean power over a window (by default the whole trace), every moment counted once. Raises StableError like
+    """Mean power over a window (by default the whole trace), every moment counted once. Raises NoData like
     `energy_j`; the mean over no time at all is the power at that time."""
     start = float(trace.t_s[0]) if start_s is None else start_s
     end = float(trace.t_s[-1]) if end_s is None else end_s
@@ -91,7 +91,7 @@ def time_mean_w(trace: Trace, start_s: float | None = None, end_s: float | None 
 
 
 def energy_j(trace: Trace, start_s: float, end_s: float) -> float:
-    """Energy between two times. Raises StableError where the window is reversed or the trace does not cover it.
+    """Energy between two times. Raises NoData where the window is reversed or the trace does not cover it.
 
     Over its ends a trace is continued with its first or last reading, for the length of a tolerable gap.
     """
@@ -101,12 +101,12 @@ def energy_j(trace: Trace, start_s: float, end_s: float) -> float:
 
 
 def check_window(trace: Trace, start_s: float, end_s: float) -> None:
-    """Raises StableError where the window is reversed or the trace does not cover it."""
+    """Raises NoData where the window is reversed or the trace does not cover it."""
     if end_s < start_s:
-        raise StableError(f"the window ends at {end_s:g} s, before it begins at {start_s:g} s")
+        raise NoData(f"the window ends at {end_s:g} s, before it begins at {start_s:g} s")
     first, last, slack = trace.t_s[0], trace.t_s[-1], max(GAP_PERIODS * trace.spacing_s, trace.refresh_s)
     if start_s < first - slack or end_s > last + slack:
-        raise StableError(
+        raise NoData(
             f"the trace covers {first:.3f} to {last:.3f} s, the window is {start_s:.3f} to {end_s:.3f} s",
             remedy="sample from before the window to after it",
         )

@@ -46,7 +46,7 @@ def estimate(value: float, std: float) -> Estimate:
 
 
 def integrate_j(trace: Trace, start_s: float, end_s: float) -> Estimate:
-    """Energy of a window with its 95 % interval, gain included. Raises StableError like `energy_j`.
+    """Energy of a window with its 95 % interval, gain included. Raises NoData like `energy_j`.
 
     Edges: the time at which a change of the power shows is uncertain by one refresh period, evenly spread, so that each
     edge adds refresh period x power difference / sqrt(12).

@@ -94,7 +94,7 @@ def inferences_in(record: Record, window: Window) -> int:
 
 
 def integral(trace: Trace, window: Window) -> Integral:
-    """Energy of a phase. Raises StableError where the trace does not cover it."""
+    """Energy of a phase. Raises NoData where the trace does not cover it."""
     whole_j, length_s = energy_j(trace, window.start_s, window.end_s), window.length_s
     head_s = min(SETTLE_REFRESHES * trace.refresh_s + trace.clock_s, LONGEST_SETTLE * length_s)
     tail_s = min(trace.clock_s, LONGEST_SETTLE * length_s)

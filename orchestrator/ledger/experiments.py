@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
-from orchestrator.errors import StableError
+from orchestrator.errors import UnknownName
 from orchestrator.matrix import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
@@ -76,7 +76,7 @@ def every(connection: Connection) -> list[ExperimentRow]:
 
 
 def one(connection: Connection, experiment_id: str) -> ExperimentRow:
-    """Raises StableError where there is none, naming close ones."""
+    """Raises UnknownName where there is none, naming close ones."""
     row = connection.execute(select(EXPERIMENTS).where(EXPERIMENTS.c.id == experiment_id)).first()
     if row is None:
         raise _unknown(connection, experiment_id)
@@ -84,7 +84,7 @@ def one(connection: Connection, experiment_id: str) -> ExperimentRow:
 
 
 def cancel(connection: Connection, target: str) -> list[str]:
-    """Cancel the open jobs of an experiment, or one job; their ids. Raises StableError where there is neither."""
+    """Cancel the open jobs of an experiment, or one job; their ids. Raises UnknownName where there is neither."""
     meant = (JOBS.c.experiment_id == target) | (JOBS.c.id == target)
     known = connection.execute(select(JOBS.c.id).where(meant).limit(1)).first()
     if known is None and not is_there(connection, target):
@@ -108,9 +108,9 @@ def _row(row: AnyRow, counts: dict[str, int]) -> ExperimentRow:
     )
 
 
-def _unknown(connection: Connection, experiment_id: str) -> StableError:
+def _unknown(connection: Connection, experiment_id: str) -> UnknownName:
     newest = select(EXPERIMENTS.c.id).order_by(EXPERIMENTS.c.sequence.desc()).limit(1000)
     known = list(connection.scalars(newest))
     near = get_close_matches(experiment_id, known, n=3) or known[:3]
     hint = f"did you mean {' or '.join(near)}?" if near else "the ledger holds no experiment yet"
-    return StableError(f"there is no experiment or job {experiment_id!r}", remedy=hint)
+    return UnknownName(f"there is no experiment or job {experiment_id!r}", remedy=hint)

@@ -76,7 +76,7 @@ class Ledger:
             return experiments.every(connection)
 
     def experiment(self, experiment_id: str) -> ExperimentRow:
-        """One experiment. Raises StableError where there is none, naming close ones."""
+        """One experiment. Raises UnknownName where there is none, naming close ones."""
         with self._database.read() as connection:
             return experiments.one(connection, experiment_id)
 
