@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError, field_se
 from orchestrator.config import Settings
 from orchestrator.errors import SetupError
 
+from .processes import marks
+
 
 class Endpoints(BaseModel):
     """What `farm up` tells the other commands. The file is readable by its owner only."""
@@ -119,6 +121,11 @@ def holder(state: Path) -> int | None:
     finally:
         os.close(fd)
     return None
+
+
+def running() -> dict[Path, int]:
+    """The farms that this user runs on this machine: state folder -> pid of the supervisor."""
+    return {state: pid for state in sorted(marks()) if (pid := holder(state)) is not None}
 
 
 def _lock_file(state: Path) -> Path:

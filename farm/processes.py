@@ -84,13 +84,26 @@ def marked(state: Path) -> list[int]:
     return [pid for pid in pids if pid != os.getpid() and is_marked(pid, state)]
 
 
+def marks() -> set[Path]:
+    """State folders of every farm of this user that has processes."""
+    own, found = f"{MARK}=".encode(), set[Path]()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            found |= {Path(os.fsdecode(word[len(own) :])) for word in _environment(entry) if word.startswith(own)}
+    return found
+
+
 def is_marked(pid: int, state: Path) -> bool:
     """Whether a supervisor of this state folder started this process."""
+    return f"{MARK}={state.absolute()}".encode() in _environment(Path(f"/proc/{pid}"))
+
+
+def _environment(process: Path) -> list[bytes]:
+    """Its variables, `NAME=value`; none where it is another user's, or has ended."""
     try:
-        environment = Path(f"/proc/{pid}/environ").read_bytes()
+        return (process / "environ").read_bytes().split(b"\0")
     except OSError:
-        return False  # another user's, or it ended
-    return f"{MARK}={state.absolute()}".encode() in environment.split(b"\0")
+        return []
 
 
 def listens(port: int, state: Path) -> bool:

@@ -52,7 +52,12 @@ class Settings(BaseSettings):
 
     @property
     def ledger(self) -> str:
-        return self.ledger_url or f"sqlite:///{(self.state / 'ledger.sqlite').absolute()}"
+        return self.ledger_url or f"sqlite:///{self.ledger_file.absolute()}"
+
+    @property
+    def ledger_file(self) -> Path:
+        """Where the ledger lies that no `ledger_url` names."""
+        return self.state / "ledger.sqlite"
 
 
 @lru_cache

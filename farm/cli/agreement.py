@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from orchestrator.errors import StableError
+from orchestrator.errors import NoData
 
-from .experiments import PANEL
-from .farm_access import LATEST, find_experiment, labels_of, open_ledger
-from .lifecycle import settings_of
+from .experiments import PANEL, ExperimentArgument
+from .farm_access import LATEST, find_measured, labels_of, open_ledger, settings_of
 from .output import JsonOption, StateOption, log, out, print_json
 
 if TYPE_CHECKING:
@@ -26,9 +25,7 @@ def register(app: typer.Typer) -> None:
 
 
 def agreement(
-    experiment: Annotated[
-        str, typer.Argument(metavar="EXPERIMENT", help="Its id, its name (the newest of that name), or `latest`.")
-    ] = LATEST,
+    experiment: ExperimentArgument = LATEST,
     base: Annotated[
         str,
         typer.Option(
@@ -54,7 +51,7 @@ def agreement(
 
     settings = settings_of(state)
     with open_ledger(settings) as ledger:
-        row = find_experiment(ledger, experiment)
+        row = find_measured(ledger, experiment)
         if row.experiment.workload.dataset is None:
             raise _no_set(row.id)
         cells = {job.job.cell.cell_id: job.job.cell for job in ledger.jobs(row.id)}
@@ -66,8 +63,8 @@ def agreement(
         _show(row, found, changed)
 
 
-def _no_set(experiment_id: str) -> StableError:
-    return StableError(
+def _no_set(experiment_id: str) -> NoData:
+    return NoData(
         f"{experiment_id} has no set of examples, so its cells have predicted nothing that could be compared",
         remedy=f"give one under `workload: {{dataset: ...}}` and run it: {HOW} shows how",
     )

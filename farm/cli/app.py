@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import typer
-from pydantic import ValidationError
 
 from kernels.errors import CompileError
-from orchestrator.config import Settings
 from orchestrator.errors import FarmError
 
 from . import (
@@ -32,19 +30,40 @@ from . import (
     schema,
     tune,
 )
-from .output import describe, print_json, show_error
+from .output import Interrupted, describe, out, print_json, show_error
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
 
 app = typer.Typer(
     name="farm",
-    help="A device farm for deep learning on phone GPUs.\n\nStart with `farm doctor`, then `farm demo`.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        out().print(f"pocketfarm {version('pocketfarm')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """A device farm for deep learning on phone GPUs.
+
+    Start with `farm doctor`, then `farm demo`.
+    """
+
+
 for group in (
     lifecycle,
     devices,
@@ -71,15 +90,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         result = app(given, standalone_mode=False, prog_name="farm")
-    except KeyboardInterrupt:
-        show_error("interrupted")
-        return INTERRUPTED
+    except (KeyboardInterrupt, Interrupted) as interrupt:
+        return _interrupted(str(interrupt) or None, as_json="--json" in given)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away: nothing to say to it
         return FAILED
     except Exception as error:
         return _report(error, as_json="--json" in given)
+    if result == INTERRUPTED:  # so typer tells a KeyboardInterrupt
+        return _interrupted(None, as_json="--json" in given)
     return result if isinstance(result, int) else 0
+
+
+def _interrupted(remedy: str | None, *, as_json: bool) -> int:
+    if as_json:
+        print_json({"error": _data("Interrupted", "interrupted", "interrupted", remedy)})
+    show_error("interrupted", remedy)
+    return INTERRUPTED
 
 
 def _report(error: Exception, *, as_json: bool) -> int:
@@ -114,17 +141,21 @@ def _facts(error: Exception) -> dict[str, Any]:
         return describe(error)
     if isinstance(error, OSError) and error.filename:
         remedy = "check the path, its permissions and the room on its disk"
-        return _data(error, "file", f"{error.filename}: {error.strerror}", remedy)
+        return _data(type(error).__name__, "file", f"{error.filename}: {error.strerror}", remedy)
     # the farm's own: the message says which, FARM_DEBUG=1 shows where
     remedy = "set FARM_DEBUG=1 to see where it comes from, and report it"
-    return _data(error, "internal", f"{type(error).__name__}: {error}", remedy)
+    return _data(type(error).__name__, "internal", f"{type(error).__name__}: {error}", remedy)
 
 
-def _data(error: Exception, cause: str, message: str, remedy: str) -> dict[str, Any]:
-    return {"type": type(error).__name__, "cause": cause, "message": message, "device": None, "remedy": remedy}
+def _data(name: str, cause: str, message: str, remedy: str | None) -> dict[str, Any]:
+    return {"type": name, "cause": cause, "message": message, "device": None, "remedy": remedy}
 
 
 def _debug() -> bool:
+    from pydantic import ValidationError
+
+    from orchestrator.config import Settings
+
     try:
         return Settings().debug
     except ValidationError:

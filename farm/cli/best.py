@@ -8,12 +8,10 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from orchestrator.errors import StableError
-from orchestrator.report import wording
+from orchestrator.errors import NoData
 
 from .experiments import PANEL, ExperimentArgument
-from .farm_access import find_experiment, open_ledger
-from .lifecycle import settings_of
+from .farm_access import LATEST, find_measured, open_ledger, settings_of
 from .output import JsonOption, StateOption, log, out, print_json
 
 if TYPE_CHECKING:
@@ -27,11 +25,11 @@ def register(app: typer.Typer) -> None:
 
 
 def best(
-    experiment: ExperimentArgument,
     axis: Annotated[
         str,
         typer.Option("--axis", metavar="COLUMN", help="What to choose a value of: granularity, backend, threads ..."),
     ],
+    experiment: ExperimentArgument = LATEST,
     per: Annotated[
         str,
         typer.Option("--per", metavar="COLUMNS", help="One answer for each: layer, device, network ..., by commas."),
@@ -53,7 +51,7 @@ def best(
 
     columns = [name.strip() for name in per.split(",") if name.strip()]
     with open_ledger(settings_of(state)) as ledger:
-        row = find_experiment(ledger, experiment)
+        row = find_measured(ledger, experiment)
         cells = {job.job.cell.cell_id: job.job.cell for job in ledger.jobs(row.id)}
         measure = measured_layers if LAYER in columns else measured_runs
         measured = measure(ledger.records(row.id), cells)
@@ -76,13 +74,13 @@ def _pairs(where: list[str]) -> dict[str, str]:
     return pairs
 
 
-def _nothing(experiment_id: str, *, layers: bool) -> StableError:
+def _nothing(experiment_id: str, *, layers: bool) -> NoData:
     if layers:
-        return StableError(
+        return NoData(
             f"{experiment_id} has no times of layers",
             remedy="leave `layer` out of --per, or measure them: `measure: {quantities: [latency, layers]}`",
         )
-    return StableError(
+    return NoData(
         f"{experiment_id} has no whole inferences that went well", remedy="times of layers: add `layer` to --per"
     )
 
@@ -103,6 +101,8 @@ def _show(found: list[Best], per: list[str], axis: str) -> None:
 
 
 def _figures(one: Best) -> list[str]:
+    from orchestrator.report import wording
+
     margin = "" if one.margin_ms is None else wording.ms(one.margin_ms)
     if one.margin_share is not None:
         margin += f" ({one.margin_share:.1%})"

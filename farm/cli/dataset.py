@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from kernels.images import Channels, Preparation, images_in, open_set
 from orchestrator.errors import ModelFileError
-from orchestrator.labels import read_listing
 
 from .experiments import PANEL
 from .output import JsonOption, log, out, print_json
+
+ChannelsWord = Literal["rgb", "bgr", "gray"]
 
 
 def register(app: typer.Typer) -> None:
@@ -29,7 +29,7 @@ def dataset(
         int | None,
         typer.Option("--resize", help="Shorter edge before the cut.", show_default="8/7 of --size"),
     ] = None,
-    channels: Annotated[Channels, typer.Option("--channels", help="Which, in which order.")] = Channels.RGB,
+    channels: Annotated[ChannelsWord, typer.Option("--channels", help="Which, in which order.")] = "rgb",
     labels: Annotated[
         Path | None,
         typer.Option("--labels", metavar="FILE", help="`IMAGE CLASS` a line: which images, and their order."),
@@ -45,7 +45,9 @@ def dataset(
 
     Example: `farm dataset val/ --labels val.txt --size 227 --resize 256 --channels bgr --first 10000 -o val.npy`
     """
-    prepare = Preparation(size, resize if resize is not None else round(size * 8 / 7), channels)
+    from kernels.images import Channels, Preparation, open_set
+
+    prepare = Preparation(size, resize if resize is not None else round(size * 8 / 7), Channels(channels))
     chosen = list(_chosen(images, labels))[:first]
     if not chosen:
         raise ModelFileError(f"{images}: there are no images", remedy="give the folder that holds them")
@@ -75,6 +77,9 @@ def dataset(
 
 def _chosen(folder: Path, labels: Path | None) -> Iterator[tuple[Path, int | None]]:
     """Images with their classes, in order."""
+    from kernels.images import images_in
+    from orchestrator.labels import read_listing
+
     if not folder.is_dir():
         raise ModelFileError(f"{folder} is no folder", remedy="give the folder that holds the images")
     if labels is not None:

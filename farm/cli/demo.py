@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from orchestrator.model.record import InvalidCode, Outcome
-from orchestrator.report import console
-
-from . import live
-from .farm_access import open_inventory, open_leases, open_ledger
-from .lifecycle import settings_of
-from .outcomes import all_ok, outcomes
+from .farm_access import open_inventory, open_leases, open_ledger, settings_of
 from .output import JsonOption, log, out, print_json
 from .results import gather, write_html
 from .submission import tell
@@ -46,6 +40,9 @@ def demo(
     Example: `farm demo`
     """
     from farm.demo import Demo
+    from orchestrator.report import console
+
+    from .outcomes import outcomes
 
     started = time.monotonic()
     before = _interrupt_on_signals()
@@ -75,6 +72,10 @@ def demo(
 def _all_measured(content: Any) -> bool:
     """Whether every job was run and computed what it should. A block that other programs of this machine disturbed is
     shown as invalid: that is what the farm is for, and no failure of the demo."""
+    from orchestrator.model.record import InvalidCode, Outcome
+
+    from .outcomes import all_ok
+
     disturbed = [r for r in content.records if r.outcome == Outcome.INVALID and r.cause != InvalidCode.WRONG_OUTPUT]
     others = {
         **content.outcomes,
@@ -85,6 +86,8 @@ def _all_measured(content: Any) -> bool:
 
 def _run(session: Demo, state: Path) -> tuple[Any, Path]:
     """Start, submit, follow, report."""
+    from . import live
+
     console_ = log()
     console_.print(f"[bold]pocketfarm {version('pocketfarm')}[/]: four virtual phones and this workstation, in {state}")
     with console_.status("building the agent, where there is none yet"):

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
-from orchestrator.config import Settings
 from orchestrator.errors import Unsupported
 from orchestrator.model.device import ApiFacts, Device, Health, Precision, Source
-from orchestrator.report import wording
 
-from . import profile
-from .farm_access import open_inventory, open_ledger
-from .lifecycle import settings_of
+from . import completion
+from .farm_access import none_runs, open_inventory, open_ledger, settings_of
 from .output import JsonOption, StateOption, log, out, print_json
+
+if TYPE_CHECKING:
+    from orchestrator.config import Settings
 
 HEALTH_STYLES = {Health.READY: "green", Health.PROBING: "cyan", Health.SICK: "red", Health.QUARANTINED: "red"}
 
@@ -28,7 +28,13 @@ def register(app: typer.Typer) -> None:
 
 
 def devices(
-    serial: Annotated[str | None, typer.Argument(help="Show everything that is known of this one.")] = None,
+    serial: Annotated[
+        str | None,
+        typer.Argument(
+            help="Show everything that is known of this one.",
+            autocompletion=completion.serials,
+        ),
+    ] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -61,7 +67,13 @@ def devices(
 
 
 def release(
-    serial: Annotated[str, typer.Argument(help="The device.")],
+    serial: Annotated[
+        str,
+        typer.Argument(
+            help="The device.",
+            autocompletion=completion.serials,
+        ),
+    ],
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -114,6 +126,8 @@ def table_of(found: list[Device]) -> Table:
 
 def _what(device: Device) -> str:
     """`Pixel 7, Tensor G2, Mali-G710, 8.0 GiB`; a name that says two things at once is said once."""
+    from orchestrator.report import wording
+
     facts = device.facts
     names = [wording.short_name(name) for name in (facts.model or facts.profile, facts.soc, facts.gpu) if name]
     memory = f"{facts.memory_bytes / 2**30:.1f} GiB" if facts.memory_bytes else ""
@@ -142,6 +156,8 @@ def _battery(device: Device) -> str:
 
 def _show(device: Device) -> None:
     """Facts, state and APIs of one device."""
+    from . import profile
+
     console = out()
     console.print(table_of([device]))
     grid = Table.grid(padding=(0, 2))
@@ -161,10 +177,11 @@ def _show_stored(settings: Settings, serial: str, as_json: bool) -> None:
     """The profile in the state folder. Raises ServiceDown where there is none: then only a running farm could tell."""
     from workers.enrolment import store
 
+    from . import profile
+
     found = store.newest(settings.state, serial)
     if found is None:
-        open_inventory(settings)  # says how to start a farm
-        return
+        raise none_runs(settings)
     if as_json:
         print_json({"facts": None, "state": None, "enrolment": found})
     else:

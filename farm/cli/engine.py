@@ -15,7 +15,8 @@ from orchestrator.errors import Unsupported
 from orchestrator.model.device import Api, DeviceFacts, Precision
 from orchestrator.model.quantity import parse_bytes
 
-from .lifecycle import settings_of
+from . import completion
+from .farm_access import settings_of
 from .output import JsonOption, StateOption, log, out, print_json
 
 if TYPE_CHECKING:
@@ -24,7 +25,14 @@ if TYPE_CHECKING:
 PANEL = "The engine, outside the queue"
 
 ModelArgument = Annotated[Path | None, typer.Argument(metavar="[MODEL.onnx]", help="ONNX file.", show_default=False)]
-NetworkOption = Annotated[str | None, typer.Option("--network", help="Built-in network instead of a file.")]
+NetworkOption = Annotated[
+    str | None,
+    typer.Option(
+        "--network",
+        help="Built-in network instead of a file.",
+        autocompletion=completion.networks,
+    ),
+]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of a built-in network's weights and of random inputs.")]
 BackendOption = Annotated[Api, typer.Option("--backend", "-b", help="Compute API.")]
 PrecisionOption = Annotated[Precision, typer.Option("--precision", "-p", help="Arithmetic.")]
@@ -119,7 +127,13 @@ def plan(
     workspace: Annotated[str, typer.Option(metavar="SIZE", help="Winograd's workspace, e.g. '64 MB'.")] = "0 B",
     workspace_split: Annotated[SplitWord, typer.Option(help="How a larger workspace is divided.")] = "rows",
     device: Annotated[
-        str | None, typer.Option("--for", metavar="DEVICE", help="Device of the running farm whose limits count.")
+        str | None,
+        typer.Option(
+            "--for",
+            metavar="DEVICE",
+            help="Device of the running farm whose limits count.",
+            autocompletion=completion.serials,
+        ),
     ] = None,
     tuned: TunedOption = True,
     state: StateOption = None,
@@ -201,7 +215,15 @@ def infer(
     ] = None,
     backend: BackendOption = Api.OPENCL,
     precision: PrecisionOption = Precision.FP32,
-    device: Annotated[str | None, typer.Option("--device", "-d", help="Serial; default: this workstation.")] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device",
+            "-d",
+            help="Serial; default: this workstation.",
+            autocompletion=completion.serials,
+        ),
+    ] = None,
     dump: Annotated[
         Path | None, typer.Option("--dump", metavar="DIR", help="Write each node's output as DIR/<output name>.npy.")
     ] = None,

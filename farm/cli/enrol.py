@@ -11,7 +11,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from orchestrator.model.device import Api
 
-from .lifecycle import settings_of
+from . import completion
+from .farm_access import settings_of
 from .output import JsonOption, StateOption, log, out, print_json
 
 if TYPE_CHECKING:
@@ -26,7 +27,12 @@ def register(app: typer.Typer) -> None:
 
 
 def enrol(
-    serial: Annotated[str, typer.Argument(metavar="DEVICE", help="Serial of a device, or its adb address.")],
+    serial: Annotated[
+        str,
+        typer.Argument(
+            metavar="DEVICE", help="Serial of a device, or its adb address.", autocompletion=completion.serials
+        ),
+    ],
     quick: Annotated[
         bool, typer.Option("--quick", help="Nodes, permissions and sources only: no load, a second.")
     ] = False,

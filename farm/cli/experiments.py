@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
-from orchestrator.answers import reason_lines, wait_data
-from orchestrator.config import Settings
-from orchestrator.errors import StableError
-from orchestrator.model.quantity import parse_seconds
-from orchestrator.model.record import Outcome
-from orchestrator.report import wording
+from orchestrator.errors import UnknownName
 
-from . import live
-from .experiment_rows import problem_data, row_data, show, show_all
-from .farm_access import connect, find_experiment, open_inventory, open_ledger, reasons_of
-from .lifecycle import settings_of
+from . import completion
+from .farm_access import LATEST, connect, find_experiment, open_inventory, open_ledger, reasons_of, settings_of
 from .outcomes import TIMED_OUT, all_ok, outcomes, present
 from .output import JsonOption, StateOption, log, out, print_json
 from .submission import confirm_size, submission_data, tell
 
 if TYPE_CHECKING:
-    from farm.snapshot import Snapshot
     from orchestrator.ledger import Ledger
+    from orchestrator.submit import Submission
 
 PANEL = "Experiments"
 TimeoutOption = Annotated[
@@ -34,7 +28,12 @@ TimeoutOption = Annotated[
     ),
 ]
 ExperimentArgument = Annotated[
-    str, typer.Argument(metavar="EXPERIMENT", help="Its id, its name (the newest of that name), or `latest`.")
+    str,
+    typer.Argument(
+        metavar="[EXPERIMENT]",
+        help="Its id, its name (the newest of that name), or `latest`.",
+        autocompletion=completion.experiments,
+    ),
 ]
 
 
@@ -64,7 +63,10 @@ def run(
     Example: `farm run experiments/first.yaml --wait`
     """
     from orchestrator import spec as specs
+    from orchestrator.report import wording
     from orchestrator.submit import submit
+
+    from .waiting import end_data, follow_to_end, give_up, seconds_of
 
     limit_s = seconds_of(timeout)
     if limit_s is not None and not wait:
@@ -77,8 +79,7 @@ def run(
         submission = submit(settings, ledger, inventory, experiment, spec.parent, again=again)
         tell(submission)
         if not wait:
-            if as_json:
-                print_json(submission_data(submission))
+            _submitted(submission, as_json=as_json)
             return
         last = follow_to_end(settings, ledger, submission.experiment_id, experiment.name, limit_s)
     found = outcomes(last.counts)
@@ -93,56 +94,22 @@ def run(
         raise typer.Exit(1)
 
 
-def seconds_of(timeout: str | None) -> float | None:
-    """Raises UsageError where it is no time."""
-    try:
-        return None if timeout is None else parse_seconds(timeout)
-    except ValueError as e:
-        raise typer.BadParameter(str(e), param_hint="--timeout") from e
-
-
-def follow_to_end(
-    settings: Settings, ledger: Ledger, experiment_id: str | None, title: str, limit_s: float | None = None
-) -> Snapshot:
-    """Show the live view on standard error until every job is over, or for `limit_s`; the last look."""
-    from farm.following import follow
-    from orchestrator.leases import Leases
-
-    client = connect(settings)
-    inventory, leases = open_inventory(settings), Leases(client)
-    try:
-        with live.view(log(), title) as show:
-            return follow(ledger, inventory, leases, experiment_id, show, limit_s=limit_s)
-    except KeyboardInterrupt:
-        name = experiment_id or "EXPERIMENT"
-        log().print(f"The farm goes on with it: `farm watch {name}` shows it again, `farm cancel {name}` ends it.")
-        raise
-
-
-def end_data(experiment_id: str | None, last: Snapshot) -> dict[str, Any]:
-    """How jobs ended, and what is still open where a timeout came first."""
-    return {
-        "experiment": experiment_id,
-        "outcomes": outcomes(last.counts),
-        "timed_out": not last.is_over,
-        "open": last.open,
-        "waiting": wait_data(last.waits),
-    }
-
-
-def give_up(experiment_id: str | None, last: Snapshot, timeout: str | None) -> NoReturn:
-    """Say what is not over and why, and end with the status of a timeout."""
-    name = experiment_id or "EXPERIMENT"
-    log().print(f"[bold]not over after {timeout}[/]: {last.total - last.done} of {last.total} jobs are open")
-    for line in reason_lines(last.waits):
-        log().print(f"  {line}", markup=False, soft_wrap=True)
-    log().print(f"The farm goes on with it: `farm watch {name}` shows it again, `farm cancel {name}` ends it.")
-    raise typer.Exit(TIMED_OUT)
+def _submitted(submission: Submission, *, as_json: bool) -> None:
+    if as_json:
+        print_json(submission_data(submission))
+    else:
+        out().print(submission.experiment_id, markup=False)
+        log().print(f"`farm watch {submission.experiment_id}` shows it live, `farm results` what is measured so far")
 
 
 def status(
     experiment: Annotated[
-        str | None, typer.Argument(metavar="[EXPERIMENT]", help="Id, name or `latest`; all without it.")
+        str | None,
+        typer.Argument(
+            metavar="[EXPERIMENT]",
+            help="Id, name or `latest`; all without it.",
+            autocompletion=completion.experiments,
+        ),
     ] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
@@ -154,6 +121,9 @@ def status(
     Example: `farm status`, `farm status latest --json`
     """
     from orchestrator.answers import why_jobs_wait
+    from orchestrator.model.record import Outcome
+
+    from .experiment_rows import problem_data, row_data, show, show_all
 
     settings = settings_of(state)
     with open_ledger(settings) as ledger:
@@ -173,22 +143,25 @@ def status(
 
 
 def watch(
-    experiment: Annotated[
-        str | None, typer.Argument(metavar="[EXPERIMENT]", help="Id, name or `latest`; the whole farm without it.")
-    ] = None,
+    experiment: ExperimentArgument = LATEST,
+    everything: Annotated[bool, typer.Option("--all", help="All experiments of the farm.")] = False,
     timeout: TimeoutOption = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show live which device runs what, what waits and why, until all jobs are over. Ctrl-C only stops watching.
 
-    Example: `farm watch latest`
+    Example: `farm watch`, `farm watch --all`
     """
+    from orchestrator.report import wording
+
+    from .waiting import end_data, follow_to_end, give_up, seconds_of
+
     limit_s = seconds_of(timeout)
     settings = settings_of(state)
     connect(settings)
     with open_ledger(settings) as ledger:
-        row = None if experiment is None else find_experiment(ledger, experiment)
+        row = None if everything else find_experiment(ledger, experiment)
         title = row.experiment.name if row else "all experiments"
         last = follow_to_end(settings, ledger, row.id if row else None, title, limit_s)
     if as_json:
@@ -200,11 +173,20 @@ def watch(
 
 
 def cancel(
-    target: Annotated[str, typer.Argument(metavar="EXPERIMENT", help="Experiment (id, name, `latest`) or job id.")],
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="EXPERIMENT",
+            help="Experiment (id, name, `latest`) or job id.",
+            autocompletion=completion.experiments,
+        ),
+    ],
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Cancel what is not over yet of an experiment, or one job. Sessions under way are stopped by their workers.
+
+    Exit status 1 where there was nothing left to cancel.
 
     Example: `farm cancel latest`
     """
@@ -212,13 +194,16 @@ def cancel(
         cancelled = ledger.cancel(_target(ledger, target))
     if as_json:
         print_json({"target": target, "cancelled": cancelled})
-    else:
+    elif cancelled:
         out().print(f"cancelled {len(cancelled)} jobs")
+    if not cancelled:
+        log().print(f"nothing was cancelled: no job of {escape(target)} is open")
+        raise typer.Exit(1)
 
 
 def _target(ledger: Ledger, name: str) -> str:
     """An experiment's id by its id or name; anything else is taken as a job's id."""
     try:
         return find_experiment(ledger, name).id
-    except StableError:
+    except UnknownName:
         return name

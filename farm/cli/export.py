@@ -12,8 +12,7 @@ import typer
 from orchestrator.errors import SetupError
 
 from .experiments import PANEL, ExperimentArgument
-from .farm_access import find_experiment, labels_of, open_ledger
-from .lifecycle import settings_of
+from .farm_access import LATEST, find_measured, labels_of, open_ledger, settings_of
 from .output import JsonOption, StateOption, log, print_json
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def register(app: typer.Typer) -> None:
 
 
 def export(
-    experiment: ExperimentArgument,
+    experiment: ExperimentArgument = LATEST,
     form: Annotated[
         Literal["parquet", "csv", "json"],
         typer.Option("--format", metavar="parquet|csv|json", help="Form of the file."),
@@ -62,7 +61,7 @@ def export(
         raise typer.BadParameter("standard output takes csv and json, and no --json beside", param_hint="--output")
     settings = settings_of(state)
     with open_ledger(settings) as ledger:
-        row = find_experiment(ledger, experiment)
+        row = find_measured(ledger, experiment)
         experiment_id = row.id
         what = what or _measured(ledger, experiment_id)
         labels = labels_of(settings, row.experiment) if what == "predictions" else None

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.config import Settings
-from orchestrator.errors import ServiceDown, StableError
+from orchestrator.errors import ServiceDown, SetupError, UnknownName
+
+from .output import log
 
 if TYPE_CHECKING:
+    from orchestrator.config import Settings
     from orchestrator.inventory import Inventory
     from orchestrator.leases import Leases
     from orchestrator.ledger import ExperimentRow, Ledger
@@ -18,15 +22,54 @@ if TYPE_CHECKING:
     from orchestrator.model.waiting import WaitReason
 
 LATEST = "latest"
+SHOWN_FARMS = 4
+
+
+def settings_of(state: Path | None) -> Settings:
+    """Settings of a command, with the endpoints of the farm that runs on its state folder, which need not exist."""
+    from farm import endpoints
+
+    return endpoints.settings_for(state)
+
+
+def kept_by(state: Path | None) -> Settings:
+    """The same of a state folder that a farm has used. Raises SetupError, naming the farms that run, for another."""
+    settings = settings_of(state)
+    if not (settings.state.is_dir() or settings.redis_url or settings.ledger_url):
+        raise SetupError(f"there is no state folder {settings.state}", remedy=_elsewhere(settings.state))
+    return settings
 
 
 @contextmanager
-def open_ledger(settings: Settings) -> Iterator[Ledger]:
-    """The ledger; works whether or not a farm runs. Raises SetupError, ServiceDown."""
+def open_ledger(settings: Settings, *, new: bool = False) -> Iterator[Ledger]:
+    """The ledger; works whether or not a farm runs. `new`: make it where there is none.
+
+    Raises SetupError, ServiceDown.
+    """
     from orchestrator.ledger import Ledger
 
+    missing = not (settings.ledger_url or settings.redis_url or settings.ledger_file.exists())
+    if missing and not new and not settings.state.is_file():
+        there = f"{settings.state} holds no ledger" if settings.state.is_dir() else f"there is no {settings.state}"
+        raise SetupError(f"no farm has run on this state folder: {there}", remedy=_elsewhere(settings.state))
     with Ledger(settings.ledger) as ledger:
         yield ledger
+
+
+def none_runs(settings: Settings) -> ServiceDown:
+    """The error of a command that needs a running farm."""
+    return ServiceDown(f"no farm runs on {settings.state}", remedy=_elsewhere(settings.state))
+
+
+def _elsewhere(state: Path) -> str:
+    """The farms of this user that run, by the option that names them; how to start one here."""
+    from farm import endpoints
+
+    found = [f"`--state {shlex.quote(str(each))}`" for each in endpoints.running()]
+    more = f" and {len(found) - SHOWN_FARMS} more" if len(found) > SHOWN_FARMS else ""
+    told = f"farms run on {', '.join(found[:SHOWN_FARMS])}{more} (or set FARM_STATE); " if found else ""
+    start = f"`farm up --state {shlex.quote(str(state))}` (`--virtual 4` without phones)"
+    return f"{told}start one here in another terminal: {start}"
 
 
 def connect(settings: Settings) -> Any:
@@ -34,10 +77,7 @@ def connect(settings: Settings) -> Any:
     from orchestrator import redis_client
 
     if not settings.redis_url:
-        raise ServiceDown(
-            f"no farm runs on {settings.state}",
-            remedy=f"start one in another terminal: `farm up --state {settings.state}` (`--virtual 4` without phones)",
-        )
+        raise none_runs(settings)
     return redis_client.connect(settings)
 
 
@@ -76,10 +116,28 @@ def labels_of(settings: Settings, experiment: Experiment) -> tuple[int, ...] | N
     return read_labels(Artifacts(settings.state).path(dataset.labels_sha256))
 
 
+def find_measured(ledger: Ledger, name: str) -> ExperimentRow:
+    """The same for what shows results: says so where the one that is meant was cancelled and an older one has more."""
+    row = find_experiment(ledger, name)
+    older = [each for each in ledger.experiments() if each.experiment.name == row.experiment.name]
+    more = [each for each in older if _measured(each) > _measured(row) and each.submitted_at < row.submitted_at]
+    if row.counts.get("cancelled") and more:
+        log().print(
+            f"{row.id} was cancelled with {_measured(row)} jobs ok; before it {more[-1].id} had {_measured(more[-1])}: "
+            "give that id to see it",
+            markup=False,
+        )
+    return row
+
+
+def _measured(row: ExperimentRow) -> int:
+    return row.counts.get("ok", 0)
+
+
 def find_experiment(ledger: Ledger, name: str) -> ExperimentRow:
     """The experiment of this id, of this name (the newest one), or the newest of all for `latest`.
 
-    Raises StableError where there is none.
+    Raises UnknownName where there is none.
     """
     rows = ledger.experiments()
     for row in reversed(rows):
@@ -88,4 +146,4 @@ def find_experiment(ledger: Ledger, name: str) -> ExperimentRow:
     known = [row.id for row in rows] + [row.experiment.name for row in rows]
     near = get_close_matches(name, known, n=3) or [row.id for row in rows[-3:]]
     hint = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else "farm run experiments/first.yaml"
-    raise StableError(f"there is no experiment {name!r} in the ledger", remedy=hint)
+    raise UnknownName(f"there is no experiment {name!r} in the ledger", remedy=hint)

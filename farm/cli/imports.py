@@ -7,13 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import ValidationError
-
-from orchestrator.model.experiment import Name
 
 from .experiments import PANEL
-from .farm_access import open_ledger
-from .lifecycle import settings_of
+from .farm_access import open_ledger, settings_of
 from .output import JsonOption, StateOption, log, out, print_json
 
 group = typer.Typer(
@@ -53,7 +49,7 @@ def samples(
     """
     from orchestrator.imports import import_samples
 
-    with open_ledger(settings_of(state)) as ledger:
+    with open_ledger(settings_of(state), new=True) as ledger:
         found = import_samples(ledger, table, _checked(name))
     if as_json:
         data = asdict(found)
@@ -70,7 +66,9 @@ def samples(
 
 
 def _checked(name: str | None) -> str | None:
-    from pydantic import TypeAdapter
+    from pydantic import TypeAdapter, ValidationError
+
+    from orchestrator.model.experiment import Name
 
     if name is None:
         return None

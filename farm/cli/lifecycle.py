@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from farm import endpoints
-from orchestrator.config import Settings
 from orchestrator.errors import SetupError
 
+from .farm_access import kept_by, none_runs, settings_of
 from .output import JsonOption, StateOption, log, out, print_json
 
 STYLES = {"ready": "green", "died": "bold red", "stopped": "dim", "stopping": "dim", "left over": "yellow"}
 DOWN_LIMIT_S = 60.0
+
+if TYPE_CHECKING:
+    from farm import endpoints
+    from orchestrator.config import Settings
 
 
 def register(app: typer.Typer) -> None:
@@ -65,21 +68,26 @@ def public(found: endpoints.Endpoints) -> dict[str, Any]:
 
 
 def down(state: StateOption = None, as_json: JsonOption = False) -> None:
-    """End the farm that runs on a state folder, and wait until it has ended.
+    """End the farm that runs on a state folder, and wait until it has ended. Exit status 1 where none runs there.
 
     Example: `farm down --state .farm`
     """
-    settings = settings_of(state)
+    from farm import endpoints
+
+    settings = kept_by(state)
     pid = endpoints.holder(settings.state)
-    if pid:
-        os.kill(pid, signal.SIGTERM)
-        _wait_until_down(settings, pid)
+    if not pid:
+        raise none_runs(settings)
+    os.kill(pid, signal.SIGTERM)
+    _wait_until_down(settings, pid)
     if as_json:
         print_json({"state": settings.state.absolute(), "ended": pid})
-    log().print(f"farm on {settings.state} ended (pid {pid})" if pid else f"no farm runs on {settings.state}")
+    log().print(f"farm on {settings.state} ended (pid {pid})")
 
 
 def _wait_until_down(settings: Settings, pid: int) -> None:
+    from farm import endpoints
+
     limit = time.monotonic() + DOWN_LIMIT_S
     while endpoints.holder(settings.state) == pid:
         if time.monotonic() > limit:
@@ -109,8 +117,3 @@ def doctor(state: StateOption = None, as_json: JsonOption = False) -> None:
         out().print(table)
     if not well:
         raise typer.Exit(1)
-
-
-def settings_of(state: Any) -> Settings:
-    """Settings of a command, with the endpoints of the farm that runs on its state folder."""
-    return endpoints.settings_for(state)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
-from pydantic import BaseModel
 from rich.console import Console
 from rich.text import Text
 
@@ -22,14 +22,26 @@ StateOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
 
 
+UNBOUNDED = 10_000
+"""Columns where no terminal sets a width: nothing is wrapped or cut in a file or a pipe."""
+
+
 def out() -> Console:
-    """Console of results; as wide as the terminal, 120 columns where there is none."""
-    return Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+    """Console of results; as wide as the terminal. Elsewhere COLUMNS counts, and without it nothing is wrapped."""
+    return Console(width=_width(sys.stdout), highlight=False)
 
 
 def log() -> Console:
-    """Console of progress and errors."""
-    return Console(stderr=True, width=None if sys.stderr.isatty() else 120, highlight=False)
+    """Console of progress and errors; the same width."""
+    return Console(stderr=True, width=_width(sys.stderr), highlight=False)
+
+
+def _width(stream: TextIO) -> int | None:
+    """None: a terminal's own."""
+    if stream.isatty():
+        return None
+    columns = os.environ.get("COLUMNS", "")
+    return int(columns) if columns.isdigit() and int(columns) > 0 else UNBOUNDED
 
 
 def print_json(value: Any) -> None:
@@ -39,6 +51,8 @@ def print_json(value: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
+    from pydantic import BaseModel
+
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if isinstance(value, Path):
@@ -46,6 +60,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, set | frozenset | tuple):
         return list(value)
     raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+class Interrupted(Exception):
+    """Ctrl-C, with a word on what goes on without the command."""
 
 
 def describe(error: FarmError | CompileError) -> dict[str, Any]:

@@ -7,8 +7,13 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from .lifecycle import settings_of
+from orchestrator.errors import UnknownName
+
+from . import completion
+from .farm_access import kept_by
 from .output import JsonOption, StateOption, log, print_json
+
+REMEDY = "`farm restore` alone puts back all that is left; `farm devices` lists the devices"
 
 
 def register(app: typer.Typer) -> None:
@@ -16,7 +21,13 @@ def register(app: typer.Typer) -> None:
 
 
 def restore(
-    serials: Annotated[list[str] | None, typer.Argument(help="Devices; none: every one with something left.")] = None,
+    serials: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Devices; none: every one with something left.",
+            autocompletion=completion.serials,
+        ),
+    ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every device on which something was left.")] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
@@ -24,15 +35,18 @@ def restore(
     """Undo what a crash left on phones: supplies that are cut, settings that were changed. Needs no running farm.
 
     The next session with a phone does the same. A device that a session holds now is left to it. Exit status 1 where
-    something could not be put back.
+    something could not be put back, or nothing is left on a device that was named.
 
     Example: `farm restore`, `farm restore R58M123ABC --json`
     """
     from workers.undo import left_behind, undo
 
-    settings = settings_of(state)
-    named = () if everything else tuple(serials or ())
-    done = undo(settings, named or left_behind(settings.state))
+    settings = kept_by(state)
+    left, named = left_behind(settings.state), () if everything else tuple(serials or ())
+    if unknown := [serial for serial in named if serial not in left]:
+        known = f"something is left on {', '.join(left)}" if left else "nothing is left on any device"
+        raise UnknownName(f"nothing is left to put back on {', '.join(unknown)}; {known}", remedy=REMEDY)
+    done = undo(settings, named or left)
     if as_json:
         print_json({"restored": [vars(each) for each in done]})
     for each in done:

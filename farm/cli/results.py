@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestrator.config import Settings
 from orchestrator.errors import ModelFileError, SetupError
-from orchestrator.report import console, export
 
 from .experiments import PANEL, ExperimentArgument
-from .farm_access import find_experiment, labels_of, open_ledger
-from .lifecycle import settings_of
-from .outcomes import present
+from .farm_access import LATEST, find_measured, labels_of, open_ledger, settings_of
 from .output import JsonOption, StateOption, log, out, print_json
 
 if TYPE_CHECKING:
+    from orchestrator.config import Settings
     from orchestrator.ledger import ExperimentRow, Ledger
     from orchestrator.report.content import Content
 
@@ -30,7 +27,7 @@ def register(app: typer.Typer) -> None:
 
 
 def results(
-    experiment: ExperimentArgument,
+    experiment: ExperimentArgument = LATEST,
     raw: Annotated[
         bool, typer.Option("--raw", help="With --json: every record too, lost attempts included, with all samples.")
     ] = False,
@@ -42,11 +39,13 @@ def results(
 ) -> None:
     """Print an experiment's results: medians, intervals, memory, exclusions, doubts. Needs no running farm.
 
-    Example: `farm results latest`, `farm results latest --json --raw > records.json`
+    Example: `farm results`, `farm results first --json --raw > records.json`
     """
+    from orchestrator.report import console, export
+
     settings = settings_of(state)
     with open_ledger(settings) as ledger:
-        content = gather(settings, ledger, find_experiment(ledger, experiment))
+        content = gather(settings, ledger, find_measured(ledger, experiment))
         records = list(ledger.records(content.experiment_id)) if raw else None
     if svg is not None:
         write_whole(svg, console.as_svg(content, f"farm results {content.experiment.name}"), "--svg")
@@ -58,7 +57,7 @@ def results(
 
 
 def report(
-    experiment: ExperimentArgument,
+    experiment: ExperimentArgument = LATEST,
     output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")] = Path("report.html"),
     state: StateOption = None,
     as_json: JsonOption = False,
@@ -69,7 +68,7 @@ def report(
     """
     settings = settings_of(state)
     with open_ledger(settings) as ledger:
-        content = gather(settings, ledger, find_experiment(ledger, experiment))
+        content = gather(settings, ledger, find_measured(ledger, experiment))
     written = write_html(content, output)
     if as_json:
         print_json({"experiment": content.experiment_id, "file": written, "results": len(content.summaries)})
@@ -80,6 +79,8 @@ def gather(settings: Settings, ledger: Ledger, row: ExperimentRow) -> Content:
     """An experiment's report content, from the ledger."""
     from orchestrator.ledger.rows import OPEN
     from orchestrator.report.content import build
+
+    from .outcomes import present
 
     jobs = ledger.jobs(row.id)
     cells = {job.job.cell.cell_id: job.job.cell for job in jobs}

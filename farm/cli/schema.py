@@ -7,12 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pydantic import BaseModel
-
-from kernels.plan import Plan
-from orchestrator.model.event import EVENT
-from orchestrator.model.experiment import Experiment
-from orchestrator.model.record import Record
 
 from .output import JsonOption, log, print_json
 
@@ -54,7 +48,13 @@ def schema(
 
 def schema_of(kind: Kind) -> dict[str, Any]:
     """The JSON Schema of one kind."""
+    from kernels.plan import Plan
+    from orchestrator.model.event import EVENT
+    from orchestrator.model.experiment import Experiment
+    from orchestrator.model.record import Record
+
     if kind is Kind.EVENT:
         return EVENT.json_schema()
-    models: dict[Kind, type[BaseModel]] = {Kind.EXPERIMENT: Experiment, Kind.RECORD: Record, Kind.PLAN: Plan}
-    return models[kind].model_json_schema()
+    models: dict[Kind, Any] = {Kind.EXPERIMENT: Experiment, Kind.RECORD: Record, Kind.PLAN: Plan}
+    found: dict[str, Any] = models[kind].model_json_schema()
+    return found

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from orchestrator.errors import StableError
+from orchestrator.errors import SpecError
 
-from .left_out import exclusion_lines, left_out
 from .output import log
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ def confirm_size(experiment: Any, devices: int, *, yes: bool) -> None:
         return
     size = f"{jobs:,} jobs: {' x '.join(axes(experiment, devices))}"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise StableError(f"this matrix comes to up to {size}", remedy="shorten an axis, or confirm it with --yes")
+        raise SpecError(f"this matrix comes to up to {size}", remedy="shorten an axis, or confirm it with --yes")
     log().print(f"This matrix comes to up to [bold]{size}[/].")
     if not typer.confirm("Submit it?", err=True):
         raise typer.Abort
@@ -48,6 +47,8 @@ def axes(experiment: Any, devices: int) -> list[str]:
 
 def tell(submission: Submission) -> None:
     """Say on standard error what was submitted and what was left out."""
+    from .left_out import exclusion_lines, left_out
+
     console = log()
     expansion = submission.expansion
     verb = "resumed" if submission.resumed else "submitted"
@@ -57,11 +58,16 @@ def tell(submission: Submission) -> None:
     for job in expansion.reserve[:1]:
         more += f"; up to {job.sampling.max_blocks} blocks of a cell that needs them"
     console.print(
-        f"{verb} [bold]{submission.experiment_id}[/]: {len(expansion.jobs)} jobs of {len(expansion.cells)} cells "
+        f"{verb} [bold]{submission.experiment_id}[/]: {len(expansion.jobs)} jobs of {_cells(submission)} cells "
         f"on {len(devices)} devices{more}"
     )
     for line in exclusion_lines(expansion.exclusions, devices):
         console.print(left_out(line))
+
+
+def _cells(submission: Submission) -> int:
+    """Cells that run on a device; the others are among the exclusions. The same for a new and a resumed experiment."""
+    return len({job.cell.cell_id for job in submission.expansion.jobs if job.role == "work"})
 
 
 def submission_data(submission: Submission) -> dict[str, Any]:
@@ -71,6 +77,6 @@ def submission_data(submission: Submission) -> dict[str, Any]:
         "experiment": submission.experiment_id,
         "resumed": submission.resumed,
         "jobs": len(expansion.jobs),
-        "cells": len(expansion.cells),
+        "cells": _cells(submission),
         "exclusions": [vars(each) for each in expansion.exclusions],
     }

@@ -14,6 +14,7 @@ from kernels.options import Options
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.quantity import parse_seconds
 
+from . import completion
 from .engine import (
     PANEL,
     BackendOption,
@@ -24,12 +25,13 @@ from .engine import (
     ThreadsOption,
     load_graph,
 )
-from .lifecycle import settings_of
+from .farm_access import kept_by, settings_of
 from .output import JsonOption, StateOption, log, out, print_json
 
 if TYPE_CHECKING:
     from kernels.tuning import Progress as Step
     from kernels.tuning import Strategy
+    from orchestrator.config import Settings
     from workers.tuning import Tuned
 
 NAMES = ("exhaustive", "halving", "budgeted")
@@ -65,7 +67,15 @@ def run(
     backend: BackendOption,
     model: ModelArgument = None,
     network: NetworkOption = None,
-    device: Annotated[str | None, typer.Option("--device", "-d", help="Serial; default: this workstation.")] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device",
+            "-d",
+            help="Serial; default: this workstation.",
+            autocompletion=completion.serials,
+        ),
+    ] = None,
     precision: PrecisionOption = Precision.FP32,
     threads: ThreadsOption = 0,
     strategy: Annotated[
@@ -166,7 +176,7 @@ def show(
 
     found = [
         each
-        for each in _database(state)
+        for each in _database(kept_by(state))
         if (device or "").lower() in each.device.lower()
         and each.device.startswith(backend.value if backend else "")
         and precision in (None, each.precision)
@@ -188,7 +198,7 @@ def export(
 
     Example: `farm tune export tuning.json`
     """
-    database = _database(state)
+    database = _database(kept_by(state))
     database.save(file)
     if as_json:
         print_json({"file": file, "entries": len(database)})
@@ -206,7 +216,7 @@ def import_(
     """
     from kernels.tuning import read
 
-    database = _database(state)
+    database = _database(settings_of(state))
     taken = database.merge(read(file))
     database.save()
     if as_json:
@@ -214,8 +224,8 @@ def import_(
     log().print(f"{taken} entries taken from {file}; {len(database)} are known now")
 
 
-def _database(state: Path | None) -> Any:
+def _database(settings: Settings) -> Any:
     from kernels.tuning import Database
     from workers.tuned import FILE
 
-    return Database(settings_of(state).state / FILE)
+    return Database(settings.state / FILE)

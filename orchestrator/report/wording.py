@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from math import floor, log10
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from orchestrator.agreement import Proportion
-from orchestrator.matrix import Exclusion
 from orchestrator.model.device import Source
 from orchestrator.model.power import PowerSource, Scope
 from orchestrator.model.record import Outcome
-from orchestrator.statistics import EnergyPerInference, EnergyUse, Interval, Latency, Summary
 
-from .content import DoubtCount
+if TYPE_CHECKING:
+    from orchestrator.agreement import Proportion
+    from orchestrator.matrix import Exclusion
+    from orchestrator.statistics import EnergyPerInference, EnergyUse, Interval, Latency, Summary
+
+    from .content import DoubtCount
 
 UNREAL = {
     Source.VIRTUAL: "VIRTUAL",

@@ -33,6 +33,12 @@ def newest(state: Path, serial: str) -> Enrolment | None:
     return max((each for each in found if each), key=lambda each: each.enrolled_at, default=None)
 
 
+def serials(state: Path) -> list[str]:
+    """Devices with a profile that can be read."""
+    found = [_read(path) for path in (state / "enrolments").glob("*/*.json")]
+    return sorted({each.serial for each in found if each})
+
+
 def save(state: Path, enrolment: Enrolment) -> Enrolment:
     """Keep it under the next version number, durably; returns it with that."""
     paths = _versions(state, enrolment.serial, enrolment.fingerprint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +24,9 @@ from .conftest import Cli
 @pytest.fixture
 def spec(tmp_path: Path) -> str:
     path = tmp_path / "two.yaml"
-    path.write_text("name: two\nworkload: {network: lenet}\nmatrix: {backend: [opencl]}\nsampling: {blocks: 2}\n")
+    path.write_text(
+        "name: two\nworkload: {network: lenet}\nmatrix: {backend: [opencl, vulkan]}\nsampling: {blocks: 2}\n"
+    )
     return str(path)
 
 
@@ -142,5 +145,32 @@ def test_an_interrupted_watcher_says_that_the_farm_goes_on(
 
     monkeypatch.setattr("farm.following.take", interrupt)
     code, out, err = cli("run", spec, "--wait", "--json")
-    assert (code, out) == (130, "")
-    assert "farm cancel two-" in err
+    error = json.loads(out)["error"]
+    assert (code, error["cause"]) == (130, "interrupted")
+    assert "farm cancel two-" in error["remedy"] and error["remedy"] in err
+    assert cli("watch", "--json")[0] == 130
+
+
+def test_a_cancelled_experiment_does_not_hide_the_one_before(host: Host, cli: Cli, spec: str) -> None:
+    code, first, err = cli("run", spec)
+    first = first.strip()
+    assert code == 0 and f"farm watch {first}" in err and "2 jobs of 1 cells" in err
+    assert cli("watch")[0] == 0 and cli("watch", "--all")[0] == 0
+    assert cli("cancel", first)[:2] == (1, "")
+    over = threading.Event()
+
+    def slow(assignment: Assignment) -> Record:
+        over.wait(60)
+        return answered(assignment, Outcome.OK)
+
+    host.answer = slow
+    try:
+        second = cli("run", spec, "--again")[1].strip()
+        assert "resumed" in (err := cli("run", spec)[2]) and "2 jobs of 1 cells" in err
+        assert cli("cancel", "two")[:2] == (0, "cancelled 2 jobs\n")
+        code, out, err = cli("results")
+        assert code == 0 and second in out
+        assert f"{second} was cancelled with 0 jobs ok; before it {first} had 2" in err
+        assert "was cancelled" not in cli("results", first)[2]
+    finally:
+        over.set()

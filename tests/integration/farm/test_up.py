@@ -104,6 +104,7 @@ def test_up_serves_restarts_refuses_a_second_and_ends(up: Up) -> None:
     _a_second_one_is_refused(up)
     _a_dead_redis_and_adb_server_come_back(up, client)
     client.close()
+    _another_state_folder_names_it(up)
     _down_leaves_nothing(up)
 
 
@@ -157,6 +158,12 @@ def _adb_devices(up: Up) -> str:
         return ask(settings_for(up.state).adb_port, "host:devices").partition("\t")[2]
     except Exception:  # it is being started again
         return ""
+
+
+def _another_state_folder_names_it(up: Up) -> None:
+    error = json.loads(farm("status", "--state", str(up.state.parent / "other"), "--json").stdout)["error"]
+    assert str(up.state) in {each.strip("`'") for each in error["remedy"].replace("--state ", "").split(" ")}
+    assert not (up.state.parent / "other").exists()
 
 
 def _down_leaves_nothing(up: Up) -> None:

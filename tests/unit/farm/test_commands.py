@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,10 +17,13 @@ import pytest
 import typer
 import yaml
 
-from farm.cli import main
+from farm.cli import main, output
 from farm.cli.app import app
 from farm.cli.demo import _all_measured
+from orchestrator.config import Settings
+from orchestrator.ledger import Ledger
 from tests.servers import required
+from tests.unit.orchestrator import make
 
 COMMANDS = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
 EXPECTED = {
@@ -84,6 +88,13 @@ def test_without_json_standard_output_stays_empty_on_an_error(farm: Run) -> None
     assert "remedy:" in err
 
 
+@pytest.fixture
+def ledger(farm: Run) -> None:
+    """An empty one in the folder of the test."""
+    Ledger(Settings().ledger).close()
+
+
+@pytest.mark.usefixtures("ledger")
 @pytest.mark.parametrize("command", ["results", "report", "status", "cancel"])
 def test_an_unknown_experiment_is_an_error(farm: Run, command: str) -> None:
     code, out, _ = farm(command, "no-such", "--json")
@@ -91,9 +102,78 @@ def test_an_unknown_experiment_is_an_error(farm: Run, command: str) -> None:
     assert "no-such" in json.loads(out)["error"]["message"]
 
 
+@pytest.mark.usefixtures("ledger")
 def test_an_empty_ledger_has_no_experiments(farm: Run) -> None:
     assert farm("status", "--json")[:2] == (0, "[]\n")
     assert farm("status")[0] == 0
+    code, out, _ = farm("results", "--json")
+    error = json.loads(out)["error"]
+    assert (code, error["type"], error["cause"]) == (1, "UnknownName", "unknown_name")
+    assert "'latest'" in error["message"]
+
+
+OF_A_STATE = [
+    ("status",), ("results",), ("report",), ("watch",), ("export",), ("agreement",), ("best", "--axis", "backend"),
+    ("cancel", "latest"), ("down",), ("devices",), ("devices", "A"), ("release", "A"), ("restore",), ("tune", "show"),
+    ("tune", "export", "x.json"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", OF_A_STATE, ids=" ".join)
+def test_a_wrong_state_folder_is_told_and_not_made(farm: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
+    code, out, _ = farm(*command, "--state", "no where", "--json")
+    error = json.loads(out)["error"]
+    assert code == 1 and error["cause"] in ("setup", "service_down")
+    assert "no where" in error["message"] and "`farm up --state 'no where'`" in error["remedy"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_restore_of_a_device_on_which_nothing_is_left_is_an_error(farm: Run, tmp_path: Path) -> None:
+    (tmp_path / ".farm").mkdir()
+    code, out, _ = farm("restore", "NOPE", "--json")
+    assert code == 1
+    assert "NOPE; nothing is left on any device" in json.loads(out)["error"]["message"]
+    assert farm("restore", "--json")[:2] == (0, '{\n "restored": []\n}\n')
+
+
+def test_the_version_is_told(farm: Run) -> None:
+    assert farm("--version")[:2] == (0, f"pocketfarm {version('pocketfarm')}\n")
+
+
+def test_help_loads_nothing_that_it_does_not_need() -> None:
+    heavy = {"numpy", "sqlalchemy", "redis", "lark", "yaml", "onnx", "pydantic_settings", "matplotlib", "celery"}
+    program = f"import sys; from farm.cli import main; main(['--help']); sys.exit(str(sys.modules.keys() & {heavy}))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stderr == "set()\n"
+
+
+@pytest.mark.parametrize(("columns", "widest"), [("60", 60), ("", 300), ("wide", 300)])
+def test_only_columns_bounds_what_goes_into_a_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: str, widest: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    output.out().print("abcd " * 60)
+    assert max(map(len, capsys.readouterr().out.splitlines())) in (widest, widest - 1)
+
+
+def test_the_shell_is_offered_networks_and_experiments(
+    farm: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def offered(*words: str) -> set[str]:
+        monkeypatch.setenv("_FARM_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", " ".join(("farm", *words)))
+        monkeypatch.setenv("COMP_CWORD", str(len(words)))
+        with pytest.raises(SystemExit):
+            farm()
+        return set(capsys.readouterr().out.split())
+
+    assert "squeezenet_v1_0" in offered("infer", "--network", "squ")
+    assert offered("results", "a") == set()
+    with Ledger(Settings().ledger) as ledger:
+        for name in ("alpha", "beta"):
+            ledger.submit(f"{name}-1", make.experiment(name=name), [])
+    assert offered("results", "") == {"latest", "alpha", "beta"}
+    assert offered("results", "beta-") == {"beta-1"}
 
 
 @pytest.mark.parametrize("arguments", [["nonsense"], ["run"], ["infer", "--backend", "cuda"], ["up", "--virtual", "x"]])
@@ -210,10 +290,11 @@ sys.exit(main(["status"]))
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
-def test_down_without_a_farm_is_well(farm: Run) -> None:
+def test_down_without_a_farm_has_nothing_to_end(farm: Run, tmp_path: Path) -> None:
+    (tmp_path / ".farm").mkdir()
     code, out, _ = farm("down", "--json")
-    assert code == 0
-    assert json.loads(out)["ended"] is None
+    assert code == 1
+    assert json.loads(out)["error"]["message"] == "no farm runs on .farm"
 
 
 def test_doctor_tells_and_its_status_agrees(farm: Run) -> None:

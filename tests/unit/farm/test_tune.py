@@ -44,7 +44,8 @@ def known(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_nothing_is_known(farm: Run) -> None:
+def test_nothing_is_known(farm: Run, tmp_path: Path) -> None:
+    (tmp_path / ".farm").mkdir()
     assert farm("tune", "show", "--json")[:2] == (0, "[]\n")
     code, out, err = farm("tune", "show")
     assert (code, out) == (0, "") and "farm tune --network" in err
