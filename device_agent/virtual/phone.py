@@ -17,7 +17,7 @@ from .clocks import Clocks
 from .gauge import FuelGauge, Reading
 from .physics import State, clock_cap, initial_state, step, thermal_status
 from .processes import Process, ProcessTable, limit_growth, send_signal
-from .processor_time import HOST_CORES, ProcessorTime
+from .processor_time import HOST_CORES, ProcessorTime, SteadyCount
 from .profile import Profile
 from .properties import properties
 from .replay.player import Player
@@ -27,7 +27,6 @@ from .tree import Tree, refusal
 from .wakefulness import Wakefulness
 
 _DETACHING_S = 2.0
-_MOST_OWED_S = 0.05
 _OFF_AFTER_MS = 60_000
 """Where the setting is none."""
 BACKGROUND_APPS = {"org.example.calendar": 2_031, "org.example.messenger": 2_107}
@@ -98,8 +97,7 @@ class Phone:
         """Skin temperature at start-up, which the thermal service's cache never forgets."""
         self.reboot_requested = asyncio.Event()
         self._nodes = NodeWriter(self.tree.root)
-        self._cpu_s: dict[int, float] = {}
-        self._owed_s = 0.0
+        self._used, self._wanted = SteadyCount(0.05), SteadyCount(0.5)
         self.properties = properties(profile, self.serial)
         self.boot()
 
@@ -165,9 +163,12 @@ class Phone:
         """Let time pass, `speed` times as fast for the body; `processes` are those that run inside the phone now."""
         self.processes = processes
         room_s = dt_s * HOST_CORES
-        own_s = self._own_s(room_s, processes)
-        self.processor_time.add(dt_s, own_s + self.other_load * room_s)
-        load = self.other_load + (own_s / room_s / self.clock if room_s > 0 else 0.0)
+        own_room_s = room_s * self.running_share
+        used_s = self._used.enter({process.pid: process.cpu_s for process in processes}, own_room_s)
+        wanted = {process.pid: process.cpu_s + process.waited_s for process in processes}
+        wanted_s = self._wanted.enter(wanted, own_room_s)
+        self.processor_time.add(dt_s, used_s + self.other_load * room_s)
+        load = self.other_load + (wanted_s / room_s / self.clock if room_s > 0 else 0.0)
         middle_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - int(dt_s * 5e8)
         demand_w = self.player.power_w(middle_ns) if self.player else None
         if self.wakefulness.is_suspended:
@@ -232,15 +233,6 @@ class Phone:
         target_c = self.profile.thermal.status_skin_c[2] + 1 if skin_c is None else skin_c
         self.held_skin_c = target_c if hold else None
         self.body = dataclasses.replace(self.body, skin_c=target_c, die_c=max(self.body.die_c, target_c))
-
-    def _own_s(self, room_s: float, processes: list[Process]) -> float:
-        """Processor time that the phone's processes used since the last tick. The host counts it in coarse steps; what
-        does not fit into the time that has passed belongs to the next tick."""
-        before, self._cpu_s = self._cpu_s, {process.pid: process.cpu_s for process in processes}
-        self._owed_s += max(0.0, sum(cpu_s - before.get(pid, cpu_s) for pid, cpu_s in self._cpu_s.items()))
-        entered_s = min(self._owed_s, room_s * self.running_share)
-        self._owed_s = min(self._owed_s - entered_s, _MOST_OWED_S)
-        return entered_s
 
     def throttle(self, share: float, *, visible: bool = True) -> None:
         """Lower the clocks to a share as heat would; 1: no longer. Not `visible`: no limit and no status tells."""

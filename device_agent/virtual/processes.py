@@ -33,6 +33,8 @@ class Process:
     pid: int
     name: str
     cpu_s: float
+    waited_s: float = 0.0
+    """How long its threads waited for a core of this host that others had; 0 where the kernel does not tell."""
 
 
 class ProcessTable:
@@ -170,4 +172,13 @@ def _process(pid: int) -> Process | None:
     stat = _stat(pid)
     if stat is None or stat[1][0] == "Z":
         return None
-    return Process(pid, stat[0], (int(stat[1][11]) + int(stat[1][12])) / _TICKS_PER_S)
+    return Process(pid, stat[0], (int(stat[1][11]) + int(stat[1][12])) / _TICKS_PER_S, _waited_s(pid))
+
+
+def _waited_s(pid: int) -> float:
+    """Sum over its threads of the second field of `schedstat`: nanoseconds on a run queue without running."""
+    waited_ns = 0
+    with contextlib.suppress(OSError, ValueError, IndexError):  # it ended meanwhile, or there is no such file
+        for task in (_PROC / str(pid) / "task").iterdir():
+            waited_ns += int((task / "schedstat").read_text().split()[1])
+    return waited_ns / 1e9

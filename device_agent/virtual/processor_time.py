@@ -1,6 +1,9 @@
-"""`/proc/stat` of a phone: the time of its own processes, and of a background load that exists only here.
+"""Processor time of a phone: what its processes used and wanted, and `/proc/stat`.
 
-It counts the host's cores, because the processes' own times, which an agent compares with it, are the host's.
+Power and heat follow the time for which the processes *wanted* a core: a phone has cores of its own, so that a thread
+that waits here because others keep this host busy would run there. `/proc/stat` has the time that they *used*, and a
+background load that exists only here; it counts the host's cores, because the processes' own times, which an agent
+compares with it, are the host's.
 """
 
 from __future__ import annotations
@@ -10,6 +13,28 @@ import time
 
 _JIFFIES_PER_S = 100
 HOST_CORES = len(os.sched_getaffinity(0))
+
+
+class SteadyCount:
+    """Seconds by which the counts of processes rose in each tick.
+
+    The host counts in coarse steps, and a wait only when it is over: what does not fit into the time that has passed
+    belongs to the next ticks, up to `most_owed_s`, while there is a process.
+    """
+
+    def __init__(self, most_owed_s: float) -> None:
+        self._most_owed_s = most_owed_s
+        self._counts_s: dict[int, float] = {}
+        self._owed_s = 0.0
+
+    def enter(self, counts_s: dict[int, float], room_s: float) -> float:
+        """`counts_s`: so far, by pid; a new process counts from its next tick on. At most `room_s` is given out."""
+        before, self._counts_s = self._counts_s, counts_s
+        rises_s = (max(0.0, count_s - before.get(pid, count_s)) for pid, count_s in counts_s.items())
+        self._owed_s = self._owed_s + sum(rises_s) if counts_s else 0.0
+        entered_s = min(self._owed_s, room_s)
+        self._owed_s = min(self._owed_s - entered_s, self._most_owed_s)
+        return entered_s
 
 
 class ProcessorTime:

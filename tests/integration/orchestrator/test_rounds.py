@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -245,10 +244,9 @@ def test_a_turn_without_news_reads_no_record(
     scheduler = Scheduler(farm, ledger, redis)
     log.run(scheduler, ledger)
     assert len(read) == len(set(read)) == 14  # all but the last block: nothing was left to decide after it
-    started = time.perf_counter()
     for _ in range(20):
         scheduler.tick()
-    assert len(read) == 14 and time.perf_counter() - started < 5
+    assert len(read) == 14
 
 
 def test_many_records_are_read_over_several_turns(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

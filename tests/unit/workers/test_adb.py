@@ -122,26 +122,23 @@ def test_a_mute_server_costs_the_deadline_and_no_more() -> None:
         while client.recv(4096):
             pass
 
-    started = time.monotonic()
     with server(say_nothing) as port, pytest.raises(TransportLost, match=r"0\.4 s"):
-        phone(port).shell(["x"], deadline_s=0.4)
-    assert time.monotonic() - started < 3
+        phone(port).shell(["x"], deadline_s=0.4)  # a wait would end in the time limit of the test
 
 
 def test_a_byte_now_and_then_does_not_extend_it() -> None:
+    sent: list[int] = []
+
     def drip(client: socket.socket) -> None:
-        for _ in range(40):
+        for number in range(300):
             client.sendall(packet(1, b"."))
+            sent.append(number)
             time.sleep(0.1)
 
-    ended: list[float] = []
-    with server(serving(drip)) as port, pytest.raises(TransportLost):
-        started = time.monotonic()
-        try:
+    with server(serving(drip)) as port:
+        with pytest.raises(TransportLost):
             phone(port).shell(["x"], deadline_s=0.5)
-        finally:
-            ended.append(time.monotonic() - started)
-    assert ended[0] < 1.5
+        assert len(sent) < 300
 
 
 def test_nobody_listens() -> None:

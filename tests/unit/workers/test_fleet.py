@@ -31,10 +31,8 @@ def test_a_session_waits_for_the_enrolment() -> None:
 def test_what_cannot_be_used_is_not_waited_for() -> None:
     fleet = Fleet()
     fleet.set_state(FACTS, DeviceState(health=Health.OFFLINE, reason="replug it"))
-    started = time.monotonic()
     with pytest.raises(TransportLost, match="replug it"):
-        fleet.member("p", wait_s=5.0)
-    assert time.monotonic() - started < 2
+        fleet.member("p", wait_s=3600.0)  # a wait would end in the time limit of the test
 
 
 def test_facts_outlive_a_bad_moment() -> None:
