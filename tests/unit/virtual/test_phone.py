@@ -141,7 +141,8 @@ def test_garbage_has_the_length_and_the_lines_of_the_truth() -> None:
 
 
 def test_it_knows_when_the_gauge_has_news(phone: Phone, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("device_agent.virtual.phone.time.monotonic", lambda: 1e6)
+    now_s = time.monotonic()
+    monkeypatch.setattr("device_agent.virtual.phone.time.monotonic", lambda: now_s)
     period_s = phone.profile.gauge.refresh_ms / 1000
     phone.advance([])
     first, reading = phone.gauge_news_s(), phone.reading()
