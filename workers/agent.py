@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from orchestrator.errors import DeviceSick, TransportLost
+from orchestrator.errors import DeviceSick, TransientError, TransportLost
 from orchestrator.model.event import Device, Error, Event, Hello, Result, Setup
 
-from .facts import read_boot_id
+from .facts import read_adbd, read_boot_id
 from .fleet import Member
 from .install import run
 from .journal import Journal, evidence
@@ -24,6 +24,18 @@ START_S = 1800.0
 """How long an agent may wait for its turn and prepare, before the block's own deadline begins."""
 GRACE_S = 15.0
 """The agent ends itself at its deadline; this much later the device is called sick."""
+
+
+class AdbdRestarted(TransientError):
+    """adbd was restarted in mid-run and took the agent with it: what adb started is in its control group."""
+
+    cause = "adbd_restarted"
+
+    def __init__(self, *, device: str) -> None:
+        remedy = 'docs/howto/real-phones.md, "When adbd restarts"'
+        super().__init__(
+            "the phone restarted adbd in mid-run, and the agent ended with it", device=device, remedy=remedy
+        )
 
 
 @dataclass(frozen=True)
@@ -149,19 +161,21 @@ def stop_agents(member: Member, marker_prefix: str) -> None:
     run(member.connection, member.agent, "stop", "--marker-prefix", marker_prefix, deadline_s=20.0)
 
 
-def start_agent(member: Member, request: RunRequest) -> None:
+def start_agent(member: Member, request: RunRequest) -> str:
     """Start detached; returns when the agent has said hello, or when the cable went away while it may have.
 
-    Raises DeviceSick with what it printed where it did not start.
+    Returns the process id of the adbd that started it, as `Follower` takes it. Raises DeviceSick with what the agent
+    printed where it did not start.
     """
     connection = member.connection
     run(connection, "mkdir", "-p", request.outputs, *filter(None, (request.cache,)))
+    adbd = read_adbd(connection) if member.facts.kind == "phone" else ""
     environment = (*member.environment, *request.environment)
     prefix = ("env", *environment) if environment else ()
     try:
         result = connection.shell([*prefix, member.agent, *request.argv()], deadline_s=60.0)
     except TransportLost:
-        return  # whether it runs, its journal tells
+        return adbd  # whether it runs, its journal tells
     told = result.code == 1 and connection.shell(["ls", request.journal]).code == 0  # an error event says why
     if result.code != 0 and not told:
         said = (result.stderr or result.stdout).decode(errors="replace").strip()[-500:]
@@ -170,6 +184,7 @@ def start_agent(member: Member, request: RunRequest) -> None:
             device=connection.serial,
             remedy=f"run it by hand: {member.agent} version",
         )
+    return adbd
 
 
 class Follower:
@@ -182,7 +197,9 @@ class Follower:
         check: Callable[[], None],
         on_event: Callable[[Event], None],
         cut: PlannedCut | None = None,
+        adbd: str = "",
     ) -> None:
+        """`adbd`: process id of the adbd that started the agent; empty: not known."""
         self._member = member
         self._connection = member.connection
         self._request = request
@@ -190,6 +207,7 @@ class Follower:
         self._on_event = on_event
         self._cut = cut
         """Where the supply is cut for the run: the device may be away on purpose."""
+        self._adbd = adbd
         self._journal = Journal(member.facts.serial)
         self._run = AgentRun(self._journal.events)
         self._ends_at = time.monotonic() + START_S
@@ -198,8 +216,8 @@ class Follower:
     def follow(self) -> AgentRun:
         """Until the result, the error, or the end of the process.
 
-        Raises Garbage, DeviceSick (no end by the deadline), TransportLost (gone too long, or restarted), and whatever
-        `check` raises.
+        Raises Garbage, DeviceSick (no end by the deadline), TransportLost (gone too long, or restarted), AdbdRestarted,
+        and whatever `check` raises.
         """
         while True:
             self._check()
@@ -228,6 +246,8 @@ class Follower:
         if not self._journal.events:
             raise DeviceSick("the agent left no journal", device=self._connection.serial, remedy="try again")
         self._run.killed = not self._is_over()
+        if self._run.killed and self._adbd and read_adbd(self._connection) != self._adbd:
+            raise AdbdRestarted(device=self._connection.serial)
         if self._run.killed:
             self._run.evidence = self._last_words()
         return True

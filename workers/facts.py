@@ -76,6 +76,11 @@ def read_boot_id(connection: DeviceConnection, *, deadline_s: float = 10.0) -> s
     return run(connection, "cat", BOOT_ID, deadline_s=deadline_s).strip()
 
 
+def read_adbd(connection: DeviceConnection) -> str:
+    """Process id of adbd, another one after each restart of it; empty where the device has none or does not tell."""
+    return _said(connection, "pidof", "adbd").strip()
+
+
 def phone_facts(
     connection: DeviceConnection, host: str, properties: dict[str, str], hello: Hello, apis: tuple[ApiFacts, ...]
 ) -> DeviceFacts:

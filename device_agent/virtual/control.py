@@ -249,7 +249,7 @@ def _parser() -> argparse.ArgumentParser:
     fault.add_argument("--temp-c", type=float)
     fault.add_argument("--level", type=float)
     fault.add_argument("--share", type=float)
-    for switch in ("--on", "--visible", "--with-data"):
+    for switch in ("--on", "--visible", "--with-data", "--kills"):
         fault.add_argument(switch, type=lambda text: {"on": True, "off": False}[text], metavar="on|off")
     return parser
 

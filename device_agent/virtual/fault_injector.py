@@ -20,6 +20,7 @@ from .faults import (
     Offline,
     PowerButton,
     Reboot,
+    RestartAdbd,
     Slow,
     StorageFull,
     Supply,
@@ -30,7 +31,8 @@ from .faults import (
 )
 from .phone import Phone
 
-_REBOOT_S = 5.0
+_AWAY_S = {"reboot": 5.0, "restart_adbd": 0.5}
+"""Where a fault does not say for how long the phone is away."""
 
 
 class FaultInjector:
@@ -62,7 +64,7 @@ class FaultInjector:
             return
         await self._begin(fault)
         self._phone.show()
-        seconds = _REBOOT_S if isinstance(fault, Reboot) and fault.seconds is None else fault.seconds
+        seconds = _AWAY_S.get(fault.fault) if fault.seconds is None else fault.seconds
         lasting = isinstance(fault, Charging | ThermalTrip) or (isinstance(fault, Supply) and fault.on)
         if seconds is None and lasting:
             return  # a new state, not a fault to be taken back
@@ -102,6 +104,10 @@ class FaultInjector:
             case Reboot():
                 phone.signal_processes(signal.SIGKILL)
                 await cable.unplug()
+            case RestartAdbd():
+                if fault.kills:
+                    phone.signal_processes(signal.SIGKILL)
+                await cable.unplug()
             case StorageFull():
                 phone.tree.full = True
                 phone.limit_files()
@@ -139,6 +145,9 @@ class FaultInjector:
             case "reboot":
                 phone.boot()
                 await self._replug()
+            case "restart_adbd":
+                phone.adbd_pid += 1
+                await self._replug()
             case "storage_full":
                 phone.tree.full = False
                 phone.limit_files()
@@ -170,5 +179,5 @@ class FaultInjector:
 
     async def _replug(self) -> None:
         """Plug in, unless another fault still keeps the phone away."""
-        if not {"unplug", "reboot"} & set(self._active) and not self._data_cut:
+        if not {"unplug", "reboot", "restart_adbd"} & set(self._active) and not self._data_cut:
             await self._cable.plug()

@@ -57,6 +57,15 @@ class Reboot(_Fault):
     fault: Literal["reboot"] = "reboot"
 
 
+class RestartAdbd(_Fault):
+    """init starts adbd anew, as some phones do when their USB state changes: connections drop, and the phone is back
+    after `seconds` (default 0.5) with the same boot id. What runs inside goes on, or dies with it."""
+
+    fault: Literal["restart_adbd"] = "restart_adbd"
+    kills: bool = False
+    """Whether init ends adbd's control group, in which everything is that was started over adb, detached or not."""
+
+
 class StorageFull(_Fault):
     """No room is left on /data: pushes and shell commands get ENOSPC. Programs of the phone get no more room either,
     beyond what a file has reserved; as it is a limit of the process that stops them, the error is EFBIG."""
@@ -146,8 +155,8 @@ class BatteryLevel(_Fault):
 
 
 Fault = Annotated[
-    Unplug | Hang | Slow | Offline | Unauthorized | Reboot | StorageFull | KillAgent | PowerButton | ThermalTrip
-    | Garbage | FreezeGauge | Charging | Supply | Throttle | ClockCap | BackgroundLoad | BatteryLevel,
+    Unplug | Hang | Slow | Offline | Unauthorized | Reboot | RestartAdbd | StorageFull | KillAgent | PowerButton
+    | ThermalTrip | Garbage | FreezeGauge | Charging | Supply | Throttle | ClockCap | BackgroundLoad | BatteryLevel,
     Field(discriminator="fault"),
 ]  # fmt: skip
 FAULT: TypeAdapter[Fault] = TypeAdapter(Fault)

@@ -27,6 +27,7 @@ from .tree import Tree, refusal
 from .wakefulness import Wakefulness
 
 _DETACHING_S = 2.0
+_FIRST_ADBD_PID = 517
 _OFF_AFTER_MS = 60_000
 """Where the setting is none."""
 BACKGROUND_APPS = {"org.example.calendar": 2_031, "org.example.messenger": 2_107}
@@ -106,6 +107,8 @@ class Phone:
         self.boot_id = str(uuid.uuid4())
         self.booted_at = time.monotonic()
         self.wakefulness = Wakefulness(self.booted_at)
+        self.adbd_pid = _FIRST_ADBD_PID
+        """Nobody's on the host; another one after each restart of adbd."""
         self.thermal_override = self.battery_override = None
         self.first_skin_c = self.body.skin_c
         self.apps = dict(BACKGROUND_APPS)

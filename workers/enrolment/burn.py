@@ -57,8 +57,8 @@ def burn(
     run(connection, "rm", "-rf", folder)
     run(connection, "mkdir", "-p", folder)
     try:
-        start_agent(member, request)
-        done = _follow(member, request, check, cut)
+        adbd = start_agent(member, request)
+        done = _follow(member, request, check, cut, adbd)
     except LeaseLost:
         raise
     except BaseException:
@@ -79,13 +79,15 @@ def burn(
     return done.events
 
 
-def _follow(member: Member, request: BurnRequest, check: Callable[[], None], cut: PlannedCut | None) -> AgentRun:
+def _follow(
+    member: Member, request: BurnRequest, check: Callable[[], None], cut: PlannedCut | None, adbd: str
+) -> AgentRun:
     """Until the agent is done; a supply that was cut is restored first of all, unless the device is no longer ours."""
     if cut is None:
-        return Follower(member, request, check, lambda _: None).follow()
+        return Follower(member, request, check, lambda _: None, adbd=adbd).follow()
     try:
         cut.begin()
-        done = Follower(member, request, check, lambda _: None, cut).follow()
+        done = Follower(member, request, check, lambda _: None, cut, adbd).follow()
     except LeaseLost:
         raise
     except BaseException:

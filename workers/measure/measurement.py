@@ -107,10 +107,10 @@ def _drive(
 ) -> AgentRun:
     """Start and follow; whatever ends it early stops the agent, except a lost lease: then the device is not ours."""
     try:
-        start_agent(member, request)
+        adbd = start_agent(member, request)
         if cut:
             cut.begin()
-        done = Follower(member, request, check, on_event, cut).follow()
+        done = Follower(member, request, check, on_event, cut, adbd).follow()
         if cut:
             cut.end()
         return done

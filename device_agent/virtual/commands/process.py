@@ -69,6 +69,7 @@ def _field(process: Process, column: str) -> str:
 @command("pidof")
 async def pidof(call: Call) -> int:
     found = [str(process.pid) for process in _running(call.shell) if _name(process) in call.arguments]
+    found += [str(call.phone.adbd_pid)] if "adbd" in call.arguments else []
     if found:
         await call.io.out((" ".join(found) + "\n").encode())
     return int(not found)

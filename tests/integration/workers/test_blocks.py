@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from device_agent.virtual.faults import Charging, PowerButton, Reboot, Unplug
+from device_agent.virtual.faults import Charging, KillAgent, PowerButton, Reboot, RestartAdbd, Unplug
 from kernels.load import load_workload
 from kernels.options import Options
 from kernels.tuning import Database, Found, distinct
@@ -24,7 +24,7 @@ from orchestrator.model.record import ConditionProof, DoubtCode, Outcome, Record
 from tests.waiting import LIMIT_S, eventually
 from workers.conditions.clock_nodes import read_node
 from workers.enrol import enrol_phone
-from workers.facts import read_state
+from workers.facts import read_adbd, read_state
 from workers.fleet import Fleet
 from workers.plans import Plans
 from workers.run import Workbench, run_job
@@ -263,6 +263,36 @@ def test_the_cable_is_pulled_while_the_phone_rests(there: Bench, lab: Lab) -> No
     assert [phase.phase for phase in record.phases] == ["idle_before", "warmup", "load", "idle_after"]
     timed = [sample.index for sample in record.samples if sample.phase == "timed"]
     assert timed == list(range(timed[0], timed[0] + len(timed)))
+
+
+def test_a_run_survives_a_restart_of_adbd(there: Bench, lab: Lab) -> None:
+    def restart() -> None:
+        lab.phones.control.fault(lab.serial, RestartAdbd(seconds=1.0))
+        there.later(lab.connect)
+
+    there.at = {"sample": restart}
+    before = read_adbd(lab.connection)
+    record = ok(there(SHORT))
+    assert DoubtCode.RESUMED in {doubt.code for doubt in record.doubts}
+    assert "" != read_adbd(lab.connection) != before
+    assert record.state_after is not None and proof(record, "awake").restored
+
+
+def test_an_agent_that_ends_with_adbd_is_lost_and_not_killed(there: Bench, lab: Lab) -> None:
+    """As some phones do it when their supply is cut."""
+
+    def restart() -> None:
+        lab.phones.control.fault(lab.serial, RestartAdbd(seconds=1.0, kills=True))
+        there.later(lab.connect)
+
+    plug_in(lab)
+    there.at = {"sample": restart}
+    record = there({**SHORT, "load": "20 s"}, {"supply": "cut"})
+    assert (record.outcome, record.cause) == (Outcome.LOST, "adbd_restarted"), record.reasons
+    assert proof(record, "supply").restored and proof(record, "awake").restored
+    there.at = {"sample": lambda: lab.phones.control.fault(lab.serial, KillAgent())}
+    killed = there({**SHORT, "load": "20 s"})
+    assert (killed.outcome, killed.cause) == (Outcome.KILLED, "killed"), "adbd is the same"
 
 
 def test_a_phone_that_sleeps_in_mid_block_is_found_out_by_its_clocks(there: Bench, lab: Lab) -> None:
