@@ -12,8 +12,8 @@ _PROPERTY = re.compile(r"^\[([^\]]+)\]: \[(.*)\]$", re.MULTILINE)
 _TEMPERATURE = re.compile(r"Temperature\{mValue=(-?[\d.]+), mType=(-?\d+), mName=([^,]*), mStatus=(\d+)\}")
 
 
-SKIN = 3
-"""Type of a skin sensor."""
+CPU, GPU, SKIN = 0, 1, 3
+"""Types of sensors."""
 
 
 class Battery(NamedTuple):
@@ -43,10 +43,9 @@ class Thermal(NamedTuple):
     status: int | None = None
     temperatures: tuple[Temperature, ...] = ()
 
-    @property
-    def skin_c(self) -> float | None:
-        """The warmest of the skin's sensors."""
-        return max((each.temp_c for each in self.temperatures if each.type == SKIN), default=None)
+    def warmest_c(self, kind: int) -> float | None:
+        """Of the sensors of one type."""
+        return max((each.temp_c for each in self.temperatures if each.type == kind), default=None)
 
 
 class Wakefulness(NamedTuple):

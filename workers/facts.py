@@ -10,9 +10,19 @@ from orchestrator.model.device import ApiFacts, DeviceFacts, DeviceState, Health
 from orchestrator.model.event import Error, Hello, Probe
 
 from .device.base import DeviceConnection
-from .dumpsys import parse_battery, parse_free_bytes, parse_memory_bytes, parse_properties, parse_thermal
+from .dumpsys import (
+    CPU,
+    GPU,
+    SKIN,
+    parse_battery,
+    parse_free_bytes,
+    parse_memory_bytes,
+    parse_properties,
+    parse_thermal,
+)
 from .install import run
 from .journal import Journal
+from .momentary import read_now
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _VENDORS = {
@@ -129,8 +139,11 @@ def read_state(connection: DeviceConnection, kind: Literal["phone", "workstation
         battery_temp_c=battery.temp_c,
         charging=battery.charging,
         thermal_status=thermal.status,
-        skin_temp_c=thermal.skin_c,
+        skin_temp_c=thermal.warmest_c(SKIN),
         free_storage_bytes=free,
+        reading=read_now(connection).model_copy(
+            update={"cpu_temp_c": thermal.warmest_c(CPU), "gpu_temp_c": thermal.warmest_c(GPU)}
+        ),
         seen_at=time.time(),
     )
 

@@ -162,7 +162,8 @@ def _show(device: Device) -> None:
     console.print(table_of([device]))
     grid = Table.grid(padding=(0, 2))
     skipped = {"serial", "source", "apis"}
-    rows = {**device.facts.model_dump(mode="json", exclude=skipped), **device.state.model_dump(mode="json")}
+    state = device.state.model_dump(mode="json", exclude={"reading"})
+    rows = {**device.facts.model_dump(mode="json", exclude=skipped), **state, "reading": _reading(device)}
     for name, value in rows.items():
         if value not in (None, "", 0):
             grid.add_row(f"[bold]{name}[/]", str(value))
@@ -171,6 +172,24 @@ def _show(device: Device) -> None:
         console.print(_api(api))
     if device.enrolment:
         console.print(profile.render(device.enrolment))
+
+
+def _reading(device: Device) -> str:
+    """What gauge, clocks and sensors said last; empty where the device does not tell."""
+    found = device.state.reading
+    if found is None:
+        return ""
+    from orchestrator.energy import battery_draw_a
+
+    draw_a = battery_draw_a(found, device.enrolment.gauge if device.enrolment else None)
+    parts = {
+        "battery": None if draw_a is None else f"{draw_a:+.3f} A out",
+        "CPU": found.cpu_hz and f"{found.cpu_hz / 1e6:.0f} MHz",
+        "GPU": found.gpu_hz and f"{found.gpu_hz / 1e6:.0f} MHz",
+        "CPU sensor": found.cpu_temp_c and f"{found.cpu_temp_c:.1f} C",
+        "GPU sensor": found.gpu_temp_c and f"{found.gpu_temp_c:.1f} C",
+    }
+    return ", ".join(f"{name} {value}" for name, value in parts.items() if value)
 
 
 def _show_stored(settings: Settings, serial: str, as_json: bool) -> None:

@@ -2,7 +2,7 @@
 
 from .block import BlockEnergy, block_energy, check_comparable
 from .charge import ChargeCheck
-from .sources import calibration, gauge_trace, series_trace
+from .sources import battery_draw_a, calibration, gauge_trace, series_trace
 from .throttling import LatencyChange, latency_change
 from .trace import Trace, energy_j, plain_mean_w, time_mean_w
 from .uncertainty import estimate, integrate_j
@@ -13,6 +13,7 @@ __all__ = [
     "ChargeCheck",
     "LatencyChange",
     "Trace",
+    "battery_draw_a",
     "block_energy",
     "calibration",
     "check_comparable",

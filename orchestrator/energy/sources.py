@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
+from orchestrator.model.device import Reading
 from orchestrator.model.event import Power
 from orchestrator.model.power import ASSUMED, GaugeCalibration, PowerSeries, PowerSource, Scope
 from orchestrator.model.record import Record
@@ -93,11 +95,25 @@ def _quantum_a(raw: list[int], gauge: GaugeCalibration) -> float:
 
 
 def calibration(record: Record) -> GaugeCalibration:
-    """As enrolment found it; without one what the kernel's documentation says, but with the sign that most readings
-    have while the status says Discharging."""
-    if record.gauge is not None:
-        return record.gauge
-    raw = [p.current_ua for p in record.power if p.current_ua and p.status == DISCHARGING]
+    """Of the gauge that a record's readings come from."""
+    return _calibration(record.gauge, [(p.current_ua, p.status) for p in record.power])
+
+
+def battery_draw_a(reading: Reading, gauge: GaugeCalibration | None) -> float | None:
+    """Current out of the battery at one moment, A, negative while it is charged; None where the phone does not tell.
+    `gauge`: as enrolment found it."""
+    if reading.current_raw is None:
+        return None
+    found = _calibration(gauge, [(reading.current_raw, reading.status)])
+    return reading.current_raw * found.discharge_a_per_unit
+
+
+def _calibration(gauge: GaugeCalibration | None, readings: Sequence[tuple[int | None, str]]) -> GaugeCalibration:
+    """As enrolment found it; without one what the kernel's documentation says, but with the sign that most of the
+    readings (current, status) have while the status says Discharging."""
+    if gauge is not None:
+        return gauge
+    raw = [current for current, status in readings if current and status == DISCHARGING]
     if not raw:
         return ASSUMED
     return ASSUMED.model_copy(update={"discharging_sign": 1 if float(np.median(raw)) > 0 else -1})

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from orchestrator.model.device import Device, DeviceState, Health
+from orchestrator.energy import battery_draw_a
+from orchestrator.model.device import Device, DeviceState, Health, Reading
 from orchestrator.model.live import HostAnnouncement
+from orchestrator.model.power import GaugeCalibration
 
 INFO = ("serial", "host", "kind", "source", "model", "manufacturer", "soc", "gpu", "gpu_vendor", "abi", "profile")
 
@@ -17,6 +20,7 @@ STATE: dict[str, tuple[str, Callable[[DeviceState], float | bool | None]]] = {
         lambda state: None if state.battery_percent is None else state.battery_percent / 100,
     ),
     "farm_device_battery_temperature_celsius": ("Temperature of the battery.", lambda state: state.battery_temp_c),
+    "farm_device_skin_temperature_celsius": ("The warmest skin sensor.", lambda state: state.skin_temp_c),
     "farm_device_charging": ("1 while the battery is being charged.", lambda state: state.charging),
     "farm_device_thermal_status": (
         "Android's thermal status: 0 none, 1 light, 2 moderate, 3 severe ... 6 shutdown.",
@@ -30,6 +34,35 @@ STATE: dict[str, tuple[str, Callable[[DeviceState], float | bool | None]]] = {
     "farm_device_last_seen_timestamp_seconds": ("When its host last saw the device.", lambda state: state.seen_at),
 }
 """Gauges of a device's state; a fact that a device lacks (None) has no sample."""
+
+
+MOMENT_S = 30.0
+"""A reading counts as one of now for this long; a phone is read every 10 s while it has no session."""
+
+READING: dict[str, tuple[str, Callable[[Reading, GaugeCalibration | None], float | None]]] = {
+    "farm_device_battery_current_amperes": (
+        "Current out of the battery of an idle device, negative while it is charged.",
+        battery_draw_a,
+    ),
+    "farm_device_battery_voltage_volts": (
+        "Voltage of the battery of an idle device.",
+        lambda reading, _: reading.voltage_v,
+    ),
+    "farm_device_cpu_frequency_hertz": (
+        "Clock of the fastest core of an idle device.",
+        lambda reading, _: reading.cpu_hz,
+    ),
+    "farm_device_gpu_frequency_hertz": ("Clock of the GPU of an idle device.", lambda reading, _: reading.gpu_hz),
+    "farm_device_cpu_temperature_celsius": (
+        "The warmest processor sensor of an idle device.",
+        lambda reading, _: reading.cpu_temp_c,
+    ),
+    "farm_device_gpu_temperature_celsius": (
+        "The warmest graphics sensor of an idle device.",
+        lambda reading, _: reading.gpu_temp_c,
+    ),
+}
+"""Gauges of a device's momentary reading; none while a session has the device, whose agent alone reads then."""
 
 
 def device_families(devices: Iterable[Device]) -> Iterator[Metric]:
@@ -52,6 +85,21 @@ def device_families(devices: Iterable[Device]) -> Iterator[Metric]:
             value = read(device.state)
             if value is not None:
                 family.add_metric([device.serial], float(value))
+        yield family
+    yield from _readings(listed, time.time())
+
+
+def _readings(devices: Iterable[Device], now: float) -> Iterator[Metric]:
+    fresh = {
+        device.serial: (reading, device.enrolment.gauge if device.enrolment else None)
+        for device in devices
+        if (reading := device.state.reading) is not None and now - reading.at <= MOMENT_S
+    }
+    for name, (text, pick) in READING.items():
+        family = GaugeMetricFamily(name, text, labels=("serial",))
+        for serial, (reading, gauge) in fresh.items():
+            if (value := pick(reading, gauge)) is not None:
+                family.add_metric([serial], value)
         yield family
 
 

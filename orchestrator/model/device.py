@@ -116,6 +116,24 @@ class Health(StrEnum):
     QUARANTINED = "quarantined"
 
 
+class Reading(Model):
+    """What a device's battery gauge, clocks and sensors said at one moment; None is what it does not tell."""
+
+    at: float
+    """Unix time."""
+    current_raw: int | None = None
+    """Battery current as the node prints it; unit and sign are the gauge's (`orchestrator.energy.battery_draw_a`)."""
+    voltage_v: float | None = None
+    status: str = ""
+    """Of the battery, as the kernel prints it: `Charging`, `Discharging` ..."""
+    cpu_hz: int | None = None
+    """Clock of the fastest core."""
+    gpu_hz: int | None = None
+    cpu_temp_c: float | None = None
+    """Of the warmest sensor, as of the GPU."""
+    gpu_temp_c: float | None = None
+
+
 class DeviceState(Model):
     """How a device is now, as its host last announced it."""
 
@@ -132,6 +150,8 @@ class DeviceState(Model):
     free_storage_bytes: int | None = None
     ready_at: float | None = None
     """Unix time when a hot or flat device is predicted to be ready; None: now or unknown."""
+    reading: Reading | None = None
+    """Of an idle phone, every few seconds; a session leaves it as it was before."""
     seen_at: float = 0.0
     """Unix time of the announcement."""
 

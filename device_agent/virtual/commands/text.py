@@ -164,17 +164,22 @@ async def grep(call: Call) -> int:
     pattern = options["e"] if "e" in options else rest.pop(0)
     text = re.escape(pattern) if "F" in options else pattern
     wanted = re.compile(text.encode(), re.IGNORECASE if "i" in options else 0)
-    found = [
-        line
-        for data in await _contents(call.shell, rest, call.io)
-        for line in data.splitlines()
-        if bool(wanted.search(line)) != ("v" in options)
-    ]
+    found, missed = [], False
+    for path in rest or ["-"]:
+        try:
+            data = await _content(call.shell, path, call.io)
+        except OSError as error:
+            missed = True
+            if "s" not in options:
+                await call.io.err(f"grep: {error.filename}: {error.strerror}\n".encode())
+            continue
+        head = f"{path}:".encode() if "H" in options or (len(rest) > 1 and "h" not in options) else b""
+        found += [head + line for line in data.splitlines() if bool(wanted.search(line)) != ("v" in options)]
     if "c" in options:
         await call.io.out(f"{len(found)}\n".encode())
     elif "q" not in options:
         await _send(call.io, b"".join(line + b"\n" for line in found))
-    return int(not found)
+    return 2 if missed else int(not found)
 
 
 @command("sort")

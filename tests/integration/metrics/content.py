@@ -16,7 +16,17 @@ from orchestrator import keys
 from orchestrator.inventory import Inventory
 from orchestrator.leases import Leases
 from orchestrator.ledger import Kept, Ledger
-from orchestrator.model.device import Api, ApiFacts, Device, DeviceFacts, DeviceState, Health, Precision, Source
+from orchestrator.model.device import (
+    Api,
+    ApiFacts,
+    Device,
+    DeviceFacts,
+    DeviceState,
+    Health,
+    Precision,
+    Reading,
+    Source,
+)
 from orchestrator.model.event import Memory, Sample
 from orchestrator.model.experiment import Experiment, Workload
 from orchestrator.model.job import Cell, Job
@@ -61,6 +71,19 @@ def device(serial: str, index: int) -> Device:
         thermal_status=int(index == 3) if phone else None,
         free_storage_bytes=(4 + index) << 30,
         ready_at=time.time() + LONG_S if index == 3 else None,
+        skin_temp_c=33.5 if phone else None,
+        reading=Reading(
+            at=time.time() + LONG_S,
+            current_raw=-350_000,
+            voltage_v=3.9,
+            status="Discharging",
+            cpu_hz=1_800_000_000,
+            gpu_hz=585_000_000,
+            cpu_temp_c=45.0,
+            gpu_temp_c=44.0,
+        )
+        if phone and index != 2
+        else None,
         seen_at=time.time(),
     )
     return Device(facts=facts, state=state)

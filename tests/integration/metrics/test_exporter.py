@@ -15,12 +15,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from redis import Redis
 
 from orchestrator.ledger import Ledger
+from orchestrator.metrics.devices import READING, device_families
 from orchestrator.model.record import Record
 from orchestrator.statistics import latency, timed_ms
 from tests.servers import RedisServer, private_redis, required
 
 from .conftest import Farm
-from .content import BLOCKS, PHONES, fill, state_settings
+from .content import BLOCKS, PHONES, device, fill, state_settings
 from .servers import DASHBOARDS, exporter, get
 
 PROMETHEUS_GIVES_UP_S = 10.0
@@ -57,9 +58,25 @@ def test_devices(farm: Farm, samples: Samples) -> None:
     assert value(samples, "farm_device_health", serial="mate-10", health="offline") == 1
     assert value(samples, "farm_device_battery_ratio", serial="galaxy-s7") == pytest.approx(0.35)
     assert value(samples, "farm_device_battery_temperature_celsius", serial="sd888-hdk") == pytest.approx(41.5)
+    assert value(samples, "farm_device_battery_current_amperes", serial="galaxy-s7") == pytest.approx(0.35)
+    assert value(samples, "farm_device_cpu_frequency_hertz", serial="galaxy-s7") == 1.8e9
+    assert value(samples, "farm_device_gpu_temperature_celsius", serial="galaxy-s7") == 44.0
     (hot,) = (device.state.ready_at for device in farm.content.devices if device.state.ready_at is not None)
     assert value(samples, "farm_device_ready_timestamp_seconds", serial="sd888-hdk") == pytest.approx(hot)
     assert not [key for key in samples if key[0] == "farm_device_battery_ratio" and ("serial", "lab-pocl") in key[1]]
+
+
+def test_a_reading_of_before_is_none_of_now() -> None:
+    def shown(age_s: float) -> set[str]:
+        found = device("galaxy-s7", 0)
+        assert found.state.reading is not None
+        old = found.state.reading.model_copy(update={"at": time.time() - age_s})
+        state = found.state.model_copy(update={"reading": old})
+        families = device_families([found.model_copy(update={"state": state})])
+        return {family.name for family in families if family.samples} & set(READING)
+
+    assert shown(5.0) == set(READING)
+    assert shown(60.0) == set()
 
 
 def test_hosts_leases_and_sessions(farm: Farm, samples: Samples) -> None:

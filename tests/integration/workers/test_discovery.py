@@ -101,6 +101,11 @@ def test_a_phone_and_this_host_are_enrolled(lab: Lab, lab_settings: Settings) ->
     assert phone.state.battery_temp_c is not None
     assert phone.state.thermal_status is None, "Android 8 has no thermalservice"
     assert phone.state.free_storage_bytes is not None and phone.state.free_storage_bytes > 1 << 30
+    reading = phone.state.reading
+    assert reading is not None and reading.current_raw and 3.0 < (reading.voltage_v or 0.0) < 4.5
+    assert reading.status in ("Charging", "Discharging", "Full", "Not charging")
+    assert 10**8 < (reading.cpu_hz or 0) < 10**10
+    assert reading.gpu_hz is None, "this phone's shell may not read it"
     host = watch.health(CPU_SERIAL, Health.READY)
     assert host.facts.source == Source.WORKSTATION and host.facts.api(Api.CPU)
     assert watch.discovery.adb.startswith("version 41 on port")

@@ -33,6 +33,11 @@ TMP = "/data/local/tmp"
         ("echo $(echo a; echo b)", 0, "a b\n"),
         ("echo one two | wc -w", 0, "2\n"),
         ("printf 'b\\na\\n' | sort | head -n 1", 0, "a\n"),
+        (
+            "grep -sH '' /proc/none /sys/class/power_supply/*/type; echo $?",
+            0,
+            "/sys/class/power_supply/battery/type:Battery\n/sys/class/power_supply/usb/type:USB\n2\n",
+        ),
         ("cd /data/local && pwd", 0, "/data/local\n"),
         ("sh -c 'exit 4'", 4, ""),
         ("timeout 5 echo ok", 0, "ok\n"),

@@ -1,0 +1,51 @@
+"""What a phone's nodes say at one moment, from what one `grep` prints."""
+
+from __future__ import annotations
+
+import pytest
+
+from orchestrator.energy import battery_draw_a
+from orchestrator.model.device import Reading
+from orchestrator.model.power import GaugeCalibration
+from workers.momentary import parse_nodes
+
+PIXEL = """\
+/sys/class/power_supply/battery/current_now:-412000
+/sys/class/power_supply/battery/voltage_now:4123000
+/sys/class/power_supply/battery/status:Discharging
+/sys/devices/system/cpu/cpufreq/policy0/scaling_cur_freq:738000
+/sys/devices/system/cpu/cpufreq/policy4/scaling_cur_freq:2348000
+/sys/devices/system/cpu/cpufreq/policy6/scaling_cur_freq:500000
+/sys/class/misc/mali0/device/cur_freq:572000
+"""
+
+
+def test_nodes_of_a_phone() -> None:
+    assert parse_nodes(PIXEL, at=7.0) == Reading(
+        at=7.0, current_raw=-412000, voltage_v=4.123, status="Discharging", cpu_hz=2_348_000_000, gpu_hz=572_000_000
+    )
+
+
+def test_what_a_phone_does_not_tell_is_none() -> None:
+    assert parse_nodes("", at=7.0) == Reading(at=7.0)
+    odd = PIXEL.replace("-412000", "unknown").replace("2348000", "<unsupported>")
+    assert parse_nodes(odd, at=7.0).current_raw is None
+    assert parse_nodes(odd, at=7.0).cpu_hz == 738_000_000
+
+
+@pytest.mark.parametrize(
+    ("raw", "status", "gauge", "expected_a"),
+    [
+        (-412000, "Discharging", None, 0.412),
+        (412000, "Discharging", None, 0.412),
+        (900000, "Charging", None, -0.9),
+        (412, "Discharging", GaugeCalibration(ampere_per_unit=1e-3, discharging_sign=1), 0.412),
+        (-412, "Charging", GaugeCalibration(ampere_per_unit=1e-3, discharging_sign=1), -0.412),
+        (None, "Discharging", None, None),
+    ],
+)
+def test_the_draw_is_positive_while_the_battery_discharges(
+    raw: int | None, status: str, gauge: GaugeCalibration | None, expected_a: float | None
+) -> None:
+    found = battery_draw_a(Reading(at=0.0, current_raw=raw, status=status), gauge)
+    assert found == (None if expected_a is None else pytest.approx(expected_a))
