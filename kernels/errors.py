@@ -6,6 +6,7 @@ CompileError
 |-- InputError            an input array of the wrong name, shape or type
 |-- OptionError           an option that is unknown or does not fit: names those that do
 |-- PlanError             a plan is malformed, or exceeds a limit of the device: which limit, by how much
+|   `-- TooManyParts      a way to save memory takes more steps than are tried
 `-- ToolError             a tool of this machine (the SPIR-V compiler) is missing or failed
 """
 
@@ -33,6 +34,10 @@ class OptionError(CompileError):
 
 
 class PlanError(CompileError):
+    pass
+
+
+class TooManyParts(PlanError):
     pass
 
 

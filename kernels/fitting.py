@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from .checkpoint import checkpoint
-from .errors import PlanError
+from .errors import PlanError, TooManyParts
+from .floor import Floor, floor_of
 from .graph import Graph
 from .lower.draft import Draft
 from .lower.gpu import lower_gpu
 from .options import Limits, Options
 from .passes import prepare
-from .passes.order import peak_elements
 from .passes.split_weights import largest_weight, oversized, split_weights
 from .placing import fits, place_memory, total_bytes
 from .plan import Pool
@@ -55,54 +55,106 @@ def budget_of(options: Options, limits: Limits) -> int:
 def lower_to_fit(graph: Graph, options: Options, limits: Limits) -> Draft:
     """Lower a graph for a GPU so that it keeps to the budget.
 
-    Raises PlanError with the figures where nothing is enough. What keeps to the budget, but has an allocation above the
-    largest, is left to the validation of the plan, which knows it by name.
+    A way that takes more than the budget even at least (`floor.py`) is not lowered. Raises PlanError with the figures
+    where nothing is enough. What keeps to the budget, but has an allocation above the largest, is left to the
+    validation of the plan, which knows it by name.
     """
-    budget = budget_of(options, limits)
-    limits = replace(limits, memory_budget_bytes=budget)
-    least: tuple[int, str] | None = None
-    refused: PlanError | None = None
-    too_large: Draft | None = None
-    fixed = 0  # weights, inputs and outputs, once they are known
+    limits = replace(limits, memory_budget_bytes=budget_of(options, limits))
+    search = _Search(limits.memory_budget_bytes)
     for way in _ways(options, limits):
         checkpoint()
-        prepared = prepare(graph, options, split=way.split, largest_bytes=way.largest_bytes)
-        floor = fixed + peak_elements(prepared) * (2 if options.half else 4)
-        if not way.swap and fixed and budget and floor > budget:
+        try:
+            divided, in_parts = _divided(graph, way, options, limits)
+        except TooManyParts as e:
+            search.leave_out(e)
             continue
-        draft = _lower(prepared, options, limits)
-        draft.saved = way.words
+        if search.budget and not search.may_fit(floor_of(divided, options, swap=way.swap)):
+            continue
+        draft = lower_gpu(divided, options, limits)
+        draft.in_parts, draft.saved = in_parts, way.words
         pools, _ = place_memory(draft, options, limits)
-        fixed = total_bytes([pool for pool in pools if not pool.id.startswith(("arena", "image"))])
         if way.swap and not fits(pools, limits):
+            fixed = total_bytes([pool for pool in pools if not pool.id.startswith(("arena", "image"))])
             try:
                 draft, pools = _swapped(draft, fixed, options, limits)
             except PlanError as e:
-                refused = e
+                search.refused = e
                 continue
         if fits(pools, limits):
             return draft if way.swap else _in_waves(draft, options, limits)
-        size = total_bytes(pools)
-        if not budget or size <= budget:
-            too_large = draft
-        least = min(least or (size, way.words), (size, way.words))
-    if too_large is not None:
-        return too_large
-    raise PlanError(_figures(least, refused, budget, options, limits))
+        search.note(total_bytes(pools), draft)
+    if search.too_large is not None:
+        return search.too_large
+    raise PlanError(f"{search.figures(options, limits)}; {_mend(options)}")
 
 
-def _lower(prepared: Graph, options: Options, limits: Limits) -> Draft:
-    """Lowered, with weights that no buffer could hold in parts."""
+@dataclass
+class _Search:
+    """What was found while nothing was enough."""
+
+    budget: int
+    floor: Floor | None = None
+    """The lowest."""
+    least: tuple[int, str] | None = None
+    """Bytes of the smallest plan that was made, and how."""
+    refused: PlanError | None = None
+    """Why swapping was not enough."""
+    endless: TooManyParts | None = None
+    too_large: Draft | None = None
+
+    def may_fit(self, floor: Floor) -> bool:
+        """Note the least that a way takes."""
+        self.floor = min(self.floor or floor, floor, key=lambda each: each.total)
+        return floor.total <= self.budget
+
+    def leave_out(self, why: TooManyParts) -> None:
+        """A way of more parts than are tried: of activations it may take next to nothing."""
+        self.endless = why
+        self.floor = replace(self.floor, activations=0) if self.floor else None
+
+    def note(self, size: int, draft: Draft) -> None:
+        """A plan that does not fit."""
+        if not self.budget or size <= self.budget:
+            self.too_large = draft
+        self.least = min(self.least or (size, draft.saved), (size, draft.saved))
+
+    def figures(self, options: Options, limits: Limits) -> str:
+        parts = []
+        if self.floor is not None:
+            parts.append(
+                f"the network needs at least {self.floor.total} bytes of device memory "
+                f"({self.floor.words}){self._over(self.floor.total)}"
+            )
+        if self.least is not None:
+            parts.append(
+                f"the smallest plan found needs {self.least[0]} bytes ({self.least[1]}){self._over(self.least[0])}"
+            )
+        if limits.max_buffer_bytes:
+            parts.append(f"the largest allocation is {limits.max_buffer_bytes} bytes")
+        if self.refused is not None:
+            parts.append(f"with swapping: {self.refused}")
+        if options.swap == "never":
+            parts.append("swapping is switched off")
+        if self.endless is not None and (self.floor is None or self.floor.total <= self.budget):
+            parts.append(f"smaller parts were not tried: {self.endless}")
+        return "; ".join(parts)
+
+    def _over(self, size: int) -> str:
+        return f", {size - self.budget} more than the memory budget of {self.budget}" if size > self.budget > 0 else ""
+
+
+def _divided(graph: Graph, way: Way, options: Options, limits: Limits) -> tuple[Graph, dict[str, str]]:
+    """As it is lowered, with weights that no buffer could hold in parts; and layers in parts, with the reason."""
+    prepared = prepare(graph, options, split=way.split, largest_bytes=way.largest_bytes)
     cuts = oversized(prepared, largest_weight(options, limits))
-    draft = lower_gpu(split_weights(prepared, cuts), options, limits)
-    draft.in_parts = {
+    in_parts = {
         node.name: f"{len(cuts[node.name])} parts by output features: its "
         f"{prepared.constants[node.inputs[1]].size * (2 if options.half else 4)} bytes of weights exceed the largest "
         f"buffer of {limits.max_buffer_bytes}"
         for node in prepared.nodes
         if node.name in cuts
     }
-    return draft
+    return split_weights(prepared, cuts), in_parts
 
 
 def _ways(options: Options, limits: Limits) -> Iterator[Way]:
@@ -143,19 +195,6 @@ def _swapped(draft: Draft, fixed: int, options: Options, limits: Limits) -> tupl
     return swapped, pools
 
 
-def _figures(
-    least: tuple[int, str] | None, refused: PlanError | None, budget: int, options: Options, limits: Limits
-) -> str:
-    parts = []
-    if least is not None:
-        over = f", {least[0] - budget} more than the memory budget of {budget}" if budget and least[0] > budget else ""
-        parts.append(f"the network needs {least[0]} bytes of device memory at least ({least[1]}){over}")
-    if limits.max_buffer_bytes:
-        parts.append(f"the largest allocation is {limits.max_buffer_bytes} bytes")
-    if refused is not None:
-        parts.append(f"with swapping: {refused}")
-    elif options.swap == "never":
-        parts.append("swapping is switched off")
+def _mend(options: Options) -> str:
     algorithm = "" if options.algorithm == "direct" else " or algorithm (`direct` has the smallest weights)"
-    mend = f"give a larger memory_budget, another precision{algorithm}, a smaller workspace or input"
-    return f"{'; '.join(parts)}; {mend}"
+    return f"give a larger memory_budget, another precision{algorithm}, a smaller workspace or input"

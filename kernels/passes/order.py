@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from kernels.checkpoint import checkpoint
 from kernels.graph import Graph, Node
@@ -25,45 +26,62 @@ def order(graph: Graph) -> Graph:
 
 
 def peak_elements(graph: Graph) -> int:
-    """Elements that live at once at most, inputs and outputs of the graph apart: a lower bound of the arena."""
-    changes = [0] * (len(graph.nodes) + 1)
-    for size, first, last in _places(graph):
-        changes[first] += size
-        changes[last + 1] -= size
-    peak = now = 0
-    for change in changes:
-        now += change
-        peak = max(peak, now)
-    return peak
+    """Elements that live at once at most, whole stacks of channels, the graph's inputs apart."""
+    return peak(places(graph, _size, plan_aliases(graph, multiple=4))[0].values())
 
 
-def _places(graph: Graph) -> list[tuple[int, int, int]]:
-    """Size, first and last step of every place in memory: results that overwrite an operand share its place."""
+@dataclass
+class Stay:
+    """A place in memory, which results that overwrite an operand share: its size, first and last step."""
+
+    size: int
+    first: int
+    last: int
+
+
+def peak(stays: Iterable[Stay]) -> int:
+    """The most that lives at once."""
+    changes: Counter[int] = Counter()
+    for stay in stays:
+        changes[stay.first] += stay.size
+        changes[stay.last + 1] -= stay.size
+    return max(accumulate((changes[step] for step in sorted(changes)), initial=0))
+
+
+def places(
+    graph: Graph, size: Callable[[Graph, str], int], aliases: Mapping[str, tuple[str, int]]
+) -> tuple[dict[str, Stay], dict[str, str]]:
+    """Places by the tensor that each was made for, and in whose place every node's result lies."""
     last = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
-    homes = {name: parent for name, (parent, _) in plan_aliases(graph, multiple=4).items()}
-    places: dict[str, list[int]] = {}
+    stays: dict[str, Stay] = {}
     at: dict[str, str] = {}
     for index, node in enumerate(graph.nodes):
-        at[node.output] = _home(graph, node, index, homes, at, places)
-        place = places.setdefault(at[node.output], [_size(graph, at[node.output]), index, index])
-        place[2] = max(place[2], *(last.get(name, index) for name in (node.output, at[node.output])))
-    return [(size, first, end) for size, first, end in places.values()]
+        at[node.output] = home = _home(graph, node, index, aliases, at, stays, size)
+        stay = stays.setdefault(home, Stay(size(graph, home), index, index))
+        stay.last = max(stay.last, *(last.get(name, index) for name in (node.output, home)))
+    return stays, at
 
 
 def _home(
-    graph: Graph, node: Node, index: int, homes: dict[str, str], at: dict[str, str], places: dict[str, list[int]]
+    graph: Graph,
+    node: Node,
+    index: int,
+    aliases: Mapping[str, tuple[str, int]],
+    at: Mapping[str, str],
+    stays: Mapping[str, Stay],
+    size: Callable[[Graph, str], int],
 ) -> str:
     """The tensor in whose place a node's output lies."""
     name = node.output
-    if name in homes:
-        while name in homes:
-            name = homes[name]
+    if name in aliases:
+        while name in aliases:
+            name = aliases[name][0]
         return name
     if node.op in ("slice", "reshape"):
         return at.get(node.inputs[0], name)
     for source in _overwritten(node):
         home = at.get(source)
-        if home is not None and places[home][2] == index and places[home][0] == _size(graph, name):
+        if home is not None and stays[home].last == index and stays[home].size == size(graph, name):
             return home
     return name
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from kernels.checkpoint import checkpoint
+from kernels.errors import TooManyParts
 from kernels.graph import Array, Graph, Node
 from kernels.shapes import Shape
 
@@ -38,10 +39,15 @@ def packed_elements(shape: Shape) -> int:
     return total
 
 
+MOST_PARTS = 4096
+"""Nodes that a graph may have beyond its own: a layer over parts of parts has as many as their product."""
+
+
 def split_channels(graph: Graph, *, concats: bool, largest: int = 0) -> Graph:
     """No concat of channels where `concats`, and no activation (N, C, h, w) above `largest` elements (0: any size).
 
-    The graph's own inputs and outputs stay whole, and so do operands of operations that need them whole.
+    The graph's own inputs and outputs stay whole, and so do operands of operations that need them whole. Raises
+    TooManyParts where that takes more than MOST_PARTS nodes beyond the graph's own.
     """
     splitter = _Splitter(graph, concats, largest)
     for node in graph.nodes:
@@ -147,6 +153,8 @@ class _Splitter:
             self.shapes[node.output] = (n, channels, *rest)
         checkpoint()
         self.nodes.append(node)
+        if len(self.nodes) > len(self._graph.nodes) + MOST_PARTS:
+            raise TooManyParts(f"tensors of at most {self._largest} elements take more than {MOST_PARTS} further steps")
         return node.output
 
     def _whole(self, name: str) -> str:

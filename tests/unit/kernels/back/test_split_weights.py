@@ -107,7 +107,7 @@ def test_what_fits_is_left_as_it_was() -> None:
 
 def test_too_little_memory_for_all_parts_is_refused_with_the_figures() -> None:
     with pytest.raises(
-        PlanError, match=r"needs \d+ bytes .* more than the memory budget of 100000; the largest allocation"
+        PlanError, match=r"needs at least \d+ bytes .* more than the memory budget of 100000; the largest allocation"
     ):
         compile_graph(classifier(), Options("opencl", memory_budget=100_000, swap="never"), SMALL)
 
