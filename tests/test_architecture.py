@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 import pytest
 
-from tests.source_tree import ROOMS, Module, modules, owner
+from tests.source_tree import ROOMS, ROOT, Module, modules, owner
 
 MODULES = modules()
 
@@ -58,6 +59,18 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
 
 MAY_READ_ENVIRONMENT = ("orchestrator.config", "device_agent", "farm")
 """Settings are read once; the agent's build asks for an NDK; the supervisor hands its environment on."""
+
+AGENT_SOURCES = ROOT / "device_agent" / "src"
+ONLY_IN_THE_AGENTS: dict[str, tuple[str, ...]] = {
+    r"\b[io]?fstream\b|\bfilebuf\b|\bfilesystem\b|\bf?open64\b|\bfopen\b|\bpopen\b|\bcin\b": (),
+    r"(?<!\w)::p?readv?\(|\bfread\b|\bfgets\b|\bopendir\b": ("files.cc",),
+    r"\bstd::thread\(|\bstd::async\b|\bpthread_create\b|\.emplace_back\(\[": ("thread.h",),
+    r"\bthrow\b": ("json_reader.h",),
+    r"\bstd::sto(i|l|ll|ul|ull|f|d|ld)\(": (),
+    r"(?<!\w)(std::)?(abort|exit|quick_exit)\(|::_exit\(": ("main.cc",),
+    r"\bstd::terminate\b": ("thread.h",),
+}
+"""What may throw, end the process or read: a pattern in the agent's sources, and the files that may have it."""
 
 LONGEST_MODULE = 450
 LOOK_AGAIN = 300
@@ -224,3 +237,15 @@ def test_names_say_what_things_are() -> None:
         if isinstance(node, ast.ClassDef) and node.name.endswith("Manager")
     ]
     assert not files + classes
+
+
+@pytest.mark.parametrize("pattern", ONLY_IN_THE_AGENTS)
+def test_the_agent_reads_starts_threads_and_ends_in_one_place(pattern: str) -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{number} {line.strip()[:80]}"
+        for path in sorted(AGENT_SOURCES.rglob("*.*"))
+        if path.relative_to(AGENT_SOURCES).as_posix() not in ONLY_IN_THE_AGENTS[pattern]
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if re.search(pattern, line.partition("//")[0])
+    ]
+    assert not found, f"an error belongs in a Status, in {ONLY_IN_THE_AGENTS[pattern] or 'no file'} only: {found}"

@@ -40,7 +40,7 @@ std::vector<int> cpus_of(int thread) {
   return cpus;
 }
 
-bool bind(const std::vector<int>& cpus, int thread = 0) {
+bool let_run_on(const std::vector<int>& cpus, int thread = 0) {
   cpu_set_t set;
   CPU_ZERO(&set);
   for (int cpu : cpus) CPU_SET(cpu, &set);
@@ -88,7 +88,7 @@ Status bind_cpus(const std::string& list, const std::string& sysroot) {
     if (!std::includes(there->begin(), there->end(), cpus->begin(), cpus->end()))
       return refused(list, present, "no such core");
   if (!own.empty()) *cpus = of_the_host(*cpus);
-  if (!bind(*cpus)) return refused(list, present, strerror(errno));
+  if (!let_run_on(*cpus)) return refused(list, present, strerror(errno));
   if (allowed_cpus() != *cpus) return refused(list, present, "the system does not let us use all of them");
   return kOk;
 }
@@ -98,10 +98,10 @@ void bind_strays() {
   for (const std::string& task : entries("/proc/self/task")) {
     const int thread = std::atoi(task.c_str());
     const std::vector<int> its = cpus_of(thread);
-    if (!std::includes(cpus.begin(), cpus.end(), its.begin(), its.end())) bind(cpus, thread);
+    if (!std::includes(cpus.begin(), cpus.end(), its.begin(), its.end())) let_run_on(cpus, thread);
   }
 }
 
-bool pin_this_thread(int cpu) { return bind({cpu}); }
+bool pin_this_thread(int cpu) { return let_run_on({cpu}); }
 
 }  // namespace pocketfarm

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "clock.h"
@@ -10,6 +9,7 @@
 #include "setup_log.h"
 #include "slot.h"
 #include "telemetry/sampler.h"
+#include "thread.h"
 
 namespace pocketfarm {
 namespace {
@@ -20,7 +20,7 @@ constexpr int kRounds = 10'000;  // between two looks whether it is over
 class Load {
  public:
   explicit Load(int threads) {
-    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+    for (int i = 0; i < threads; ++i) threads_.push_back(start_thread([this] { work(); }));
   }
   ~Load() {
     over_ = true;

@@ -11,12 +11,10 @@
 namespace pocketfarm {
 namespace {
 
-bool await_byte(int fd) {
+bool await_byte(const Descriptor& fd) {
   char byte;
-  ssize_t got;
-  do got = ::read(fd, &byte, 1);
-  while (got < 0 && errno == EINTR);
-  return got == 1;
+  const auto got = read_some(fd, &byte, 1, "the pipe");
+  return got && *got == 1;
 }
 
 }  // namespace
@@ -33,7 +31,7 @@ Result<int> Detached::start(Journal& journal) {
     return 0;
   }
   { const Descriptor closed = std::move(writing); }
-  if (!await_byte(reading.get()))
+  if (!await_byte(reading))
     return Error{Code::internal, "the detached agent ended before its first line; read its journal"};
   return pid;
 }

@@ -30,6 +30,8 @@ Error io_error(const std::string& what, const std::string& path, int cause) {
 
 namespace {
 
+constexpr size_t kMostOfANode = 1 << 20;
+
 struct OpenFile {
   Descriptor fd;
   size_t bytes;
@@ -41,6 +43,8 @@ Result<OpenFile> open_regular(const std::string& path) {
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return io_error("cannot stat", path, errno);
   if (!S_ISREG(info.st_mode)) return Error{Code::io, path + ": not a regular file"};
+  if (static_cast<uint64_t>(info.st_size) > SIZE_MAX)
+    return Error{Code::limit, path + ": " + std::to_string(info.st_size) + " bytes do not fit the address space"};
   return OpenFile{std::move(fd), static_cast<size_t>(info.st_size)};
 }
 
@@ -68,20 +72,35 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), bytes_);
 }
 
+Result<size_t> read_some(const Descriptor& fd, void* data, size_t bytes, const std::string& path,
+                         std::optional<int64_t> offset) {
+  ssize_t got;
+  do got = offset ? ::pread(fd.get(), data, bytes, static_cast<off_t>(*offset)) : ::read(fd.get(), data, bytes);
+  while (got < 0 && errno == EINTR);
+  if (got < 0) return io_error("cannot read", path, errno);
+  return static_cast<size_t>(got);
+}
+
+Result<std::string> read_all(const Descriptor& fd, size_t max_bytes, const std::string& path) {
+  std::string content;
+  char part[16384];
+  while (content.size() < max_bytes) {
+    const auto got = read_some(fd, part, std::min(sizeof part, max_bytes - content.size()), path);
+    if (!got) return got.error();
+    if (*got == 0) break;
+    content.append(part, *got);
+  }
+  return content;
+}
+
 Result<std::string> read_file(const std::string& path, size_t max_bytes) {
   const auto opened = open_regular(path);
   if (!opened) return opened.error();
   if (opened->bytes > max_bytes)
     return Error{Code::limit, path + ": " + std::to_string(opened->bytes) + " bytes; at most " +
                                   std::to_string(max_bytes) + " are accepted"};
-  std::string content(opened->bytes, '\0');
-  for (size_t at = 0; at < content.size();) {
-    const ssize_t got = ::read(opened->fd.get(), content.data() + at, content.size() - at);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return io_error("cannot read", path, errno);
-    if (got == 0) return Error{Code::io, path + ": became shorter while it was read"};
-    at += static_cast<size_t>(got);
-  }
+  auto content = read_all(opened->fd, opened->bytes, path);
+  if (content && content->size() < opened->bytes) return Error{Code::io, path + ": became shorter while it was read"};
   return content;
 }
 
@@ -125,15 +144,20 @@ std::vector<std::string> entries(const std::string& folder) {
   return out;
 }
 
+Result<std::string> read_bytes(const std::string& path) {
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return io_error("cannot open", path, errno);
+  return read_all(fd, kMostOfANode, path);
+}
+
 std::string read_node(const std::string& path) {
-  Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return "";
-  std::string out;
-  char part[4096];
-  for (ssize_t got; out.size() < (1 << 20) && (got = ::read(fd.get(), part, sizeof part)) > 0;)
-    out.append(part, static_cast<size_t>(got));
-  const size_t end = out.find_last_not_of(" \t\r\n");
-  return end == std::string::npos ? "" : out.substr(0, end + 1);
+  auto content = read_bytes(path);
+  return content ? without_trailing_space(std::move(*content)) : "";
+}
+
+std::string without_trailing_space(std::string text) {
+  text.erase(text.find_last_not_of(" \t\r\n") + 1);
+  return text;
 }
 
 }  // namespace pocketfarm

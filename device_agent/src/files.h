@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +43,13 @@ class MappedFile {
   size_t bytes_ = 0;
 };
 
+// The one place where the agent reads: one read of at most `bytes`, from `offset` where there is one. How many came;
+// 0 at the end. Error `io` with the cause: a node of /proc ends with ESRCH when its process does.
+Result<size_t> read_some(const Descriptor& fd, void* data, size_t bytes, const std::string& path,
+                         std::optional<int64_t> offset = std::nullopt);
+// Reads until the end or until there are `max_bytes`.
+Result<std::string> read_all(const Descriptor& fd, size_t max_bytes, const std::string& path);
+// The whole of a regular file. `limit` where it has more than `max_bytes`.
 Result<std::string> read_file(const std::string& path, size_t max_bytes);
 // Writes through a temporary file and a rename, so that a reader never sees a part.
 Status write_file(const std::string& path, const void* data, size_t bytes);
@@ -49,8 +57,11 @@ Status write_all(int fd, const void* data, size_t bytes, const std::string& path
 Status make_folder(const std::string& path);
 // Names in a folder, sorted; none where it cannot be read.
 std::vector<std::string> entries(const std::string& folder);
-// Content of a small node of /proc or /sys without the trailing white space; empty where it cannot be read.
+// Content of a node of /proc or /sys, at most 1 MiB.
+Result<std::string> read_bytes(const std::string& path);
+// The same without the trailing white space; empty where it cannot be read.
 std::string read_node(const std::string& path);
+std::string without_trailing_space(std::string text);
 // `io`, or `storage_full` where errno says so.
 Error io_error(const std::string& what, const std::string& path, int cause);
 

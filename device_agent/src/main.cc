@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <system_error>
+#include <utility>
 
 #include "affinity.h"
 #include "args.h"
@@ -21,6 +23,36 @@ namespace pocketfarm {
 namespace {
 
 constexpr int kUsageExit = 2;
+constexpr int kFailedExit = 1;
+constexpr size_t kReserveBytes = 65536;
+
+char* reserve = new (std::nothrow) char[kReserveBytes];  // given back for the last line
+Journal* opened = nullptr;                // of the commands that write events
+
+Error error_of(std::exception_ptr fault) {
+  try {
+    if (fault) std::rethrow_exception(fault);
+  } catch (const std::bad_alloc&) {
+    return {Code::out_of_memory, "the agent itself ran out of memory"};
+  } catch (const std::system_error& error) {
+    const bool thread = error.code() == std::errc::resource_unavailable_try_again;
+    return {thread ? Code::out_of_memory : Code::internal,
+            thread ? "the system gives the agent no further thread: no memory, or too many processes; give it fewer threads"
+                   : error.what()};
+  } catch (const std::exception& error) {
+    return {Code::internal, error.what()};
+  } catch (...) {
+  }
+  return {Code::internal, "an exception of unknown type"};
+}
+
+// What no function could return as an error: in whatever thread it happens, it ends the process with a last line.
+[[noreturn]] void end_by_exception() {
+  delete[] std::exchange(reserve, nullptr);
+  const Error error = error_of(std::current_exception());
+  if (opened == nullptr || !opened->finish(error)) std::fprintf(stderr, "pocketfarm-agent: %s\n", error.message.c_str());
+  ::_exit(kFailedExit);
+}
 
 JsonObject hello(const Args& args) {
   return JsonObject()
@@ -60,10 +92,8 @@ void execute(const Args& args, const Environment& environment, Journal& journal,
                                                     : probe(args, environment, journal, watchdog);
     const int64_t ran_ns = boottime_ns() - start_ns, suspended = suspended_ns(environment.sysroot) - slept_ns;
     finish_run(done ? Result<Ran>(Ran{*done, ran_ns, suspended}) : done.error(), journal);
-  } catch (const std::bad_alloc&) {
-    journal.finish({Code::out_of_memory, "the agent itself ran out of memory"});
-  } catch (const std::exception& fault) {
-    journal.finish({Code::internal, fault.what()});
+  } catch (...) {  // here what the command holds has been given back, so that there is memory for the last line
+    journal.finish(error_of(std::current_exception()));
   }
 }
 
@@ -71,6 +101,7 @@ void execute(const Args& args, const Environment& environment, Journal& journal,
 [[noreturn]] void measure(const Args& args) {
   Watchdog::block_signals();
   static Journal journal;
+  opened = &journal;
   if (Status error = Journal::open(args.journal, journal)) {
     journal.finish(*error);
     ::_exit(journal.exit_code());
@@ -104,6 +135,7 @@ void execute(const Args& args, const Environment& environment, Journal& journal,
 }
 
 int main(int argc, char** argv) {
+  std::set_terminate(end_by_exception);
   const Result<Args> args = parse_args(argc, argv);
   if (!args) {
     std::fprintf(stderr, "pocketfarm-agent: %s\n%s", args.error().message.c_str(), kUsage);

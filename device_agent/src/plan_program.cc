@@ -38,8 +38,9 @@ SpirvModule spirv(const Reader& json, std::string file) {
   if (!json.has("constants")) return out;
   for (const auto& [key, value] : json.at("constants").members()) {
     const bool digits = !key.empty() && key.size() <= 9 && key.find_first_not_of("0123456789") == std::string::npos;
-    if (!digits || std::stoul(key) < 3) value.fail("the id of a specialisation constant is a number above 2");
-    out.constants[static_cast<uint32_t>(std::stoul(key))] =
+    const auto id = static_cast<uint32_t>(std::strtoul(key.c_str(), nullptr, 10));
+    if (!digits || id < 3) value.fail("the id of a specialisation constant is a number above 2");
+    out.constants[id] =
         static_cast<uint32_t>(value.integer(std::numeric_limits<int32_t>::min(), std::numeric_limits<uint32_t>::max()));
   }
   return out;

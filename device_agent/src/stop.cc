@@ -1,14 +1,11 @@
 #include "stop.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <thread>
 #include <vector>
 
@@ -24,10 +21,10 @@ constexpr char kSysroot[] = "POCKETFARM_SYSROOT=";
 
 // Strings of a file of /proc/<pid> that end with NUL; none where it is gone or not ours to read.
 std::vector<std::string> strings_of(int pid, const char* name) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/" + name, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const auto text = read_bytes("/proc/" + std::to_string(pid) + "/" + name);
   std::vector<std::string> words;
-  for (size_t at = 0; at < text.size(); at = text.find('\0', at) + 1) words.emplace_back(text.c_str() + at);
+  if (!text) return words;
+  for (size_t at = 0; at < text->size(); at += words.back().size() + 1) words.emplace_back(text->c_str() + at);
   return words;
 }
 
@@ -47,13 +44,10 @@ bool has_marker(int pid, const std::string& prefix) {
 
 std::vector<int> agents(const std::string& prefix, const std::string& sysroot) {
   std::vector<int> pids;
-  DIR* proc = ::opendir("/proc");
-  if (proc == nullptr) return pids;
-  while (const dirent* entry = ::readdir(proc)) {
-    const int pid = std::atoi(entry->d_name);
+  for (const std::string& entry : entries("/proc")) {
+    const int pid = std::atoi(entry.c_str());
     if (pid > 0 && pid != ::getpid() && has_marker(pid, prefix) && sysroot_of(pid) == sysroot) pids.push_back(pid);
   }
-  ::closedir(proc);
   return pids;
 }
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <thread>
 
 #include "clock.h"
+#include "thread.h"
 
 namespace pocketfarm {
 namespace {
@@ -31,7 +31,7 @@ void Watchdog::block_signals() {
 }
 
 Watchdog::Watchdog(std::function<void(const Error&)> fire) : fire_(std::move(fire)) {
-  std::thread([this] { watch(); }).detach();
+  start_thread([this] { watch(); }).detach();
 }
 
 void Watchdog::arm(double deadline_s) {

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <cstdlib>
 
@@ -13,14 +12,13 @@ constexpr size_t kPageBytes = 4096;
 
 }  // namespace
 
-Node::Node(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+Node::Node(const std::string& path) : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
 
 std::string Node::text() const {
   char buffer[kPageBytes];
-  const ssize_t got = fd_ ? ::pread(fd_.get(), buffer, sizeof buffer, 0) : 0;
-  if (got <= 0) return "";
-  const std::string_view all(buffer, static_cast<size_t>(got));
-  return std::string(all.substr(0, all.find_last_not_of(" \t\r\n") + 1));
+  if (!fd_) return "";
+  const auto got = read_some(fd_, buffer, sizeof buffer, path_, 0);
+  return got ? without_trailing_space({buffer, *got}) : "";
 }
 
 std::optional<int64_t> Node::number() const {

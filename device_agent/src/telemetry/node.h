@@ -23,6 +23,7 @@ class Node {
   void set(JsonObject& fields, const char* key) const;
 
  private:
+  std::string path_;
   Descriptor fd_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "../affinity.h"
 #include "../clock.h"
+#include "../thread.h"
 
 namespace pocketfarm {
 namespace {
@@ -35,7 +36,7 @@ Sampler::Sampler(Journal& journal, const std::string& sysroot, int period_ms)
                                  .set("message", "no readable current_now of a battery below " + sysroot +
                                                      "/sys/class/power_supply: use an external meter"));
   read();
-  thread_ = std::thread([this] { sample(); });
+  thread_ = start_thread([this] { sample(); });
 }
 
 Sampler::~Sampler() {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -142,6 +143,47 @@ def test_stop_ends_the_agents_of_its_own_phone_only(agent: Agent) -> None:
     assert inside.poll() is None
     assert agent.plain("stop", "--marker-prefix", marker, POCKETFARM_SYSROOT=phone).stdout == "1\n"
     assert finish(inside).error.code == "cancelled"
+
+
+def test_stop_while_processes_end(agent: Agent) -> None:
+    """A file of /proc whose process has just been waited for can be opened, and then not be read."""
+    churn = "while :; do for i in 1 2 3 4 5 6; do /bin/true & done; wait; done"
+    with contextlib.ExitStack() as ending:
+        for _ in range(3):
+            process = ending.enter_context(subprocess.Popen(["sh", "-c", churn]))
+            ending.callback(process.kill)
+        for _ in range(100):
+            done = agent.plain("stop", "--marker-prefix", f"{agent.folder}/")
+            assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+
+
+def test_stop_where_a_process_cannot_be_read(agent: Agent) -> None:
+    """The same for certain: reading a folder fails with another cause, in the same place."""
+    script = """mount -t tmpfs none /proc && mkdir -p /proc/11/cmdline /proc/12/environ && cd /proc/12 &&
+        printf 'pocketfarm-agent\\0run\\0--marker\\0nobody\\0' >cmdline && exec "$@" """
+    argv = [str(agent.binary), "stop", "--marker-prefix", "somebody"]
+    done = subprocess.run(
+        ["unshare", "--map-root-user", "--mount", "sh", "-c", script, "sh", *argv],
+        capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=agent.environment({}),
+    )  # fmt: skip
+    if "mount" in done.stderr or "unshare" in done.stderr:
+        pytest.skip(f"no mount namespace here: {done.stderr.strip()}")
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+
+
+def test_an_agent_that_gets_no_memory_says_so(agent: Agent) -> None:
+    """Whatever it lacks memory for, a thread or its own data: the last line tells, and no signal ends it."""
+    argv = agent.argv(small("cpu"), {"x": vector(1)}, "--threads", 8, "--power-period-ms", 10)
+    codes = set()
+    for mebibytes in range(8, 130, 6):
+        done = subprocess.run(
+            ["prlimit", f"--as={mebibytes << 20}", *argv],
+            capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=agent.environment({}),
+        )  # fmt: skip
+        assert done.returncode in (0, 1), f"{mebibytes} MiB: {done.returncode}, {done.stdout[-300:]}{done.stderr}"
+        ended = Ended(read_events(done.stdout), done.returncode, done.stderr)
+        codes.add(ended.error.code if ended.code else "ok")
+    assert codes == {"out_of_memory", "ok"}
 
 
 def x_file(agent: Agent) -> Path:

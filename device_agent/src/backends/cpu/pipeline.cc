@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "../../affinity.h"
+#include "../../thread.h"
 
 namespace pocketfarm::cpu {
 namespace {
@@ -55,7 +56,7 @@ Pipeline::Pipeline(std::vector<Segment> route, const std::vector<int>& cores, bo
   for (const Segment& segment : route_) count = std::max(count, segment.stage + 1);
   for (size_t i = 0; i < count; ++i) stages_.push_back(std::make_unique<Stage>(look ? kLookNs : 0));
   for (size_t i = 0; i < count; ++i)
-    stages_[i]->thread = std::thread([this, i, cores] {
+    stages_[i]->thread = start_thread([this, i, cores] {
       if (!cores.empty()) pin_this_thread(cores[i % cores.size()]);
       serve(*stages_[i]);
     });

@@ -5,6 +5,7 @@
 
 #include "../../affinity.h"
 #include "../../environment.h"
+#include "../../thread.h"
 
 namespace pocketfarm::cpu {
 namespace {
@@ -31,10 +32,10 @@ ThreadPool::ThreadPool(int threads, Life life, std::vector<int> cores)
 }
 
 void ThreadPool::start(int thread, void (ThreadPool::*body)(int)) {
-  workers_.emplace_back([this, thread, body] {
+  workers_.push_back(start_thread([this, thread, body] {
     if (!cores_.empty()) pin_this_thread(cores_[static_cast<size_t>(thread) % cores_.size()]);
     (this->*body)(thread);
-  });
+  }));
 }
 
 ThreadPool::~ThreadPool() {
@@ -72,7 +73,9 @@ void ThreadPool::wait_until(const Condition& condition) {
 }
 
 void ThreadPool::take_tasks(int thread) {
-  for (int64_t i; (i = next_.fetch_add(1)) < count_;) (*task_)(i, thread);
+  or_end([&] {
+    for (int64_t i; (i = next_.fetch_add(1)) < count_;) (*task_)(i, thread);
+  });
 }
 
 void ThreadPool::work(int thread) {

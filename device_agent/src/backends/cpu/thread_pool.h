@@ -21,7 +21,8 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
 
   int threads() const { return threads_; }
-  // Calls task(index, thread) for every index below `count`, spread over the threads; returns when all are done.
+  // Calls task(index, thread) for every index below `count`, spread over the threads; returns when all are done. A task
+  // that throws ends the process.
   void each(int64_t count, const std::function<void(int64_t index, int thread)>& task);
   // Calls task(begin, end) for parts of [0, count) of at least `grain` elements.
   void ranges(int64_t count, int64_t grain, const std::function<void(int64_t begin, int64_t end)>& task);

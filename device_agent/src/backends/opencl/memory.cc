@@ -34,7 +34,7 @@ Status Memory::add_buffer(const Buffer& buffer) {
   whole_.push_back(pool);
   views_.emplace_back();
   if (buffer.offset == 0) return kOk;
-  const cl_buffer_region region{buffer.offset, buffer.bytes};
+  const cl_buffer_region region{static_cast<size_t>(buffer.offset), static_cast<size_t>(buffer.bytes)};
   cl_int code = CL_SUCCESS;
   views_.back() = Owned<cl_mem>(
       library_.clCreateSubBuffer(pool, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &code),
