@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -15,7 +16,9 @@ from farm.cli.app import app
 from orchestrator.model.record import REMEDIES
 from tests.source_tree import ROOT, Module, modules
 
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+FARM = typer.main.get_command(app)
+COMMANDS = FARM.commands  # type: ignore[attr-defined]
+OF_FARM = {"--help", *(name for option in FARM.params for name in option.opts)}
 MENTION = re.compile(r"`farm\s+([^`]+)`")
 
 
@@ -50,19 +53,33 @@ def told_by_alerts() -> Iterator[tuple[str, str]]:
             yield from ((f"alerts.yml, {rule['alert']}", command) for command in in_backticks(plain))
 
 
+def told_by_dashboard() -> Iterator[tuple[str, str]]:
+    for panel in json.loads((ROOT / "dashboards" / "grafana" / "farm.json").read_text())["panels"]:
+        yield from ((f"farm.json, {panel['title']}", command) for command in in_backticks(panel.get("description", "")))
+
+
 def told_by_pages() -> Iterator[tuple[str, str]]:
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
         yield from ((str(page.relative_to(ROOT)), command) for command in in_backticks(text))
 
 
-TOLD = sorted({*told_by_alerts(), *told_by_pages(), *(each for m in modules().values() for each in told_by(m))})
+TOLD = sorted(
+    {
+        *told_by_alerts(),
+        *told_by_dashboard(),
+        *told_by_pages(),
+        *(each for m in modules().values() for each in told_by(m)),
+    }
+)
 
 
 def fault(words: str) -> str:
     """What is wrong with `farm WORDS`; empty where the command line takes it. A command's bare name is a mention."""
     name, *given = shlex.split(words.partition(" > ")[0].partition("[")[0].replace("...", ""))
-    if name in ("--help", "COMMAND"):
+    if name.startswith("-"):
+        return "" if name in OF_FARM else f"farm itself has no option {name}"
+    if name == "COMMAND":
         return ""
     if name not in COMMANDS:
         return f"there is no command {name!r}"
@@ -92,7 +109,7 @@ def test_texts_are_found() -> None:
     assert any(command in commands for text in REMEDIES.values() for command in in_backticks(text))
 
 
-@pytest.mark.parametrize("words", ["stats", "status --why", "status a b", "tune show x"])
+@pytest.mark.parametrize("words", ["stats", "--frob", "status --why", "status a b", "tune show x"])
 def test_a_command_that_does_not_exist_is_found(words: str) -> None:
     assert fault(words)
 

@@ -15,6 +15,7 @@ from orchestrator.config import Settings
 
 from .collector import FarmCollector, Part
 from .parts import LedgerPart, RedisPart
+from .probes import with_probes
 
 
 def serve(settings: Settings, stop: threading.Event) -> int:
@@ -32,6 +33,8 @@ def serve(settings: Settings, stop: threading.Event) -> int:
             file=sys.stderr,
         )
         return 1
+    if (metrics := server.get_app()) is not None:
+        server.set_app(with_probes(metrics))
     print(f"exporter: http://{settings.exporter_host}:{server.server_port}/metrics", flush=True)
     stop.wait()
     server.shutdown()

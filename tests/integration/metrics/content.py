@@ -15,7 +15,7 @@ from redis import Redis
 from orchestrator import keys
 from orchestrator.inventory import Inventory
 from orchestrator.leases import Leases
-from orchestrator.ledger import Kept, Ledger
+from orchestrator.ledger import JobRow, Kept, Ledger
 from orchestrator.model.device import (
     Api,
     ApiFacts,
@@ -27,12 +27,13 @@ from orchestrator.model.device import (
     Reading,
     Source,
 )
-from orchestrator.model.event import Memory, Sample
+from orchestrator.model.event import Memory, Sample, Setup
 from orchestrator.model.experiment import Experiment, Workload
 from orchestrator.model.job import Cell, Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import HostAnnouncement, Progress
-from orchestrator.model.record import Outcome, Record, RunsOn
+from orchestrator.model.record import Doubt, DoubtCode, Outcome, Record, RunsOn
+from tests.unit.energy.blocks import EXACT, PHASES, S, load_between, phases, readings
 
 PHONES = {
     "galaxy-s7": ("Galaxy S7", "exynos8890", "Mali-T880", "mali"),
@@ -51,7 +52,11 @@ class Content:
 
     devices: list[Device]
     records: list[Record] = field(default_factory=list)
+    streams: list[Record] = field(default_factory=list)
+    """Of a third experiment, which have no latency."""
     leased: list[Assignment] = field(default_factory=list)
+    jobs: list[JobRow] = field(default_factory=list)
+    """Of the finished experiment."""
 
 
 def device(serial: str, index: int) -> Device:
@@ -116,8 +121,12 @@ def fill(redis: Redis, ledger: Ledger, seed: int) -> Content:
     rng = random.Random(seed)
     for name in ("squeeze-nightly", "first"):
         submit(ledger, name, [each.serial for each in content.devices])
-    for row in ledger.jobs("squeeze-nightly-1"):
+    content.jobs = ledger.jobs("squeeze-nightly-1")
+    for row in content.jobs:
         finish(ledger, row.job, content, rng)
+    submit(ledger, "streams", ["lab-pocl"], network="lenet")
+    for row in ledger.jobs("streams-1"):
+        content.streams.append(finish(ledger, row.job, Content(content.devices), rng, inferences=25))
     _quarantine(ledger, "nexus-5")
     leases = Leases(redis)
     for row in ledger.jobs("first-1")[: 2 * BLOCKS : BLOCKS]:  # one job of each of two phones
@@ -130,9 +139,9 @@ def fill(redis: Redis, ledger: Ledger, seed: int) -> Content:
     return content
 
 
-def submit(ledger: Ledger, name: str, serials: list[str]) -> None:
+def submit(ledger: Ledger, name: str, serials: list[str], network: str = "squeezenet_v1_0") -> None:
     """An experiment NAME-1: two backends, three blocks, on each of these devices."""
-    experiment = Experiment(name=name, workload=Workload(network="squeezenet_v1_0"))
+    experiment = Experiment(name=name, workload=Workload(network=network))
     jobs = [
         Job(
             experiment_id=f"{name}-1", cell=Cell(workload=experiment.workload, backend=api, precision=Precision.FP32),
@@ -144,32 +153,43 @@ def submit(ledger: Ledger, name: str, serials: list[str]) -> None:
     assert ledger.submit(f"{name}-1", experiment, jobs)
 
 
-def finish(ledger: Ledger, job: Job, content: Content, rng: random.Random) -> Record:
+def finish(ledger: Ledger, job: Job, content: Content, rng: random.Random, *, inferences: int = 1) -> Record:
     """Begin and end one attempt, with a record that went well."""
     begun = ledger.begin_attempt(job.job_id, job.candidates[0], "lab", 15.0)
     assert begun is not None
     facts = next(each.facts for each in content.devices if each.serial == begun.serial)
-    record = _record(begun, facts, rng)
+    record = _record(begun, facts, rng, inferences)
     assert ledger.keep(record) is Kept.NEW
     content.records.append(record)
     return record
 
 
-def _record(begun: Assignment, facts: DeviceFacts, rng: random.Random) -> Record:
+def _record(begun: Assignment, facts: DeviceFacts, rng: random.Random, inferences: int) -> Record:
     job = begun.job
     times = [int(rng.uniform(20e6, 60e6)) for _ in range(6)]
     samples = tuple(
-        Sample(seq=i, t_ns=i, index=i, phase="timed" if i else "warmup", start_ns=i, duration_ns=duration)
+        Sample(
+            seq=i, t_ns=i, index=i, phase="timed" if i else "warmup", start_ns=round((75 + 6 * i) * S),
+            duration_ns=duration, inferences=inferences,
+        )
         for i, duration in enumerate(times)
-    )
+    )  # fmt: skip
+    load_w = rng.uniform(2.0, 4.0)
+    power = readings(load_between(0.5, load_w), period_s=0.5) if facts.kind == "phone" else ()
     memory = Memory(
         seq=9, t_ns=9, device_bytes=1 << 20, device_peak_bytes=rng.randrange(10 << 20, 20 << 20), vm_hwm_bytes=90 << 20,
         vm_rss_bytes=80 << 20, pss_bytes=70 << 20,
     )  # fmt: skip
+    setup = tuple(
+        Setup(seq=i, t_ns=i, step=step, start_ns=i, duration_ns=int(rng.uniform(1e6, 9e7)))
+        for i, step in enumerate(("library", "build", "allocate"))
+    )
     return Record(
         experiment_id=job.experiment_id, job_id=job.job_id, cell_id=job.cell.cell_id, block=job.block,
         attempt=begun.attempt, token=begun.token, worker="lab-1", device=facts, source=facts.source, outcome=Outcome.OK,
-        started_at=time.time() - 20, ended_at=time.time() - 10, samples=samples, memory=memory,
+        started_at=time.time() - 20, ended_at=time.time() - 10, samples=samples, memory=memory, power=power,
+        phases=phases(PHASES), gauge=EXACT if power else None, setup=setup,
+        doubts=(Doubt(code=DoubtCode.FEW_SAMPLES),),
         runs_on=RunsOn(api=job.cell.backend, precision=job.cell.precision, facts=api_facts(job.cell.backend)),
     )  # fmt: skip
 

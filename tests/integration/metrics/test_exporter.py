@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from redis import Redis
 from orchestrator.ledger import Ledger
 from orchestrator.metrics.devices import READING, device_families
 from orchestrator.model.record import Record
-from orchestrator.statistics import latency, timed_ms
+from orchestrator.statistics import Summary, summarise
 from tests.servers import RedisServer, private_redis, required
 
 from .conftest import Farm
@@ -90,7 +91,7 @@ def test_hosts_leases_and_sessions(farm: Farm, samples: Samples) -> None:
 
 
 def test_queue(farm: Farm, samples: Samples) -> None:
-    done, leased = len(farm.content.records), len(farm.content.leased)
+    done, leased = len(farm.content.records + farm.content.streams), len(farm.content.leased)
     assert value(samples, "farm_jobs", state="done", outcome="ok") == done
     assert value(samples, "farm_jobs", state="placed") == leased
     assert value(samples, "farm_attempts_started_total") == done + leased + 3
@@ -105,19 +106,59 @@ def test_only_experiments_under_way_have_progress(samples: Samples) -> None:
     assert value(samples, "farm_experiment_last_result_timestamp_seconds", experiment="squeeze-nightly") > 0
 
 
-def test_results_have_the_definitions_of_statistics(farm: Farm, samples: Samples) -> None:
+def test_results_have_the_figures_of_the_report(farm: Farm, samples: Samples) -> None:
     cells: dict[tuple[str, str], list[Record]] = {}
     for record in farm.content.records:
         assert record.runs_on is not None
         cells.setdefault((record.device.serial, record.runs_on.api.value), []).append(record)
+    of = {job.job.cell.cell_id: job.job.cell for job in farm.content.jobs}
     for (serial, backend), records in cells.items():
-        expected = latency([timed_ms(record) for record in records])
-        assert expected is not None
+        (summary,) = summarise(records, of)
+        assert summary.latency is not None and summary.latency.interval_ms is not None
         labels = {"serial": serial, "backend": backend, "network": "squeezenet_v1_0"}
-        name = "farm_results_latency_seconds"
-        assert value(samples, name, stat="median", **labels) == pytest.approx(expected.median_ms / 1e3)
-        assert value(samples, name, stat="p90", **labels) == pytest.approx(expected.p90_ms / 1e3)
+        stats = {"median": summary.latency.median_ms, "p90": summary.latency.p90_ms}
+        stats["interval_high"] = summary.latency.interval_ms.high
+        for stat, ms in stats.items():
+            found = value(samples, "farm_results_latency_seconds", stat=stat, **labels)
+            assert found == pytest.approx(ms / 1e3)
         assert value(samples, "farm_results_blocks", **labels) == BLOCKS
+        assert summary.setup_total_ms is not None
+        assert value(samples, "farm_results_setup_seconds", **labels) == pytest.approx(summary.setup_total_ms / 1e3)
+        assert value(samples, "farm_results_verdict", verdict="few", **labels) == 1
+        assert value(samples, "farm_results_doubts", **labels) == len({doubt.code for doubt in summary.doubts}) > 0
+        if serial in PHONES:
+            _energy_is_that_of_the_report(samples, summary, labels)
+    assert (
+        value(samples, "farm_results_doubted", doubt="few_samples") == len(cells) + len(farm.content.streams) / BLOCKS
+    )
+    assert value(samples, "farm_results_doubted", doubt="resumed") == 0
+
+
+def _energy_is_that_of_the_report(samples: Samples, summary: Summary, labels: dict[str, str]) -> None:
+    (use,) = summary.energy
+    told = summary.energy_per_inference
+    assert told is not None and told.basis == "net" and use.gross_per_inference_j and use.idle_power_w
+    by = {**labels, "power_source": "gauge", "scope": "device", "gain": "known"}
+    energy = "farm_results_energy_per_inference_joules"
+    for stat, joules in (
+        ("median", told.figure_j.value), ("interval_low", told.figure_j.within.low),
+        ("interval_high", told.figure_j.within.high),
+    ):  # fmt: skip
+        assert value(samples, energy, basis="net", stat=stat, **by) == pytest.approx(joules)
+    gross = value(samples, energy, basis="gross", stat="median", **by)
+    assert gross == pytest.approx(use.gross_per_inference_j.value)
+    for phase, figure in (("load", use.load_power_w), ("idle", use.idle_power_w)):
+        found = value(samples, "farm_results_power_watts", phase=phase, stat="median", **by)
+        assert found == pytest.approx(figure.value)
+
+
+def test_probes_are_answered_without_a_scrape(farm: Farm) -> None:
+    for path, kind in (("/metrics", "openmetrics|version=0.0.4|version=1.0.0"), ("/-/healthy", "text/plain")):
+        url = farm.exporter_url.replace("/metrics", path)
+        with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=60) as reply:
+            assert reply.status == 200 and reply.read() == b""
+            assert re.search(kind, reply.headers["Content-Type"])
+    assert get(farm.exporter_url.replace("/metrics", "/-/healthy")) == "The exporter is healthy.\n"
 
 
 def test_no_label_is_a_job(farm: Farm) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,9 +12,10 @@ import pytest
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.database import Database
 from orchestrator.metrics import results
-from orchestrator.metrics.results import Results, latency_seconds
+from orchestrator.metrics.results import Results
 from orchestrator.model.job import Job
 from orchestrator.model.record import Record
+from orchestrator.statistics import latency, timed_ms
 
 from .content import Content, device, finish, submit
 
@@ -40,6 +42,8 @@ def update(following: Results, database: Database) -> dict[tuple[str, str], floa
     """(serial, backend) -> median, after what is new."""
     with database.read() as connection:
         following.update(connection)
+        while following.due:
+            following.update(connection)
     latency = next(family for family in following.families() if family.name == "farm_results_latency_seconds")
     return {
         (sample.labels["serial"], sample.labels["backend"]): sample.value
@@ -82,9 +86,29 @@ def test_series_are_bounded(ledger: Ledger, database: Database, monkeypatch: pyt
     assert medians("nexus-5", newest).items() <= left.items()
 
 
-def test_no_samples_no_figures() -> None:
-    assert latency_seconds([]) == {}
+def test_time_is_bounded_and_the_newest_figures_come_first(
+    ledger: Ledger, database: Database, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr(results, "BUDGET_S", 0.0)
+    first, second = measure(ledger, "one", "galaxy-s7", seed), measure(ledger, "two", "galaxy-s7", seed + 1)
+    following = Results()
+    with database.read() as connection:
+        following.update(connection)
+        assert following.due == 4, "two backends of two experiments"
+        monkeypatch.setattr(results, "BUDGET_S", 60.0)
+        following.update(connection)
+    assert following.due == 0
+    assert update(following, database) == medians("galaxy-s7", second) != medians("galaxy-s7", first)
+
+
+def test_neither_samples_nor_power_stay_in_memory(ledger: Ledger, database: Database, seed: int) -> None:
+    measure(ledger, "one", "galaxy-s7", seed)
+    following = Results()
+    update(following, database)
+    kept = pickle.dumps(following)
+    assert b"Sample" not in kept and b"Record" not in kept
 
 
 def medians(serial: str, by_backend: dict[str, list[Record]]) -> dict[tuple[str, str], float]:
-    return {(serial, backend): latency_seconds(records)["median"] for backend, records in by_backend.items()}
+    found = {backend: latency([timed_ms(record) for record in records]) for backend, records in by_backend.items()}
+    return {(serial, backend): each.median_ms / 1e3 for backend, each in found.items() if each is not None}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.metrics.results import frames_per_second, latency_seconds
+from orchestrator.metrics.result_families import Combination, result_families
 from orchestrator.model.device import Api
 from orchestrator.model.experiment import Sampling
 from orchestrator.model.job import Cell
@@ -88,12 +88,18 @@ def test_blocks_are_added_for_the_throughput() -> None:
 
 
 def test_exported_series_keep_the_two_apart() -> None:
+    def exported(of: Cell, records: list[Record]) -> dict[str, float]:
+        (summary,) = summarise(records, {of.cell_id: of})
+        families = result_families({Combination("A", "n", "b", "p", "", "virtual"): (summary, 1.0)})
+        return {sample.name: sample.value for family in families for sample in family.samples if sample.value}
+
     of = stream_cell(frames=50, batch=2)
-    streams = [stream(of, [100.0], 25, block=i) for i in range(3)]
-    assert latency_seconds(streams) == {}
-    assert frames_per_second(streams, 2) == pytest.approx(500.0)
-    assert frames_per_second([record(cell(), [3.0])], 1) is None
-    assert latency_seconds([record(cell(), [3.0])])["median"] == pytest.approx(0.003)
+    streams = exported(of, [stream(of, [100.0], 25, block=i) for i in range(3)])
+    assert "farm_results_latency_seconds" not in streams
+    assert streams["farm_results_throughput_frames_per_second"] == pytest.approx(500.0)
+    single = exported(cell(), [record(cell(), [3.0])])
+    assert "farm_results_throughput_frames_per_second" not in single
+    assert single["farm_results_latency_seconds"] == pytest.approx(0.003)
 
 
 def test_a_stream_tells_its_gain_over_one_thread() -> None:
