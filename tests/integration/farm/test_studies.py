@@ -13,9 +13,10 @@ import yaml
 
 from tests.integration.workers.jobs import BUSY
 from tests.servers import required
+from tests.waiting import eventually
 
 from .conftest import Cli
-from .test_up import ROOT, Up, farm, wait_for
+from .test_up import ROOT, Up, farm
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -31,7 +32,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     found = Up(tmp_path_factory.mktemp("studies") / "farm", "--virtual", "1")
     try:
         found.wait_until_ready()
-        wait_for(lambda: _ready(found) == {"virtual", "workstation"}, 90)
+        eventually(lambda: _ready(found) == {"virtual", "workstation"}, 90)
         yield found
     finally:
         found.kill()

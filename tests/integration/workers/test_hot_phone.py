@@ -74,7 +74,7 @@ class Farm:
 
     def why(self, report: TickReport, experiment: str) -> str:
         (job,) = self.ledger.jobs(experiment)
-        return report.waiting.get(job.job_id, "")
+        return report.waiting[job.job_id].text if job.job_id in report.waiting else ""
 
     def until(self, look: Callable[[], object], limit_s: float = LIMIT_S) -> None:
         """Returns when it is so and was announced: the host looks at phones in the background as well."""

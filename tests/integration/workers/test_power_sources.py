@@ -17,6 +17,7 @@ from workers.enrol import enrol_phone
 from workers.enrolment.burn import burn
 from workers.fleet import Member
 from workers.power import sources_for
+from workers.session import session
 
 from .conftest import Lab
 
@@ -34,7 +35,8 @@ def test_the_model_is_the_truth_and_says_so(member: Member, lab: Lab, lab_settin
     source = sources_for(member, lab_settings, LabDevice(), PowerSource.MODEL)
     before = lab.phones.control.truth(lab.serial)
     source.start()
-    burn(member, (0, 2), 1500, lambda: None)
+    with session(member, None, lab_settings.state, lambda: None):  # which keeps it awake
+        burn(member, (0, 2), 1500, lambda: None)
     (series,) = source.stop()
     after = lab.phones.control.truth(lab.serial)
     assert series.source == PowerSource.MODEL and "MODEL" in series.name
