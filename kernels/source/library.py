@@ -115,6 +115,7 @@ _ALL = (
     kernel("binary", "a:4 b:4 dst:4*", f"{_BINARY} by_channel activation", "lo hi", "EACH", in_half=True),
     kernel("binary_naive", "a:1 b:1 dst:1*", f"{_BINARY} activation", "lo hi"),
     kernel("affine", "src:4 scale:4 shift:4 dst:4*", f"{_SRC_DST} hw", in_half=True),
+    kernel("affine_plain", "src:1 scale:1 shift:1 dst:1*", "channels inner count"),
     kernel(
         "instance_statistics", "src:4 sums:4:f32*", "src_stacks src_stack0 stacks hw span chunks", "", "CX KY",
         locals_="partial:SHARED",

@@ -13,8 +13,8 @@ from kernels.lower.activation import activation_scalars
 
 from .context import GpuContext
 from .convolution import constant
-from .layout import packed
-from .values import Dims, View, dims_of
+from .layout import packed, plain
+from .values import Dims, View, dims_of, has_channels
 
 ADDITION_NODES = ("add", "mul")
 
@@ -66,7 +66,10 @@ def addition_of(graph: Graph, node: Node) -> Addition:
 
 
 def lower_affine(context: GpuContext, node: Node) -> None:
-    """x * scale[c] + shift[c]."""
+    """x * scale[c] + shift[c]: stacks of channels, or a row-major array where the tensor is no image."""
+    if not has_channels(context.graph.shapes[node.output]):
+        _affine_plain(context, node)
+        return
     source, dims = packed(context, node.inputs[0]), context.dims(node.output)
     target = context.new_packed(node.output, over=node.inputs[:1])
     scale, shift = (context.weight(node.inputs[i], padded(constant(context, node, i), 0, 4)) for i in (1, 2))
@@ -77,9 +80,20 @@ def lower_affine(context: GpuContext, node: Node) -> None:
     )  # fmt: skip
 
 
+def _affine_plain(context: GpuContext, node: Node) -> None:
+    shape = context.graph.shapes[node.output]
+    scale, shift = (context.weight(node.inputs[i], constant(context, node, i)) for i in (1, 2))
+    buffers = {"src": plain(context, node.inputs[0]), "scale": scale, "shift": shift}
+    context.dispatch(
+        "affine_plain", node.name, {**buffers, "dst": context.new_plain(node.output)},
+        {"channels": shape[1], "inner": prod(shape[2:]), "count": prod(shape)}, (prod(shape), 1, 1),
+        flops=2 * prod(shape), traffic=context.traffic(node),
+    )  # fmt: skip
+
+
 def _is_by_channel(b: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     """Whether a constant varies along the channels only."""
-    if len(shape) not in (2, 4):
+    if not has_channels(shape):
         return False
     full = (1,) * (len(shape) - len(b)) + b
     return len(full) == len(shape) and all(size == 1 for axis, size in enumerate(full) if axis != 1)

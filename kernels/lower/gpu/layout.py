@@ -5,7 +5,7 @@ from __future__ import annotations
 from kernels.plan import Tensor
 
 from .context import GpuContext
-from .values import Dims, Value, View
+from .values import Dims, Value, View, has_channels
 
 
 def packed(context: GpuContext, tensor: str) -> View:
@@ -14,7 +14,8 @@ def packed(context: GpuContext, tensor: str) -> View:
     if value.packed is None:
         dims = context.dims(tensor)
         source = value.plain if context.half else value.single
-        if source is not None and dims.hw == 1 and (dims.c % 4 == 0 or _is_flat(context, tensor)):
+        # the last lanes of a flat row may hold anything, for it is only read element by element
+        if source is not None and dims.hw == 1 and (dims.c % 4 == 0 or not has_channels(context.graph.shapes[tensor])):
             value.packed = View(source, dims.stacks, 0)
         else:
             value.packed = _pack(context, tensor, value, dims)
@@ -64,11 +65,6 @@ def _value(context: GpuContext, tensor: str) -> Value:
         described = Tensor(shape=array.shape, dtype="f32")
         value.single = context.draft.add_weight(tensor, array.astype("<f4").tobytes(), described)
     return value
-
-
-def _is_flat(context: GpuContext, tensor: str) -> bool:
-    """Tensors of other ranks than 2 and 4 are only read element by element: their last lanes may hold anything."""
-    return len(context.graph.shapes[tensor]) not in (2, 4)
 
 
 def row_major(context: GpuContext, tensor: str, value: Value) -> str | None:

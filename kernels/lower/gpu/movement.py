@@ -10,13 +10,13 @@ from kernels.graph import Graph, Node
 from .context import GpuContext
 from .flatten import is_read_in_stacks
 from .layout import packed, plain, single
-from .values import Value, View, dims_of
+from .values import Value, View, dims_of, has_channels
 
 
 def lower_concat(context: GpuContext, node: Node) -> None:
     """Parts that were written in place cost nothing; the others are copied."""
     shape, axis = context.graph.shapes[node.output], node.attributes["axis"]
-    if axis == 1 and len(shape) in (2, 4):
+    if axis == 1 and has_channels(shape):
         _concat_channels(context, node)
     else:
         _concat_plain(context, node, axis)
@@ -61,7 +61,7 @@ def lower_slice(context: GpuContext, node: Node) -> None:
     """Whole stacks of channels are a view of the source; anything else is copied row by row."""
     shape, a = context.graph.shapes[node.inputs[0]], node.attributes
     axis, start, stop = a["axis"], a["start"], a["stop"]
-    if axis == 1 and len(shape) in (2, 4) and start % 4 == 0 and (stop % 4 == 0 or stop == shape[1]):
+    if axis == 1 and has_channels(shape) and start % 4 == 0 and (stop % 4 == 0 or stop == shape[1]):
         view = packed(context, node.inputs[0])
         context.values[node.output] = Value(packed=View(view.buffer, view.stacks, view.stack0 + start // 4))
         return
@@ -79,7 +79,7 @@ def lower_reshape(context: GpuContext, node: Node) -> None:
         return
     source, shape = node.inputs[0], context.graph.shapes[node.output]
     old = context.graph.shapes[source]
-    if dims_of(old) == dims_of(shape) and {len(old), len(shape)} <= {2, 4}:
+    if dims_of(old) == dims_of(shape) and has_channels(old) and has_channels(shape):
         packed(context, source)
         context.values[node.output] = context.values[source]
     elif context.half:

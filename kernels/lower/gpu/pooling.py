@@ -8,6 +8,7 @@ from kernels.graph import Node
 
 from .context import GpuContext
 from .layout import packed, plain
+from .values import has_channels
 
 _FEW_PIXELS = 4096
 """With more pixels than this, one work-item each keeps a GPU busy."""
@@ -55,7 +56,7 @@ def lower_softmax(context: GpuContext, node: Node) -> None:
     """Over the channels of stacks, or over any axis of a row-major array."""
     shape, axis = context.graph.shapes[node.inputs[0]], node.attributes["axis"]
     flops, traffic = 4 * prod(shape), context.traffic(node)
-    if axis == 1 and len(shape) in (2, 4):
+    if axis == 1 and has_channels(shape):
         source, target = packed(context, node.inputs[0]), context.new_packed(node.output)
         dims = context.dims(node.inputs[0])
         ints = {**source.ints("src"), **target.ints("dst"), "channels": dims.c, "hw": dims.hw}

@@ -45,7 +45,10 @@ class Value:
 
 @dataclass(frozen=True)
 class Dims:
-    """A tensor seen as images of channels: rank 4 as it is, rank 2 with one pixel, any other as one flat row."""
+    """A tensor seen as images of channels: rank 4 as it is, rank 2 with one pixel, any other as one flat row.
+
+    The "channels" of a flat row are its elements: only what works element by element may use them (`has_channels`).
+    """
 
     n: int
     c: int
@@ -67,6 +70,11 @@ class Dims:
     @property
     def packed_elements(self) -> int:
         return self.n * self.stacks * 4 * self.hw
+
+
+def has_channels(shape: tuple[int, ...]) -> bool:
+    """Whether the stacks of a tensor are of its channels (axis 1)."""
+    return len(shape) in (2, 4)
 
 
 def dims_of(shape: tuple[int, ...]) -> Dims:

@@ -83,6 +83,11 @@ CASES: dict[str, Case] = {
     "mul_by_one": lambda b: b.node("mul", [b.input(1, 7, 3, 3), b.constant(1, 1, 1, 1)], (1, 7, 3, 3)),
     "mul_rank_3": lambda b: b.node("mul", [b.input(3, 5, 7), b.constant(1, 5, 1)], (3, 5, 7)),
     "affine": lambda b: b.node("affine", [b.input(2, 6, 4, 3), b.constant(6), b.constant(6)], (2, 6, 4, 3)),
+    "affine_rank_2": lambda b: b.node("affine", [b.input(3, 6), b.constant(6), b.constant(6)], (3, 6)),
+    "affine_rank_3": lambda b: b.node("affine", [b.input(2, 3, 5), b.constant(3), b.constant(3)], (2, 3, 5)),
+    "affine_rank_5": lambda b: b.node(
+        "affine", [b.input(2, 5, 3, 2, 3), b.constant(5), b.constant(5)], (2, 5, 3, 2, 3)
+    ),
     "softmax_vector": lambda b: b.node("softmax", [b.input(3, 11)], (3, 11), axis=1),
     "softmax_channels": lambda b: b.node("softmax", [b.input(2, 6, 3, 5)], (2, 6, 3, 5), axis=1),
     "softmax_many": lambda b: b.node("softmax", [b.input(2, 1001)], (2, 1001), axis=1),

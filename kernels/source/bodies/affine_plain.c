@@ -1,0 +1,7 @@
+// A plain array of shape (outer, channels, inner); count elements.
+{
+    const int i = GLOBAL_ID(0);
+    if (i >= count) return;
+    const int c = i / inner % channels;
+    STORE_dst(i, MAD(LOAD_src(i), LOAD_scale(c), LOAD_shift(c)));
+}
