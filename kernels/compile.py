@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from .assemble import assemble
+from .check import check_graph
 from .errors import CompileError, OptionError
 from .fitting import budget_of, lower_to_fit
 from .graph import Graph
@@ -23,14 +24,14 @@ from .validate import validate
 def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache: Path | None = None) -> Bundle:
     """Compile a graph for a device. The same input gives the same `plan_hash`.
 
-    `spirv_cache`: folder of compiled shaders; None: the user's cache folder. Raises OptionError (an option does not
-    fit: names those that do), UnsupportedNode, PlanError (a limit of the device is exceeded), ToolError (no SPIR-V
-    compiler).
+    `spirv_cache`: folder of compiled shaders; None: the user's cache folder. Raises ModelError (shapes do not fit each
+    other), OptionError (an option does not fit: names those that do), UnsupportedNode, PlanError (a limit of the
+    device is exceeded), ToolError (no SPIR-V compiler).
     """
     _check_options(options, limits)
-    if (
-        options.layout == "image"
-    ):  # a kernel may not read and write one image, and images are neither parted nor swapped
+    check_graph(graph)
+    if options.layout == "image":
+        # a kernel may not read and write one image, and images are neither parted nor swapped
         options = replace(options, in_place=False, concat="join", swap="never")
     limits = replace(limits, memory_budget_bytes=budget_of(options, limits))
     if options.keep_all:

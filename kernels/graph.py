@@ -7,7 +7,7 @@ Activations are NCHW or (N, features). `x` is an activation, the other inputs ma
 |---|---|---|
 | conv | x, w (K,C/groups,kh,kw), [b (K)], [residual] | strides (h,w), pads (t,l,b,r), dilations, groups, activation |
 | dense | x (N,C), w (C,M), [b (M)] | activation |
-| matmul | a (..,M,K), b (..,K,N) both activations | |
+| matmul | a (..,M,K), b (..,K,N) or (K,N), both activations | |
 | relu, sigmoid | x | |
 | clip | x | min, max |
 | leaky_relu | x | slope (0 to 1) of what is negative |
@@ -15,13 +15,13 @@ Activations are NCHW or (N, features). `x` is an activation, the other inputs ma
 | average_pool | x | kernel, strides, pads, count_include_pad (0/1) |
 | global_average_pool | x -> (N,C,1,1) | |
 | concat | x... | axis (>= 0) |
-| add, mul | a, b (same shape, or b a constant of a's rank with at most one dimension > 1) | activation |
-| affine | x, scale (C), shift (C) | (batch normalisation that could not be folded) |
+| add, mul | a, b (same shape, or b a constant that broadcasts to a's) | activation |
+| affine | x (N,C,..), scale (C), shift (C) | (batch normalisation that could not be folded) |
 | instance_norm | x, scale (C), shift (C) | epsilon, activation |
 | softmax | x | axis (>= 0) |
 | lrn | x | size, alpha, beta, bias |
 | reshape | x -> attribute shape (row-major, no data moved) | shape |
-| transpose | x | perm |
+| transpose | x (up to 4 dimensions) | perm |
 | slice | x | axis (>= 0), start, stop (0 <= start < stop <= extent) |
 | pad | x | pads (t,l,b,r), mode (constant, reflect, edge), value (of mode constant) |
 | resize | x -> (N,C,h,w) | size (h,w), mode (nearest, linear), coordinates (see `resampling.py`) |

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernels.checkpoint import checkpoint
 from kernels.graph import Array, Graph, Node
-from kernels.shapes import Shape, output_shape, window_shape
+from kernels.shapes import Shape, output_shape
 
 Pair = tuple[int, int]
 
@@ -123,17 +123,21 @@ class NetworkBuilder:
         self, op: str, name: str, x: str, kernel: int, stride: int, pad: int, ceil: bool, attributes: dict[str, int]
     ) -> str:
         window: dict[str, Any] = {"kernel": (kernel,) * 2, "strides": (stride,) * 2, "pads": (pad,) * 4}
-        n, c, *extents = self.graph.shapes[x]
-        shape = (n, c, *window_shape(extents, window["kernel"], window["strides"], window["pads"], ceil=ceil))
-        return self._add(op, name, (x,), {**window, **attributes}, shape)
+        return self._add(op, name, (x,), {**window, **attributes}, ceil=ceil)
 
     def _add(
-        self, op: str, name: str, inputs: tuple[str, ...], attributes: dict[str, Any] | None = None, shape: Shape = ()
+        self,
+        op: str,
+        name: str,
+        inputs: tuple[str, ...],
+        attributes: dict[str, Any] | None = None,
+        *,
+        ceil: bool = False,
     ) -> str:
         checkpoint()
         node = Node(name, op, inputs, (name,), attributes or {})
         assert name not in self.graph.shapes, f"two layers are called {name}"
-        self.graph.shapes[name] = shape or output_shape(node, self.graph.shapes)
+        self.graph.shapes[name] = output_shape(node, self.graph.shapes, ceil=ceil)
         self.graph.nodes.append(node)
         return name
 

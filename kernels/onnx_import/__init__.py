@@ -6,8 +6,8 @@ name derived from it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from math import prod
+from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,6 @@ from .node_checker import NodeChecker
 from .operators import OPERATORS, import_node
 
 __all__ = ["OLDEST_OPSET", "OPERATORS", "VERIFIED_OPSET", "load_onnx"]
-
-
-MAX_TENSOR_BYTES = 2**31
 
 
 def load_onnx(path: Path, *, batch: int | None = None) -> Graph:
@@ -49,12 +46,15 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
     graph = model.graph
     if graph.sparse_initializer:
         raise ModelError("sparse initializers are not supported; export dense weights")
+    _check_names(graph)
     constants = {tensor.name: tensor_array(tensor, path.parent) for tensor in graph.initializer}
     ports = [port for port in graph.input if port.name not in constants]
     declared = {port.name: _declared_shape(port) for port in ports}
     inputs = {name: _resolved(name, shape, batch) for name, shape in declared.items()}
     written = frozenset(name for node in graph.node for name in node.output)
-    to = Context(version, constants, dict(inputs), _changed_batch(declared, batch), written)
+    to = Context(version, constants, {}, _changed_batch(declared, batch), written)
+    for name, shape in inputs.items():
+        to.add_shape(name, shape)
     check = NodeChecker(version, model.ir_version)
     outputs = tuple(port.name for port in graph.output)
     read = frozenset((*outputs, *(name for node in graph.node for name in node.input)))
@@ -63,7 +63,6 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
         check(proto)
         import_node(_decode(proto, version, path.parent, read), proto.domain, to)
     _check_outputs(outputs, inputs, to)
-    _check_sizes(to.shapes)
     names = {*inputs, *to.weights, *(output for node in to.nodes for output in node.outputs)}
     shapes = {name: shape for name, shape in to.shapes.items() if name in names}
     return Graph(path.stem, tuple(inputs), outputs, to.nodes, shapes, to.weights)
@@ -78,11 +77,11 @@ def _decode(proto: onnx.NodeProto, version: int, folder: Path, read: frozenset[s
         if isinstance(value, onnx.TensorProto):
             value = tensor_array(value, folder)
         attributes[attribute.name] = value.decode(errors="replace") if isinstance(value, bytes) else value
-    if not proto.output or not proto.output[0]:
-        raise ModelError(f"node {proto.name!r} ({proto.op_type}) has no output; the model is damaged")
-    further = proto.output[1:] if proto.op_type == "Split" else [name for name in proto.output[1:] if name in read]
-    outputs = (proto.output[0], *(name for name in further if name))
-    return OnnxNode(proto.name or outputs[0], proto.op_type, version, tuple(proto.input), outputs, attributes)
+    every = tuple(proto.output) or ("",)
+    outputs = every if proto.op_type == "Split" else (every[0], *(name for name in every[1:] if name and name in read))
+    return OnnxNode(
+        proto.name or next(filter(None, every), ""), proto.op_type, version, tuple(proto.input), outputs, attributes
+    )
 
 
 def _declared_shape(port: onnx.ValueInfoProto) -> tuple[int | str, ...]:
@@ -123,22 +122,28 @@ def _changed_batch(declared: dict[str, tuple[int | str, ...]], batch: int | None
     return (min(fixed), batch) if fixed else None
 
 
+def _check_names(graph: onnx.GraphProto) -> None:
+    """Every tensor has a name of its own, which the agent can be told."""
+    stored, ports = [tensor.name for tensor in graph.initializer], [port.name for port in graph.input]
+    written = [name for node in graph.node for name in node.output if name]
+    for name, count in Counter([*written, *(set(stored) | set(ports))]).items():
+        if count > 1:
+            raise ModelError(f"tensor {name!r} is written twice; the model is damaged")
+    for kind, names in (("initializers", stored), ("inputs", ports), ("outputs", [port.name for port in graph.output])):
+        for name, count in Counter(names).items():
+            if count > 1:
+                raise ModelError(f"{count} {kind} are called {name!r}; the model is damaged: names must differ")
+    for name in ports:
+        if not name or "=" in name:
+            raise ModelError(f"an input is called {name!r}; rename it: it needs a name, without '='")
+
+
 def _check_outputs(outputs: tuple[str, ...], inputs: Collection[str], to: Context) -> None:
     if not to.nodes:
         raise ModelError("no node computes anything from an input: there is nothing to run")
     written = {output for node in to.nodes for output in node.outputs}
     for name in outputs:
-        if name not in to.shapes:
+        if name not in to.shapes and name not in to.constants:
             raise ModelError(f"output {name!r} is written by no node; the model is damaged")
         if name not in written and name not in inputs:
             raise ModelError(f"output {name!r} depends on no input; take it out of the model's outputs")
-
-
-def _check_sizes(shapes: Mapping[str, Shape]) -> None:
-    """Kernels count in 32-bit integers, and the agent takes inputs up to this size."""
-    for name, shape in shapes.items():
-        if prod(shape) * 4 > MAX_TENSOR_BYTES:
-            raise ModelError(
-                f"tensor {name!r} of shape {shape} takes {prod(shape) * 4} bytes in fp32, more than the "
-                f"{MAX_TENSOR_BYTES} that one tensor may; export the model for a smaller input"
-            )

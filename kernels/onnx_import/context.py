@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,6 +15,9 @@ from kernels.graph import Array, Node
 from kernels.shapes import Shape, output_shape
 
 AnyArray = npt.NDArray[Any]
+MAX_TENSOR_BYTES = 2**31
+MAX_COMPUTED_BYTES = 2**30
+"""Of all constants that a model computes from others, together."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,13 @@ class OnnxNode:
             raise ModelError(f"node {self.name!r} ({self.op}): axis {value} is outside of {rank} dimensions")
         return int(value) % rank
 
+    def distinct_axes(self, values: Iterable[int], rank: int) -> list[int]:
+        """Axes counted from 0, none twice. Raises ModelError."""
+        axes = [self.axis(int(value), rank) for value in values]
+        if len(set(axes)) < len(axes):
+            raise ModelError(f"node {self.name!r} ({self.op}): axes {axes} name one twice")
+        return axes
+
     def reject(self, why: str) -> NoReturn:
         """Raise UnsupportedNode for something that this import does not know."""
         raise UnsupportedNode(f"node {self.name!r}: operator {self.op} (opset {self.opset}): {why}")
@@ -55,6 +66,8 @@ class Context:
     """Outputs of all the model's nodes: names that no derived tensor may take."""
     nodes: list[Node] = field(default_factory=list)
     weights: dict[str, Array] = field(default_factory=dict)
+    computed_bytes: int = 0
+    """Of the constants that nodes have computed so far."""
 
     def emit(
         self,
@@ -64,22 +77,41 @@ class Context:
         attributes: Mapping[str, Any] | None = None,
         *,
         output: str | None = None,
-        shape: Shape | None = None,
+        ceil: bool = False,
     ) -> str:
         """Append a canonical node and return its output's name (the ONNX node's first output unless given)."""
         if len(node.outputs) > 1:
             node.reject(f"only the first output is supported, but {', '.join(node.outputs[1:])} is read as well")
         target = output or node.outputs[0]
-        if target in self.shapes or target in self.constants:
-            raise ModelError(f"node {node.name!r} ({node.op}): {target!r} is written twice; the model is damaged")
         new = Node(node.name, op, inputs, (target,), dict(attributes or {}))
-        self.shapes[target] = shape or output_shape(new, self.shapes)
+        self.add_shape(target, output_shape(new, self.shapes, ceil=ceil))
         self.nodes.append(new)
         return target
+
+    def add_shape(self, name: str, shape: Shape) -> None:
+        """Keep the shape of an activation. Raises ModelError: kernels count in 32-bit integers, and the agent takes
+        inputs up to this size."""
+        size = prod(shape) * 4
+        if size > MAX_TENSOR_BYTES:
+            raise ModelError(
+                f"tensor {name!r} of shape {shape} takes {size} bytes in fp32, more than the {MAX_TENSOR_BYTES} that "
+                "one tensor may; export the model for a smaller input"
+            )
+        self.shapes[name] = shape
 
     def reshape(self, node: OnnxNode, source: str, shape: Shape, *, output: str | None = None) -> str:
         """Append a reshape of `source`."""
         return self.emit(node, "reshape", (source,), {"shape": shape}, output=output)
+
+    def reserve(self, node: OnnxNode, size: int) -> None:
+        """Count the bytes of a constant that a node is about to compute. Raises ModelError where it is too much."""
+        self.computed_bytes += size
+        if self.computed_bytes > MAX_COMPUTED_BYTES:
+            raise ModelError(
+                f"node {node.name!r} ({node.op}): its constant of {size} bytes makes {self.computed_bytes} bytes of "
+                f"constants that the model computes; at most {MAX_COMPUTED_BYTES} are supported: store them as "
+                "initializers"
+            )
 
     def activation(self, node: OnnxNode, index: int = 0) -> str:
         """Name of an input that must be an activation."""
@@ -110,8 +142,6 @@ class Context:
         """Value of a constant input in floating point. Raises ModelError for NaN and infinity, naming the tensor."""
         value = self.constant(node, index)
         name = node.input(index)
-        if not np.issubdtype(value.dtype, np.floating):
-            node.reject(f"tensor {name!r} is {value.dtype}; only floating-point weights are supported")
         wrong = value.size - np.count_nonzero(np.isfinite(value))
         if wrong:
             raise ModelError(

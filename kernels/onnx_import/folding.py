@@ -14,9 +14,6 @@ from kernels.errors import ModelError
 from .context import AnyArray, Context, OnnxNode
 from .layout import target_shape
 
-MAX_ELEMENTS = 1 << 26
-"""A constant that a model computes may not be larger."""
-
 
 def constant(node: OnnxNode, to: Context) -> None:
     """A Constant node: the importer has decoded its tensor; the other forms are numbers."""
@@ -49,6 +46,7 @@ def fold(node: OnnxNode, to: Context) -> None:
     """Evaluate a node of `FOLDS` whose inputs are all constants."""
     values = [to.constants[name] if name else None for name in node.inputs]
     try:
+        to.reserve(node, _result_bytes(node, values))
         result = np.asarray(FOLDS[node.op](node, values))
     except ModelError:
         raise
@@ -58,6 +56,28 @@ def fold(node: OnnxNode, to: Context) -> None:
 
 
 Values = list[Any]
+_VIEWS = ("Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
+
+
+def _result_bytes(node: OnnxNode, values: Values) -> int:
+    """Memory that a result takes, before it is computed."""
+    if node.op in _VIEWS:
+        return 0
+    if node.op == "ConstantOfShape":
+        return prod(int(extent) for extent in values[0]) * np.asarray(node.attributes.get("value", _ZERO)).itemsize
+    if node.op == "Concat":
+        return sum(value.nbytes for value in values)
+    data = values[0]
+    if node.op == "Gather":
+        axis = node.axis(node.attributes.get("axis", 0), data.ndim)
+        return int(data.nbytes // max(1, data.shape[axis]) * values[1].size)
+    if node.op == "Cast":
+        return int(data.size * onnx.helper.tensor_dtype_to_np_dtype(node.attributes["to"]).itemsize)
+    shapes = [tuple(values[1])] if node.op == "Expand" else [value.shape for value in values[1:]]
+    return prod(map(int, np.broadcast_shapes(data.shape, *shapes))) * int(data.itemsize)
+
+
+_ZERO = np.zeros(1, np.float32)
 
 
 def _concat(node: OnnxNode, values: Values) -> AnyArray:
@@ -113,17 +133,12 @@ def _transpose(node: OnnxNode, values: Values) -> AnyArray:
 
 def _constant_of_shape(node: OnnxNode, values: Values) -> AnyArray:
     shape = tuple(int(extent) for extent in values[0])
-    if prod(shape) > MAX_ELEMENTS:
-        raise ModelError(f"node {node.name!r}: a constant of shape {shape} is larger than {MAX_ELEMENTS} elements")
-    value = np.asarray(node.attributes.get("value", np.zeros(1, np.float32))).reshape(())
+    value = np.asarray(node.attributes.get("value", _ZERO)).reshape(())
     return np.full(shape, value)
 
 
-def _expand(node: OnnxNode, values: Values) -> AnyArray:
-    shape = np.broadcast_shapes(values[0].shape, tuple(int(extent) for extent in values[1]))
-    if prod(shape) > MAX_ELEMENTS:
-        raise ModelError(f"node {node.name!r}: a constant of shape {shape} is larger than {MAX_ELEMENTS} elements")
-    return np.broadcast_to(values[0], shape)
+def _expand(_: OnnxNode, values: Values) -> AnyArray:
+    return np.broadcast_to(values[0], np.broadcast_shapes(values[0].shape, tuple(int(extent) for extent in values[1])))
 
 
 def _div(_: OnnxNode, values: Values) -> AnyArray:

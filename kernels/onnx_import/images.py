@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isclose
+from math import isclose, isfinite
 
 import numpy as np
 
@@ -41,7 +41,7 @@ def _pads(node: OnnxNode, to: Context) -> tuple[list[int], list[int]]:
     stored = node.attributes["pads"] if node.opset < 11 else to.constant(node, 1)
     pads = [int(extent) for extent in np.reshape(stored, -1)]
     chosen = to.optional_constant(node, 3)
-    axes = range(4) if chosen is None else [node.axis(int(axis), 4) for axis in np.reshape(chosen, -1)]
+    axes = range(4) if chosen is None else node.distinct_axes(chosen, 4)
     if len(pads) != 2 * len(axes):
         raise ModelError(f"node {node.name!r} (Pad): {len(pads)} pads for {len(axes)} axes; the model is damaged")
     begins, ends = [0] * 4, [0] * 4
@@ -80,18 +80,20 @@ def _resize(node: OnnxNode, to: Context, way: str, given: np.ndarray, *, in_pixe
     x = image(node, to)
     shape = to.shapes[x]
     values = _by_axis(node, given.reshape(-1).tolist(), shape, in_pixels=in_pixels)
+    if not all(isfinite(value) and value > 0 for value in values):
+        raise ModelError(f"node {node.name!r} ({node.op}): scales or sizes {values}; expected positive numbers")
     size = tuple(int(v) if in_pixels else int(shape[2 + i] * v + 1e-4) for i, v in enumerate(values))
     mode = str(node.attributes.get("mode", "nearest"))
     if mode not in ("nearest", "linear"):
         node.reject(f"mode {mode!r}; supported: nearest, linear")
-    if not in_pixels and way != "align_corners":
+    if not in_pixels:
         _require_whole(node, shape[2:], size, values)
     to.emit(node, "resize", (x,), {"size": size, "mode": mode, "coordinates": _coordinates(node, mode, way, size)})
 
 
 def _by_axis(node: OnnxNode, given: list[float], shape: Shape, *, in_pixels: bool) -> list[float]:
     """Scale or size of height and width; batch and channels stay."""
-    axes = [node.axis(axis, 4) for axis in node.attributes.get("axes", range(4))]
+    axes = node.distinct_axes(node.attributes.get("axes", range(4)), 4)
     if len(given) != len(axes):
         raise ModelError(f"node {node.name!r} ({node.op}): {len(given)} scales or sizes for {len(axes)} axes")
     whole = [float(extent) if in_pixels else 1.0 for extent in shape]

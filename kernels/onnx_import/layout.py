@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from math import prod
 
 from kernels.errors import ModelError
-from kernels.shapes import Shape
+from kernels.shapes import MAX_TRANSPOSE_RANK, Shape
 
 from .context import Context, OnnxNode
-
-MAX_TRANSPOSE_RANK = 4
 
 
 def flatten(node: OnnxNode, to: Context) -> None:
@@ -23,8 +21,11 @@ def flatten(node: OnnxNode, to: Context) -> None:
 
 def reshape(node: OnnxNode, to: Context) -> None:
     x = to.activation(node)
-    wanted = [int(extent) for extent in to.constant(node, 1).reshape(-1)]
-    shape = target_shape(to.shapes[x], wanted, allow_zero=bool(node.attributes.get("allowzero", 0)))
+    wanted = [int(extent) for extent in to.constant(node, 1)]
+    try:
+        shape = target_shape(to.shapes[x], wanted, allow_zero=bool(node.attributes.get("allowzero", 0)))
+    except ModelError as e:
+        raise ModelError(f"node {node.name!r} (Reshape): {e}") from e
     if to.batch is not None and shape and shape[0] != to.batch[1] == to.shapes[x][0]:
         shape = _rebatched(node, to, x, wanted)
     to.reshape(node, x, shape)
@@ -32,6 +33,8 @@ def reshape(node: OnnxNode, to: Context) -> None:
 
 def target_shape(given: Shape, wanted: Sequence[int], *, allow_zero: bool = False) -> Shape:
     """Resolve 0 (keep) and -1 (the rest) of a Reshape. The result may still hold another number of elements."""
+    if min(wanted, default=0) < -1 or list(wanted).count(-1) > 1:
+        raise ModelError(f"the target {list(wanted)} is no shape: one extent may be -1, the others not negative")
     kept = [given[i] if w == 0 and not allow_zero and i < len(given) else w for i, w in enumerate(wanted)]
     known = prod(w for w in kept if w != -1)
     rest = prod(given) // known if known else 0
@@ -73,13 +76,15 @@ def axes_of(node: OnnxNode, to: Context, rank: int) -> list[int] | None:
     if stored is None:
         value = to.optional_constant(node, 1)
         stored = None if value is None else value.reshape(-1)
-    return None if stored is None else [node.axis(axis, rank) for axis in stored]
+    return None if stored is None else node.distinct_axes(stored, rank)
 
 
 def transpose(node: OnnxNode, to: Context) -> None:
     x = to.activation(node)
     shape = to.shapes[x]
     perm = tuple(int(p) for p in node.attributes.get("perm", range(len(shape))[::-1]))
+    if sorted(perm) != list(range(len(shape))):
+        raise ModelError(f"node {node.name!r} (Transpose): perm {perm} does not permute the axes of {shape}")
     if len(shape) <= MAX_TRANSPOSE_RANK:
         to.emit(node, "transpose", (x,), {"perm": perm})
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,8 @@ def opset(model: onnx.ModelProto, path: Path) -> int:
 
 def tensor_array(tensor: onnx.TensorProto, folder: Path) -> npt.NDArray[Any]:
     """The content of a stored tensor; external data is read from files below `folder`. Raises ModelError."""
+    if min(tensor.dims, default=0) < 0:
+        raise ModelError(f"tensor {tensor.name!r} has shape {tuple(tensor.dims)}; an extent cannot be negative")
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         stored = onnx.TensorProto()
         stored.CopyFrom(tensor)
@@ -72,14 +75,43 @@ def _external_bytes(tensor: onnx.TensorProto, folder: Path) -> bytes:
     if not location or not path.is_relative_to(root):
         raise ModelError(f"tensor {tensor.name!r}: external data {location!r} lies outside of the folder {root}")
     try:
-        offset, length = int(entries.get("offset", 0)), int(entries.get("length", -1))
+        offset, size = int(entries.get("offset", 0)), stored_bytes(tensor)
+        length = int(entries.get("length", size))
+        if length != size:
+            raise ModelError(
+                f"tensor {tensor.name!r} of shape {tuple(tensor.dims)} takes {size} bytes; its external data has "
+                f"{length}: export the model again"
+            )
+        if path.exists() and not path.is_file():
+            raise OSError("it is no regular file")
         with path.open("rb") as file:
             file.seek(offset)
-            content: bytes = file.read(length if length >= 0 else -1)
-    except (OSError, ValueError, OverflowError) as e:
+            content: bytes = file.read(length)
+    except (OSError, ValueError, OverflowError, MemoryError) as e:
         raise ModelError(
             f"tensor {tensor.name!r}: external data file {path} cannot be read: {e}; put it beside the model"
         ) from e
-    if 0 <= length != len(content):
+    if length != len(content):
         raise ModelError(f"tensor {tensor.name!r}: {path} ends after {len(content)} of {length} bytes; copy it again")
     return content
+
+
+def stored_bytes(tensor: onnx.TensorProto) -> int:
+    """Size of a tensor's raw data. Raises ValueError for a type that has none."""
+    if tensor.data_type in _BITS:
+        return -(-int(prod(tensor.dims)) * _BITS[tensor.data_type] // 8)
+    try:
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+    except KeyError as e:
+        raise ValueError(f"its type {tensor.data_type} is not known") from e
+    if dtype.hasobject:
+        raise ValueError("text has no external data")
+    return int(prod(tensor.dims)) * int(dtype.itemsize)
+
+
+_BITS = {
+    number: int(name.removeprefix("U").removeprefix("INT").removeprefix("FLOAT")[:1])
+    for name, number in onnx.TensorProto.DataType.items()
+    if name in ("INT4", "UINT4", "FLOAT4E2M1", "INT2", "UINT2")
+}
+"""Types of which a byte holds several."""

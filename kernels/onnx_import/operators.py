@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kernels.errors import ModelError
+
 from . import binary, elementwise, folding, images, layout, parts, products, windows
 from .context import Context, OnnxNode
+from .operands import check_operands
 
 OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
     "Add": binary.add,
@@ -56,13 +59,16 @@ def is_known(op: str, domain: str) -> bool:
 
 
 def import_node(node: OnnxNode, domain: str, to: Context) -> None:
-    """Emit what one ONNX node means. Raises UnsupportedNode, with the list of what is supported."""
+    """Emit what one ONNX node means. Raises ModelError, and UnsupportedNode with the list of what is supported."""
     if not is_known(node.op, domain):
         where = "" if domain in STANDARD_DOMAINS else f" of domain {domain!r}"
         node.reject(
             f"not supported{where}; supported are {', '.join(sorted(OPERATORS))}; "
             f"on constants also {', '.join(sorted(set(folding.FOLDS) - set(OPERATORS)))}"
         )
+    if not node.outputs[0]:
+        raise ModelError(f"node {node.name!r} ({node.op}) has no output; the model is damaged")
+    check_operands(node, to)
     if node.op in folding.FOLDS and all(not name or name in to.constants for name in node.inputs):
         folding.fold(node, to)
     elif node.op in OPERATORS:

@@ -18,8 +18,9 @@ def split(node: OnnxNode, to: Context) -> None:
     axis = node.axis(node.attributes.get("axis", 0), len(shape))
     start = 0
     for name, size in zip(node.outputs, _sizes(node, to, shape[axis]), strict=True):
-        one = replace(node, name=f"{node.name}:{name}", outputs=(name,))
-        to.emit(one, "slice", (x,), {"axis": axis, "start": start, "stop": start + size})
+        if name:
+            one = replace(node, name=f"{node.name}:{name}", outputs=(name,))
+            to.emit(one, "slice", (x,), {"axis": axis, "start": start, "stop": start + size})
         start += size
 
 
@@ -46,7 +47,9 @@ def slice_(node: OnnxNode, to: Context) -> None:
         raise ModelError(f"node {node.name!r} (Slice): starts or ends are missing; the model is damaged")
     if steps is not None and set(steps) != {1}:
         node.reject(f"steps {steps}; an activation can only be sliced in steps of 1")
-    chosen = [node.axis(axis, len(shape)) for axis in (axes if axes is not None else range(len(starts)))]
+    chosen = node.distinct_axes(axes if axes is not None else range(len(starts)), len(shape))
+    if not len(starts) == len(ends) == len(chosen):
+        raise ModelError(f"node {node.name!r} (Slice): {len(starts)} starts and {len(ends)} ends of {len(chosen)} axes")
     for i, (axis, start, end) in enumerate(zip(chosen, starts, ends, strict=True)):
         first, last, _ = slice(start, end).indices(shape[axis])
         if last <= first:

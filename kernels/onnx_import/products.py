@@ -10,6 +10,7 @@ from kernels.errors import ModelError
 
 from .binary import emit_with_constant
 from .context import AnyArray, Context, OnnxNode
+from .windows import image
 
 _LRN_DEFAULTS = {"alpha": 1e-4, "beta": 0.75, "bias": 1.0}
 
@@ -93,7 +94,11 @@ def lrn(node: OnnxNode, to: Context) -> None:
     if "size" not in node.attributes:
         raise ModelError(f"node {node.name!r} (LRN): attribute size is missing")
     numbers = {key: float(node.attributes.get(key, default)) for key, default in _LRN_DEFAULTS.items()}
-    to.emit(node, "lrn", (to.activation(node),), {"size": int(node.attributes["size"]), **numbers})
+    x = image(node, to)
+    size, widest = int(node.attributes["size"]), 2 * to.shapes[x][1] - 1
+    if size > widest:  # reaches every channel from each, and only their mean changes
+        size, numbers["alpha"] = widest, numbers["alpha"] / size * widest
+    to.emit(node, "lrn", (x,), {"size": size, **numbers})
 
 
 def _derived(name: str, to: Context, value: AnyArray) -> str:

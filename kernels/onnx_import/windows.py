@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernels.errors import ModelError
-from kernels.shapes import Shape, window_shape
+from kernels.shapes import Shape
 
 from .context import Context, OnnxNode
 
@@ -64,19 +64,13 @@ def reduce_mean(node: OnnxNode, to: Context) -> None:
 
 def _pool(node: OnnxNode, to: Context, op: str, attributes: dict[str, int]) -> None:
     x = image(node, to)
-    n, c, *extents = to.shapes[x]
     kernel = _pair(node, "kernel_shape", default=None)
     strides = _pair(node, "strides")
     pads = _pads(node, to.shapes[x], kernel, strides, (1, 1))
     if any(pad >= k for pad, k in zip(pads, kernel * 2, strict=True)):
         raise ModelError(f"node {node.name!r} ({node.op}): pads {pads} are not smaller than the window {kernel}")
     ceil = bool(node.attributes.get("ceil_mode", 0)) and _auto_pad(node) == "NOTSET"
-    try:
-        shape = (n, c, *window_shape(extents, kernel, strides, pads, ceil=ceil))
-    except ModelError as e:
-        raise ModelError(f"node {node.name!r} ({node.op}): {e}") from e
-    window = {"kernel": kernel, "strides": strides, "pads": pads}
-    to.emit(node, op, (x,), {**window, **attributes}, shape=shape)
+    to.emit(node, op, (x,), {"kernel": kernel, "strides": strides, "pads": pads, **attributes}, ceil=ceil)
 
 
 def image(node: OnnxNode, to: Context) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -10,29 +10,45 @@ import numpy as np
 from hypothesis import strategies as st
 
 from kernels.fusion import ALL
-from kernels.graph import Graph, Node
+from kernels.graph import Array, Graph, Node
 from kernels.options import Limits, Options
 from kernels.shapes import output_shape
 
 WINDOWS = ((1, 1), (2, 2), (3, 3), (3, 3), (5, 5), (1, 3), (7, 7))
-MOST_CHANNELS = 40
+INPUTS = (
+    *(((1, 1, 2), (1, 3, 4, 5, 8, 12), (5, 7, 8), (5, 6, 9)),) * 6,
+    ((1, 7, 20),),
+    ((1, 2, 3), (1, 4, 7, 12)),
+    *(((1, 2, 3), (1, 3, 4, 6), (1, 5, 8)),) * 2,
+    *(((1, 2), (1, 3, 4, 6), (1, 2), (3, 4), (1, 5)),) * 2,
+)
+"""Extents of the graph's input: an image, or another rank."""
+MOST_ELEMENTS = 20_000
 DENSE_INPUTS = 2000
 
 
+class Constants(dict[str, Array]):
+    """Says what is in it, not every number."""
+
+    def __repr__(self) -> str:
+        return repr({name: array.shape for name, array in self.items()})
+
+
 class Sketch:
-    """A graph under construction: any step reads any earlier tensor of four dimensions."""
+    """A graph under construction: any step reads any earlier tensor of a rank that it knows."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self._draw = draw
         self._rng = np.random.default_rng(draw(st.integers(0, 1 << 30)))
-        shape = tuple(
-            draw(st.sampled_from(extents)) for extents in ((1, 1, 2), (1, 3, 4, 5, 8, 12), (5, 7, 8), (5, 6, 9))
-        )
-        self.graph = Graph("any", ("x",), (), [], {"x": shape}, {})
+        shape = tuple(draw(st.sampled_from(extents)) for extents in draw(st.sampled_from(INPUTS)))
+        self.graph = Graph("any", ("x",), (), [], {"x": shape}, Constants())
         self.tensors = ["x"]
 
     def of(self, *choices: Any) -> Any:
         return self._draw(st.sampled_from(choices))
+
+    def permuted(self, values: Sequence[int]) -> list[int]:
+        return self._draw(st.permutations(list(values)))
 
     def shape(self, name: str) -> tuple[int, ...]:
         return self.graph.shapes[name]
@@ -43,10 +59,10 @@ class Sketch:
         self.graph.shapes[name] = shape
         return name
 
-    def add(self, op: str, *inputs: str, pooled: tuple[int, ...] | None = None, **attributes: Any) -> str:
+    def add(self, op: str, *inputs: str, ceil: bool = False, **attributes: Any) -> str:
         name = f"t{len(self.graph.shapes)}"
         node = Node(name, op, inputs, (name,), attributes)
-        self.graph.shapes[name] = pooled or output_shape(node, self.graph.shapes)
+        self.graph.shapes[name] = output_shape(node, self.graph.shapes, ceil=ceil)
         self.graph.nodes.append(node)
         self.tensors.append(name)
         return name
@@ -73,10 +89,16 @@ class Sketch:
         """An earlier tensor of the same shape; it may be the same."""
         return str(self.of(*(name for name in self.tensors if self.shape(name) == self.shape(x))))
 
-    def joinable(self, x: str) -> str:
-        n, _, *image = self.shape(x)
-        fitting = (name for name in self.tensors if self.shape(name)[:1] + self.shape(name)[2:] == (n, *image))
-        return str(self.of(*fitting))
+    def joinable(self, x: str, axis: int) -> str:
+        """An earlier tensor that differs along this axis only; it may be the same."""
+
+        def rest(name: str) -> tuple[int, tuple[int, ...]]:
+            return len(self.shape(name)), self.shape(name)[:axis] + self.shape(name)[axis + 1 :]
+
+        return str(self.of(*(name for name in self.tensors if rest(name) == rest(x))))
+
+    def axis(self, x: str) -> int:
+        return int(self.of(*range(len(self.shape(x)))))
 
 
 def _conv(s: Sketch, x: str) -> None:
@@ -104,24 +126,25 @@ def _grouped(s: Sketch, x: str) -> None:
 
 
 def _concat(s: Sketch, x: str) -> None:
-    parts = [x, *(s.joinable(x) for _ in range(s.of(1, 1, 2)))]
-    if sum(s.shape(name)[1] for name in parts) <= MOST_CHANNELS:
-        s.add("concat", *parts, axis=1)
+    axis = s.of(1, s.axis(x)) if len(s.shape(x)) > 1 else 0
+    parts = [x, *(s.joinable(x, axis) for _ in range(s.of(1, 1, 2)))]
+    if sum(prod(s.shape(name)) for name in parts) <= MOST_ELEMENTS:
+        s.add("concat", *parts, axis=axis)
 
 
 def _pool(s: Sketch, x: str) -> None:
-    (n, c, *image), (window, stride), pad = s.shape(x), s.of((2, 2), (3, 2), (3, 1)), s.of(0, 1)
-    if min(image) < window:
+    (window, stride), pad = s.of((2, 2), (3, 2), (3, 1)), s.of(0, 1)
+    if min(s.shape(x)[2:]) < window:
         return
     op = s.of("max_pool", "average_pool")
     extra = {"count_include_pad": s.of(True, False)} if op == "average_pool" else {}
-    pooled = (n, c, *((size + 2 * pad - window) // stride + 1 for size in image))
-    s.add(op, x, pooled=pooled, kernel=(window,) * 2, strides=(stride,) * 2, pads=(pad,) * 4, dilations=(1, 1), **extra)
+    s.add(op, x, ceil=s.of(True, False), kernel=(window,) * 2, strides=(stride,) * 2, pads=(pad,) * 4, **extra)
 
 
 def _slice(s: Sketch, x: str) -> None:
-    stop = s.of(*range(1, s.shape(x)[1] + 1))
-    s.add("slice", x, axis=1, start=s.of(*range(stop)), stop=stop)
+    axis = s.axis(x)
+    stop = s.of(*range(1, s.shape(x)[axis] + 1))
+    s.add("slice", x, axis=axis, start=s.of(*range(stop)), stop=stop)
 
 
 def _pad(s: Sketch, x: str) -> None:
@@ -129,38 +152,80 @@ def _pad(s: Sketch, x: str) -> None:
         s.add("pad", x, pads=(1, 2, 1, 2), mode=s.of("reflect", "constant", "edge"), value=0.0)
 
 
-def _normalised(s: Sketch, x: str) -> None:
+def _instance_norm(s: Sketch, x: str) -> None:
     c = s.shape(x)[1]
-    if s.of(True, False):
+    s.add("instance_norm", x, s.constant(c), s.constant(c), epsilon=1.0)
+
+
+def _lrn(s: Sketch, x: str) -> None:
+    s.add("lrn", x, size=s.of(3, 4), alpha=0.1, beta=0.75, bias=1.0)
+
+
+def _affine(s: Sketch, x: str) -> None:
+    if len(s.shape(x)) > 1:
+        c = s.shape(x)[1]
         s.add("affine", x, s.constant(c), s.constant(c))
-    else:
-        s.add("instance_norm", x, s.constant(c), s.constant(c), epsilon=1.0)
 
 
 def _pointwise(s: Sketch, x: str) -> None:
     op, attributes = s.of(
-        ("relu", {}), ("sigmoid", {}), ("clip", {"min": -0.5, "max": 0.7}), ("leaky_relu", {"slope": 0.2}),
-        ("lrn", {"size": 3, "alpha": 0.1, "beta": 0.75, "bias": 1.0}), ("transpose", {"perm": (0, 1, 3, 2)}),
-    )  # fmt: skip
+        ("relu", {}), ("sigmoid", {}), ("clip", {"min": -0.5, "max": 0.7}), ("leaky_relu", {"slope": 0.2})
+    )
     s.add(op, x, **attributes)
 
 
+def _softmax(s: Sketch, x: str) -> None:
+    s.add("softmax", x, axis=s.axis(x))
+
+
+def _transpose(s: Sketch, x: str) -> None:
+    if len(s.shape(x)) <= 4:
+        s.add("transpose", x, perm=tuple(s.permuted(range(len(s.shape(x))))))
+
+
+def _reshape(s: Sketch, x: str) -> None:
+    """To any rank: each axis takes some of the number's divisors."""
+    left, shape = prod(s.shape(x)), []
+    for _ in range(s.of(0, 1, 2, 3, 4)):
+        shape.append(s.of(*(count for count in range(1, min(left, 16) + 1) if left % count == 0)))
+        left //= shape[-1]
+    s.add("reshape", x, shape=tuple(s.permuted([*shape, left])))
+
+
 def _combined(s: Sketch, x: str) -> None:
-    s.add(s.of("add", "mul"), x, s.of(s.alike(x), s.constant(1, s.shape(x)[1], 1, 1)))
+    """With another tensor, or with a constant that varies along no axis, one, or all."""
+    shape = s.shape(x)
+    vector = tuple(extent if axis == s.axis(x) else 1 for axis, extent in enumerate(shape))
+    other = s.of(s.alike(x), s.constant(*vector), s.constant(*(1 for _ in shape)), s.constant(*shape))
+    s.add(s.of("add", "mul"), x, other)
 
 
-STEPS: tuple[Callable[[Sketch, str], None], ...] = (
-    _conv, _conv, _conv, _residual, _by_channel, _grouped, _concat, _concat, _pool, _slice, _pad, _normalised,
-    _pointwise, _combined,
+def _matmul(s: Sketch, x: str) -> None:
+    """With itself, transposed."""
+    shape = s.shape(x)
+    if 2 <= len(shape) <= 4 and prod(shape[:-1]) * shape[-2] <= MOST_ELEMENTS:
+        axes = range(len(shape))
+        turned = s.add("transpose", x, perm=(*axes[:-2], axes[-1], axes[-2]))
+        s.add("mul", s.add("matmul", x, turned), s.constant(*(1 for _ in shape), scale=shape[-1] ** -0.5))
+
+
+ANY_RANK: tuple[Callable[[Sketch, str], None], ...] = (
+    _affine, _affine, _pointwise, _combined, _slice, _concat, _softmax, _transpose, _reshape, _matmul,
 )  # fmt: skip
+IMAGES: tuple[Callable[[Sketch, str], None], ...] = (
+    _conv, _conv, _conv, _residual, _by_channel, _grouped, _concat, _pool, _pad, _instance_norm, _lrn, *ANY_RANK[1:6],
+)  # fmt: skip
+"""Steps that any tensor can take, and those of images: there, now and then another one."""
 
 
 @st.composite
 def any_graph(draw: st.DrawFn) -> Graph:
     """Up to ten steps, and perhaps a classifier; what nobody reads is an output, and now and then more."""
     sketch = Sketch(draw)
-    for step in draw(st.lists(st.sampled_from(STEPS), min_size=1, max_size=10)):
-        step(sketch, sketch.of(*sketch.tensors[-3:]))
+    for _ in range(draw(st.integers(1, 10))):
+        x = sketch.of(*sketch.tensors[-3:])
+        steps = IMAGES if len(sketch.shape(x)) == 4 and sketch.of(*(True,) * 7, False) else ANY_RANK
+        sketch.of(*steps)(sketch, x)
     if len(sketch.tensors) == 1:
         sketch.add("relu", "x")
     n, *rest = sketch.shape(sketch.tensors[-1])

@@ -97,7 +97,8 @@ def test_images_come_in_rows() -> None:
 def test_computed_weights_leave_no_choice() -> None:
     build = Builder()
     x, weight = build.input(1, 16, 5, 5), build.input(16, 16, 1, 1, name="weight")
-    graph = build.outputs(build.node("conv", [x, weight], (1, 16, 5, 5)))
+    window = {"strides": (1, 1), "pads": (0, 0, 0, 0), "dilations": (1, 1), "groups": 1}
+    graph = build.outputs(build.node("conv", [x, weight], (1, 16, 5, 5), **window))
     assert distinct(graph, CPU) == {}
     assert "direct" in compile_graph(graph, CPU, Limits()).plan.options.values()
 

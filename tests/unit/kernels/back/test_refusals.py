@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kernels.compile import compile_graph
-from kernels.errors import CompileError, OptionError, PlanError
-from kernels.graph import Graph
+from kernels.errors import CompileError, ModelError, OptionError, PlanError
+from kernels.graph import Graph, Node
 from kernels.options import Choice, Limits, Options
 
 from .graphs import Builder
@@ -69,3 +72,27 @@ def test_refused(case: str) -> None:
 def test_the_cpu_has_no_half(precision: Any) -> None:
     with pytest.raises(OptionError, match=f"the CPU backend has no {precision}; it has: fp32, relaxed"):
         compile_graph(strided(), Options("cpu", precision), Limits())
+
+
+def test_a_graph_whose_shapes_do_not_fit() -> None:
+    """A plan would read beyond the end of a buffer."""
+    spoilt: dict[str, Callable[[Graph], object]] = {
+        "bias 'constant1' has shape (8,); expected (K,) with K = 64": lambda g: g.constants.update(
+            constant1=np.zeros(8, np.float32)
+        ),
+        "makes (1, 64, 8, 8); the graph says (1, 64, 9, 9)": lambda g: g.shapes.update({"conv0:0": (1, 64, 9, 9)}),
+        "reads 'nowhere', which nothing writes": lambda g: g.nodes.append(Node("r", "relu", ("nowhere",), ("y",))),
+        "'r' (add): operand 'x' of shape (1, 64, 1, 1) is no constant": lambda g: (
+            g.nodes.append(Node("r", "add", ("conv0:0", "x"), ("y",))),
+            g.shapes.update(y=(1, 64, 8, 8), x=(1, 64, 1, 1), constant0=(64, 64, 1, 1)),
+            g.nodes[0].attributes.update(pads=(0, 0, 7, 7)),
+        ),
+    }
+    for api in ("cpu", "opencl", "vulkan"):
+        for said, spoil in spoilt.items():
+            build = Builder()
+            graph = build.outputs(build.conv(build.input(1, 64, 8, 8), 64, (1, 1)))
+            spoil(graph)
+            graph.shapes |= {name: array.shape for name, array in graph.constants.items()}
+            with pytest.raises(ModelError, match=re.escape(said)):
+                compile_graph(graph, Options(api), Limits())  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,9 @@ def refuse(path: Path, *said: str, kind: type[CompileError] = ModelError) -> Non
         load_onnx(path)
     for text in (*said, path.name):
         assert text in str(caught.value)
+
+
+ONES = np.ones(4, np.float32)
 
 
 def one_node(
@@ -170,7 +174,7 @@ def test_groups_that_do_not_divide(tmp_path: Path, groups: int, channels: int) -
         ("Conv", {"w": np.ones((2, 4, 9, 9), np.float32)}, {}, ("(9, 9)", "(8, 8)")),
         ("Conv", {"w": np.ones((2, 4, 3), np.float32)}, {}, ("two-dimensional",)),
         ("Conv", {"w": np.ones((2, 4, 3, 3), np.float32)}, {"kernel_shape": [5, 5]}, ("kernel_shape (5, 5)",)),
-        ("Conv", {"w": np.ones((2, 4, 3, 3), np.int64)}, {}, ("int64", "floating-point")),
+        ("Conv", {"w": np.ones((2, 4, 3, 3), np.int64)}, {}, ("W ('w')", "int64", "expected tensor(float)")),
         ("Conv", {"w": np.ones((2, 4, 3, 3), np.float32)}, {"pads": [-1, 0, 0, 0]}, ("pads",)),
         ("MaxPool", {}, {"kernel_shape": [2, 2], "dilations": [2, 2]}, ("dilations",)),
         ("MaxPool", {}, {"kernel_shape": [2, 2], "pads": [2, 0, 0, 0]}, ("pads", "(2, 2)")),
@@ -186,6 +190,22 @@ def test_groups_that_do_not_divide(tmp_path: Path, groups: int, channels: int) -
         ("ReduceMean", {}, {"axes": [1]}, ("[1]", "height and width")),
         ("Softmax", {}, {"axis": 9}, ("axis",)),
         ("BatchNormalization", {n: np.ones(3, np.float32) for n in "abcd"}, {}, ("(3,)",)),
+        ("BatchNormalization", {n: ONES[:1] if n == "a" else ONES for n in "abcd"}, {}, ("('a')", "(1,)", "C = 4")),
+        ("Conv", {"w": np.ones((6, 4, 1, 1), np.float32), "b": ONES}, {}, ("B ('b')", "(4,)", "(M,) with M = 6")),
+        ("Conv", {"w": np.ones((6, 3, 1, 1), np.float32)}, {}, ("(6, 3, 1, 1)", "(K, 4, kh, kw)")),
+        ("Conv", {"w": np.ones((6, 4, 1, 1), np.float32)}, {"group": 0}, ("groups is 0", "at least 1")),
+        ("Conv", {"w": np.ones((0, 4, 1, 1), np.float32)}, {}, ("weight 'w'", "is empty")),
+        ("Conv", {"w": np.ones((6, 4, 1, 1), np.float32)}, {"strides": [1 << 40] * 2}, ("strides", "2147483647")),
+        ("LRN", {}, {"size": -3}, ("size is -3",)),
+        ("LRN", {}, {"size": 3, "beta": np.inf}, ("beta is inf",)),
+        ("Unsqueeze", {"a": np.array([1, 1])}, {}, ("axes [1, 1]", "twice")),
+        ("Slice", {"s": np.array([0, 1]), "e": np.array([4])}, {}, ("ends ('e')", "(1,)", "k = 2")),
+        ("Clip", {"low": ONES}, {}, ("min ('low')", "(4,)", "a scalar")),
+        ("Resize", {"r": ONES[:0], "s": np.array([1, 1, np.nan, 2], np.float32)}, {}, ("nan", "positive numbers")),
+        ("Reshape", {"s": np.array([-4, -64])}, {}, ("[-4, -64]", "may be -1")),
+        ("Reshape", {"s": ONES}, {}, ("shape ('s')", "tensor(float)", "expected tensor(int64)")),
+        ("Gather", {"i": ONES}, {}, ("indices ('i')", "tensor(float)")),
+        ("MatMul", {"b": np.ones((8, 2), np.float64)}, {}, ("B ('b')", "tensor(double)", "expected tensor(float)")),
     ],
 )  # fmt: skip
 def test_what_a_node_asks_does_not_fit(
@@ -239,6 +259,64 @@ def test_tensor_shorter_than_its_shape(tmp_path: Path) -> None:
     refuse(path, "'w'", "(2, 4, 3, 3)", "damaged")
 
 
+def test_names_that_are_taken(tmp_path: Path) -> None:
+    path = one_node(tmp_path, "Conv", {"w": np.ones((2, 4, 3, 3), np.float32)})
+    for field, said in (("initializer", "2 initializers are called 'w'"), ("input", "2 inputs are called 'x'")):
+        model = onnx.load(path)
+        getattr(model.graph, field).append(getattr(model.graph, field)[0])
+        (tmp_path / "twice.onnx").write_bytes(model.SerializeToString())
+        refuse(tmp_path / "twice.onnx", said)
+    node = helper.make_node("Relu", ["a=b"], ["y"])
+    refuse(save_model(tmp_path / "m.onnx", [node], {"a=b": (1, 2)}, ["y"]), "'a=b'", "without '='")
+
+
+def test_extent_below_zero(tmp_path: Path) -> None:
+    path = one_node(tmp_path, "Conv", {"w": np.ones((2, 4, 3, 3), np.float32)})
+    model = onnx.load(path)
+    model.graph.initializer[0].dims[0] = -2
+    path.write_bytes(model.SerializeToString())
+    refuse(path, "'w'", "(-2, 4, 3, 3)", "negative")
+
+
+def test_operator_is_named_before_its_outputs(tmp_path: Path) -> None:
+    """PyTorch leaves out the first output of an LSTM of which only the state is read."""
+    node = helper.make_node("LSTM", ["x", "w", "r"], ["", "y"], name="the_node", hidden_size=3)
+    path = save_model(tmp_path / "m.onnx", [node], {"x": (1, 1, 3)}, ["y"])
+    refuse(path, "the_node", "operator LSTM", "not supported", kind=UnsupportedNode)
+
+
+def test_an_output_that_is_a_constant(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Identity", ["c"], ["z"])]
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": (1, 2)}, ["y", "z"], {"c": ONES})
+    refuse(path, "output 'z' depends on no input")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "name"),
+    [
+        ([helper.make_node("Gather", ["table", "places"], ["c"], name="the_node")], "the_node"),
+        ([helper.make_node("Add", ["column", "row"], ["c"], name="the_node")], "the_node"),
+        (
+            [helper.make_node("Concat", [f"c{i}"] * 2, [f"c{i + 1}"], axis=0, name=f"n{i}") for i in range(40)],
+            "'n7' (Concat)",  # 4 kB, doubled
+        ),
+        ([helper.make_node("ConstantOfShape", ["shape"], ["c"], name="the_node")], "the_node"),
+    ],
+)
+def test_constants_that_swell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nodes: list[onnx.NodeProto], name: str
+) -> None:
+    monkeypatch.setattr("kernels.onnx_import.context.MAX_COMPUTED_BYTES", 1 << 20)
+    constants = {
+        "c0": np.ones(1000, np.float32), "table": np.ones((1, 1 << 12), np.float32), "shape": np.array([1 << 40]),
+        "places": np.zeros(1 << 20, np.int64), "column": np.ones((30000, 1), np.float32),
+        "row": np.ones((1, 30000), np.float32),
+    }  # fmt: skip
+    more = helper.make_node("Mul", ["x", nodes[-1].output[0]], ["y"])
+    path = save_model(tmp_path / "m.onnx", [*nodes, more], {"x": (1, 2)}, ["y"], constants)
+    refuse(path, name, "constants that the model computes", "at most 1048576")
+
+
 class TestExternalData:
     """Weights in files beside the model."""
 
@@ -269,6 +347,19 @@ class TestExternalData:
     def test_too_short(self, tmp_path: Path, model: onnx.ModelProto) -> None:
         (tmp_path / "w.bin").write_bytes(b"\0" * 100)
         refuse(self.save(tmp_path, model, location="w.bin", length="288"), "'w'", "100 of 288 bytes")
+
+    def test_only_what_the_tensor_takes_is_read(self, tmp_path: Path, model: onnx.ModelProto) -> None:
+        weight = numpy_helper.to_array(model.graph.initializer[0])
+        with (tmp_path / "w.bin").open("wb") as file:
+            file.write(weight.tobytes())
+            file.truncate(1 << 40)  # sparse: more than any memory
+        path = self.save(tmp_path, model, location="w.bin")
+        np.testing.assert_array_equal(load_onnx(path).constants["w"], weight)
+        refuse(self.save(tmp_path, model, location="w.bin", length="999"), "'w'", "takes 288 bytes", "has 999")
+
+    def test_what_would_be_waited_for(self, tmp_path: Path, model: onnx.ModelProto) -> None:
+        os.mkfifo(tmp_path / "w.bin")
+        refuse(self.save(tmp_path, model, location="w.bin"), "'w'", "no regular file")
 
     @pytest.mark.parametrize("escape", ["../w.bin", "absolute", "link", ""])
     def test_stays_in_the_folder(self, tmp_path: Path, model: onnx.ModelProto, escape: str) -> None:

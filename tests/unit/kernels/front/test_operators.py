@@ -258,3 +258,17 @@ def test_mean_over_the_image(tmp_path: Path, rng: np.random.Generator, opset: in
 
 def test_cast_to_float(tmp_path: Path, rng: np.random.Generator) -> None:
     check(tmp_path, node("Cast", "x", to=TensorProto.FLOAT), {"x": normal(rng, 2, 3)})
+
+
+def test_lrn_wider_than_all_channels(tmp_path: Path, rng: np.random.Generator) -> None:
+    for size in (5, 7, 21):
+        check(tmp_path, node("LRN", "x", size=size, alpha=0.5), {"x": normal(rng, 1, 3, 2, 2)})
+    path = save_model(tmp_path / "m.onnx", [node("LRN", "x", size=1 << 40)], {"x": (1, 3, 2, 2)}, ["y"])
+    assert load_onnx(path).nodes[0].attributes["size"] == 5
+
+
+def test_split_of_which_one_part_is_left_out(tmp_path: Path) -> None:
+    """onnxruntime crashes here."""
+    parts = helper.make_node("Split", ["x"], ["y", "", "z"], axis=1)
+    graph = load_onnx(save_model(tmp_path / "m.onnx", [parts], {"x": (1, 6)}, ["y", "z"], opset=13))
+    assert [(n.output, n.attributes["start"], n.attributes["stop"]) for n in graph.nodes] == [("y", 0, 2), ("z", 4, 6)]
