@@ -44,7 +44,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "adbutils": ("workers.device.adb",),
     "typer": ("farm",),
     "click": ("farm",),
-    "rich": ("farm", "orchestrator.report.console"),
+    "rich": ("farm", "orchestrator.report.console", "orchestrator.report.listing"),
     "sqlalchemy": ("orchestrator.ledger", "orchestrator.metrics"),
     "prometheus_client": ("orchestrator.metrics",),
     "pyopencl": ("kernels", "farm"),

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from orchestrator.errors import NoData
 
@@ -86,17 +85,14 @@ def _nothing(experiment_id: str, *, layers: bool) -> NoData:
 
 
 def _show(found: list[Best], per: list[str], axis: str) -> None:
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for name in (*per, axis):
-        table.add_column(name, overflow="fold")
-    for name in ("mean ms", "runner-up", "margin ms", "95 % interval"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("resolved")
-    for one in found:
-        table.add_row(
-            *(escape(str(one.group[name])) for name in per), f"[bold]{escape(str(one.best))}[/]", *_figures(one)
-        )
-    out().print(table)
+    from orchestrator.report.listing import Head, Listing
+
+    figures = [Head(name, True) for name in ("mean ms", "runner-up", "margin ms", "95 % interval")]
+    rows = [
+        (*(escape(str(one.group[name])) for name in per), f"[bold]{escape(str(one.best))}[/]", *_figures(one))
+        for one in found
+    ]
+    out().print(Listing((*per, axis, *figures, "resolved"), rows, header_style="dim"))
     _notes(found, axis)
 
 

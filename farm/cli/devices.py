@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Group, RenderableType
 from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from orchestrator.errors import Unsupported
 from orchestrator.model.device import ApiFacts, Device, Health, Precision, Source
@@ -19,6 +20,7 @@ from .output import JsonOption, StateOption, log, out, print_json
 if TYPE_CHECKING:
     from orchestrator.config import Settings
 
+EMPTY: tuple[Any, ...] = (None, "", 0, [], {}, False)
 HEALTH_STYLES = {Health.READY: "green", Health.PROBING: "cyan", Health.SICK: "red", Health.QUARANTINED: "red"}
 
 
@@ -111,17 +113,17 @@ def source_label(source: Source) -> str:
     }.get(source, str(source))
 
 
-def table_of(found: list[Device]) -> Table:
-    """One row a device; in a narrow terminal what it is and how it is wrap between words."""
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    for column in ("device", "source", "what", "APIs", "state"):
-        table.add_column(column, no_wrap=column in ("device", "source", "APIs"), overflow="fold")
+def table_of(found: list[Device]) -> RenderableType:
+    """One row a device."""
+    from orchestrator.report.listing import Listing
+
+    rows = []
     for device in found:
         now = device.state
         health = f"[{HEALTH_STYLES.get(now.health, 'yellow')}]{now.health}[/]"
         state = " ".join(filter(None, (health, _battery(device), escape(now.reason))))
-        table.add_row(escape(device.serial), source_label(device.facts.source), _what(device), _apis(device), state)
-    return table
+        rows.append((escape(device.serial), source_label(device.facts.source), _what(device), _apis(device), state))
+    return Listing(("device", "source", "what", "APIs", "state"), rows)
 
 
 def _what(device: Device) -> str:
@@ -156,18 +158,17 @@ def _battery(device: Device) -> str:
 
 def _show(device: Device) -> None:
     """Facts, state and APIs of one device."""
+    from orchestrator.report.listing import Listing
+
     from . import profile
 
     console = out()
     console.print(table_of([device]))
-    grid = Table.grid(padding=(0, 2))
     skipped = {"serial", "source", "apis"}
     state = device.state.model_dump(mode="json", exclude={"reading"})
     rows = {**device.facts.model_dump(mode="json", exclude=skipped), **state, "reading": _reading(device)}
-    for name, value in rows.items():
-        if value not in (None, "", 0):
-            grid.add_row(f"[bold]{name}[/]", str(value))
-    console.print(grid)
+    told = [(f"[bold]{name}[/]", value_words(name, value)) for name, value in rows.items() if value not in EMPTY]
+    console.print(Listing(("", ""), told, header=False))
     for api in device.facts.apis:
         console.print(_api(api))
     if device.enrolment:
@@ -208,9 +209,22 @@ def _show_stored(settings: Settings, serial: str, as_json: bool) -> None:
         out().print(profile.render(found))
 
 
-def _api(api: ApiFacts) -> Table:
-    table = Table(title=f"{api.api}: {api.device_name}", title_justify="left", box=None, show_header=False)
-    for name, value in api.model_dump(mode="json", exclude={"api", "device_name"}).items():
-        if value not in ("", 0, [], False):
-            table.add_row(f"  {name}", ", ".join(map(str, value)) if isinstance(value, list) else str(value))
-    return table
+def _api(api: ApiFacts) -> RenderableType:
+    from orchestrator.report.listing import Listing
+
+    facts = api.model_dump(mode="json", exclude={"api", "device_name"})
+    rows = [(name, value_words(name, value)) for name, value in facts.items() if value not in EMPTY]
+    return Group(Text(f"{api.api}: {api.device_name}"), Listing(("", ""), rows, header=False, indent=2))
+
+
+def value_words(name: str, value: Any) -> str:
+    """A fact for people, as markup: times of day, sizes with their unit, numbers with four digits."""
+    from orchestrator.report import wording
+
+    if name.endswith("_at"):
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(value))
+    if name.endswith("_bytes") and isinstance(value, int):
+        return wording.memory_size(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(value_words("", each) for each in value)
+    return escape(f"{value:.4g}" if isinstance(value, float) else str(value))

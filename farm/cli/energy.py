@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import RenderableType
 from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from .experiments import PANEL
 from .output import JsonOption, log, out, print_json
@@ -109,18 +111,19 @@ def _draw(groups: dict[str, list[Recording]], path: Path) -> None:
 
 
 def _show(found: Comparison) -> None:
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for name in ("", "plain mean", "95 % interval", "weighted by time", "95 % interval"):
-        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+    from orchestrator.report.listing import Head, Listing
+
+    heads = [Head(name, True) for name in ("plain mean", "95 % interval", "weighted by time", "95 % interval")]
+    rows: list[Sequence[Text | str]] = []
     for name in POWERS:
         cells = [_cell(getattr(powers, name), 1e3, ".2f") for powers in (found.plain, found.time_weighted)]
-        table.add_row(f"{TITLES[name]}, mW", *(text for cell in cells for text in cell))
+        rows.append((f"{TITLES[name]}, mW", *(text for cell in cells for text in cell)))
     if found.plain.energy_per_inference_j is not None and found.time_weighted.energy_per_inference_j is not None:
         both = (found.plain.energy_per_inference_j, found.time_weighted.energy_per_inference_j)
         cells = [_cell(estimate, 1.0, ".4g") for estimate in both]
-        table.add_row("an inference, J", *(text for cell in cells for text in cell), style="bold")
+        rows.append(tuple(f"[bold]{text}[/]" for text in ("an inference, J", *(t for cell in cells for t in cell))))
     console = out()
-    console.print(table)
+    console.print(Listing(("", *heads), rows, header_style="dim"))
     console.print(_traces(found))
     for doubt in found.doubts:
         where = f"{escape(doubt.file)}: " if doubt.file else ""
@@ -132,12 +135,12 @@ def _cell(estimate: Estimate, scale: float, form: str) -> tuple[str, str]:
     return format(estimate.value * scale, form), f"[dim]{low} to {high}[/]"
 
 
-def _traces(found: Comparison) -> Table:
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for name in ("trace", "file", "format", "readings", "s", "mean mW", "by time"):
-        table.add_column(name, justify="left" if name in ("trace", "file", "format") else "right", overflow="fold")
+def _traces(found: Comparison) -> RenderableType:
+    from orchestrator.report.listing import Head, Listing
+
+    figures = [Head(name, True) for name in ("readings", "s", "mean mW", "by time")]
+    rows = []
     for each in found.traces:
-        figures = (f"{each.mean_w.value * 1e3:.2f}", f"{each.time_weighted_w.value * 1e3:.2f}")
-        row = (each.role, escape(each.file), each.format, str(each.readings), f"{each.duration_s:.1f}", *figures)
-        table.add_row(*row)
-    return table
+        means = (f"{each.mean_w.value * 1e3:.2f}", f"{each.time_weighted_w.value * 1e3:.2f}")
+        rows.append((each.role, escape(each.file), each.format, str(each.readings), f"{each.duration_s:.1f}", *means))
+    return Listing(("trace", "file", "format", *figures), rows, header_style="dim")

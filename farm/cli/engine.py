@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 import typer
 from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn
-from rich.table import Table
 
 from kernels.options import Layout, Limits, Options
 from orchestrator.errors import Unsupported
@@ -79,15 +78,13 @@ def networks(as_json: JsonOption = False) -> None:
     if as_json:
         print_json(rows)
         return
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    for column in ("network", "input", "output"):
-        table.add_column(column)
-    for column in ("nodes", "parameters"):
-        table.add_column(column, justify="right")
+    from orchestrator.report.listing import Head, Listing
+
+    shown = []
     for row in rows:
         shapes = [", ".join(map(_shape, row[port].values())) for port in ("inputs", "outputs")]
-        table.add_row(row["name"], *shapes, str(row["nodes"]), f"{row['parameters'] / 1e6:.2f} M")
-    out().print(table)
+        shown.append((row["name"], *shapes, str(row["nodes"]), f"{row['parameters'] / 1e6:.2f} M"))
+    out().print(Listing(("network", "input", "output", Head("nodes", True), Head("parameters", True)), shown))
 
 
 def _network(name: str, graph: Graph) -> dict[str, Any]:

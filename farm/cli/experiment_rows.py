@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
-from rich.table import Table
 
 from orchestrator.answers import Wait, reason_lines, wait_data
 from orchestrator.report import wording
+from orchestrator.report.listing import Head, Listing
 
 from .left_out import exclusion_lines, left_out
 from .outcomes import present
@@ -49,19 +49,16 @@ def row_data(row: ExperimentRow, waits: Iterable[Wait]) -> dict[str, Any]:
     }
 
 
-def table_of(rows: Iterable[ExperimentRow]) -> Table:
+def table_of(rows: Iterable[ExperimentRow]) -> Listing:
     """A line each."""
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    for column in ("experiment", "name", "submitted", "jobs", "", "outcome"):
-        table.add_column(column, justify="right" if column == "jobs" else "left")
+    shown = []
     for row in rows:
         submitted = time.strftime("%Y-%m-%d %H:%M", time.localtime(row.submitted_at))
         word = "[green]finished[/]" if row.finished else "[cyan]open[/]"
         total = str(sum(row.counts.values()))
-        table.add_row(
-            row.id, escape(row.experiment.name), submitted, total, word, wording.outcomes(present(row.counts))
-        )
-    return table
+        name = escape(row.experiment.name)
+        shown.append((row.id, name, submitted, total, word, wording.outcomes(present(row.counts))))
+    return Listing(("experiment", "name", "submitted", Head("jobs", True), "", "outcome"), shown)
 
 
 def show_all(rows: Sequence[ExperimentRow], waits: Iterable[Wait], *, as_json: bool) -> None:

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from rich.console import Group, RenderableType
 from rich.markup import escape
-from rich.table import Table
 
 from orchestrator.report import wording
+from orchestrator.report.listing import Head, Listing
 from orchestrator.statistics import NS_PER_MS
 
 if TYPE_CHECKING:
@@ -107,27 +107,33 @@ def looks_like_scores(shape: tuple[int, ...]) -> bool:
 def render(facts: dict[str, Any]) -> RenderableType:
     """The same for people."""
     where = facts["runs_on"]
-    grid = Table.grid(padding=(0, 2))
-    grid.add_row("[bold]ran on[/]", escape(f"{where['device']} ({where['source']}): {where['device_name']}"))
-    grid.add_row("", escape(f"{where['api']} {where['api_version']} · {where['driver']} · {where['precision']}"))
-    grid.add_row("[bold]inference[/]", f"[bold]{wording.ms(facts['inference_ms'])} ms[/]")
+    took = f"[bold]{wording.ms(facts['inference_ms'])} ms[/], the first one, not warmed up: `farm run` measures"
+    rows = [
+        ("[bold]ran on[/]", escape(f"{where['device']} ({where['source']}): {where['device_name']}")),
+        ("", escape(f"{where['api']} {where['api_version']} · {where['driver']} · {where['precision']}")),
+        ("[bold]inference[/]", took),
+    ]
     steps = (f"{step['step']} {wording.ms(step['ms'])}{' (cached)' * step['cached']}" for step in facts["setup_ms"])
-    grid.add_row("[bold]set-up ms[/]", escape(" · ".join(steps)))
+    rows.append(("[bold]set-up ms[/]", escape(" · ".join(steps))))
     if facts["memory"]:
         memory = facts["memory"]
         peak, process = wording.memory_size(memory["device_peak_bytes"]), wording.memory_size(memory["vm_hwm_bytes"])
-        grid.add_row("[bold]memory[/]", f"{peak} on the device at most · {process} process at most")
-    return Group(grid, *(_output(name, output) for name, output in facts["outputs"].items()))
+        rows.append(("[bold]memory[/]", f"{peak} on the device at most · {process} process at most"))
+    return Group(
+        Listing(("", ""), rows, header=False), *(_output(name, output) for name, output in facts["outputs"].items())
+    )
 
 
 def _output(name: str, output: dict[str, Any]) -> RenderableType:
     shape = " x ".join(map(str, output["shape"]))
     title = f"\n[bold]{escape(name)}[/]  {shape}" + ("" if output["finite"] else "  [red]holds NaN or infinity[/]")
     if "top5" not in output:
-        return f"{title}  {output['min']} ... {output['max']}"
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("class", justify="right")
-    table.add_column("score", justify="right")
-    for row in output["top5"]:
-        table.add_row(str(row["class"]), f"{row['score']:.6g}")
-    return Group(title, table)
+        low, high = (_number(output[end]) for end in ("min", "max"))
+        return f"{title}  {low} ... {high}"
+    rows = [(str(row["class"]), _number(row["score"])) for row in output["top5"]]
+    return Group(title, Listing((Head("class", True), Head("score", True)), rows))
+
+
+def _number(value: float | None) -> str:
+    """Four digits; none where no value is finite."""
+    return "none" if value is None else f"{value:.4g}"

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.markup import escape
 
 from orchestrator.errors import SetupError
 
@@ -103,17 +103,14 @@ def doctor(state: StateOption = None, as_json: JsonOption = False) -> None:
     Example: `farm doctor --json`
     """
     from farm.doctor import Verdict, examine
+    from orchestrator.report.listing import Listing
 
     findings = examine(settings_of(state))
     well = all(finding.verdict is not Verdict.MISSING for finding in findings)
     if as_json:
         print_json({"ok": well, "checks": [finding.as_dict() for finding in findings]})
     else:
-        table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-        for column in ("", "check", "found", "mend it with"):
-            table.add_column(column, overflow="fold")
-        for finding in findings:
-            table.add_row(finding.verdict.mark, finding.name, finding.found, finding.remedy)
-        out().print(table)
+        rows = [(f.verdict.mark, f.name, escape(f.found), escape(f.remedy)) for f in findings]
+        out().print(Listing(("", "check", "found", "mend it with"), rows))
     if not well:
         raise typer.Exit(1)

@@ -10,7 +10,6 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
 from rich.progress_bar import ProgressBar
-from rich.table import Table
 from rich.text import Text
 
 from orchestrator.answers import reason_lines
@@ -19,6 +18,7 @@ from orchestrator.model.live import Progress
 from orchestrator.model.record import Outcome
 from orchestrator.model.waiting import WaitKind
 from orchestrator.report import wording
+from orchestrator.report.listing import Cell, Head, Listing, Row
 
 if TYPE_CHECKING:
     from farm.snapshot import Lane, Snapshot
@@ -34,6 +34,7 @@ WATCHED_JOBS = 5
 WATCHED_JOBS_OF_A_DEVICE = 2
 """Jobs that must have ended before a prediction is worth anything."""
 SHOWN_LANES = 40
+BAR_COLUMNS = 30
 OUTCOME_STYLES = {"ok": "green", "invalid": "yellow", "failed": "red", "lost": "red", "killed": "red"}
 
 
@@ -65,11 +66,11 @@ def render(snapshot: Snapshot, title: str, pace: Pace) -> RenderableType:
 
 
 def _head(snapshot: Snapshot, title: str, left_s: float | None) -> RenderableType:
-    grid = Table.grid(padding=(0, 2))
-    bar = ProgressBar(total=max(1, snapshot.total), completed=snapshot.done, width=30)
-    left = Text(f"about {_clock(left_s)} left" if left_s is not None else "", style="dim")
-    grid.add_row(Text(title, style="bold"), bar, Text(f"{snapshot.done}/{snapshot.total}"), outcomes(snapshot), left)
-    return grid
+    head = Text(f"{title}  ", style="bold").append(f"{snapshot.done}/{snapshot.total}  ", style="not bold")
+    head.append_text(outcomes(snapshot))
+    head.append(f"about {_clock(left_s)} left" if left_s is not None else "", style="not bold dim")
+    bar = ProgressBar(total=max(1, snapshot.total), completed=snapshot.done, width=BAR_COLUMNS)
+    return Group(head, bar, Text())
 
 
 def outcomes(snapshot: Snapshot) -> Text:
@@ -86,21 +87,15 @@ def _clock(seconds: float | None) -> str:
     return "" if seconds is None else "{}:{:02d}".format(*divmod(round(seconds), 60))
 
 
-def _lanes(snapshot: Snapshot, pace: Pace) -> Table:
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for name in ("device", ""):
-        table.add_column(name, no_wrap=True)
-    for name in ("done", "left", "last ms"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("job", no_wrap=True)
-    table.add_column("now", overflow="fold")
+def _lanes(snapshot: Snapshot, pace: Pace) -> RenderableType:
     busy_first = sorted(snapshot.lanes, key=lambda lane: (lane.progress is None, lane.device.serial))
     shared = _shared_word(snapshot)
-    for lane in sorted(busy_first[:SHOWN_LANES], key=lambda lane: lane.device.serial):
-        table.add_row(*_lane(lane, snapshot, pace.left_s(lane, snapshot.at), shared))
+    shown = sorted(busy_first[:SHOWN_LANES], key=lambda lane: lane.device.serial)
+    rows: list[Row] = [_lane(lane, snapshot, pace.left_s(lane, snapshot.at), shared) for lane in shown]
     if len(snapshot.lanes) > SHOWN_LANES:
-        table.add_row(f"... {len(snapshot.lanes) - SHOWN_LANES} more devices")
-    return table
+        rows.append(Text(f"... {len(snapshot.lanes) - SHOWN_LANES} more devices"))
+    figures = [Head(name, True) for name in ("done", "left", "last ms")]
+    return Listing(("device", "", *figures, "job", "now"), rows, header_style="dim")
 
 
 def _shared_word(snapshot: Snapshot) -> str:
@@ -108,7 +103,7 @@ def _shared_word(snapshot: Snapshot) -> str:
     return wording.shared_word([lane.progress.label for lane in snapshot.lanes if lane.progress is not None])
 
 
-def _lane(lane: Lane, snapshot: Snapshot, left_s: float | None, shared: str) -> list[RenderableType]:
+def _lane(lane: Lane, snapshot: Snapshot, left_s: float | None, shared: str) -> list[Cell]:
     serial, one = lane.device.serial, lane.progress
     word = wording.source_word(lane.device.facts.source)
     kind = "" if _kind(lane) in serial else f" [dim]{escape(_kind(lane))}[/]"

@@ -8,11 +8,11 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
-from rich.table import Table
 
 from kernels.movement import PORTS, Movement, movements
 from kernels.plan import Copy, Dispatch, Plan, Repeat, Step, SwapIn, SwapOut
 from orchestrator.report import wording
+from orchestrator.report.listing import Head, Listing, Row
 from workers.layer_memory import layer_memory
 
 SHOWN = 3
@@ -65,29 +65,34 @@ def as_data(plan: Plan) -> dict[str, Any]:
 def render(plan: Plan) -> RenderableType:
     """Head figures, then one row a step."""
     facts = as_data(plan)
-    grid = Table.grid(padding=(0, 2))
+    rows: list[Row] = []
     options = " ".join(f"{key}={value}" for key, value in plan.options.items() if ":" not in key)
-    grid.add_row("[bold]plan[/]", escape(f"{plan.name} {plan.api} {plan.precision}  {facts['plan_hash']}  {options}"))
-    grid.add_row("[bold]ports[/]", escape(_ports(plan)))
-    grid.add_row(
-        "[bold]steps[/]",
-        f"{facts['dispatches']} dispatches, {facts['copies']} copies ({wording.memory_size(facts['copied_bytes'])}), "
-        f"{facts['swaps']} swaps; {facts['programs']} programs; {facts['flops'] / 1e9:.2f} GFLOP",
+    rows.append(("[bold]plan[/]", escape(f"{plan.name} {plan.api} {plan.precision}  {facts['plan_hash']}  {options}")))
+    rows.append(("[bold]ports[/]", escape(_ports(plan))))
+    rows.append(
+        (
+            "[bold]steps[/]",
+            f"{facts['dispatches']} dispatches, "
+            f"{facts['copies']} copies ({wording.memory_size(facts['copied_bytes'])}), "
+            f"{facts['swaps']} swaps; {facts['programs']} programs; {facts['flops'] / 1e9:.2f} GFLOP",
+        )
     )
     roles = ", ".join(f"{role} {wording.memory_size(size)}" for role, size in facts["buffer_bytes_by_role"].items())
-    grid.add_row(
-        "[bold]memory[/]",
-        f"{wording.memory_size(facts['pool_bytes'])} in {len(plan.pools)} allocations (largest "
-        f"{wording.memory_size(plan.requires.max_buffer_bytes)}); buffers: {roles}",
+    rows.append(
+        (
+            "[bold]memory[/]",
+            f"{wording.memory_size(facts['pool_bytes'])} in {len(plan.pools)} allocations (largest "
+            f"{wording.memory_size(plan.requires.max_buffer_bytes)}); buffers: {roles}",
+        )
     )
-    grid.add_row("[bold]peak[/]", escape(_peak_words(facts)))
+    rows.append(("[bold]peak[/]", escape(_peak_words(facts))))
     for layer, words in _divided(plan).items():
-        grid.add_row("[bold]divided[/]", escape(f"{layer} into {words}"))
+        rows.append(("[bold]divided[/]", escape(f"{layer} into {words}")))
     if plan.options.get("layout") == "image":
-        grid.add_row("[bold]images[/]", escape(_images(plan)))
+        rows.append(("[bold]images[/]", escape(_images(plan))))
     moved = movements(plan)
-    grid.add_row("[bold]moved[/]", _moved_words(moved))
-    return Group(grid, "", _movements(moved), "", _steps(plan))
+    rows.append(("[bold]moved[/]", _moved_words(moved)))
+    return Group(Listing(("", ""), rows, header=False), "", _movements(moved), "", _steps(plan))
 
 
 def _swapped_bytes(plan: Plan) -> int:
@@ -139,18 +144,13 @@ def _moved_words(moved: Sequence[Movement]) -> str:
     return f"read and written without computing: {ports} at inputs and outputs, {rest}"
 
 
-def _movements(moved: Sequence[Movement]) -> Table:
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("#", justify="right")
-    for column in ("moved at", "step", "kind"):
-        table.add_column(column, overflow="fold")
-    table.add_column("MiB", justify="right")
-    table.add_column("why", overflow="fold")
+def _movements(moved: Sequence[Movement]) -> Listing:
+    rows = []
     for one in moved:
         step = one.step + (f" x {one.times}" if one.times > 1 else "")
         size = f"{one.bytes * one.times / 2**20:.2f}"
-        table.add_row(str(one.index), escape(one.layer), step, one.kind, size, escape(one.why))
-    return table
+        rows.append((str(one.index), escape(one.layer), step, one.kind, size, escape(one.why)))
+    return Listing((Head("#", True), "moved at", "step", "kind", Head("MiB", True), "why"), rows)
 
 
 def _ports(plan: Plan) -> str:
@@ -160,23 +160,20 @@ def _ports(plan: Plan) -> str:
     return f"{worded(plan.inputs)} -> {worded(plan.outputs)}"
 
 
-def _steps(plan: Plan) -> Table:
+def _steps(plan: Plan) -> Listing:
     kernels = {program.id: program for program in plan.programs}
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("#", justify="right")
-    for column in ("layer", "step", "work-items", "work-group"):
-        table.add_column(column, overflow="fold")
-    table.add_column("MFLOP", justify="right")
-    table.add_column("MiB", justify="right")
+    rows: list[Row] = []
     for index, (step, times) in enumerate(flat(plan.steps)):
         repeated = f" x {times}" if times > 1 else ""
         if isinstance(step, Dispatch):
             program = kernels[step.program]
             sizes = (" x ".join(map(str, step.work_items)), " x ".join(map(str, program.work_group)))
             cost = (f"{step.flops / 1e6:.1f}", f"{step.bytes / 2**20:.2f}")
-            table.add_row(str(index), escape(step.layer), escape(program.kernel) + repeated, *sizes, *cost)
+            rows.append((str(index), escape(step.layer), escape(program.kernel) + repeated, *sizes, *cost))
         elif isinstance(step, Copy):
-            table.add_row(str(index), escape(step.layer), f"copy{repeated}", "", "", "", f"{step.bytes / 2**20:.2f}")
+            size = f"{step.bytes / 2**20:.2f}"
+            rows.append((str(index), escape(step.layer), f"copy{repeated}", "", "", "", size))
         else:
-            table.add_row(str(index), escape(step.layer), f"{step.kind}{repeated}")
-    return table
+            rows.append((str(index), escape(step.layer), f"{step.kind}{repeated}", "", "", "", ""))
+    heads = (Head("#", True), "layer", "step", "work-items", "work-group", Head("MFLOP", True), Head("MiB", True))
+    return Listing(heads, rows)

@@ -6,10 +6,10 @@ import time
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
-from rich.table import Table
 
 from orchestrator.model.enrolment import Enrolment, NodeFact, SamplerCost
 from orchestrator.model.power import GaugeCalibration
+from orchestrator.report.listing import Listing
 
 FOLDERS = (
     "/sys/class/power_supply", "/sys/class/kgsl", "/sys/class/misc/mali0", "/sys/class/thermal",
@@ -30,19 +30,18 @@ def render(found: Enrolment) -> RenderableType:
     return Group(*parts, *([_nodes(found.nodes)] if found.nodes else []))
 
 
-def _facts(found: Enrolment) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_row("[bold]gauge[/]", _gauge(found.gauge) if found.gauge else f"[yellow]{escape(found.gauge_reason)}[/]")
+def _facts(found: Enrolment) -> Listing:
+    rows = [("[bold]gauge[/]", _gauge(found.gauge) if found.gauge else f"[yellow]{escape(found.gauge_reason)}[/]")]
     if found.sampler:
-        grid.add_row("[bold]sampling costs[/]", _sampler(found.sampler))
+        rows.append(("[bold]sampling costs[/]", _sampler(found.sampler)))
     if found.reference_temp_c is not None:
-        grid.add_row("[bold]at rest[/]", f"{found.reference_temp_c:.1f} C")
-    grid.add_row("[bold]supply[/]", found.supply)
+        rows.append(("[bold]at rest[/]", f"{found.reference_temp_c:.1f} C"))
+    rows.append(("[bold]supply[/]", found.supply))
     if found.permissions:
         for head, wanted in (("may", True), ("may not", False)):
             names = [name for name, has in found.permissions.items() if has == wanted]
-            grid.add_row(f"[bold]{head}[/]", ", ".join(names) or "-")
-    return grid
+            rows.append((f"[bold]{head}[/]", ", ".join(names) or "-"))
+    return Listing(("", ""), rows, header=False)
 
 
 def _gauge(gauge: GaugeCalibration) -> str:
@@ -69,21 +68,17 @@ def _sampler(cost: SamplerCost) -> str:
     )
 
 
-def _sources(found: Enrolment) -> Table:
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    for column in ("power source", "scope", "usable"):
-        table.add_column(column, no_wrap=column != "usable", overflow="fold")
+def _sources(found: Enrolment) -> Listing:
+    rows = []
     for fact in found.sources:
         verdict = f"[green]{escape(fact.name or 'yes')}[/]" if fact.usable else f"[dim]{escape(fact.reason)}[/]"
-        table.add_row(fact.source, fact.scope, verdict)
-    return table
+        rows.append((fact.source, fact.scope, verdict))
+    return Listing(("power source", "scope", "usable"), rows)
 
 
-def _nodes(nodes: tuple[NodeFact, ...]) -> Table:
+def _nodes(nodes: tuple[NodeFact, ...]) -> Listing:
     """Nodes by folder: how many can be read; what telemetry needs and cannot read by name."""
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    for column in ("nodes", "readable", "refused"):
-        table.add_column(column, overflow="fold")
+    rows = []
     for folder in FOLDERS:
         own = [node for node in nodes if node.path.startswith(folder + "/")]
         refused = [node for node in own if node.error]
@@ -91,8 +86,8 @@ def _nodes(nodes: tuple[NodeFact, ...]) -> Table:
         rest = len(refused) - len(keys)
         told = keys + ([f"{rest} more"] if rest else [])
         if own:
-            table.add_row(folder, f"{len(own) - len(refused)} of {len(own)}", escape(", ".join(told)))
-    return table
+            rows.append((folder, f"{len(own) - len(refused)} of {len(own)}", escape(", ".join(told))))
+    return Listing(("nodes", "readable", "refused"), rows)
 
 
 def _name(node: NodeFact) -> str:

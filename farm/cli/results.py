@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,6 +31,7 @@ def results(
     raw: Annotated[
         bool, typer.Option("--raw", help="With --json: every record too, lost attempts included, with all samples.")
     ] = False,
+    setup: Annotated[bool, typer.Option("--setup", help="Show the steps of set-up: cold, warm, cached.")] = False,
     svg: Annotated[
         Path | None, typer.Option("--svg", metavar="FILE", help="Draw the table into an SVG file instead.")
     ] = None,
@@ -53,7 +54,7 @@ def results(
     if as_json:
         print_json(export.as_data(content, records))
     elif svg is None:
-        out().print(console.render(content))
+        out().print(console.render(content, setup=setup))
 
 
 def report(
@@ -84,6 +85,10 @@ def gather(settings: Settings, ledger: Ledger, row: ExperimentRow) -> Content:
 
     jobs = ledger.jobs(row.id)
     cells = {job.job.cell.cell_id: job.job.cell for job in jobs}
+    own: dict[str, Counter[str]] = defaultdict(Counter)
+    for job in jobs:
+        if len(job.job.candidates) == 1 and job.state != "held":
+            own[job.job.candidates[0]][job.outcome or job.state.value] += 1
     over = [job.job for job in jobs if job.state not in OPEN and job.job.role == "work"]
     return build(
         row.id,
@@ -93,6 +98,7 @@ def gather(settings: Settings, ledger: Ledger, row: ExperimentRow) -> Content:
         outcomes=present(row.counts),
         exclusions=row.exclusions,
         made=Counter((job.candidates[0], job.cell.cell_id) for job in over if len(job.candidates) == 1),
+        jobs=own,
         labels=_labels(settings, row),
         now=time.time(),
     )

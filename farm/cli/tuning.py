@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
+
+from orchestrator.report.listing import Head, Listing
 
 if TYPE_CHECKING:
     from kernels.tuning import Found
@@ -72,23 +74,11 @@ def _line(found: Comparison) -> str:
 
 def table(found: Iterable[Found]) -> RenderableType:
     """One table a device and precision."""
-    parts: dict[tuple[str, str], Table] = {}
+    parts: dict[str, list[list[str]]] = {}
     for each in found:
-        place = (each.device, each.precision)
-        if place not in parts:
-            parts[place] = _empty(f"{each.device} | {each.precision}")
         gain = f"{each.gain:.2f} x" if each.gain else "-"
         stands = "the compiler's own" if each.is_default else STANDS[each.kept]
         cells = (each.conv.removeprefix("conv "), each.choice.words, each.default, f"{each.ms:.3f}", gain, stands)
-        parts[place].add_row(*map(escape, cells))
-    return Group(*parts.values())
-
-
-def _empty(title: str) -> Table:
-    made = Table(box=None, header_style="bold", padding=(0, 2, 0, 0), title=escape(title), title_justify="left")
-    for column in ("layer", "choice", "untuned"):
-        made.add_column(column, overflow="fold")
-    for column in ("ms", "gain"):
-        made.add_column(column, justify="right")
-    made.add_column("", overflow="fold")
-    return made
+        parts.setdefault(f"{each.device} | {each.precision}", []).append([escape(cell) for cell in cells])
+    heads = ("layer", "choice", "untuned", Head("ms", True), Head("gain", True), "")
+    return Group(*(one for title, rows in parts.items() for one in (Text(title, style="italic"), Listing(heads, rows))))

@@ -85,7 +85,7 @@ def published(experiment: Experiment) -> Section:
         return Section("published", "Published", "", (), ())
     note = f"{found.note} Other devices, other days: figures of theirs, none of ours.".strip()
     title = f"Published, not measured here: {found.source}"
-    return Section("published", title, note, tuple(map(Column, found.columns)), found.rows, note_in_terminal=True)
+    return Section("published", title, note, tuple(map(Column, found.columns)), found.rows, terminal_note=note)
 
 
 def _device(serial: str, source: Source) -> str:

@@ -9,8 +9,6 @@ from itertools import groupby
 
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
-from rich.padding import Padding
-from rich.table import Table
 from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
 
@@ -20,30 +18,35 @@ from orchestrator.statistics import Summary
 
 from . import wording
 from .content import Content, DoubtCount
+from .listing import Head, Listing, Row
 from .section import Section
-from .sections import sections
+from .sections import SETUP, sections
 
 SHOWN_EXCLUSIONS = 12
 SHOWN_ROWS = 40
-LAST_WIDTH = 30
-"""Of the last column of a part, which is wrapped where it is longer."""
-COLUMNS = ("", "ran on", "median ms", "95 % interval", "p90", "memory", "blocks", "doubts")
-CELL, RAN_ON, MEDIAN, INTERVAL, P90, BLOCKS = 0, 1, 2, 3, 4, 6
-RAN_ON_WIDTH, SHORT_RAN_ON = 40, 16
-LONG_CELL = 34
-"""Of a cell's name: longer ones are folded where the terminal is narrow, and what it ran on gives way."""
+COLUMNS = (
+    Head(""), Head("median ms", True), Head("95 % interval", True), Head("p90", True), Head("memory", True),
+    Head("blocks", True), Head("doubts"),
+)  # fmt: skip
+MEDIAN, BLOCKS = 1, 5
 SVG_COLUMNS = 112
+DEVICE = "device"
+"""Name of the first column of a part whose rows are grouped by it in a narrow terminal."""
 
 
-def render(content: Content) -> RenderableType:
-    """The whole report: results, what was left out, what is doubtful."""
-    parts: list[RenderableType] = [heading(content), Text(), *results(content.summaries, content.doubts)]
-    for section in sections(content):
-        parts += [Text(), part(section)]
+def render(content: Content, *, setup: bool = False) -> RenderableType:
+    """The whole report: results, what was left out, what is doubtful. `setup`: with the steps of set-up."""
+    parts: list[RenderableType] = [heading(content), Text(), results(content.summaries, content.doubts)]
+    found = sections(content)
+    for section in found:
+        if setup or section.name != SETUP:
+            parts += [Text(), part(section)]
     if content.exclusions:
         parts += [Text(), exclusions(content.exclusions, {summary.serial for summary in content.summaries})]
     if content.doubts:
-        parts += [Text(), doubts(content.doubts)]
+        parts += [Text(), doubts(content.doubts, len(content.summaries))]
+    if not setup and any(section.name == SETUP for section in found):
+        parts += [Text(), Text("set-up step by step: farm results --setup", style="dim")]
     return Group(*parts)
 
 
@@ -69,22 +72,47 @@ def heading(content: Content) -> Text:
         text.append(
             "\nIMPORT results: measured elsewhere, under conditions that the farm does not know.", style="yellow"
         )
+    for line in _ran_everywhere_on(content.summaries):
+        text.append(f"\nran on {line}", style="dim")
+    results = len(content.summaries)
+    if common := [f"{n} {each.code}" for n, each in enumerate(content.doubts, 1) if each.results == results]:
+        text.append(f"\ndoubts of every result: {', '.join(common)}", style="dim")
     return text
 
 
-def results(summaries: Sequence[Summary], doubts: Sequence[DoubtCount]) -> list[RenderableType]:
-    """A table per device, all with the same widths; doubts by their numbers in the list that follows."""
-    names = wording.naming(summaries)
-    rows = [_row(summary, doubts, names) for summary in summaries]
-    widths = [max([len(name), *(len(row[i]) for row in rows)]) for i, name in enumerate(COLUMNS)]
-    widths[RAN_ON] = min(widths[RAN_ON], RAN_ON_WIDTH if widths[CELL] <= LONG_CELL else SHORT_RAN_ON)
-    if all(summary.latency is None for summary in summaries):
-        widths[INTERVAL] = widths[P90] = 0
-    parts: list[RenderableType] = [_table([], widths, header=True)]
-    for _, group in groupby(zip(summaries, rows, strict=True), key=lambda pair: pair[0].serial):
+def results(summaries: Sequence[Summary], doubts: Sequence[DoubtCount]) -> RenderableType:
+    """The cells of each device below its name; doubts by their numbers in the list that follows.
+
+    What holds for all cells of a device stands below its name, and what holds for all results above the table.
+    """
+    names, everywhere = wording.naming(summaries), _ran_everywhere_on(summaries)
+    rows: list[Row] = []
+    for _, group in groupby(summaries, key=lambda summary: summary.serial):
         own = list(group)
-        parts += [_device(own[0][0]), _table(own, widths, header=False)]
-    return parts
+        numbers = [set(wording.doubt_numbers(summary, doubts)) for summary in own]
+        common = set.intersection(*numbers)
+        told = [line for line in wording.ran_on(own) if line not in everywhere]
+        if some := [n for n in sorted(common) if doubts[n - 1].results < len(summaries)]:
+            told.append(f"doubts: {_numbers(some)}")
+        rows += [_device(own[0]), *(Text(f"  {line}", style="dim") for line in told)]
+        rows += [_row(summary, sorted(each - common), names) for summary, each in zip(own, numbers, strict=True)]
+    return Listing(COLUMNS, rows, header_style="dim", indent=2)
+
+
+def _ran_everywhere_on(summaries: Sequence[Summary]) -> list[str]:
+    """What stands below no device's name, because it is the same on all that have the backend."""
+    devices = [list(own) for _, own in groupby(summaries, key=lambda summary: summary.serial)]
+    told = [set(wording.ran_on(own)) for own in devices]
+    return [line for line in wording.ran_on(summaries) if all(line in each or not _has(line, each) for each in told)]
+
+
+def _has(line: str, lines: Iterable[str]) -> bool:
+    """Whether one of the lines is of the same backend."""
+    return any(each.partition(":")[0] == line.partition(":")[0] for each in lines)
+
+
+def _numbers(numbers: Iterable[int]) -> str:
+    return " ".join(map(str, numbers))
 
 
 def _device(summary: Summary) -> Text:
@@ -96,84 +124,60 @@ def _device(summary: Summary) -> Text:
     return text
 
 
-def _table(own: Sequence[tuple[Summary, list[str]]], widths: Sequence[int], *, header: bool) -> RenderableType:
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), show_header=header)
-    shown = [index for index, width in enumerate(widths) if width]
-    for index in shown:
-        name, width, shrinks = COLUMNS[index], widths[index], index <= RAN_ON
-        table.add_column(  # a narrow terminal cuts what it ran on, and folds the names of cells, not the figures
-            Text(name.ljust(width), no_wrap=True, overflow="crop") if shrinks else name,
-            justify="left" if shrinks or index == len(COLUMNS) - 1 else "right",
-            min_width=min(width, LONG_CELL if index == CELL else 12) if shrinks else width,
-            max_width=width,
-            style="dim" if index == RAN_ON else "",
-            no_wrap=not shrinks,
-        )
-    for summary, row in own:
-        cells = [Text(cell, no_wrap=index != CELL, overflow="ellipsis") for index, cell in enumerate(row)]
-        told = summary.latency or summary.throughput
-        cells[MEDIAN].stylize("bold" if told else "dim" if summary.layers else "red")
-        if summary.outcomes.get(Outcome.OK, 0) < summary.blocks:
-            cells[BLOCKS].stylize("red")
-        table.add_row(*(cells[index] for index in shown))
-    return Padding(table, (0, 0, 0, 2))
-
-
-def _row(summary: Summary, doubts: Sequence[DoubtCount], names: wording.Naming) -> list[str]:
-    latency = summary.latency
-    return [
+def _row(summary: Summary, doubts: Sequence[int], names: wording.Naming) -> Sequence[Text]:
+    latency, memory = summary.latency, summary.memory
+    cells = [
         wording.cell(summary, names),
-        wording.driver(summary),
         wording.ms(latency.median_ms) if latency else wording.instead(summary),
         wording.interval(latency),
         wording.ms(latency.p90_ms) if latency else "",
-        wording.memory_size(summary.memory.device_peak_bytes) if summary.memory else "",
+        wording.memory_size(memory.device_peak_bytes) if memory else "",
         wording.blocks(summary),
-        " ".join(map(str, wording.doubt_numbers(summary, doubts))),
+        _numbers(doubts),
     ]
+    row = [Text(cell) for cell in cells]
+    told = latency or summary.throughput
+    row[MEDIAN].stylize("bold" if told else "dim" if summary.layers else "red")
+    if summary.outcomes.get(Outcome.OK, 0) < summary.blocks:
+        row[BLOCKS].stylize("red")
+    return row
 
 
 def part(section: Section, most: int = SHOWN_ROWS) -> RenderableType:
     """A part of the report; on a terminal long ones are cut."""
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
     shown = [index for index, column in enumerate(section.columns) if not column.page_only]
-    for index in shown:
-        column, last = section.columns[index], index == shown[-1]
-        widest = max(len(column.name), *(len(row[index]) for row in section.rows))
-        table.add_column(
-            column.name,
-            justify="right" if column.number else "left",
-            overflow="fold",
-            no_wrap=column.number and not last,  # a name is folded before a figure is cut
-            min_width=min(widest, LAST_WIDTH) if last else widest if column.number else None,
-        )
-    for number, row in enumerate(section.rows[:most]):
-        table.add_row(*(escape(row[index]) for index in shown), style="yellow" if number in section.bad else "")
+    heads = [Head(section.columns[index].name, section.columns[index].number) for index in shown]
+    rows = [
+        [Text(row[index], style="yellow" if number in section.bad else "") for index in shown]
+        for number, row in enumerate(section.rows[:most])
+    ]
+    parts: list[RenderableType] = [Text(section.title, style="italic")]
+    if section.terminal_note:
+        parts.append(Text(section.terminal_note, style="dim"))
+    parts.append(Listing(heads, rows, header_style="dim", by_first=section.columns[0].name == DEVICE))
     if len(section.rows) > most:
-        table.add_row(f"... {len(section.rows) - most} more: farm report shows all")
-    notes = [Text(section.note, style="dim")] if section.note_in_terminal else []
-    return Group(Text(section.title, style="italic"), *notes, table)  # a table's own title is as narrow as the table
+        parts.append(Text(f"... {len(section.rows) - most} more: farm report shows all"))
+    return Group(*parts)
 
 
 def exclusions(found: Iterable[Exclusion], known: Iterable[str]) -> RenderableType:
     """What was left out, and why; what has one reason is put together."""
-    table = Table(box=None, header_style="dim", title="Left out", title_justify="left", padding=(0, 2, 0, 0))
-    for column in ("combinations", "devices", "reason"):
-        table.add_column(column, overflow="fold")
     groups = wording.group_exclusions(found, known)
-    for group in groups[:SHOWN_EXCLUSIONS]:
-        table.add_row(*(escape(text) for text in group))
+    rows = [[escape(text) for text in group] for group in groups[:SHOWN_EXCLUSIONS]]
+    parts: list[RenderableType] = [
+        Text("Left out", style="italic"),
+        Listing(("combinations", "devices", "reason"), rows, header_style="dim"),
+    ]
     if len(groups) > SHOWN_EXCLUSIONS:
-        table.add_row(f"... {len(groups) - SHOWN_EXCLUSIONS} more")
-    return table
+        parts.append(Text(f"... {len(groups) - SHOWN_EXCLUSIONS} more: farm report shows all"))
+    return Group(*parts)
 
 
-def doubts(found: Iterable[DoubtCount]) -> Table:
+def doubts(found: Sequence[DoubtCount], results: int) -> RenderableType:
     """What may be wrong with the results, by number."""
-    table = Table(box=None, header_style="dim", title="Doubts", title_justify="left", padding=(0, 2, 0, 0))
-    table.add_column("", justify="right")
-    for column in ("doubt", "results", "what to do"):
-        table.add_column(column, overflow="fold")
-    for number, doubt in enumerate(found, 1):
-        table.add_row(str(number), doubt.code.value, str(doubt.results), doubt.remedy)
-    return table
+    rows = [
+        [str(number), doubt.code.value, "all" if doubt.results == results else str(doubt.results), escape(doubt.remedy)]
+        for number, doubt in enumerate(found, 1)
+    ]
+    heads = (Head("", True), "doubt", Head("results", True), "what to do")
+    return Group(Text("Doubts", style="italic"), Listing(heads, rows, header_style="dim"))

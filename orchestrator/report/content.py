@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from pydantic import Field
+
 from orchestrator.agreement import Agreement, agreements
 from orchestrator.matrix import Exclusion
 from orchestrator.model.base import Model
@@ -51,6 +53,8 @@ class Content(Model):
     """Per device that ran some."""
     judged: tuple[JudgedCell, ...] = ()
     """Per cell and device, where the experiment has a target interval."""
+    silent: dict[str, dict[str, int]] = Field(default_factory=dict)
+    """Devices that had jobs of their own and gave no result: serial -> those jobs by outcome or state."""
     agreements: tuple[Agreement, ...] = ()
     """Of each workload that has a set."""
     generated_at: float
@@ -77,16 +81,19 @@ def build(
     outcomes: Mapping[str, int],
     exclusions: Iterable[Exclusion] = (),
     made: Mapping[tuple[str, str], int] | None = None,
+    jobs: Mapping[str, Mapping[str, int]] | None = None,
     labels: Sequence[int] | None = None,
     now: float,
 ) -> Content:
     """Derive a report's content. `cells` must hold the cell of every record.
 
-    `made`: blocks that are over of each (serial, cell id), those without a record included. `labels`: the
-    right class of each example, where the workload has a set.
+    `made`: blocks that are over of each (serial, cell id), those without a record included. `jobs`: those of each
+    device that no other may run, by outcome or state. `labels`: the right class of each example, where the workload
+    has a set.
     """
     newest = sorted(newest_attempts(records), key=lambda record: (record.started_at, record.job_id))
     summaries = tuple(summarise(newest, cells, mode=experiment.sampling.mode))
+    measured = {summary.serial for summary in summaries}
     judged = judge_all(experiment, newest, made or {})
     return Content(
         experiment_id=experiment_id,
@@ -101,6 +108,7 @@ def build(
             JudgedCell(serial=serial, label=cells[cell_id].label, judgement=judgement)
             for (serial, cell_id), judgement in sorted(judged.items())
         ),
+        silent={serial: dict(own) for serial, own in (jobs or {}).items() if serial not in measured},
         agreements=agreements(newest, cells, experiment, labels),
         generated_at=now,
     )

@@ -24,5 +24,5 @@ class Section(NamedTuple):
     rows: tuple[tuple[str, ...], ...]
     bad: frozenset[int] = frozenset()
     """Numbers of rows."""
-    note_in_terminal: bool = False
+    terminal_note: str = ""
     """A terminal has room for few notes: only for those without which the table is misread."""

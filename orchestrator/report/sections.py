@@ -15,6 +15,7 @@ from .section import Column, Section
 from .wording import EnergyRow
 
 SHOWN_REASONS = 2
+SETUP = "setup"
 SETUP_IN_TERMINAL = ("program build", "pipelines", "transfers", "first dispatch")
 
 
@@ -33,6 +34,7 @@ def sections(content: Content) -> list[Section]:
         _stability(content.summaries),
         _canaries(content),
         _judged(content),
+        _silent(content),
         _invalid(content.summaries),
         _failed(content.summaries),
         _conditions(content.summaries),
@@ -59,17 +61,19 @@ NEEDS_REST = ("gross", "idle power")
 def _energies(summaries: Sequence[Summary]) -> Iterator[Section]:
     names = wording.naming(summaries)
     for index, (title, rows) in enumerate(wording.energy_groups(summaries).items()):
+        basis = wording.energy_basis(row.use.reported for row in rows)
         net = any(row.use.idle_power_w for row in rows)
         shown = [i for i, column in enumerate(ENERGY_COLUMNS) if net or column.name not in NEEDS_REST]
         texts = [(row.summary.serial, _where(row.summary, names)[1], *_energy(row)) for row in rows]
         yield Section(
             name=f"energy-{index}",
             title=f"Energy by {title}",
-            note=f"{wording.energy_basis(row.use.reported for row in rows)} Load power is gross. The first interval "
+            note=f"{basis} Load power is gross. The first interval "
             "holds the gain's uncertainty, `same device` is for comparisons on the same device. `relative`: the gain "
             "is not known, other devices do not compare.",
             columns=tuple(ENERGY_COLUMNS[i] for i in shown),
             rows=tuple(tuple(row[i] for i in shown) for row in texts),
+            terminal_note=basis,
         )
 
 
@@ -147,7 +151,7 @@ def _setup(summaries: Sequence[Summary]) -> Section:
         "From a fresh process to its first result read back, step by step; medians over blocks, with shares of the "
         "medians' total. cold: no cache at all; warm: the driver may have its own; cached: the farm's kept programs."
     )
-    return Section("setup", "Set-up: cold, warm, cached", note, columns, tuple(rows))
+    return Section(SETUP, "Set-up: cold, warm, cached", note, columns, tuple(rows))
 
 
 def _with_share(value_ms: float | None, total_ms: float) -> str:
@@ -204,6 +208,13 @@ def _judged(content: Content) -> Section:
         "Blocks were added until half the 95 % interval was at most the wanted share of the median, or up to the cap."
     )
     return Section("judged", "Sequential sampling", note, columns, tuple(rows), bad)
+
+
+def _silent(content: Content) -> Section:
+    rows = tuple((serial, wording.outcomes(jobs)) for serial, jobs in sorted(content.silent.items()))
+    columns = (Column("device"), Column("jobs"))
+    note = "Devices that had jobs, of which none has a record."
+    return Section("silent", "No result", note, columns, rows)
 
 
 def _invalid(summaries: Sequence[Summary]) -> Section:

@@ -194,6 +194,15 @@ def driver(summary: Summary) -> str:
     return " · ".join(dict.fromkeys(filter(None, (software, hardware, threads))))
 
 
+def ran_on(summaries: Iterable[Summary]) -> list[str]:
+    """What cells ran on, a line for each backend: `opencl: PoCL 3.1 · Intel Xeon`."""
+    found: dict[str, dict[str, None]] = {}
+    for summary in summaries:
+        if words := driver(summary):
+            found.setdefault(summary.backend, {})[words] = None
+    return [f"{backend}: {'; '.join(words)}" for backend, words in found.items()]
+
+
 def short_name(text: str) -> str:
     """A driver's name for a device without what says nothing: trade marks, clock, `Processor`."""
     text = re.sub(r"^(pthread|basic|cpu)-[a-z0-9.-]+?-(?=[A-Z])", "", text)  # PoCL puts LLVM's name before the maker's

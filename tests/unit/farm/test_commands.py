@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +16,7 @@ import pytest
 import typer
 import yaml
 
-from farm.cli import main, output
+from farm.cli import output
 from farm.cli.app import app
 from farm.cli.demo import _all_measured
 from orchestrator.config import Settings
@@ -25,29 +24,14 @@ from orchestrator.ledger import Ledger
 from tests.servers import required
 from tests.unit.orchestrator import make
 
+from .conftest import Run
+
 COMMANDS = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
 EXPECTED = {
     "up", "down", "doctor", "devices", "enrol", "networks", "run", "status", "watch", "results", "report", "cancel",
     "infer", "plan", "schema", "demo", "release", "restore", "energy", "import", "best", "export",
     "tune", "dataset", "agreement",
 }  # fmt: skip
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def farm(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a command in an empty folder with no farm; exit status, standard output, standard error."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("FARM_STATE", "FARM_REDIS_URL", "FARM_LEDGER_URL", "FARM_DEBUG"):
-        monkeypatch.delenv(name, raising=False)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = main(arguments)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
 
 
 def test_the_commands_are_those_that_were_asked_for() -> None:

@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from farm.cli import main
 from kernels.tuning import Database, Found
 
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def farm(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("FARM_STATE", raising=False)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = main(arguments)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
+from .conftest import Run
 
 
 def entry(conv: str, device: str = "opencl | Adreno | 1.0") -> Found:

@@ -148,6 +148,23 @@ def test_console_says_what_the_page_says() -> None:
     assert "run on a real phone before you publish" in text
 
 
+def test_devices_with_jobs_and_no_result_are_named() -> None:
+    found = [record(cell(), [3.0], serial="A")]
+    jobs = {"A": {"ok": 1}, "B": {"cancelled": 2}}
+    of = build("e", experiment(), cells={cell().cell_id: cell()}, records=found, outcomes={}, jobs=jobs, now=1e9)
+    assert of.silent == {"B": {"cancelled": 2}}
+    for text in (printed(of), render(of)):
+        assert "No result" in text and "2 cancelled" in text
+
+
+def test_what_holds_for_every_result_is_said_once_above() -> None:
+    text = printed(content(), 80)
+    above, table = text.split("median ms")
+    assert "doubts of every result: 1 gauge_assumed" in above and "5 virtual_device" in above
+    assert "ran on opencl: PoCL 3.1" in above
+    assert "doubts" not in table.partition("Doubts")[0]
+
+
 def test_console_shows_brackets_as_they_are() -> None:
     text = printed(content([record(cell(), [1.0], serial="[bold]x[/]")]))
     assert "[bold]x[/]" in text
@@ -183,7 +200,7 @@ def test_columns_stand_below_their_headings_at_every_width(width: int) -> None:
     row = next(line for line in lines if line.startswith("  opencl fp32"))
     end = header.index("median ms") + len("median ms")
     assert row[:end].endswith("3.50") and row[end : end + 1] in ("", " ")
-    assert "doubts" in header
+    assert "blocks" in header
 
 
 @pytest.mark.parametrize(

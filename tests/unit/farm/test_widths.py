@@ -1,0 +1,140 @@
+"""Every table of every command can be read at 40, 80 and 120 columns, and is not cut in a file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import RenderableType
+
+from farm.cli import live, plan_summary, profile, tuning
+from farm.cli.devices import table_of, value_words
+from kernels.compile import compile_graph
+from kernels.networks import NETWORKS
+from kernels.options import Limits, Options
+from orchestrator.model.enrolment import NodeFact
+from orchestrator.report import console
+from orchestrator.report.listing import GAP, Head, Listing
+from tests.unit.orchestrator import make
+from tests.unit.report import everything
+from tests.unit.workers.test_enrolment_store import profile as enrolment
+from tests.widths import check, drawn
+
+from .conftest import Run
+from .test_live import lane, snapshot
+from .test_tune import entry
+
+FIRSTS = frozenset(
+    {"device", "doubt", "layer", "network", "combinations", "check", "nodes", "experiment", "condition", "#"}
+)
+
+
+def results(mode: str) -> RenderableType:
+    return console.render(everything.content(blocks=3, mode=mode), setup=True)
+
+
+def plan() -> RenderableType:
+    return plan_summary.render(compile_graph(NETWORKS["lenet"](1), Options("vulkan", layout="image"), Limits()).plan)
+
+
+def watched() -> RenderableType:
+    busy = lane("virtual-galaxy_s7-0", "compiling", done=1, jobs=(3, 36))
+    waits = lane("R58M91XKPVJ", why="battery at 64 %, the experiment wants at least 70 %", jobs=(0, 12))
+    return live.render(snapshot(busy, waits, ok=3, failed=1, waiting=44), "energy-of-squeezenet", live.Pace())
+
+
+def devices() -> RenderableType:
+    busy = make.device("127.0.0.1:5556", battery_percent=64.0, battery_temp_c=31.25, reason="storage is nearly full")
+    return table_of([busy, make.device("R58M91XKPVJ")])
+
+
+def shown_profile() -> RenderableType:
+    path = "/sys/class/power_supply/battery/current_now"
+    nodes = (NodeFact(path=path, error="permission denied"),)
+    return profile.render(enrolment(permissions={"read kgsl": True, "settings": False}, nodes=nodes))
+
+
+TABLES: dict[str, Callable[[], RenderableType]] = {
+    "results, steady": lambda: results("steady"),
+    "results, cold": lambda: results("cold"),
+    "results, sustained": lambda: results("sustained"),
+    "plan": plan,
+    "watch": watched,
+    "devices": devices,
+    "profile": shown_profile,
+    "tune": lambda: tuning.table([entry("conv 3x3 1x64x56x56 -> 1x64x56x56", f"opencl | Adreno {n}") for n in (1, 2)]),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_no_line_is_too_long_and_no_word_is_broken(name: str) -> None:
+    what = TABLES[name]()
+    check(lambda width: drawn(what, width), FIRSTS)
+
+
+@pytest.mark.parametrize("command", [("networks",), ("doctor",)], ids=" ".join)
+def test_commands_keep_to_the_width(farm: Run, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:
+    def render(width: int) -> str:
+        monkeypatch.setenv("COLUMNS", str(width))
+        return farm(*command)[1]
+
+    check(render, FIRSTS)
+
+
+def test_a_result_takes_one_line_at_80_columns() -> None:
+    """What holds for all rows of a device, or of all devices, is above them."""
+    content = everything.content(blocks=3)
+    lines = drawn(console.results(content.summaries, content.doubts), 80).splitlines()
+    told = [line for line in lines if line.startswith("  ") and "/3 " in f"{line} "]
+    assert len(told) == len(content.summaries)
+    headings = [line for line in lines[1:] if line not in told]
+    assert len(headings) <= 6 * len(everything.PHONES)
+    shared = [n for n, doubt in enumerate(content.doubts, 1) if doubt.results == len(content.summaries)]
+    whole = drawn(console.render(content), 80)
+    assert not shared or "doubts of every result:" in whole
+    assert "Set-up: cold" not in whole and "farm results --setup" in whole
+
+
+WORDS = st.lists(st.text("abcdefgh", min_size=1, max_size=12), min_size=0, max_size=9).map(" ".join)
+
+
+@given(
+    rows=st.lists(st.tuples(WORDS, WORDS, st.from_regex(r"[0-9]{1,9}", fullmatch=True), WORDS), min_size=1, max_size=5),
+    width=st.integers(20, 130),
+    by_first=st.booleans(),
+)
+def test_any_row_is_whole_at_any_width(rows: list[tuple[str, ...]], width: int, by_first: bool) -> None:
+    listing = Listing(("one", "two", Head("n", True), ""), rows, by_first=by_first)
+    text = drawn(listing, width)
+    assert max(map(len, text.splitlines())) <= width
+    told = Counter(word.rstrip(":") for word in text.split())
+    assert Counter(word for row in rows for word in " ".join(row[1:]).split()) - told == Counter()
+    assert {word for row in rows for word in row[0].split()} <= set(told)
+
+
+def test_figures_stand_below_each_other() -> None:
+    lines = drawn(Listing(("", Head("ms", True)), [("a", "1.5"), ("b", "10.25")]), 40).splitlines()
+    assert lines == [f"{'':1}{'':{GAP}}{'ms':>5}", f"a{'':{GAP}}{'1.5':>5}", f"b{'':{GAP}}10.25"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("battery_slope", 0.07911341574994205, "0.07911"), ("memory_bytes", 2147483648, "2048.0 MiB"),
+        ("names", ["a", "[b]"], r"a, \[b]"), ("cores", 8, "8"),
+    ],
+)  # fmt: skip
+def test_facts_are_rounded_for_people(name: str, value: object, words: str) -> None:
+    assert value_words(name, value) == words
+    assert value_words("seen_at", 1795344525.3972616).startswith("2026-11-2")
+
+
+@pytest.mark.parametrize("columns", ["", "80"])
+def test_a_file_has_whole_rows(farm: Run, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    lines = farm("networks")[1].splitlines()
+    assert all(any(line.startswith(name + " ") for line in lines) for name in ("lenet", "squeezenet_v1_0"))
+    assert (max(map(len, lines)) <= 80) or not columns
