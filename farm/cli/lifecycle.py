@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,7 +20,10 @@ STYLES = {"ready": "green", "died": "bold red", "stopped": "dim", "stopping": "d
 DOWN_LIMIT_S = 60.0
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from farm import endpoints
+    from farm.doctor import Finding
     from orchestrator.config import Settings
 
 
@@ -103,14 +107,20 @@ def doctor(state: StateOption = None, as_json: JsonOption = False) -> None:
     Example: `farm doctor --json`
     """
     from farm.doctor import Verdict, examine
-    from orchestrator.report.listing import Listing
 
     findings = examine(settings_of(state))
     well = all(finding.verdict is not Verdict.MISSING for finding in findings)
     if as_json:
         print_json({"ok": well, "checks": [finding.as_dict() for finding in findings]})
     else:
-        rows = [(f.verdict.mark, f.name, escape(f.found), escape(f.remedy)) for f in findings]
-        out().print(Listing(("", "check", "found", "mend it with"), rows))
+        out().print(table_of(findings))
     if not well:
         raise typer.Exit(1)
+
+
+def table_of(findings: Iterable[Finding]) -> RenderableType:
+    """A line for each check."""
+    from orchestrator.report.listing import Listing
+
+    rows = [(found.name, found.verdict.mark, escape(found.found), escape(found.remedy)) for found in findings]
+    return Listing(("check", "", "found", "mend it with"), rows)
