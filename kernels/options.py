@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from .fusion import fusions
@@ -105,6 +105,8 @@ class Limits:
     max_buffer_bytes: int = 0
     memory_budget_bytes: int = 0
     max_work_group: int = 256
+    kernel_groups: Mapping[str, int] = field(default_factory=dict)
+    """Kernel -> most work-items of its work-group, where the driver refused more: it alone counts registers."""
     max_work_item_sizes: tuple[int, ...] = ()
     local_bytes: int = 0
     offset_alignment: int = 256
@@ -122,3 +124,8 @@ class Limits:
     subgroup_size: int = 0
     """Vulkan: work-items that compute together; zero: unknown."""
     extra: dict[str, str] = field(default_factory=dict)
+
+    def within(self, kernel: str) -> Limits:
+        """The limits as they are for one kernel."""
+        most = self.kernel_groups.get(kernel, 0)
+        return replace(self, max_work_group=min(most, self.max_work_group or most)) if most else self

@@ -38,6 +38,7 @@ from orchestrator.model.record import (
     Predictions,
     Provenance,
     Record,
+    Replan,
     RunsOn,
 )
 
@@ -76,6 +77,7 @@ class Draft:
     """How the supply was cut for the block."""
     supply_restored: bool | None = None
     series: tuple[PowerSeries, ...] = ()
+    replans: tuple[Replan, ...] = ()
     layer_memory: tuple[LayerMemory, ...] = ()
     outcome: Outcome = Outcome.OK
     cause: str = ""
@@ -126,6 +128,7 @@ class Draft:
             gauge=self.enrolment.gauge if self.enrolment else None,
             series=self.series,
             conditions=(*self.proofs, *self._affinity_proof(), *self._supply_proof()),
+            replans=self.replans,
             layer_memory=self.layer_memory,
             memory=next(reversed(_all(events, Memory)), None),
             outputs=_all(events, Output),

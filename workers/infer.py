@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from .draft import runs_on
 from .enrol import enrol_phone
 from .find import find_phone
 from .fleet import Member
+from .kernel_limits import KernelLimits
 from .lock import device_lock
 from .measure import Block, Measurement, measure, raise_for
 from .plans import Arrays, StoredPlan, limits_of, store
@@ -70,7 +71,8 @@ def infer(
     api, precision = Api(options.backend), Precision(options.precision)
     member = find_member(device, api, settings)
     report("compiling", 0, 0, None)
-    limits = limits_of(member.facts, api, precision)
+    refused = KernelLimits(settings.state).of(member.facts, api)
+    limits = replace(limits_of(member.facts, api, precision), kernel_groups=refused)
     if tuned:
         options = TunedChoices(settings.state).options(options, limits, member.facts, lambda: graph)
     bundle = compile_graph(graph, options, limits, spirv_cache=settings.state / "cache" / "spirv")

@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from orchestrator.model.experiment import Workload
 from orchestrator.model.job import RUN_AXES, Cell
 
 from .facts import gpu_vendor
+from .kernel_limits import KernelLimits
 from .memo import Memo
 from .tuned import TunedChoices
 
@@ -68,6 +69,7 @@ class Plans:
         self._rounded: Memo[Arrays] = Memo(16)
         self._plans: Memo[StoredPlan] = Memo(64)
         self._tuned = TunedChoices(state)
+        self.kernel_limits = KernelLimits(state)
 
     def graph(self, workload: Workload, batch: int | None = None) -> Graph:
         """`batch`: size of each input's first dimension; None: as the model has it."""
@@ -123,6 +125,7 @@ class Plans:
         `cpus`: cores that the agent may use; 0: all. Raises Unsupported, SpecError and the compiler's errors.
         """
         options, limits = options_of(cell), limits_of(device, cell.backend, cell.precision)
+        limits = replace(limits, kernel_groups=self.kernel_limits.of(device, cell.backend))
         if cell.options.get("tuned", True):
             threads = threads_a_layer(cell, cpus)
             graph = partial(self.graph, cell.workload, cell.batch)

@@ -43,6 +43,8 @@ from .verify import verify, wrong
 log = logging.getLogger(__name__)
 LAYER_PASSES = 1
 """Profiled passes of a block: its repetitions are the other blocks."""
+MAX_REPLANS = 5
+"""Kernels of one block that a driver may refuse in their work-groups before the block is given up."""
 ENROL_WAIT_S = 20.0
 """A worker that has just started may be woken before it knows its devices."""
 DISCHARGING_S = {"any": 0.0, "discharging": 15.0, "cut": 30.0}
@@ -99,10 +101,8 @@ def _run(draft: Draft, member: Member, bench: Workbench, check: Callable[[], Non
     job = draft.assignment.job
     means = _means(draft, member, bench)
     draft.cpus = means.cpus
-    report("compiling", 0, 0, None)
+    _compile(draft, member, means, bench, check, report)
     with compiling_within(job.sampling.deadline, member.facts.serial, check):
-        draft.stored = bench.plans.plan(job.cell, member.facts, cpus=len(listed(means.cpus)) if means.cpus else 0)
-        draft.layer_memory = layer_memory(draft.stored.plan)
         inputs = bench.plans.inputs(job.cell.workload, job.cell.batch, job.examples)
         reference = bench.plans.reference(job.cell.workload, job.cell.batch, job.examples)
     report("waiting", 0, 0, None)
@@ -136,6 +136,17 @@ def _run(draft: Draft, member: Member, bench: Workbench, check: Callable[[], Non
         draft.end(Outcome.INVALID, "wrong_output", *reasons)
 
 
+def _compile(
+    draft: Draft, member: Member, means: _Means, bench: Workbench, check: Callable[[], None], report: Report
+) -> None:
+    """The plan for this device, within what is known of its driver. Raises Unsupported and the compiler's errors."""
+    job = draft.assignment.job
+    report("compiling", 0, 0, None)
+    with compiling_within(job.sampling.deadline, member.facts.serial, check):
+        draft.stored = bench.plans.plan(job.cell, member.facts, cpus=len(listed(means.cpus)) if means.cpus else 0)
+        draft.layer_memory = layer_memory(draft.stored.plan)
+
+
 def _means(draft: Draft, member: Member, bench: Workbench) -> _Means:
     """Raises Unsupported, SpecError (the lab file), DeviceBusy, TransportLost before anything is compiled or pushed."""
     job, facts, settings = draft.assignment.job, member.facts, bench.settings
@@ -164,13 +175,22 @@ def _measured(
         draft.enrolment = _calibrated(draft.enrolment, held, means.switch, bench, check)
     gauge = draft.enrolment.gauge if draft.enrolment else None
     block = block_of(draft.assignment, means.cpus, gauge.discharging_sign if gauge else 0)
-    cut = None
-    if means.switch:
-        draft.supply_way = means.switch.way
-        cut = PlannedCut(means.switch, held.supply, member.connection, block.expected_s)
-    measured = measure(member, draft.stored, inputs, block, check, report, meter=means.meter, cut=cut)
-    draft.run, draft.series = measured.run, measured.series
-    return measured
+    while True:
+        cut = None
+        if means.switch:
+            draft.supply_way = means.switch.way
+            cut = PlannedCut(means.switch, held.supply, member.connection, block.expected_s)
+        measured = measure(member, draft.stored, inputs, block, check, report, meter=means.meter, cut=cut)
+        draft.run, draft.series = measured.run, measured.series
+        refusal, api = measured.run.error, draft.assignment.job.cell.backend
+        if refusal is None or len(draft.replans) == MAX_REPLANS:
+            return measured
+        learnt = bench.plans.kernel_limits.learn(member.facts, api, refusal)
+        if learnt is None:
+            return measured
+        log.info("%s: %s; compiling within %d", member.facts.serial, refusal.message, learnt.limit)
+        draft.replans += (learnt,)
+        _compile(draft, member, means, bench, check, report)
 
 
 def _calibrated(

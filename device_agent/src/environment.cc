@@ -23,7 +23,13 @@ std::string variable(const char* name) {
 
 Environment Environment::read() {
   return {variable("POCKETFARM_SLOT"), variable("POCKETFARM_SYSROOT"), variable("POCKETFARM_APIS"),
-          variable("POCKETFARM_CPU_ISA")};
+          variable("POCKETFARM_CPU_ISA"), variable("POCKETFARM_KERNEL_LIMITS")};
+}
+
+uint64_t Environment::kernel_limit(const std::string& kernel) const {
+  const std::string key = "," + kernel + "=", all = "," + kernel_limits;
+  const size_t at = all.find(key);
+  return at == std::string::npos ? 0 : std::strtoull(all.c_str() + at + key.size(), nullptr, 10);
 }
 
 bool Environment::offers(Api api) const {

@@ -15,9 +15,11 @@ struct Environment {
   std::string sysroot;  // POCKETFARM_SYSROOT: prefix of /sys and /system
   std::string apis;     // POCKETFARM_APIS: comma-separated; empty: all
   std::string cpu_isa;  // POCKETFARM_CPU_ISA: instruction set of the CPU backend; empty: the best
+  std::string kernel_limits;  // POCKETFARM_KERNEL_LIMITS: `conv_tiled=64,matvec=32`, work-groups that OpenCL refuses beyond
 
   static Environment read();
   bool offers(Api api) const;
+  uint64_t kernel_limit(const std::string& kernel) const;  // 0: none
 };
 
 const char* abi();

@@ -106,10 +106,13 @@ bool Journal::finish(const char* event, const JsonObject& fields) {
 }
 
 bool Journal::finish(const Error& error) {
-  return finish("error", JsonObject()
-                             .set("code", word(error.code))
-                             .set("message", error.message)
-                             .set("step", error.step));
+  JsonObject fields;
+  fields.set("code", word(error.code)).set("message", error.message).set("step", error.step);
+  if (!error.refused.kernel.empty())
+    fields.set("kernel", error.refused.kernel)
+        .set("work_group", error.refused.work_group)
+        .set("work_group_limit", error.refused.allowed);
+  return finish("error", fields);
 }
 
 Status Journal::status() {

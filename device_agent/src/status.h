@@ -1,6 +1,7 @@
 // Errors as values: a Status is empty on success, a Result holds a value or the error.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,10 +17,18 @@ enum class Code {
 
 const char* word(Code code);
 
+// A kernel that the driver refuses in its work-group: for registers or local memory that only its compiler counts.
+struct RefusedKernel {
+  std::string kernel;       // its name in the plan; empty: the error is another
+  uint64_t work_group = 0;  // work-items that were asked for
+  uint64_t allowed = 0;     // as many as the driver says that this kernel may have; 0: it does not tell
+};
+
 struct Error {
   Code code;
   std::string message;  // what failed, where, and how to mend it
   std::string step = "";  // name of the set-up step or layer, where one is concerned
+  RefusedKernel refused = {};
 };
 
 using Status = std::optional<Error>;

@@ -16,6 +16,7 @@ from .faults import (
     FreezeGauge,
     Garbage,
     Hang,
+    KernelLimit,
     KillAgent,
     Offline,
     PowerButton,
@@ -115,6 +116,8 @@ class FaultInjector:
                 phone.heat_to(fault.temp_c, hold=fault.seconds is not None)
             case Garbage():
                 phone.garbled = True
+            case KernelLimit():
+                phone.kernel_limits = f"{fault.kernel}={fault.work_group}"
             case FreezeGauge():
                 phone.gauge.frozen = True
             case Charging():
@@ -155,6 +158,8 @@ class FaultInjector:
                 phone.held_skin_c = None
             case "garbage":
                 phone.garbled = False
+            case "kernel_limit":
+                phone.kernel_limits = ""
             case "freeze_gauge":
                 phone.gauge.frozen = False
             case "charging":

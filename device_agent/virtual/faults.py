@@ -79,6 +79,17 @@ class KillAgent(_Fault):
     fault: Literal["kill_agent"] = "kill_agent"
 
 
+class KernelLimit(_Fault):
+    """The OpenCL driver refuses a kernel in larger work-groups, as where its compiler needs many registers for it. It
+    holds for agents that start from then on; one of another kernel replaces it."""
+
+    fault: Literal["kernel_limit"] = "kernel_limit"
+    kernel: Annotated[str, Field(pattern=r"^\w+$")]
+    """Name of the kernel in plans, e.g. conv_tiled."""
+    work_group: Annotated[int, Field(ge=1)]
+    """Most work-items of its work-group."""
+
+
 class PowerButton(_Fault):
     """Somebody presses the power button: the screen goes off, or on. Once it is off and neither a supply nor adb's
     traffic keeps the phone up, it suspends: what runs inside stands still. `seconds` has no meaning."""
@@ -155,8 +166,9 @@ class BatteryLevel(_Fault):
 
 
 Fault = Annotated[
-    Unplug | Hang | Slow | Offline | Unauthorized | Reboot | RestartAdbd | StorageFull | KillAgent | PowerButton
-    | ThermalTrip | Garbage | FreezeGauge | Charging | Supply | Throttle | ClockCap | BackgroundLoad | BatteryLevel,
+    Unplug | Hang | Slow | Offline | Unauthorized | Reboot | RestartAdbd | StorageFull | KillAgent | KernelLimit
+    | PowerButton | ThermalTrip | Garbage | FreezeGauge | Charging | Supply | Throttle | ClockCap | BackgroundLoad
+    | BatteryLevel,
     Field(discriminator="fault"),
 ]  # fmt: skip
 FAULT: TypeAdapter[Fault] = TypeAdapter(Fault)

@@ -64,6 +64,8 @@ class Phone:
         charge = float(saved.get("charge", fresh.charge))
         self.body: State = dataclasses.replace(fresh, charge=charge, charging=self.supply.powered)
         self.clocks = Clocks(profile)
+        self.kernel_limits = ""
+        """Fault: `KERNEL=WORK_ITEMS`, the work-group that its OpenCL driver refuses to exceed."""
         self.other_load = 0.0
         """Fault: share of the cores that something else keeps busy."""
         self.least_status = 0

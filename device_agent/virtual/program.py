@@ -28,6 +28,8 @@ def environment_of(phone: Phone) -> dict[str, str]:
         ROOT_VARIABLE: str(phone.tree.root),
         "POCKETFARM_APIS": ",".join(phone.profile.apis),
     }
+    if phone.kernel_limits:
+        environment["POCKETFARM_KERNEL_LIMITS"] = phone.kernel_limits
     if phone.player:
         environment["POCKETFARM_REPLAY"] = str(phone.player.folder)
     if phone.slot:

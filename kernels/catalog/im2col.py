@@ -26,7 +26,8 @@ class Im2col:
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""
-        return group_tile_words(options, limits, pixels=conv.oh * conv.ow, stacks=conv.out_stacks, matrices=conv.n)
+        within, pixels = limits.within("product_tiled"), conv.oh * conv.ow
+        return group_tile_words(options, within, pixels=pixels, stacks=conv.out_stacks, matrices=conv.n)
 
     def lower(
         self, conv: Convolution, weight: Array, bias: Array, options: Options, limits: Limits, tile: str = ""
@@ -43,7 +44,8 @@ class Im2col:
             scratch_elements=4 * pixels * rows * conv.n,
             is_last=False,
         )
-        shape = group_tile(tile, options, limits, pixels=pixels, stacks=conv.out_stacks, matrices=conv.n)
+        within = limits.within("product_tiled")
+        shape = group_tile(tile, options, within, pixels=pixels, stacks=conv.out_stacks, matrices=conv.n)
         multiply = product(
             shape,
             taps_as_channels(weight),

@@ -32,7 +32,7 @@ class ImplicitGemm:
         """Tiles worth trying, the default first."""
         return group_tile_words(
             options,
-            limits,
+            limits.within("conv_tiled"),
             pixels=conv.oh * conv.ow,
             stacks=-(-conv.k // conv.groups // 4),
             matrices=conv.n * conv.groups,
@@ -44,7 +44,8 @@ class ImplicitGemm:
         """The dispatch for one convolution; weight (K, C, kh, kw), bias (K). Raises OptionError."""
         pixels, matrices = conv.oh * conv.ow, conv.n * conv.groups
         in_stacks, out_stacks = (-(-channels // conv.groups // 4) for channels in (conv.c, conv.k))
-        shape = group_tile(tile, options, limits, pixels=pixels, stacks=out_stacks, matrices=matrices)
+        within = limits.within("conv_tiled")
+        shape = group_tile(tile, options, within, pixels=pixels, stacks=out_stacks, matrices=matrices)
         taps = conv.kernel[0] * conv.kernel[1]
         filters = weight.reshape(conv.groups, conv.k // conv.groups, -1, taps)
         call = Call(

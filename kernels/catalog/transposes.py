@@ -93,7 +93,7 @@ class Tiled:
         edge, rows = _parse(tile) if tile else min(_TILES)
         if edge % rows:
             return f"an edge of {edge} is no multiple of {rows} rows of work-items"
-        return group_misfit(limits, group=edge * rows, local_bytes=4 * edge * (edge + 1))
+        return group_misfit(limits.within("transpose_tiled"), group=edge * rows, local_bytes=4 * edge * (edge + 1))
 
     def tiles(self, sizes: Transpose, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""

@@ -65,7 +65,11 @@ class Winograd:
         if grid.wide:
             return tile_words(options, limits, width=grid.tiles(grid.part.rows), stacks=conv.out_stacks)
         return group_tile_words(
-            options, limits, pixels=grid.tiles(grid.part.rows), stacks=conv.out_stacks, matrices=grid.positions
+            options,
+            limits.within("product_tiled"),
+            pixels=grid.tiles(grid.part.rows),
+            stacks=conv.out_stacks,
+            matrices=grid.positions,
         )
 
     def lower(
@@ -170,7 +174,8 @@ def _tile(grid: _Grid, options: Options, limits: Limits, words: str) -> Tile | G
         return parse_tile(words) if words else choose_tile(options, limits, width=pixels, stacks=stacks)
     if words:
         return parse_group_tile(words)
-    return choose_group_tile(options, limits, pixels=pixels, stacks=stacks, matrices=grid.positions)
+    within = limits.within("product_tiled")
+    return choose_group_tile(options, within, pixels=pixels, stacks=stacks, matrices=grid.positions)
 
 
 def _of_rows(grid: _Grid, call: Call, tile: Tile | GroupTile, rows: int) -> Call:

@@ -223,6 +223,12 @@ class Error(_Event):
     ]  # fmt: skip
     message: str
     step: str = ""
+    kernel: str = ""
+    """With `limit`: the kernel that the driver refuses in its work-group, by its name in the plan's programs."""
+    work_group: int = Field(default=0, ge=0)
+    """Work-items that the plan asks for in its work-group."""
+    work_group_limit: int = Field(default=0, ge=0)
+    """As many as the driver says that this kernel may have; 0: it does not tell."""
 
 
 Event = Annotated[

@@ -135,6 +135,18 @@ class LayerMemory(Model):
     weight_bytes: int = Field(ge=0)
 
 
+class Replan(Model):
+    """A kernel that the driver refused in the work-group of the plan, which was then compiled anew within a limit."""
+
+    kernel: str
+    work_group: int = Field(ge=1)
+    """Work-items that the refused plan asked for."""
+    limit: int = Field(ge=1)
+    """At most so many in the next plan: as the driver told, else half."""
+    reason: str
+    """The agent's words."""
+
+
 class Provenance(Model):
     """What exactly was run by what."""
 
@@ -228,6 +240,8 @@ class Record(Model):
     conditions: tuple[ConditionProof, ...] = ()
     invalid: tuple[Invalidity, ...] = ()
     """Why the block does not count, where its outcome is `invalid`."""
+    replans: tuple[Replan, ...] = ()
+    """Refusals of this device's driver by which the plan that ran was arrived at; later jobs know them."""
     layer_memory: tuple[LayerMemory, ...] = ()
     memory: Memory | None = None
     outputs: tuple[Output, ...] = ()

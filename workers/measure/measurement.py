@@ -23,7 +23,6 @@ from workers.power import PowerMeter
 from workers.supply import PlannedCut
 
 from .block import Block
-from .failure import raise_for
 from .ports import pull_outputs, push_inputs
 from .request import make_request, priming
 
@@ -72,7 +71,9 @@ def measure(
         request = make_request(member, stored, block, folder, plan, push_inputs(connection, stored, inputs))
         if block.is_primed:
             report("waiting", 0, total, None)
-            raise_for(_drive(member, priming(request), check, lambda _: None, None), member.facts.serial)
+            primed = _drive(member, priming(request), check, lambda _: None, None)
+            if primed.killed or primed.error:
+                return Measurement(primed, {})
         check()
         report("waiting", 0, total, None)
         with _metered(meter) as series:

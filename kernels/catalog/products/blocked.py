@@ -25,7 +25,9 @@ class Blocked:
         del product, options
         rows, columns = _edges(tile) if tile else min(_EDGES)
         depth = min(rows, columns)
-        return group_misfit(limits, group=rows * columns, local_bytes=4 * depth * (rows + columns))
+        return group_misfit(
+            limits.within("matmul_blocked"), group=rows * columns, local_bytes=4 * depth * (rows + columns)
+        )
 
     def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""

@@ -32,7 +32,7 @@ class SplitDepth:
         across, shared = numbers(tile, "vectors of columns x parts", "8x32")
         if shared & (shared - 1):
             return f"{shared} parts are no power of two"
-        return group_misfit(limits, group=across * shared, local_bytes=16 * across * shared)
+        return group_misfit(limits.within("matvec"), group=across * shared, local_bytes=16 * across * shared)
 
     def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""
@@ -61,7 +61,7 @@ def parts(product: Product, limits: Limits) -> int:
     found = -(-product.depth // 4)
     if found < _PARTS:
         return 0
-    most = min(256, limits.max_work_group or 64, *(limits.max_work_item_sizes[:1] or (256,)))
+    most = min(256, limits.within("matvec").max_work_group or 64, *(limits.max_work_item_sizes[:1] or (256,)))
     return 1 << (min(most, found).bit_length() - 1)
 
 

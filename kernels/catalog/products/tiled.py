@@ -90,7 +90,7 @@ class Tiled:
         """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
         del options, product
         shape = _parse(tile) if tile else min(TILES, key=lambda one: (one.local_bytes, one.group))
-        return group_misfit(limits, group=shape.group, local_bytes=shape.local_bytes)
+        return group_misfit(limits.within("matmul_tiled"), group=shape.group, local_bytes=shape.local_bytes)
 
     def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""

@@ -164,14 +164,15 @@ class GpuContext:
             )
         )
 
-    def sharing(self, parts: int) -> int:
-        """Work-items of a group that shares out so many parts of one sum; 0 where one work-item does as well.
+    def sharing(self, kernel: str, parts: int) -> int:
+        """Work-items of a kernel's group that shares out so many parts of one sum; 0 where one work-item does as well.
 
         Always 0 on a CPU behind a GPU interface, where a barrier costs more than it gains.
         """
         if self.limits.cpu_device or parts < _SHARED_FROM:
             return 0
-        most = min(256, self.limits.max_work_group or 64, *(self.limits.max_work_item_sizes[:1] or (256,)))
+        own = self.limits.within(kernel).max_work_group or 64
+        most = min(256, own, *(self.limits.max_work_item_sizes[:1] or (256,)))
         return 1 << (min(most, parts).bit_length() - 1)
 
     def traffic(self, node: Node) -> int:
@@ -199,9 +200,24 @@ class GpuContext:
         chosen = tuple(sorted({**tunables, **fixed}.items()))
         extra = [f"image_{name}" for name in sorted(in_images)] + ([f"group{wider}"] if wider else [])
         name = "_".join([kernel, *(f"{key.lower()}{value}" for key, value in chosen), *extra])
-        group = (size or wider or self._group_x, 1, 1)
         described = KERNELS[kernel].fixing(fixed).with_images(in_images)
+        group = (self._allowed(kernel, size or wider or self._group_x), 1, 1)
         return self.draft.programs.setdefault(name, DraftProgram(name, kernel, described, chosen, group))
+
+    def _allowed(self, kernel: str, wanted: int) -> int:
+        """The work-group, smaller where the driver refused this kernel such a one.
+
+        Raises OptionError where its work-items share local memory: then the tile says how many there are.
+        """
+        most = self.limits.kernel_groups.get(kernel, wanted)
+        if wanted <= most:
+            return wanted
+        if KERNELS[kernel].locals:
+            raise OptionError(
+                f"kernel {kernel}: its work-group of {wanted} shares local memory, and the driver allows it {most}; "
+                "choose another algorithm or tile"
+            )
+        return 1 << (most.bit_length() - 1)
 
 
 _MOST_GROUPS = 65535

@@ -24,7 +24,7 @@ def lower_instance_norm(context: GpuContext, node: Node) -> None:
     span = -(-dims.hw // chunks)
     common = {"stacks": dims.stacks, "hw": dims.hw}
     sums, factors = (_scratch(context, node, name, count) for name, count in (("sums", chunks), ("factors", 1)))
-    group = context.sharing(span) or 1
+    group = context.sharing("instance_statistics", span) or 1
     context.dispatch(
         "instance_statistics", node.name, {"src": source, "sums": sums},
         {**source.ints("src"), **common, "span": span, "chunks": chunks}, (chunks * group, dims.stacks, dims.n),

@@ -37,7 +37,7 @@ def lower_global_average_pool(context: GpuContext, node: Node) -> None:
     """Mean over the pixels."""
     source, target = packed(context, node.inputs[0]), context.new_packed(node.output)
     dims = context.dims(node.inputs[0])
-    if group := context.sharing(dims.hw):
+    if group := context.sharing("global_average_group", dims.hw):
         context.dispatch(
             "global_average_group", node.name, {"src": source, "dst": target},
             {**source.ints("src"), **target.ints("dst"), "hw": dims.hw}, (group, dims.stacks, dims.n),
@@ -61,7 +61,7 @@ def lower_softmax(context: GpuContext, node: Node) -> None:
         dims = context.dims(node.inputs[0])
         ints = {**source.ints("src"), **target.ints("dst"), "channels": dims.c, "hw": dims.hw}
         views = {"src": source, "dst": target}
-        if group := context.sharing(dims.stacks) if dims.hw * dims.n <= _FEW_PIXELS else 0:
+        if group := context.sharing("softmax_group", dims.stacks) if dims.hw * dims.n <= _FEW_PIXELS else 0:
             context.dispatch(
                 "softmax_group", node.name, views, ints, (group, dims.hw, dims.n),
                 tunables={"CX": 1, "KY": group}, group=group, flops=flops, traffic=traffic,

@@ -238,3 +238,17 @@ def leaves(value: Any) -> Any:
             yield from leaves(item)
         else:
             yield value, key
+
+
+@pytest.mark.parametrize(("allowed", "is_refused"), [(63, True), (64, False)])
+def test_a_kernel_that_the_driver_refuses_is_named_with_its_limit(agent: Agent, allowed: int, is_refused: bool) -> None:
+    folder = written(agent, "opencl")
+    (program,) = json.loads((folder / "plan.json").read_text())["programs"]
+    kernel = program["kernel"]
+    limits = f"other=1,{kernel}={allowed}"
+    ended = agent.run(folder, {"x": vector(1)}, "--samples", 1, POCKETFARM_KERNEL_LIMITS=limits)
+    assert (ended.code != 0) == is_refused
+    if is_refused:
+        error = ended.error
+        assert (error.code, error.kernel, error.work_group, error.work_group_limit) == ("limit", kernel, 64, 63)
+        assert "work-group of 64; this kernel allows 63 on this device, 1 fewer" in error.message

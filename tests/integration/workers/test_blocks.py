@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from device_agent.virtual.faults import Charging, KillAgent, PowerButton, Reboot, RestartAdbd, Unplug
+from device_agent.virtual.faults import Charging, KernelLimit, KillAgent, PowerButton, Reboot, RestartAdbd, Unplug
 from kernels.load import load_workload
 from kernels.options import Options
 from kernels.tuning import Database, Found, distinct
@@ -263,6 +263,25 @@ def test_the_cable_is_pulled_while_the_phone_rests(there: Bench, lab: Lab) -> No
     assert [phase.phase for phase in record.phases] == ["idle_before", "warmup", "load", "idle_after"]
     timed = [sample.index for sample in record.samples if sample.phase == "timed"]
     assert timed == list(range(timed[0], timed[0] + len(timed)))
+
+
+def test_a_kernel_that_the_driver_refuses_is_planned_within_its_limit(there: Bench, lab: Lab, tmp_path: Path) -> None:
+    there.bench = replace(there.bench, plans=Plans(tmp_path))
+    sampling = {"samples": 2}
+    plain = ok(there(sampling, api=Api.OPENCL))
+    assert plain.replans == ()
+    cell = assignment_of(lab.serial, sampling, api=Api.OPENCL).job.cell
+    programs = there.bench.plans.plan(cell, there.member.facts).plan.programs
+    kernel = next(program.kernel for program in programs if program.kernel.startswith("conv_"))
+    lab.phones.control.fault(lab.serial, KernelLimit(kernel=kernel, work_group=5))
+    record = ok(there(sampling, api=Api.OPENCL))
+    (replan,) = record.replans
+    assert (replan.kernel, replan.limit) == (kernel, 5) and replan.work_group > 5
+    assert "this kernel allows 5 on this device" in replan.reason and "CL_INVALID_WORK_GROUP_SIZE" in replan.reason
+    assert record.provenance.plan_hash != plain.provenance.plan_hash
+    assert len([sample for sample in record.samples if sample.phase == "timed"]) == 2
+    again = ok(there(sampling, api=Api.OPENCL))
+    assert (again.replans, again.provenance.plan_hash) == ((), record.provenance.plan_hash), "it is known by now"
 
 
 def test_a_run_survives_a_restart_of_adbd(there: Bench, lab: Lab) -> None:

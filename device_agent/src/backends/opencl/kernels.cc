@@ -50,6 +50,7 @@ Result<Owned<cl_kernel>> Kernels::make(const Program& program) {
   const cl_program built = built_[{program.opencl->file, program.opencl->options}].program.get();
   Owned<cl_kernel> made(library_.clCreateKernel(built, program.kernel.c_str(), &code), library_.clReleaseKernel);
   if (code == CL_INVALID_KERNEL_NAME) return Error{Code::plan_invalid, name + ": not in its source"};
+  if (code == CL_OUT_OF_RESOURCES) return refused(program, 0, "; clCreateKernel: CL_OUT_OF_RESOURCES");
   if (code != CL_SUCCESS) return cl_error(name + ": clCreateKernel", code);
   const cl_kernel kernel = made.get();
   cl_uint count = 0;
@@ -57,18 +58,33 @@ Result<Owned<cl_kernel>> Kernels::make(const Program& program) {
   if (count != program.parameters.size())
     return Error{Code::plan_invalid, name + ": takes " + std::to_string(count) + " arguments, the plan gives " +
                                          std::to_string(program.parameters.size())};
-  size_t limit = 0;
+  const uint64_t limit = allowed_group(program, kernel);
   size_t declared[3] = {0, 0, 0};
-  library_.clGetKernelWorkGroupInfo(kernel, device_.id, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit, &limit, nullptr);
   library_.clGetKernelWorkGroupInfo(kernel, device_.id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof declared, declared,
                                     nullptr);
   // NVIDIA says 256 of kernels that were compiled for 512 or 1024; what a kernel declares, the launch decides on
   const bool is_declared = declared[0] * declared[1] * declared[2] == program.work_group_size();
   if (!is_declared && limit > 0 && program.work_group_size() > limit)
-    return Error{Code::limit, name + ": work-group of " + std::to_string(program.work_group_size()) +
-                                  "; this kernel allows " + std::to_string(limit) + " on this device, " +
-                                  std::to_string(program.work_group_size() - limit) + " fewer"};
+    return refused(program, limit, "");
   return made;
+}
+
+uint64_t Kernels::allowed_group(const Program& program, cl_kernel kernel) const {
+  if (const uint64_t set = environment_.kernel_limit(program.kernel)) return set;
+  size_t limit = 0;
+  library_.clGetKernelWorkGroupInfo(kernel, device_.id, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit, &limit, nullptr);
+  return limit;
+}
+
+Error Kernels::refused(const Program& program, uint64_t allowed, const std::string& why) const {
+  const uint64_t asked = program.work_group_size();
+  const std::string told = allowed > 0 && allowed < asked ? "; this kernel allows " + std::to_string(allowed) +
+                                                                " on this device, " + std::to_string(asked - allowed) + " fewer"
+                                                          : "";
+  return {Code::limit,
+          "program `" + program.id + "`, kernel `" + program.kernel + "`: work-group of " + std::to_string(asked) + told + why,
+          "",
+          {program.kernel, asked, allowed}};
 }
 
 void Kernels::save_binaries(const Bundle& bundle, ProgramBuilder& builder, SetupLog& log) {
@@ -109,14 +125,23 @@ cl_int Kernels::set_arguments(const Step& step, const Memory& memory) const {
   return CL_SUCCESS;
 }
 
-cl_int Kernels::launch(const Step& step, cl_command_queue queue, cl_event* event) const {
-  const Extent& group = plan_->programs[step.program].work_group;
+Status Kernels::launch(const Step& step, cl_command_queue queue, cl_event* event) const {
+  const Program& program = plan_->programs[step.program];
+  const Extent& group = program.work_group;
+  const cl_kernel kernel = kernels_[step.leaf].get();
   size_t global[3], local[3];
   for (int i = 0; i < 3; ++i) {
     local[i] = group[i];
     global[i] = (size_t{step.work_items[i]} + group[i] - 1) / group[i] * group[i];
   }
-  return library_.clEnqueueNDRangeKernel(queue, kernels_[step.leaf].get(), 3, nullptr, global, local, 0, nullptr, event);
+  const uint64_t set = environment_.kernel_limit(program.kernel);
+  const cl_int code = set > 0 && program.work_group_size() > set
+                          ? CL_INVALID_WORK_GROUP_SIZE
+                          : library_.clEnqueueNDRangeKernel(queue, kernel, 3, nullptr, global, local, 0, nullptr, event);
+  if (code == CL_SUCCESS) return kOk;
+  const Error error = cl_error("clEnqueueNDRangeKernel", code);
+  if (code != CL_INVALID_WORK_GROUP_SIZE && code != CL_OUT_OF_RESOURCES) return error;
+  return refused(program, allowed_group(program, kernel), "; " + error.message);
 }
 
 }  // namespace pocketfarm::opencl

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../../bundle.h"
+#include "../../environment.h"
 #include "../../setup_log.h"
 #include "device.h"
 #include "library.h"
@@ -17,14 +18,15 @@ namespace pocketfarm::opencl {
 
 class Kernels {
  public:
-  Kernels(const Library& library, const Device& device, std::string cache_dir)
-      : library_(library), device_(device), cache_dir_(std::move(cache_dir)) {}
+  Kernels(const Library& library, const Device& device, const Environment& environment, std::string cache_dir)
+      : library_(library), device_(device), environment_(environment), cache_dir_(std::move(cache_dir)) {}
 
   // Programs from the cache or from source, and their kernels; new binaries are kept. The plan must outlive this.
   Status prepare(const Bundle& bundle, cl_context context, SetupLog& log);
   // Arguments are set once, which a driver may take long over.
   Status bind(const Memory& memory);
-  cl_int launch(const Step& step, cl_command_queue queue, cl_event* event) const;
+  // `limit` with the kernel where the driver refuses its work-group.
+  Status launch(const Step& step, cl_command_queue queue, cl_event* event) const;
 
  private:
   using Source = std::pair<std::string, std::string>;  // file, options
@@ -32,11 +34,14 @@ class Kernels {
   Status build(const Bundle& bundle, ProgramBuilder& builder, SetupLog& log);
   Status make_all(SetupLog& log);
   Result<Owned<cl_kernel>> make(const Program& program);
+  uint64_t allowed_group(const Program& program, cl_kernel kernel) const;
+  Error refused(const Program& program, uint64_t allowed, const std::string& why) const;
   void save_binaries(const Bundle& bundle, ProgramBuilder& builder, SetupLog& log);
   cl_int set_arguments(const Step& step, const Memory& memory) const;
 
   const Library& library_;
   const Device& device_;
+  const Environment& environment_;
   const std::string cache_dir_;
   const Plan* plan_ = nullptr;
   std::map<Source, BuiltProgram> built_;

@@ -24,10 +24,10 @@ class OpenClBackend final : public Backend {
   uint64_t device_bytes() const override { return memory_.bytes(); }
 
  private:
-  OpenClBackend(const Library& library, Device device, std::string cache_dir)
+  OpenClBackend(const Library& library, Device device, const Environment& environment, std::string cache_dir)
       : library_(library),
         device_(std::move(device)),
-        kernels_(library, device_, std::move(cache_dir)),
+        kernels_(library, device_, environment, std::move(cache_dir)),
         memory_(library) {}
 
   Status make_context();
@@ -60,7 +60,8 @@ Result<std::unique_ptr<Backend>> OpenClBackend::open(const BackendRequest& reque
   for (const Device& device : *devices) names.push_back(device.facts.device_name);
   const auto chosen = choose_device(names, request.device, Api::opencl);
   if (!chosen) return chosen.error();
-  std::unique_ptr<OpenClBackend> backend(new OpenClBackend(**library, (*devices)[*chosen], request.cache_dir));
+  std::unique_ptr<OpenClBackend> backend(
+      new OpenClBackend(**library, (*devices)[*chosen], request.environment, request.cache_dir));
   if (auto error = backend->make_context()) return *error;
   log.record("context", start_ns);
   return std::unique_ptr<Backend>(std::move(backend));
@@ -104,11 +105,17 @@ Status OpenClBackend::read(const Buffer& buffer, void* data, uint64_t bytes) {
   return code == CL_SUCCESS ? kOk : Status(cl_error("buffer `" + buffer.id + "`: clEnqueueReadBuffer", code));
 }
 
+Status of_step(Error error, const Step& step) {
+  error.step = step.layer;
+  return error;
+}
+
 Status OpenClBackend::enqueue(const Step& step, cl_command_queue queue, cl_event* event) {
   cl_int code = CL_SUCCESS;
   const cl_mem source = memory_.buffer(step.source);
   if (step.kind == Step::Kind::dispatch) {
-    code = kernels_.launch(step, queue, event);
+    auto error = kernels_.launch(step, queue, event);
+    return error ? of_step(std::move(*error), step) : error;
   } else if (step.kind == Step::Kind::copy) {
     code = library_.clEnqueueCopyBuffer(queue, source, memory_.buffer(step.target), step.source_offset,
                                         step.target_offset, step.bytes, 0, nullptr, event);
@@ -120,9 +127,7 @@ Status OpenClBackend::enqueue(const Step& step, cl_command_queue queue, cl_event
                                          nullptr, event);
   }
   if (code == CL_SUCCESS) return kOk;
-  Error error = cl_error("step " + std::to_string(step.index), code);
-  error.step = step.layer;
-  return error;
+  return of_step(cl_error("step " + std::to_string(step.index), code), step);
 }
 
 Status OpenClBackend::submit() {

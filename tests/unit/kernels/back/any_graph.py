@@ -268,6 +268,11 @@ def any_limits(backend: str) -> st.SearchStrategy[Limits]:
         cpu_device=st.booleans(),
         unified_memory=st.booleans(),
         max_work_group=st.sampled_from([64, 256, 1024]),
+        kernel_groups=st.dictionaries(
+            st.sampled_from(["conv_direct", "conv_window", "conv_tiled", "product_tiled", "matvec", "matmul_tiled"]),
+            st.sampled_from([24, 64, 128]),
+            max_size=2,
+        ),
         local_bytes=st.just(32 << 10),
         subgroup_size=st.sampled_from([0, 8]) if backend == "vulkan" else st.just(0),
         max_buffer_bytes=st.sampled_from([0, 0, 0, 16 << 10, 64 << 10]),
