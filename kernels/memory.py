@@ -13,6 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
+from .checkpoint import checkpoint
 from .lower.draft import Draft, DraftBuffer
 from .plan import Image, Pool
 from .swapping import used_buffers
@@ -102,51 +106,69 @@ def _layouts(
     buffers: Sequence[DraftBuffer], lives: Mapping[str, Lifetime], alignment: int, largest: int
 ) -> list[dict[str, int]]:
     """Offsets by pool: a buffer goes to the first pool that it fits."""
-    layouts: list[dict[str, int]] = []
-    sizes = {buffer.id: buffer.size for buffer in buffers}
+    layouts: list[tuple[dict[str, int], _Taken]] = []
     for buffer in _in_order(buffers, lives):
-        for layout in layouts:
-            offset = lowest_offset(buffer, layout, sizes, lives, alignment)
+        checkpoint()
+        for layout, taken in layouts:  # noqa: B007
+            offset = taken.lowest_offset(buffer.size, lives[buffer.id], alignment)
             if not largest or offset + buffer.size <= largest:
-                layout[buffer.id] = offset
                 break
         else:
-            layouts.append({buffer.id: 0})
-    return layouts
+            (layout, taken), offset = ({}, _Taken(len(buffers))), 0
+            layouts.append((layout, taken))
+        layout[buffer.id] = offset
+        taken.add(offset, offset + buffer.size, lives[buffer.id])
+    return [layout for layout, _ in layouts]
 
 
 def _objects(buffers: Sequence[DraftBuffer], lives: Mapping[str, Lifetime]) -> list[dict[str, int]]:
     """Buffers by the object that they share, the largest first: an object is as large as its first buffer."""
     shared: list[dict[str, int]] = []
+    taken = _Taken(len(buffers))
     for buffer in _in_order(buffers, lives):
-        for members in shared:
-            if not any(lives[name].meets(lives[buffer.id]) for name in members):
-                members[buffer.id] = 0
-                break
-        else:
-            shared.append({buffer.id: 0})
+        checkpoint()
+        index = taken.lowest_free(lives[buffer.id], len(shared))
+        if index == len(shared):
+            shared.append({})
+        shared[index][buffer.id] = 0
+        taken.add(index, index + 1, lives[buffer.id])
     return shared
+
+
+class _Taken:
+    """Ranges, of bytes in a pool or of whole objects, and the lives for which they are taken."""
+
+    def __init__(self, most: int) -> None:
+        self._ranges = np.empty((4, most), np.int64)
+        """Begin, end, first and last time."""
+        self._count = 0
+
+    def add(self, begin: int, end: int, life: Lifetime) -> None:
+        self._ranges[:, self._count] = begin, end, life.first, life.last
+        self._count += 1
+
+    def lowest_offset(self, size: int, life: Lifetime, alignment: int) -> int:
+        """The lowest aligned offset at which nothing lies that lives at the same time."""
+        begins, ends = self._during(life)
+        order = np.argsort(begins, kind="stable")
+        free = np.maximum.accumulate(np.concatenate(([0], -(-ends[order] // alignment) * alignment)))
+        gaps = np.flatnonzero(free[:-1] + size <= begins[order])
+        return int(free[gaps[0]] if len(gaps) else free[-1])
+
+    def lowest_free(self, life: Lifetime, count: int) -> int:
+        """The first of `count` objects that nobody holds at the same time; `count` where none is free."""
+        held = np.zeros(count + 1, bool)
+        held[self._during(life)[0]] = True
+        return int(np.argmin(held))
+
+    def _during(self, life: Lifetime) -> npt.NDArray[np.int64]:
+        """Begins and ends of what is taken at the same time."""
+        begins, ends, first, last = self._ranges[:, : self._count]
+        together = (first <= life.last) & (last >= life.first)
+        return np.stack((begins[together], ends[together]))
 
 
 def _in_order(buffers: Sequence[DraftBuffer], lives: Mapping[str, Lifetime]) -> list[DraftBuffer]:
     if all(buffer.role == "weight" for buffer in buffers):  # as the network reads them
         return list(buffers)
     return sorted(buffers, key=lambda b: (-b.size, lives[b.id].first, b.id))
-
-
-def lowest_offset(
-    buffer: DraftBuffer,
-    layout: Mapping[str, int],
-    sizes: Mapping[str, int],
-    lives: Mapping[str, Lifetime],
-    alignment: int,
-) -> int:
-    """The lowest aligned offset at which no placed buffer that lives at the same time overlaps."""
-    life = lives[buffer.id]
-    taken = sorted((start, start + sizes[name]) for name, start in layout.items() if lives[name].meets(life))
-    offset = 0
-    for start, end in taken:
-        if offset + buffer.size <= start:
-            break
-        offset = max(offset, -(-end // alignment) * alignment)
-    return offset

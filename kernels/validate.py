@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from .checkpoint import checkpoint
 from .errors import PlanError
 from .options import Limits
@@ -228,19 +230,20 @@ def _check_overlaps(plan: Plan, steps: Sequence[Dispatch | Copy | SwapOut | Swap
 
 
 def _check_pool(spans: list[_Span]) -> None:
-    open_spans: list[_Span] = []
-    for span in spans:
+    """Of one pool, in the order of their offsets."""
+    ends = np.array([span.buffer.offset + span.buffer.bytes for span in spans], np.int64)
+    first, last = (np.array([getattr(span, name) for span in spans], np.int64) for name in ("first", "last"))
+    for index, span in enumerate(spans):
         checkpoint()
         start = span.buffer.offset
-        open_spans = [other for other in open_spans if other.buffer.offset + other.buffer.bytes > start]
-        for other in open_spans:
-            if other.buffer is not span.buffer and span.first <= other.last and other.first <= span.last:
+        clash = (ends[:index] > start) & (first[:index] <= span.last) & (last[:index] >= span.first)
+        for other in (spans[found] for found in np.flatnonzero(clash)):
+            if other.buffer is not span.buffer:
                 shared = min(other.buffer.offset + other.buffer.bytes, start + span.buffer.bytes) - start
                 raise PlanError(
                     f"buffers {other.buffer.id!r} and {span.buffer.id!r} share {shared} bytes of pool "
                     f"{span.buffer.pool!r} from step {max(span.first, other.first)} on, where both live"
                 )
-        open_spans.append(span)
 
 
 def _spans(plan: Plan, steps: Sequence[Dispatch | Copy | SwapOut | SwapIn]) -> Iterator[_Span]:

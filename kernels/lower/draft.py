@@ -70,6 +70,7 @@ class Draft:
     in_buffers: dict[str, str] = field(default_factory=dict)
     """Tensor -> why it lies in a buffer although images were asked for."""
     _ids: dict[str, int] = field(default_factory=dict)
+    _weights: dict[tuple[Tensor, bytes], str] = field(default_factory=dict)
 
     def add_buffer(self, wanted: str, size: int, role: Role, tensor: Tensor, content: bytes | None = None) -> str:
         """Add a buffer under a free id made from `wanted`; its size is rounded up to whole vectors (16 bytes)."""
@@ -89,9 +90,10 @@ class Draft:
 
     def add_weight(self, wanted: str, content: bytes, tensor: Tensor) -> str:
         """Add constant content; the same content is kept once."""
-        same = (b for b in self.buffers.values() if b.content == content and b.tensor == tensor)
-        known = next(same, None)
-        return known.id if known else self.add_buffer(wanted, len(content), "weight", tensor, content)
+        key = tensor, content
+        if key not in self._weights:
+            self._weights[key] = self.add_buffer(wanted, len(content), "weight", tensor, content)
+        return self._weights[key]
 
 
 def arguments(

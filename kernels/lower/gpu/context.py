@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from math import prod
 
 import numpy as np
@@ -39,7 +40,9 @@ class GpuContext:
         self.dtype: Dtype = "f16" if self.half else "f32"
         self.values: dict[str, Value] = {}
         self.position = 0
-        """Index of the node that is lowered."""
+        """Index of the node that is lowered; it only grows."""
+        self._unread: list[str] = []
+        self._seen = 0
         self._last_read = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
         for name in {*graph.inputs, *graph.constants} & set(graph.outputs):  # written out at the end
             self._last_read[name] = len(graph.nodes)
@@ -92,8 +95,14 @@ class GpuContext:
             return False
         if self.dims(source) != self.dims(tensor) or self.draft.buffers[view.buffer].role != "activation":
             return False
-        readers = [name for name, value in self.values.items() if value.lies_in(view.buffer)]
-        return all(self._last_read.get(name, -1) <= self.position for name in readers)
+        return not any(self.values[name].lies_in(view.buffer) for name in self._read_later())
+
+    def _read_later(self) -> list[str]:
+        """Tensors that exist and that a later node reads: few, where `values` has all that ever existed."""
+        new = islice(self.values, self._seen, None)
+        self._unread = [name for name in chain(self._unread, new) if self._last_read.get(name, -1) > self.position]
+        self._seen = len(self.values)
+        return self._unread
 
     def new_plain(self, tensor: str) -> str:
         """A new row-major buffer in which a node writes a tensor."""
