@@ -18,6 +18,7 @@ from kernels.options import Limits, Options
 from kernels.plan import BufferArgument, Dispatch, Dtype, Tensor
 from kernels.source.library import KERNELS
 
+from .flatten import is_read_in_stacks
 from .images import ImageChoice
 from .values import Dims, Value, View, dims_of
 
@@ -44,6 +45,10 @@ class GpuContext:
         self._unread: list[str] = []
         self._seen = 0
         self._last_read = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
+        for node in graph.nodes:  # a dense layer reads the image itself
+            if node.op == "reshape" and is_read_in_stacks(graph, node):
+                reads = (self._last_read[name] for name in (node.inputs[0], node.output))
+                self._last_read[node.inputs[0]] = max(reads)
         for name in {*graph.inputs, *graph.constants} & set(graph.outputs):  # written out at the end
             self._last_read[name] = len(graph.nodes)
         self._aliases = plan_aliases(graph, multiple=4) if "concat" in options.fusions else {}

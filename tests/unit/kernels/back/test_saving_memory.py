@@ -139,6 +139,16 @@ def arena_bytes(graph: Graph, options: Options) -> int:
     return next(pool.bytes for pool in pools if pool.id == "arena")
 
 
+def test_a_flattened_tensor_is_not_overwritten_before_it_is_read() -> None:
+    """The dense layer reads the image itself, after a sigmoid that would take its place."""
+    build = Builder()
+    image = build.conv(build.input(1, 8, 4, 4), 8, (1, 1))
+    flat = build.node("reshape", [image], (1, 128), shape=(1, 128))
+    sigmoid = build.node("sigmoid", [image], (1, 8, 4, 4))
+    dense = build.node("dense", [flat, build.constant(128, 8)], (1, 8))
+    check(build.outputs(sigmoid, dense), "fp32", order="memory")
+
+
 def test_a_budget_is_met_by_swapping_and_the_plan_says_so() -> None:
     graph = small_pyramid()
     options = Options("opencl", algorithm="window")  # one without a workspace, which a budget would make smaller
