@@ -22,31 +22,32 @@ def backends(summaries: Sequence[Summary]) -> Section:
     pairs = [pair for pair in PAIRS if set(pair) <= set(used)]
     columns = (
         Column("device"), Column("cell"), *(Column(f"{api} ms", True) for api in used),
-        *(Column(f"{slower} : {faster}", True, slower is Api.CPU) for slower, faster in pairs),
+        *(Column(f"speed-up of\n{NAMES[one]} over {NAMES[other]}", True, other is Api.CPU) for other, one in pairs),
     )  # fmt: skip
     note = (
-        "Medians of the same work on one device. A ratio above one: the second of the two is faster, by that much. The "
-        "intervals are with the results: ratios of medians whose intervals overlap say little."
+        "Medians of the same work on one device. Speed-up: how many times as fast; below one it is slower. The "
+        "intervals are with the results: a speed-up between medians whose intervals overlap says little."
     )
     texts = tuple(
         (
             _device(row.serial, row.source),
             wording.without(f"{row.workload} {row.rest}" if names.workload else row.rest, names.shared),
             *(wording.ms(row.ms[api]) if api in row.ms else "" for api in used),
-            *(_ratio(row, slower, faster) for slower, faster in pairs),
+            *(_speed_up(row, one, other) for other, one in pairs),
         )
         for row in rows
     )
     return Section("backends", "Backends side by side", note, columns, texts)
 
 
+NAMES = {Api.OPENCL: "OpenCL", Api.VULKAN: "Vulkan", Api.CPU: "CPU"}
 PAIRS = ((Api.VULKAN, Api.OPENCL), (Api.CPU, Api.OPENCL), (Api.CPU, Api.VULKAN))
 
 
-def _ratio(row: SideBySide, slower: Api, faster: Api) -> str:
-    if row.ms.get(slower, 0.0) <= 0 or row.ms.get(faster, 0.0) <= 0:
+def _speed_up(row: SideBySide, one: Api, other: Api) -> str:
+    if row.ms.get(one, 0.0) <= 0 or row.ms.get(other, 0.0) <= 0:
         return ""
-    return f"{row.ms[slower] / row.ms[faster]:.2f}"
+    return f"{row.ms[other] / row.ms[one]:.2f}x"
 
 
 def pays_from(summaries: Sequence[Summary]) -> Section:

@@ -10,20 +10,21 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from .heading import POINT_PX
+
 FOREGROUND, MUTED, GRID, PAGE = "#010203", "#040506", "#070809", "#0a0b0c"
 """Placeholders: no figure uses these colours for anything else."""
 _VARIABLES = {FOREGROUND: "--ink", MUTED: "--muted", GRID: "--line", PAGE: "--page"}
 
-BACKENDS = {"opencl": "#2f81f7", "vulkan": "#e8590c", "cpu": "#2da44e"}
-PALETTE = ("#2f81f7", "#e8590c", "#2da44e", "#bf4b8a", "#8250df", "#c29b0c", "#0e9aa7", "#8c6d5a", "#6e7781", "#d1453b")
-"""Colours that are readable on white and on near black."""
-
-POINT_PX = 96 / 72
+LEAST_WIDE_PX, LEAST_SHARE = 340, 0.66
+"""On a narrow page a figure is no smaller than this, or than this share of a wide one: its text stays readable, and the
+figure scrolls."""
 STYLE = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -55,6 +56,14 @@ STYLE = {
 }
 
 
+class Chart(NamedTuple):
+    """A drawn figure; `name` prefixes its ids on a page, `title` is what a screen reader says."""
+
+    figure: Figure
+    name: str
+    title: str
+
+
 @contextmanager
 def style() -> Iterator[None]:
     """The look of every figure."""
@@ -75,10 +84,12 @@ def bare(axes: Axes, *, grid: str) -> None:
         side.set_visible(False)
 
 
-def to_svg(figure: Figure, name: str, title: str) -> str:
-    """The figure as an SVG element for HTML; `name` prefixes its ids, `title` is what a screen reader says."""
+def to_svg(chart: Chart) -> str:
+    """The chart as an SVG element for HTML."""
+    figure, name, title = chart
     buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    with style():
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
@@ -95,12 +106,12 @@ def to_svg(figure: Figure, name: str, title: str) -> str:
 
 
 def _open_tag(text: str, title: str) -> str:
-    """Scale with the page, never above the drawn size."""
+    """Scale with the page, between the least readable and the drawn size."""
     match = re.match(r"<svg[^>]*viewBox=\"0 0 ([\d.]+) ([\d.]+)\"[^>]*>", text)
     assert match is not None, "matplotlib's SVG has no viewBox"
     width_px = float(match[1]) * POINT_PX
+    least_px = min(width_px, max(LEAST_WIDE_PX, LEAST_SHARE * width_px if width_px > 2 * LEAST_WIDE_PX else 0))
     label = title.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
-    opening = (
-        f'<svg role="img" aria-label="{label}" viewBox="0 0 {match[1]} {match[2]}" style="max-width:{width_px:.0f}px">'
-    )
+    size = f"max-width:{width_px:.0f}px;min-width:{least_px:.0f}px"
+    opening = f'<svg role="img" aria-label="{label}" viewBox="0 0 {match[1]} {match[2]}" style="{size}">'
     return opening + text[match.end() :]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from orchestrator.model.record import Outcome, Record
 from orchestrator.statistics import MIN_BLOCKS, RESAMPLES, Summary
 
 from . import charts, predictions, wording
+from .colours import backend_colours
 from .content import Content
+from .drawing import Chart, to_svg
 from .sections import sections
 
 FOLDER = Path(__file__).parent
@@ -38,10 +41,17 @@ def render(content: Content) -> str:
         c=content,
         css=Markup((FOLDER / "report.css").read_text()),  # noqa: S704  (our own file)
         charts=_charts(content),
-        layers=_charts_by_device(content.summaries, charts.layers, "layers", MAX_LAYER_CHARTS),
+        colours=backend_colours(content.summaries),
+        layers=_charts_by_device(
+            content.summaries,
+            partial(charts.layers, colours=backend_colours(content.summaries)),
+            "layers",
+            MAX_LAYER_CHARTS,
+        ),
         exclusions=wording.group_exclusions(content.exclusions, {summary.serial for summary in content.summaries}),
         facts=_headline(content),
         names=wording.naming(content.summaries),
+        common_doubts=wording.common_doubts(content.doubts, len(content.summaries)),
         provenance=_provenance(content.records),
         spec=json.dumps(content.experiment.model_dump(mode="json", exclude_defaults=True), indent=2),
         sections=sections(content),
@@ -57,28 +67,34 @@ def _utc(unix_s: float) -> str:
     return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def _charts(content: Content) -> dict[str, Markup]:
-    drawn = {
-        "latency": charts.latency(content.summaries, content.records),
-        "distribution": charts.distribution(content.summaries, content.records),
-        "drift": charts.drift(content.records),
-        "throttling": charts.throttling(content.summaries),
-        "setup": charts.setup(content.summaries),
-        "power": charts.power(content.summaries, content.records),
-        "energy": "".join(f"<figure>{svg}</figure>" for svg in charts.energy(content.summaries)),
-        "margins": "".join(f"<figure>{svg}</figure>" for svg in charts.margins(content.agreements)),
+def _charts(content: Content) -> dict[str, list[Markup]]:
+    """By name; each drawn and written before the next one, because figures are large."""
+    summaries, records = content.summaries, content.records
+    draw: dict[str, Callable[[], Sequence[Chart | None]]] = {
+        "latency": lambda: [charts.latency(summaries, records)],
+        "distribution": lambda: charts.distribution(summaries, records),
+        "drift": lambda: charts.drift(summaries, records),
+        "throttling": lambda: charts.throttling(summaries),
+        "setup": lambda: [charts.setup(summaries)],
+        "power": lambda: charts.power(summaries, records),
+        "energy": lambda: charts.energy(summaries),
+        "margins": lambda: charts.margins(content.agreements),
     }
-    return {name: Markup(svg or "") for name, svg in drawn.items()}  # noqa: S704  (our SVG writer escapes)
+    return {name: [_markup(chart) for chart in drawn() if chart] for name, drawn in draw.items()}
+
+
+def _markup(chart: Chart) -> Markup:
+    return Markup(to_svg(chart))  # noqa: S704  (our SVG writer escapes)
 
 
 def _charts_by_device(
-    summaries: Iterable[Summary], draw: Callable[[Summary, str], str | None], name: str, limit: int
+    summaries: Iterable[Summary], draw: Callable[[Summary, str], Chart | None], name: str, limit: int
 ) -> dict[str, list[Markup]]:
     """Charts of single results by device, of the first few that have one."""
     found: dict[str, list[Markup]] = {}
     for index, summary in enumerate(summaries):
-        if sum(map(len, found.values())) < limit and (svg := draw(summary, f"{name}{index}")):
-            found.setdefault(summary.serial, []).append(Markup(svg))  # noqa: S704
+        if sum(map(len, found.values())) < limit and (chart := draw(summary, f"{name}{index}")):
+            found.setdefault(summary.serial, []).append(_markup(chart))
     return found
 
 

@@ -16,6 +16,8 @@ from .wording import EnergyRow
 
 SHOWN_REASONS = 2
 SETUP = "setup"
+SHOWN_SHARE = 0.01
+"""Of a step in the whole set-up."""
 SETUP_IN_TERMINAL = ("program build", "pipelines", "transfers", "first dispatch")
 
 
@@ -148,16 +150,18 @@ def _setup(summaries: Sequence[Summary]) -> Section:
         *(Column(name, True, name not in SETUP_IN_TERMINAL) for name in setup.COLUMNS), Column("blocks", True),
     )  # fmt: skip
     note = (
-        "From a fresh process to its first result read back, step by step; medians over blocks, with shares of the "
-        "medians' total. cold: no cache at all; warm: the driver may have its own; cached: the farm's kept programs."
+        "From a fresh process to its first result read back: ms of each step of the median block, with its share of "
+        "the total. cold: no cache at all; warm: the driver may have its own; cached: the farm's kept programs."
     )
     return Section(SETUP, "Set-up: cold, warm, cached", note, columns, tuple(rows))
 
 
 def _with_share(value_ms: float | None, total_ms: float) -> str:
-    if value_ms is None:
+    """`46.8 (17 %)`; of a step that takes less than a hundredth only that."""
+    if value_ms is None or total_ms <= 0:
         return ""
-    return f"{wording.ms(value_ms)} ({value_ms / total_ms:.0%})" if total_ms else wording.ms(value_ms)
+    share = value_ms / total_ms
+    return f"{wording.ms(value_ms)} ({share:.0%})" if share >= SHOWN_SHARE else "< 1%" if value_ms else "0"
 
 
 def _sustained(summaries: Sequence[Summary]) -> Section:

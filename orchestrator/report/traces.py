@@ -11,11 +11,14 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from orchestrator.errors import TableError
 from orchestrator.traces import Recording
 
-from .drawing import FOREGROUND, GRID, MUTED, PAGE, PALETTE, STYLE, bare, new_figure, style, to_svg
+from .colours import PALETTE
+from .drawing import FOREGROUND, GRID, MUTED, PAGE, STYLE, Chart, bare, new_figure, style, to_svg
+from .heading import put_heading
 
 SUFFIXES = (".svg", ".png", ".html")
 WIDTH_PX, PANEL_PX = 960, 190
@@ -32,31 +35,33 @@ def draw(groups: Mapping[str, Sequence[Recording]], path: Path) -> bytes:
         raise TableError(f"--plot {path}: a picture ends in {', '.join(SUFFIXES)}, not in {suffix or 'nothing'}")
     if suffix == ".html":
         with style():
-            return _page(to_svg(_figure(groups), "traces", TITLE)).encode()
+            return _page(to_svg(Chart(figure_of(groups), "traces", TITLE))).encode()
     paper = {key: ON_PAPER.get(str(value), value) if "color" in key else value for key, value in STYLE.items()}
     buffer = io.BytesIO()
     with mpl.rc_context(paper):
         metadata = {"Date": None} if suffix == ".svg" else None
-        _figure(groups).savefig(buffer, format=suffix[1:], dpi=144, metadata=metadata)
+        figure_of(groups).savefig(buffer, format=suffix[1:], dpi=144, metadata=metadata)
     return buffer.getvalue()
 
 
-def _figure(groups: Mapping[str, Sequence[Recording]]) -> Figure:
+def figure_of(groups: Mapping[str, Sequence[Recording]]) -> Figure:
+    """One panel a group of recordings, one colour a recording; the legend stands above."""
     figure = new_figure(WIDTH_PX, 40 + PANEL_PX * len(groups))
     panels = figure.subplots(len(groups), 1, squeeze=False).flat
+    keys: list[Line2D] = []
     for axes, (name, recordings) in zip(panels, groups.items(), strict=True):
-        for index, recording in enumerate(recordings):
-            _draw(axes, recording, PALETTE[index % len(PALETTE)])
+        for recording in recordings:
+            keys.append(_draw(axes, recording, name, PALETTE[len(keys) % len(PALETTE)]))
         axes.set_title(name)
         axes.set_ylabel("W")
         axes.set_ylim(bottom=min(0.0, *(float(recording.power_w.min()) for recording in recordings)))
-        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=3)
         bare(axes, grid="y")
     axes.set_xlabel("s since the first reading")
+    put_heading(figure, keys=keys)
     return figure
 
 
-def _draw(axes: Axes, recording: Recording, colour: str) -> None:
+def _draw(axes: Axes, recording: Recording, group: str, colour: str) -> Line2D:
     t_s, power_w = recording.t_s, recording.power_w
     mean_w = float(power_w.mean())
     if len(t_s) > MOST_POINTS:
@@ -65,8 +70,9 @@ def _draw(axes: Axes, recording: Recording, colour: str) -> None:
         axes.fill_between(t_s[starts], low, high, color=colour, alpha=0.25, linewidth=0)
         counts = np.diff(np.append(starts, len(t_s)))
         t_s, power_w = t_s[starts], np.add.reduceat(power_w, starts) / counts
-    axes.plot(t_s, power_w, color=colour, linewidth=0.9, label=f"{recording.path.name}: {mean_w * 1e3:.2f} mW")
+    axes.plot(t_s, power_w, color=colour, linewidth=0.9)
     axes.axhline(mean_w, color=colour, linewidth=1.1, linestyle="--")
+    return Line2D([], [], color=colour, label=f"{group}: {recording.path.name}: plain mean {mean_w * 1e3:.2f} mW")
 
 
 def _page(svg: str) -> str:

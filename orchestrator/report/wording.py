@@ -283,6 +283,11 @@ def doubt_numbers(summary: Summary, doubts: Sequence[DoubtCount]) -> list[int]:
     return [number for number, doubt in enumerate(doubts, 1) if doubt.code in own]
 
 
+def common_doubts(doubts: Sequence[DoubtCount], results: int) -> list[int]:
+    """Numbers of the doubts that every one of several results has: said once, and not in every row."""
+    return [number for number, doubt in enumerate(doubts, 1) if doubt.results == results > 1]
+
+
 def group_exclusions(found: Iterable[Exclusion], known: Iterable[str] = ()) -> list[ExclusionGroup]:
     """Exclusions with the same reason on the same devices in one row; what all of them share is left out.
 

@@ -8,52 +8,47 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from orchestrator.report import wording
-from orchestrator.report.drawing import MUTED, PAGE, new_figure, style, to_svg
+from orchestrator.report.colours import Colours, backend_colours
+from orchestrator.report.drawing import MUTED, PAGE, Chart, new_figure, style
+from orchestrator.report.heading import put_heading
 from orchestrator.report.wording import EnergyRow
 from orchestrator.statistics import Figure, Summary
 
 from . import rows as layout
-from .rows import backend_colour
 
-_KEYS_A_LINE = 4
-"""Of the legend: the longest ones fill the figure's width."""
 UNITS = ((1.0, "J"), (1e3, "mJ"), (1e6, "µJ"))
 
 
-def energy(summaries: Sequence[Summary]) -> list[str]:
+def energy(summaries: Sequence[Summary]) -> list[Chart]:
     """One figure for each source, scope and kind of record."""
-    names = wording.naming(summaries)
+    names, colours = wording.naming(summaries), backend_colours(summaries)
     return [
-        _panel(title, rows[: layout.MAX_ROWS], names, f"energy{index}")
+        _panel(title, rows[: layout.MAX_ROWS], names, colours, f"energy{index}")
         for index, (title, rows) in enumerate(wording.energy_groups(summaries).items())
         if any(row.use.reported for row in rows)
     ]
 
 
-def _panel(title: str, rows: Sequence[EnergyRow], names: wording.Naming, name: str) -> str:
-    known = [(row, told.figure_j) for row in rows if (told := row.use.reported) is not None]
-    summaries = [row.summary for row, _ in known]
+def _panel(title: str, found: Sequence[EnergyRow], names: wording.Naming, colours: Colours, name: str) -> Chart:
+    known = [(row, told.figure_j) for row in found if (told := row.use.reported) is not None]
     largest = max(abs(figure.value) for _, figure in known)
     scale, unit = next(((s, unit) for s, unit in UNITS if largest * s >= 1), UNITS[-1])
-    keys = _keys(known)
-    lines = -(-len(keys) // _KEYS_A_LINE)
+    rows = layout.rows_of([row.summary for row, _ in known], names)
     with style():
-        figure_ = new_figure(layout.WIDTH_PX, 70 + 17 * lines + layout.height_px(summaries))
+        figure_ = new_figure(layout.WIDTH_PX, rows.height_px)
         axes = figure_.subplots()
-        positions = layout.positions_of(summaries)
-        for (row, figure), y in zip(known, positions, strict=True):
-            _draw(axes, row, figure, y, scale)
-        layout.label_rows(axes, summaries, positions, names=names)
+        for (row, figure), y in zip(known, rows.positions, strict=True):
+            _draw(axes, row, figure, y, scale, colours[row.summary.backend])
+        layout.label_rows(axes, rows)
         shown = [scale * v for _, f in known for v in (f.value, f.total.low, f.total.high)]
         zoomed = layout.zoom_axis(axes, [*shown, *(scale * v for row, _ in known for v in row.use.net_blocks_j)])
-        axes.set_xlabel(f"energy of one inference, {unit}{' (the axis does not begin at zero)' if zoomed else ''}")
-        axes.set_title(title, pad=10 + 14 * lines)
-        axes.legend(handles=keys, loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=_KEYS_A_LINE, borderaxespad=0)
-        return to_svg(figure_, name, f"Energy of one inference: {title}")
+        bases = " or ".join(sorted({row.use.reported.basis for row, _ in known if row.use.reported}, reverse=True))
+        axes.set_xlabel(f"{bases} energy of one inference, {unit}{' (the axis does not begin at zero)' * zoomed}")
+        put_heading(figure_, title, _keys(known, colours))
+        return Chart(figure_, name, f"Energy of one inference: {title}")
 
 
-def _draw(axes: Axes, row: EnergyRow, figure: Figure, y: float, scale: float) -> None:
-    colour = backend_colour(row.summary.backend)
+def _draw(axes: Axes, row: EnergyRow, figure: Figure, y: float, scale: float, colour: str) -> None:
     for interval, width in ((figure.total, 1.0), (figure.within, 3.0)):
         ends = [scale * interval.low, scale * interval.high]
         axes.plot(ends, [y, y], color=colour, linewidth=width, solid_capstyle="butt")
@@ -64,20 +59,20 @@ def _draw(axes: Axes, row: EnergyRow, figure: Figure, y: float, scale: float) ->
         markerfacecolor=colour if row.use.absolute else PAGE, markeredgewidth=1.5,
     )  # fmt: skip
     axes.annotate(
-        wording.joules(figure.value), (1.0, y), xycoords=("axes fraction", "data"), xytext=(6, 0),
+        wording.energy(row.use.reported), (1.0, y), xycoords=("axes fraction", "data"), xytext=(6, 0),
         textcoords="offset points", va="center", fontsize=8.5,
     )  # fmt: skip
 
 
-def _keys(known: Sequence[tuple[EnergyRow, Figure]]) -> list[Line2D]:
+def _keys(known: Sequence[tuple[EnergyRow, Figure]], colours: Colours) -> list[Line2D]:
     uses = [row.use for row, _ in known]
     backends = dict.fromkeys(row.summary.backend for row, _ in known)
-    keys = [Line2D([], [], marker="o", linestyle="", color=backend_colour(b), label=b) for b in backends]
+    keys = [Line2D([], [], marker="o", linestyle="", color=colours[b], label=b) for b in backends]
     if any(not use.absolute for use in uses):
         word = "hollow: gain not known, compare on this device only"
         keys.append(Line2D([], [], marker="o", linestyle="", color=MUTED, markerfacecolor=PAGE, label=word))
     if any(use.per_inference_j is None for use in uses):
-        keys.append(Line2D([], [], marker="s", linestyle="", color=MUTED, label="square: gross, there was no rest"))
+        keys.append(Line2D([], [], marker="s", linestyle="", color=MUTED, label="square: gross, no block rested"))
     if any(use.net_blocks_j for use in uses):
         keys.append(Line2D([], [], marker="|", linestyle="", color=MUTED, markersize=8, label="one block"))
     keys.append(Line2D([], [], color=MUTED, linewidth=3, label="95 %, on this device"))

@@ -9,11 +9,13 @@ from matplotlib.lines import Line2D
 
 from orchestrator.model.record import Outcome, Record
 from orchestrator.report import wording
-from orchestrator.report.drawing import MUTED, PAGE, bare, new_figure, style, to_svg
+from orchestrator.report.colours import Colours, Look, backend_colours, looks
+from orchestrator.report.drawing import MUTED, PAGE, Chart, bare, new_figure, style
+from orchestrator.report.heading import put_heading
 from orchestrator.statistics import Summary, is_stream, timed_ms
 
 from . import rows as layout
-from .rows import Key, backend_colour
+from .rows import Key
 
 MAX_CURVES = 10
 """Of one panel: more are told apart by nobody."""
@@ -23,23 +25,23 @@ FEW_SAMPLES = 60
 """Up to so many samples a curve shows each of them."""
 
 
-def latency(summaries: Sequence[Summary], records: Sequence[Record]) -> str | None:
+def latency(summaries: Sequence[Summary], records: Sequence[Record]) -> Chart | None:
     """Median with its interval over every raw sample, one row a device and cell, grouped by device."""
-    rows = [summary for summary in summaries if summary.latency][: layout.MAX_ROWS]
-    if not rows:
+    told = [summary for summary in summaries if summary.latency][: layout.MAX_ROWS]
+    if not told:
         return None
-    samples = samples_by_key(records)
+    samples, colours = samples_by_key(records), backend_colours(summaries)
+    rows = layout.rows_of(told, wording.naming(summaries))
     with style():
-        figure = new_figure(layout.WIDTH_PX, 70 + layout.height_px(rows))
+        figure = new_figure(layout.WIDTH_PX, rows.height_px)
         axes = figure.subplots()
-        positions = layout.positions_of(rows)
-        for summary, y in zip(rows, positions, strict=True):
-            _draw(axes, summary, y, samples.get(layout.key_of(summary), []))
-        layout.label_rows(axes, rows, positions, names=wording.naming(summaries))
-        layout.fit_axis(axes, [v for s in rows for v in samples.get(layout.key_of(s), [])])
+        for summary, y in zip(told, rows.positions, strict=True):
+            _draw(axes, summary, y, samples.get(layout.key_of(summary), []), colours[summary.backend])
+        layout.label_rows(axes, rows)
+        layout.fit_axis(axes, [v for s in told for v in samples.get(layout.key_of(s), [])])
         axes.set_xlabel("latency of one inference, ms")
-        axes.legend(handles=_keys(rows), loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=6)
-        return to_svg(figure, "latency", "Latency by device and cell")
+        put_heading(figure, keys=_keys(told, colours))
+        return Chart(figure, "latency", "Latency by device and cell")
 
 
 def samples_by_key(records: Sequence[Record]) -> dict[Key, list[float]]:
@@ -51,9 +53,8 @@ def samples_by_key(records: Sequence[Record]) -> dict[Key, list[float]]:
     return samples
 
 
-def _draw(axes: Axes, summary: Summary, y: float, samples: list[float]) -> None:
+def _draw(axes: Axes, summary: Summary, y: float, samples: list[float], colour: str) -> None:
     assert summary.latency is not None
-    colour = backend_colour(summary.backend)
     samples = layout.thin(sorted(samples), MAX_TICKS)
     axes.plot(samples, [y] * len(samples), "|", color=colour, alpha=0.45, markersize=7, markeredgewidth=1)
     if summary.latency.interval_ms:
@@ -70,50 +71,62 @@ def _draw(axes: Axes, summary: Summary, y: float, samples: list[float]) -> None:
     )  # fmt: skip
 
 
-def _keys(rows: Sequence[Summary]) -> list[Line2D]:
+def _keys(rows: Sequence[Summary], colours: Colours) -> list[Line2D]:
     backends = list(dict.fromkeys(row.backend for row in rows))
-    keys = [Line2D([], [], marker="o", linestyle="", color=backend_colour(b), label=b) for b in backends]
+    keys = [Line2D([], [], marker="o", linestyle="", color=colours[b], label=b) for b in backends]
     if any(row.precision.startswith("fp16") for row in rows):
         keys.append(Line2D([], [], marker="o", linestyle="", color=MUTED, markerfacecolor=PAGE, label="hollow: fp16"))
+    if any(row.precision == "relaxed" for row in rows):
+        keys.append(Line2D([], [], marker="D", linestyle="", color=MUTED, label="diamond: relaxed"))
     keys.append(Line2D([], [], marker="|", linestyle="", color=MUTED, markersize=8, label="one sample"))
     if any(row.latency and row.latency.interval_ms for row in rows):
         keys.append(Line2D([], [], color=MUTED, linewidth=2.5, label="95 % interval of the median"))
     return keys
 
 
-def distribution(summaries: Sequence[Summary], records: Sequence[Record]) -> str | None:
-    """Which share of the inferences took at most so long (ECDF): one panel a device and workload, a curve a cell."""
+def distribution(summaries: Sequence[Summary], records: Sequence[Record]) -> list[Chart]:
+    """Which share of the inferences took at most so long (ECDF): one chart a device and workload, a curve a cell."""
     samples = samples_by_key(records)
     found: dict[str, list[Summary]] = {}
     for summary in summaries:
         own = found.setdefault(f"{summary.serial} {summary.source} {summary.workload}", [])
         if len(samples.get(layout.key_of(summary), ())) >= 2 and len(own) < MAX_CURVES:
             own.append(summary)
-    found = {name: own for name, own in list(found.items())[: layout.MAX_PANELS] if own}
-    if not found:
-        return None
-    names = wording.naming(summaries)
-    colours = dict(layout.cell_colours([summary.cell_id for own in found.values() for summary in own]))
+    shown = list(layout.first_panels({name: own for name, own in found.items() if own}).values())
+    names, colours = wording.naming(summaries), backend_colours(summaries)
+    curves = [[(one.backend, wording.cell(one, names._replace(workload=False))) for one in own] for own in shown]
+    same = looks([curve for own in curves for curve in own], colours)
+    if len(set(same.values())) < len(same):  # too many for one look each: then they differ within a chart only
+        same = {}
+    charts = []
+    for number, (own, named) in enumerate(zip(shown, curves, strict=True)):
+        look, where = same or looks(named, colours), layout.device_of(own[0])
+        title = f"{where} · {own[0].workload}" if names.workload else where
+        ordered = [(name, look[backend, name], sorted(samples[layout.key_of(one)]))
+                   for (backend, name), one in zip(named, own, strict=True)]  # fmt: skip
+        charts.append(_curves(ordered, title, f"distribution{number}"))
+    return charts
 
-    def draw(axes: Axes, _: str, own: list[Summary]) -> None:
-        for summary in own:
-            label = wording.cell(summary, names._replace(workload=False))
-            _draw_curve(axes, sorted(samples[layout.key_of(summary)]), colours[summary.cell_id], label)
-        axes.set_title(" · ".join([layout.device_of(own[0]), *([own[0].workload] if names.workload else [])]))
-        _finish(axes, [v for summary in own for v in samples[layout.key_of(summary)]])
 
+def _curves(curves: Sequence[tuple[str, Look, list[float]]], title: str, name: str) -> Chart:
     with style():
-        figure = layout.panels(found, 215, draw)
-        return to_svg(figure, "distribution", "Distribution of latencies by device and cell")
+        figure = new_figure(layout.PANEL_PX, 205)
+        axes = figure.subplots()
+        for _, look, ordered in curves:
+            _draw_curve(axes, ordered, look)
+        _finish(axes, [value for _, _, ordered in curves for value in ordered])
+        keys = [Line2D([], [], color=look.color, linestyle=look.linestyle, label=word) for word, look, _ in curves]
+        put_heading(figure, title, keys)
+        return Chart(figure, name, f"Distribution of latencies: {title}")
 
 
-def _draw_curve(axes: Axes, ordered: list[float], colour: str, label: str) -> None:
+def _draw_curve(axes: Axes, ordered: list[float], look: Look) -> None:
     few = len(ordered) <= FEW_SAMPLES
     points = layout.thin([(value, (i + 1) / len(ordered)) for i, value in enumerate(ordered)], MAX_TICKS)
     ordered, shares = [value for value, _ in points], [share for _, share in points]
-    axes.step([ordered[0], *ordered], [0.0, *shares], where="post", color=colour, linewidth=1.4, label=label)
+    axes.step([ordered[0], *ordered], [0.0, *shares], where="post", linewidth=1.5, **look._asdict())
     if few:
-        axes.plot(ordered, shares, ".", color=colour, markersize=3.5)
+        axes.plot(ordered, shares, ".", color=look.color, markersize=3.5)
 
 
 def _finish(axes: Axes, values: Sequence[float]) -> None:
@@ -123,6 +136,5 @@ def _finish(axes: Axes, values: Sequence[float]) -> None:
     if axes.get_xscale() == "linear":
         margin = 0.06 * (max(values) - min(values)) or 0.05 * max(values)
         axes.set_xlim(min(values) - margin, max(values) + margin)
-    axes.set_xlabel("ms")
-    axes.legend(loc="lower right", fontsize=7.5, handlelength=1.2)
+    axes.set_xlabel("latency, ms")
     bare(axes, grid="both")

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from orchestrator.agreement import Agreement, Row
 from orchestrator.report import predictions, wording
-from orchestrator.report.drawing import GRID, MUTED, PALETTE, bare, new_figure, style, to_svg
+from orchestrator.report.colours import PALETTE
+from orchestrator.report.drawing import GRID, MUTED, Chart, bare, new_figure, style
+from orchestrator.report.heading import put_heading, wrap
 
 from . import rows as layout
 
+CHANGED = PALETTE[9]
 BARS_PX = 150
 MAX_TICKS = 300
 MAX_VARIANTS = 12
@@ -20,7 +25,7 @@ BESIDE_ZERO = 2.0
 """Room of the first bin, whose margins may be zero, as a ratio."""
 
 
-def margins(agreements: Sequence[Agreement]) -> list[str]:
+def margins(agreements: Sequence[Agreement]) -> list[Chart]:
     """A histogram of the base's margins; under it a row of ticks for each variant, a tick an example that it changes.
 
     One figure for each workload in which something changed.
@@ -37,46 +42,50 @@ def margins(agreements: Sequence[Agreement]) -> list[str]:
     ]
 
 
-def _figure(agreement: Agreement, rows: Sequence[Row], names: wording.Naming, name: str) -> str:
+def _figure(agreement: Agreement, rows: Sequence[Row], names: wording.Naming, name: str) -> Chart:
     assert agreement.base is not None
     with style():
-        rows_px = layout.ROW_PX * (len(rows) + 1)
+        labels = [wrap(predictions.name(row.variant, names), layout.CELL_PX, layout.CELL_PT) for row in rows]
+        rows_px = layout.ROW_PX * (sum(1 + 0.85 * label.count("\n") for label in labels) + 1)
         figure = new_figure(layout.WIDTH_PX, 85 + BARS_PX + rows_px)
         bars, ticks = figure.subplots(2, 1, sharex=True, height_ratios=(BARS_PX, rows_px))
-        _draw_bars(bars, agreement)
-        _draw_ticks(ticks, agreement, rows, names)
-        bars.set_title(f"{agreement.workload}: margin by {predictions.name(agreement.base, names)}")
-        return to_svg(figure, name, f"Margins of {agreement.workload}, and which predictions changed")
+        keys = _draw_bars(bars, agreement)
+        _draw_ticks(ticks, agreement, rows, labels)
+        put_heading(figure, f"{agreement.workload}: margin by {predictions.name(agreement.base, names)}", keys)
+        return Chart(figure, name, f"Margins of {agreement.workload}, and which predictions changed")
 
 
-def _draw_bars(axes: Axes, agreement: Agreement) -> None:
+def _draw_bars(axes: Axes, agreement: Agreement) -> list[Patch]:
     lows = [max(each.low, _least(agreement)) for each in agreement.margins]
     widths = [each.high - low for each, low in zip(agreement.margins, lows, strict=True)]
+    look: dict[str, Any] = {"edgecolor": MUTED, "linewidth": 0.4}
+    keys = []
     for heights, colour, label in (
         ([each.examples for each in agreement.margins], GRID, "examples"),
-        ([each.changed for each in agreement.margins], PALETTE[1], "changed by a variant"),
+        ([each.changed for each in agreement.margins], CHANGED, "changed by a variant"),
     ):
-        axes.bar(lows, heights, widths, align="edge", color=colour, label=label, edgecolor=MUTED, linewidth=0.4)
+        axes.bar(lows, heights, widths, align="edge", color=colour, **look)
+        keys.append(Patch(facecolor=colour, label=label, **look))
     axes.set_xscale("log")
     axes.set_yscale("symlog", linthresh=1)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
     axes.set_ylabel("examples")
-    axes.legend(loc="upper left")
     bare(axes, grid="y")
     axes.tick_params(which="minor", length=0)
+    return keys
 
 
-def _draw_ticks(axes: Axes, agreement: Agreement, rows: Sequence[Row], names: wording.Naming) -> None:
+def _draw_ticks(axes: Axes, agreement: Agreement, rows: Sequence[Row], labels: Sequence[str]) -> None:
     for y, row in enumerate(rows):
         assert row.comparison is not None
         places = sorted(max(one.base_margin, _least(agreement)) for one in row.comparison.changed)
         places = layout.thin(places, MAX_TICKS)
-        axes.plot(places, [y] * len(places), "|", color=PALETTE[1], alpha=0.7, markersize=9, markeredgewidth=1.2)
+        axes.plot(places, [y] * len(places), "|", color=CHANGED, alpha=0.7, markersize=9, markeredgewidth=1.2)
         axes.annotate(
             str(len(row.comparison.changed)), (1.0, y), xycoords=("axes fraction", "data"), xytext=(6, 0),
             textcoords="offset points", va="center", fontsize=8.5,
         )  # fmt: skip
-    axes.set_yticks(range(len(rows)), [predictions.name(row.variant, names) for row in rows])
+    axes.set_yticks(range(len(rows)), labels)
     axes.set_ylim(len(rows) - 0.3, -0.7)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())

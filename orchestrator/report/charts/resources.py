@@ -3,48 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import get_args
+from typing import Any
 
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from orchestrator.model.event import SetupName
 from orchestrator.report import wording
-from orchestrator.report.drawing import FOREGROUND, MUTED, PALETTE, bare, new_figure, style, to_svg
+from orchestrator.report.colours import PALETTE, SETUP, Colours
+from orchestrator.report.drawing import FOREGROUND, MUTED, Chart, bare, new_figure, style
+from orchestrator.report.heading import put_heading, wrap
 from orchestrator.statistics import Summary
 
 from . import rows as layout
-from .rows import ROW_PX, WIDTH_PX, backend_colour
+from .rows import AXIS_PX, PANEL_PX, ROW_PX, WIDTH_PX
 
 COLD_FROM = 1.5
 """Ratio to the median from which the slowest set-up is worth a word."""
 MIB = 2**20
+LAYER_PX, LAYER_PT = 190, 8.0
+"""Of the names of layers: longer ones take several lines."""
+WEIGHTS, ACTIVATIONS = PALETTE[3], PALETTE[6]
 
 
-def setup(summaries: Sequence[Summary]) -> str | None:
-    """Stacked set-up steps, one row a device and cell."""
-    rows = [summary for summary in summaries if summary.setup_ms][: layout.MAX_ROWS]
-    if not rows:
+def setup(summaries: Sequence[Summary]) -> Chart | None:
+    """Stacked set-up steps of the median block, one row a device and cell."""
+    told = [summary for summary in summaries if summary.setup_ms][: layout.MAX_ROWS]
+    if not told:
         return None
-    present = {step for row in rows for step in row.setup_ms}
-    steps = [step for step in get_args(SetupName) if step in present]
+    present = {step for row in told for step in row.setup_ms}
+    steps = [step for step in SETUP if step in present]
+    rows = layout.rows_of(told, wording.naming(summaries))
     with style():
-        figure = new_figure(WIDTH_PX, 70 + layout.height_px(rows))
+        figure = new_figure(WIDTH_PX, rows.height_px)
         axes = figure.subplots()
-        positions = layout.positions_of(rows)
-        left = [0.0] * len(rows)
-        for index, step in enumerate(steps):
-            widths = [row.setup_ms.get(step, 0.0) for row in rows]
-            axes.barh(positions, widths, left=left, height=0.72, color=PALETTE[index % len(PALETTE)], label=step)
+        left = [0.0] * len(told)
+        for step in steps:
+            widths = [row.setup_ms.get(step, 0.0) for row in told]
+            axes.barh(rows.positions, widths, left=left, height=0.72, color=SETUP[step])
             left = [a + b for a, b in zip(left, widths, strict=True)]
-        for y, row, total in zip(positions, rows, left, strict=True):
+        for y, row, total in zip(rows.positions, told, left, strict=True):
             axes.annotate(
                 _setup_words(row, total), (total, y), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8
             )
-        layout.label_rows(axes, rows, positions, names=wording.naming(summaries))
-        axes.set_xlim(0, 1.2 * max(left) or 1.0)
-        axes.set_xlabel("ms before the first inference (median over blocks; waiting for the engine slot left out)")
-        axes.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=min(9, len(steps)))
-        return to_svg(figure, "setup", "Set-up time by step")
+        layout.label_rows(axes, rows)
+        axes.set_xlim(0, 1.25 * max(left) or 1.0)
+        axes.set_xlabel("ms before the first inference (waiting for the engine slot left out)")
+        put_heading(figure, keys=[Patch(color=SETUP[step], label=step) for step in steps])
+        return Chart(figure, "setup", "Set-up time by step")
 
 
 def _setup_words(row: Summary, total_ms: float) -> str:
@@ -54,7 +62,7 @@ def _setup_words(row: Summary, total_ms: float) -> str:
     return f"{wording.ms(total_ms)} (slowest block: {wording.ms(row.slowest_setup_ms)})"
 
 
-def layers(summary: Summary, name: str, largest: int = 12) -> str | None:
+def layers(summary: Summary, name: str, colours: Colours, largest: int = 12) -> Chart | None:
     """The slowest steps of one cell on one device, with their share of the whole."""
     if not summary.layers:
         return None
@@ -62,25 +70,29 @@ def layers(summary: Summary, name: str, largest: int = 12) -> str | None:
     rows = [(layer.layer, layer.median_ms) for layer in ordered[:largest]]
     rest = sum(layer.median_ms for layer in ordered[largest:])
     total = sum(layer.median_ms for layer in ordered)
+    labels = [wrap(label, LAYER_PX, LAYER_PT) for label, _ in rows]
+    lines = [1 + 0.85 * label.count("\n") for label in labels]
+    places = [sum(lines[:i]) + lines[i] / 2 for i in range(len(lines))]
     with style():
-        figure = new_figure(WIDTH_PX / 2 - 20, 50 + ROW_PX * len(rows))
+        figure = new_figure(PANEL_PX, AXIS_PX + ROW_PX * sum(lines))
         axes = figure.subplots()
         values = [value for _, value in rows]
-        axes.barh(range(len(rows)), values, height=0.7, color=backend_colour(summary.backend) or FOREGROUND)
-        axes.set_yticks(range(len(rows)), [_short(label) for label, _ in rows], fontsize=8)
-        axes.invert_yaxis()
-        for y, value in enumerate(values):
-            text = f"{wording.ms(value)} · {value / total:.0%}"
+        axes.barh(places, values, height=0.7, color=colours[summary.backend])
+        axes.set_yticks(places, labels, fontsize=LAYER_PT)
+        axes.set_ylim(sum(lines), 0)
+        for y, value in zip(places, values, strict=True):
+            text = f"{wording.ms(value)} · {value / total:.0%}" if total else wording.ms(value)
             axes.annotate(text, (value, y), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
-        others = f" (the {len(ordered) - largest} others: {rest / total:.0%})" if rest else ""
-        axes.set_title(f"{summary.label}: {wording.ms(total)} ms on the device{others}")
-        axes.margins(x=0.2)
+        axes.set_xlim(0, 1.3 * max(values) or 1.0)
         axes.xaxis.set_major_locator(MaxNLocator(5))
+        axes.set_xlabel("ms on the device")
         bare(axes, grid="x")
-        return to_svg(figure, name, f"Slowest layers, {summary.label} on {summary.serial}")
+        others = f" (the {len(ordered) - largest} others: {rest / total:.0%})" if rest else ""
+        put_heading(figure, f"{summary.label}: {wording.ms(total)} ms on the device{others}")
+        return Chart(figure, name, f"Slowest layers, {summary.label} on {summary.serial}")
 
 
-def memory(summary: Summary, name: str) -> str | None:
+def memory(summary: Summary, name: str) -> Chart | None:
     """Memory while each layer runs, by the plan: activations on the layer's weights; the measured peak beside it."""
     if not summary.planned:
         return None
@@ -88,34 +100,33 @@ def memory(summary: Summary, name: str) -> str | None:
     weights = [layer.weight_bytes / MIB for layer in summary.planned]
     peak = summary.memory.device_peak_bytes / MIB if summary.memory else 0.0
     with style():
-        figure = new_figure(WIDTH_PX / 2 - 20, 210)
+        figure = new_figure(PANEL_PX, 190)
         axes = figure.subplots()
         x = range(len(live))
-        axes.bar(x, weights, width=0.85, color=PALETTE[3], label="weights of the layer")
-        axes.bar(x, live, bottom=weights, width=0.85, color=PALETTE[6], label="activations alive")
+        keys: list[Artist] = [Patch(color=WEIGHTS, label="weights of the layer"),
+                              Patch(color=ACTIVATIONS, label="activations alive")]  # fmt: skip
+        axes.bar(x, weights, width=0.85, color=WEIGHTS)
+        axes.bar(x, live, bottom=weights, width=0.85, color=ACTIVATIONS)
         tallest = max(a + b for a, b in zip(live, weights, strict=True))
         if peak:
-            axes.axhline(peak, color=FOREGROUND, linewidth=1.2, linestyle="--", label=f"measured peak {peak:.3g} MiB")
-        axes.set_ylim(0, 1.3 * max(peak, tallest, 1e-3))
-        axes.set_title(summary.label)
+            look: dict[str, Any] = {"color": FOREGROUND, "linewidth": 1.2, "linestyle": "--"}
+            axes.axhline(peak, **look)
+            keys.append(Line2D([], [], label=f"measured peak {peak:.3g} MiB", **look))
+        axes.set_ylim(0, 1.15 * max(peak, tallest, 1e-3))
+        axes.set_xlim(-0.7, len(live) - 0.3)
         axes.set_ylabel("MiB")
         axes.set_xlabel(f"the {len(live)} layers in the order of the plan")
         axes.set_xticks([])
-        _name_tallest(axes, summary, live, weights)
-        axes.legend(loc="upper right", fontsize=7.5, ncols=3, handlelength=1.2, columnspacing=1)
+        keys.append(_tallest(axes, summary, live, weights))
         bare(axes, grid="y")
-        return to_svg(figure, name, f"Memory by layer, {summary.label} on {summary.serial}")
+        put_heading(figure, summary.label, keys)
+        return Chart(figure, name, f"Memory by layer, {summary.label} on {summary.serial}")
 
 
-def _name_tallest(axes: object, summary: Summary, live: list[float], weights: list[float]) -> None:
+def _tallest(axes: Axes, summary: Summary, live: list[float], weights: list[float]) -> Line2D:
+    """Marks the layer with the most; its name stands in the legend, where there is room for it."""
     totals = [a + b for a, b in zip(live, weights, strict=True)]
     index = totals.index(max(totals))
-    right = index > len(totals) / 2
-    axes.annotate(  # type: ignore[attr-defined]
-        f"{_short(summary.planned[index].layer, 24)} {totals[index]:.3g}", (index, totals[index]),
-        xytext=(0, 3), textcoords="offset points", fontsize=7.5, color=MUTED, ha="right" if right else "left",
-    )  # fmt: skip
-
-
-def _short(label: str, limit: int = 34) -> str:
-    return label if len(label) <= limit else label[: limit - 1] + "…"
+    look: dict[str, Any] = {"marker": "v", "linestyle": "", "color": MUTED, "markersize": 5}
+    axes.plot([index], [totals[index] * 1.02], clip_on=False, **look)
+    return Line2D([], [], label=f"most: {summary.planned[index].layer} {totals[index]:.3g} MiB", **look)

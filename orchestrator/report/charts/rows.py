@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from orchestrator.model.device import Source
 from orchestrator.model.record import Record
 from orchestrator.report import wording
-from orchestrator.report.drawing import BACKENDS, MUTED, PALETTE, bare, new_figure
+from orchestrator.report.drawing import bare
+from orchestrator.report.heading import wrap
 from orchestrator.statistics import Summary
 
 WIDTH_PX = 1120
+PANEL_PX = 540
+"""Width of a panel: two stand side by side where the page is wide enough."""
 ROW_PX = 17
+AXIS_PX = 50
+"""Room below the rows for the axis and its name."""
+CELL_PX = 330
+"""Widest line of a cell's name."""
+CELL_PT, DEVICE_PT = 9.0, 9.5
 MAX_ROWS = 90
 MAX_PANELS = 12
 LOG_FROM = 8.0
@@ -35,33 +42,47 @@ def key_of(one: Summary | Record) -> Key:
     return (one.serial if isinstance(one, Summary) else one.device.serial), one.source, one.cell_id
 
 
-def height_px(rows: Sequence[Summary]) -> float:
-    return ROW_PX * (len(rows) + 1.2 * len({row.serial for row in rows}))
+class Rows(NamedTuple):
+    """Where each row stands, from the top, with the device's name above its group; all in heights of one line."""
+
+    summaries: Sequence[Summary]
+    labels: list[str]
+    devices: dict[int, str]
+    """Name of the device above the row of this number."""
+    positions: list[float]
+    end: float
+
+    @property
+    def height_px(self) -> float:
+        return AXIS_PX + ROW_PX * self.end
 
 
-def positions_of(rows: Sequence[Summary]) -> list[float]:
-    """Row positions from the top, with a gap for the device's name before each group."""
-    positions, y, previous = [], 0.0, ""
-    for row in rows:
-        y += 2.2 if row.serial != previous else 1.0
-        positions.append(y)
-        previous = row.serial
-    return positions
+def rows_of(summaries: Sequence[Summary], names: wording.Naming) -> Rows:
+    """Names that are too long take several lines."""
+    labels = [wrap(wording.cell(row, names), CELL_PX, CELL_PT) for row in summaries]
+    devices: dict[int, str] = {}
+    positions, y, previous = [], 0.0, None
+    for index, (row, label) in enumerate(zip(summaries, labels, strict=True)):
+        lines = 0.85 * label.count("\n")
+        if (row.serial, row.source) != previous:
+            devices[index] = wrap(device_of(row), WIDTH_PX - 20, DEVICE_PT, bold=True)
+            y += 1.3 + devices[index].count("\n")
+        positions.append(y + (1 + lines) / 2)
+        y, previous = y + 1 + lines, (row.serial, row.source)
+    return Rows(summaries, labels, devices, positions, y + 0.2)
 
 
-def label_rows(axes: Axes, rows: Sequence[Summary], positions: Sequence[float], *, names: wording.Naming) -> None:
+def label_rows(axes: Axes, rows: Rows) -> None:
     """Cells on the axis, the device's name above its group."""
-    axes.set_yticks(positions, [wording.cell(row, names) for row in rows])
-    axes.set_ylim(positions[-1] + 0.8, positions[0] - 1.9)
+    axes.set_yticks(rows.positions, rows.labels)
+    axes.set_ylim(rows.end, 0)
     bare(axes, grid="x")
-    previous = ""
-    for row, y in zip(rows, positions, strict=True):
-        if row.serial != previous:
-            axes.annotate(
-                device_of(row), (0.0, y - 1.05), xycoords=("axes fraction", "data"), va="center",
-                fontsize=9.5, fontweight="bold", annotation_clip=False,
-            )  # fmt: skip
-        previous = row.serial
+    for index, name in rows.devices.items():
+        y = rows.positions[index] - (1 + 0.85 * rows.labels[index].count("\n")) / 2
+        axes.annotate(
+            name, (4 / WIDTH_PX, y), xycoords=("figure fraction", "data"), va="bottom", fontsize=DEVICE_PT,
+            fontweight="bold", annotation_clip=False,
+        )  # fmt: skip
 
 
 def device_of(summary: Summary) -> str:
@@ -101,23 +122,7 @@ def zoom_axis(axes: Axes, values: Sequence[float]) -> bool:
 def by_device(records: Sequence[Record]) -> dict[str, list[Record]]:
     """Records by serial in order of time, of the first few devices."""
     ordered = sorted(records, key=lambda record: (record.device.serial, record.started_at))
-    groups = {serial: list(group) for serial, group in groupby(ordered, key=lambda r: r.device.serial)}
-    return dict(list(groups.items())[:MAX_PANELS])
-
-
-def panels(
-    found: Mapping[str, Item], panel_px: float, draw: Callable[[Axes, str, Item], None], *, columns: int = 2
-) -> Figure:
-    """One panel for each entry, in up to so many columns; empty ones are hidden."""
-    columns = min(columns, len(found))
-    height = -(-len(found) // columns)
-    figure = new_figure(WIDTH_PX, 40 + panel_px * height)
-    axes = list(figure.subplots(height, columns, squeeze=False).flat)
-    for each, (name, item) in zip(axes, found.items(), strict=False):
-        draw(each, name, item)
-    for each in axes[len(found) :]:
-        each.set_visible(False)
-    return figure
+    return first_panels({serial: list(group) for serial, group in groupby(ordered, key=lambda r: r.device.serial)})
 
 
 def thin(items: Sequence[Item], most: int) -> list[Item]:
@@ -130,15 +135,6 @@ def thin(items: Sequence[Item], most: int) -> list[Item]:
     return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]
 
 
-def backend_of(record: Record) -> str:
-    return record.runs_on.api.value if record.runs_on else ""
-
-
-def backend_colour(backend: str) -> str:
-    return BACKENDS.get(backend, MUTED)
-
-
-def cell_colours(cell_ids: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Cell -> colour, in their order; colours repeat where there are more cells than colours."""
-    for index, cell_id in enumerate(dict.fromkeys(cell_ids)):
-        yield cell_id, PALETTE[index % len(PALETTE)]
+def first_panels(found: Mapping[str, Item]) -> dict[str, Item]:
+    """Of the first few devices."""
+    return dict(list(found.items())[:MAX_PANELS])

@@ -11,11 +11,12 @@ from matplotlib.ticker import PercentFormatter
 
 from orchestrator.model.record import Outcome, Record
 from orchestrator.report import wording
-from orchestrator.report.drawing import FOREGROUND, GRID, MUTED, PAGE, bare, style, to_svg
+from orchestrator.report.colours import Colours, Look, backend_colours, looks
+from orchestrator.report.drawing import FOREGROUND, GRID, MUTED, PAGE, Chart, bare, new_figure, style
+from orchestrator.report.heading import put_heading
 from orchestrator.statistics import NS_PER_MS, Summary, Throttling, percentile, timed_ms
 
 from . import rows as layout
-from .rows import backend_colour, backend_of
 
 MAX_POINTS = 2000
 """Inferences that a panel shows; of more, so many evenly spaced."""
@@ -25,20 +26,30 @@ HIGHEST = 4.0
 """Of a panel, relative to the median: a busy host's outliers must not hide the rest."""
 
 
-def drift(records: Sequence[Record]) -> str | None:
-    """Every inference over the time of the run, relative to its cell's median, and the canaries: a panel a device."""
+def drift(summaries: Sequence[Summary], records: Sequence[Record]) -> list[Chart]:
+    """Every inference over the time of the run, relative to its cell's median, and the canaries: a chart a device."""
     found = layout.by_device([record for record in records if timed_ms(record) and _has_times(record)])
-    if not found:
-        return None
-    with style():
-        figure = layout.panels(found, 165, _draw_drift)
-        backends = dict.fromkeys(backend_of(record) for blocks in found.values() for record in blocks)
-        keys = [Line2D([], [], marker=".", color=backend_colour(b), label=b or "imported") for b in backends]
+    colours = backend_colours(summaries)
+    backends = {summary.cell_id: summary.backend for summary in summaries}
+    return [_drift(blocks, backends, colours, f"drift{number}") for number, blocks in enumerate(found.values())]
+
+
+def _drift(blocks: list[Record], backends: dict[str, str], colours: Colours, name: str) -> Chart:
+    work = [record for record in blocks if record.role == "work"]
+    keys = [
+        Line2D([], [], marker=".", color=colours[backend], label=backend)
+        for backend in sorted({backends[record.cell_id] for record in work})
+    ]
+    if any(sample.phase == "warmup" for record in work for sample in record.samples):
         keys.append(Line2D([], [], marker="x", linestyle="", color=MUTED, markersize=4, label="warm-up"))
-        if any(record.role == "canary" for blocks in found.values() for record in blocks):
-            keys.append(_canary_line([], [], label="canary: the same small workload"))
-        figure.legend(handles=keys, loc="outside upper center", ncols=6)
-        return to_svg(figure, "drift", "Latency over the time of the run")
+    if len(work) < len(blocks):
+        keys.append(_canary_line([], [], label="canary: the same small workload"))
+    with style():
+        figure = new_figure(layout.PANEL_PX, 185)
+        _draw_drift(figure.subplots(), blocks, {record.cell_id: colours[backends[record.cell_id]] for record in work})
+        title = layout.device_in(blocks[0])
+        put_heading(figure, title, keys)
+        return Chart(figure, name, f"Latency over the time of the run: {title}")
 
 
 def _has_times(record: Record) -> bool:
@@ -46,7 +57,7 @@ def _has_times(record: Record) -> bool:
     return any(sample.start_ns for sample in record.samples)
 
 
-def _draw_drift(axes: Axes, _: str, records: list[Record]) -> None:
+def _draw_drift(axes: Axes, records: list[Record], colours: dict[str, str]) -> None:
     work = [record for record in records if record.role == "work"]
     start = min(sample.start_ns for record in records for sample in record.samples)
     by_cell: dict[str, list[float]] = {}
@@ -57,18 +68,18 @@ def _draw_drift(axes: Axes, _: str, records: list[Record]) -> None:
     middles = {cell_id: median(values) for cell_id, values in by_cell.items()}
     most = max(20, MAX_POINTS // max(1, len(work)))
     for record in work:
-        _draw_block(axes, record, start, middles[record.cell_id], top, most)
+        _draw_block(axes, record, start, middles[record.cell_id], top, most, colours[record.cell_id])
     _draw_canaries(axes, [record for record in records if record.role == "canary"], start, top)
     axes.axhline(1.0, color=GRID, linewidth=1.2, zorder=0)
-    axes.set_title(layout.device_in(records[0]))
     axes.set_ylim(0, top)
     axes.set_xlabel("s since the device's first inference")
     axes.set_ylabel("relative to median")
     bare(axes, grid="y")
 
 
-def _draw_block(axes: Axes, record: Record, start_ns: int, middle_ms: float, top: float, most: int) -> None:
-    colour = backend_colour(backend_of(record))
+def _draw_block(
+    axes: Axes, record: Record, start_ns: int, middle_ms: float, top: float, most: int, colour: str
+) -> None:  # fmt: skip
     for phase, marker, line in (("timed", ".", "-"), ("warmup", "x", "")):
         chosen = layout.thin([sample for sample in record.samples if sample.phase == phase], most)
         x = [(sample.start_ns - start_ns) / 1e9 for sample in chosen]
@@ -93,47 +104,52 @@ def _canary_line(x: list[float], y: list[float], label: str = "") -> Line2D:
     )  # fmt: skip
 
 
-def throttling(summaries: Sequence[Summary]) -> str | None:
-    """Speed under a sustained load, relative to its first minute: one panel a device, one curve a cell."""
+def throttling(summaries: Sequence[Summary]) -> list[Chart]:
+    """Speed under a sustained load, relative to its first minute: one chart a device, one curve a cell."""
     found: dict[str, list[Summary]] = {}
     for summary in summaries:
         if summary.throttling is not None:
             found.setdefault(f"{summary.serial} {summary.source}", []).append(summary)
-    found = dict(list(found.items())[: layout.MAX_PANELS])
-    if not found:
-        return None
-    names = wording.naming(summaries)
-    colours = dict(layout.cell_colours([summary.cell_id for own in found.values() for summary in own]))
+    names, colours = wording.naming(summaries), backend_colours(summaries)
+    charts = []
+    for number, own in enumerate(layout.first_panels(found).values()):
+        named = {(one.backend, wording.cell(one, names)): one.throttling for one in own if one.throttling}
+        look = looks(list(named), colours)
+        curves = [(name, look[backend, name], one) for (backend, name), one in named.items()]
+        charts.append(_throttling(layout.device_of(own[0]), curves, f"throttling{number}"))
+    return charts
 
-    def draw(axes: Axes, _: str, own: list[Summary]) -> None:
-        for summary in own:
-            assert summary.throttling is not None
-            label = f"{wording.cell(summary, names)}: {summary.throttling.speed_left:.0%} left"
-            _draw_curve(axes, summary.throttling, colours[summary.cell_id], label)
-        _finish(axes, own)
 
+def _throttling(title: str, curves: Sequence[tuple[str, Look, Throttling]], name: str) -> Chart:
     with style():
-        figure = layout.panels(found, 210, draw)
-        return to_svg(figure, "throttling", "Speed under a sustained load")
+        figure = new_figure(layout.PANEL_PX, 205)
+        axes = figure.subplots()
+        for _, look, one in curves:
+            _draw_curve(axes, one, look)
+        _finish(axes)
+        keys = [
+            Line2D([], [], color=look.color, linestyle=look.linestyle, label=f"{cell}: {one.speed_left:.0%} left")
+            for cell, look, one in curves
+        ]
+        put_heading(figure, title, keys)
+        return Chart(figure, name, f"Speed under a sustained load: {title}")
 
 
-def _draw_curve(axes: Axes, one: Throttling, colour: str, label: str) -> None:
+def _draw_curve(axes: Axes, one: Throttling, look: Look) -> None:
     """Median over blocks of each stretch, and the range of the blocks."""
     x = [(each.start_s + each.end_s) / 2 / 60 for each in one.bins]
     axes.fill_between(
         x, [one.first_ms / each.high_ms for each in one.bins], [one.first_ms / each.low_ms for each in one.bins],
-        color=colour, alpha=0.18, linewidth=0,
+        color=look.color, alpha=0.18, linewidth=0,
     )  # fmt: skip
-    axes.plot(x, [one.first_ms / each.median_ms for each in one.bins], color=colour, linewidth=1.6, label=label)
+    axes.plot(x, [one.first_ms / each.median_ms for each in one.bins], linewidth=1.6, **look._asdict())
 
 
-def _finish(axes: Axes, own: Sequence[Summary]) -> None:
+def _finish(axes: Axes) -> None:
     axes.axhline(1.0, color=GRID, linewidth=1.2, zorder=0)
-    axes.set_title(layout.device_of(own[0]))
     axes.set_ylim(0, max(1.1, axes.get_ylim()[1]))
     axes.set_xlim(left=0)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.set_xlabel("minutes under load")
     axes.set_ylabel("speed, of the first minute's")
-    axes.legend(loc="lower left", fontsize=7.5, handlelength=1.2)
     bare(axes, grid="y")

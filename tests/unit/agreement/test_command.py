@@ -18,6 +18,7 @@ from orchestrator.ledger import Ledger
 from orchestrator.model.job import Job
 from orchestrator.model.record import Outcome
 from orchestrator.report import charts, predictions, wording
+from orchestrator.report.drawing import to_svg
 from tests.unit.imports.conftest import Farm
 from tests.unit.report.test_report import Page
 
@@ -132,7 +133,8 @@ def test_a_figure_is_drawn_where_something_changed() -> None:
     jobs = made.expanded(of).jobs
     changed = made.agreement(of, jobs, [made.record(job, BOTH[job.cell.precision], margins=MARGINS) for job in jobs])
     same = made.agreement(of, jobs, [made.record(job, OTHER) for job in jobs])
-    (svg,) = charts.margins([changed, same])
+    (chart,) = charts.margins([changed, same])
+    svg = to_svg(chart)
     ElementTree.fromstring(svg)
     assert "cpu fp16 on A VIRTUAL" in svg
     assert charts.margins([same]) == charts.margins([]) == []

@@ -11,7 +11,9 @@ import pytest
 from rich.console import Console
 
 from orchestrator.report import charts, console, wording
+from orchestrator.report.colours import BACKENDS
 from orchestrator.report.content import Content
+from orchestrator.report.drawing import to_svg
 from orchestrator.report.html import render
 from orchestrator.report.section import Section
 from orchestrator.report.sections import sections
@@ -87,6 +89,11 @@ def test_every_row_of_the_results_has_the_same_columns(page: str) -> None:
     assert f'colspan="{heads}"' in table
 
 
+def test_backends_have_the_colours_of_the_charts_in_the_table(page: str) -> None:
+    found = set(re.findall(r'style="color:(#\w+)"></span>(?:lenet|squeezenet_v1_0) (\w+)', page))
+    assert found == {(BACKENDS[backend], backend) for backend in ("opencl", "vulkan")}
+
+
 def test_sources_never_stand_in_one_table_or_figure(steady: Content) -> None:
     found = [section for name, section in named(steady).items() if name.startswith("energy")]
     assert [section.title for section in found] == [
@@ -96,7 +103,7 @@ def test_sources_never_stand_in_one_table_or_figure(steady: Content) -> None:
     ]
     devices = [{row[0] for row in section.rows} for section in found]
     assert devices == [{"HT7A21A00417"}, {"R58M91XKPVJ"}, {"galaxy-s7-1"}]
-    figures = charts.energy(steady.summaries)
+    figures = [to_svg(chart) for chart in charts.energy(steady.summaries)]
     assert len(figures) == 3
     assert [serial in figure for figure, serial in zip(figures, everything.PHONES, strict=True)] == [False, False, True]
 
@@ -138,15 +145,16 @@ def test_throttling_and_cold_start_have_their_tables() -> None:
 
 def test_invalid_blocks_are_drawn_as_such_where_a_device_has_no_others(steady: Content) -> None:
     only = [record for record in steady.records if record.invalid]
-    assert only and "INVALID: charging" in (charts.power(steady.summaries, only) or "")
-    assert "INVALID" not in (charts.power(steady.summaries, steady.records) or "")
+    assert only and "INVALID: charging" in "".join(map(to_svg, charts.power(steady.summaries, only)))
+    assert "INVALID" not in "".join(map(to_svg, charts.power(steady.summaries, steady.records)))
 
 
-@pytest.mark.parametrize("draw", [charts.distribution, charts.power, charts.latency])
+@pytest.mark.parametrize("draw", [charts.distribution, charts.power, charts.drift])
 def test_figures_are_sound_svg_and_nothing_makes_none(draw: object, steady: Content) -> None:
-    svg = draw(steady.summaries, steady.records)  # type: ignore[operator]
-    ElementTree.fromstring(svg)
-    assert draw([], []) is None  # type: ignore[operator]
+    for chart in draw(steady.summaries, steady.records):  # type: ignore[operator]
+        ElementTree.fromstring(to_svg(chart))
+    assert draw([], []) == []  # type: ignore[operator]
+    assert charts.latency([], []) is charts.setup([]) is None
 
 
 def test_a_report_of_a_hundred_thousand_inferences_is_small(steady: Content) -> None:
@@ -159,14 +167,16 @@ def test_a_report_of_a_hundred_thousand_inferences_is_small(steady: Content) -> 
     )
     many = [first.model_copy(update={"samples": samples})]
     summaries = [s for s in steady.summaries if (s.serial, s.cell_id) == (first.device.serial, first.cell_id)]
-    sizes = [len(svg or "") for svg in (charts.latency(summaries, many), charts.distribution(summaries, many))]
-    assert all(5_000 < size < 150_000 for size in sizes)
-    assert len(charts.drift(many) or "") < 600_000
+    drawn = [charts.latency(summaries, many), *charts.distribution(summaries, many)]
+    assert all(5_000 < len(to_svg(chart)) < 150_000 for chart in drawn if chart) and len(drawn) == 2
+    assert sum(len(to_svg(chart)) for chart in charts.drift(summaries, many)) < 600_000
 
 
 def test_memory_shows_plan_and_measured_peak(steady: Content) -> None:
-    svg = charts.memory(steady.summaries[0], "m") or ""
-    assert "measured peak 1 MiB" in svg and "activations alive" in svg and "conv1 2.04" in svg
+    chart = charts.memory(steady.summaries[0], "m")
+    assert chart is not None
+    svg = to_svg(chart)
+    assert "measured peak 1 MiB" in svg and "activations alive" in svg and "most: conv1 2.04 MiB" in svg
     assert charts.memory(steady.summaries[0].model_copy(update={"planned": ()}), "m") is None
 
 
