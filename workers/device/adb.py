@@ -220,7 +220,6 @@ class AdbConnection:
         with target.open("wb") as file, self._service("sync:", f"pull {source}", deadline_s) as stream:
             stream.write(_sync(b"RECV", source.encode()))
             while (bytes_ := self._sync_reply(stream, f"pull {source}")) is not None:
-                checkpoint()
                 file.write(stream.read_exact(bytes_))
 
     def reconnect(self) -> None:
