@@ -37,10 +37,8 @@ class Floor:
 
     @property
     def words(self) -> str:
-        return (
-            f"weights {self.weights}, inputs {self.inputs}, outputs {self.outputs}, activations at once "
-            f"{self.activations}"
-        )
+        known = f"weights {self.weights}, inputs {self.inputs}, outputs {self.outputs}"
+        return f"{known}, activations at once {self.activations}" if self.activations else known
 
 
 def floor_of(prepared: Graph, options: Options, *, swap: bool = False) -> Floor:

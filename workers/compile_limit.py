@@ -31,7 +31,7 @@ def compiling_within(deadline_s: float, serial: str, check: Callable[[], None]) 
             raise CompiledTooLong(
                 f"compiling: not done within the block's deadline of {deadline_s:g} s of processor time",
                 device=serial,
-                remedy="raise sampling.deadline, or give a larger memory_budget or a smaller network",
+                remedy="raise sampling.deadline",
             )
 
     with interruptible(go_on):
