@@ -11,7 +11,7 @@ help:        ## List these targets.
 setup:       ## System packages, .venv with pinned packages, native agent; does only what is missing.
 	@sh scripts/setup.sh
 
-demo: setup  ## Run the main job on four virtual phones and this machine; under three minutes.
+demo: setup  ## Run the main job on four virtual phones and this machine; under 100 seconds once it is set up.
 	@.venv/bin/farm demo
 
 agent:       ## Build the agent for phones, with the NDK in ANDROID_NDK; ABI=arm64-v8a.

@@ -24,7 +24,8 @@ from .following import follow
 from .processes import Process, last_lines
 from .snapshot import Snapshot
 
-PHONES = 4
+PHONES = ("galaxy_s7", "nexus_6p", "pixel_7", "sd888_hdk")
+"""Their gauges have news every 250 ms, or none at all: a slower one takes most of a minute to be calibrated."""
 FOLDER = Path(str(resources.files(__package__)))
 SPEC = FOLDER / "first.yaml"
 """Part of the package: an installation without the checkout has it too."""
@@ -60,7 +61,18 @@ class Demo:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("FARM_")}
         root = str(FOLDER.parent)
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH", "")]))
-        command = [sys.executable, "-m", "farm.cli", "up", "--virtual", str(PHONES), "--state", str(self.state)]
+        profiles = [word for name in PHONES for word in ("--profile", name)]
+        command = [
+            sys.executable,
+            "-m",
+            "farm.cli",
+            "up",
+            "--virtual",
+            str(len(PHONES)),
+            *profiles,
+            "--state",
+            str(self.state),
+        ]
         self._up = Process(command, environment, log, GRACE_S)
         limit = time.monotonic() + START_LIMIT_S
         while endpoints.read(self.state) is None:
@@ -77,11 +89,11 @@ class Demo:
             ready = [device for device in found if device.state.health is Health.READY]
             virtual = sum(device.facts.source is Source.VIRTUAL for device in ready)
             own = sum(device.facts.source is Source.WORKSTATION for device in ready)
-            if virtual >= PHONES and own >= 1:
+            if virtual >= len(PHONES) and own >= 1:
                 return ready
             if time.monotonic() > limit:
                 raise SetupError(_not_ready(found), remedy=f"see {self.state}/logs/worker.log, and `farm doctor`")
-            say(f"{virtual} of {PHONES} virtual phones, {own} workstation")
+            say(f"{virtual} of {len(PHONES)} virtual phones, {own} workstation")
             time.sleep(0.2)
 
     def submit(self, settings: Settings, ledger: Ledger, inventory: Inventory, devices: Sequence[Device]) -> Submission:

@@ -7,7 +7,7 @@ from typing import Any
 
 from .model.device import Api
 
-AXES = ("algorithm", "threads", "thread_life", "pipeline")
+AXES = ("algorithm", "granularity", "threads", "thread_life", "pipeline")
 """The axes that decide it, beside the backend."""
 
 
@@ -21,9 +21,13 @@ def algorithms_of(backend: Api) -> tuple[str, ...]:
 
 def misfit(backend: Api, options: Mapping[str, Any]) -> str:
     """Why these values of the axes do not go together on a backend; empty where they do."""
+    from kernels.catalog.tiles import granularity_misfit
+
     algorithm, threads = options.get("algorithm", "auto"), options.get("threads", 0)
     if algorithm not in algorithms_of(backend):
         return f"{backend} has no algorithm `{algorithm}` (it has {', '.join(algorithms_of(backend))})"
+    if "granularity" in options and (reason := granularity_misfit(options["granularity"])):
+        return reason
     if algorithm == "sequential" and threads > 1:
         return f"algorithm `sequential` is the reference on one thread, not on {threads}"
     if threads == 1 and options.get("thread_life", "kept") != "kept":

@@ -116,6 +116,25 @@ def test_experiments_in_documents_are_valid() -> None:
         assert spec.parse(text, "a document").name
 
 
+def test_the_first_experiment_is_one_file() -> None:
+    """README and the how-to show the file that they run, which the tests run too."""
+    file = (ROOT / "experiments" / "mine.yaml").read_text().strip()
+    for page in (ROOT / "README.md", ROOT / "docs" / "howto" / "first-experiment.md"):
+        first = next(text for text in blocks(page, "yaml") if "workload:" in text)
+        assert first.strip() == file, f"{name_of(page)} does not show experiments/mine.yaml as it is"
+        assert "farm run experiments/mine.yaml --wait" in page.read_text()
+
+
+def test_limits_are_those_of_now() -> None:
+    """What is refused is refused in these words; what does not exist does not."""
+    page = (ROOT / "docs" / "limits.md").read_text()
+    told = re.findall(r"`([^`]+)`\s+\(`([^`]+)`\)\.$", page, re.MULTILINE)
+    assert len(told) == len(re.findall(r"^- ", page, re.MULTILINE)) > 0, "each limit ends with its words and their file"
+    lifted = [words for words, name in told if words not in (ROOT / name).read_text()]
+    absent = re.findall(r"`farm (\w+)`", page.partition("## What does not exist")[2])
+    assert lifted == [] and absent and set(absent) & set(COMMANDS) == set()
+
+
 def fields(schema: dict[str, Any], root: dict[str, Any] | None = None) -> Iterator[str]:
     """Every field of a JSON Schema, with those of its objects as `object.field`."""
     root = root or schema

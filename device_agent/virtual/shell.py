@@ -13,6 +13,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import PurePosixPath
 
 from .adb_wire import StreamClosed
 from .commands import find_command
@@ -199,7 +200,9 @@ class Shell:
             return [text]
         root = str(self.phone.tree.root)
         absolute = posixpath.normpath(posixpath.join(self.cwd, pattern))
-        found = sorted(path[len(root) :] for path in glob.glob(glob.escape(root) + absolute))  # noqa: PTH207 (Path.glob has no escape)
+        files = {path[len(root) :] for path in glob.glob(glob.escape(root) + absolute)}  # noqa: PTH207 (Path.glob has no escape)
+        closed = {path for path in self.phone.tree.closed if PurePosixPath(path).match(absolute)}
+        found = sorted(files | closed)
         relative = not pattern.startswith("/")
         return [posixpath.relpath(path, self.cwd) if relative else path for path in found] or [text]
 

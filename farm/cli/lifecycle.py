@@ -100,7 +100,7 @@ def _wait_until_down(settings: Settings, pid: int) -> None:
 
 
 def doctor(state: StateOption = None, as_json: JsonOption = False) -> None:
-    """Check what this machine has, and show the line that mends what is missing.
+    """Check what this machine has, and print the command that fixes each problem.
 
     Exit status 1 where something that the farm needs is missing; optional parts only warn.
 

@@ -107,10 +107,17 @@ def _device(options: Options, limits: Limits) -> _Device:
     return _POCL if options.backend == "opencl" else _LAVAPIPE
 
 
+def granularity_misfit(granularity: int) -> str:
+    """Why no kernel computes so many outputs; empty where one does."""
+    if granularity % 4 == 0 and 4 <= granularity <= _MAX_GRANULARITY:
+        return ""
+    fitting = ", ".join(map(str, range(4, _MAX_GRANULARITY + 1, 4)))
+    return f"granularity {granularity} does not fit: kernels compute channels by fours; give {fitting}"
+
+
 def _asked_stacks(granularity: int) -> int:
-    if granularity % 4 or not 4 <= granularity <= _MAX_GRANULARITY:
-        fitting = ", ".join(map(str, range(4, _MAX_GRANULARITY + 1, 4)))
-        raise OptionError(f"granularity {granularity} does not fit: kernels compute channels by fours; give {fitting}")
+    if misfit := granularity_misfit(granularity):
+        raise OptionError(misfit)
     return granularity // 4
 
 

@@ -11,6 +11,7 @@ from orchestrator.errors import FarmError, LeaseLost, StableError
 from orchestrator.lab import load_lab
 from orchestrator.model.device import DeviceState
 from orchestrator.model.enrolment import Enrolment
+from orchestrator.model.power import PowerSource
 from workers.fleet import Member
 from workers.plans import Plans
 from workers.power import bench_of, find_sources
@@ -112,6 +113,7 @@ def _measured(found: Enrolment, member: Member, settings: Settings, check: Calla
     refresh_ns = 0
     if member.facts.kind == "phone":
         try:
+            _check_readable(found)
             gauge = calibrate_gauge(member, settings, check, say)
             update |= {"gauge": gauge, "gauge_reason": ""}
             refresh_ns = gauge.refresh_ns
@@ -128,6 +130,13 @@ def _measured(found: Enrolment, member: Member, settings: Settings, check: Calla
     except StableError as e:  # a device that cannot run the small network is no worse gauge
         log.warning("%s: the sampler's cost is unknown: %s", found.serial, e)
     return found.model_copy(update=update)
+
+
+def _check_readable(found: Enrolment) -> None:
+    """Load steps tell nothing of a gauge that the first look could not read. Raises CannotCalibrate."""
+    for fact in found.sources:
+        if fact.source is PowerSource.GAUGE and not fact.usable:
+            raise CannotCalibrate(fact.reason)
 
 
 def _reason(error: FarmError) -> str:

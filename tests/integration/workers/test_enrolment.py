@@ -45,11 +45,11 @@ def member(lab: Lab, lab_settings: Settings) -> Iterator[Member]:
 
 @pytest.fixture(scope="module")
 def quick_phones(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[VirtualPhones, AdbServer]]:
-    """A gauge of the inverted sign, and one that counts milliamperes."""
+    """A gauge of the inverted sign, one that counts milliamperes, and one that the shell may not read."""
     folder = tmp_path_factory.mktemp("quick")
     with (
         private_adb_server(folder) as adb,
-        start_phones(folder / "phones", ["nexus_5", "galaxy_s24"], speed=SPEED) as phones,
+        start_phones(folder / "phones", ["nexus_5", "galaxy_s24", "sd888_hdk"], speed=SPEED) as phones,
     ):
         server = AdbServer(adb.port, required("adb"))
         for phone in phones.phones:
@@ -91,6 +91,19 @@ def test_other_signs_and_units(
         check_gauge(ensure_calibrated(member, quick, _go_on), name, SPEED)
         known = store.load(quick.state, member.facts.serial, member.facts.fingerprint)
         assert ensure_calibrated(member, quick, _go_on) == known, "it is known now: nothing is measured again"
+
+
+def test_a_gauge_that_is_closed_costs_no_load_steps(
+    quick_phones: tuple[VirtualPhones, AdbServer], settings: Settings
+) -> None:
+    phones, server = quick_phones
+    phone = phones.phones[2]
+    quick = settings.model_copy(update={"adb_port": server.port})
+    member, _ = enrol_phone(AdbConnection(phone.serial, server, serial=phone.name), quick)
+    said: list[str] = []
+    found = ensure_calibrated(member, quick, _go_on, lambda what, _: said.append(what))
+    assert not found.calibrated and "Permission denied" in found.gauge_reason and "external meter" in found.gauge_reason
+    assert said == ["nodes and permissions", "cost of the sampler", "done"]
 
 
 def test_what_a_first_look_finds(member: Member, lab_settings: Settings) -> None:

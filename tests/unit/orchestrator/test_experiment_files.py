@@ -8,6 +8,7 @@ import pytest
 
 from orchestrator import matrix, spec
 from orchestrator.model.device import Api, Precision
+from orchestrator.model.job import Cell
 
 from . import make
 
@@ -20,7 +21,16 @@ def test_it_expands(path: Path) -> None:
     able = make.device("A", *(make.api(name, *Precision) for name in Api))
     experiment = experiment.model_copy(update={"devices": experiment.devices.model_copy(update={"where": "true"})})
     one_device = experiment.model_copy(update={"devices": experiment.devices.model_copy(update={"count": "all"})})
-    assert len(matrix.expand(one_device, "e", [able]).jobs) == matrix.size(experiment) > 0
+    found = matrix.expand(one_device, "e", [able])
+    assert len(found.jobs) == matrix.size(experiment) > 0
+    for axis, values in experiment.matrix:
+        ran = {_value(cell, axis) for cell in found.cells}
+        assert values is None or set(values) <= ran, f"no device ever runs some {axis} of {values}"
+
+
+def _value(cell: Cell, axis: str) -> object:
+    own = {"network": cell.workload.network, "backend": cell.backend, "precision": cell.precision}
+    return own.get(axis, cell.options.get(axis))
 
 
 def test_there_is_one() -> None:

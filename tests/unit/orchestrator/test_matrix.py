@@ -108,7 +108,7 @@ def test_the_order_of_devices_does_not_matter(experiment: Experiment, devices: l
 
 
 def test_size_of_a_million_is_counted_at_once() -> None:
-    wide = Matrix(network=tuple(f"n{i}" for i in range(1000)), granularity=tuple(range(1, 11)), fuse=("all", "none"))
+    wide = Matrix(network=tuple(f"n{i}" for i in range(1000)), granularity=tuple(range(4, 41, 4)), fuse=("all", "none"))
     assert matrix.size(make.experiment(matrix=wide, sampling=Sampling(blocks=50))) == 1_000_000
 
 
@@ -181,6 +181,15 @@ def test_what_does_not_go_together_is_left_out_with_its_reason() -> None:
     }  # fmt: skip
     (why,) = left_out(studyc(pipeline=("balanced",), thread_life=("per_call",))).values()
     assert why == "the stages of a pipeline keep their threads"
+
+
+def test_a_granularity_that_no_kernel_has_is_left_out_and_runs_nowhere() -> None:
+    asked = make.experiment(matrix=Matrix(granularity=(1, 4, 6)), sampling=Sampling(blocks=1))
+    found = matrix.expand(asked, "e", [make.device("A")])
+    assert [cell.options["granularity"] for cell in found.cells] == [4]
+    assert [e.reason.partition(":")[0] for e in found.exclusions] == [
+        "granularity 1 does not fit", "granularity 6 does not fit",
+    ]  # fmt: skip
 
 
 def test_an_algorithm_that_a_backend_lacks_is_left_out_there() -> None:

@@ -127,6 +127,8 @@ def test_globs_expand_where_they_are_not_quoted(sh: Sh) -> None:
     result = sh(f"cd {TMP}; echo 1 > 1.log; echo 2 > 2.log; cat *.log; echo '*.log' none*")
     assert result.out == "1\n2\n*.log none*\n"
     assert len(sh("cat /sys/class/thermal/thermal_zone*/temp").out.split()) == 4
+    closed = sh("cat /sys/class/kgsl/*/gpuclk")
+    assert closed.err == "cat: /sys/class/kgsl/kgsl-3d0/gpuclk: Permission denied\n", "a closed node has a name"
 
 
 def test_pieces_of_files(sh: Sh, phone: Phone) -> None:

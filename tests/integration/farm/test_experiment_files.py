@@ -1,0 +1,84 @@
+"""Every file of experiments/, made small, through a real farm of virtual phones."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farm.cli import main
+from tests.integration.workers.jobs import BUSY
+from tests.servers import required
+from tests.waiting import eventually
+
+from .conftest import Cli
+from .small import small
+from .test_up import ROOT, Up, farm
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+FILES = sorted((ROOT / "experiments").glob("*.yaml"))
+QUICK = "extends: galaxy_s24\nname: quick\ngauge: {refresh_ms: 250, unit: mA, quantum_ua: 1000, noise_ua: 3000}\n"
+"""A phone whose gauge is calibrated by the shortest load steps."""
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """Two phones that meet what the files ask for: Adreno, 3 GiB, Vulkan, airplane mode. The second has no readable
+    gauge."""
+    for binary in ("redis-server", "adb"):
+        required(binary)
+    folder = tmp_path_factory.mktemp("files")
+    profile = folder / "quick.yaml"
+    profile.write_text(QUICK)
+    found = Up(folder / "farm", "--virtual", "2", "--profile", str(profile), "--profile", "sd888_hdk")
+    try:
+        found.wait_until_ready()
+        eventually(lambda: len(_ready(found)) == 2)
+        yield found
+    finally:
+        found.kill()
+
+
+def _ready(up: Up) -> list[str]:
+    """Virtual phones that are ready."""
+    devices = json.loads(farm("devices", "--state", str(up.state), "--json").stdout)
+    ready = [device["facts"] for device in devices if device["state"]["health"] == "ready"]
+    return [facts["serial"] for facts in ready if facts["source"] == "virtual"]
+
+
+@pytest.fixture(scope="module")
+def submitted(up: Up) -> dict[str, str]:
+    """Every file's experiment, all submitted at once: the farm shares its devices out among them."""
+    found = {}
+    for file in FILES:
+        with redirect_stdout(io.StringIO()) as said:
+            status = main(["run", str(small(file, up.state)), "--yes", "--state", str(up.state), "--json"])
+        assert status == 0, f"{file.name}: {said.getvalue()}"
+        found[file.name] = json.loads(said.getvalue())["experiment"]
+    return found
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
+def test_file_gives_results(up: Up, submitted: dict[str, str], cli: Cli, file: Path) -> None:
+    """What it asks for is in the records; other work on this machine may spoil a block, and nothing else may."""
+    experiment = submitted[file.name]
+    cli("watch", experiment, "--state", str(up.state), "--json")
+    data = json.loads(cli("results", experiment, "--json", "--raw", "--state", str(up.state))[1])
+    records: list[dict[str, Any]] = data["records"]
+    told = cli("status", experiment, "--state", str(up.state))[1]
+    spoilt = [record for record in records if record["outcome"] == "invalid" and record["cause"] in BUSY]
+    assert Counter(record["outcome"] for record in records) - Counter(invalid=len(spoilt), ok=len(records)) == {}, told
+    assert any(record["outcome"] == "ok" for record in records), told
+    asked = data["spec"]["measure"]["quantities"]
+    for record in records:
+        assert record["samples"]
+        assert record["memory"] or "memory" not in asked
+        assert record["layers"] or "layers" not in asked
+    assert any(record["power"] and record["gauge"] for record in records) == ("power" in asked)
