@@ -15,6 +15,7 @@ from orchestrator.errors import FarmError, LeaseLost
 from orchestrator.inventory import Inventory
 from orchestrator.keys import CANCELLED
 from orchestrator.leases import Leases
+from orchestrator.model.device import Reading
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import Phase, Progress
 
@@ -67,7 +68,15 @@ class Claim:
         if self._cancelled.is_set():
             raise JobCancelled("cancelled", device=serial)
 
-    def report(self, phase: Phase, done: int = 0, total: int = 0, last_ms: float | None = None) -> None:
+    def report(
+        self,
+        phase: Phase,
+        done: int = 0,
+        total: int = 0,
+        last_ms: float | None = None,
+        reading: Reading | None = None,
+        /,
+    ) -> None:
         """Announce how far the session is; repeated with each renewal."""
         old, job, now = self._progress, self._assignment.job, time.time()
         since = old.since if old and old.phase == phase else now
@@ -82,6 +91,7 @@ class Claim:
             total=total,
             since=since,
             last_ms=last_ms,
+            reading=reading,
         )
         if old is None or old.phase != phase or now >= self._announced_at + REPORT_S:
             self._announce()

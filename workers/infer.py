@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from orchestrator.config import Settings
 from orchestrator.errors import DeviceSick, Unsupported
 from orchestrator.model.device import Api, DeviceFacts, Precision
 from orchestrator.model.event import Memory, Sample, Setup
-from orchestrator.model.live import Phase
 from orchestrator.model.record import RunsOn
 
 from .device.adb import AdbServer
@@ -29,7 +27,7 @@ from .find import find_phone
 from .fleet import Member
 from .kernel_limits import KernelLimits
 from .lock import device_lock
-from .measure import Block, Measurement, measure, raise_for
+from .measure import Block, Measurement, Report, measure, raise_for
 from .plans import Arrays, StoredPlan, limits_of, store
 from .session import session
 from .tuned import TunedChoices
@@ -61,7 +59,7 @@ def infer(
     settings: Settings,
     tuned: bool = True,
     deadline_s: float = 600.0,
-    report: Callable[[Phase, int, int, float | None], None] = lambda *_: None,
+    report: Report = lambda *_: None,
 ) -> InferResult:
     """Compile for the device, run once, fetch the outputs (with `options.keep_all`: those of every node).
 

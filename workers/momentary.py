@@ -1,4 +1,4 @@
-"""What a phone's gauge and clocks say at one moment, with one command."""
+"""What a phone's gauge and clocks say at one moment: one command asks an idle phone, in a session its agent tells."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable
 
 from orchestrator.model.device import Reading
+from orchestrator.model.event import Power
 
 from .device.base import DeviceConnection
 
@@ -39,6 +40,18 @@ def parse_nodes(text: str, at: float) -> Reading:
         status=nodes.get(BATTERY_NODES[2], "").strip(),
         cpu_hz=None if cpu_khz is None else cpu_khz * 1000,
         gpu_hz=None if gpu is None else hertz(gpu),
+    )
+
+
+def reading_of(event: Power, at: float) -> Reading:
+    """The same of what the agent's sampler says during a session."""
+    return Reading(
+        at=at,
+        current_raw=event.current_ua,
+        voltage_v=None if event.voltage_uv is None else event.voltage_uv * 1e-6,
+        status=event.status,
+        cpu_hz=max(event.cpu_khz, default=0) * 1000 or None,
+        gpu_hz=event.gpu_hz,
     )
 
 

@@ -86,7 +86,8 @@ def run(
     if as_json:
         print_json(end_data(submission.experiment_id, last))
     else:
-        out().print(f"{submission.experiment_id}: {wording.outcomes(found)}")
+        told = found if last.is_over else present(last.counts)
+        out().print(f"{submission.experiment_id}: {wording.outcomes(told)}")
     if not last.is_over:
         give_up(submission.experiment_id, last, timeout)
     if not all_ok(found):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from orchestrator.energy import battery_draw_a
 from orchestrator.model.device import Device, DeviceState, Health, Reading
-from orchestrator.model.live import HostAnnouncement
+from orchestrator.model.live import HostAnnouncement, Progress
 from orchestrator.model.power import GaugeCalibration
 
 INFO = ("serial", "host", "kind", "source", "model", "manufacturer", "soc", "gpu", "gpu_vendor", "abi", "profile")
@@ -37,36 +37,36 @@ STATE: dict[str, tuple[str, Callable[[DeviceState], float | bool | None]]] = {
 
 
 MOMENT_S = 30.0
-"""A reading counts as one of now for this long; a phone is read every 10 s while it has no session."""
+"""A reading is one of now for this long: an idle phone is read every 10 s, and its agent samples in a session."""
 
 READING: dict[str, tuple[str, Callable[[Reading, GaugeCalibration | None], float | None]]] = {
     "farm_device_battery_current_amperes": (
-        "Current out of the battery of an idle device, negative while it is charged.",
+        "Current out of the battery now, negative while it is charged.",
         battery_draw_a,
     ),
     "farm_device_battery_voltage_volts": (
-        "Voltage of the battery of an idle device.",
+        "Voltage of the battery.",
         lambda reading, _: reading.voltage_v,
     ),
     "farm_device_cpu_frequency_hertz": (
-        "Clock of the fastest core of an idle device.",
+        "Clock of the fastest core now.",
         lambda reading, _: reading.cpu_hz,
     ),
-    "farm_device_gpu_frequency_hertz": ("Clock of the GPU of an idle device.", lambda reading, _: reading.gpu_hz),
+    "farm_device_gpu_frequency_hertz": ("Clock of the GPU now.", lambda reading, _: reading.gpu_hz),
     "farm_device_cpu_temperature_celsius": (
-        "The warmest processor sensor of an idle device.",
+        "The warmest processor sensor.",
         lambda reading, _: reading.cpu_temp_c,
     ),
     "farm_device_gpu_temperature_celsius": (
-        "The warmest graphics sensor of an idle device.",
+        "The warmest graphics sensor.",
         lambda reading, _: reading.gpu_temp_c,
     ),
 }
-"""Gauges of a device's momentary reading; none while a session has the device, whose agent alone reads then."""
+"""Gauges of a device's momentary reading: its host's while it is idle, its agent's in a session that samples."""
 
 
-def device_families(devices: Iterable[Device]) -> Iterator[Metric]:
-    """What each device is, whether it can work, and how it is."""
+def device_families(devices: Iterable[Device], sessions: Iterable[Progress] = ()) -> Iterator[Metric]:
+    """What each device is, whether it can work, and how it is; in a session, by what its agent samples."""
     listed = list(devices)
     info = GaugeMetricFamily("farm_device_info", "What a device is; always 1.", labels=INFO)
     api = GaugeMetricFamily(
@@ -86,14 +86,15 @@ def device_families(devices: Iterable[Device]) -> Iterator[Metric]:
             if value is not None:
                 family.add_metric([device.serial], float(value))
         yield family
-    yield from _readings(listed, time.time())
+    sampled = {session.serial: session.reading for session in sessions if session.reading is not None}
+    yield from _readings(listed, sampled, time.time())
 
 
-def _readings(devices: Iterable[Device], now: float) -> Iterator[Metric]:
+def _readings(devices: Iterable[Device], sampled: Mapping[str, Reading], now: float) -> Iterator[Metric]:
     fresh = {
         device.serial: (reading, device.enrolment.gauge if device.enrolment else None)
         for device in devices
-        if (reading := device.state.reading) is not None and now - reading.at <= MOMENT_S
+        if (reading := sampled.get(device.serial, device.state.reading)) is not None and now - reading.at <= MOMENT_S
     }
     for name, (text, pick) in READING.items():
         family = GaugeMetricFamily(name, text, labels=("serial",))

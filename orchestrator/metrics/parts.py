@@ -49,11 +49,12 @@ class RedisPart:
 
     def __call__(self) -> list[Metric]:
         inventory = self.inventory()
+        sessions = inventory.progress()
         return [
-            *device_families(inventory.devices()),
+            *device_families(inventory.devices(), sessions),
             *host_families(inventory.hosts()),
             *lease_families(Leases(self._client()).all().values()),
-            *session_families(inventory.progress()),
+            *session_families(sessions),
             *_record_families(self._client()),
         ]
 

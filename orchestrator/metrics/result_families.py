@@ -103,10 +103,10 @@ def _powers(use: EnergyUse) -> dict[str, Figure | None]:
 
 
 def _add_figures(family: GaugeMetricFamily, labels: list[str], figures: Mapping[str, Figure | None]) -> None:
-    """Each figure's value and its interval for comparisons on this device."""
+    """Each figure's value and the interval that the report shows: with the gain's uncertainty, where that is known."""
     for name, figure in figures.items():
         if figure is not None:
-            for stat, value in {"median": figure.value, **_interval(figure.within)}.items():
+            for stat, value in {"median": figure.value, **_interval(figure.total)}.items():
                 family.add_metric([*labels, name, stat], value)
 
 

@@ -151,7 +151,7 @@ class DeviceState(Model):
     ready_at: float | None = None
     """Unix time when a hot or flat device is predicted to be ready; None: now or unknown."""
     reading: Reading | None = None
-    """Of an idle phone, every few seconds; a session leaves it as it was before."""
+    """Of an idle phone, every few seconds; while a session has it, its `Progress` has newer ones."""
     seen_at: float = 0.0
     """Unix time of the announcement."""
 

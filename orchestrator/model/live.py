@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from .base import Model
+from .device import Reading
 
 Phase = Literal["claimed", "waiting", "preparing", "compiling", "pushing", "running", "collecting", "restoring"]
 
@@ -26,6 +27,8 @@ class Progress(Model):
     """Unix time at which this phase began."""
     last_ms: float | None = None
     """Latest latency."""
+    reading: Reading | None = None
+    """Latest one of the agent's sampler, where it samples."""
 
 
 class HostAnnouncement(Model):

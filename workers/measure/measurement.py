@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy.typing as npt
 
 from orchestrator.errors import LeaseLost, TransientError
-from orchestrator.model.event import Event, Sample
+from orchestrator.model.device import Reading
+from orchestrator.model.event import Event, Power, Sample
 from orchestrator.model.live import Phase
 from orchestrator.model.power import PowerSeries
 from workers.agent import AgentRun, Follower, RunRequest, has_turn, start_agent, stop_agents
 from workers.device.base import DeviceConnection
 from workers.fleet import Member
 from workers.install import put_files, run
+from workers.momentary import reading_of
 from workers.plans import Arrays, StoredPlan
 from workers.power import PowerMeter
 from workers.supply import PlannedCut
@@ -27,8 +30,15 @@ from .ports import pull_outputs, push_inputs
 from .request import make_request, priming
 
 log = logging.getLogger(__name__)
-Report = Callable[[Phase, int, int, float | None], None]
-"""phase, samples done, of how many, ms per inference of the latest"""
+
+
+class Report(Protocol):
+    """Told how far a session is, and what the device's sampler said last where it samples."""
+
+    def __call__(
+        self, phase: Phase, done: int, total: int, last_ms: float | None, reading: Reading | None = None, /
+    ) -> None:
+        """`done` samples of `total`; `last_ms` per inference of the latest."""
 
 
 @dataclass(frozen=True)
@@ -123,17 +133,25 @@ def _drive(
 
 
 class _Counter:
-    """Turns events into progress: `running` once the agent has its turn, then sample by sample."""
+    """Turns events into progress: `running` once the agent has its turn, then by each sample and reading."""
 
     def __init__(self, total: int, report: Report) -> None:
-        self._total, self._report, self._done = total, report, 0
+        self._total, self._report = total, report
+        self._done, self._running = 0, False
+        self._last_ms: float | None = None
+        self._reading: Reading | None = None
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Sample):
             self._done += 1
-            self._report("running", self._done, self._total, event.duration_ns / event.inferences / 1e6)
-        elif has_turn(event) and not self._done:
-            self._report("running", 0, self._total, None)
+            self._last_ms = event.duration_ns / event.inferences / 1e6
+        elif isinstance(event, Power):
+            self._reading = reading_of(event, time.time())
+        elif self._running:
+            return
+        self._running = self._running or isinstance(event, Sample) or has_turn(event)
+        if self._running:
+            self._report("running", self._done, self._total, self._last_ms, self._reading)
 
 
 @contextmanager

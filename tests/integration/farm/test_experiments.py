@@ -81,6 +81,7 @@ def test_why_jobs_wait_is_the_same_everywhere_and_a_wait_has_an_end(
         assert found["open"]["waiting"] == 3
         assert "not over after 1 s" in err and "farm cancel full-" in err
         assert err.count(why) == 2, "while it waits, and when it gives up"
+    assert cli("run", str(spec), "--wait", "--timeout", "1 s")[1].endswith(": 3 waiting\n")
 
     redis = RedisPart(settings)
     families = {family.name: family for family in LedgerPart(settings, redis.reasons)()}

@@ -111,6 +111,7 @@ def announce(redis: Redis, devices: list[Device], leased: list[Assignment]) -> N
         progress = Progress(
             serial=a.serial, job_id=a.job.job_id, attempt=a.attempt, token=a.token, label=a.job.cell.label,
             phase="running", done=1, total=5, since=time.time(), last_ms=30.0,
+            reading=Reading(at=time.time(), current_raw=-700_000, voltage_v=3.8, status="Discharging"),
         )  # fmt: skip
         inventory.announce_progress(progress)
 

@@ -13,7 +13,7 @@ import pytest
 from device_agent.virtual.faults import BatteryLevel, Fault, Garbage, KillAgent, Reboot, StorageFull, Unplug
 from orchestrator.config import Settings
 from orchestrator.errors import LeaseLost
-from orchestrator.model.device import Api, Precision, Source
+from orchestrator.model.device import Api, Precision, Reading, Source
 from orchestrator.model.experiment import Conditions, Measure, Sampling, Workload
 from orchestrator.model.job import Cell, Job
 from orchestrator.model.lease import Assignment
@@ -66,6 +66,8 @@ class Runner:
         self.bench = Workbench(settings, Fleet(), plans, "worker-1")
         self.phases: list[Phase] = []
         self.done = 0
+        self.reading: Reading | None = None
+        """Of gauge and clocks, the latest."""
         self.at_sample: Callable[[], None] = lambda: None
         """Called once, when a sample has arrived."""
         self._helpers: list[threading.Thread] = []
@@ -83,7 +85,10 @@ class Runner:
     def __call__(self, job: Assignment, check: Callable[[], None] = lambda: None) -> Record:
         return run_job(job, self.bench, check, self._report)
 
-    def _report(self, phase: Phase, done: int, total: int, last_ms: float | None) -> None:
+    def _report(
+        self, phase: Phase, done: int, total: int, last_ms: float | None, reading: Reading | None = None
+    ) -> None:
+        self.reading = reading or self.reading
         if self.phases[-1:] != [phase]:
             self.phases.append(phase)
         self.done = done
@@ -161,6 +166,10 @@ def test_a_block_on_a_virtual_phone(there: Runner, lab: Lab) -> None:
     assert record.layers and record.state_before is not None and record.state_after is not None
     assert record.state_before.battery_percent == pytest.approx(80, abs=2)
     assert all(check.ok for check in record.checks)
+    told, last = there.reading, record.power[-1]
+    assert told is not None and told.current_raw in {each.current_ua for each in record.power}
+    assert told.voltage_v == pytest.approx((last.voltage_uv or 0) * 1e-6, rel=0.1)
+    assert told.cpu_hz in {max(each.cpu_khz) * 1000 for each in record.power}
 
 
 def test_a_cell_that_the_device_cannot_run_fails_for_good(here: Runner) -> None:
