@@ -14,6 +14,7 @@ namespace pocketfarm {
 namespace {
 
 constexpr const char* kPresent = "/sys/devices/system/cpu/present";
+constexpr const char* kOnline = "/sys/devices/system/cpu/online";
 
 Error not_a_list(const std::string& list) {
   return {Code::usage, "--cpus: expected cores from 0 to " + std::to_string(CPU_SETSIZE - 1) +
@@ -49,6 +50,13 @@ bool let_run_on(const std::vector<int>& cpus, int thread = 0) {
 
 Error refused(const std::string& list, const std::string& present, const std::string& why) {
   return {Code::usage, "--cpus " + list + ": " + why + "; there are the cores " + present};
+}
+
+// Cores that the system has switched off say nothing against the plan, nor against the command line.
+Status check_online(const std::string& list, const std::vector<int>& cpus, const std::string& online) {
+  const auto running = parse_cpus(online);
+  if (!running || std::includes(running->begin(), running->end(), cpus.begin(), cpus.end())) return kOk;
+  return Error{Code::device_error, "--cpus " + list + ": some of these cores are offline now; online are " + online};
 }
 
 // The host's cores that stand for a virtual phone's.
@@ -87,6 +95,7 @@ Status bind_cpus(const std::string& list, const std::string& sysroot) {
   if (const auto there = parse_cpus(present))
     if (!std::includes(there->begin(), there->end(), cpus->begin(), cpus->end()))
       return refused(list, present, "no such core");
+  if (auto error = check_online(list, *cpus, read_node((own.empty() ? "" : sysroot) + kOnline))) return error;
   if (!own.empty()) *cpus = of_the_host(*cpus);
   if (!let_run_on(*cpus)) return refused(list, present, strerror(errno));
   if (allowed_cpus() != *cpus) return refused(list, present, "the system does not let us use all of them");

@@ -249,6 +249,7 @@ def _parser() -> argparse.ArgumentParser:
     fault.add_argument("--temp-c", type=float)
     fault.add_argument("--level", type=float)
     fault.add_argument("--share", type=float)
+    fault.add_argument("--cores", type=int)
     fault.add_argument("--kernel")
     fault.add_argument("--work-group", type=int)
     for switch in ("--on", "--visible", "--with-data", "--kills"):
@@ -262,20 +263,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     request: dict[str, Any] = {"do": options.do, "phone": options.phone}
     try:
         if options.do == "fault":
-            names = (
-                "seconds",
-                "factor",
-                "temp_c",
-                "level",
-                "share",
-                "on",
-                "visible",
-                "with_data",
-                "kills",
-                "kernel",
-                "work_group",
-            )
-            given = {name: value for name in names if (value := getattr(options, name)) is not None}
+            asked = {
+                name: value for name, value in vars(options).items() if name not in ("socket", "phone", "do", "name")
+            }
+            given = {name: value for name, value in asked.items() if value is not None}
             request["fault"] = FAULT.validate_python({"fault": options.name, **given})
         phones = ControlClient(options.socket)._call(Request.model_validate(request))
     except (OSError, ValueError) as error:

@@ -12,6 +12,7 @@ from .faults import (
     BatteryLevel,
     Charging,
     ClockCap,
+    CoresOffline,
     Fault,
     FreezeGauge,
     Garbage,
@@ -116,6 +117,8 @@ class FaultInjector:
                 phone.heat_to(fault.temp_c, hold=fault.seconds is not None)
             case Garbage():
                 phone.garbled = True
+            case CoresOffline():
+                phone.cores_online = max(1, phone.profile.cores - fault.cores)
             case KernelLimit():
                 phone.kernel_limits = f"{fault.kernel}={fault.work_group}"
             case FreezeGauge():
@@ -158,6 +161,8 @@ class FaultInjector:
                 phone.held_skin_c = None
             case "garbage":
                 phone.garbled = False
+            case "cores_offline":
+                phone.cores_online = phone.profile.cores
             case "kernel_limit":
                 phone.kernel_limits = ""
             case "freeze_gauge":

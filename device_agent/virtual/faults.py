@@ -79,6 +79,14 @@ class KillAgent(_Fault):
     fault: Literal["kill_agent"] = "kill_agent"
 
 
+class CoresOffline(_Fault):
+    """The system switches cores off, as SoCs of 2013 to 2016 do with those that idle. What runs is not moved."""
+
+    fault: Literal["cores_offline"] = "cores_offline"
+    cores: Annotated[int, Field(ge=1)] = 1
+    """How many, from the last one down."""
+
+
 class KernelLimit(_Fault):
     """The OpenCL driver refuses a kernel in larger work-groups, as where its compiler needs many registers for it. It
     holds for agents that start from then on; one of another kernel replaces it."""
@@ -168,7 +176,7 @@ class BatteryLevel(_Fault):
 Fault = Annotated[
     Unplug | Hang | Slow | Offline | Unauthorized | Reboot | RestartAdbd | StorageFull | KillAgent | KernelLimit
     | PowerButton | ThermalTrip | Garbage | FreezeGauge | Charging | Supply | Throttle | ClockCap | BackgroundLoad
-    | BatteryLevel,
+    | BatteryLevel | CoresOffline,
     Field(discriminator="fault"),
 ]  # fmt: skip
 FAULT: TypeAdapter[Fault] = TypeAdapter(Fault)

@@ -12,7 +12,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from .clock_nodes import links, write_clock
+from .clock_nodes import CPU, links, write_clock
 from .clocks import Clocks
 from .gauge import FuelGauge, Reading
 from .physics import State, clock_cap, initial_state, step, thermal_status
@@ -64,6 +64,8 @@ class Phone:
         charge = float(saved.get("charge", fresh.charge))
         self.body: State = dataclasses.replace(fresh, charge=charge, charging=self.supply.powered)
         self.clocks = Clocks(profile)
+        self.cores_online = profile.cores
+        """Fault: those behind the first so many are switched off."""
         self.kernel_limits = ""
         """Fault: `KERNEL=WORK_ITEMS`, the work-group that its OpenCL driver refuses to exceed."""
         self.other_load = 0.0
@@ -202,6 +204,7 @@ class Phone:
         self._show(
             dynamic_nodes(self.profile, self.body, self.reading(), self.clocks, boottime_ms=boottime_ms)
             | {"/proc/stat": self.processor_time.text()}
+            | {f"{CPU}/online": f"0-{self.cores_online - 1}"}
             | {"/proc/suspended_ns": str(round(self.wakefulness.suspended_s * 1e9))}
             | ({INPUT_SUSPEND: str(int(self.supply.suspended))} if self.profile.root else {})
             | ({CHARGING_ENABLED: str(int(not self.supply.suspended))} if self.profile.root else {})

@@ -1,31 +1,71 @@
-"""Cores that the agent may use: the fastest cluster, or the slowest."""
+"""Cores that the agent may use: the fastest cluster, or the slowest. A system may switch cores off that idle."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from orchestrator.errors import Unsupported
+from orchestrator.errors import ConditionNotMet, Unsupported
 from workers.device.base import DeviceConnection
 
-from .clock_nodes import Cluster, clusters
+from .clock_nodes import Cluster, clusters, read_node
+
+CPUS = "/sys/devices/system/cpu"
+ONLINE_WAIT_S = 60.0
 
 
 def cores_for(connection: DeviceConnection, affinity: str) -> str:
-    """Cores as the agent's `--cpus` takes them, e.g. `6,7`; empty for any. Raises Unsupported where they are alike.
+    """Cores as the agent's `--cpus` takes them, e.g. `6,7`; empty for any.
 
-    `affinity`: any, big, little, or a list such as `0-3,6`.
+    `affinity`: any, big, little, or a list such as `0-3,6`. Raises Unsupported where they are alike or not there, and
+    ConditionNotMet where some are offline now. Where the device does not tell, the agent finds out.
     """
     if affinity == "any":
         return ""
+    present, online = (_cores_in(read_node(connection, f"{CPUS}/{name}")) for name in ("present", "online"))
+    offline = present - online if online else set()
     if affinity not in ("big", "little"):
-        return ",".join(map(str, listed(affinity)))
+        cores = listed(affinity)
+        if present and not present.issuperset(cores):
+            raise Unsupported(
+                f"it has no cores {_words(set(cores) - present)}; it has {_words(present)}",
+                device=connection.serial,
+                remedy="change conditions.affinity",
+            )
+        _check_online(connection, offline & set(cores), online)
+        return ",".join(map(str, cores))
     found = clusters(connection)
+    # of a cluster that is switched off as a whole, older kernels do not tell the clocks
+    _check_online(connection, offline - {core for cluster in found for core in cluster.cores}, online)
     if len({cluster.highest_khz for cluster in found}) < 2:
         told = "its cores have one highest clock" if found else "it does not tell the clocks of its cores"
         raise Unsupported(
             f"there are no {affinity} cores: {told}", device=connection.serial, remedy="leave out conditions.affinity"
         )
-    return ",".join(map(str, cores_of(found, "big" if affinity == "big" else "little")))
+    cores = cores_of(found, "big" if affinity == "big" else "little")
+    _check_online(connection, offline & set(cores), online)
+    return ",".join(map(str, cores))
+
+
+def _check_online(connection: DeviceConnection, missing: set[int], online: set[int]) -> None:
+    if missing:
+        raise ConditionNotMet(
+            f"cores {_words(missing)} are offline now; online: {_words(online)}",
+            device=connection.serial,
+            remedy="its system switches idle cores off: name cores that stay online, or leave out conditions.affinity",
+            retry_after_s=ONLINE_WAIT_S,
+        )
+
+
+def _cores_in(text: str) -> set[int]:
+    """Of a node such as `0-3,6`; none where it is something else."""
+    try:
+        return set(listed(text))
+    except ValueError:
+        return set()
+
+
+def _words(cores: set[int]) -> str:
+    return ",".join(map(str, sorted(cores)))
 
 
 def listed(cores: str) -> list[int]:

@@ -13,7 +13,16 @@ from typing import Any
 
 import pytest
 
-from device_agent.virtual.faults import Charging, KernelLimit, KillAgent, PowerButton, Reboot, RestartAdbd, Unplug
+from device_agent.virtual.faults import (
+    Charging,
+    CoresOffline,
+    KernelLimit,
+    KillAgent,
+    PowerButton,
+    Reboot,
+    RestartAdbd,
+    Unplug,
+)
 from kernels.load import load_workload
 from kernels.options import Options
 from kernels.tuning import Database, Found, distinct
@@ -219,6 +228,20 @@ def test_a_supply_that_is_not_really_cut_contaminates(there: Bench, lab: Lab, mo
     record = there(SHORT, {"supply": "cut"}, "power")
     assert (record.outcome, record.cause) == (Outcome.LOST, "power_contaminated"), record.reasons
     assert "some hubs switch the data lines" in record.reasons[0]
+
+
+def test_cores_that_are_offline_are_waited_for(there: Bench, lab: Lab) -> None:
+    lab.phones.control.fault(lab.serial, CoresOffline(cores=2))
+    for affinity in ("big", "3"):
+        record = there({"samples": 3}, {"affinity": affinity})
+        assert (record.outcome, record.cause) == (Outcome.LOST, "condition_not_met"), record.reasons
+        assert "are offline now; online: 0,1" in record.reasons[0]
+    ok(there({"samples": 3}, {"affinity": "little"}))
+    lab.phones.control.clear()
+    there.at = {"pushing": lambda: lab.phones.control.fault(lab.serial, CoresOffline(cores=2))}
+    gone = there({"samples": 3}, {"affinity": "big"})
+    assert (gone.outcome, gone.cause) == (Outcome.LOST, "device_error"), gone.reasons
+    assert "offline now; online are 0-1" in gone.reasons[0]
 
 
 def test_a_phone_on_a_charger_is_no_place_for_discharging(there: Bench, lab: Lab) -> None:

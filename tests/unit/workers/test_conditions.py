@@ -232,6 +232,32 @@ def test_the_cores_that_the_agent_read_back_are_the_proof(
     assert affinity_proof(Conditions(), "", bound, is_virtual=is_virtual) == ()
 
 
+def with_nodes(phone: ScriptedPhone, present: str, online: str) -> ScriptedPhone:
+    nodes = {"present": present, "online": online}
+    phone.answers |= {f"cat /sys/devices/system/cpu/{name}": text for name, text in nodes.items()}
+    return phone
+
+
+@pytest.mark.parametrize(
+    ("present", "online", "wanted", "words"),
+    [
+        ("0-7", "0-3", "big", "cores 6,7 are offline now; online: 0,1,2,3"),
+        ("0-7", "0-3,6", "6-7", "cores 7 are offline now; online: 0,1,2,3,6"),
+        ("0-9", "0-7", "big", "cores 8,9 are offline now"),
+    ],
+)
+def test_cores_that_are_switched_off_may_come_back(present: str, online: str, wanted: str, words: str) -> None:
+    phone = with_nodes(cores(("0 1 2 3", 1803000), ("4 5", 2348000), ("6 7", 2850000)), present, online)
+    with pytest.raises(ConditionNotMet, match=words):
+        cores_for(phone, wanted)
+    assert cores_for(with_nodes(phone, "0-7", "0-7"), "6-7") == "6,7"
+
+
+def test_cores_that_there_are_not_do_not_come() -> None:
+    with pytest.raises(Unsupported, match="it has no cores 8,9; it has 0,1,2,3"):
+        cores_for(with_nodes(cores(), "0-3", "0-3"), "0,8-9")
+
+
 def test_background_processes_are_counted_where_the_phone_lists_them() -> None:
     apps = "USER\nroot\nsystem\nu0_a12\nu0_a99\nshell\n"
     held = BackgroundStopped().prepare(ScriptedPhone({"ps -A -o USER": apps, "am kill-all": ""}))
