@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError, field_se
 
 from orchestrator.config import Settings
 from orchestrator.errors import SetupError
+from orchestrator.model import problem
 
 from .processes import marks
 
@@ -136,7 +137,8 @@ def _from_environment(state: Path | None) -> Settings:
     try:
         return Settings() if state is None else Settings(state=state)
     except ValidationError as e:
-        wrong = "; ".join(f"FARM_{str(each['loc'][0]).upper()}: {each['msg']}" for each in e.errors() if each["loc"])
+        found = [each for each in e.errors() if each["loc"]]
+        wrong = "; ".join(f"FARM_{str(each['loc'][0]).upper()}: {problem.told(each)}" for each in found)
         raise SetupError(f"the environment holds a setting that cannot be used: {wrong}", remedy="unset it") from e
 
 

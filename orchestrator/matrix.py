@@ -207,7 +207,9 @@ def _workloads(experiment: Experiment) -> list[Workload]:
     if networks is None:
         return [workload]
     if workload.onnx is not None:
-        raise SpecError("matrix.network sweeps built-in networks, but `workload.onnx` names a file; remove one of them")
+        raise SpecError(
+            "matrix.network: sweeps built-in networks, but `workload.onnx` names a file; remove one of them"
+        )
     return [workload.model_copy(update={"network": network}) for network in networks]
 
 

@@ -24,8 +24,9 @@ def with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Expe
         for network in experiment.matrix.network or (workload.network,)
         for batch in experiment.matrix.batch or (None,)
     ]
+    named = "matrix.network" if experiment.matrix.network else "workload.network"
     for model, batch in models:
-        _check(model, batch, found, artifacts)
+        _check(model, batch, found, artifacts, named)
     workload = workload.model_copy(update=found)
     if workload.dataset is None:
         return experiment.model_copy(update={"workload": workload})
@@ -108,7 +109,7 @@ def _file(base: Path, name: str, field: str) -> Path:
     return path
 
 
-def _check(workload: Workload, batch: int | None, found: dict[str, str], artifacts: Artifacts) -> None:
+def _check(workload: Workload, batch: int | None, found: dict[str, str], artifacts: Artifacts, named: str) -> None:
     """Import the kept model and read the kept input as a worker will, so that a bad file is refused here and now."""
     from kernels.errors import CompileError
     from kernels.load import load_inputs, load_workload
@@ -117,7 +118,7 @@ def _check(workload: Workload, batch: int | None, found: dict[str, str], artifac
     if workload.network is not None and workload.network not in BUILT_IN:
         near = get_close_matches(workload.network, BUILT_IN, n=1)
         hint = f"did you mean `{near[0]}`? " if near else ""
-        raise SpecError(f"no built-in network is called `{workload.network}`; {hint}known: {known_words()}")
+        raise SpecError(f"{named}: no built-in network is called `{workload.network}`; {hint}known: {known_words()}")
     if not found:
         return
     kept = {name: artifacts.path(sha256) for name, sha256 in found.items()}
@@ -129,4 +130,4 @@ def _check(workload: Workload, batch: int | None, found: dict[str, str], artifac
         message = str(e)
         for field, path in kept.items():
             message = message.replace(str(path), str(getattr(workload, field.removesuffix("_sha256"))))
-        raise ModelFileError(message) from e
+        raise ModelFileError(f"workload: {message}") from e

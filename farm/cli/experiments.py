@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from orchestrator.errors import UnknownName
+from orchestrator.errors import ModelFileError, SpecError, UnknownName
 
 from . import completion
 from .farm_access import LATEST, connect, find_experiment, open_inventory, open_ledger, reasons_of, settings_of
@@ -76,7 +76,10 @@ def run(
     inventory = open_inventory(settings)
     confirm_size(experiment, len(inventory.devices()), yes=yes)
     with open_ledger(settings) as ledger:
-        submission = submit(settings, ledger, inventory, experiment, spec.parent, again=again)
+        try:
+            submission = submit(settings, ledger, inventory, experiment, spec.parent, again=again)
+        except (SpecError, ModelFileError) as e:
+            raise specs.located(e, spec) from e
         tell(submission)
         if not wait:
             _submitted(submission, as_json=as_json)

@@ -68,6 +68,7 @@ def samples(
 def _checked(name: str | None) -> str | None:
     from pydantic import TypeAdapter, ValidationError
 
+    from orchestrator.model import problem
     from orchestrator.model.experiment import Name
 
     if name is None:
@@ -75,4 +76,4 @@ def _checked(name: str | None) -> str | None:
     try:
         return TypeAdapter(Name).validate_python(name)
     except ValidationError as e:
-        raise typer.BadParameter(str(e.errors()[0]["msg"]), param_hint="--name") from None
+        raise typer.BadParameter(problem.told(e.errors()[0]), param_hint="--name") from None

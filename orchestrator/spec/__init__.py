@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypeVar
 
 from orchestrator import select
-from orchestrator.errors import SpecError
+from orchestrator.errors import SpecError, StableError
 from orchestrator.model.experiment import Experiment
 
 from .validation import MAX_BYTES, Problem, SpecProblems, at, dotted, read_text, validate
-from .yaml_tree import YamlTree
+from .yaml_tree import YamlTree, read
 
-__all__ = ["MAX_BYTES", "Problem", "SpecProblems", "load", "parse"]
+Refused = TypeVar("Refused", bound=StableError)
+
+__all__ = ["MAX_BYTES", "Problem", "SpecProblems", "load", "located", "parse"]
 
 
 def load(path: Path) -> Experiment:
@@ -23,6 +26,16 @@ def parse(text: str, file: str = "experiment") -> Experiment:
     """Validate an experiment's text; `file` names it in errors. Raises SpecError with all problems."""
     wanted = "an experiment is a mapping: `name: ...`, `workload: ...`"
     return validate(text, Experiment, file, wanted, _selection)
+
+
+def located(error: Refused, file: Path) -> Refused:
+    """An error that begins with the name of a field (`matrix.algorithm: ...`), with the place of that in the file."""
+    message = str(error.args[0])
+    field = tuple(message.partition(": ")[0].split("."))
+    tree = read(read_text(file))
+    place = tree.place(field) if at(tree.data, field[:1]) is not None else None
+    where = f"{file}:{place.line}:{place.column}" if place else str(file)
+    return type(error)(f"{where}: {message}", remedy=error.remedy)
 
 
 def _selection(tree: YamlTree) -> list[Problem]:

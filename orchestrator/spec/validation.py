@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ValidationError
 from pydantic_core import ErrorDetails
 
 from orchestrator.errors import SpecError
+from orchestrator.model import problem
 from orchestrator.model.quantity import parse_bytes, parse_celsius, parse_seconds
 
 from . import yaml_tree
@@ -120,29 +121,16 @@ def _problem(tree: YamlTree, model: type[BaseModel], path: yaml_tree.Path, error
     place = tree.place(path)
     if errors[0]["type"] == "extra_forbidden":
         return Problem(tree.key_place(path), dotted(path), _unknown_field(model, path))
-    allowed = " or ".join(dict.fromkeys(_allowed(error) for error in errors))
+    if errors[0]["type"] in ("missing", "value_error"):
+        return Problem(place, dotted(path), problem.told(errors[0]))
+    allowed = " or ".join(dict.fromkeys(problem.wanted(error) for error in errors))
     value = errors[0]["input"]
-    if errors[0]["type"] == "missing":
-        return Problem(place, dotted(path), "this field is required")
-    if errors[0]["type"] == "value_error":
-        return Problem(place, dotted(path), allowed)
-    return Problem(place, dotted(path), f"{_near(value, allowed)}{allowed}, got {_shown(value)}")
-
-
-def _allowed(error: ErrorDetails) -> str:
-    message = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
-    message = re.sub(r"valid dictionary or instance of \w+", "mapping (`key: value`)", message)
-    return message[:1].lower() + message[1:]
+    return Problem(place, dotted(path), f"{_near(value, allowed)}expected {allowed}, got {problem.shown(value)}")
 
 
 def _near(value: Any, allowed: str) -> str:
     near = get_close_matches(str(value).lower(), re.findall(r"'([^']*)'", allowed), n=1)
     return f"did you mean `{near[0]}`? " if near else ""
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _unknown_field(model: type[BaseModel], path: yaml_tree.Path) -> str:

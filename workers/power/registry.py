@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from orchestrator.errors import FarmError, Unsupported
+from orchestrator.model import problem
 from orchestrator.model.enrolment import SourceFact
 from orchestrator.model.power import PowerSource, Scope
 from workers.clock import Ask, clock_of
@@ -47,7 +48,7 @@ def _meter(bench: Bench) -> PowerMeter:
     except ValidationError as e:
         first = e.errors(include_input=False, include_url=False)[0]
         field = ".".join(map(str, first["loc"])) or kind
-        raise bench.unsupported(f"the lab file, meter {kind}: {field}: {first['msg']}", "correct it") from e
+        raise bench.unsupported(f"the lab file, meter {kind}: {field}: {problem.told(first)}", "correct it") from e
     fact = SourceFact(source=PowerSource.METER, scope=Scope.DEVICE, name=kind, usable=True)
     return HostSource(fact, built, _ask(bench))
 

@@ -110,6 +110,25 @@ def test_a_timeout_is_a_time_and_belongs_to_wait(cli: Cli, spec: str, options: l
     assert code == 2 and words in err
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("workload: {network: lenett}", "two.yaml:2:21: workload.network: no built-in network is called `lenett`"),
+        ("workload: {onnx: none.onnx}", "two.yaml:2:18: workload.onnx: there is no file"),
+        ("matrix: {backend: [opencl], algorithm: [dierct]}", "two.yaml:2:40: matrix.algorithm: there is no `dierct`"),
+        ("matrix: {fuse: [al]}", "two.yaml:2:16: matrix.fuse: "),
+        ("devices: {where: serial == 'B'}", "two.yaml:2:18: devices.where: no device matches"),
+        ("sampling: {blocks: ten}", "two.yaml:2:20: sampling.blocks: expected a whole number, got 'ten'"),
+    ],
+)
+def test_what_is_wrong_with_a_file_has_its_place(host: Host, cli: Cli, spec: str, line: str, told: str) -> None:
+    workload = "" if "workload" in line else "workload: {network: lenet}\n"
+    Path(spec).write_text(f"name: two\n{line}\n{workload}")
+    code, out, _ = cli("run", spec, "--json")
+    assert code == 1
+    assert told in json.loads(out)["error"]["message"]
+
+
 def test_raw_results_hold_lost_attempts_too(host: Host, cli: Cli, spec: str) -> None:
     def first_is_lost(assignment: Assignment) -> Record:
         lost = assignment.job.block == 0 and assignment.attempt == 1

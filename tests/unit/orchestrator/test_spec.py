@@ -57,6 +57,24 @@ def test_every_problem_is_listed_with_its_place() -> None:
     assert len(found) == 9
 
 
+def test_what_is_wanted_is_said_in_plain_words() -> None:
+    found = problems(
+        "name: [1]\nworkload: lenet\npriority: high\nsampling: {blocks: ten, samples: 1.5, warmup: -1}\n"
+        "devices: {count: many}\nconditions: {airplane_mode: perhaps}\nmeasure: {quantities: latency}\n"
+    )
+    assert {field: told.partition(" ")[2] for field, told in found.items()} == {
+        "name": "expected a text, got [1]",
+        "workload": "expected a mapping (`key: value`), got 'lenet'",
+        "priority": "expected a whole number, got 'high'",
+        "sampling.blocks": "expected a whole number, got 'ten'",
+        "sampling.samples": "expected a whole number, got 1.5",
+        "sampling.warmup": "expected 0 or more, got -1",
+        "devices.count": "did you mean `any`? expected 'all' or 'any' or a whole number, got 'many'",
+        "conditions.airplane_mode": "expected true or false, got 'perhaps'",
+        "measure.quantities": "expected a list (`[a, b]`), got 'latency'",
+    }
+
+
 def test_the_message_names_file_line_and_field() -> None:
     with pytest.raises(SpecError, match=r"x\.yaml:2:11: workload: give exactly one of"):
         spec.parse("name: a\nworkload: {network: n, onnx: m.onnx}\n", "x.yaml")
