@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from orchestrator.config import Settings
     from workers.tuning import Tuned
 
+PLAIN_PERIOD_S = 10.0
+"""Shortest period of plain lines where standard error is no terminal."""
 NAMES = ("exhaustive", "halving", "budgeted")
 
 
@@ -82,7 +85,12 @@ def run(
         str | None, typer.Option("--strategy", metavar="|".join(NAMES), help="How to search.", show_default="halving")
     ] = None,
     budget: Annotated[
-        str | None, typer.Option("--budget", metavar="TIME", help="Time for the search, e.g. '5 min'; budgeted.")
+        str | None,
+        typer.Option(
+            "--budget",
+            metavar="TIME",
+            help="Time for the search, e.g. '5 min'; eight candidates of a layer are measured whatever it is.",
+        ),
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="Search what is known, too.")] = False,
     seed: SeedOption = 1,
@@ -114,13 +122,11 @@ def run(
     if as_json:
         print_json(tuning.as_data(result))
     else:
-        out().print(tuning.render(result))
+        out().print(tuning.render(result, budget))
 
 
 def _strategy(name: str | None, budget: str | None) -> Callable[[int], Strategy]:
     """From the number of layers that are left. Raises UsageError."""
-    import time
-
     from kernels.tuning import STRATEGIES
 
     name = name or ("halving" if budget is None else "budgeted")
@@ -137,11 +143,12 @@ def _strategy(name: str | None, budget: str | None) -> Callable[[int], Strategy]
 
 
 class _Watch:
-    """The progress bar: layer by layer, then pair by pair."""
+    """The progress bar: layer by layer, then pair by pair. Off a terminal it is a line now and then."""
 
-    def __init__(self, bar: Progress) -> None:
-        self._bar = bar
+    def __init__(self, bar: Progress, clock: Callable[[], float] = time.monotonic) -> None:
+        self._bar, self._clock = bar, clock
         self._task = bar.add_task("looking for the device", total=None)
+        self._said_at = clock()
 
     def searched(self, step: Step) -> None:
         text = step.conv.removeprefix("conv ")
@@ -150,10 +157,17 @@ class _Watch:
             text += f": {step.found.choice.words}{gain}"
         elif step.best_ms is not None:
             text += f": {step.measured} measured, best {step.best_ms:.3g} ms"
-        self._bar.update(self._task, description=text, completed=step.done, total=step.total)
+        self._show(text, step.done, step.total)
 
     def compared(self, done: int, total: int) -> None:
-        self._bar.update(self._task, description="whole network, tuned and untuned", completed=done, total=total)
+        self._show("whole network, tuned and untuned", done, total)
+
+    def _show(self, text: str, done: int, total: int) -> None:
+        self._bar.update(self._task, description=text, completed=done, total=total)
+        now = self._clock()
+        if not self._bar.console.is_terminal and now - self._said_at >= PLAIN_PERIOD_S:
+            self._said_at = now
+            self._bar.console.print(f"{done}/{total} {text}", markup=False)
 
 
 def _bar() -> Progress:

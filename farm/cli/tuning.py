@@ -52,24 +52,36 @@ def _comparison(found: Comparison) -> dict[str, Any]:
     }
 
 
-def render(result: Tuned) -> RenderableType:
-    """The same for people."""
+def render(result: Tuned, budget: str | None = None) -> RenderableType:
+    """The same for people. `budget`: of the search, where it had one."""
     verdict = result.verdict
-    lines = [_line(each) for each in verdict.comparisons]
+    lines = [compared(each) for each in verdict.comparisons]
     lines += [f"[red]the tuned plan was discarded:[/] {escape(reason)}" for reason in verdict.wrong]
+    of = f" of {budget} (the first candidates of a layer are measured whatever it is)" if budget else ""
     lines.append(
-        f"{len(result.searched)} of {len(result.choices)} layers searched now, in {result.search_s:.0f} s; "
-        f"{len(verdict.kept)} run otherwise than untuned, {len(verdict.dropped)} choices were dropped"
+        f"{len(result.searched)} of {len(result.choices)} layers searched now, in {result.search_s:.0f} s{of}; "
+        f"compared in {result.compare_s:.0f} s; {len(verdict.kept)} run otherwise than untuned, "
+        f"{len(verdict.dropped)} choices were dropped"
     )
     return Group(table(result.choices), "", *lines)
 
 
-def _line(found: Comparison) -> str:
+def compared(found: Comparison) -> str:
+    """One comparison of the whole network, and whether it tells a difference."""
     change = found.change
     return (
         f"[bold]whole network[/] untuned {found.untuned_ms:.3f} ms, tuned {found.tuned_ms:.3f} ms: {change.value:+.1%} "
-        f"({change.low:+.1%} to {change.high:+.1%}), with {found.choices} tuned layers"
+        f"({change.low:+.1%} to {change.high:+.1%}), with {found.choices} tuned layers" + _unresolved(found)
     )
+
+
+def _unresolved(found: Comparison) -> str:
+    """What is to be said where the interval holds zero."""
+    if not found.change.low <= 0 <= found.change.high:
+        return ""
+    if found.losers:
+        return f"; the interval holds zero: {len(found.losers)} choices without a gain inside the network are dropped"
+    return "; the interval holds zero: the whole network does not tell, each layer alone took less time in it"
 
 
 def table(found: Iterable[Found]) -> RenderableType:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
+from rich.progress import Progress
 
+from farm.cli import tuning
+from farm.cli.tune import _Watch
 from kernels.tuning import Database, Found
+from workers.contest import Change, Comparison
 
 from .conftest import Run
 
@@ -79,6 +85,29 @@ def test_a_damaged_file_is_refused_as_a_whole(farm: Run, known: Path) -> None:
 def test_wrong_usage(farm: Run, arguments: list[str]) -> None:
     code, out, err = farm("tune", *arguments, "--backend", "opencl", "--json")
     assert code == 2 and json.loads(out)["error"]["cause"] == "usage" and "error:" in err
+
+
+def test_off_a_terminal_progress_is_a_line_now_and_then() -> None:
+    buffer, now = StringIO(), [0.0]
+    bar = Progress(console=Console(file=buffer, width=80), auto_refresh=False)
+    watch = _Watch(bar, lambda: now[0])
+    for done in range(30):
+        now[0] += 1.0
+        watch.compared(done, 30)
+    assert buffer.getvalue().splitlines() == [f"{n}/30 whole network, tuned and untuned" for n in (9, 19, 29)]
+
+
+@pytest.mark.parametrize(
+    ("change", "losers", "told"),
+    [((-0.2, -0.3, -0.1), (), ""), ((-0.08, -0.38, 0.11), (), "the whole network does not tell"),
+     ((0.0, -0.1, 0.1), ("a",), "1 choices without a gain")],
+)  # fmt: skip
+def test_a_change_that_is_not_resolved_is_called_so(
+    change: tuple[float, float, float], losers: tuple[str, ...], told: str
+) -> None:
+    found = Comparison(1.0, 0.9, Change(*change), 3, frozenset(losers))
+    line = tuning.compared(found)
+    assert told in line and ("holds zero" in line) == bool(told)
 
 
 def test_threads_are_the_cpu_backends(farm: Run) -> None:
