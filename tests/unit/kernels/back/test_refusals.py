@@ -38,7 +38,7 @@ CASES: dict[str, tuple[dict[str, Any], Limits, type[CompileError], str]] = {
     ),
     "a network over the memory budget": (
         {}, Limits(memory_budget_bytes=1000), PlanError,
-        r"needs \d+ bytes of device memory at least .*, \d+ more than the memory budget of 1000; .*give a larger"
+        r"needs at least \d+ bytes of device memory .*, \d+ more than the memory budget of 1000; .*give a larger"
         r" memory_budget, another precision or algorithm \(`direct` has the smallest weights\), ",
     ),
     "the smallest weights over the memory budget": (
