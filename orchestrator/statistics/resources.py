@@ -40,6 +40,16 @@ def layer_medians(records: Sequence[Record]) -> tuple[LayerTime, ...]:
     )
 
 
+def device_ms(records: Sequence[Record]) -> float | None:
+    """Median over all profiled passes of the time of a whole pass; None without layers."""
+    passes: dict[tuple[str, int], float] = {}
+    for record in records:
+        for layer in record.layers:
+            key = (record.job_id, layer.repeat)
+            passes[key] = passes.get(key, 0.0) + layer.duration_ns / NS_PER_MS
+    return median(passes.values()) if passes else None
+
+
 def memory_medians(records: Sequence[Record]) -> MemoryUse | None:
     """Medians over records that have memory figures."""
     found = [record.memory for record in records if record.memory is not None]

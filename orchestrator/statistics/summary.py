@@ -19,6 +19,7 @@ from .one_thread import with_gains
 from .resources import (
     LayerTime,
     MemoryUse,
+    device_ms,
     layer_medians,
     memory_medians,
     planned_memory,
@@ -71,6 +72,8 @@ class Summary(Model):
     slowest_setup_ms: float = 0.0
     """Of the block with the longest set-up: often the first, which compiles what later ones find in a cache."""
     layers: tuple[LayerTime, ...] = ()
+    device_ms: float | None = None
+    """Median over profiled passes of a whole pass, which is not the sum of the layers' medians."""
     memory: MemoryUse | None = None
     planned: tuple[LayerMemory, ...] = ()
     """Memory while each layer runs, by the plan (not measured)."""
@@ -164,6 +167,7 @@ def _summary(records: Sequence[Record], cell: Cell, seed: int, mode: Mode) -> Su
         setup=setup_uses(good, cell, cold=mode == "cold"),
         slowest_setup_ms=max((sum(steps.values()) for steps in setups), default=0.0),
         layers=layer_medians(good),
+        device_ms=device_ms(good),
         memory=memory_medians(good),
         planned=planned_memory(records),
         stability=stability(blocks if mode == "steady" else [[value] for value in values]) if good else None,

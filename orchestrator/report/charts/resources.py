@@ -64,12 +64,12 @@ def _setup_words(row: Summary, total_ms: float) -> str:
 
 def layers(summary: Summary, name: str, colours: Colours, largest: int = 12) -> Chart | None:
     """The slowest steps of one cell on one device, with their share of the whole."""
-    if not summary.layers:
+    if not summary.layers or summary.device_ms is None:
         return None
     ordered = sorted(summary.layers, key=lambda layer: -layer.median_ms)
     rows = [(layer.layer, layer.median_ms) for layer in ordered[:largest]]
     rest = sum(layer.median_ms for layer in ordered[largest:])
-    total = sum(layer.median_ms for layer in ordered)
+    total = summary.device_ms
     labels = [wrap(label, LAYER_PX, LAYER_PT) for label, _ in rows]
     lines = [1 + 0.85 * label.count("\n") for label in labels]
     places = [sum(lines[:i]) + lines[i] / 2 for i in range(len(lines))]
@@ -87,7 +87,7 @@ def layers(summary: Summary, name: str, colours: Colours, largest: int = 12) -> 
         axes.xaxis.set_major_locator(MaxNLocator(5))
         axes.set_xlabel("ms on the device")
         bare(axes, grid="x")
-        others = f" (the {len(ordered) - largest} others: {rest / total:.0%})" if rest else ""
+        others = f" (the {len(ordered) - largest} others: {rest / total:.0%})" if rest and total else ""
         put_heading(figure, f"{summary.label}: {wording.ms(total)} ms on the device{others}")
         return Chart(figure, name, f"Slowest layers, {summary.label} on {summary.serial}")
 

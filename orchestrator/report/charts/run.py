@@ -31,10 +31,15 @@ def drift(summaries: Sequence[Summary], records: Sequence[Record]) -> list[Chart
     found = layout.by_device([record for record in records if timed_ms(record) and _has_times(record)])
     colours = backend_colours(summaries)
     backends = {summary.cell_id: summary.backend for summary in summaries}
-    return [_drift(blocks, backends, colours, f"drift{number}") for number, blocks in enumerate(found.values())]
+    medians = {layout.key_of(summary): summary.latency.median_ms for summary in summaries if summary.latency}
+    return [
+        _drift(blocks, backends, medians, colours, f"drift{number}") for number, blocks in enumerate(found.values())
+    ]
 
 
-def _drift(blocks: list[Record], backends: dict[str, str], colours: Colours, name: str) -> Chart:
+def _drift(
+    blocks: list[Record], backends: dict[str, str], medians: dict[layout.Key, float], colours: Colours, name: str
+) -> Chart:
     work = [record for record in blocks if record.role == "work"]
     keys = [
         Line2D([], [], marker=".", color=colours[backend], label=backend)
@@ -46,7 +51,8 @@ def _drift(blocks: list[Record], backends: dict[str, str], colours: Colours, nam
         keys.append(_canary_line([], [], label="canary: the same small workload"))
     with style():
         figure = new_figure(layout.PANEL_PX, 185)
-        _draw_drift(figure.subplots(), blocks, {record.cell_id: colours[backends[record.cell_id]] for record in work})
+        by_cell = {record.cell_id: colours[backends[record.cell_id]] for record in work}
+        _draw_drift(figure.subplots(), blocks, by_cell, medians)
         title = layout.device_in(blocks[0])
         put_heading(figure, title, keys)
         return Chart(figure, name, f"Latency over the time of the run: {title}")
@@ -57,18 +63,18 @@ def _has_times(record: Record) -> bool:
     return any(sample.start_ns for sample in record.samples)
 
 
-def _draw_drift(axes: Axes, records: list[Record], colours: dict[str, str]) -> None:
+def _draw_drift(axes: Axes, records: list[Record], colours: dict[str, str], medians: dict[layout.Key, float]) -> None:
     work = [record for record in records if record.role == "work"]
     start = min(sample.start_ns for record in records for sample in record.samples)
-    by_cell: dict[str, list[float]] = {}
+    by_cell: dict[layout.Key, list[float]] = {}
     for record in work:
-        by_cell.setdefault(record.cell_id, []).extend(timed_ms(record))
-    ratios = [percentile(sorted(values), TOP_PERCENTILE) / median(values) for values in by_cell.values()]
+        by_cell.setdefault(layout.key_of(record), []).extend(timed_ms(record))
+    middles = {key: medians.get(key) or median(values) for key, values in by_cell.items()}  # a stream has no latency
+    ratios = [percentile(sorted(values), TOP_PERCENTILE) / middles[key] for key, values in by_cell.items()]
     top = 1.15 * min(HIGHEST, max([1.1, *ratios]))
-    middles = {cell_id: median(values) for cell_id, values in by_cell.items()}
     most = max(20, MAX_POINTS // max(1, len(work)))
     for record in work:
-        _draw_block(axes, record, start, middles[record.cell_id], top, most, colours[record.cell_id])
+        _draw_block(axes, record, start, middles[layout.key_of(record)], top, most, colours[record.cell_id])
     _draw_canaries(axes, [record for record in records if record.role == "canary"], start, top)
     axes.axhline(1.0, color=GRID, linewidth=1.2, zorder=0)
     axes.set_ylim(0, top)

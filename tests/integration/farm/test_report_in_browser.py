@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections.abc import Callable
+from html import escape, unescape
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from orchestrator.report.content import Content
 from orchestrator.report.html import render
 from tests.servers import required
 from tests.unit.agreement import made
+from tests.unit.report import everything
 from tests.unit.report.test_report import content
 
 QUIET = (
@@ -20,23 +23,34 @@ QUIET = (
     "--disable-component-update", "--disable-sync", "--disable-quic", "--disable-dev-shm-usage",
 )  # fmt: skip
 PROBE = """<script>addEventListener("load", () => {
-  const drawn = [...document.querySelectorAll("svg")].filter(s => s.getBoundingClientRect().height > 20).length;
-  const over = document.documentElement.scrollWidth - innerWidth;
-  document.body.dataset.seen = `drawn=${drawn} over=${over}`;
+  const page = document.querySelector("iframe").contentDocument, all = (what) => [...page.querySelectorAll(what)];
+  const drawn = all("svg").filter(s => s.getBoundingClientRect().height > 20).length;
+  const over = page.documentElement.scrollWidth - page.documentElement.clientWidth;
+  const silent = all(".scroll").filter(box => box.scrollWidth > box.clientWidth + 1
+    && !getComputedStyle(box).backgroundImage.includes("gradient")).length;
+  const cut = all("table, svg").filter(each => !each.closest(".scroll")).length;
+  const open = all("svg text").map(text => text.getBoundingClientRect().height).filter(height => height > 0);
+  document.body.dataset.seen = JSON.stringify({drawn, over, silent, cut, least_px: Math.min(...open)});
 })</script>"""
+LEAST_PX = 7
+"""Height of a line of the smallest text in a figure."""
 
 
-@pytest.mark.parametrize(("width", "of"), [(1200, content), (800, content), (800, made.content)])
-def test_charts_are_drawn_and_nothing_overflows(tmp_path: Path, width: int, of: Callable[[], Content]) -> None:
+@pytest.mark.parametrize(
+    ("width", "of"), [(1200, content), (800, content), (390, content), (390, everything.content), (800, made.content)]
+)
+def test_charts_are_drawn_and_nothing_overflows_unseen(tmp_path: Path, width: int, of: Callable[[], Content]) -> None:
+    """What is wider than the page scrolls, and has a shadow where there is more; text in figures stays readable."""
     page = tmp_path / "report.html"
     report = render(of())
     assert "default-src 'none'" in report
-    page.write_text(
-        re.sub(r"<meta[^>]*Content-Security-Policy[^>]*>", "", report).replace("</body>", f"{PROBE}</body>")
-    )
-    command = [required("chromium"), *QUIET, f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},900"]
+    inner = escape(re.sub(r"<meta[^>]*Content-Security-Policy[^>]*>", "", report))
+    page.write_text(f'<!doctype html><iframe srcdoc="{inner}" width="{width}" height="900"></iframe>{PROBE}')
+    command = [required("chromium"), *QUIET, f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1300,1000"]
     done = subprocess.run([*command, "--dump-dom", page.as_uri()], capture_output=True, timeout=90, text=True)
-    seen = re.search(r'data-seen="drawn=(\d+) over=(-?\d+)"', done.stdout)
-    assert seen, done.stdout[:2000] + done.stderr[-2000:]
-    assert int(seen[1]) == report.count("<svg") > 0
-    assert int(seen[2]) <= 0
+    found = re.search(r'data-seen="([^"]+)"', done.stdout)
+    assert found, done.stdout[:2000] + done.stderr[-2000:]
+    seen = json.loads(unescape(found[1]))
+    assert seen["drawn"] == report.count("<svg") > 0
+    assert seen["over"] <= 0 and seen["silent"] == seen["cut"] == 0
+    assert seen["least_px"] >= LEAST_PX

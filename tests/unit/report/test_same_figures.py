@@ -73,6 +73,20 @@ def test_a_cold_start_takes_as_long_in_both_tables() -> None:
     assert summary.cold.total_ms == summary.setup[0].total_ms == 41.0 + 2.0 + 5.0
 
 
+def test_the_time_on_the_device_is_that_of_a_whole_pass() -> None:
+    """In each pass another layer is slow: the medians of the layers say nothing of a pass."""
+    plain = record(ONE, [2.0])
+    layers = tuple(
+        plain.layers[0].model_copy(
+            update={"index": i, "layer": f"l{i}", "repeat": n, "duration_ns": 10**6 * (1 + 8 * (i == n))}
+        )
+        for n in range(3) for i in range(3)
+    )  # fmt: skip
+    (summary,) = content([plain.model_copy(update={"layers": layers})]).summaries
+    assert summary.device_ms == 11.0 and sum(layer.median_ms for layer in summary.layers) == 3.0
+    assert "11.0 ms on the device" in render(content([plain.model_copy(update={"layers": layers})]))
+
+
 @pytest.mark.parametrize("calibrated", [False, True], ids=["assumed", "enrolled"])
 @pytest.mark.parametrize("name", ["nexus_5", "galaxy_s7", "galaxy_s24"])
 def test_exported_power_is_that_of_the_report(name: str, calibrated: bool) -> None:
