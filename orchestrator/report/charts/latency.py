@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 
 from orchestrator.model.record import Outcome, Record
 from orchestrator.report import wording
@@ -21,6 +22,8 @@ MAX_CURVES = 10
 """Of one panel: more are told apart by nobody."""
 MAX_TICKS = 300
 """Samples that a row shows, and steps of a curve: of more, so many quantiles."""
+APART = withStroke(linewidth=4.5, foreground=PAGE)
+"""Around the median and its interval, which lie on hundreds of samples of the same colour."""
 FEW_SAMPLES = 60
 """Up to so many samples a curve shows each of them."""
 
@@ -59,11 +62,11 @@ def _draw(axes: Axes, summary: Summary, y: float, samples: list[float], colour: 
     axes.plot(samples, [y] * len(samples), "|", color=colour, alpha=0.45, markersize=7, markeredgewidth=1)
     if summary.latency.interval_ms:
         low, high = summary.latency.interval_ms.low, summary.latency.interval_ms.high
-        axes.plot([low, high], [y, y], color=colour, linewidth=2.5, solid_capstyle="round")
+        axes.plot([low, high], [y, y], color=colour, linewidth=2.5, solid_capstyle="round", path_effects=[APART])
     face = PAGE if summary.precision.startswith("fp16") else colour
     axes.plot(
         [summary.latency.median_ms], [y], "D" if summary.precision == "relaxed" else "o",
-        color=colour, markerfacecolor=face, markersize=6, markeredgewidth=1.5,
+        color=colour, markerfacecolor=face, markersize=6, markeredgewidth=1.5, path_effects=[APART],
     )  # fmt: skip
     axes.annotate(
         wording.ms(summary.latency.median_ms), (1.0, y), xycoords=("axes fraction", "data"), xytext=(6, 0),
