@@ -36,6 +36,9 @@ lint:        ## Mend what ruff can mend, and format.
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
+pictures:    ## Draw the pictures of the documentation again, from real runs; needs chromium.
+	$(PY) scripts/pictures.py
+
 schemas:     ## Write the JSON Schemas of events, plans and experiments again.
 	$(PY) -m orchestrator.schemas
 
@@ -43,4 +46,4 @@ clean:       ## Remove everything that make has made; leaves .farm (ledger and r
 	rm -rf .venv build dist *.egg-info device_agent/build* .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup demo agent test check bench lint schemas clean
+.PHONY: help setup demo agent test check bench lint pictures schemas clean
