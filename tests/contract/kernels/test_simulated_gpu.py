@@ -117,6 +117,7 @@ PLANS: dict[str, Callable[[], tuple[Graph, Options]]] = {
     "convolutions": convolutions,
     "shared sums": lambda: (cases(*SHARED_SUMS), Options("opencl")),
     "halves": lambda: (cases(*SHARED_SUMS), Options("opencl", "fp16")),
+    "ranks": lambda: (cases("affine_rank_3", "affine_rank_5", "softmax_rank_3", "mul_rank_3"), Options("opencl")),
     "transpositions": lambda: (moved(), Options("opencl", transpose="tiled 16x4", addition="naive")),
     **{
         f"product {words}": lambda words=words: (every_product(), Options("opencl", product=words))  # type: ignore[misc]
