@@ -109,7 +109,7 @@ def _draw(axes: Axes, blocks: list[Shown]) -> None:
     ]
     highest = max(float(one.origin.trace.power_w.max()) for one in blocks)
     bottom = min(0.0, *(float(one.origin.trace.power_w.min()) for one in blocks))
-    top = highest + (highest - bottom or 1.0) * (0.12 + 0.11 * max(word.count("\n") + 1 for word in words))
+    top = highest + (highest - bottom or 1.0) * (0.26 + 0.12 * max(word.count("\n") + 1 for word in words))
     at_s, ticks, names = 0.0, [], []
     for one, word in zip(blocks, words, strict=True):
         _draw_block(axes, one, at_s - one.start_s, top, word)
@@ -150,11 +150,14 @@ def _draw_mean(axes: Axes, one: Shown, phase: Phase, shift_s: float) -> None:
     except (StableError, ZeroDivisionError):
         return
     ends = [window.start_s + shift_s, window.end_s + shift_s]
-    axes.plot(ends, [mean_w, mean_w], color=SHADES[phase.phase], linewidth=2)
+    axes.plot(ends, [mean_w, mean_w], color=SHADES[phase.phase], linewidth=2, zorder=4)
     if phase.phase != "warmup":
+        trace = one.origin.trace
+        inside = trace.power_w[(trace.t_s >= window.start_s) & (trace.t_s < window.end_s)]
+        above_w = max([mean_w, *inside])  # readings would hide it
         axes.annotate(
-            wording.watts(mean_w), (window.centre_s + shift_s, mean_w), xytext=(0, 5), ha="center",
-            textcoords="offset points", fontsize=8, fontweight="bold",
+            wording.watts(mean_w), (window.centre_s + shift_s, above_w), xytext=(0, 4), ha="center",
+            textcoords="offset points", fontsize=8, fontweight="bold", zorder=4,
         )  # fmt: skip
 
 
