@@ -16,7 +16,8 @@ from orchestrator.model.event import Error, Event, Output, parse_event
 
 from .plans import Array
 
-TIMEOUT_S = 60
+TIMEOUT_S = 200
+"""Generous: a graph of a dozen programs takes a minute to build where every core has other work."""
 _PIPE_BYTES = 1 << 20
 """Nobody reads while an agent runs in the background, and it must not wait for that."""
 
