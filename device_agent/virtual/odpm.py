@@ -12,15 +12,21 @@ def static_rails(monitors: tuple[Odpm, ...]) -> dict[str, str]:
     return {f"{FOLDER}/iio:device{monitor.index}/name": monitor.name for monitor in monitors}
 
 
+def rail_energies_uws(monitors: tuple[Odpm, ...], consumed_j: float) -> dict[str, int]:
+    """Energy of every rail in uW s, where the phone has consumed so many joules."""
+    return {rail: int(share * consumed_j * 1e6) for monitor in monitors for rail, share in monitor.rails.items()}
+
+
 def energy_rails(monitors: tuple[Odpm, ...], consumed_j: float, since_boot_ms: int) -> dict[str, str]:
     """`energy_value` of each monitor: uW s of each rail since boot, on CLOCK_BOOTTIME."""
+    energies = rail_energies_uws(monitors, consumed_j)
     return {
         f"{FOLDER}/iio:device{monitor.index}/energy_value": "\n".join(
             [
                 f"t={since_boot_ms}",
                 *(
-                    f"CH{channel}(T={since_boot_ms})[{rail}], {int(share * consumed_j * 1e6)}"
-                    for channel, (rail, share) in enumerate(monitor.rails.items())
+                    f"CH{channel}(T={since_boot_ms})[{rail}], {energies[rail]}"
+                    for channel, rail in enumerate(monitor.rails)
                 ),
             ]
         )

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import errno
+import itertools
 import json
 import time
 import uuid
 import zlib
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,8 @@ from .sysfs import CHARGING_ENABLED, INPUT_SUSPEND, NodeWriter, denied_nodes, dy
 from .tree import Tree, refusal
 from .wakefulness import Wakefulness
 
+_FIRST_SERVICE_PID = 1 << 22
+"""No process of a Linux host has a pid as high."""
 _DETACHING_S = 2.0
 _FIRST_ADBD_PID = 517
 _OFF_AFTER_MS = 60_000
@@ -92,6 +96,8 @@ class Phone:
         """Fault: the skin does not cool."""
         self.background: set[asyncio.Task[int]] = set()
         """Commands that were left running behind a shell that has ended."""
+        self.services: dict[int, asyncio.Task[None]] = {}
+        """Android's own programs that run in the background, by their pids, which are nobody's on the host."""
         self.own_children: set[int] = set()
         """Pids that `execution` waits for itself."""
         self.starting = 0
@@ -110,6 +116,8 @@ class Phone:
         """Start up: a new boot id, uptime from zero, files of /sys and /system as after flashing."""
         self.boot_id = str(uuid.uuid4())
         self.booted_at = time.monotonic()
+        for service in self.services.values():
+            service.cancel()
         self.wakefulness = Wakefulness(self.booted_at)
         self.adbd_pid = _FIRST_ADBD_PID
         """Nobody's on the host; another one after each restart of adbd."""
@@ -128,6 +136,13 @@ class Phone:
         self.show()
         self.tree.live["/proc/uptime"] = lambda: f"{self.uptime_s():.2f} {self.uptime_s() * self.profile.cores:.2f}\n"
         self.tree.pass_through = self._host_process
+
+    def start_service(self, work: Coroutine[Any, Any, None]) -> int:
+        """Run one of Android's own programs in the background; its pid. A cancelled one has ended well."""
+        pid = next(pid for pid in itertools.count(_FIRST_SERVICE_PID) if pid not in self.services)
+        self.services[pid] = task = asyncio.create_task(work)
+        task.add_done_callback(lambda _: self.services.pop(pid, None))
+        return pid
 
     def uptime_s(self) -> float:
         return time.monotonic() - self.booted_at

@@ -11,8 +11,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 _BLOCK_BYTES = 4096
-WRITABLE = ("/data/local/tmp", "/sdcard", "/storage/emulated/0")
-_FOLDERS = (*WRITABLE[:1], "/storage/emulated/0", "/system/bin", "/vendor/lib64", "/proc", "/sys", "/dev", "/cache")
+TRACES = "/data/misc/perfetto-traces"
+"""Where perfetto writes and the shell reads and removes."""
+WRITABLE = ("/data/local/tmp", "/sdcard", "/storage/emulated/0", TRACES)
+_FOLDERS = (
+    *WRITABLE[:1],
+    TRACES,
+    "/storage/emulated/0",
+    "/system/bin",
+    "/vendor/lib64",
+    "/proc",
+    "/sys",
+    "/dev",
+    "/cache",
+)
 
 
 def refusal(number: int, path: str) -> OSError:

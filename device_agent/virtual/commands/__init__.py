@@ -1,6 +1,6 @@
 """Commands that a virtual phone answers without a process of its own."""
 
-from . import android, dumpsys, files, flow, lookup, packages, process, root, system, text
+from . import android, dumpsys, files, flow, lookup, packages, perfetto, process, root, system, text
 from .registry import Handler, find_command
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "flow",
     "lookup",
     "packages",
+    "perfetto",
     "process",
     "root",
     "system",

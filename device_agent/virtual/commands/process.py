@@ -103,7 +103,10 @@ async def kill(call: Call) -> int:
     running = {str(process.pid): process for process in _running(call.shell)}
     status = 0
     for pid in pids:
-        if pid not in running:
+        if pid.isdigit() and (service := call.phone.services.get(int(pid))):
+            if number:
+                service.cancel()
+        elif pid not in running:
             await call.io.err(f"/system/bin/sh: kill: {pid}: No such process\n".encode())
             status = 1
         elif number:

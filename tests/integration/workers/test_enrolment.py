@@ -16,10 +16,12 @@ from orchestrator.model.enrolment import Enrolment
 from orchestrator.model.power import PowerSource
 from tests import phones as mending
 from tests.servers import private_adb_server, required
+from tests.waiting import eventually
 from workers.device.adb import AdbConnection, AdbServer
 from workers.enrol import enrol_phone
 from workers.enrolment import enrol, ensure_calibrated, first_sight, store
 from workers.fleet import Member
+from workers.power.perfetto import Perfetto
 from workers.session import session
 
 from .conftest import Lab
@@ -117,6 +119,21 @@ def test_what_a_first_look_finds(member: Member, lab_settings: Settings) -> None
     assert usable[PowerSource.GAUGE] and not usable[PowerSource.ODPM] and not usable[PowerSource.METER]
     assert not found.calibrated and "farm enrol" in found.gauge_reason
     assert first_sight(member, lab_settings) == found, "once is enough"
+
+
+def test_power_rails_are_read_by_perfetto_where_their_nodes_are_closed(lab: Lab, lab_settings: Settings) -> None:
+    pixel = lab.phones.phones[1]
+    mending.connect(lab.server, pixel.serial)
+    member, _ = enrol_phone(AdbConnection(pixel.serial, lab.server, serial=pixel.name), lab_settings)
+    found = first_sight(member, lab_settings)
+    usable = {fact.source: fact.usable for fact in found.sources}
+    assert found.permissions["perfetto"] and usable[PowerSource.PERFETTO] and not usable[PowerSource.ODPM]
+    meter = Perfetto(member.connection)
+    meter.start()
+    begun = lab.phones.control.truth(pixel.name)
+    eventually(lambda: lab.phones.control.truth(pixel.name).t_ns - begun.t_ns > 5e8)
+    series = {each.name: each for each in meter.stop()}
+    assert "S2S_VDD_G3D" in series and all(power >= 0 for each in series.values() for power in each.power_w)
 
 
 def test_a_charging_phone_says_what_to_do(member: Member, lab: Lab, lab_settings: Settings) -> None:
