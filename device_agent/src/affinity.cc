@@ -48,6 +48,16 @@ bool let_run_on(const std::vector<int>& cpus, int thread = 0) {
   return ::sched_setaffinity(thread, sizeof set, &set) == 0;
 }
 
+// Cores that this process may use, those that are switched off among them; sched_getaffinity leaves them out.
+std::string allowed_list() {
+  constexpr char kKey[] = "\nCpus_allowed_list:";
+  const std::string status = read_node("/proc/self/status");
+  const size_t at = status.find(kKey);
+  if (at == std::string::npos) return "";
+  const size_t begin = status.find_first_not_of(" \t", at + sizeof kKey - 1);
+  return begin == std::string::npos ? "" : status.substr(begin, status.find('\n', begin) - begin);
+}
+
 Error refused(const std::string& list, const std::string& present, const std::string& why) {
   return {Code::usage, "--cpus " + list + ": " + why + "; there are the cores " + present};
 }
@@ -73,6 +83,13 @@ std::vector<int> allowed_cpus() {
   std::vector<int> cpus = cpus_of(0);
   if (cpus.empty()) cpus.push_back(0);
   return cpus;
+}
+
+int usable_cores() {
+  const auto allowed = parse_cpus(allowed_list()), present = parse_cpus(read_node(kPresent));
+  if (!allowed || !present) return static_cast<int>(allowed_cpus().size());
+  const auto usable = [&](int cpu) { return std::binary_search(allowed->begin(), allowed->end(), cpu); };
+  return std::max(1, static_cast<int>(std::count_if(present->begin(), present->end(), usable)));
 }
 
 Result<std::vector<int>> parse_cpus(const std::string& list) {

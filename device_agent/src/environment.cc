@@ -9,8 +9,6 @@
 #include <sys/system_properties.h>
 #endif
 
-#include "affinity.h"
-
 namespace pocketfarm {
 namespace {
 
@@ -48,9 +46,9 @@ const char* abi() {
 #endif
 }
 
-int online_cores() { return static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN))); }
+int all_cores() { return std::max(online_cores(), static_cast<int>(::sysconf(_SC_NPROCESSORS_CONF))); }
 
-int usable_cores() { return std::min(online_cores(), static_cast<int>(allowed_cpus().size())); }
+int online_cores() { return static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN))); }
 
 uint64_t memory_bytes() {
   return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGE_SIZE));

@@ -24,7 +24,7 @@ struct Environment {
 
 const char* abi();
 int online_cores();
-int usable_cores();  // those online cores that this process may use
+int all_cores();  // those too that the phone has switched off for now
 uint64_t memory_bytes();
 // ro.build.fingerprint on Android; kernel release and version elsewhere.
 std::string build_fingerprint();

@@ -68,6 +68,15 @@ int64_t Reader::integer(int64_t min, int64_t max) const {
   return value;
 }
 
+uint64_t Reader::bytes(uint64_t min) const {
+  const int64_t value = integer(static_cast<int64_t>(min), kMaxBytes);
+  if (value > PTRDIFF_MAX)
+    fail(std::to_string(value) + " is more than this agent can address, which is " + std::to_string(PTRDIFF_MAX) +
+             " bytes; use the 64-bit agent",
+         Code::limit);
+  return static_cast<uint64_t>(value);
+}
+
 double Reader::number() const {
   if (!json_.is_number() || !std::isfinite(json_.get<double>())) fail("expected a finite number, got " + json_.dump());
   return json_.get<double>();

@@ -35,7 +35,8 @@ class Reader {
   std::string text() const;
   std::string word(std::initializer_list<const char*> allowed) const;
   int64_t integer(int64_t min, int64_t max) const;
-  uint64_t bytes(uint64_t min = 0) const { return static_cast<uint64_t>(integer(static_cast<int64_t>(min), kMaxBytes)); }
+  // At most what the process can address, so that it fits a size_t: error code `limit`.
+  uint64_t bytes(uint64_t min = 0) const;
   double number() const;
   bool flag() const;
 

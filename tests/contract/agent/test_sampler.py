@@ -268,6 +268,21 @@ def test_cores_of_a_virtual_phone(agent: Agent) -> None:
     assert (refused.error.code, "0-7" in refused.error.message) == ("usage", True)
 
 
+def test_cores_that_the_phone_has_switched_off(agent: Agent) -> None:
+    """Another attempt may find them on: no error of usage."""
+    cpu = "sys/devices/system/cpu"
+    root = write_nodes(agent.folder, {f"{cpu}/present": "0-7", f"{cpu}/online": "0-2,5"})
+    refused = agent.run(small("cpu"), {"x": vector(1)}, "--cpus", "4-5", POCKETFARM_SYSROOT=root)
+    assert refused.error.code == "device_error"
+    assert "online are 0-2,5" in refused.error.message
+    assert agent.run(small("cpu"), {"x": vector(1)}, "--cpus", "5", POCKETFARM_SYSROOT=root).code == 0
+
+
+def test_takes_a_thread_for_each_core_that_it_may_use(agent: Agent) -> None:
+    allowed = os.sched_getaffinity(0)
+    assert agent.run(small("cpu"), {"x": vector(1)}).one("device").threads == len(allowed)
+
+
 def test_burn(agent: Agent) -> None:
     root = write_nodes(agent.folder, battery())
     argv = [

@@ -1,5 +1,7 @@
 #include "facts.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 
 #include "../../files.h"
@@ -38,8 +40,8 @@ ApiFacts cpu_facts(const Environment& environment) {
   facts.driver = std::string("pocketfarm-agent ") + kAgentVersion + " " + gemm_kernel().name;
   facts.precisions = {Precision::fp32, Precision::relaxed};
   facts.global_bytes = memory_bytes();
-  facts.max_buffer_bytes = facts.global_bytes;
-  facts.compute_units = static_cast<uint64_t>(online_cores());
+  facts.max_buffer_bytes = std::min<uint64_t>(facts.global_bytes, PTRDIFF_MAX);
+  facts.compute_units = static_cast<uint64_t>(all_cores());
   facts.clock_mhz = clock_mhz(environment, info);
   facts.offset_alignment = kCacheLine;
   facts.unified_memory = true;

@@ -4,7 +4,6 @@
 #include <chrono>
 
 #include "../../affinity.h"
-#include "../../environment.h"
 #include "../../thread.h"
 
 namespace pocketfarm::cpu {

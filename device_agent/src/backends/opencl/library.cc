@@ -2,20 +2,29 @@
 
 #include <dlfcn.h>
 
+#include <cstdint>
+
 namespace pocketfarm::opencl {
 namespace {
+
+// Where a vendor's libraries lie, by the width of the process that loads them.
+#if UINTPTR_MAX > UINT32_MAX
+#define POCKETFARM_LIB "lib64"
+#else
+#define POCKETFARM_LIB "lib"
+#endif
 
 const char* const kCandidates[] = {
 #ifndef __ANDROID__
     "libOpenCL.so.1",
 #endif
     "libOpenCL.so",
-    "/vendor/lib64/libOpenCL.so",
-    "/system/vendor/lib64/libOpenCL.so",
+    "/vendor/" POCKETFARM_LIB "/libOpenCL.so",
+    "/system/vendor/" POCKETFARM_LIB "/libOpenCL.so",
     "libOpenCL-pixel.so",
-    "/vendor/lib64/egl/libGLES_mali.so",
+    "/vendor/" POCKETFARM_LIB "/egl/libGLES_mali.so",
     "libmali.so",
-    "/vendor/lib64/libPVROCL.so",
+    "/vendor/" POCKETFARM_LIB "/libPVROCL.so",
 };
 
 // Pixel phones hide the API behind two functions of their own.

@@ -46,7 +46,7 @@ struct Library {
 template <typename T>
 class Owned {
  public:
-  using Destroy = void (*)(VkDevice, T, const VkAllocationCallbacks*);
+  using Destroy = void(VKAPI_PTR*)(VkDevice, T, const VkAllocationCallbacks*);  // of its own convention on 32-bit ARM
   Owned() = default;
   Owned(VkDevice device, T object, Destroy destroy) : device_(device), object_(object), destroy_(destroy) {}
   Owned(Owned&& other) noexcept
