@@ -14,8 +14,8 @@ setup:       ## System packages, .venv with pinned packages, native agent; does 
 demo: setup  ## Run the main job on four virtual phones and this machine; under 100 seconds once it is set up.
 	@.venv/bin/farm demo
 
-agent:       ## Build the agent for phones, with the NDK in ANDROID_NDK; ABI=arm64-v8a.
-	@ANDROID_NDK='$(ANDROID_NDK)' sh scripts/agent_for_phones.sh $(ABI)
+agent: setup ## Build the agent for phones, with the NDK in ANDROID_NDK; ABI=arm64-v8a for these alone.
+	@$(PY) -m device_agent.build --phones '$(ABI)' $(if $(ANDROID_NDK),--ndk '$(ANDROID_NDK)')
 
 test:        ## Set up and run all that CI runs: lint, types, every test.
 	@sh scripts/setup.sh --tests

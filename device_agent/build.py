@@ -1,7 +1,8 @@
-"""Builds the native agent: `python -m device_agent.build` (incremental)."""
+"""Builds the native agent, incrementally: `python -m device_agent.build`, and with --phones for phones."""
 
 from __future__ import annotations
 
+import argparse
 import platform
 import shutil
 import subprocess
@@ -12,6 +13,12 @@ FOLDER = Path(__file__).resolve().parent
 ABIS = {"x86_64": "x86_64", "AMD64": "x86_64", "aarch64": "arm64-v8a", "arm64": "arm64-v8a"}
 """Machine -> Android's name of the ABI."""
 _CROSS = {"arm64-v8a": "aarch64-linux-gnu"}
+PHONE_ABIS = ("arm64-v8a", "armeabi-v7a")
+"""What phones may be; `adb shell getprop ro.product.cpu.abi` tells."""
+NDK_TOOLCHAIN = Path("build", "cmake", "android.toolchain.cmake")
+"""Below the folder of an Android NDK."""
+_PLATFORM = "android-24"
+"""Android 7, the first with shell v2."""
 
 
 class BuildError(Exception):
@@ -54,6 +61,37 @@ def build(abi: str = "host", *, sanitize: bool = False) -> Path:
     return folder / "pocketfarm-agent"
 
 
+def phone_toolchain(abi: str, ndk: Path | None) -> Path:
+    """CMake's toolchain file of the NDK in `ndk`. Raises BuildError where it is not there, or nothing for this ABI."""
+    if abi not in PHONE_ABIS:
+        raise BuildError(
+            f"there is no agent for phones of ABI {abi!r}; there is one for {', '.join(PHONE_ABIS)}. "
+            "`adb shell getprop ro.product.cpu.abi` tells what a phone is"
+        )
+    toolchain = ndk / NDK_TOOLCHAIN if ndk else None
+    if toolchain is None or not toolchain.is_file():
+        where = f"{ndk} has no {NDK_TOOLCHAIN}" if ndk else "no Android NDK was named"
+        raise BuildError(
+            f"{where}. Unpack an NDK (r26 or newer) and name its folder: "
+            "make agent ANDROID_NDK=/path/to/android-ndk-r27c"
+        )
+    return toolchain.absolute()
+
+
+def build_for_phone(abi: str, ndk: Path | None, folder: Path = FOLDER / "build") -> Path:
+    """Build the agent for phones of an ABI with the NDK in `ndk`; the path, below `folder`. Raises BuildError."""
+    toolchain, made = phone_toolchain(abi, ndk), folder / abi
+    cache = made / "CMakeCache.txt"
+    if cache.exists() and str(toolchain) not in cache.read_text():
+        shutil.rmtree(made)  # CMake keeps the toolchain that it was given first
+    options = {"ANDROID_ABI": abi, "ANDROID_PLATFORM": _PLATFORM, "ANDROID_STL": "c++_static"}
+    options["CMAKE_TOOLCHAIN_FILE"] = str(toolchain)
+    given = [f"-D{name}={value}" for name, value in options.items()]
+    _run(["cmake", "-S", str(FOLDER), "-B", str(made), "--no-warn-unused-cli", *given])
+    _run(["cmake", "--build", str(made), "-j2"])
+    return made / "pocketfarm-agent"
+
+
 def _folder(abi: str, sanitize: bool) -> Path:
     if sanitize:
         return FOLDER / "build-sanitize" / abi
@@ -86,11 +124,23 @@ def _run(argv: list[str]) -> None:
 
 
 def main() -> int:
-    """Build for the host, or for the ABI named on the command line."""
+    """Command line."""
+    parser = argparse.ArgumentParser(prog="python -m device_agent.build", description="Build the native agent.")
+    parser.add_argument("abi", nargs="?", default="host", help="for Linux: `host` (the default) or arm64-v8a")
+    parser.add_argument("--phones", metavar="ABI,...", help=f"for phones instead; empty: {','.join(PHONE_ABIS)}")
+    parser.add_argument("--ndk", type=Path, help="folder of the Android NDK (r26 or newer)")
+    given = parser.parse_args()
     try:
-        print(build(sys.argv[1] if len(sys.argv) > 1 else "host"))
+        if given.phones is None:
+            print(build(given.abi))
+            return 0
+        wanted = given.phones.replace(",", " ").split() or PHONE_ABIS
+        for abi in wanted:
+            phone_toolchain(abi, given.ndk)  # refused before anything is built
+        for abi in wanted:
+            print(build_for_phone(abi, given.ndk))
     except BuildError as e:
-        print(e, file=sys.stderr)
+        print(f"agent: {e}", file=sys.stderr)
         return 1
     return 0
 

@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from device_agent.build import PHONE_ABIS
 from orchestrator.config import Settings
 from orchestrator.errors import FarmError
 
@@ -162,6 +163,8 @@ def _agent(settings: Settings) -> Iterator[Finding]:
     stale = [path.parent.name for path in built if path.stat().st_mtime < newest]
     names = ", ".join(path.parent.name for path in built)
     if stale:
+        if set(stale) & set(PHONE_ABIS):
+            build += "; make agent ANDROID_NDK=/path/to/ndk"
         yield Finding("agent", Verdict.WARNING, f"older than its source: {', '.join(stale)}", build)
     else:
         yield _ok("agent", names)

@@ -27,7 +27,7 @@ from tests.unit.kernels.back.test_saving_memory import small_pyramid
 from tests.unit.kernels.back.test_split_weights import SMALL, classifier, divided
 
 
-def _every_case() -> dict[str, Graph]:
+def every_case() -> dict[str, Graph]:
     graphs: dict[str, Graph] = {}
     for name, case in CASES.items():
         build = Builder()
@@ -58,20 +58,20 @@ def shaders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [("vulkan", "fp32"), ("vulkan", "fp16"), ("vulkan", "fp16_arithmetic"), ("cpu", "fp32")],
 )
 def test_the_agent_agrees_with_the_reference(agent: Agent, backend: str, precision: str, shaders: Path) -> None:
-    _check(agent, side_by_side(_every_case()), Options(backend, precision), Limits(), shaders)  # type: ignore[arg-type]
+    check(agent, side_by_side(every_case()), Options(backend, precision), Limits(), shaders)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("backend", "precision"), [("opencl", "fp32"), ("vulkan", "fp32"), ("vulkan", "fp16")])
 def test_the_agent_agrees_with_activations_in_images(agent: Agent, backend: str, precision: str, shaders: Path) -> None:
     options = Options(backend, precision, layout="image")  # type: ignore[arg-type]
-    _check(agent, side_by_side(_every_case()), options, Limits(), shaders)
+    check(agent, side_by_side(every_case()), options, Limits(), shaders)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("backend", "fuse"), [("vulkan", "none"), ("cpu", "none"), ("cpu", "activation+residual")])
 def test_the_agent_agrees_with_fusions_off(agent: Agent, backend: str, fuse: str, shaders: Path) -> None:
-    _check(agent, block(), Options(backend, fuse=fuse), Limits(), shaders)  # type: ignore[arg-type]
+    check(agent, block(), Options(backend, fuse=fuse), Limits(), shaders)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
@@ -79,7 +79,7 @@ def test_the_agent_agrees_with_fusions_off(agent: Agent, backend: str, fuse: str
 @pytest.mark.parametrize("shared", [True, False], ids=["shared", "each"])
 def test_the_agent_agrees_where_operands_are_texels(agent: Agent, shared: bool, precision: str, shaders: Path) -> None:
     limits = Limits(cpu_device=True, subgroup_size=_subgroup_size(agent) if shared else 0)
-    _check(agent, side_by_side(_every_case()), Options("vulkan", precision), limits, shaders)  # type: ignore[arg-type]
+    check(agent, side_by_side(every_case()), Options("vulkan", precision), limits, shaders)  # type: ignore[arg-type]
 
 
 def _subgroup_size(agent: Agent) -> int:
@@ -93,7 +93,7 @@ def test_the_agent_agrees_with_the_tiles_for_lavapipe(agent: Agent, shape: str, 
     window = {"pointwise_wide": (1, 1), "window_wide": (3, 3), "direct_wide": (2, 2)}[shape]
     build = Builder()
     graph = build.outputs(build.conv(build.input(1, 5, 3, 17), 18, window, (1, 1), (window[0] - 1,) * 4))
-    _check(agent, graph, Options("vulkan"), Limits(cpu_device=True, subgroup_size=_subgroup_size(agent)), shaders)
+    check(agent, graph, Options("vulkan"), Limits(cpu_device=True, subgroup_size=_subgroup_size(agent)), shaders)
 
 
 @pytest.mark.slow
@@ -106,7 +106,7 @@ def test_the_agent_agrees_with_every_tile_through_local_memory(agent: Agent, alg
     tiles = ALGORITHMS[algorithm].tiles(conv, Options("vulkan"), limits)
     outputs = build.graph.nodes[0].outputs + tuple(build.conv("x", 18, (3, 3), (1, 1), (1, 1, 1, 1)) for _ in tiles[1:])
     tuned = {node.name: Choice(algorithm, tile) for node, tile in zip(build.graph.nodes, tiles, strict=True)}
-    _check(agent, build.outputs(*outputs), Options("vulkan", tuned=tuned), limits, shaders)
+    check(agent, build.outputs(*outputs), Options("vulkan", tuned=tuned), limits, shaders)
 
 
 @pytest.mark.slow
@@ -118,7 +118,7 @@ def test_the_agent_swaps_and_works_in_place(agent: Agent, backend: str, precisio
     free = compile_graph(graph, options, limits, spirv_cache=shaders).plan
     arena = sum(pool.bytes for pool in free.pools if pool.id.startswith("arena"))
     options = replace(options, memory_budget=free.requires.total_bytes - arena * 3 // 5)
-    plan = _check(agent, graph, options, limits, shaders)
+    plan = check(agent, graph, options, limits, shaders)
     assert any(isinstance(step, SwapIn) for step in plan.steps)
 
 
@@ -138,7 +138,7 @@ def test_the_agent_swaps_and_works_in_place(agent: Agent, backend: str, precisio
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 def test_the_agent_agrees_with_every_product(agent: Agent, words: str, precision: str, shaders: Path) -> None:
     options = Options("vulkan", precision, product=words)  # type: ignore[arg-type]
-    _check(agent, every_product(), options, Limits(max_work_group=1024, local_bytes=32 << 10), shaders)
+    check(agent, every_product(), options, Limits(max_work_group=1024, local_bytes=32 << 10), shaders)
 
 
 @pytest.mark.slow
@@ -148,17 +148,17 @@ def test_the_agent_agrees_where_weights_are_in_parts(
     agent: Agent, n: int, backend: str, precision: str, shaders: Path
 ) -> None:
     options = Options(backend, precision, algorithm="direct")  # type: ignore[arg-type]
-    plan = _check(agent, classifier(n), options, SMALL, shaders)
+    plan = check(agent, classifier(n), options, SMALL, shaders)
     assert len(divided(plan)) > 1 and max(pool.bytes for pool in plan.pools) <= SMALL.max_buffer_bytes
 
 
 @pytest.mark.slow
 def test_the_agent_agrees_with_squares_through_local_memory_and_single_additions(agent: Agent, shaders: Path) -> None:
     graph = side_by_side({"t": every_transposition(), "a": addition("add", 2, 5, 3, 9), "m": addition("mul", 3, 7)})
-    _check(agent, graph, Options("vulkan", transpose="tiled 16x4", addition="naive"), Limits(), shaders)
+    check(agent, graph, Options("vulkan", transpose="tiled 16x4", addition="naive"), Limits(), shaders)
 
 
-def _check(agent: Agent, graph: Graph, options: Options, limits: Limits, shaders: Path) -> Plan:
+def check(agent: Agent, graph: Graph, options: Options, limits: Limits, shaders: Path) -> Plan:
     inputs = inputs_of(graph)
     bundle = compile_graph(graph, options, limits, spirv_cache=shaders)
     ended = agent.run(bundle, inputs, "--warmup", 0, "--samples", 1)

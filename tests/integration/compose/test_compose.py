@@ -8,6 +8,7 @@ import re
 import secrets
 import shutil
 import subprocess
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ import yaml
 from redis import Redis
 from redis.exceptions import AuthenticationError, RedisError
 
+from device_agent.build import PHONE_ABIS
 from orchestrator.config import Settings
 from tests.servers import Server, free_port, required
 from tests.source_tree import ROOT
+from workers.enrol import agent_folder
 
 TEXT = (ROOT / "compose.yaml").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
@@ -64,6 +67,28 @@ def test_mounts_exist(name: str) -> None:
             assert (ROOT / source).exists(), source
         elif not source.startswith("/"):
             assert source in COMPOSE["volumes"], source
+
+
+@pytest.mark.parametrize("abi", PHONE_ABIS)
+def test_the_image_takes_the_agents_for_phones(abi: str) -> None:
+    """`make agent` puts them where the worker in the image looks, and .dockerignore lets them through."""
+    agent = f"device_agent/build/{abi}/pocketfarm-agent"
+    assert ignored("device_agent/build-zig/cache/x") and ignored(f"device_agent/build/{abi}/CMakeCache.txt")
+    assert ignored("device_agent/build/x86_64/pocketfarm-agent"), "the image builds its own"
+    assert not ignored(agent)
+    assert "COPY . ." in (ROOT / "Dockerfile").read_text()
+    assert agent_folder(Settings()) / abi / "pocketfarm-agent" == ROOT / agent
+    assert "FARM_AGENT_DIR" not in TEXT
+
+
+def ignored(path: str) -> bool:
+    """Whether .dockerignore keeps a path out of the image: the last line decides that matches it or a folder of it."""
+    verdict = False
+    for line in (ROOT / ".dockerignore").read_text().split():
+        parts = Path(path).parts
+        if any(fnmatch("/".join(parts[: n + 1]), line.removeprefix("!")) for n in range(len(parts))):
+            verdict = not line.startswith("!")
+    return verdict
 
 
 def test_every_volume_is_used() -> None:

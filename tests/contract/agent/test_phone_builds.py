@@ -1,0 +1,152 @@
+"""The agent as phones need it: every source with libc++, for 64-bit and 32-bit ARM, and run under qemu.
+
+Zig brings clang, libc++ and musl in one Python package, so that no NDK is needed: a toolchain file in its place lets
+the build for phones compile with them (docs/decisions/0040-phone-builds-without-an-ndk.md says what that proves).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from device_agent import build
+from kernels.load import load_workload
+from kernels.options import Limits, Options
+from kernels.plan import Bundle
+from tests.contract.kernels.test_agreement import check, every_case
+from tests.servers import required
+from tests.unit.kernels.back.graphs import side_by_side
+
+from .driver import Agent
+from .plans import Draft, combine, vector
+from .test_probe import probe
+
+ROOT = Path(__file__).resolve().parents[3]
+FOLDER = build.FOLDER / "build-zig"
+BUILD_S = 1500
+TOOLCHAIN = """\
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES ANDROID_ABI)
+if(ANDROID_ABI STREQUAL "arm64-v8a")
+  set(CMAKE_SYSTEM_PROCESSOR aarch64)
+  set(target -target aarch64-linux-musl)
+else()
+  set(CMAKE_SYSTEM_PROCESSOR arm)
+  set(target -target arm-linux-musleabihf -mcpu=cortex_a7)  # with NEON, like the NDK's
+  set(vulkan "-include ${{CMAKE_CURRENT_LIST_DIR}}/vulkan_of_android.h")
+endif()
+set(CMAKE_CXX_COMPILER "{zig}" c++ ${{target}})
+# The compiler's own checks too: Zig builds libc++ once for each level of optimisation.
+set(CMAKE_CXX_FLAGS_INIT "-O2 ${{vulkan}}")
+"""
+VULKAN = """\
+#define VK_PLATFORM_H_ 1
+#define VKAPI_ATTR __attribute__((pcs("aapcs-vfp")))
+#define VKAPI_CALL
+#define VKAPI_PTR VKAPI_ATTR
+#include <stddef.h>
+#include <stdint.h>
+"""
+"""What vulkan/vk_platform.h says for Android on 32-bit ARM: pointers to Vulkan's functions have a type of their own."""
+QEMU = {"arm64-v8a": "qemu-aarch64", "armeabi-v7a": "qemu-arm"}
+ELF = {"arm64-v8a": (2, 183), "armeabi-v7a": (1, 40)}
+"""Class (1: 32 bits, 2: 64) and machine of an ELF header."""
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(BUILD_S)]
+
+
+@pytest.fixture(scope="module")
+def built(monkeypatch_module: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Builds for an ABI, in a folder that is kept: a second run compiles what has changed."""
+    zig = pytest.importorskip("ziglang", reason="pip install ziglang (a test dependency)")
+    monkeypatch_module.setenv("ZIG_GLOBAL_CACHE_DIR", str(FOLDER / "cache"))
+    monkeypatch_module.setenv("ZIG_LOCAL_CACHE_DIR", str(FOLDER / "cache"))
+    toolchain = FOLDER / "ndk" / build.NDK_TOOLCHAIN
+    toolchain.parent.mkdir(parents=True, exist_ok=True)
+    for file, text in (
+        (toolchain, TOOLCHAIN.format(zig=Path(zig.__file__).with_name("zig"))),
+        (toolchain.with_name("vulkan_of_android.h"), VULKAN),
+    ):
+        if not file.exists() or file.read_text() != text:
+            file.write_text(text)
+
+    def build_one(abi: str) -> Path:
+        with (FOLDER / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return build.build_for_phone(abi, FOLDER / "ndk", FOLDER)
+
+    return build_one
+
+
+@pytest.fixture(scope="module")
+def monkeypatch_module() -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
+@pytest.fixture(params=build.PHONE_ABIS)
+def phone_agent(request: pytest.FixtureRequest, built: Callable[[str], Path], tmp_path: Path) -> Agent:
+    """The agent of an ABI, behind a script that runs it under qemu."""
+    qemu, binary = required(QEMU[request.param]), built(request.param)
+    script = tmp_path / "pocketfarm-agent"
+    script.write_text(f'#!/bin/sh\nexec {qemu} {binary} "$@"\n')
+    script.chmod(0o755)
+    return Agent(script, tmp_path)
+
+
+@pytest.mark.parametrize("abi", build.PHONE_ABIS)
+def test_compiles_and_links_with_libcxx(built: Callable[[str], Path], abi: str) -> None:
+    header = built(abi).read_bytes()[:20]
+    assert header[:4] == b"\x7fELF"
+    assert (header[4], *struct.unpack("<H", header[18:20])) == ELF[abi]
+
+
+def test_probes_its_processor(phone_agent: Agent, request: pytest.FixtureRequest) -> None:
+    run = probe(phone_agent)
+    assert run.code == 0
+    abi = request.node.callspec.params["phone_agent"]
+    assert run.one("hello").abi == abi
+    assert {event.facts.api for event in run.all("probe")} == {"cpu"}  # a static program opens no driver
+    said = " ".join(event.message for event in run.all("warning"))
+    assert f"/vendor/lib{'64' if abi == 'arm64-v8a' else ''}/libOpenCL.so" in said
+
+
+def test_agrees_with_the_reference(phone_agent: Agent, tmp_path: Path) -> None:
+    """A network, and every operation of the CPU backend."""
+    for graph in (load_workload(network="lenet", onnx=None, seed=1), side_by_side(every_case())):
+        check(phone_agent, graph, Options("cpu"), Limits(), tmp_path / "shaders")
+
+
+def test_a_plan_that_32_bits_cannot_address_is_refused(phone_agent: Agent, request: pytest.FixtureRequest) -> None:
+    """Cut to 32 bits, 4 GiB and a bit would pass for a bit."""
+    bundle = Draft("cpu", [combine("x", "x", "y")]).bundle()
+    pools = tuple(pool.model_copy(update={"bytes": pool.bytes + 2**32}) for pool in bundle.plan.pools)
+    needs = bundle.plan.requires.model_copy(update={"total_bytes": 2**33, "max_buffer_bytes": 2**33})
+    bundle = Bundle(bundle.plan.model_copy(update={"pools": pools, "requires": needs}), bundle.files)
+    run = phone_agent.run(bundle, {"x": vector(1)}, "--samples", 1)
+    if request.node.callspec.params["phone_agent"] == "armeabi-v7a":
+        assert run.error.code == "limit"
+        assert "use the 64-bit agent" in run.error.message
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--phones", "mips", "--ndk", "/nowhere"], "no agent for phones of ABI 'mips'; there is one for arm64-v8a"),
+        (["--phones", "arm64-v8a mips"], "no Android NDK was named"),
+        (["--phones", "", "--ndk", "/nowhere"], "/nowhere has no build/cmake/android.toolchain.cmake"),
+    ],
+)
+def test_refuses_what_it_cannot_build(words: list[str], said: str) -> None:
+    command = [sys.executable, "-m", "device_agent.build", *words]
+    done = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert said in done.stderr
+    assert "make agent ANDROID_NDK=" in done.stderr or "getprop ro.product.cpu.abi" in done.stderr
