@@ -162,7 +162,7 @@ def _adb_devices(up: Up) -> str:
 
 def _another_state_folder_names_it(up: Up) -> None:
     error = json.loads(farm("status", "--state", str(up.state.parent / "other"), "--json").stdout)["error"]
-    assert str(up.state) in {each.strip("`'") for each in error["remedy"].replace("--state ", "").split(" ")}
+    assert str(up.state) in {each.strip("`',") for each in error["remedy"].replace("--state ", "").split(" ")}
     assert not (up.state.parent / "other").exists()
 
 
