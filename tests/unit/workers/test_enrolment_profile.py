@@ -19,7 +19,7 @@ BATTERY = b"  AC powered: false\n  USB powered: false\n  level: 70\n  temperatur
 
 
 class Phone:
-    """Knows `dumpsys battery`, and counts what else it is asked."""
+    """Knows `dumpsys battery` and its gauge, and counts what else it is asked."""
 
     serial, address, folder = "A", "usb:1-1", "/data/local/tmp/pocketfarm"
 
@@ -29,6 +29,8 @@ class Phone:
     def shell(self, argv: list[str], *, deadline_s: float = 10.0) -> ShellResult:
         if argv[:2] == ["dumpsys", "battery"]:
             return ShellResult(0, BATTERY, b"")
+        if "current_now" in " ".join(argv):
+            return ShellResult(0, b"-173000\n", b"")
         self.asked.append(" ".join(argv))
         return ShellResult(1, b"", b"")
 
