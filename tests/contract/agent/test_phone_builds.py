@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import ziglang
 
 from device_agent import build
 from kernels.load import load_workload
@@ -65,13 +66,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(BUILD_S)]
 @pytest.fixture(scope="module")
 def built(monkeypatch_module: pytest.MonkeyPatch) -> Callable[[str], Path]:
     """Builds for an ABI, in a folder that is kept: a second run compiles what has changed."""
-    zig = pytest.importorskip("ziglang", reason="pip install ziglang (a test dependency)")
     monkeypatch_module.setenv("ZIG_GLOBAL_CACHE_DIR", str(FOLDER / "cache"))
     monkeypatch_module.setenv("ZIG_LOCAL_CACHE_DIR", str(FOLDER / "cache"))
     toolchain = FOLDER / "ndk" / build.NDK_TOOLCHAIN
     toolchain.parent.mkdir(parents=True, exist_ok=True)
     for file, text in (
-        (toolchain, TOOLCHAIN.format(zig=Path(zig.__file__).with_name("zig"))),
+        (toolchain, TOOLCHAIN.format(zig=Path(ziglang.__file__).with_name("zig"))),
         (toolchain.with_name("vulkan_of_android.h"), VULKAN),
     ):
         if not file.exists() or file.read_text() != text:
