@@ -28,6 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("farm")
     os.environ.setdefault(SEED, str(_seed()))
     os.environ[SESSION] = str(os.getpid())
+    os.environ.pop("COLUMNS", None)  # xdist sets it in its workers; a command's output is that of a file, unless asked
     _find_postgres()
 
 
