@@ -30,10 +30,15 @@ def required(binary: str) -> str:
     """Absolute path of a binary; where it is missing: skip at home, fail in CI."""
     path = shutil.which(binary)
     if path is None:
-        verdict = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        verdict(f"{binary} is not installed on this machine")
+        missing(binary)
     assert path is not None
     return path
+
+
+def missing(what: str) -> None:
+    """What a test needs is not on this machine: skip at home, fail in CI."""
+    verdict = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+    verdict(f"{what} is not installed on this machine")
 
 
 def free_port() -> int:

@@ -1,7 +1,7 @@
 """The agent as phones need it: every source with libc++, for 64-bit and 32-bit ARM, and run under qemu.
 
-Zig brings clang, libc++ and musl in one Python package, so that no NDK is needed: a toolchain file in its place lets
-the build for phones compile with them (docs/decisions/0040-phone-builds-without-an-ndk.md says what that proves).
+Zig brings clang, libc++ and stubs of glibc in one Python package, so that no NDK is needed: a toolchain file in its
+place lets the build for phones compile with them (docs/decisions/0040-phone-builds-without-an-ndk.md says what that proves).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kernels.load import load_workload
 from kernels.options import Limits, Options
 from kernels.plan import Bundle
 from tests.contract.kernels.test_agreement import check, every_case
-from tests.servers import required
+from tests.servers import missing, required
 from tests.unit.kernels.back.graphs import side_by_side
 
 from .driver import Agent
@@ -37,10 +37,10 @@ set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES ANDROID_ABI)
 if(ANDROID_ABI STREQUAL "arm64-v8a")
   set(CMAKE_SYSTEM_PROCESSOR aarch64)
-  set(target -target aarch64-linux-musl)
+  set(target -target aarch64-linux-gnu.2.28)
 else()
   set(CMAKE_SYSTEM_PROCESSOR arm)
-  set(target -target arm-linux-musleabihf -mcpu=cortex_a7)  # with NEON, like the NDK's
+  set(target -target arm-linux-gnueabihf.2.28 -mcpu=cortex_a7)  # with NEON, like the NDK's
   set(vulkan "-include ${{CMAKE_CURRENT_LIST_DIR}}/vulkan_of_android.h")
 endif()
 set(CMAKE_CXX_COMPILER "{zig}" c++ ${{target}})
@@ -56,7 +56,8 @@ VULKAN = """\
 #include <stdint.h>
 """
 """What vulkan/vk_platform.h says for Android on 32-bit ARM: pointers to Vulkan's functions have a type of their own."""
-QEMU = {"arm64-v8a": "qemu-aarch64", "armeabi-v7a": "qemu-arm"}
+QEMU = {"arm64-v8a": ("qemu-aarch64", "aarch64-linux-gnu"), "armeabi-v7a": ("qemu-arm", "arm-linux-gnueabihf")}
+"""The emulator, and the folder below /usr with the C library of Debian's package libc6-ARCHITECTURE-cross."""
 ELF = {"arm64-v8a": (2, 183), "armeabi-v7a": (1, 40)}
 """Class (1: 32 bits, 2: 64) and machine of an ELF header."""
 
@@ -94,9 +95,12 @@ def monkeypatch_module() -> Iterator[pytest.MonkeyPatch]:
 @pytest.fixture(params=build.PHONE_ABIS)
 def phone_agent(request: pytest.FixtureRequest, built: Callable[[str], Path], tmp_path: Path) -> Agent:
     """The agent of an ABI, behind a script that runs it under qemu."""
-    qemu, binary = required(QEMU[request.param]), built(request.param)
+    (emulator, target), binary = QEMU[request.param], built(request.param)
+    qemu = required(emulator)
+    if not (libraries := Path("/usr", target, "lib")).is_dir():
+        missing(f"{libraries} of libc6-arm64-cross or libc6-armhf-cross")
     script = tmp_path / "pocketfarm-agent"
-    script.write_text(f'#!/bin/sh\nexec {qemu} {binary} "$@"\n')
+    script.write_text(f'#!/bin/sh\nexec {qemu} -L /usr/{target} {binary} "$@"\n')
     script.chmod(0o755)
     return Agent(script, tmp_path)
 
@@ -113,7 +117,7 @@ def test_probes_its_processor(phone_agent: Agent, request: pytest.FixtureRequest
     assert run.code == 0
     abi = request.node.callspec.params["phone_agent"]
     assert run.one("hello").abi == abi
-    assert {event.facts.api for event in run.all("probe")} == {"cpu"}  # a static program opens no driver
+    assert {event.facts.api for event in run.all("probe")} == {"cpu"}  # no driver for this processor is here
     said = " ".join(event.message for event in run.all("warning"))
     assert f"/vendor/lib{'64' if abi == 'arm64-v8a' else ''}/libOpenCL.so" in said
 

@@ -133,8 +133,8 @@ def test_a_network_of_every_kind_of_layer(agent: Agent, algorithm: str) -> None:
     )
     product = build.node("mul", [own, pooled], (2, 53, h, w))
     mean = build.node("global_average_pool", [product], (2, 53, 1, 1))
-    flat = build.node("reshape", [mean], (2, 53))
-    rows = build.node("reshape", [product], (2, 53 * h * w))
+    flat = build.node("reshape", [mean], (2, 53), shape=(2, 53))
+    rows = build.node("reshape", [product], (2, 53 * h * w), shape=(2, 53 * h * w))
     outputs = [build.node("dense", [value, build.constant(n, 10, scale=n**-0.5)], (2, 10))
                for value, n in ((flat, 53), (rows, 53 * h * w))]  # fmt: skip
     errors = run(agent, build.outputs(*outputs, total, two), algorithm, 2, "")
