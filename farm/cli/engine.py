@@ -32,6 +32,10 @@ NetworkOption = Annotated[
         autocompletion=completion.networks,
     ),
 ]
+DeviceOption = Annotated[
+    str | None,
+    typer.Option("--device", "-d", help="Serial; default: this workstation.", autocompletion=completion.serials),
+]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of a built-in network's weights and of random inputs.")]
 BackendOption = Annotated[Api, typer.Option("--backend", "-b", help="Compute API.")]
 PrecisionOption = Annotated[Precision, typer.Option("--precision", "-p", help="Arithmetic.")]
@@ -212,15 +216,7 @@ def infer(
     ] = None,
     backend: BackendOption = Api.OPENCL,
     precision: PrecisionOption = Precision.FP32,
-    device: Annotated[
-        str | None,
-        typer.Option(
-            "--device",
-            "-d",
-            help="Serial; default: this workstation.",
-            autocompletion=completion.serials,
-        ),
-    ] = None,
+    device: DeviceOption = None,
     dump: Annotated[
         Path | None, typer.Option("--dump", metavar="DIR", help="Write each node's output as DIR/<output name>.npy.")
     ] = None,

@@ -15,10 +15,10 @@ from kernels.options import Options
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.quantity import parse_seconds
 
-from . import completion
 from .engine import (
     PANEL,
     BackendOption,
+    DeviceOption,
     ModelArgument,
     NetworkOption,
     PrecisionOption,
@@ -70,15 +70,7 @@ def run(
     backend: BackendOption,
     model: ModelArgument = None,
     network: NetworkOption = None,
-    device: Annotated[
-        str | None,
-        typer.Option(
-            "--device",
-            "-d",
-            help="Serial; default: this workstation.",
-            autocompletion=completion.serials,
-        ),
-    ] = None,
+    device: DeviceOption = None,
     precision: PrecisionOption = Precision.FP32,
     threads: ThreadsOption = 0,
     strategy: Annotated[
