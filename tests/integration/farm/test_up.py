@@ -17,11 +17,24 @@ import redis
 
 from farm.endpoints import read, settings_for
 from farm.processes import marked
+from orchestrator.inventory import Inventory
+from orchestrator.ledger import Ledger
+from orchestrator.ledger.rows import OPEN
+from orchestrator.model.record import Outcome, Record
+from orchestrator.redis_client import client_of
 from tests.servers import required
 from tests.waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[3]
 READY_S = 120.0
+LONG_TO_COMPILE = """\
+schema_version: 1
+name: long
+workload: {network: pynet_level_1}
+devices: {where: source == "virtual", count: all}
+matrix: {backend: [opencl]}
+sampling: {blocks: 1, samples: 1, deadline: 10 min}
+"""
 CALM = {key: value for key, value in os.environ.items() if not key.startswith("FARM_")} | {"FARM_EXPORTER_PORT": "0"}
 """Farms of several tests start at the same time: the usual port, free when one looks, may soon be another's."""
 
@@ -105,7 +118,9 @@ def test_up_serves_restarts_refuses_a_second_and_ends(up: Up) -> None:
     _a_dead_redis_and_adb_server_come_back(up, client)
     client.close()
     _another_state_folder_names_it(up)
+    experiment = _a_job_compiles(up)
     _down_leaves_nothing(up)
+    _its_job_waits_again(up, experiment)
 
 
 def _the_secret_is_in_no_command_line(up: Up, secret: str) -> None:
@@ -164,6 +179,26 @@ def _another_state_folder_names_it(up: Up) -> None:
     error = json.loads(farm("status", "--state", str(up.state.parent / "other"), "--json").stdout)["error"]
     assert str(up.state) in {each.strip("`',") for each in error["remedy"].replace("--state ", "").split(" ")}
     assert not (up.state.parent / "other").exists()
+
+
+def _a_job_compiles(up: Up) -> str:
+    """Returns while it does: importing, lowering and the reference take longer than the worker's grace."""
+    spec = up.state / "long.yaml"
+    spec.write_text(LONG_TO_COMPILE)
+    said = json.loads(farm("run", str(spec), "--yes", "--state", str(up.state), "--json").stdout)
+    with client_of(settings_for(up.state)) as client:
+        eventually(lambda: [each for each in Inventory(client).progress() if each.phase == "compiling"])
+    return str(said["experiment"])
+
+
+def _its_job_waits_again(up: Up, experiment: str) -> None:
+    """The worker gave it back itself, instead of being killed; the record may be on disk alone, for the next start."""
+    with Ledger(settings_for(up.state).ledger) as ledger:
+        (job,) = ledger.jobs(experiment)
+        taken_in = ledger.records_of([job.job_id])
+    spooled = [Record.model_validate_json(path.read_text()) for path in (up.state / "spool").glob("*.json")]
+    assert job.state in OPEN
+    assert {(record.outcome, record.cause) for record in (*taken_in, *spooled)} == {(Outcome.LOST, "host_stopping")}
 
 
 def _down_leaves_nothing(up: Up) -> None:
