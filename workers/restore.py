@@ -20,6 +20,12 @@ Changes = dict[str, dict[str, str]]
 """Name of a setting -> its values before, in the order of the changes."""
 
 
+class JournalUnreadable(TransientError):
+    """What a crash left on a device is not known any more: a person must look at it."""
+
+    cause = "journal_unreadable"
+
+
 class SavedSettings:
     """The journal of one device; the caller holds the device's lock."""
 
@@ -43,7 +49,8 @@ class SavedSettings:
     def restore(self) -> tuple[str, ...]:
         """Put back whatever the journal names, the last change first, also after a crash; returns the names.
 
-        Raises TransientError; what is not put back yet then stays in the journal.
+        Raises JournalUnreadable, and the transient errors of the device; what is not put back yet then stays in the
+        journal.
         """
         saved = self._read()
         names = [name for name in reversed(saved) if name in SETTINGS]
@@ -64,7 +71,7 @@ class SavedSettings:
     def _read(self) -> Changes:
         try:
             return read_changes(self._path)[1]
-        except TransientError as e:
+        except JournalUnreadable as e:
             e.device = self._connection.serial
             raise
 
@@ -75,20 +82,20 @@ def changed_phones(state: Path) -> tuple[str, ...]:
     for path in sorted((state / FOLDER).glob("*.json")):
         try:
             serials.append(read_changes(path)[0])
-        except TransientError:  # whoever restores it says what is wrong with it
+        except JournalUnreadable:  # whoever restores it says what is wrong with it
             serials.append(path.stem)
     return tuple(serials)
 
 
 def read_changes(path: Path) -> tuple[str, Changes]:
-    """Serial and changes of a journal. Raises TransientError where it is unreadable."""
+    """Serial and changes of a journal. Raises JournalUnreadable."""
     try:
         found = json.loads(path.read_text())
         return str(found["serial"]), {name: dict(saved) for name, saved in found["changed"].items()}
     except FileNotFoundError:
         return "", {}
     except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise TransientError(
+        raise JournalUnreadable(
             f"{path} is unreadable: {e}",
             remedy="check the phone's brightness, airplane mode and clocks by hand, then delete the file",
         ) from e

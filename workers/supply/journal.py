@@ -10,10 +10,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from orchestrator.errors import TransientError
 from workers.device.base import DeviceConnection
 from workers.lock import file_name
-from workers.restore import write_durably
+from workers.restore import JournalUnreadable, write_durably
 
 from .base import Switch
 from .program import from_told
@@ -38,7 +37,7 @@ class SupplyJournal:
 
     @property
     def needs_device(self) -> bool:
-        """Whether the device must be connected to restore its supply. Raises TransientError."""
+        """Whether the device must be connected to restore its supply. Raises JournalUnreadable."""
         return self.is_cut and _switch(_read(self._path), self._serial, None).needs_device
 
     def cut(self, switch: Switch) -> None:
@@ -49,7 +48,10 @@ class SupplyJournal:
         switch.cut()
 
     def restore(self, connection: DeviceConnection | None) -> bool:
-        """Switch on what was cut; whether anything was. Raises TransientError; the journal then stays."""
+        """Switch on what was cut; whether anything was.
+
+        Raises JournalUnreadable, SupplyStuck, TransportLost; the journal then stays.
+        """
         if not self.is_cut:
             return False
         _switch(_read(self._path), self._serial, connection).restore()
@@ -63,7 +65,7 @@ def cut_supplies(state: Path) -> tuple[str, ...]:
     for path in sorted((state / FOLDER).glob("*.json")):
         try:
             serials.append(str(_read(path)["serial"]))
-        except TransientError:  # whoever restores it says what is wrong with it
+        except JournalUnreadable:  # whoever restores it says what is wrong with it
             serials.append(path.stem)
     return tuple(serials)
 
@@ -73,7 +75,7 @@ def _read(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text())
         return {"serial": str(found["serial"]), "way": str(found["way"]), "told": dict(found["told"])}
     except (OSError, ValueError, KeyError, TypeError) as e:
-        raise TransientError(
+        raise JournalUnreadable(
             f"{path} is unreadable: {e}", remedy="switch the device's supply on by hand, then delete the file"
         ) from e
 

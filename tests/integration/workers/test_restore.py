@@ -138,6 +138,19 @@ def test_an_unreadable_journal_is_told_not_skipped(lab_settings: Settings, lab: 
     assert "is unreadable" in done.left and "by hand, then delete the file" in done.left
 
 
+@pytest.mark.parametrize("folder", ["supply", "restore"])
+@pytest.mark.usefixtures("of_this_farm")
+def test_an_unreadable_journal_ends_a_session_with_its_own_cause(
+    lab_settings: Settings, lab: Lab, folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (lab_settings.state / folder).mkdir(parents=True)
+    (lab_settings.state / folder / f"{lab.serial}.json").write_text("{")
+    words = ["infer", "--network", "lenet", "--backend", "cpu", "--device", lab.serial]
+    assert farm([*words, "--json", "--state", str(lab_settings.state)]) == 1
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error["cause"] == "journal_unreadable" and "by hand, then delete the file" in error["remedy"]
+
+
 def test_a_supply_that_sticks_stays_in_the_journal(tmp_path: Path) -> None:
     journal = SupplyJournal(tmp_path, "p")
     journal.cut(Program("p", "command", ["true"], ["sh", "-c", "echo no relay >&2; exit 3"]))
