@@ -18,7 +18,7 @@ from orchestrator.config import Settings
 from orchestrator.errors import DeviceSick, Unsupported
 from orchestrator.model.device import Api, DeviceFacts, Precision
 from orchestrator.model.event import Memory, Sample, Setup
-from orchestrator.model.record import RunsOn
+from orchestrator.model.record import Replan, RunsOn
 
 from .device.adb import AdbServer
 from .draft import runs_on
@@ -29,6 +29,7 @@ from .kernel_limits import KernelLimits
 from .lock import device_lock
 from .measure import Block, Measurement, Report, measure, raise_for
 from .plans import Arrays, StoredPlan, limits_of, store
+from .replan import run_within_limits
 from .session import session
 from .tuned import TunedChoices
 from .workstation import CPU_SERIAL, enrol_workstation
@@ -63,24 +64,35 @@ def infer(
 ) -> InferResult:
     """Compile for the device, run once, fetch the outputs (with `options.keep_all`: those of every node).
 
-    `device`: a serial or an adb address; None: this host. `tuned`: with what tuning found there. Raises DeviceBusy
-    where a session holds it, Unsupported, AgentFault, the transient errors, and those of the compiler.
+    `device`: a serial or an adb address; None: this host. `tuned`: with what tuning found there. Compiled anew within
+    its limit where the driver refuses a kernel's work-group, as in a job. Raises DeviceBusy where a
+    session holds it, Unsupported, AgentFault, the transient errors, and those of the compiler.
     """
     api, precision = Api(options.backend), Precision(options.precision)
     member = find_member(device, api, settings)
-    report("compiling", 0, 0, None)
-    refused = KernelLimits(settings.state).of(member.facts, api)
-    limits = replace(limits_of(member.facts, api, precision), kernel_groups=refused)
-    if tuned:
-        options = TunedChoices(settings.state).options(options, limits, member.facts, lambda: graph)
-    bundle = compile_graph(graph, options, limits, spirv_cache=settings.state / "cache" / "spirv")
+    known, cache = KernelLimits(settings.state), settings.state / "cache" / "spirv"
+    plans: list[StoredPlan] = []
     with tempfile.TemporaryDirectory(prefix="pocketfarm-plan-") as temporary:
-        store(bundle, Path(temporary) / "plan")
-        stored = StoredPlan(bundle.plan, Path(temporary) / "plan", bundle.plan.plan_hash)
+
+        def compile_within(_: Replan | None = None) -> None:
+            report("compiling", 0, 0, None)
+            limits = replace(limits_of(member.facts, api, precision), kernel_groups=known.of(member.facts, api))
+            own = options
+            if tuned:
+                own = TunedChoices(settings.state).options(options, limits, member.facts, lambda: graph)
+            bundle = compile_graph(graph, own, limits, spirv_cache=cache)
+            folder = Path(temporary) / bundle.plan.plan_hash
+            store(bundle, folder)
+            plans.append(StoredPlan(bundle.plan, folder, bundle.plan.plan_hash))
+
+        compile_within()
         block = Block("infer/1", warmup=0, samples=1, deadline_s=deadline_s, threads=options.threads)
         with session(member, None, settings.state, _go_on, lock_wait_s=LOCK_WAIT_S):
-            measured = measure(member, stored, inputs, block, _go_on, report)
-    return _result(measured, bundle.plan, member.facts)
+            measured = run_within_limits(
+                known, member.facts, api,
+                lambda: measure(member, plans[-1], inputs, block, _go_on, report), compile_within,
+            )  # fmt: skip
+    return _result(measured, plans[-1].plan, member.facts)
 
 
 def find_member(serial: str | None, api: Api, settings: Settings) -> Member:

@@ -19,7 +19,7 @@ from orchestrator.model.enrolment import Enrolment
 from orchestrator.model.job import Cell, Job
 from orchestrator.model.lab import LabDevice
 from orchestrator.model.lease import Assignment
-from orchestrator.model.record import Outcome, Record
+from orchestrator.model.record import Outcome, Record, Replan
 
 from .agent import CpuUse
 from .compile_limit import compiling_within
@@ -36,6 +36,7 @@ from .measure import Block, Measurement, Report, Setup, measure, raise_for
 from .plans import Arrays, Plans, options_of
 from .power import PowerMeter, sources_for
 from .predict import predictions
+from .replan import run_within_limits
 from .session import Session, alone, session
 from .supply import PlannedCut, Switch
 from .verify import verify, wrong
@@ -43,8 +44,6 @@ from .verify import verify, wrong
 log = logging.getLogger(__name__)
 LAYER_PASSES = 1
 """Profiled passes of a block: its repetitions are the other blocks."""
-MAX_REPLANS = 5
-"""Kernels of one block that a driver may refuse in their work-groups before the block is given up."""
 ENROL_WAIT_S = 20.0
 """A worker that has just started may be woken before it knows its devices."""
 DISCHARGING_S = {"any": 0.0, "discharging": 15.0, "cut": 30.0}
@@ -169,28 +168,28 @@ def _measured(
     inputs: Arrays,
 ) -> Measurement:
     """Inside the session: calibrate where that is due, cut the supply, run the block."""
-    assert draft.stored is not None
     member = held.member
     if measures_power(draft.assignment.job):
         draft.enrolment = _calibrated(draft.enrolment, held, means.switch, bench, check)
     gauge = draft.enrolment.gauge if draft.enrolment else None
     block = block_of(draft.assignment, means.cpus, gauge.discharging_sign if gauge else 0)
-    while True:
+
+    def run() -> Measurement:
+        assert draft.stored is not None
         cut = None
         if means.switch:
             draft.supply_way = means.switch.way
             cut = PlannedCut(means.switch, held.supply, member.connection, block.expected_s)
         measured = measure(member, draft.stored, inputs, block, check, report, meter=means.meter, cut=cut)
         draft.run, draft.series = measured.run, measured.series
-        refusal, api = measured.run.error, draft.assignment.job.cell.backend
-        if refusal is None or len(draft.replans) == MAX_REPLANS:
-            return measured
-        learnt = bench.plans.kernel_limits.learn(member.facts, api, refusal)
-        if learnt is None:
-            return measured
-        log.info("%s: %s; compiling within %d", member.facts.serial, refusal.message, learnt.limit)
+        return measured
+
+    def replan(learnt: Replan) -> None:
         draft.replans += (learnt,)
         _compile(draft, member, means, bench, check, report)
+
+    api = draft.assignment.job.cell.backend
+    return run_within_limits(bench.plans.kernel_limits, member.facts, api, run, replan)
 
 
 def _calibrated(

@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from device_agent.virtual.faults import KernelLimit
 from kernels.graph import Graph
 from kernels.load import load_workload, random_inputs
 from kernels.options import Backend, Options
 from kernels.reference import evaluate
 from orchestrator.config import Settings
 from orchestrator.errors import DeviceBusy, TransportLost, Unsupported
-from orchestrator.model.device import Source
+from orchestrator.model.device import Api, Source
 from workers.infer import infer
+from workers.kernel_limits import KernelLimits
 from workers.lock import device_lock
 from workers.plans import Arrays
 from workers.workstation import CPU_SERIAL
@@ -52,6 +54,19 @@ def test_on_a_phone(graph: Graph, inputs: Arrays, lab: Lab, lab_settings: Settin
     expected = evaluate(graph, dict(inputs))
     assert set(result.outputs) == set(expected)
     for name, array in expected.items():
+        np.testing.assert_allclose(result.outputs[name], array, atol=1e-4 * float(np.abs(array).max()), rtol=0)
+
+
+def test_a_kernel_that_the_driver_refuses_is_planned_within_its_limit(
+    graph: Graph, inputs: Arrays, lab: Lab, lab_settings: Settings
+) -> None:
+    plain = infer(device=lab.serial, graph=graph, inputs=inputs, options=Options("opencl"), settings=lab_settings)
+    kernel = next(program.kernel for program in plain.plan.programs if program.kernel.startswith("conv_"))
+    lab.phones.control.fault(lab.serial, KernelLimit(kernel=kernel, work_group=5))
+    result = infer(device=lab.serial, graph=graph, inputs=inputs, options=Options("opencl"), settings=lab_settings)
+    assert result.plan.plan_hash != plain.plan.plan_hash
+    assert KernelLimits(lab_settings.state).of(result.device, Api.OPENCL) == {kernel: 5}
+    for name, array in plain.outputs.items():
         np.testing.assert_allclose(result.outputs[name], array, atol=1e-4 * float(np.abs(array).max()), rtol=0)
 
 
