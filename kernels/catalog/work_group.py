@@ -7,8 +7,6 @@ from kernels.options import Limits
 
 _SIZES = (32, 128, 256)
 """Beside 64 work-items, which is what a GPU gets (`kernels/lower/gpu/context.py`)."""
-_MOST_GROUPS = 65535
-"""Along an axis, on every Vulkan device."""
 
 
 def group_misfit(limits: Limits, *, group: int, local_bytes: int) -> str | None:
@@ -30,7 +28,7 @@ def in_groups(tile: str, limits: Limits, *, work_items: int) -> list[str]:
     if limits.cpu_device:
         return []
     fitting = [size for size in _SIZES if group_misfit(limits, group=size, local_bytes=0) is None]
-    return [f"{tile}@{size}" for size in fitting if size // 2 < work_items <= _MOST_GROUPS * size]
+    return [f"{tile}@{size}" for size in fitting if size // 2 < work_items]
 
 
 def split_group(tile: str) -> tuple[str, int]:

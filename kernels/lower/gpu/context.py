@@ -22,6 +22,7 @@ from .flatten import is_read_in_stacks
 from .images import ImageChoice
 from .values import Dims, Value, View, dims_of
 
+WorkItems = tuple[int, int, int]
 _HALF_MAX = 65504.0
 _CHOICES = ("activation", "has_residual", "has_bias", "multiply", "by_channel", "mode")
 """Scalars by which a kernel chooses what it does."""
@@ -149,7 +150,7 @@ class GpuContext:
         layer: str,
         buffers: Mapping[str, str | View],
         ints: Mapping[str, int],
-        work_items: tuple[int, int, int],
+        work_items: WorkItems,
         *,
         floats: Mapping[str, float] | None = None,
         tunables: Mapping[str, int] | None = None,
@@ -161,9 +162,10 @@ class GpuContext:
         checkpoint()
         places = {n: b.argument if isinstance(b, View) else BufferArgument(buffer=b) for n, b in buffers.items()}
         in_images = frozenset(name for name, place in places.items() if self.draft.buffers[place.buffer].image)
-        wider = 0 if group else self._wider(work_items[0])
+        size = self._allowed(kernel, group or self._group_x)
+        work_items, counts = self._folded(work_items, size)
         fixed = {name: ints[name] for name in _CHOICES if self._fixes_choices and name in ints}
-        program = self._program(kernel, tunables or {}, group, in_images, wider, fixed)
+        program = self._program(kernel, {**(tunables or {}), **counts}, size, in_images, fixed)
         names = tuple(parameter.name for parameter in KERNELS[kernel].fixing(fixed).parameters)
         self.draft.steps.append(
             Dispatch(
@@ -194,13 +196,16 @@ class GpuContext:
         elements = sum(prod(self.graph.shapes[name]) for name in (*node.inputs, *node.outputs) if name)
         return elements * (2 if self.half else 4)
 
-    def _wider(self, work_items: int) -> int:
-        """The work-group, doubled until Vulkan takes as many of them as it needs; 0: the usual one will do."""
-        wide = self._group_x
-        most = min(self.limits.max_work_group or wide, *(self.limits.max_work_item_sizes[:1] or (1 << 31,)))
-        while work_items > _MOST_GROUPS * wide and 2 * wide <= most:
-            wide *= 2
-        return wide if wide > self._group_x and self.options.backend == "vulkan" else 0
+    def _folded(self, work_items: WorkItems, size: int) -> tuple[WorkItems, dict[str, int]]:
+        """Where Vulkan may refuse so many work-groups along an axis: rows of them, and how many there are on each axis.
+
+        The program counts through the rows (`kernels/source/dialects/vulkan.py`); the last may be left incomplete.
+        """
+        x, y, z = -(-work_items[0] // size), *work_items[1:]
+        if self.options.backend != "vulkan" or max(x, y, z) <= _MOST_GROUPS:
+            return work_items, {}
+        rows = -(-x * y * z // _MOST_GROUPS)
+        return (-(-x * y * z // rows) * size, rows, 1), {"GROUPS_X": x, "GROUPS_Y": y, "GROUPS_Z": z}
 
     def _program(
         self,
@@ -208,15 +213,13 @@ class GpuContext:
         tunables: Mapping[str, int],
         size: int,
         in_images: frozenset[str],
-        wider: int,
         fixed: Mapping[str, int],
     ) -> DraftProgram:
         chosen = tuple(sorted({**tunables, **fixed}.items()))
-        extra = [f"image_{name}" for name in sorted(in_images)] + ([f"group{wider}"] if wider else [])
+        extra = [f"image_{name}" for name in sorted(in_images)]
         name = "_".join([kernel, *(f"{key.lower()}{value}" for key, value in chosen), *extra])
         described = KERNELS[kernel].fixing(fixed).with_images(in_images)
-        group = (self._allowed(kernel, size or wider or self._group_x), 1, 1)
-        return self.draft.programs.setdefault(name, DraftProgram(name, kernel, described, chosen, group))
+        return self.draft.programs.setdefault(name, DraftProgram(name, kernel, described, chosen, (size, 1, 1)))
 
     def _allowed(self, kernel: str, wanted: int) -> int:
         """The work-group, smaller where the driver refused this kernel such a one.

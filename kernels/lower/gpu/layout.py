@@ -13,10 +13,9 @@ def packed(context: GpuContext, tensor: str) -> View:
     value = _value(context, tensor)
     if value.packed is None:
         dims = context.dims(tensor)
-        source = value.plain if context.half else value.single
         # the last lanes of a flat row may hold anything, for it is only read element by element
-        if source is not None and dims.hw == 1 and (dims.c % 4 == 0 or not has_channels(context.graph.shapes[tensor])):
-            value.packed = View(source, dims.stacks, 0)
+        if dims.hw == 1 and (dims.c % 4 == 0 or not has_channels(context.graph.shapes[tensor])):
+            value.packed = View(plain(context, tensor), dims.stacks, 0)
         else:
             value.packed = _pack(context, tensor, value, dims)
     return value.packed
@@ -53,9 +52,11 @@ def single(context: GpuContext, tensor: str) -> str:
 def write_single(context: GpuContext, tensor: str, target: str) -> str:
     """Write the tensor as row-major fp32 into `target`, from stacks or from half."""
     value = _value(context, tensor)
-    if value.packed is not None:
-        return _unpack(context, tensor, value.packed, "unpack", target)
-    return _convert(context, tensor, "widen", str(value.plain), target)
+    source = value.plain or row_major(context, tensor, value)
+    if source is not None:
+        return _convert(context, tensor, "widen", source, target)
+    assert value.packed is not None
+    return _unpack(context, tensor, value.packed, "unpack", target)
 
 
 def _value(context: GpuContext, tensor: str) -> Value:

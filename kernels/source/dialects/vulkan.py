@@ -31,8 +31,6 @@ PRELUDE = """\
 #define EXP(a) exp(a)
 #define SQRT(a) sqrt(a)
 #define POW(a, b) pow((a), (b))
-#define GLOBAL_ID(d) int(gl_GlobalInvocationID[d])
-#define GROUP_ID(d) int(gl_WorkGroupID[d])
 #define LOCAL_ID(d) int(gl_LocalInvocationID[d])
 #define LOCAL_SIZE(d) int(gl_WorkGroupSize[d])
 #define BARRIER barrier()
@@ -46,6 +44,16 @@ PRELUDE = """\
 #define LOADV_FROM_bias(i) LOAD_bias(i)
 #define PART(v, part) (v)
 """
+_GROUPS = """\
+#define GLOBAL_ID(d) int(gl_GlobalInvocationID[d])
+#define GROUP_ID(d) int(gl_WorkGroupID[d])
+"""
+_FOLDED_GROUPS = """\
+#define GROUP_AT int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x)
+#define GROUP_ID(d) (ivec3(GROUP_AT % GROUPS_X, GROUP_AT / GROUPS_X % GROUPS_Y, GROUP_AT / GROUPS_X / GROUPS_Y)[d])
+#define GLOBAL_ID(d) (GROUP_ID(d) * LOCAL_SIZE(d) + LOCAL_ID(d))
+"""
+"""Along more axes than they are dispatched on, because along one they may be too many."""
 _EACH_LOADS = """\
 #define LEAVE_IF(condition) if (condition) return
 #define LEFT false
@@ -140,11 +148,15 @@ def render(
         for array in kernel.locals
     )
     scalars = f"layout(push_constant) uniform Scalars {{\n{members}}};\n" if members else ""
+    folded = "GROUPS_X" in tunables
+    groups, body = _FOLDED_GROUPS if folded else _GROUPS, kernel.source(tunables)
+    if folded:
+        body = f"{{\nif (GROUP_ID(2) >= GROUPS_Z) return;\n{body}}}\n"
     return (
-        f"#version 450\n{extensions}{defines}{PRELUDE}{computed}{weights}"
+        f"#version 450\n{extensions}{defines}{PRELUDE}{groups}{computed}{weights}"
         f"{chunk_macros(kernel, tunables, narrow=narrow)}{MACROS}"
         f"layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;\n"
-        f"{buffers}\n{scalars}{arrays}\nvoid main()\n{kernel.source(tunables)}"
+        f"{buffers}\n{scalars}{arrays}\nvoid main()\n{body}"
     )
 
 
