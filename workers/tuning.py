@@ -25,11 +25,12 @@ from orchestrator.errors import AgentFault, DeviceSick
 from orchestrator.model.device import Api, DeviceFacts, Precision
 from orchestrator.model.event import Event, Layer, Sample
 
+from .conditions import SETTINGS, awake
 from .contest import PlanRun, Verdict, settle
 from .fleet import Member
 from .infer import LOCK_WAIT_S, find_member
 from .install import run as run_command
-from .measure import Block, Measurement, measure, raise_for
+from .measure import Block, DeviceSlept, Measurement, measure, raise_for, raise_if_slept
 from .plans import Arrays, StoredPlan, limits_of, store
 from .session import session
 from .tuned import FILE, key_of
@@ -41,6 +42,8 @@ TRIAL_S = (60.0, 15.0)
 RUN_LIMIT_S = 600.0
 """Watchdog of one run of a whole network."""
 WARMUP = 2
+RUNS = 3
+"""Of one plan, where the phone sleeps meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -177,13 +180,29 @@ class _Bench:
         )  # fmt: skip
 
     def _run(self, stored: StoredPlan, inputs: Arrays, block: Block) -> Measurement:
-        """Raises AgentFault and DeviceSick for a run without a result."""
+        """A run during which the phone slept is discarded and made again, with the phone awake.
+
+        Raises AgentFault and DeviceSick for a run without a result, DeviceSlept where each was slept through.
+        """
         serial = self._member.facts.serial
-        measured = measure(self._member, stored, inputs, block, _go_on, lambda *_: None)
-        raise_for(measured.run, serial)
-        if measured.run.killed:
-            raise DeviceSick("the agent ended without a result: most likely out of memory", device=serial)
+        for left in reversed(range(RUNS)):
+            measured = measure(self._member, stored, inputs, block, _go_on, lambda *_: None)
+            raise_for(measured.run, serial)
+            if measured.run.killed:
+                raise DeviceSick("the agent ended without a result: most likely out of memory", device=serial)
+            try:
+                raise_if_slept(measured.run, serial)
+                break
+            except DeviceSlept as e:
+                if not left:
+                    raise
+                log.warning("%s; it is discarded", e)
+                self._wake()
         return measured
+
+    def _wake(self) -> None:
+        if self._member.facts.kind == "phone":
+            SETTINGS[awake.NAME].prepare(self._member.connection)
 
 
 def _passes_ms(events: Iterable[Event]) -> dict[str, dict[int, float]]:

@@ -57,10 +57,15 @@ def find_invalid(record: Record, wanted: Conditions, sampling: Sampling | None =
     )
 
 
+def has_slept(suspended_s: float | None) -> bool:
+    """Whether a run of which the device was suspended for so long counts for nothing; None: the agent did not tell."""
+    return suspended_s is not None and suspended_s > SUSPENDED_S
+
+
 def _suspended(record: Record) -> Iterator[Invalidity]:
     """A suspended device computes nothing, and its clocks and caches are cold when it goes on: latencies do not count
     either, as nobody can tell which of them the sleep touched."""
-    if record.suspended_s is not None and record.suspended_s > SUSPENDED_S:
+    if has_slept(record.suspended_s):
         detail = (
             f"it slept for {record.suspended_s:.3f} s of the run; docs/howto/conditions.md says how to keep it awake"
         )

@@ -6,13 +6,12 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from orchestrator.energy.validity import SUSPENDED_S
 from orchestrator.errors import DeviceSick, FarmError, LeaseLost
 from orchestrator.model.event import Event
 from workers.agent import AgentRun, Follower, RunRequest, start_agent, stop_agents
 from workers.fleet import Member
 from workers.install import run
-from workers.measure import raise_for
+from workers.measure import raise_for, raise_if_slept
 from workers.supply import PlannedCut
 
 FLOOR_PERIOD_MS = 20
@@ -70,12 +69,7 @@ def burn(
     raise_for(done, member.facts.serial)
     if done.killed:
         raise DeviceSick("the device ended the agent during the load steps", device=member.facts.serial)
-    if (done.suspended_s or 0.0) > SUSPENDED_S:
-        raise DeviceSick(
-            f"it slept for {done.suspended_s:.1f} s of the load steps",
-            device=member.facts.serial,
-            remedy="switch its screen lock off, or leave it plugged in: docs/howto/conditions.md",
-        )
+    raise_if_slept(done, member.facts.serial)
     return done.events
 
 

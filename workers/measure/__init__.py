@@ -1,8 +1,10 @@
 """One run of one plan on one device, inside a session: push, start, follow, collect."""
 
 from .block import Block, Setup
-from .failure import raise_for
+from .failure import DeviceSlept, raise_for, raise_if_slept
 from .measurement import Measurement, Report, measure
 from .request import device_option
 
-__all__ = ["Block", "Measurement", "Report", "Setup", "device_option", "measure", "raise_for"]
+__all__ = [
+    "Block", "DeviceSlept", "Measurement", "Report", "Setup", "device_option", "measure", "raise_for", "raise_if_slept",
+]  # fmt: skip

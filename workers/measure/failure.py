@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from orchestrator.energy.validity import has_slept
 from orchestrator.errors import AgentFault, DeviceSick, FarmError, TransientError
 from workers.agent import AgentRun
 
@@ -17,6 +18,22 @@ class PowerContaminated(TransientError):
     def __init__(self, message: str, *, device: str) -> None:
         remedy = "check that the supply is really cut: some hubs switch the data lines and leave the power on"
         super().__init__(f"the agent saw no discharging battery: {message}", device=device, remedy=remedy)
+
+
+class DeviceSlept(TransientError):
+    """The device was suspended for some of the run: nobody can tell which of its figures that touched."""
+
+    cause = "suspended"
+
+
+def raise_if_slept(run: AgentRun, serial: str) -> None:
+    """As a block of a job is judged. Raises DeviceSlept."""
+    if has_slept(run.suspended_s):
+        raise DeviceSlept(
+            f"it slept for {run.suspended_s:.3f} s of a run",
+            device=serial,
+            remedy="switch its screen lock off, or leave it plugged in: docs/howto/conditions.md",
+        )
 
 
 def raise_for(run: AgentRun, serial: str) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from device_agent.virtual.faults import PowerButton, Unplug
 from kernels.graph import Graph
 from kernels.load import load_workload, random_inputs
 from kernels.options import Choice, Options
@@ -19,8 +22,11 @@ from orchestrator.config import Settings
 from orchestrator.model.device import Api
 from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell
+from orchestrator.model.live import Phase
+from workers.fleet import Member
 from workers.infer import find_member, infer
-from workers.plans import Plans, options_of
+from workers.measure import Block, Measurement, measure
+from workers.plans import Arrays, Plans, StoredPlan, options_of
 from workers.tuned import FILE
 from workers.tuning import Tuned, tune_on
 
@@ -179,3 +185,31 @@ def test_the_cpu_of_a_phone(graph: Graph, lab: Lab, lab_settings: Settings) -> N
     facts = result.device
     assert facts.serial == lab.serial and len(result.searched) == 2 and not result.verdict.wrong
     assert result.key.startswith(f"cpu | {facts.soc} | ") and f" | {facts.cores} thread" in result.key
+
+
+def test_a_run_during_which_the_phone_slept_is_made_again(
+    graph: Graph, lab: Lab, lab_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[tuple[str, float]] = []
+    helpers: list[threading.Thread] = []
+
+    def press(phase: Phase, *_: object) -> None:
+        if phase == "running" and not helpers:
+            lab.phones.control.fault(lab.serial, PowerButton())
+            lab.phones.control.fault(lab.serial, Unplug(seconds=2.0))
+            helpers.append(threading.Thread(target=lab.connect))
+            helpers[0].start()
+
+    def measured(member: Member, stored: StoredPlan, inputs: Arrays, block: Block, check: Any, _: Any) -> Measurement:
+        """As it is; but in the first run the phone rests for a while, and somebody presses its power button."""
+        block = block if runs else replace(block, idle_s=2.0)
+        done = measure(member, stored, inputs, block, check, press)
+        runs.append((stored.plan_hash, done.run.suspended_s or 0.0))
+        return done
+
+    monkeypatch.setattr("workers.tuning.measure", measured)
+    result = tuned(graph, lab_settings, device=lab.serial)
+    helpers[0].join()
+    (plan, slept_s), (again, awake_s), *_ = runs
+    assert plan == again and slept_s > 0.5 and awake_s < 1e-3
+    assert len(result.searched) == 4 and all(each.failed == 0 for each in result.choices), "no candidate is to blame"
