@@ -48,7 +48,7 @@ def test_probe(comma: dict[str, str], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("backend", ["opencl", "vulkan", "cpu"])
 def test_run(comma: dict[str, str], tmp_path: Path, backend: Backend) -> None:
-    """The plan's hash is of its numbers as text, too; the options have fractions."""
+    """The options have fractions, and the hash that the agent tells is of the plan's numbers as text."""
     graph = load_workload(network="squeezenet_v1_1", onnx=None, seed=1)
     bundle, inputs = compile_graph(graph, Options(backend), Limits()), random_inputs(graph, 2)
     options = ("--deadline-s", "90.5", "--warmup", 2, "--warmup-stable", "0.5", "--samples", 2)
@@ -56,6 +56,7 @@ def test_run(comma: dict[str, str], tmp_path: Path, backend: Backend) -> None:
     for environment in (PLAIN, comma):
         ended = Agent(binary(), tmp_path).run(bundle, inputs, *options, **environment)
         assert ended.code == 0 and len(ended.all("sample")) >= 2
+        assert ended.one("device").plan == bundle.plan.plan_hash
         outputs.append(ended.output())
     np.testing.assert_array_equal(*outputs)
 
