@@ -50,7 +50,8 @@ class Listing:
             row if isinstance(row, Text) else [row[i] for i in used] for row in cells
         ]
         self._header = header and any(head.name for head in self._heads)
-        self._header_style, self._indent, self._by_first = header_style, indent, by_first
+        self._header_style, self._indent = header_style, indent
+        self._by_first = by_first and 0 in used
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         room = options.max_width

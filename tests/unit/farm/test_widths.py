@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.console import RenderableType
 
@@ -104,6 +104,9 @@ def test_a_result_takes_one_line_at_80_columns() -> None:
 WORDS = st.lists(st.text("abcdefgh", min_size=1, max_size=12), min_size=0, max_size=9).map(" ".join)
 
 
+@example(
+    rows=[("", "a aaaaaaaaaaaa a a a", "0", ""), ("", "a aaaaaaaaaaaa a a a", "0000000", "")], width=20, by_first=True
+)
 @given(
     rows=st.lists(st.tuples(WORDS, WORDS, st.from_regex(r"[0-9]{1,9}", fullmatch=True), WORDS), min_size=1, max_size=5),
     width=st.integers(20, 130),
