@@ -40,7 +40,7 @@ pictures:    ## Draw the pictures of the documentation again, from real runs; ne
 	$(PY) scripts/pictures.py
 
 schemas:     ## Write the JSON Schemas of events, plans and experiments again.
-	$(PY) -m orchestrator.schemas
+	$(PY) -m orchestrator.spec.json_schemas
 
 clean:       ## Remove everything that make has made; leaves .farm (ledger and results) alone.
 	rm -rf .venv build dist *.egg-info device_agent/build* .mypy_cache .ruff_cache .hypothesis

@@ -32,13 +32,13 @@ from orchestrator.model.event import Sample
 from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell
 from orchestrator.model.power import PowerSource
-from workers.device.local import LocalConnection
-from workers.fleet import Member
-from workers.lock import device_lock
+from workers.connection.local import LocalConnection
+from workers.devices.device_lock import device_lock
+from workers.devices.fleet import Member
+from workers.devices.workstation import enrol_workstation
 from workers.measure import Block, measure, raise_for
-from workers.plans import Plans
+from workers.plans.plan_store import Plans
 from workers.power import Bench, choose_source
-from workers.workstation import enrol_workstation
 
 REST_S = 3.0
 NETWORK = "squeezenet_v1_1"

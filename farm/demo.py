@@ -12,12 +12,12 @@ from pathlib import Path
 from device_agent import build
 from orchestrator import spec
 from orchestrator.config import Settings
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.coordination.leases import Leases
 from orchestrator.errors import SetupError
-from orchestrator.inventory import Inventory
-from orchestrator.leases import Leases
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Device, Health, Source
-from orchestrator.submit import Submission, submit
+from orchestrator.submission.submit import Submission, submit
 
 from . import endpoints
 from .following import follow

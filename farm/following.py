@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.coordination.leases import Leases
 from orchestrator.errors import TransientError
-from orchestrator.inventory import Inventory
-from orchestrator.leases import Leases
 from orchestrator.ledger import Ledger
 
 from .snapshot import Snapshot, take

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from orchestrator.answers import Wait, why_jobs_wait
-from orchestrator.fitness import devices_for_work
-from orchestrator.inventory import Inventory
-from orchestrator.leases import Leases
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.coordination.leases import Leases
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.rows import OPEN
 from orchestrator.model.device import Device, Source
 from orchestrator.model.live import Progress
+from orchestrator.scheduling.eligible_devices import devices_for_work
 
 
 @dataclass(frozen=True)

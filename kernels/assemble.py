@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .checkpoint import checkpoint
+from .codegen.render import render_programs
 from .lower.draft import Draft
-from .memory import Place
+from .memory.choose_layout import place_memory
+from .memory.layout import Place
 from .options import Limits, Options
-from .placing import place_memory
-from .plan import Buffer, Bundle, Plan, Pool, Program, Requires
-from .programs import render_programs
+from .plan.model import Buffer, Bundle, Plan, Pool, Program, Requires
 
 BLOB = "blob.bin"
 

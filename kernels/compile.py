@@ -9,16 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from .assemble import assemble
-from .check import check_graph
 from .errors import CompileError, OptionError
-from .fitting import budget_of, lower_to_fit
-from .graph import Graph
-from .load import load_workload
+from .frontend.load import load_workload
+from .ir.check import check_graph
+from .ir.graph import Graph
 from .lower.cpu import lower_cpu
+from .memory.fit_to_budget import budget_of, lower_to_fit
 from .options import PRECISIONS, Limits, Options
 from .passes import prepare
-from .plan import Bundle
-from .validate import validate
+from .plan.model import Bundle
+from .plan.validate import validate
 
 
 def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache: Path | None = None) -> Bundle:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from .fusion import fusions
+from .ir.fusion import fusions
 
 Backend = Literal["opencl", "vulkan", "cpu"]
 Precision = Literal["fp32", "relaxed", "fp16", "fp16_arithmetic"]
@@ -62,7 +62,7 @@ class Options:
     layout: Layout = "buffer"
     """Where activations lie: `buffer`, or `image`, 2-D images of four channels a texel where the device has them."""
     fuse: str = "all"
-    """`all`, `none`, or fusions by name joined by `+` (`kernels/fusion.py`)."""
+    """`all`, `none`, or fusions by name joined by `+` (`kernels/ir/fusion.py`)."""
     keep_all: bool = False
     """Make every node's output an output of the plan (`farm infer --dump`); implies no fusion."""
     memory_budget: int = 0

@@ -13,7 +13,7 @@ from device_agent.virtual.faults import Charging
 from orchestrator.errors import FarmError
 from tests.servers import PrivateAdb, required
 from tests.waiting import LIMIT_S, eventually
-from workers.device.adb import AdbConnection, AdbServer
+from workers.connection.adb import AdbConnection, AdbServer
 
 
 def mend(adb: PrivateAdb, control: ControlClient, addresses: Sequence[str]) -> None:

@@ -39,9 +39,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 """What a room may import beside itself; a prefix allows all below it."""
 
 ONLY_IN: dict[str, tuple[str, ...]] = {
-    "celery": ("orchestrator.queue", "workers.tasks"),
-    "kombu": ("orchestrator.queue", "workers.tasks"),
-    "adbutils": ("workers.device.adb",),
+    "celery": ("orchestrator.coordination.queue", "workers.tasks"),
+    "kombu": ("orchestrator.coordination.queue", "workers.tasks"),
+    "adbutils": ("workers.connection.adb",),
     "typer": ("farm",),
     "click": ("farm",),
     "rich": ("farm", "orchestrator.report.console", "orchestrator.report.listing"),
@@ -49,11 +49,11 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "prometheus_client": ("orchestrator.metrics",),
     "pyopencl": ("kernels", "farm"),
     "onnx": ("kernels",),
-    "lark": ("orchestrator.select",),
+    "lark": ("orchestrator.expansion.device_selection",),
     "yaml": ("orchestrator.spec", "device_agent.virtual"),
     "jinja2": ("orchestrator.report",),
     "matplotlib": ("orchestrator.report",),
-    "pyarrow": ("orchestrator.row_files",),
+    "pyarrow": ("orchestrator.exchange.row_files",),
 }
 """Third-party packages with one home."""
 

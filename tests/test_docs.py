@@ -15,8 +15,8 @@ import typer
 
 from farm.cli.app import app
 from orchestrator import spec
+from orchestrator.expansion.device_selection.facts import FACTS
 from orchestrator.model.experiment import Experiment
-from orchestrator.select.facts import FACTS
 from tests.source_tree import ROOT
 
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]

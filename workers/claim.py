@@ -11,10 +11,10 @@ from types import TracebackType
 from redis import Redis
 from redis.exceptions import RedisError
 
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.coordination.keys import CANCELLED
+from orchestrator.coordination.leases import Leases
 from orchestrator.errors import FarmError, LeaseLost
-from orchestrator.inventory import Inventory
-from orchestrator.keys import CANCELLED
-from orchestrator.leases import Leases
 from orchestrator.model.device import Reading
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import Phase, Progress

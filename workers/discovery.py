@@ -13,18 +13,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from orchestrator.config import Settings
+from orchestrator.coordination.keys import ANNOUNCE_S
 from orchestrator.errors import DeviceBusy, FarmError, TransportLost
-from orchestrator.keys import ANNOUNCE_S
 from orchestrator.model.device import Device, DeviceFacts, DeviceState, Health, Source
+from workers.devices.lookup import unusable
 
-from .device.adb import AdbConnection, AdbServer, ListedDevice
-from .enrol import enrol_phone
+from .connection.adb import AdbConnection, AdbServer, ListedDevice
+from .devices.admit import enrol_phone
+from .devices.device_lock import device_lock
+from .devices.fleet import Fleet, Member
+from .devices.identity import Name, Names, read_identity
+from .devices.probe import read_state
+from .devices.workstation import enrol_workstation
 from .enrolment import at_rest, first_sight
-from .facts import read_state
-from .fleet import Fleet, Member
-from .identity import Name, Names, read_identity
-from .lock import device_lock
-from .workstation import enrol_workstation
 
 log = logging.getLogger(__name__)
 
@@ -247,15 +248,3 @@ class Discovery:
 def retry_s(failures: int) -> float:
     """Pause after so many failures in a row."""
     return float(min(RETRY_S * 2 ** min(failures - 1, 10), MAX_RETRY_S)) if failures > 1 else ANNOUNCE_S
-
-
-def unusable(row: ListedDevice, port: int) -> tuple[Health, str]:
-    """Health of a listed device that cannot be used, with what to do."""
-    where = f" ({row.detail})" if row.detail else ""
-    if row.state == "unauthorized":
-        return Health.UNAUTHORIZED, f"unlock the phone and accept this host's key{where}"
-    if row.state.startswith("no permissions"):
-        return Health.UNAUTHORIZED, f"{row.state}: add a udev rule for the phone and replug it{where}"
-    if row.state == "offline":
-        return Health.OFFLINE, f"replug it, or: adb -P {port} reconnect offline{where}"
-    return Health.OFFLINE, f"adb says `{row.state}`: start Android on it{where}"

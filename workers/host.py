@@ -14,25 +14,25 @@ from contextlib import ExitStack, contextmanager
 from redis import Redis
 
 from orchestrator.config import Settings, settings
+from orchestrator.coordination.client import client_of
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.coordination.leases import Leases
+from orchestrator.coordination.queue import make_app
 from orchestrator.errors import DeviceBusy, FarmError, LeaseLost, SetupError, TransientError
-from orchestrator.inventory import Inventory
-from orchestrator.leases import Leases
 from orchestrator.model.device import Device
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import HostAnnouncement
-from orchestrator.queue import make_app
-from orchestrator.redis_client import client_of
 
 from .claim import Claim
-from .device.adb import AdbServer
+from .connection.adb import AdbServer
+from .crash_recovery import restore_supplies
+from .devices.device_lock import device_lock
+from .devices.fleet import Fleet
 from .discovery import Discovery
-from .fleet import Fleet
-from .lock import device_lock
-from .plans import Plans
-from .run import Workbench, run_job
+from .execution.run_job import Workbench, run_job
+from .plans.plan_store import Plans
 from .spool import Spool
 from .tasks import consume, register
-from .undo import restore_supplies
 
 log = logging.getLogger(__name__)
 JOIN_S = 10.0

@@ -11,28 +11,28 @@ from typing import Any
 import numpy.typing as npt
 
 from kernels.compile import compile_graph
-from kernels.graph import Graph
+from kernels.ir.graph import Graph
 from kernels.options import Options
-from kernels.plan import Plan
+from kernels.plan.model import Plan
 from orchestrator.config import Settings
 from orchestrator.errors import DeviceSick, Unsupported
 from orchestrator.model.device import Api, DeviceFacts, Precision
 from orchestrator.model.event import Memory, Sample, Setup
 from orchestrator.model.record import Replan, RunsOn
 
-from .device.adb import AdbServer
-from .draft import runs_on
-from .enrol import enrol_phone
-from .find import find_phone
-from .fleet import Member
-from .kernel_limits import KernelLimits
-from .lock import device_lock
+from .connection.adb import AdbServer
+from .devices.admit import enrol_phone
+from .devices.device_lock import device_lock
+from .devices.fleet import Member
+from .devices.lookup import find_phone
+from .devices.workstation import CPU_SERIAL, enrol_workstation
+from .execution.record_builder import runs_on
 from .measure import Block, Measurement, Report, measure, raise_for
-from .plans import Arrays, StoredPlan, limits_of, store
-from .replan import run_within_limits
-from .session import session
-from .tuned import TunedChoices
-from .workstation import CPU_SERIAL, enrol_workstation
+from .measure.replan import run_within_limits
+from .plans.kernel_limits import KernelLimits
+from .plans.plan_store import Arrays, StoredPlan, limits_of, store
+from .plans.tuned_choices import TunedChoices
+from .session.session import session
 
 log = logging.getLogger(__name__)
 LOCK_WAIT_S = 2.0

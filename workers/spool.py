@@ -15,11 +15,10 @@ from pydantic import ValidationError
 from redis import Redis
 from redis.exceptions import RedisError
 
+from orchestrator.coordination.keys import RECORDS, kept
 from orchestrator.errors import FarmError
-from orchestrator.keys import RECORDS, kept
 from orchestrator.model.record import Record
-
-from .restore import write_durably
+from workers.durable_files import write_durably
 
 log = logging.getLogger(__name__)
 PERIOD_S = 1.0

@@ -9,7 +9,7 @@ from celery import Celery
 from celery.platforms import SecurityWarning
 from celery.signals import setup_logging, worker_shutting_down
 
-from orchestrator.queue import WAKE, queue_name
+from orchestrator.coordination.queue import WAKE, queue_name
 
 
 def register(app: Celery, on_wake: Callable[[str, int], None]) -> None:

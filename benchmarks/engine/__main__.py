@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks.command_line import run_command
 from device_agent.build import build
 from kernels.errors import CompileError
-from kernels.networks import NETWORKS
+from kernels.frontend.networks import NETWORKS
 from kernels.tuning import Database
 
 from .agent_process import Agent

@@ -18,7 +18,7 @@ import numpy as np
 
 from kernels.errors import CompileError
 from kernels.options import Limits
-from kernels.plan import Bundle, Plan
+from kernels.plan.model import Bundle, Plan
 from kernels.tuning import Ran as TrialRan
 from kernels.tuning import Trial
 

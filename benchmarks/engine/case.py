@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from kernels.graph import Graph
-from kernels.load import load_workload, random_inputs
-from kernels.networks.export import to_onnx
+from kernels.frontend.load import load_workload, random_inputs
+from kernels.frontend.networks.export import to_onnx
+from kernels.ir.graph import Graph
 from kernels.reference import evaluate
 
 Arrays = dict[str, np.ndarray[Any, Any]]

@@ -14,10 +14,10 @@ import numpy as np
 
 from kernels.compile import compile_graph
 from kernels.errors import CompileError
-from kernels.graph import Graph
-from kernels.networks import OPERATIONS, seeded_normal
+from kernels.frontend.networks import OPERATIONS, seeded_normal
+from kernels.ir.graph import Graph
 from kernels.options import Backend, Limits, Options
-from kernels.plan import Bundle
+from kernels.plan.model import Bundle
 from kernels.reference import evaluate
 
 from .agent_process import Agent, Ran, limits_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernels.networks import FAMILIES
+from kernels.frontend.networks import FAMILIES
 
 from .crossover import Point, crossover
 from .operation_runs import Measured

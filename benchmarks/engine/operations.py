@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.command_line import run_command
-from kernels.networks import FAMILIES
+from kernels.frontend.networks import FAMILIES
 from kernels.options import Backend
 
 from .kept_rows import write_whole

@@ -14,7 +14,7 @@ from typing import Any
 from kernels.compile import compile_graph
 from kernels.errors import CompileError
 from kernels.options import Backend, Choice, Limits, Options
-from kernels.plan import Bundle
+from kernels.plan.model import Bundle
 
 from .agent_process import Agent, Ran, limits_of
 from .caches import cache_environment

@@ -29,7 +29,7 @@ from benchmarks.engine.machine import describe_machine
 from kernels.catalog.products import PRODUCTS, Product
 from kernels.compile import compile_graph
 from kernels.errors import CompileError
-from kernels.graph import Graph, Node
+from kernels.ir.graph import Graph, Node
 from kernels.options import Choice, Limits, Options
 
 Array = npt.NDArray[Any]

@@ -27,10 +27,10 @@ import torch.nn.functional as functional
 from benchmarks.command_line import run_command
 from kernels.compile import compile_graph
 from kernels.errors import CompileError
-from kernels.graph import Graph, Node
-from kernels.networks.pynet import FULL, pynet
+from kernels.frontend.networks.pynet import FULL, pynet
+from kernels.ir.graph import Graph, Node
 from kernels.options import Options
-from kernels.plan import Plan, SwapIn, SwapOut
+from kernels.plan.model import Plan, SwapIn, SwapOut
 
 from .agent_process import Agent, limits_of
 from .kept_rows import KeptRows, add_options, kept_rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernels.graph import Graph
+from kernels.ir.graph import Graph
 from kernels.passes.fold_affine import fold_affine
 from kernels.passes.fuse_activations import fuse_activations
 from kernels.passes.identities import eliminate_identities

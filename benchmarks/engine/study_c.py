@@ -28,9 +28,9 @@ from benchmarks.command_line import run_command
 from benchmarks.engine.kept_rows import KeptRows, add_options, kept_rows
 from benchmarks.engine.machine import describe_machine
 from kernels.compile import compile_graph
-from kernels.load import load_workload
+from kernels.frontend.load import load_workload
 from kernels.options import Limits, Options
-from kernels.plan import Bundle
+from kernels.plan.model import Bundle
 
 FRAMES = {"lenet": 100, "cifar10_quick": 100, "caffenet": 5}
 """Of a stream, as in the study."""

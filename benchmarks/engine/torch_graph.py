@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from kernels.graph import Graph, Node
+from kernels.ir.graph import Graph, Node
 
 
 class Unsupported(Exception):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernels.errors import CompileError
-from kernels.graph import Graph
+from kernels.ir.graph import Graph
 from kernels.options import Backend, Choice, Options
 from kernels.tuning import Budgeted, Database, Progress, Ran, Trial, TrialFailed, applicable, device_key, tune
 

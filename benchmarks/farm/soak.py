@@ -28,12 +28,12 @@ from sqlalchemy import func, select
 
 from benchmarks.command_line import FAILED, run_command
 from farm import endpoints
-from orchestrator.inventory import Inventory
+from orchestrator.coordination.client import connect
+from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.tables import ATTEMPTS, JOBS
 from orchestrator.model.device import Health, Source
-from orchestrator.redis_client import connect
 
 START_S = 300.0
 LOOK_S = 5.0

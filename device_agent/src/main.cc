@@ -7,17 +7,17 @@
 #include <system_error>
 #include <utility>
 
-#include "affinity.h"
-#include "args.h"
-#include "burn.h"
-#include "clock.h"
-#include "detach.h"
-#include "environment.h"
-#include "journal.h"
-#include "probe.h"
-#include "runner.h"
-#include "stop.h"
-#include "watchdog.h"
+#include "device/affinity.h"
+#include "system/args.h"
+#include "run/burn.h"
+#include "system/clock.h"
+#include "run/detach.h"
+#include "device/environment.h"
+#include "journal/journal.h"
+#include "run/probe.h"
+#include "run/runner.h"
+#include "system/stop.h"
+#include "system/watchdog.h"
 
 namespace pocketfarm {
 namespace {

@@ -14,7 +14,7 @@ from .farm_access import LATEST, find_measured, labels_of, open_ledger, settings
 from .output import JsonOption, StateOption, log, out, print_json
 
 if TYPE_CHECKING:
-    from orchestrator.agreement import Agreement
+    from orchestrator.analysis.agreement import Agreement
     from orchestrator.ledger import ExperimentRow
 
 HOW = "docs/howto/agreement-of-predictions.md"
@@ -47,7 +47,7 @@ def agreement(
 
     Example: `farm agreement latest --base "cpu fp32"`
     """
-    from orchestrator.agreement import agreements
+    from orchestrator.analysis.agreement import agreements
 
     settings = settings_of(state)
     with open_ledger(settings) as ledger:

@@ -14,7 +14,7 @@ from .farm_access import LATEST, find_measured, open_ledger, settings_of
 from .output import JsonOption, StateOption, log, out, print_json
 
 if TYPE_CHECKING:
-    from orchestrator.best import Best, Value
+    from orchestrator.analysis.best import Best, Value
 
 LAYER = "layer"
 
@@ -46,7 +46,7 @@ def best(
 
     Example: `farm best latest --per layer,device --axis granularity`
     """
-    from orchestrator.best import choose, measured_layers, measured_runs
+    from orchestrator.analysis.best import choose, measured_layers, measured_runs
 
     columns = [name.strip() for name in per.split(",") if name.strip()]
     with open_ledger(settings_of(state)) as ledger:

@@ -38,7 +38,7 @@ def serials(context: typer.Context, incomplete: str) -> list[str]:
 
 def networks(incomplete: str) -> list[str]:
     """Built-in networks and operations."""
-    from kernels.networks import BUILT_IN
+    from kernels.frontend.networks import BUILT_IN
 
     return _starting(BUILT_IN, incomplete)
 

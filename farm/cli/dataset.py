@@ -45,7 +45,7 @@ def dataset(
 
     Example: `farm dataset val/ --labels val.txt --size 227 --resize 256 --channels bgr --first 10000 -o val.npy`
     """
-    from kernels.images import Channels, Preparation, open_set
+    from kernels.frontend.image_sets import Channels, Preparation, open_set
 
     prepare = Preparation(size, resize if resize is not None else round(size * 8 / 7), Channels(channels))
     chosen = list(_chosen(images, labels))[:first]
@@ -77,8 +77,8 @@ def dataset(
 
 def _chosen(folder: Path, labels: Path | None) -> Iterator[tuple[Path, int | None]]:
     """Images with their classes, in order."""
-    from kernels.images import images_in
-    from orchestrator.labels import read_listing
+    from kernels.frontend.image_sets import images_in
+    from orchestrator.submission.labels import read_listing
 
     if not folder.is_dir():
         raise ModelFileError(f"{folder} is no folder", remedy="give the folder that holds the images")

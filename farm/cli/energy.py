@@ -16,9 +16,9 @@ from .output import JsonOption, log, out, print_json
 from .results import write_whole
 
 if TYPE_CHECKING:
+    from orchestrator.exchange.power_traces import Recording
+    from orchestrator.exchange.power_traces.comparison import Comparison, Powers
     from orchestrator.model.power import Estimate
-    from orchestrator.traces import Recording
-    from orchestrator.traces.comparison import Comparison, Powers
 
 POWERS = ("baseline_power_w", "load_power_w", "net_power_w")
 ENERGY = "energy_per_inference_j"
@@ -56,7 +56,7 @@ def energy(
 
     Example: `farm energy --baseline idle.csv --load run1.csv --load run2.csv --seconds-per-inference 0.2071`
     """
-    from orchestrator.traces.comparison import compare
+    from orchestrator.exchange.power_traces.comparison import compare
 
     groups = {"baseline": _read(baseline, form), "load": _read(load, form)}
     found = compare(groups["baseline"], groups["load"], seconds_per_inference)
@@ -69,7 +69,7 @@ def energy(
 
 
 def _read(paths: list[Path], form: str | None) -> list[Recording]:
-    from orchestrator.traces import FORMATS, read_trace
+    from orchestrator.exchange.power_traces import FORMATS, read_trace
 
     known = next((each for each in FORMATS if each == form), None)
     if form is not None and known is None:

@@ -19,7 +19,7 @@ from .farm_access import settings_of
 from .output import JsonOption, StateOption, log, out, print_json
 
 if TYPE_CHECKING:
-    from kernels.graph import Graph
+    from kernels.ir.graph import Graph
 
 PANEL = "The engine, outside the queue"
 
@@ -76,7 +76,7 @@ def networks(as_json: JsonOption = False) -> None:
 
     Example: `farm networks --json`
     """
-    from kernels.networks import BUILT_IN
+    from kernels.frontend.networks import BUILT_IN
 
     rows = [_network(name, build(None)) for name, build in BUILT_IN.items()]
     if as_json:
@@ -158,8 +158,8 @@ def plan(
     limits = Limits()
     graph = load_graph(model, network, seed)
     if device is not None:
-        from workers.plans import limits_of
-        from workers.tuned import TunedChoices
+        from workers.plans.plan_store import limits_of
+        from workers.plans.tuned_choices import TunedChoices
 
         facts = _facts_of(state, device)
         limits = limits_of(facts, backend, precision)
@@ -192,7 +192,7 @@ def layout_of(word: str) -> Layout:
 
 def load_graph(model: Path | None, network: str | None, seed: int) -> Graph:
     """The graph that a command was given. Raises UsageError for both or neither, and the compiler's errors."""
-    from kernels.load import load_workload
+    from kernels.frontend.load import load_workload
 
     if (model is None) == (network is None):
         raise typer.BadParameter("give either a MODEL.onnx or --network NAME (`farm networks` lists them)")
@@ -239,7 +239,7 @@ def infer(
 
     Example: `farm infer squeezenet.onnx --input cat.npy --backend vulkan --dump tensors`
     """
-    from kernels.load import load_inputs, random_inputs
+    from kernels.frontend.load import load_inputs, random_inputs
     from workers.infer import infer as run_inference
 
     graph = load_graph(model, network, seed)

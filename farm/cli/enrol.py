@@ -49,7 +49,7 @@ def enrol(
     """
     from workers.enrolment import enrol as enrol_device
     from workers.infer import find_member
-    from workers.session import session
+    from workers.session.session import session
 
     settings = settings_of(state)
     member = find_member(serial, Api.CPU, settings)

@@ -18,7 +18,7 @@ from .submission import confirm_size, submission_data, tell
 
 if TYPE_CHECKING:
     from orchestrator.ledger import Ledger
-    from orchestrator.submit import Submission
+    from orchestrator.submission.submit import Submission
 
 PANEL = "Experiments"
 TimeoutOption = Annotated[
@@ -64,7 +64,7 @@ def run(
     """
     from orchestrator import spec as specs
     from orchestrator.report import wording
-    from orchestrator.submit import submit
+    from orchestrator.submission.submit import submit
 
     from .waiting import end_data, follow_to_end, give_up, seconds_of
 

@@ -90,7 +90,8 @@ def _writer(
     labels: Sequence[int] | None,
 ) -> Callable[[IO[bytes]], int]:
     """Writes the experiment's rows into a file, and says how many."""
-    from orchestrator import row_files, tidy
+    from orchestrator.exchange import row_files
+    from orchestrator.exchange import tidy_rows as tidy
 
     cells = {job.job.cell.cell_id: job.job.cell for job in ledger.jobs(experiment_id)}
     columns = tidy.columns(what, cells.values())

@@ -15,8 +15,8 @@ from .output import log
 
 if TYPE_CHECKING:
     from orchestrator.config import Settings
-    from orchestrator.inventory import Inventory
-    from orchestrator.leases import Leases
+    from orchestrator.coordination.inventory import Inventory
+    from orchestrator.coordination.leases import Leases
     from orchestrator.ledger import ExperimentRow, Ledger
     from orchestrator.model.experiment import Experiment
     from orchestrator.model.waiting import WaitReason
@@ -74,7 +74,7 @@ def _elsewhere(state: Path) -> str:
 
 def connect(settings: Settings) -> Any:
     """A Redis client of the running farm. Raises ServiceDown where none runs."""
-    from orchestrator import redis_client
+    from orchestrator.coordination import client as redis_client
 
     if not settings.redis_url:
         raise none_runs(settings)
@@ -83,7 +83,7 @@ def connect(settings: Settings) -> Any:
 
 def open_inventory(settings: Settings) -> Inventory:
     """Devices and hosts of the running farm. Raises ServiceDown where none runs."""
-    from orchestrator.inventory import Inventory
+    from orchestrator.coordination.inventory import Inventory
 
     return Inventory(connect(settings))
 
@@ -97,7 +97,7 @@ def reasons_of(settings: Settings) -> dict[str, WaitReason] | None:
 
 
 def open_leases(settings: Settings) -> Leases:
-    from orchestrator.leases import Leases
+    from orchestrator.coordination.leases import Leases
 
     return Leases(connect(settings))
 
@@ -107,8 +107,8 @@ def labels_of(settings: Settings, experiment: Experiment) -> tuple[int, ...] | N
 
     Raises ModelFileError where they cannot be read.
     """
-    from orchestrator.artifacts import Artifacts
-    from orchestrator.labels import read_labels
+    from orchestrator.coordination.artifacts import Artifacts
+    from orchestrator.submission.labels import read_labels
 
     dataset = experiment.workload.dataset
     if dataset is None or dataset.labels_sha256 is None:

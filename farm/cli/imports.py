@@ -47,7 +47,7 @@ def samples(
 
     Example: `farm import samples logs.csv --name study-s`
     """
-    from orchestrator.imports import import_samples
+    from orchestrator.exchange.samples import import_samples
 
     with open_ledger(settings_of(state), new=True) as ledger:
         found = import_samples(ledger, table, _checked(name))

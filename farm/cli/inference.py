@@ -13,9 +13,9 @@ import numpy.typing as npt
 from rich.console import Group, RenderableType
 from rich.markup import escape
 
+from orchestrator.analysis.statistics import NS_PER_MS
 from orchestrator.report import wording
 from orchestrator.report.listing import Head, Listing
-from orchestrator.statistics import NS_PER_MS
 
 if TYPE_CHECKING:
     from workers.infer import InferResult

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from orchestrator.report import wording
 
 if TYPE_CHECKING:
-    from orchestrator.matrix import Exclusion
+    from orchestrator.model.exclusion import Exclusion
 
 
 def exclusion_lines(exclusions: Iterable[Exclusion], known: Iterable[str] = (), limit: int = 12) -> list[str]:

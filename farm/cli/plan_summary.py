@@ -9,11 +9,11 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.markup import escape
 
-from kernels.movement import PORTS, Movement, movements
-from kernels.plan import Copy, Dispatch, Plan, Repeat, Step, SwapIn, SwapOut
+from kernels.plan.data_movement import PORTS, Movement, movements
+from kernels.plan.model import Copy, Dispatch, Plan, Repeat, Step, SwapIn, SwapOut
 from orchestrator.report import wording
 from orchestrator.report.listing import Head, Listing, Row
-from workers.layer_memory import layer_memory
+from workers.execution.layer_memory import layer_memory
 
 SHOWN = 3
 """Layers and tensors that are named where most memory is taken."""

@@ -39,7 +39,7 @@ def restore(
 
     Example: `farm restore`, `farm restore R58M123ABC --json`
     """
-    from workers.undo import left_behind, undo
+    from workers.crash_recovery import left_behind, undo
 
     settings = kept_by(state)
     left, named = left_behind(settings.state), () if everything else tuple(serials or ())

@@ -48,7 +48,7 @@ def schema(
 
 def schema_of(kind: Kind) -> dict[str, Any]:
     """The JSON Schema of one kind."""
-    from kernels.plan import Plan
+    from kernels.plan.model import Plan
     from orchestrator.model.event import EVENT
     from orchestrator.model.experiment import Experiment
     from orchestrator.model.record import Record

@@ -12,7 +12,7 @@ from orchestrator.errors import SpecError
 from .output import log
 
 if TYPE_CHECKING:
-    from orchestrator.submit import Submission
+    from orchestrator.submission.submit import Submission
 
 ASK_ABOVE = 10_000
 """Jobs from which `farm run` asks back."""
@@ -20,7 +20,7 @@ ASK_ABOVE = 10_000
 
 def confirm_size(experiment: Any, devices: int, *, yes: bool) -> None:
     """Ask back before a very large matrix is built; refuse where nobody can answer."""
-    from orchestrator import matrix
+    from orchestrator.expansion import expand as matrix
 
     count = experiment.devices.count
     runs = matrix.size(experiment)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kernels.tuning import Progress as Step
     from kernels.tuning import Strategy
     from orchestrator.config import Settings
-    from workers.tuning import Tuned
+    from workers.tuning.tune_device import Tuned
 
 PLAIN_PERIOD_S = 10.0
 """Shortest period of plain lines where standard error is no terminal."""
@@ -96,7 +96,7 @@ def run(
 
     Example: `farm tune run model.onnx --backend vulkan --strategy budgeted --budget '5 min'`
     """
-    from workers.tuning import tune_on
+    from workers.tuning.tune_device import tune_on
 
     from . import tuning
 
@@ -232,6 +232,6 @@ def import_(
 
 def _database(settings: Settings) -> Any:
     from kernels.tuning import Database
-    from workers.tuned import FILE
+    from workers.plans.tuned_choices import FILE
 
     return Database(settings.state / FILE)

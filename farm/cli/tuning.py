@@ -14,8 +14,8 @@ from orchestrator.report.listing import Head, Listing
 
 if TYPE_CHECKING:
     from kernels.tuning import Found
-    from workers.contest import Comparison
-    from workers.tuning import Tuned
+    from workers.tuning.plan_comparison import Comparison
+    from workers.tuning.tune_device import Tuned
 
 STANDS = {True: "used", False: "dropped: no gain in a whole network", None: "not compared yet"}
 

@@ -8,7 +8,7 @@ import typer
 
 from farm.following import follow
 from orchestrator.answers import reason_lines, wait_data
-from orchestrator.leases import Leases
+from orchestrator.coordination.leases import Leases
 from orchestrator.model.quantity import parse_seconds
 
 from . import live

@@ -10,7 +10,7 @@ from pathlib import Path
 import redis
 
 from farm import processes
-from orchestrator import keys
+from orchestrator.coordination import keys
 
 from .part import Part
 from .redis_server import RedisServer
@@ -21,7 +21,9 @@ WORKER_GRACE_S = 10.0
 
 def scheduler() -> Part:
     """Places waiting jobs and takes records in. It is ready once it runs: it waits for nothing but the ledger."""
-    return Part(name="scheduler", command=(sys.executable, "-m", "orchestrator.scheduler"), is_ready=lambda: True)
+    return Part(
+        name="scheduler", command=(sys.executable, "-m", "orchestrator.scheduling.scheduler"), is_ready=lambda: True
+    )
 
 
 def host_worker(server: RedisServer, host: str) -> Part:

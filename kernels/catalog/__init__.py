@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from kernels.errors import OptionError
-from kernels.graph import Array
+from kernels.ir.graph import Array
 from kernels.options import Choice, Limits, Options, Precision
 
 from .convolution import Call, Convolution, convolution_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kernels.graph import Array, Graph, Node
+from kernels.ir.graph import Array, Graph, Node
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kernels.graph import Array
+from kernels.ir.graph import Array
 from kernels.options import Limits, Options
 
 from .convolution import Call, Convolution

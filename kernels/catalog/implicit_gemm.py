@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kernels.graph import Array
+from kernels.ir.graph import Array
 from kernels.options import Limits, Options
 
 from .convolution import Call, Convolution

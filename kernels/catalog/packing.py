@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernels.graph import Array
+from kernels.ir.graph import Array
 
 
 def padded(array: Array, axis: int, multiple: int) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernels.graph import Array
+from kernels.ir.graph import Array
 from kernels.options import Limits, Options
 
 from .convolution import Call, Convolution

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kernels.graph import Array
+from kernels.ir.graph import Array
 from kernels.options import Limits, Options, Precision
 from kernels.source.winograd import transform_filters
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernels.graph import Node
+from kernels.ir.graph import Node
 
 FLOAT_MAX = 3.4028234663852886e38
 

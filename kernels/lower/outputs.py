@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kernels.checkpoint import checkpoint
-from kernels.plan import BufferArgument, Copy, Dispatch, Port
+from kernels.plan.model import BufferArgument, Copy, Dispatch, Port
 
 from .draft import Draft
 

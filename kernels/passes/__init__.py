@@ -6,8 +6,8 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 
 from kernels.checkpoint import checkpoint
-from kernels.fusion import ALL
-from kernels.graph import Graph
+from kernels.ir.fusion import ALL
+from kernels.ir.graph import Graph
 from kernels.options import Options
 
 from .fold_affine import fold_affine
@@ -34,7 +34,7 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     # takes the add's activation with it
     lambda graph, fuse: fuse_residuals(graph) if "residual" in fuse else graph,
 )
-"""In the order in which `optimise` applies them; the last three are fusions (`kernels/fusion.py`)."""
+"""In the order in which `optimise` applies them; the last three are fusions (`kernels/ir/fusion.py`)."""
 
 
 def prepare(graph: Graph, options: Options, *, split: bool = False, largest_bytes: int = 0) -> Graph:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from kernels.graph import Array, Graph, Node
+from kernels.ir.graph import Array, Graph, Node
 
 from .rewrite import fresh, producers, rebuilt, use_counts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from kernels.graph import Graph, Node
+from kernels.ir.graph import Graph, Node
 
 from .rewrite import ACTIVATIONS, rebuilt, use_counts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kernels.graph import Graph, Node
+from kernels.ir.graph import Graph, Node
 
 from .rewrite import producers, rebuilt, renamed, use_counts
 

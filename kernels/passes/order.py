@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from kernels.checkpoint import checkpoint
-from kernels.graph import Graph, Node
+from kernels.ir.graph import Graph, Node
 from kernels.lower.aliases import plan_aliases
 
 from .rewrite import producers

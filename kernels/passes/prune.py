@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernels.graph import Graph, Node
+from kernels.ir.graph import Graph, Node
 
 from .rewrite import rebuilt
 

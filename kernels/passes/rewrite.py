@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from kernels.graph import Array, Graph, Node
-from kernels.shapes import Shape
+from kernels.ir.graph import Array, Graph, Node
+from kernels.ir.shapes import Shape
 
 ACTIVATIONS = ("relu", "sigmoid", "clip", "leaky_relu")
 

@@ -13,8 +13,8 @@ from itertools import pairwise
 
 from kernels.checkpoint import checkpoint
 from kernels.errors import TooManyParts
-from kernels.graph import Array, Graph, Node
-from kernels.shapes import Shape
+from kernels.ir.graph import Array, Graph, Node
+from kernels.ir.shapes import Shape
 
 from .rewrite import rebuilt
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from kernels.graph import Graph, Node
-from kernels.shapes import Shape
+from kernels.ir.graph import Graph, Node
+from kernels.ir.shapes import Shape
 
 from .rewrite import ACTIVATIONS, fresh, producers, rebuilt, use_counts
 

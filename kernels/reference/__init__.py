@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from kernels.checkpoint import checkpoint
-from kernels.graph import Graph, Node
+from kernels.ir.graph import Graph, Node
 
 from .inputs import check_inputs
 from .operations import OPERATIONS, AnyArray

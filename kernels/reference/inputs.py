@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernels.errors import InputError
-from kernels.graph import Graph
+from kernels.ir.graph import Graph
 
 
 def check_inputs(graph: Graph, inputs: Mapping[str, npt.NDArray[Any]]) -> None:

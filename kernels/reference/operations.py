@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernels.graph import Node
+from kernels.ir.graph import Node
 
 from . import pooling, resampling
 from .convolution import convolve

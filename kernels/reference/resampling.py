@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernels.resampling import Ratio, ratio
+from kernels.ir.resampling import Ratio, ratio
 
 AnyArray = npt.NDArray[np.floating[Any]]
 

@@ -11,7 +11,7 @@ from importlib import resources
 from typing import Literal
 
 from kernels.options import Precision
-from kernels.plan import Parameter
+from kernels.plan.model import Parameter
 
 from .unroll import unroll
 from .winograd import expand

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernels.assemble import assemble
-from kernels.graph import Array, Graph, Node
-from kernels.load import random_inputs
+from kernels.frontend.load import random_inputs
+from kernels.ir.graph import Array, Graph, Node
 from kernels.lower.cpu import lower_cpu
 from kernels.lower.cpu.layout import conversions
 from kernels.lower.gpu import lower_gpu
 from kernels.options import Choice, Limits, Options
 from kernels.passes import prepare
 from kernels.passes.split_weights import largest_weight, oversized, split_weights
-from kernels.plan import Bundle
-from kernels.validate import validate
+from kernels.plan.model import Bundle
+from kernels.plan.validate import validate
 
 from .kinds import Layer, in_turn, kind_of, layer_of, untuned
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernels.errors import CompileError
-from kernels.graph import Graph
+from kernels.ir.graph import Graph
 from kernels.options import Choice, Limits, Options
 
 from .candidates import candidates, distinct

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 
 from orchestrator.errors import UnknownName
-from orchestrator.matrix import Exclusion
+from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 
-from orchestrator.matrix import Exclusion
+from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
 from orchestrator.model.lease import Assignment
+from orchestrator.model.queue_view import Share, WaitingJob
 from orchestrator.model.record import Outcome, Record
-from orchestrator.placement import Share, WaitingJob
 
 from . import attempts, experiments, extension, health, imports, queries, records
 from .database import Database

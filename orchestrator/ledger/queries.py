@@ -11,8 +11,8 @@ from sqlalchemy import Connection, Select, Subquery, case, func, select
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import ANY_JOB, Job
 from orchestrator.model.lease import Assignment
+from orchestrator.model.queue_view import Share, WaitingJob
 from orchestrator.model.record import Outcome
-from orchestrator.placement import Share, WaitingJob
 
 from .attempts import NOT_COUNTED
 from .rows import OPEN, AnyRow, JobRow, JobState, RunningRow, unpack

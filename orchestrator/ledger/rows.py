@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 from sqlalchemy import Row
 
-from orchestrator.matrix import Exclusion
+from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from prometheus_client.core import GaugeMetricFamily, Metric
 from redis import Redis
 
-from orchestrator import keys
 from orchestrator.config import Settings
+from orchestrator.coordination import keys
+from orchestrator.coordination.client import client_of
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.coordination.leases import Leases
 from orchestrator.errors import FarmError
-from orchestrator.inventory import Inventory
-from orchestrator.leases import Leases
 from orchestrator.ledger.database import Database
 from orchestrator.model.waiting import WaitReason
-from orchestrator.redis_client import client_of
 
 from .devices import device_families, host_families
 from .queue import queue_families

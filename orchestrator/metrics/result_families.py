@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from orchestrator.analysis.statistics import EnergyUse, Figure, Interval, Summary, Verdict
 from orchestrator.model.record import DoubtCode, Outcome
-from orchestrator.statistics import EnergyUse, Figure, Interval, Summary, Verdict
 
 
 class Combination(NamedTuple):

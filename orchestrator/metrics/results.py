@@ -1,7 +1,7 @@
 """Results as time series: the latest figures of each combination of device, network, backend, precision and options.
 
 The ledger's new records are followed by their keys; where a cell of an experiment has news on a device, its records are
-read again and summarised by the function that the report uses (`orchestrator.statistics.summarise`), and the figures
+read again and summarised by the function that the report uses (`orchestrator.analysis.statistics.summarise`), and the figures
 alone are kept: samples and power series do not stay in memory.
 """
 
@@ -17,11 +17,11 @@ from typing import NamedTuple
 from prometheus_client.core import Metric
 from sqlalchemy import Connection, select
 
+from orchestrator.analysis.statistics import Summary, summarise
 from orchestrator.ledger.rows import unpack
 from orchestrator.ledger.tables import JOBS, RECORDS
 from orchestrator.model.job import ANY_JOB
 from orchestrator.model.record import Outcome, Record
-from orchestrator.statistics import Summary, summarise
 
 from .result_families import Combination, result_families
 

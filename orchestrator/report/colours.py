@@ -6,7 +6,7 @@ import colorsys
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from orchestrator.statistics import Summary
+from orchestrator.analysis.statistics import Summary
 
 from .drawing import MUTED
 

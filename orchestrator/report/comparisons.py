@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from orchestrator.analysis.statistics import Summary
+from orchestrator.analysis.statistics.backends import PaysFrom, SideBySide, side_by_side
+from orchestrator.analysis.statistics.backends import pays_from as found_pays_from
 from orchestrator.model.device import Api, Source
 from orchestrator.model.experiment import Experiment
-from orchestrator.statistics import Summary
-from orchestrator.statistics.backends import PaysFrom, SideBySide, side_by_side
-from orchestrator.statistics.backends import pays_from as found_pays_from
 
 from . import wording
 from .section import Column, Section

@@ -12,9 +12,9 @@ from rich.markup import escape
 from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
 
-from orchestrator.matrix import Exclusion
+from orchestrator.analysis.statistics import Summary
+from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.record import Outcome
-from orchestrator.statistics import Summary
 
 from . import wording
 from .content import Content, DoubtCount

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import Field
 
-from orchestrator.agreement import Agreement, agreements
-from orchestrator.matrix import Exclusion
+from orchestrator.analysis.agreement import Agreement, agreements
+from orchestrator.analysis.statistics import CanaryVerdict, Summary, canary_verdicts, newest_attempts, summarise
+from orchestrator.analysis.stopping_rule import Judgement, judge_all
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
+from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Cell
 from orchestrator.model.record import DoubtCode, Record
-from orchestrator.sequential import Judgement, judge_all
-from orchestrator.statistics import CanaryVerdict, Summary, canary_verdicts, newest_attempts, summarise
 
 
 class DoubtCount(Model):

@@ -12,8 +12,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from orchestrator.analysis.statistics import MIN_BLOCKS, RESAMPLES, Summary
 from orchestrator.model.record import Outcome, Record
-from orchestrator.statistics import MIN_BLOCKS, RESAMPLES, Summary
 
 from . import charts, predictions, wording
 from .colours import backend_colours

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import ceil, floor, log10
 from typing import NamedTuple
 
-from orchestrator.agreement import Agreement, Changed, Comparison, Gap, Row, Variant, rule_of_three
+from orchestrator.analysis.agreement import Agreement, Changed, Comparison, Gap, Row, Variant, rule_of_three
 
 from . import wording
 from .section import Column, Section

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from orchestrator.analysis.statistics import CanaryWord, Summary, Verdict, setup
+from orchestrator.analysis.stopping_rule import Need
 from orchestrator.model.record import ConditionProof
-from orchestrator.sequential import Need
-from orchestrator.statistics import CanaryWord, Summary, Verdict, setup
 
 from . import predictions, wording
 from .comparisons import backends, pays_from, published

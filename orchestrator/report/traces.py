@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from orchestrator.errors import TableError
-from orchestrator.traces import Recording
+from orchestrator.exchange.power_traces import Recording
 
 from .colours import PALETTE
 from .drawing import FOREGROUND, GRID, MUTED, PAGE, STYLE, Chart, bare, new_figure, style, to_svg

@@ -12,9 +12,9 @@ from orchestrator.model.power import PowerSource, Scope
 from orchestrator.model.record import Outcome
 
 if TYPE_CHECKING:
-    from orchestrator.agreement import Proportion
-    from orchestrator.matrix import Exclusion
-    from orchestrator.statistics import EnergyPerInference, EnergyUse, Interval, Latency, Summary
+    from orchestrator.analysis.agreement import Proportion
+    from orchestrator.analysis.statistics import EnergyPerInference, EnergyUse, Interval, Latency, Summary
+    from orchestrator.model.exclusion import Exclusion
 
     from .content import DoubtCount
 

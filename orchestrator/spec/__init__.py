@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TypeVar
 
-from orchestrator import select
 from orchestrator.errors import SpecError, StableError
+from orchestrator.expansion import device_selection as select
 from orchestrator.model.experiment import Experiment
 
 from .validation import MAX_BYTES, Problem, SpecProblems, at, dotted, read_text, validate

@@ -16,10 +16,10 @@ from redis import Redis
 from device_agent.virtual.control import ControlClient
 from device_agent.virtual.launch import read_phones
 from farm import endpoints
-from orchestrator.inventory import Inventory
+from orchestrator.coordination.client import connect
+from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import Ledger
 from orchestrator.model.live import Progress
-from orchestrator.redis_client import connect
 from tests.waiting import eventually
 
 T = TypeVar("T")

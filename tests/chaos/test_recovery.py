@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from device_agent.virtual.faults import KillAgent, Reboot, Unplug
-from orchestrator.inventory import Inventory
+from orchestrator.coordination.inventory import Inventory
 from tests.waiting import eventually
 
 from .running_farm import RunningFarm, running_farm

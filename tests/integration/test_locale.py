@@ -13,7 +13,7 @@ import pytest
 
 from device_agent.build import binary
 from kernels.compile import compile_graph
-from kernels.load import load_workload, random_inputs
+from kernels.frontend.load import load_workload, random_inputs
 from kernels.options import Backend, Limits, Options
 from tests.contract.agent.driver import Agent
 from tests.servers import missing, required

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from orchestrator.errors import DeviceSick, FarmError, LeaseLost
 from orchestrator.model.event import Event
-from workers.agent import AgentRun, Follower, RunRequest, start_agent, stop_agents
-from workers.fleet import Member
-from workers.install import run
+from workers.devices.fleet import Member, stop_agents
+from workers.devices.install import run
 from workers.measure import raise_for, raise_if_slept
-from workers.supply import PlannedCut
+from workers.measure.agent_process import AgentRun, Follower, RunRequest, start_agent
+from workers.session.supply import PlannedCut
 
 FLOOR_PERIOD_MS = 20
 """Shortest period of the agent's sampler."""

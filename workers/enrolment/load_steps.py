@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from orchestrator.config import Settings
 from orchestrator.errors import Unsupported
-from orchestrator.lab import load_lab
 from orchestrator.model.event import Event, Phase, Power
 from orchestrator.model.power import GaugeCalibration
-from workers.facts import read_state
-from workers.fleet import Member
-from workers.supply import PlannedCut, SupplyJournal, Switch, find_switch
+from orchestrator.spec.lab_file import load_lab
+from workers.devices.fleet import Member
+from workers.devices.probe import read_state
+from workers.session.supply import PlannedCut, SupplyJournal, Switch, find_switch
 
 from .burn import SLACK_S, burn
 from .calibrate import CannotCalibrate, TooShort, calibrate, not_discharging

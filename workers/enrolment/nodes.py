@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from orchestrator.model.enrolment import NodeFact
-from workers.device.base import DeviceConnection
-from workers.device.quote import quote
+from workers.connection.base import DeviceConnection
+from workers.connection.quote import quote
 
 BATTERY = (
     "type", "status", "present", "capacity", "current_now", "current_avg", "voltage_now", "temp", "cycle_count",

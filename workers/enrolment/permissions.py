@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from orchestrator.model.enrolment import NodeFact
-from workers.device.base import DeviceConnection
+from workers.connection.base import DeviceConnection
 
 BRIGHTNESS = ("system", "screen_brightness")
 

@@ -8,14 +8,14 @@ from collections.abc import Callable
 
 from orchestrator.config import Settings
 from orchestrator.errors import FarmError, LeaseLost, StableError
-from orchestrator.lab import load_lab
 from orchestrator.model.device import DeviceState
 from orchestrator.model.enrolment import Enrolment
 from orchestrator.model.power import PowerSource
-from workers.fleet import Member
-from workers.plans import Plans
+from orchestrator.spec.lab_file import load_lab
+from workers.devices.fleet import Member
+from workers.plans.plan_store import Plans
 from workers.power import bench_of, find_sources
-from workers.supply import supply_way
+from workers.session.supply import supply_way
 
 from . import store
 from .calibrate import CannotCalibrate

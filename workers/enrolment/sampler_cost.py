@@ -14,9 +14,9 @@ from orchestrator.model.event import Sampler as SamplerEvent
 from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell
 from orchestrator.model.power import Estimate
-from workers.fleet import Member
+from workers.devices.fleet import Member
 from workers.measure import Block, measure, raise_for
-from workers.plans import Plans
+from workers.plans.plan_store import Plans
 
 NETWORK = "lenet"
 PAIRS = (4, 12)

@@ -10,8 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from orchestrator.model.enrolment import Enrolment
-from workers.lock import file_name
-from workers.restore import write_durably
+from workers.durable_files import file_name, write_durably
 
 log = logging.getLogger(__name__)
 KEPT = 5

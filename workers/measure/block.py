@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from orchestrator.model.experiment import SETUP_S, SUSTAINED_MARGIN
-from workers.agent import CpuUse
+
+from .agent_process import CpuUse
 
 Setup = Literal["cold", "warm", "cached", "any"]
 """Which compiled programs a fresh process finds. cold: none, neither the agent's nor the driver's; warm: the driver's,

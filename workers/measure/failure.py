@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from orchestrator.energy.validity import has_slept
 from orchestrator.errors import AgentFault, DeviceSick, FarmError, TransientError
-from workers.agent import AgentRun
+
+from .agent_process import AgentRun
 
 _TRANSIENT = {"device_error", "io", "storage_full", "cancelled"}
 """Error codes of the agent that speak of the device, not of the workload; a `cancelled` not by us is a takeover."""

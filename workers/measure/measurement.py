@@ -16,15 +16,15 @@ from orchestrator.model.device import Reading
 from orchestrator.model.event import Event, Power, Sample
 from orchestrator.model.live import Phase
 from orchestrator.model.power import PowerSeries
-from workers.agent import AgentRun, Follower, RunRequest, has_turn, start_agent, stop_agents
-from workers.device.base import DeviceConnection
-from workers.fleet import Member
-from workers.install import put_files, run
-from workers.momentary import reading_of
-from workers.plans import Arrays, StoredPlan
+from workers.connection.base import DeviceConnection
+from workers.devices.fleet import Member, stop_agents
+from workers.devices.install import put_files, run
+from workers.devices.momentary import reading_of
+from workers.plans.plan_store import Arrays, StoredPlan
 from workers.power import PowerMeter
-from workers.supply import PlannedCut
+from workers.session.supply import PlannedCut
 
+from .agent_process import AgentRun, Follower, RunRequest, has_turn, start_agent
 from .block import Block
 from .ports import pull_outputs, push_inputs
 from .request import make_request, priming

@@ -12,10 +12,11 @@ import numpy.typing as npt
 
 from orchestrator.errors import DeviceSick
 from orchestrator.model.event import Event, Output
-from workers.agent import RunRequest
-from workers.device.base import DeviceConnection
-from workers.install import put_files
-from workers.plans import Arrays, StoredPlan
+from workers.connection.base import DeviceConnection
+from workers.devices.install import put_files
+from workers.plans.plan_store import Arrays, StoredPlan
+
+from .agent_process import RunRequest
 
 _DTYPES = {"f32": "<f4", "f16": "<f2", "i32": "<i4", "u8": "|u1"}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from orchestrator.model.device import Api, DeviceFacts
-from workers.agent import RunRequest
-from workers.fleet import Member
-from workers.plans import StoredPlan
+from workers.devices.fleet import Member
+from workers.plans.plan_store import StoredPlan
 
+from .agent_process import RunRequest
 from .block import Block
 
 

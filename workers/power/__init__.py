@@ -7,7 +7,7 @@ from typing import Literal
 from orchestrator.config import Settings
 from orchestrator.model.lab import LabDevice
 from orchestrator.model.power import PowerSource
-from workers.fleet import Member
+from workers.devices.fleet import Member
 
 from .base import Bench, MeterLost, PowerMeter
 from .model import control_socket

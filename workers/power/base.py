@@ -12,7 +12,7 @@ from orchestrator.errors import TransientError, Unsupported
 from orchestrator.model.enrolment import SourceFact
 from orchestrator.model.event import Event
 from orchestrator.model.power import PowerSeries
-from workers.fleet import Member
+from workers.devices.fleet import Member
 
 SYS = Path("/sys")
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from orchestrator.model.enrolment import SourceFact
 from orchestrator.model.event import Event
 from orchestrator.model.power import ClockMap, PowerSeries
-from workers.clock import Ask, RoundTrip, ask_round_trips, fit, own_clock
 
 from .base import HostMeter, MeterLost, Readings
+from .clock_mapping import Ask, RoundTrip, ask_round_trips, fit, own_clock
 
 
 class HostSource:

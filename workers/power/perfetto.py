@@ -12,9 +12,9 @@ from orchestrator.errors import FarmError
 from orchestrator.model.enrolment import SourceFact
 from orchestrator.model.event import Event
 from orchestrator.model.power import PowerSeries, PowerSource, Scope
-from workers.device.base import DeviceConnection
-from workers.device.quote import quote
-from workers.install import run
+from workers.connection.base import DeviceConnection
+from workers.connection.quote import quote
+from workers.devices.install import run
 
 from .base import Bench, MeterLost
 from .odpm import rails_series

@@ -11,9 +11,9 @@ from orchestrator.errors import FarmError, Unsupported
 from orchestrator.model import problem
 from orchestrator.model.enrolment import SourceFact
 from orchestrator.model.power import PowerSource, Scope
-from workers.clock import Ask, clock_of
 
 from .base import Bench, HostMeter, PowerMeter
+from .clock_mapping import Ask, clock_of
 from .csv_file import csv_file
 from .gauge import Gauge, gauge
 from .host_source import HostSource

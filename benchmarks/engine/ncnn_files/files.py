@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.engine.simplified import simplified
-from kernels.graph import Graph
+from kernels.ir.graph import Graph
 
 from .layers import LAYERS
 from .text import line, numbered, with_splits

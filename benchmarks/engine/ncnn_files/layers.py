@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from kernels.graph import Node
+from kernels.ir.graph import Node
 
 from .writer import Parameters, Unsupported, Writer
 

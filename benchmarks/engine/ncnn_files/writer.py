@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.graph import Graph
+from kernels.ir.graph import Graph
 
 _FP32 = b"\0\0\0\0"
 """Tag before a weight that is kept as it is."""

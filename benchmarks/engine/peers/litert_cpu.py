@@ -10,8 +10,8 @@ import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
 from benchmarks.engine.tflite_file import write_tflite
-from kernels.graph import Graph
-from kernels.load import load_workload
+from kernels.frontend.load import load_workload
+from kernels.ir.graph import Graph
 
 from .engine import Arrays, Model
 

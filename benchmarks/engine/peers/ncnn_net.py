@@ -9,7 +9,7 @@ import ncnn
 import numpy as np
 
 from benchmarks.engine.ncnn_files import Files, write_ncnn
-from kernels.load import load_workload
+from kernels.frontend.load import load_workload
 
 from .engine import Arrays, Model, PeerError
 

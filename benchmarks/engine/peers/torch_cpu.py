@@ -9,8 +9,8 @@ import torch
 
 from benchmarks.engine.simplified import simplified
 from benchmarks.engine.torch_graph import TorchGraph
-from kernels.graph import Graph
-from kernels.load import load_workload
+from kernels.frontend.load import load_workload
+from kernels.ir.graph import Graph
 from kernels.passes.fuse_residuals import fuse_residuals
 
 from .engine import Arrays, Model

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from benchmarks.engine.torch_graph import TorchGraph
-from kernels.graph import Graph
+from kernels.ir.graph import Graph
 
 from .engine import Arrays, Model, PeerError
 from .torch_cpu import prepare

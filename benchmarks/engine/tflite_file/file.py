@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.engine.simplified import simplified
-from kernels.graph import Graph
+from kernels.ir.graph import Graph
 
 from .operations import OPERATIONS
 from .writer import Unsupported, Writer

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
-from kernels.graph import Node
+from kernels.ir.graph import Node
 
 from .padding import needed_pads, padded
 from .writer import CODE, Unsupported, Writer

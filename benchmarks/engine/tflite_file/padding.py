@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
-from kernels.graph import Node
+from kernels.ir.graph import Node
 
 from .writer import CODE, Unsupported, Writer
 

@@ -8,7 +8,7 @@ import flatbuffers
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
-from kernels.graph import Graph, Node
+from kernels.ir.graph import Graph, Node
 
 CODE = schema.BuiltinOperator
 _LAST_OLD_CODE = 127

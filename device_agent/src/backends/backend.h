@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "../bundle.h"
-#include "../cpu_use.h"
-#include "../environment.h"
-#include "../facts.h"
-#include "../frames.h"
-#include "../setup_log.h"
-#include "../status.h"
+#include "plan/bundle.h"
+#include "system/cpu_use.h"
+#include "device/environment.h"
+#include "device/facts.h"
+#include "plan/frames.h"
+#include "journal/setup_log.h"
+#include "system/status.h"
 
 namespace pocketfarm {
 

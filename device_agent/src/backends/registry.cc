@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "backend.h"
-#include "cpu/cpu.h"
-#include "opencl/opencl.h"
-#include "vulkan/vulkan.h"
+#include "backends/cpu/cpu.h"
+#include "backends/opencl/opencl.h"
+#include "backends/vulkan/vulkan.h"
 
 namespace pocketfarm {
 

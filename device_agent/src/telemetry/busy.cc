@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "../clock.h"
+#include "system/clock.h"
 
 namespace pocketfarm {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "../affinity.h"
+#include "device/affinity.h"
 
 namespace pocketfarm {
 namespace {

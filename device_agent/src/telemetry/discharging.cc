@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "../clock.h"
+#include "system/clock.h"
 #include "battery.h"
 
 namespace pocketfarm {

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "../files.h"
+#include "system/files.h"
 
 namespace pocketfarm {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "../json_object.h"
+#include "journal/json_object.h"
 
 namespace pocketfarm {
 

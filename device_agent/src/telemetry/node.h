@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "../files.h"
-#include "../json_object.h"
+#include "system/files.h"
+#include "journal/json_object.h"
 
 namespace pocketfarm {
 

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "../affinity.h"
-#include "../clock.h"
-#include "../thread.h"
+#include "device/affinity.h"
+#include "system/clock.h"
+#include "system/thread.h"
 
 namespace pocketfarm {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <thread>
 
-#include "../journal.h"
+#include "journal/journal.h"
 #include "gauge.h"
 #include "rails.h"
 #include "timer.h"

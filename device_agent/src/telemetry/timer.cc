@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "../clock.h"
+#include "system/clock.h"
 
 namespace pocketfarm {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "../files.h"
+#include "system/files.h"
 
 namespace pocketfarm {
 

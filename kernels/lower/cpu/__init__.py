@@ -7,11 +7,11 @@ from math import prod
 from kernels.catalog import convolution_of
 from kernels.checkpoint import checkpoint
 from kernels.errors import OptionError, UnsupportedNode
-from kernels.graph import Graph
+from kernels.ir.graph import Graph
 from kernels.lower.draft import Draft
 from kernels.lower.outputs import write_outputs_directly
 from kernels.options import Options
-from kernels.plan import Copy, Port, Tensor
+from kernels.plan.model import Copy, Port, Tensor
 
 from .algorithms import FITS, check_algorithm
 from .context import CpuContext

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from kernels.catalog import Convolution, convolution_of
 from kernels.errors import OptionError
-from kernels.graph import Graph, Node
+from kernels.ir.graph import Graph, Node
 from kernels.options import Options
 
 from .packing import BLOCK, WINOGRAD_TILE

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from math import prod
 from typing import Literal
 
-from kernels.cpu_operations import CPU_OPERATIONS
-from kernels.graph import Array, Graph, Node
+from kernels.ir.graph import Array, Graph, Node
 from kernels.lower.aliases import plan_aliases
 from kernels.lower.draft import Draft, DraftProgram, Role, arguments
 from kernels.options import Options
-from kernels.plan import BufferArgument, Dispatch, Tensor
+from kernels.plan.model import BufferArgument, Dispatch, Tensor
 
+from .agent_operations import CPU_OPERATIONS
 from .layout import in_blocks
 from .packing import BLOCK, blocks
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kernels.catalog import Convolution, convolution_of
-from kernels.graph import Array, Node
+from kernels.ir.graph import Array, Node
 from kernels.lower.activation import activation_scalars
-from kernels.plan import Tensor
+from kernels.plan.model import Tensor
 
 from .algorithms import choose_algorithm
 from .context import CpuContext

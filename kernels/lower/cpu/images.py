@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kernels.graph import Node
+from kernels.ir.graph import Node
+from kernels.ir.resampling import PAD_MODES, ratio
 from kernels.lower.activation import activation_scalars
-from kernels.resampling import PAD_MODES, ratio
 
 from .context import CpuContext
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernels.graph import Graph, Node
+from kernels.ir.graph import Graph, Node
 from kernels.options import Options
 
 from .algorithms import IN_BLOCKS, choose_algorithm

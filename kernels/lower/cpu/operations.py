@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from kernels.errors import UnsupportedNode
-from kernels.graph import Array, Node
+from kernels.ir.graph import Array, Node
 from kernels.lower.activation import activation_scalars
 
 from .context import CpuContext

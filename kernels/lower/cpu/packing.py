@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernels.graph import Array
+from kernels.ir.graph import Array
 from kernels.source.winograd import transform_filters
 
 BLOCK = 16

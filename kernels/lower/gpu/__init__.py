@@ -11,11 +11,11 @@ from kernels.catalog.products import check_product
 from kernels.catalog.transposes import check_transpose
 from kernels.checkpoint import checkpoint
 from kernels.errors import UnsupportedNode
-from kernels.graph import Graph, Node
+from kernels.ir.graph import Graph, Node
 from kernels.lower.draft import Draft
 from kernels.lower.outputs import write_outputs_directly
 from kernels.options import Limits, Options
-from kernels.plan import Copy, Port, Tensor
+from kernels.plan.model import Copy, Port, Tensor
 
 from .context import GpuContext
 from .convolution import lower_conv

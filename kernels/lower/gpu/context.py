@@ -11,11 +11,11 @@ import numpy as np
 
 from kernels.checkpoint import checkpoint
 from kernels.errors import OptionError
-from kernels.graph import Array, Graph, Node
+from kernels.ir.graph import Array, Graph, Node
 from kernels.lower.aliases import plan_aliases
 from kernels.lower.draft import Draft, DraftProgram, Role, arguments
 from kernels.options import Limits, Options
-from kernels.plan import BufferArgument, Dispatch, Dtype, Tensor
+from kernels.plan.model import BufferArgument, Dispatch, Dtype, Tensor
 from kernels.source.library import KERNELS
 
 from .flatten import is_read_in_stacks

@@ -8,9 +8,9 @@ import numpy as np
 
 from kernels.catalog import ALGORITHMS, Call, choose, convolution_of
 from kernels.errors import UnsupportedNode
-from kernels.graph import Array, Node
+from kernels.ir.graph import Array, Node
 from kernels.lower.activation import activation_scalars
-from kernels.plan import Tensor
+from kernels.plan.model import Tensor
 from kernels.source.library import KERNELS
 
 from .context import GpuContext

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernels.catalog.additions import ADDITIONS, Addition, choose_addition
 from kernels.catalog.packing import padded
-from kernels.graph import Array, Graph, Node
+from kernels.ir.graph import Array, Graph, Node
 from kernels.lower.activation import activation_scalars
 
 from .context import GpuContext

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernels.graph import Array, Graph, Node
+from kernels.ir.graph import Array, Graph, Node
 
 from .values import dims_of
 

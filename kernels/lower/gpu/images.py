@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kernels.catalog import choose, convolution_of
-from kernels.graph import Graph, Node
+from kernels.ir.graph import Graph, Node
 from kernels.options import Limits, Options
-from kernels.plan import Image
+from kernels.plan.model import Image
 
 from .values import Dims
 

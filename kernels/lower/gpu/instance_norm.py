@@ -6,9 +6,9 @@ Chunks of the pixels give their means and squares, these are put together per ch
 from __future__ import annotations
 
 from kernels.catalog.packing import padded
-from kernels.graph import Node
+from kernels.ir.graph import Node
 from kernels.lower.activation import activation_scalars
-from kernels.plan import Tensor
+from kernels.plan.model import Tensor
 
 from .context import GpuContext
 from .convolution import constant

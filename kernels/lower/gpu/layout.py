@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernels.plan import Tensor
+from kernels.plan.model import Tensor
 
 from .context import GpuContext
 from .values import Dims, Value, View, has_channels

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from kernels.catalog.transposes import TRANSPOSES, Transpose, choose_transpose, transpose_of
-from kernels.graph import Graph, Node
+from kernels.ir.graph import Graph, Node
 
 from .context import GpuContext
 from .flatten import is_read_in_stacks

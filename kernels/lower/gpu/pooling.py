@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from kernels.graph import Node
+from kernels.ir.graph import Node
 
 from .context import GpuContext
 from .layout import packed, plain

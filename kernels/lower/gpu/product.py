@@ -6,9 +6,9 @@ from math import prod
 
 from kernels.catalog.packing import pack_panels, padded
 from kernels.catalog.products import Product, ProductCall, choose_product, lower_product
-from kernels.graph import Graph, Node
+from kernels.ir.graph import Graph, Node
 from kernels.lower.activation import activation_scalars
-from kernels.plan import Tensor
+from kernels.plan.model import Tensor
 from kernels.source.library import KERNELS
 
 from .context import GpuContext

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import isfinite
 
-from kernels.graph import Node
-from kernels.resampling import PAD_MODES, ratio
+from kernels.ir.graph import Node
+from kernels.ir.resampling import PAD_MODES, ratio
 
 from .context import GpuContext
 from .layout import packed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from kernels.plan import BufferArgument, PartArgument
+from kernels.plan.model import BufferArgument, PartArgument
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ Where a driver computes work-items as the lanes of a vector and loads storage bu
 are read as texels, and the lanes of a subgroup load different weights and hand them to each other.
 
 A multiplication and an addition that belong together are written as `fma`; the others stay two operations, because
-`kernels/contraction.py` forbids a driver to join them; NaN passes through what clamps and compares. Relaxed precision
+`kernels/codegen/no_contraction.py` forbids a driver to join them; NaN passes through what clamps and compares. Relaxed precision
 leaves all three to the driver.
 """
 

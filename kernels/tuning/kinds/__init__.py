@@ -9,7 +9,7 @@ from itertools import zip_longest
 from kernels.catalog import Convolution, convolution_of
 from kernels.catalog.products import Product
 from kernels.catalog.transposes import Transpose
-from kernels.graph import Graph, Node
+from kernels.ir.graph import Graph, Node
 from kernels.lower.cpu.algorithms import has_choice
 from kernels.lower.gpu.elementwise import ADDITION_NODES, addition_of
 from kernels.lower.gpu.movement import transposition_of

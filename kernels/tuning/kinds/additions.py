@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernels.catalog.additions import ADDITIONS, Addition, choose_addition
-from kernels.graph import Array, Graph, Node
+from kernels.ir.graph import Array, Graph, Node
 from kernels.options import Choice, Limits, Options
 
 from .kind import Layer, alike, trial_graph

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernels.catalog import ALGORITHMS, Convolution, choose, misfit
-from kernels.graph import Array, Graph, Node
+from kernels.ir.graph import Array, Graph, Node
 from kernels.options import Choice, Limits, Options
 
 from .kind import Layer, alike, trial_graph

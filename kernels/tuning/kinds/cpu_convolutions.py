@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernels.catalog import Convolution
-from kernels.graph import Array, Graph, Node
+from kernels.ir.graph import Array, Graph, Node
 from kernels.lower.cpu.algorithms import FITS, choose
 from kernels.lower.cpu.packing import BLOCK
 from kernels.options import Choice, Limits, Options

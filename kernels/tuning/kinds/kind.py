@@ -9,7 +9,7 @@ from kernels.catalog import Convolution
 from kernels.catalog.additions import Addition
 from kernels.catalog.products import Product
 from kernels.catalog.transposes import Transpose
-from kernels.graph import Array, Graph, Node
+from kernels.ir.graph import Array, Graph, Node
 from kernels.options import Choice, Limits, Options
 
 Layer = Convolution | Product | Transpose | Addition

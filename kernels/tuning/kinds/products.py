@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernels.catalog.products import PRODUCTS, Product, choose_product
-from kernels.graph import Graph, Node
+from kernels.ir.graph import Graph, Node
 from kernels.options import Choice, Limits, Options
 
 from .kind import Layer, alike, trial_graph

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from kernels.catalog.transposes import TRANSPOSES, Transpose, choose_transpose
-from kernels.graph import Graph, Node
+from kernels.ir.graph import Graph, Node
 from kernels.options import Choice, Limits, Options
 
 from .kind import Layer, alike, trial_graph

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from orchestrator.analysis.statistics import Figure, Summary
 from orchestrator.report import wording
 from orchestrator.report.colours import Colours, backend_colours
 from orchestrator.report.drawing import MUTED, PAGE, Chart, new_figure, style
 from orchestrator.report.heading import put_heading
 from orchestrator.report.wording import EnergyRow
-from orchestrator.statistics import Figure, Summary
 
 from . import rows as layout
 

@@ -8,12 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
+from orchestrator.analysis.statistics import Summary, is_stream, timed_ms
 from orchestrator.model.record import Outcome, Record
 from orchestrator.report import wording
 from orchestrator.report.colours import Colours, Look, backend_colours, looks
 from orchestrator.report.drawing import MUTED, PAGE, Chart, bare, new_figure, style
 from orchestrator.report.heading import put_heading
-from orchestrator.statistics import Summary, is_stream, timed_ms
 
 from . import rows as layout
 from .rows import Key

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from orchestrator.agreement import Agreement, Row
+from orchestrator.analysis.agreement import Agreement, Row
 from orchestrator.report import predictions, wording
 from orchestrator.report.colours import PALETTE
 from orchestrator.report.drawing import GRID, MUTED, Chart, bare, new_figure, style

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from orchestrator.analysis.statistics import Summary
 from orchestrator.energy.sources import Origin, origins
 from orchestrator.energy.windows import Window, integral
 from orchestrator.errors import StableError
@@ -19,7 +20,6 @@ from orchestrator.report import wording
 from orchestrator.report.colours import PALETTE
 from orchestrator.report.drawing import FOREGROUND, MUTED, Chart, bare, new_figure, style
 from orchestrator.report.heading import put_heading, wrap
-from orchestrator.statistics import Summary
 
 from . import rows as layout
 

@@ -11,11 +11,11 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from orchestrator.analysis.statistics import Summary
 from orchestrator.report import wording
 from orchestrator.report.colours import PALETTE, SETUP, Colours
 from orchestrator.report.drawing import FOREGROUND, MUTED, Chart, bare, new_figure, style
 from orchestrator.report.heading import put_heading, wrap
-from orchestrator.statistics import Summary
 
 from . import rows as layout
 from .rows import AXIS_PX, PANEL_PX, ROW_PX, WIDTH_PX

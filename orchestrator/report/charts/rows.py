@@ -9,12 +9,12 @@ from typing import NamedTuple, TypeVar
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from orchestrator.analysis.statistics import Summary
 from orchestrator.model.device import Source
 from orchestrator.model.record import Record
 from orchestrator.report import wording
 from orchestrator.report.drawing import bare
 from orchestrator.report.heading import wrap
-from orchestrator.statistics import Summary
 
 WIDTH_PX = 1120
 PANEL_PX = 540

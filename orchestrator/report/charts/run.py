@@ -9,12 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
+from orchestrator.analysis.statistics import NS_PER_MS, Summary, Throttling, percentile, timed_ms
 from orchestrator.model.record import Outcome, Record
 from orchestrator.report import wording
 from orchestrator.report.colours import Colours, Look, backend_colours, looks
 from orchestrator.report.drawing import FOREGROUND, GRID, MUTED, PAGE, Chart, bare, new_figure, style
 from orchestrator.report.heading import put_heading
-from orchestrator.statistics import NS_PER_MS, Summary, Throttling, percentile, timed_ms
 
 from . import rows as layout
 

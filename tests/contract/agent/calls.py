@@ -10,8 +10,8 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from kernels.cpu_operations import CPU_OPERATIONS
-from kernels.plan import (
+from kernels.lower.cpu.agent_operations import CPU_OPERATIONS
+from kernels.plan.model import (
     Argument,
     Buffer,
     BufferArgument,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.plan import Bundle
+from kernels.plan.model import Bundle
 from orchestrator.model.event import Error, Event, Output, parse_event
 
 from .plans import Array

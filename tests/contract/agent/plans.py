@@ -1,4 +1,4 @@
-"""Small plans written by hand, the same for every API: one program, `binary` of kernels/cpu_operations.py."""
+"""Small plans written by hand, the same for every API: one program, `binary` of kernels/lower/cpu/agent_operations.py."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernels.cpu_operations import CPU_OPERATIONS
-from kernels.plan import (
+from kernels.lower.cpu.agent_operations import CPU_OPERATIONS
+from kernels.plan.model import (
     Buffer,
     BufferArgument,
     Bundle,

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels.plan import BufferArgument, Bundle, Dispatch, IntArgument, Parameter, Program, Repeat
+from kernels.plan.model import BufferArgument, Bundle, Dispatch, IntArgument, Parameter, Program, Repeat
 
 from .driver import TIMEOUT_S, Agent, Ended, read_events
 from .plans import Draft, binary_program, combine, vector

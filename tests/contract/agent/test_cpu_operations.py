@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.cpu_operations import CPU_OPERATIONS
-from kernels.graph import Node
+from kernels.ir.graph import Node
+from kernels.ir.resampling import PAD_MODES, ratio
+from kernels.lower.cpu.agent_operations import CPU_OPERATIONS
 from kernels.reference import OPERATIONS
-from kernels.resampling import PAD_MODES, ratio
 
 from .calls import Calls, noise
 from .driver import Agent

@@ -19,9 +19,9 @@ import pytest
 import ziglang
 
 from device_agent import build
-from kernels.load import load_workload
+from kernels.frontend.load import load_workload
 from kernels.options import Limits, Options
-from kernels.plan import Bundle
+from kernels.plan.model import Bundle
 from tests.contract.kernels.test_agreement import check, every_case
 from tests.servers import missing, required
 from tests.unit.kernels.back.graphs import side_by_side

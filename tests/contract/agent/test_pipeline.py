@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from kernels.compile import compile_graph
-from kernels.load import load_workload
+from kernels.frontend.load import load_workload
 from kernels.options import Limits, Options
-from kernels.plan import Bundle
+from kernels.plan.model import Bundle
 from kernels.reference import evaluate
 
 from .driver import Agent

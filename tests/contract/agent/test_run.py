@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from kernels.plan import Copy, Repeat, SwapIn, SwapOut
+from kernels.plan.model import Copy, Repeat, SwapIn, SwapOut
 
 from .driver import Agent
 from .plans import COUNT, Draft, combine, vector

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernels.plan import Copy
+from kernels.plan.model import Copy
 
 from .driver import Agent
 from .plans import COUNT, Array, Draft, combine, vector

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from kernels.compile import compile_graph
-from kernels.load import load_workload, random_inputs
+from kernels.frontend.load import load_workload, random_inputs
 from kernels.options import Limits, Options
-from kernels.plan import Bundle, SwapIn
+from kernels.plan.model import Bundle, SwapIn
 from tests.unit.kernels.back.test_saving_memory import small_pyramid
 
 from .driver import Agent

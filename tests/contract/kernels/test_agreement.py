@@ -12,9 +12,9 @@ import pytest
 
 from kernels.catalog import ALGORITHMS, convolution_of
 from kernels.compile import compile_graph
-from kernels.graph import Graph
+from kernels.ir.graph import Graph
 from kernels.options import Choice, Limits, Options
-from kernels.plan import Plan, SwapIn
+from kernels.plan.model import Plan, SwapIn
 from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import TOLERANCE, Builder, inputs_of, relative_error, side_by_side

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from kernels.compile import compile_graph
 from kernels.errors import CompileError
-from kernels.graph import Graph
-from kernels.load import random_inputs
+from kernels.frontend.load import random_inputs
+from kernels.ir.graph import Graph
 from kernels.options import Limits, Options
-from kernels.plan import Bundle, Dispatch, PartArgument, Plan
+from kernels.plan.model import Bundle, Dispatch, PartArgument, Plan
 from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent
 from tests.contract.agent.plans import Array

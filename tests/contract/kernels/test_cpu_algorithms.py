@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernels.compile import compile_graph
-from kernels.graph import Array, Graph
+from kernels.ir.graph import Array, Graph
 from kernels.lower.cpu.algorithms import FITS
 from kernels.options import Limits, Options
 from kernels.reference import evaluate

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kernels.compile import compile_graph
-from kernels.graph import Graph
-from kernels.load import load_workload, random_inputs
+from kernels.frontend.load import load_workload, random_inputs
+from kernels.ir.graph import Graph
 from kernels.options import Choice, Limits, Options
 from kernels.reference import evaluate
 from kernels.tuning import (

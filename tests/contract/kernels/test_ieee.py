@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernels.compile import compile_graph
-from kernels.graph import Graph
+from kernels.ir.graph import Graph
 from kernels.options import Backend, Limits, Options
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import Builder, side_by_side

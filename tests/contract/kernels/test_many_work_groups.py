@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernels.compile import compile_graph
-from kernels.graph import Graph
+from kernels.ir.graph import Graph
 from kernels.options import Limits, Options
 from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent

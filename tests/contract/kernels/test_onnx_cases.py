@@ -19,7 +19,7 @@ from onnx.backend.test.loader import DATA_DIR
 
 from kernels.compile import compile_graph
 from kernels.errors import ModelError
-from kernels.onnx_import import load_onnx
+from kernels.frontend.onnx import load_onnx
 from kernels.options import Limits, Options
 from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent

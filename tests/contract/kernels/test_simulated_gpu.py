@@ -14,9 +14,9 @@ import pytest
 
 from kernels.catalog import ALGORITHMS, convolution_of
 from kernels.compile import compile_graph
-from kernels.graph import Graph
+from kernels.ir.graph import Graph
 from kernels.options import Choice, Limits, Options
-from kernels.plan import Bundle, OpenClSource
+from kernels.plan.model import Bundle, OpenClSource
 from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent
 from tests.contract.agent.plans import Draft, binary_program, combine, vector

@@ -21,8 +21,8 @@ from device_agent.build import binary
 from orchestrator.model.device import DeviceFacts, Source
 from orchestrator.model.event import Rails
 from orchestrator.model.power import PowerSource, Scope
-from workers.device.local import LocalConnection
-from workers.fleet import Member
+from workers.connection.local import LocalConnection
+from workers.devices.fleet import Member
 from workers.power import Bench, PowerMeter, choose_source
 
 from . import signal, vendors

@@ -14,7 +14,7 @@ import kernels.compile
 from device_agent.virtual.control import ControlClient, PhoneStatus
 from device_agent.virtual.faults import KillAgent, Unplug
 from device_agent.virtual.launch import VirtualPhones
-from kernels.load import load_workload, random_inputs
+from kernels.frontend.load import load_workload, random_inputs
 from kernels.options import Limits, Options
 
 from .conftest import TMP, Adb, eventually

@@ -13,7 +13,7 @@ import pytest
 import kernels.compile
 from device_agent.virtual.control import ControlClient, PhoneStatus, main
 from device_agent.virtual.faults import BackgroundLoad, ClockCap, KillAgent, StorageFull, Supply
-from kernels.load import load_workload, random_inputs
+from kernels.frontend.load import load_workload, random_inputs
 from kernels.options import Limits, Options
 
 from .conftest import TMP, Adb, eventually

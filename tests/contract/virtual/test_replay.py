@@ -13,7 +13,7 @@ import pytest
 import kernels.compile
 from device_agent.virtual.control import ControlClient
 from device_agent.virtual.launch import VirtualPhones, start_phones
-from kernels.load import load_workload, random_inputs
+from kernels.frontend.load import load_workload, random_inputs
 from kernels.options import Limits, Options
 from orchestrator.model.event import parse_event
 

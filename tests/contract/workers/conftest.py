@@ -10,9 +10,9 @@ import pytest
 from device_agent.virtual.launch import VirtualPhones, start_phones
 from tests.phones import mend
 from tests.servers import PrivateAdb, private_adb_server
-from workers.device.adb import AdbConnection, AdbServer
-from workers.device.base import DeviceConnection
-from workers.device.local import LocalConnection
+from workers.connection.adb import AdbConnection, AdbServer
+from workers.connection.base import DeviceConnection
+from workers.connection.local import LocalConnection
 
 
 @pytest.fixture(scope="session")

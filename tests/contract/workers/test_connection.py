@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import DeviceSick, TransportLost
-from workers.device.base import DeviceConnection, ShellResult
+from workers.connection.base import DeviceConnection, ShellResult
 
 NASTY = [
     "two  blanks",

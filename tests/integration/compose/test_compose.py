@@ -22,7 +22,7 @@ from device_agent.build import PHONE_ABIS
 from orchestrator.config import Settings
 from tests.servers import Server, free_port, required
 from tests.source_tree import ROOT
-from workers.enrol import agent_folder
+from workers.devices.admit import agent_folder
 
 TEXT = (ROOT / "compose.yaml").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)

@@ -11,9 +11,9 @@ from rich.console import Console
 
 from farm.cli.devices import table_of
 from orchestrator.config import Settings
-from orchestrator.inventory import Inventory
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
-from orchestrator.matrix import expand
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.record import Outcome
 from tests.unit.orchestrator import make

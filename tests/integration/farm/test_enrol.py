@@ -9,12 +9,12 @@ import pytest
 from redis import Redis
 
 from farm.cli import main
-from orchestrator.inventory import Inventory
+from orchestrator.coordination.inventory import Inventory
 from orchestrator.model.enrolment import Enrolment, NodeFact, SamplerCost
 from orchestrator.model.power import Estimate, GaugeCalibration
 from tests.unit.orchestrator import make
+from workers.devices.workstation import CPU_SERIAL
 from workers.enrolment import store
-from workers.workstation import CPU_SERIAL
 
 from .conftest import Cli
 

@@ -25,7 +25,7 @@ class Few:
 
 def test_tune_show_export(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(STRATEGIES, "halving", lambda _: Few())
-    monkeypatch.setattr("workers.contest.PAIRS", 2)
+    monkeypatch.setattr("workers.tuning.plan_comparison.PAIRS", 2)
     state = ["--state", str(tmp_path / "state")]
     for searched in (4, 0):
         assert main(["tune", "--network", "lenet", "--backend", "opencl", *state, "--json"]) == 0

@@ -17,11 +17,11 @@ import redis
 
 from farm.endpoints import read, settings_for
 from farm.processes import marked
-from orchestrator.inventory import Inventory
+from orchestrator.coordination.client import client_of
+from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.rows import OPEN
 from orchestrator.model.record import Outcome, Record
-from orchestrator.redis_client import client_of
 from tests.servers import required
 from tests.waiting import eventually
 

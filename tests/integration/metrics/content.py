@@ -12,9 +12,9 @@ from pathlib import Path
 
 from redis import Redis
 
-from orchestrator import keys
-from orchestrator.inventory import Inventory
-from orchestrator.leases import Leases
+from orchestrator.coordination import keys
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.coordination.leases import Leases
 from orchestrator.ledger import JobRow, Kept, Ledger
 from orchestrator.model.device import (
     Api,

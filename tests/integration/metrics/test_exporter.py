@@ -15,10 +15,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from redis import Redis
 
+from orchestrator.analysis.statistics import Summary, summarise
 from orchestrator.ledger import Ledger
 from orchestrator.metrics.devices import READING, device_families
 from orchestrator.model.record import Record
-from orchestrator.statistics import Summary, summarise
 from tests.servers import RedisServer, private_redis, required
 
 from .conftest import Farm

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.analysis.statistics import latency, timed_ms
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.database import Database
 from orchestrator.metrics import results
 from orchestrator.metrics.results import Results
 from orchestrator.model.job import Job
 from orchestrator.model.record import Record
-from orchestrator.statistics import latency, timed_ms
 
 from .content import Content, device, finish, submit
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from redis import Redis
 
-from orchestrator import redis_client
 from orchestrator.config import Settings
+from orchestrator.coordination import client as redis_client
 from tests.servers import RedisServer
 
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from redis import Redis
 
-from orchestrator import keys, queue
 from orchestrator.config import Settings
-from orchestrator.inventory import Inventory
-from orchestrator.leases import Leases
+from orchestrator.coordination import keys, queue
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.coordination.leases import Leases
 from orchestrator.model.device import Device
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import HostAnnouncement

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import matrix
+from orchestrator.expansion import expand as matrix
 from orchestrator.ledger import JobState, Lane, Ledger
 from orchestrator.model.experiment import Sampling
 from orchestrator.model.job import Job

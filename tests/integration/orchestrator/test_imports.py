@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import TableError
-from orchestrator.imports import import_samples
+from orchestrator.exchange.samples import import_samples
 from orchestrator.ledger import Ledger
 from tests.servers import private_postgres
 

@@ -8,10 +8,11 @@ import pytest
 from pydantic import SecretStr
 from redis import Redis
 
-from orchestrator import keys, redis_client
 from orchestrator.config import Settings
+from orchestrator.coordination import client as redis_client
+from orchestrator.coordination import keys
+from orchestrator.coordination.inventory import Inventory
 from orchestrator.errors import ServiceDown, SetupError
-from orchestrator.inventory import Inventory
 from orchestrator.model.live import HostAnnouncement, Progress
 from orchestrator.model.waiting import WaitKind, WaitReason
 from tests.unit.orchestrator import make

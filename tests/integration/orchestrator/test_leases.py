@@ -8,9 +8,9 @@ import time
 import pytest
 from redis import Redis
 
-from orchestrator import keys
+from orchestrator.coordination import keys
+from orchestrator.coordination.leases import Leases
 from orchestrator.errors import ServiceDown
-from orchestrator.leases import Leases
 from orchestrator.model.lease import Assignment
 from tests.servers import RedisServer
 from tests.unit.orchestrator import make

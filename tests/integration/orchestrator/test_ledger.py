@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine
 
-from orchestrator import matrix
 from orchestrator.errors import ServiceDown, SetupError, StableError
+from orchestrator.expansion import expand as matrix
 from orchestrator.ledger import JobState, Kept, Ledger
 from orchestrator.model.job import Job
 from orchestrator.model.lease import Assignment

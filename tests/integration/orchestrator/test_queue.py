@@ -15,8 +15,8 @@ from celery.contrib.testing.worker import start_worker
 from pydantic import SecretStr
 from redis import Redis
 
-from orchestrator import queue
 from orchestrator.config import Settings
+from orchestrator.coordination import queue
 from orchestrator.errors import ServiceDown, SetupError
 
 Calls = stdlib_queue.Queue[tuple[str, int]]
@@ -94,7 +94,7 @@ def test_messages_are_json_acknowledged_early_and_without_eta(farm: Settings, re
 
 
 def test_the_app_of_the_process_is_configured_at_its_first_use(farm: Settings) -> None:
-    script = "from orchestrator.queue import app; print(app.conf.broker_url, app.conf.task_acks_late)"
+    script = "from orchestrator.coordination.queue import app; print(app.conf.broker_url, app.conf.task_acks_late)"
     environment = {**os.environ, "FARM_REDIS_URL": farm.redis_url}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [queue.broker_url(farm), "False"]

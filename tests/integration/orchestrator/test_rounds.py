@@ -11,9 +11,9 @@ from contextlib import closing
 import pytest
 from redis import Redis
 
-from orchestrator import matrix
 from orchestrator.config import Settings
-from orchestrator.inventory import Inventory
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.expansion import expand as matrix
 from orchestrator.ledger import JobState, Ledger
 from orchestrator.model.device import Api
 from orchestrator.model.event import Sample
@@ -21,8 +21,8 @@ from orchestrator.model.experiment import DeviceChoice, Experiment, Matrix, Samp
 from orchestrator.model.job import Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome, Record
-from orchestrator.rounds import Rounds
-from orchestrator.scheduler import Scheduler
+from orchestrator.scheduling.adaptive_rounds import Rounds
+from orchestrator.scheduling.scheduler import Scheduler
 from tests.unit.orchestrator import make
 
 from .hosts import Host, answered
@@ -251,7 +251,7 @@ def test_a_turn_without_news_reads_no_record(
 
 def test_many_records_are_read_over_several_turns(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     finished_round(ledger, experiment(blocks=3, target_interval=0.05, max_blocks=9))
-    monkeypatch.setattr("orchestrator.rounds.READ_S", 0.0)  # one record a turn
+    monkeypatch.setattr("orchestrator.scheduling.adaptive_rounds.READ_S", 0.0)  # one record a turn
     rounds = Rounds(ledger)
     assert [rounds.run() for _ in range(13)] == [0] * 11 + [1, 0]
 
@@ -261,7 +261,7 @@ def test_submitting_keeps_the_reserve_and_resuming_finds_it(
 ) -> None:
     from pathlib import Path
 
-    from orchestrator.submit import submit as hand_in
+    from orchestrator.submission.submit import submit as hand_in
 
     inventory = Inventory(redis)
     inventory.announce_device(make.device("A"))

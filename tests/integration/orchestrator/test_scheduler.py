@@ -15,16 +15,17 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from orchestrator import keys, reconcile
 from orchestrator.config import Settings
+from orchestrator.coordination import keys
+from orchestrator.coordination.leases import Leases
 from orchestrator.errors import ServiceDown
-from orchestrator.leases import Leases
+from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
-from orchestrator.matrix import expand
 from orchestrator.model.device import Health
 from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome
-from orchestrator.scheduler import Scheduler
+from orchestrator.scheduling import reconcile
+from orchestrator.scheduling.scheduler import Scheduler
 from tests.servers import RedisServer
 from tests.unit.orchestrator import make
 from tests.waiting import eventually
@@ -367,7 +368,9 @@ def test_the_program_starts_works_and_ends(farm: Settings, redis: Redis, ledger:
     environment = {**os.environ, "FARM_STATE": str(farm.state), "FARM_REDIS_URL": farm.redis_url, "FARM_TICK_S": "0.05"}
     log = tmp_path / "scheduler.log"
     with log.open("wb") as errors:
-        process = subprocess.Popen([sys.executable, "-m", "orchestrator.scheduler"], env=environment, stderr=errors)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "orchestrator.scheduling.scheduler"], env=environment, stderr=errors
+        )
     thread = HostThread(host)
     thread.start()
     try:

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from redis import Redis
 
-from orchestrator.artifacts import Artifacts
 from orchestrator.config import Settings
+from orchestrator.coordination.artifacts import Artifacts
+from orchestrator.coordination.inventory import Inventory
 from orchestrator.errors import ModelFileError, SpecError
-from orchestrator.inventory import Inventory
 from orchestrator.ledger import Ledger
 from orchestrator.model.experiment import Experiment, Matrix, Workload
 from orchestrator.model.record import Outcome
-from orchestrator.submit import Submission, submit
+from orchestrator.submission.submit import Submission, submit
 from tests.unit.orchestrator import make
 
 

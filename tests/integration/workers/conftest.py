@@ -14,7 +14,7 @@ from device_agent.virtual.launch import VirtualPhones, start_phones
 from orchestrator.config import Settings
 from tests import phones as mending
 from tests.servers import PrivateAdb, private_adb_server, required
-from workers.device.adb import AdbConnection, AdbServer
+from workers.connection.adb import AdbConnection, AdbServer
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from orchestrator.model.lease import Assignment
 from orchestrator.model.power import GaugeCalibration
 from orchestrator.model.record import Outcome, Record
 from tests.waiting import eventually
+from workers.devices.fleet import Member
+from workers.devices.probe import read_state
 from workers.enrolment import store
-from workers.facts import read_state
-from workers.fleet import Member
 
 from .conftest import Lab
 

@@ -23,7 +23,7 @@ from device_agent.virtual.faults import (
     RestartAdbd,
     Unplug,
 )
-from kernels.load import load_workload
+from kernels.frontend.load import load_workload
 from kernels.options import Options
 from kernels.tuning import Database, Found, distinct
 from orchestrator.config import Settings
@@ -31,13 +31,13 @@ from orchestrator.model.device import Api, DeviceState
 from orchestrator.model.live import Phase
 from orchestrator.model.record import ConditionProof, DoubtCode, Outcome, Record
 from tests.waiting import LIMIT_S, eventually
-from workers.conditions.clock_nodes import read_node
-from workers.enrol import enrol_phone
-from workers.facts import read_adbd, read_state
-from workers.fleet import Fleet
-from workers.plans import Plans
-from workers.run import Workbench, run_job
-from workers.tuned import FILE, key_of
+from workers.devices.admit import enrol_phone
+from workers.devices.fleet import Fleet
+from workers.devices.probe import read_adbd, read_state
+from workers.execution.run_job import Workbench, run_job
+from workers.plans.plan_store import Plans
+from workers.plans.tuned_choices import FILE, key_of
+from workers.session.conditions.clock_nodes import read_node
 
 from .conftest import Lab
 from .jobs import assignment_of, charge, enrolled, know_phones, lab_file, ok
@@ -222,7 +222,7 @@ def test_a_hub_that_cuts_the_data_lines_too(there: Bench, lab: Lab, monkeypatch:
 
 
 def test_a_supply_that_is_not_really_cut_contaminates(there: Bench, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.run.DISCHARGING_S", {"cut": 1.0})
+    monkeypatch.setattr("workers.execution.run_job.DISCHARGING_S", {"cut": 1.0})
     switch_by(there, ["true"], ["true"])
     plug_in(lab)
     record = there(SHORT, {"supply": "cut"}, "power")

@@ -15,12 +15,12 @@ from orchestrator.model.lab import LabDevice
 from orchestrator.model.record import ConditionProof
 from tests import phones as mending
 from tests.servers import private_adb_server, required
-from workers.conditions.clock_nodes import read_node
-from workers.device.adb import AdbConnection, AdbServer
-from workers.facts import phone_facts, read_properties, read_state
-from workers.fleet import Member
-from workers.gates import check_gates, check_possible
-from workers.restore import SavedSettings
+from workers.connection.adb import AdbConnection, AdbServer
+from workers.devices.fleet import Member
+from workers.devices.probe import phone_facts, read_properties, read_state
+from workers.session.conditions.clock_nodes import read_node
+from workers.session.preconditions import check_gates, check_possible
+from workers.session.saved_settings import SavedSettings
 
 PROFILES = ["galaxy_s7", "pixel_7", "pixel_7_rooted", "galaxy_s24", "sd888_hdk"]
 """Android 8 without much; Android 14; the same with root; another; Android 11."""

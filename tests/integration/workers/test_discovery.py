@@ -16,13 +16,13 @@ from orchestrator.config import Settings
 from orchestrator.errors import Unsupported
 from orchestrator.model.device import Api, Device, Health, Source
 from tests.waiting import LIMIT_S
-from workers.device.adb import AdbConnection, AdbServer
+from workers.connection.adb import AdbConnection, AdbServer
+from workers.devices.admit import enrol_phone
+from workers.devices.device_lock import device_lock
+from workers.devices.fleet import Fleet
+from workers.devices.lookup import find_phone
+from workers.devices.workstation import CPU_SERIAL
 from workers.discovery import Discovery
-from workers.enrol import enrol_phone
-from workers.find import find_phone
-from workers.fleet import Fleet
-from workers.lock import device_lock
-from workers.workstation import CPU_SERIAL
 
 from .conftest import Lab
 

@@ -17,12 +17,12 @@ from orchestrator.model.power import PowerSource
 from tests import phones as mending
 from tests.servers import private_adb_server, required
 from tests.waiting import eventually
-from workers.device.adb import AdbConnection, AdbServer
-from workers.enrol import enrol_phone
+from workers.connection.adb import AdbConnection, AdbServer
+from workers.devices.admit import enrol_phone
+from workers.devices.fleet import Member
 from workers.enrolment import enrol, ensure_calibrated, first_sight, store
-from workers.fleet import Member
 from workers.power.perfetto import Perfetto
-from workers.session import session
+from workers.session.session import session
 
 from .conftest import Lab
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels.load import load_workload
+from kernels.frontend.load import load_workload
 from kernels.reference import evaluate
 from orchestrator.model.device import Api
 from orchestrator.model.experiment import Dataset, Sampling, Workload
 from orchestrator.model.record import Outcome, Record
-from workers.workstation import CPU_SERIAL
+from workers.devices.workstation import CPU_SERIAL
 
 from .test_run import Runner, assignment, here, plans
 

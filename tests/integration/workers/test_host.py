@@ -13,21 +13,21 @@ from typing import TypeVar
 import pytest
 from redis import Redis
 
-from orchestrator import keys
 from orchestrator.config import Settings
-from orchestrator.inventory import Inventory
-from orchestrator.leases import Leases
+from orchestrator.coordination import keys
+from orchestrator.coordination.client import client_of
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.coordination.leases import Leases
+from orchestrator.coordination.queue import make_app, wake
 from orchestrator.model.device import Device, Health
 from orchestrator.model.experiment import Conditions, Measure, Sampling, Workload
 from orchestrator.model.job import Cell, Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome, Record
-from orchestrator.queue import make_app, wake
-from orchestrator.redis_client import client_of
 from tests.servers import RedisServer
 from tests.waiting import eventually
 from workers import host
-from workers.workstation import CPU_SERIAL
+from workers.devices.workstation import CPU_SERIAL
 
 from .jobs import ok
 

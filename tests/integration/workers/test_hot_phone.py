@@ -11,24 +11,24 @@ from redis import Redis
 
 from device_agent.virtual.control import PhoneStatus
 from device_agent.virtual.faults import ThermalTrip
-from orchestrator import keys
 from orchestrator.config import Settings
-from orchestrator.inventory import Inventory
-from orchestrator.leases import Leases
+from orchestrator.coordination import keys
+from orchestrator.coordination.client import client_of
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.coordination.leases import Leases
+from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
-from orchestrator.matrix import expand
 from orchestrator.model.device import Api, Health
 from orchestrator.model.experiment import Conditions, DeviceChoice, Experiment, Matrix, Sampling, Workload
 from orchestrator.model.live import HostAnnouncement
-from orchestrator.redis_client import client_of
-from orchestrator.scheduler import Scheduler, TickReport
+from orchestrator.scheduling.scheduler import Scheduler, TickReport
 from tests.phones import connect, disconnect
 from tests.servers import private_redis
 from tests.waiting import LIMIT_S
+from workers.devices.fleet import Fleet
 from workers.discovery import Discovery
-from workers.fleet import Fleet
-from workers.plans import Plans
-from workers.run import Workbench, run_job
+from workers.execution.run_job import Workbench, run_job
+from workers.plans.plan_store import Plans
 
 from .conftest import Lab
 
@@ -89,7 +89,7 @@ class Farm:
 @pytest.fixture
 def farm(lab_settings: Settings, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Farm]:
     monkeypatch.setattr("workers.discovery.REFRESH_S", 0.2)
-    monkeypatch.setattr("workers.fleet.MAX_DEFER_S", 2.0)
+    monkeypatch.setattr("workers.devices.fleet.MAX_DEFER_S", 2.0)
     monkeypatch.setattr("orchestrator.ledger.attempts.PAUSES_S", {})
     with private_redis(tmp_path / "redis") as url:
         settings = lab_settings.model_copy(update={"redis_url": url})

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 from device_agent.virtual.faults import KernelLimit
-from kernels.graph import Graph
-from kernels.load import load_workload, random_inputs
+from kernels.frontend.load import load_workload, random_inputs
+from kernels.ir.graph import Graph
 from kernels.options import Backend, Options
 from kernels.reference import evaluate
 from orchestrator.config import Settings
 from orchestrator.errors import DeviceBusy, TransportLost, Unsupported
 from orchestrator.model.device import Api, Source
+from workers.devices.device_lock import device_lock
+from workers.devices.workstation import CPU_SERIAL
 from workers.infer import infer
-from workers.kernel_limits import KernelLimits
-from workers.lock import device_lock
-from workers.plans import Arrays
-from workers.workstation import CPU_SERIAL
+from workers.plans.kernel_limits import KernelLimits
+from workers.plans.plan_store import Arrays
 
 from .conftest import Lab
 
@@ -74,7 +74,7 @@ def test_a_device_in_a_session_is_busy(
     graph: Graph, inputs: Arrays, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("workers.infer.LOCK_WAIT_S", 0.1)
-    monkeypatch.setattr("workers.workstation.LOCK_WAIT_S", 0.1)
+    monkeypatch.setattr("workers.devices.workstation.LOCK_WAIT_S", 0.1)
     with device_lock(settings.state, CPU_SERIAL), pytest.raises(DeviceBusy):
         infer(device=CPU_SERIAL, graph=graph, inputs=inputs, options=Options("opencl"), settings=settings)
 

@@ -12,12 +12,12 @@ import pytest
 from orchestrator.config import Settings
 from orchestrator.model.lab import LabDevice
 from orchestrator.model.power import PowerSource
-from workers.clock import ask_round_trips, clock_of, fit
-from workers.enrol import enrol_phone
+from workers.devices.admit import enrol_phone
+from workers.devices.fleet import Member
 from workers.enrolment.burn import burn
-from workers.fleet import Member
 from workers.power import sources_for
-from workers.session import session
+from workers.power.clock_mapping import ask_round_trips, clock_of, fit
+from workers.session.session import session
 
 from .conftest import Lab
 

@@ -18,11 +18,11 @@ from farm.cli.app import main as farm
 from orchestrator.config import Settings
 from orchestrator.model.experiment import Conditions
 from tests.waiting import LIMIT_S
-from workers.lock import device_lock
-from workers.restore import SavedSettings
-from workers.supply import SupplyJournal, cut_supplies
-from workers.supply.program import Program
-from workers.undo import left_behind, restore_supplies, undo
+from workers.crash_recovery import left_behind, restore_supplies, undo
+from workers.devices.device_lock import device_lock
+from workers.session.saved_settings import SavedSettings
+from workers.session.supply import SupplyJournal, cut_supplies
+from workers.session.supply.program import Program
 
 from .conftest import Lab
 from .jobs import assignment_of, know_phones
@@ -32,11 +32,11 @@ import sys
 from pathlib import Path
 from orchestrator.config import Settings
 from orchestrator.model.lease import Assignment
-from workers.device.adb import AdbConnection, AdbServer
-from workers.enrol import enrol_phone
-from workers.fleet import Fleet
-from workers.plans import Plans
-from workers.run import Workbench, run_job
+from workers.connection.adb import AdbConnection, AdbServer
+from workers.devices.admit import enrol_phone
+from workers.devices.fleet import Fleet
+from workers.plans.plan_store import Plans
+from workers.execution.run_job import Workbench, run_job
 
 settings = Settings.model_validate_json(sys.argv[1])
 assignment = Assignment.model_validate_json(sys.argv[2])

@@ -21,13 +21,13 @@ from orchestrator.model.live import Phase
 from orchestrator.model.record import DoubtCode, Outcome, Record
 from tests.waiting import LIMIT_S
 from workers.claim import JobCancelled
-from workers.enrol import enrol_phone
-from workers.facts import read_state
-from workers.fleet import Fleet
-from workers.lock import device_lock
-from workers.plans import Plans
-from workers.run import Workbench, run_job
-from workers.workstation import CPU_SERIAL, enrol_workstation
+from workers.devices.admit import enrol_phone
+from workers.devices.device_lock import device_lock
+from workers.devices.fleet import Fleet
+from workers.devices.probe import read_state
+from workers.devices.workstation import CPU_SERIAL, enrol_workstation
+from workers.execution.run_job import Workbench, run_job
+from workers.plans.plan_store import Plans
 
 from .conftest import Lab
 from .jobs import ok
@@ -181,7 +181,7 @@ def test_a_cell_that_the_device_cannot_run_fails_for_good(here: Runner) -> None:
 
 
 def test_a_device_that_is_not_here_is_lost(here: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.run.ENROL_WAIT_S", 0.1)
+    monkeypatch.setattr("workers.execution.run_job.ENROL_WAIT_S", 0.1)
     record = here(assignment("gone"))
     assert (record.outcome, record.cause) == (Outcome.LOST, "transport_lost")
 
@@ -346,7 +346,7 @@ def test_a_deadline_ends_compiling(here: Runner) -> None:
 
 
 def test_two_sessions_never_meet(here: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.session.LOCK_WAIT_S", 0.1)
+    monkeypatch.setattr("workers.session.session.LOCK_WAIT_S", 0.1)
     with device_lock(here.bench.settings.state, CPU_SERIAL):
         record = here(assignment(CPU_SERIAL))
     assert (record.outcome, record.cause) == (Outcome.LOST, "device_busy")

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from orchestrator import keys
 from orchestrator.config import Settings
+from orchestrator.coordination import keys
+from orchestrator.coordination.client import client_of
 from orchestrator.model.device import DeviceFacts, Source
 from orchestrator.model.record import Outcome, Record
-from orchestrator.redis_client import client_of
 from tests.servers import RedisServer
 from tests.waiting import eventually
 from workers import spool as spool_module

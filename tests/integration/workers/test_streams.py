@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.matrix import APPLIES
+from orchestrator.analysis.statistics import summarise
+from orchestrator.expansion.expand import APPLIES
 from orchestrator.model.device import Api, Source
 from orchestrator.model.experiment import Sampling
 from orchestrator.model.job import RUN_AXES
 from orchestrator.model.record import Outcome, Record
-from orchestrator.statistics import summarise
-from workers.workstation import enrol_workstation
+from workers.devices.workstation import enrol_workstation
 
 from .conftest import Lab
 from .test_run import Runner, assignment, here, plans, there

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from device_agent.virtual.faults import PowerButton, Unplug
-from kernels.graph import Graph
-from kernels.load import load_workload, random_inputs
+from kernels.frontend.load import load_workload, random_inputs
+from kernels.ir.graph import Graph
 from kernels.options import Choice, Options
 from kernels.reference import evaluate
 from kernels.tuning import Database, Exhaustive, Found, Measure, Progress, Strategy
@@ -23,12 +23,12 @@ from orchestrator.model.device import Api
 from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell
 from orchestrator.model.live import Phase
-from workers.fleet import Member
+from workers.devices.fleet import Member
 from workers.infer import find_member, infer
 from workers.measure import Block, Measurement, measure
-from workers.plans import Arrays, Plans, StoredPlan, options_of
-from workers.tuned import FILE
-from workers.tuning import Tuned, tune_on
+from workers.plans.plan_store import Arrays, Plans, StoredPlan, options_of
+from workers.plans.tuned_choices import FILE
+from workers.tuning.tune_device import Tuned, tune_on
 
 from .conftest import Lab
 
@@ -53,7 +53,7 @@ def graph() -> Graph:
 
 @pytest.fixture(autouse=True)
 def _few_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.contest.PAIRS", 2)
+    monkeypatch.setattr("workers.tuning.plan_comparison.PAIRS", 2)
 
 
 def tuned(graph: Graph, settings: Settings, device: str | None = None, steps: list[Progress] | None = None) -> Tuned:
@@ -207,7 +207,7 @@ def test_a_run_during_which_the_phone_slept_is_made_again(
         runs.append((stored.plan_hash, done.run.suspended_s or 0.0))
         return done
 
-    monkeypatch.setattr("workers.tuning.measure", measured)
+    monkeypatch.setattr("workers.tuning.tune_device.measure", measured)
     result = tuned(graph, lab_settings, device=lab.serial)
     helpers[0].join()
     (plan, slept_s), (again, awake_s), *_ = runs

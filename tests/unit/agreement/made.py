@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from orchestrator import matrix
-from orchestrator.agreement import Agreement, agreements
-from orchestrator.matrix import Expansion
+from orchestrator.analysis.agreement import Agreement, agreements
+from orchestrator.expansion import expand as matrix
+from orchestrator.expansion.expand import Expansion
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.experiment import Dataset, DeviceChoice, Experiment, Matrix, Sampling, Workload
 from orchestrator.model.job import Cell, Job

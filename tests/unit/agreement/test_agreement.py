@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.agreement import Answer, Gap, agreements, compare, margin_bins
+from orchestrator.analysis.agreement import Answer, Gap, agreements, compare, margin_bins
 from orchestrator.errors import StableError
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.record import InvalidCode, Invalidity, Outcome

@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from orchestrator.agreement import proportion
-from orchestrator.artifacts import Artifacts
+from orchestrator.analysis.agreement import proportion
 from orchestrator.config import Settings
+from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.ledger import Ledger
 from orchestrator.model.job import Job
 from orchestrator.model.record import Outcome

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.agreement import kappa, mcnemar, proportion, rule_of_three, wilson
+from orchestrator.analysis.agreement import kappa, mcnemar, proportion, rule_of_three, wilson
 
 pytestmark = pytest.mark.unit
 

@@ -10,7 +10,7 @@ from benchmarks.engine import entrants as module
 from benchmarks.engine.entrants import Setting, entrants
 from benchmarks.engine.registry import CONTENDERS, Entry
 from benchmarks.engine.simplified import simplified
-from kernels.load import load_workload
+from kernels.frontend.load import load_workload
 from kernels.tuning import Database
 
 SETTING = Setting(

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from benchmarks.engine.ncnn_files import MAGIC, Unsupported, write_ncnn
-from kernels.load import load_workload
-from kernels.networks.builder import NetworkBuilder
+from kernels.frontend.load import load_workload
+from kernels.frontend.networks.builder import NetworkBuilder
 
 NETWORKS = ("squeezenet_v1_1", "mobilenet_v2", "googlenet", "resnet18", "pynet_level_5")
 

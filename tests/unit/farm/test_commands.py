@@ -215,7 +215,7 @@ def test_networks_are_listed(farm: Run) -> None:
 
 
 def test_networks_are_listed_without_their_weights(farm: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kernels.networks import NETWORKS, builder
+    from kernels.frontend.networks import NETWORKS, builder
 
     built = NETWORKS["lenet"](1)
     monkeypatch.setattr(builder, "seeded_normal", None)
@@ -226,7 +226,7 @@ def test_networks_are_listed_without_their_weights(farm: Run, monkeypatch: pytes
 
 
 def test_plan_is_written_and_summarised(farm: Run, tmp_path: Path) -> None:
-    from kernels.plan import Bundle
+    from kernels.plan.model import Bundle
 
     code, out, _ = farm("plan", "--network", "lenet", "-o", str(tmp_path / "plan"), "--json")
     facts = json.loads(out)

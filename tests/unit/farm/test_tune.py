@@ -13,7 +13,7 @@ from rich.progress import Progress
 from farm.cli import tuning
 from farm.cli.tune import _Watch
 from kernels.tuning import Database, Found
-from workers.contest import Change, Comparison
+from workers.tuning.plan_comparison import Change, Comparison
 
 from .conftest import Run
 

@@ -15,7 +15,7 @@ from farm.cli.devices import table_of, value_words
 from farm.cli.lifecycle import table_of as checks
 from farm.doctor import examine
 from kernels.compile import compile_graph
-from kernels.networks import NETWORKS
+from kernels.frontend.networks import NETWORKS
 from kernels.options import Limits, Options
 from orchestrator.config import Settings
 from orchestrator.model.enrolment import NodeFact

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator import matrix
-from orchestrator.best import choose, measured_layers, measured_runs
-from orchestrator.best.measured import Measured
+from orchestrator.analysis.best import choose, measured_layers, measured_runs
+from orchestrator.analysis.best.measured import Measured
 from orchestrator.errors import StableError
+from orchestrator.expansion import expand as matrix
 from orchestrator.ledger import Ledger
 from orchestrator.model.event import Layer, Sample
 from orchestrator.model.experiment import Matrix, Sampling

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.errors import TableError
-from orchestrator.imports.rows import gather
-from orchestrator.table import Table
+from orchestrator.exchange.delimited_table import Table
+from orchestrator.exchange.samples.rows import gather
 
 pytestmark = pytest.mark.unit
 

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from orchestrator import row_files, tidy
+from orchestrator.analysis.statistics import timed_ms
+from orchestrator.exchange import row_files
+from orchestrator.exchange import tidy_rows as tidy
 from orchestrator.ledger import Ledger
 from orchestrator.model.power import GaugeCalibration, PowerSeries, PowerSource, Scope
 from orchestrator.model.record import Outcome
-from orchestrator.statistics import timed_ms
 from tests.unit.report import records as made
 
 from .conftest import Farm

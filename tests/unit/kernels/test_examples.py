@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from kernels.errors import InputError
-from kernels.examples import Examples
-from kernels.graph import Graph
-from kernels.load import load_workload
+from kernels.frontend.examples import Examples
+from kernels.frontend.load import load_workload
+from kernels.ir.graph import Graph
 
 
 def graph(batch: int = 1) -> Graph:

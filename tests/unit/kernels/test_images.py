@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from kernels.errors import InputError
-from kernels.images import Channels, Preparation, images_in
+from kernels.frontend.image_sets import Channels, Preparation, images_in
 
 
 def saved(path: Path, pixels: np.ndarray, **how: object) -> Path:

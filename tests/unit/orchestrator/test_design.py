@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator import design, matrix
-from orchestrator.design import Place, Slot
 from orchestrator.errors import SpecError
+from orchestrator.expansion import expand as matrix
+from orchestrator.expansion import run_order as design
+from orchestrator.expansion.run_order import Place, Slot
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.experiment import DeviceChoice, Experiment, Matrix, Sampling, Workload
 from orchestrator.model.job import Cell

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import matrix, spec
+from orchestrator import spec
+from orchestrator.expansion import expand as matrix
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.job import Cell
 

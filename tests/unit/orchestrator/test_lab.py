@@ -6,9 +6,9 @@ import pytest
 
 from orchestrator.config import Settings
 from orchestrator.errors import SpecError
-from orchestrator.lab import load_lab, parse_lab
 from orchestrator.model.lab import LabDevice
 from orchestrator.spec import SpecProblems
+from orchestrator.spec.lab_file import load_lab, parse_lab
 
 GOOD = """
 devices:

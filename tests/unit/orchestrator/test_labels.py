@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import ModelFileError
-from orchestrator.labels import read_labels, read_listing
+from orchestrator.submission.labels import read_labels, read_listing
 
 
 def written(tmp_path: Path, text: str) -> Path:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator import matrix
 from orchestrator.errors import SpecError
+from orchestrator.expansion import expand as matrix
 from orchestrator.model.device import Api, Device, Precision
 from orchestrator.model.experiment import DeviceChoice, Experiment, Matrix, Sampling, Workload
 

@@ -13,8 +13,9 @@ from orchestrator.model.device import Device, Health
 from orchestrator.model.enrolment import Enrolment
 from orchestrator.model.experiment import Conditions, Range
 from orchestrator.model.lease import Lease
+from orchestrator.model.queue_view import Share, WaitingJob
 from orchestrator.model.waiting import WaitKind, WaitReason
-from orchestrator.placement import Placement, Policy, Share, WaitingJob, place
+from orchestrator.scheduling.placement import Placement, Policy, place
 
 from . import make
 

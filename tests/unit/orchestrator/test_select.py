@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from orchestrator import select
 from orchestrator.errors import SpecError
+from orchestrator.expansion import device_selection as select
 from orchestrator.model.device import Api, ApiFacts, Device, DeviceFacts, DeviceState, Health, Precision, Source
 
 PHONE = Device(

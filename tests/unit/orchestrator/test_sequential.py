@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.analysis.statistics import relative_half_width
+from orchestrator.analysis.stopping_rule import BlockFigures, Need, energy_values, judge
 from orchestrator.model.experiment import Sampling
-from orchestrator.sequential import BlockFigures, Need, energy_values, judge
-from orchestrator.statistics import relative_half_width
 
 SAMPLING = Sampling(blocks=3, target_interval=0.05, max_blocks=8)
 GAUGE, METER = ("gauge", "device", "phone"), ("meter", "device", "phone")

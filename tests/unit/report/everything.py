@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from orchestrator.matrix import Exclusion
 from orchestrator.model.device import Api, Source
 from orchestrator.model.event import Sample
+from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment, Measure, Sampling, Workload
 from orchestrator.model.job import Cell
 from orchestrator.model.power import PowerSeries, PowerSource, Scope

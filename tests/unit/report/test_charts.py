@@ -21,6 +21,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.transforms import Bbox
 
+from orchestrator.exchange.power_traces import Recording
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.event import Setup
 from orchestrator.model.experiment import Workload
@@ -30,7 +31,6 @@ from orchestrator.report import charts, traces
 from orchestrator.report.colours import BACKENDS, SETUP, backend_colours, looks
 from orchestrator.report.content import Content, build
 from orchestrator.report.drawing import Chart, style
-from orchestrator.traces import Recording
 from tests.unit.agreement import made as predicted
 
 from . import everything

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from orchestrator.analysis.statistics import energy_uses, summarise
+from orchestrator.analysis.stopping_rule import figures
 from orchestrator.model.power import PowerSeries, PowerSource, Scope
 from orchestrator.model.record import DoubtCode, Outcome, Record
-from orchestrator.sequential import figures
-from orchestrator.statistics import energy_uses, summarise
 
 from .records import cell, powered, record
 

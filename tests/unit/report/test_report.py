@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from orchestrator.matrix import Exclusion
 from orchestrator.model.device import Api, Precision, Source
+from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.record import Outcome, Record
 from orchestrator.report import console, export, wording
 from orchestrator.report.content import Content, build

@@ -11,8 +11,9 @@ import pytest
 
 from device_agent.virtual.profile import load_profile
 from device_agent.virtual.simulation import Course, simulate
-from orchestrator import tidy
+from orchestrator.analysis.statistics import summarise
 from orchestrator.energy import gauge_trace
+from orchestrator.exchange import tidy_rows as tidy
 from orchestrator.model.device import Api
 from orchestrator.model.event import Setup
 from orchestrator.model.job import Cell
@@ -21,7 +22,6 @@ from orchestrator.report import export, wording
 from orchestrator.report.content import Content, build
 from orchestrator.report.html import render
 from orchestrator.report.sections import sections
-from orchestrator.statistics import summarise
 from tests.unit.energy.scenarios import record_of
 
 from .records import cell, experiment, powered, record

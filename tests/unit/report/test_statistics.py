@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orchestrator.analysis.statistics import bootstrap_median, latency, percentile, summarise
+from orchestrator.analysis.statistics.summary import _natural
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.event import Setup
 from orchestrator.model.record import DoubtCode, Outcome, Record
-from orchestrator.statistics import bootstrap_median, latency, percentile, summarise
-from orchestrator.statistics.summary import _natural
 
 from .records import cell, record
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from orchestrator.analysis.statistics import Summary, summarise, throughput
+from orchestrator.analysis.stopping_rule import BlockFigures, judge
 from orchestrator.metrics.result_families import Combination, result_families
 from orchestrator.model.device import Api
 from orchestrator.model.experiment import Sampling
@@ -17,8 +19,6 @@ from orchestrator.model.record import Record
 from orchestrator.report import html
 from orchestrator.report.content import build
 from orchestrator.report.sections import sections
-from orchestrator.sequential import BlockFigures, judge
-from orchestrator.statistics import Summary, summarise, throughput
 
 from .records import cell, experiment, record
 

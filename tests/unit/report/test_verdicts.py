@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.model.event import Sample
-from orchestrator.model.record import Outcome, Record
-from orchestrator.statistics import (
+from orchestrator.analysis.statistics import (
     CanaryWord,
     Verdict,
     bootstrap_median,
@@ -26,6 +24,8 @@ from orchestrator.statistics import (
     summarise,
     throttling,
 )
+from orchestrator.model.event import Sample
+from orchestrator.model.record import Outcome, Record
 
 from .records import MS, cell, record
 

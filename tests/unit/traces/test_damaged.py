@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.errors import TableError
-from orchestrator.traces import FORMATS, Recording, read_trace
-from orchestrator.traces.comparison import compare
+from orchestrator.exchange.power_traces import FORMATS, Recording, read_trace
+from orchestrator.exchange.power_traces.comparison import compare
 
 from .write import respread, trepn
 

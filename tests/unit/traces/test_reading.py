@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from orchestrator.errors import TableError
-from orchestrator.traces import Recording, TraceDoubtCode, read_trace
-from orchestrator.traces.trepn import parse_duration
+from orchestrator.exchange.power_traces import Recording, TraceDoubtCode, read_trace
+from orchestrator.exchange.power_traces.trepn import parse_duration
 
 from .write import respread, table, trepn
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from workers.device.base import ShellResult
+from workers.connection.base import ShellResult
 
 NOT_FOUND = 127
 

@@ -14,7 +14,7 @@ import pytest
 
 from orchestrator.errors import DeviceSick, ServiceDown, SetupError, TransportLost
 from tests.servers import free_port
-from workers.device.adb import MAX_OUTPUT_BYTES, AdbConnection, AdbServer, ListedDevice, parse_devices
+from workers.connection.adb import MAX_OUTPUT_BYTES, AdbConnection, AdbServer, ListedDevice, parse_devices
 
 Handler = Callable[[socket.socket], None]
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.model.power import ClockMap
-from workers.clock import ROUND_TRIPS, RoundTrip, ask_round_trips, fit, own_clock
-from workers.device.base import ShellResult
+from workers.connection.base import ShellResult
+from workers.power.clock_mapping import ROUND_TRIPS, RoundTrip, ask_round_trips, fit, own_clock
 
 
 def trips(random_: random.Random, at_ns: int, truth: ClockMap, slowest_ns: int, step_ns: int = 0) -> list[RoundTrip]:
@@ -82,7 +82,7 @@ class _Phone:
 
 def test_an_agent_that_does_not_tell_its_clock() -> None:
     from orchestrator.errors import DeviceSick
-    from workers.clock import clock_of
+    from workers.power.clock_mapping import clock_of
 
     new = clock_of(_Phone(b'{"boottime_ns": 12345}', b""), "agent")  # type: ignore[arg-type]
     assert new() == (12345, 0)

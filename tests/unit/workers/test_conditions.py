@@ -11,16 +11,16 @@ import pytest
 from orchestrator.errors import ConditionNotMet, Unsupported
 from orchestrator.model.device import DeviceState, Health
 from orchestrator.model.experiment import Conditions
-from workers.conditions import SETTINGS
-from workers.conditions.affinity import cores_for
-from workers.conditions.airplane_mode import AirplaneMode
-from workers.conditions.awake import NEVER_MS, Awake, look
-from workers.conditions.background import BackgroundStopped
-from workers.conditions.fixed_performance import FixedPerformance
-from workers.conditions.locked_clocks import LockedClocks
-from workers.conditions.sync import SyncOff
-from workers.device.adb import AdbConnection, AdbServer
-from workers.gates import affinity_proof, check_gates, proofs_of
+from workers.connection.adb import AdbConnection, AdbServer
+from workers.session.conditions import SETTINGS
+from workers.session.conditions.affinity import cores_for
+from workers.session.conditions.airplane_mode import AirplaneMode
+from workers.session.conditions.awake import NEVER_MS, Awake, look
+from workers.session.conditions.background import BackgroundStopped
+from workers.session.conditions.fixed_performance import FixedPerformance
+from workers.session.conditions.locked_clocks import LockedClocks
+from workers.session.conditions.sync import SyncOff
+from workers.session.preconditions import affinity_proof, check_gates, proofs_of
 
 from .scripted import ScriptedPhone
 
@@ -148,7 +148,7 @@ def test_a_screen_lock_takes_the_proof_of_being_awake(said: str, held: tuple[str
 
 
 def test_a_phone_that_takes_no_settings_is_measured_without_the_proof(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.conditions.awake.WAKE_S", 0.0)
+    monkeypatch.setattr("workers.session.conditions.awake.WAKE_S", 0.0)
     phone = ScriptedPhone({"dumpsys power": power("Awake", off_after_ms=30_000)})
     assert Awake().prepare(phone) == ("Awake, off after 30 s", False)
     saved = Awake().save(phone)

@@ -9,7 +9,7 @@ import pytest
 
 from kernels.options import Choice
 from orchestrator.errors import AgentFault
-from workers.contest import PAIRS, PlanRun, RunPlan, change_of, settle
+from workers.tuning.plan_comparison import PAIRS, PlanRun, RunPlan, change_of, settle
 
 LAYERS = {"conv1": "a", "conv2": "b", "conv3": "b"}
 CHOICES = {"a": Choice("direct", "1x1x4"), "b": Choice("im2col", "8x8")}

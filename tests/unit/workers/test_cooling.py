@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from workers.conditions.cooling import LONGEST_S, SHORTEST_S, settle_s, wait_s
-from workers.history import TemperatureHistory
+from workers.devices.temperature_history import TemperatureHistory
+from workers.session.conditions.cooling import LONGEST_S, SHORTEST_S, settle_s, wait_s
 
 REST_C, PER_MIN = 24.0, 0.12
 """Temperature at rest and rate of Newton's law, per minute."""

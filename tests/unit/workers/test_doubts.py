@@ -9,7 +9,7 @@ from orchestrator.model.event import Event, Output, Power, Sample, Warning
 from orchestrator.model.experiment import Conditions, Measure, Sampling, Workload
 from orchestrator.model.job import Cell, Job
 from orchestrator.model.record import DoubtCode
-from workers.doubts import find_doubts
+from workers.execution.doubts import find_doubts
 
 PHONE = DeviceFacts(serial="p", host="h", kind="phone", source=Source.PHONE)
 COOL = DeviceState(health=Health.READY, battery_temp_c=25.0, thermal_status=0, charging=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workers import dumpsys
+from workers.devices import dumpsys
 
 BATTERY = """Current Battery Service state:
   AC powered: false

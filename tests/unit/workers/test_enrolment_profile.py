@@ -10,10 +10,10 @@ import pytest
 from orchestrator.config import Settings
 from orchestrator.model.device import DeviceFacts, DeviceState, Health, Source
 from orchestrator.model.enrolment import Enrolment
-from workers.device.base import ShellResult
+from workers.connection.base import ShellResult
+from workers.devices.fleet import Member
 from workers.enrolment import at_rest, ensure_calibrated, store
 from workers.enrolment.profile import NOT_YET, RETRY_S
-from workers.fleet import Member
 
 BATTERY = b"  AC powered: false\n  USB powered: false\n  level: 70\n  temperature: 243\n"
 

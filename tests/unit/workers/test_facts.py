@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Source
-from workers.facts import gpu_vendor
+from workers.devices.probe import gpu_vendor
+from workers.devices.workstation import CPU_SERIAL, sort_devices
 from workers.measure import device_option
-from workers.plans import opencl_c
-from workers.workstation import CPU_SERIAL, sort_devices
+from workers.plans.plan_store import opencl_c
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 
 from orchestrator.errors import TransportLost
 from orchestrator.model.device import DeviceFacts, DeviceState, Health, Source
-from workers.device.local import LocalConnection
-from workers.fleet import MAX_DEFER_S, Fleet, Member
+from workers.connection.local import LocalConnection
+from workers.devices.fleet import MAX_DEFER_S, Fleet, Member
 
 FACTS = DeviceFacts(serial="p", host="h", kind="phone", source=Source.PHONE, model="Pixel")
 READY = DeviceState(health=Health.READY)

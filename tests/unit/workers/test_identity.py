@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.errors import TransportLost
-from workers.device.base import ShellResult
-from workers.identity import Identity, Names, read_identity
+from workers.connection.base import ShellResult
+from workers.devices.identity import Identity, Names, read_identity
 
 
 class Phones:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.model.event import Hello, Result
-from workers.journal import MAX_LINE_BYTES, Garbage, Journal
+from workers.devices.agent_journal import MAX_LINE_BYTES, Garbage, Journal
 
 
 def lines(count: int) -> bytes:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from kernels.compile import compile_graph
-from kernels.load import load_workload
+from kernels.frontend.load import load_workload
 from kernels.options import Limits, Options
-from kernels.plan import Buffer, Copy, Plan, Pool, Port, Repeat, Requires, SwapIn, SwapOut
-from workers.layer_memory import layer_memory
+from kernels.plan.model import Buffer, Copy, Plan, Pool, Port, Repeat, Requires, SwapIn, SwapOut
+from workers.execution.layer_memory import layer_memory
 
 
 def plan_of(*steps: Copy | SwapIn | SwapOut | Repeat) -> Plan:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import DeviceBusy
-from workers.lock import device_lock, file_name
+from workers.devices.device_lock import device_lock
+from workers.durable_files import file_name
 
 
 def test_one_session_at_a_time(tmp_path: Path) -> None:
@@ -22,7 +23,7 @@ def test_one_session_at_a_time(tmp_path: Path) -> None:
 
 def test_another_process_counts_and_its_death_frees(tmp_path: Path) -> None:
     code = (
-        "import sys, time, pathlib; from workers.lock import device_lock\n"
+        "import sys, time, pathlib; from workers.devices.device_lock import device_lock\n"
         "with device_lock(pathlib.Path(sys.argv[1]), 's'): print('held', flush=True); time.sleep(60)"
     )
     root = Path(__file__).parents[3]

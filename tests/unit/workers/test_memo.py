@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from kernels.checkpoint import checkpoint, interruptible
-from workers.memo import Memo
+from workers.plans.single_flight_cache import Memo
 
 
 def test_many_ask_one_makes() -> None:

@@ -7,7 +7,7 @@ import pytest
 from orchestrator.energy import battery_draw_a
 from orchestrator.model.device import Reading
 from orchestrator.model.power import GaugeCalibration
-from workers.momentary import parse_nodes
+from workers.devices.momentary import parse_nodes
 
 PIXEL = """\
 /sys/class/power_supply/battery/current_now:-412000

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workers.device.quote import quote
+from workers.connection.quote import quote
 
 ANY = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), max_size=40)
 

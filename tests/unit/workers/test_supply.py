@@ -11,10 +11,10 @@ import pytest
 from orchestrator.errors import Unsupported
 from orchestrator.model.device import DeviceFacts, Source
 from orchestrator.model.lab import HubPort, LabDevice, LabSupply, SupplyCommand
-from workers.fleet import Member
-from workers.supply import PlannedCut, SupplyJournal, SupplyStuck, find_switch
-from workers.supply.program import of_lab
-from workers.supply.root_node import RootNode
+from workers.devices.fleet import Member
+from workers.session.supply import PlannedCut, SupplyJournal, SupplyStuck, find_switch
+from workers.session.supply.program import of_lab
+from workers.session.supply.root_node import RootNode
 
 from .scripted import ScriptedPhone
 

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from kernels.catalog import Convolution
-from kernels.load import load_workload
+from kernels.frontend.load import load_workload
 from kernels.options import Choice, Options
 from kernels.tuning import Database, Found, device_key, distinct
 from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Precision, Source
 from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell
-from workers.plans import Plans
-from workers.tuned import FILE, key_of
+from workers.plans.plan_store import Plans
+from workers.plans.tuned_choices import FILE, key_of
 
 CORES = 4
 OTHER = Choice("im2col")

@@ -5,7 +5,7 @@ import pytest
 
 from orchestrator.model.device import Precision
 from orchestrator.model.record import DoubtCode
-from workers.verify import rounding_doubts, verify, wrong
+from workers.execution.verify_outputs import rounding_doubts, verify, wrong
 
 REFERENCE = {"y": np.array([[0.5, -2.0, 1.0]])}
 

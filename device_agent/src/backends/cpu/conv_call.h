@@ -1,4 +1,4 @@
-// The arguments of a convolution, as kernels/cpu_operations.py orders them.
+// The arguments of a convolution, as kernels/lower/cpu/agent_operations.py orders them.
 #pragma once
 
 #include "operation.h"

@@ -2,9 +2,9 @@
 
 #include <cstring>
 
-#include "../../affinity.h"
-#include "../../clock.h"
-#include "../../telemetry/clocks.h"
+#include "device/affinity.h"
+#include "system/clock.h"
+#include "telemetry/clocks.h"
 #include "facts.h"
 #include "instance.h"
 #include "instruction_set.h"

@@ -1,7 +1,7 @@
 // The CPU backend: built-in operations on threads.
 #pragma once
 
-#include "../backend.h"
+#include "backends/backend.h"
 
 namespace pocketfarm {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "../../files.h"
+#include "system/files.h"
 #include "gemm_kernel.h"
 
 namespace pocketfarm::cpu {

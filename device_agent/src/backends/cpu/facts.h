@@ -1,8 +1,8 @@
 // What the processor offers.
 #pragma once
 
-#include "../../environment.h"
-#include "../../facts.h"
+#include "device/environment.h"
+#include "device/facts.h"
 
 namespace pocketfarm::cpu {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "../../bundle.h"
+#include "plan/bundle.h"
 #include "operation.h"
 
 namespace pocketfarm::cpu {

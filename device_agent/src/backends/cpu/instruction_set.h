@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "../../status.h"
+#include "system/status.h"
 
 namespace pocketfarm::cpu {
 

@@ -1,4 +1,4 @@
-// The built-in operations: the other side of kernels/cpu_operations.py, which says what each means.
+// The built-in operations: the other side of kernels/lower/cpu/agent_operations.py, which says what each means.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "../../status.h"
+#include "system/status.h"
 #include "thread_pool.h"
 
 namespace pocketfarm::cpu {

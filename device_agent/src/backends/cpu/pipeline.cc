@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "../../affinity.h"
-#include "../../thread.h"
+#include "device/affinity.h"
+#include "system/thread.h"
 
 namespace pocketfarm::cpu {
 namespace {

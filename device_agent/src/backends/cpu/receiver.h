@@ -5,7 +5,7 @@
 #include <deque>
 #include <mutex>
 
-#include "../../clock.h"
+#include "system/clock.h"
 
 namespace pocketfarm::cpu {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "../../cpu_use.h"
-#include "../../plan.h"
+#include "system/cpu_use.h"
+#include "plan/plan.h"
 #include "pipeline.h"
 
 namespace pocketfarm::cpu {

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "../../bundle.h"
-#include "../../environment.h"
-#include "../../setup_log.h"
+#include "plan/bundle.h"
+#include "device/environment.h"
+#include "journal/setup_log.h"
 #include "device.h"
 #include "library.h"
 #include "memory.h"

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "../../bundle.h"
+#include "plan/bundle.h"
 #include "library.h"
 
 namespace pocketfarm::opencl {

@@ -1,6 +1,6 @@
 #include "program_builder.h"
 
-#include "../../cache_file.h"
+#include "device/cache_file.h"
 
 namespace pocketfarm::opencl {
 namespace {

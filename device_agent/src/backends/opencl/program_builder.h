@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "../../setup_log.h"
+#include "journal/setup_log.h"
 #include "device.h"
 #include "library.h"
 

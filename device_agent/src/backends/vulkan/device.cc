@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "../../clock.h"
+#include "system/clock.h"
 
 namespace pocketfarm::vulkan {
 namespace {

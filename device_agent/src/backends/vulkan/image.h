@@ -1,7 +1,7 @@
 // A 2-D image of four channels a texel, with memory of its own; kernels sample it and store to it in layout GENERAL.
 #pragma once
 
-#include "../../plan.h"
+#include "plan/plan.h"
 #include "device.h"
 
 namespace pocketfarm::vulkan {

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "../../status.h"
+#include "system/status.h"
 
 namespace pocketfarm::vulkan {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "../../bundle.h"
+#include "plan/bundle.h"
 #include "device.h"
 #include "image.h"
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "../../facts.h"
+#include "device/facts.h"
 #include "library.h"
 
 namespace pocketfarm::vulkan {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "../../cache_file.h"
+#include "device/cache_file.h"
 #include "spirv_check.h"
 
 namespace pocketfarm::vulkan {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "../../bundle.h"
-#include "../../setup_log.h"
+#include "plan/bundle.h"
+#include "journal/setup_log.h"
 #include "device.h"
 #include "memory.h"
 

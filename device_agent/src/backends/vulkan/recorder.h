@@ -1,7 +1,7 @@
 // Records a plan's steps into command buffers.
 #pragma once
 
-#include "../../plan.h"
+#include "plan/plan.h"
 #include "hazards.h"
 #include "memory.h"
 #include "pipelines.h"

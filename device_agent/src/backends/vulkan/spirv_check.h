@@ -1,7 +1,7 @@
 // What a SPIR-V module asks of the device, read from its header and OpCapability instructions.
 #pragma once
 
-#include "../../files.h"
+#include "system/files.h"
 #include "physical_device.h"
 
 namespace pocketfarm::vulkan {

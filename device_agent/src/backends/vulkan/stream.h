@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "../../frames.h"
+#include "plan/frames.h"
 #include "memory.h"
 
 namespace pocketfarm::vulkan {

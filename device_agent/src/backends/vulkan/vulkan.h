@@ -1,7 +1,7 @@
 // The Vulkan backend.
 #pragma once
 
-#include "../backend.h"
+#include "backends/backend.h"
 
 namespace pocketfarm {
 

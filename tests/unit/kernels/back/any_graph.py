@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from kernels.fusion import ALL
-from kernels.graph import Array, Graph, Node
+from kernels.ir.fusion import ALL
+from kernels.ir.graph import Array, Graph, Node
+from kernels.ir.shapes import output_shape
 from kernels.options import Limits, Options
-from kernels.shapes import output_shape
 
 WINDOWS = ((1, 1), (2, 2), (3, 3), (3, 3), (5, 5), (1, 3), (7, 7))
 INPUTS = (

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from kernels.compile import compile_graph
-from kernels.graph import Array, Graph, Node
-from kernels.interpret import Run, run_opencl
+from kernels.ir.graph import Array, Graph, Node
 from kernels.options import Limits, Options
+from kernels.plan.opencl_interpreter import Run, run_opencl
 from kernels.reference import evaluate
 
 from .lent_half import lend_half

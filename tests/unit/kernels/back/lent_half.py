@@ -5,7 +5,7 @@ The text of a kernel is kept but for its extension line, so that every product a
 
 from __future__ import annotations
 
-from kernels.plan import Bundle
+from kernels.plan.model import Bundle
 
 _EXTENSION = b"#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n"
 _VECTOR = """\

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from kernels.compile import compile_graph
-from kernels.graph import Graph
-from kernels.load import load_workload
-from kernels.movement import PORTS, Movement, movements
+from kernels.frontend.load import load_workload
+from kernels.ir.graph import Graph
 from kernels.options import Limits, Options
-from kernels.plan import Dispatch, Plan
+from kernels.plan.data_movement import PORTS, Movement, movements
+from kernels.plan.model import Dispatch, Plan
 
 from .graphs import Builder, check, generator, inputs_of
 
@@ -144,7 +144,7 @@ def test_a_flattened_image_that_is_wanted_too_stays_row_major() -> None:
 
 def test_infinities_reach_a_dense_layer_as_ieee_says() -> None:
     """A lane beyond the last channel is NaN here; it must not reach the results."""
-    from kernels.interpret import run_opencl
+    from kernels.plan.opencl_interpreter import run_opencl
 
     build = Builder()
     x = build.conv(build.input(1, 4, 2, 2), 6, (1, 1))

@@ -12,10 +12,10 @@ import pytest
 from kernels.catalog import ALGORITHMS, check_algorithm, choose, convolution_of
 from kernels.compile import compile_graph
 from kernels.errors import OptionError
-from kernels.graph import Graph
-from kernels.interpret import run_opencl
+from kernels.ir.graph import Graph
 from kernels.options import HALF, Choice, Limits, Options, Precision
 from kernels.passes import optimise
+from kernels.plan.opencl_interpreter import run_opencl
 from kernels.reference import evaluate
 from kernels.source.winograd import matrices
 

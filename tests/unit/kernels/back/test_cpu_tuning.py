@@ -6,11 +6,11 @@ import pytest
 
 from kernels.catalog import Convolution
 from kernels.compile import compile_graph
-from kernels.graph import Graph
-from kernels.load import load_workload
+from kernels.frontend.load import load_workload
+from kernels.ir.graph import Graph
 from kernels.lower.cpu.algorithms import IN_BLOCKS
 from kernels.options import Choice, Limits, Options
-from kernels.plan import Dispatch
+from kernels.plan.model import Dispatch
 from kernels.reference import evaluate
 from kernels.tuning import (
     Database,

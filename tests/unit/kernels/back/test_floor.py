@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from kernels.checkpoint import interruptible
 from kernels.compile import compile_graph
 from kernels.errors import CompileError, PlanError
-from kernels.fitting import lower_to_fit
-from kernels.floor import floor_of
-from kernels.graph import Graph
-from kernels.load import load_workload
+from kernels.frontend.load import load_workload
+from kernels.ir.graph import Graph
 from kernels.lower.gpu import lower_gpu
+from kernels.memory.choose_layout import place_memory, total_bytes
+from kernels.memory.fit_to_budget import lower_to_fit
+from kernels.memory.floor import floor_of
+from kernels.memory.swap import swap
 from kernels.options import Limits, Options
 from kernels.passes import prepare
 from kernels.passes.split_channels import MOST_PARTS
-from kernels.placing import place_memory, total_bytes
-from kernels.plan import Pool
-from kernels.swapping import swap
+from kernels.plan.model import Pool
 
 from .any_graph import any_graph, any_limits, any_options
 from .graphs import Builder
@@ -80,7 +80,7 @@ def test_what_the_search_meets_is_never_refused(graph: Graph, options: Options, 
         assume(False)
     tight = replace(options, memory_budget=max(1, int(whole * share)))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("kernels.fitting._Search.may_fit", lambda *_: True)
+        patched.setattr("kernels.memory.fit_to_budget._Search.may_fit", lambda *_: True)
         searched = outcome(graph, tight, limits)
     assert outcome(graph, tight, limits) == searched
 

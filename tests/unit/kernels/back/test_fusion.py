@@ -8,8 +8,8 @@ import pytest
 
 from kernels.compile import compile_graph
 from kernels.errors import OptionError
-from kernels.fusion import ALL, FUSIONS, fusions
-from kernels.graph import Graph
+from kernels.ir.fusion import ALL, FUSIONS, fusions
+from kernels.ir.graph import Graph
 from kernels.options import Limits, Options
 from kernels.passes import optimise
 

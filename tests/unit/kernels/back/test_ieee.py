@@ -7,9 +7,9 @@ import pytest
 
 from kernels.catalog import ALGORITHMS, convolution_of
 from kernels.compile import compile_graph
-from kernels.graph import Array, Graph
-from kernels.interpret import run_opencl
+from kernels.ir.graph import Array, Graph
 from kernels.options import Limits, Options
+from kernels.plan.opencl_interpreter import run_opencl
 from kernels.reference import evaluate
 
 from .graphs import Builder, generator, inputs_of, relative_error, side_by_side

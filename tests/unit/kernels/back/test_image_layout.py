@@ -9,16 +9,16 @@ import pytest
 from kernels.catalog import ALGORITHMS, convolution_of
 from kernels.compile import compile_graph
 from kernels.errors import OptionError, PlanError
-from kernels.fusion import FUSIONS
-from kernels.graph import Graph
-from kernels.interpret import run_opencl
-from kernels.load import load_workload, random_inputs
-from kernels.movement import movements
+from kernels.frontend.load import load_workload, random_inputs
+from kernels.ir.fusion import FUSIONS
+from kernels.ir.graph import Graph
 from kernels.options import Limits, Options
-from kernels.plan import Copy, Plan
+from kernels.plan.data_movement import movements
+from kernels.plan.model import Copy, Plan
+from kernels.plan.opencl_interpreter import run_opencl
+from kernels.plan.validate import validate
 from kernels.reference import evaluate
 from kernels.source.library import KERNELS
-from kernels.validate import validate
 
 from .graphs import Builder, check, relative_error, some
 from .test_convolution import SHAPES

@@ -9,10 +9,10 @@ import pytest
 
 from kernels.compile import compile_graph
 from kernels.errors import OptionError
-from kernels.graph import Graph
-from kernels.interpret import run_opencl
+from kernels.ir.graph import Graph
 from kernels.options import Limits, Options
-from kernels.plan import Program
+from kernels.plan.model import Program
+from kernels.plan.opencl_interpreter import run_opencl
 from kernels.reference import evaluate
 from kernels.source.library import KERNELS
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernels.lower.draft import Draft
-from kernels.memory import POOLS, Lifetime, lifetimes, plan_memory
-from kernels.plan import Copy, Tensor
+from kernels.memory.layout import POOLS, Lifetime, lifetimes, plan_memory
+from kernels.plan.model import Copy, Tensor
 
 SIZES = st.integers(1, 4000)
 ROLES = st.sampled_from(["activation", "scratch", "weight", "input", "output"])

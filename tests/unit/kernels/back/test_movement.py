@@ -10,9 +10,9 @@ from kernels.catalog.additions import ADDITIONS, Addition, choose_addition
 from kernels.catalog.transposes import TRANSPOSES, choose_transpose, transpose_of
 from kernels.compile import compile_graph
 from kernels.errors import OptionError
-from kernels.graph import Graph
-from kernels.interpret import run_opencl
+from kernels.ir.graph import Graph
 from kernels.options import Choice, Limits, Options
+from kernels.plan.opencl_interpreter import run_opencl
 from kernels.reference import evaluate
 
 from .graphs import Builder, check, inputs_of, side_by_side

@@ -9,10 +9,10 @@ import pytest
 
 from kernels.compile import compile_graph, main
 from kernels.errors import InputError, OptionError, PlanError
-from kernels.interpret import run_opencl
-from kernels.load import load_workload, random_inputs
+from kernels.frontend.load import load_workload, random_inputs
 from kernels.options import Limits, Options
-from kernels.plan import Bundle
+from kernels.plan.model import Bundle
+from kernels.plan.opencl_interpreter import run_opencl
 from kernels.reference import evaluate
 
 from .graphs import TOLERANCE, Builder, inputs_of, relative_error

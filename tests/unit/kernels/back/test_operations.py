@@ -8,10 +8,10 @@ from functools import partial
 import pytest
 
 from kernels.compile import compile_graph
-from kernels.graph import Graph
-from kernels.interpret import run_opencl
+from kernels.ir.graph import Graph
 from kernels.lower.gpu import LOWERINGS
 from kernels.options import Limits, Options
+from kernels.plan.opencl_interpreter import run_opencl
 from kernels.reference import evaluate
 
 from .graphs import Builder, check, inputs_of, relative_error, side_by_side

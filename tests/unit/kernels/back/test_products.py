@@ -8,9 +8,9 @@ import pytest
 from kernels.catalog.products import PRODUCTS, Product, check_product, choose_product
 from kernels.compile import compile_graph
 from kernels.errors import OptionError
-from kernels.graph import Graph
-from kernels.interpret import run_opencl
+from kernels.ir.graph import Graph
 from kernels.options import Choice, Limits, Options
+from kernels.plan.opencl_interpreter import run_opencl
 from kernels.reference import evaluate
 
 from .graphs import TOLERANCE, Builder, inputs_of, relative_error, side_by_side, some

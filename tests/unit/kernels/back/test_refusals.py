@@ -11,7 +11,7 @@ import pytest
 
 from kernels.compile import compile_graph
 from kernels.errors import CompileError, ModelError, OptionError, PlanError
-from kernels.graph import Graph, Node
+from kernels.ir.graph import Graph, Node
 from kernels.options import Choice, Limits, Options
 
 from .graphs import Builder

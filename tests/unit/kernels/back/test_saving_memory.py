@@ -11,22 +11,22 @@ from hypothesis import strategies as st
 
 from kernels.compile import compile_graph
 from kernels.errors import OptionError, PlanError
-from kernels.fitting import lower_to_fit
-from kernels.graph import Graph
-from kernels.interpret import run_opencl
+from kernels.frontend.networks import NETWORKS
+from kernels.frontend.networks.builder import NetworkBuilder
+from kernels.frontend.networks.pynet import pynet
+from kernels.ir.graph import Graph
 from kernels.lower.gpu import lower_gpu
-from kernels.memory import lifetimes, plan_memory
-from kernels.networks import NETWORKS
-from kernels.networks.builder import NetworkBuilder
-from kernels.networks.pynet import pynet
+from kernels.memory.fit_to_budget import lower_to_fit
+from kernels.memory.layout import lifetimes, plan_memory
+from kernels.memory.swap import swap
 from kernels.options import Limits, Options
 from kernels.passes import optimise, prepare
 from kernels.passes.order import order, peak_elements
 from kernels.passes.split_channels import packed_elements, split_channels
-from kernels.plan import Plan, SwapIn, SwapOut
+from kernels.plan.model import Plan, SwapIn, SwapOut
+from kernels.plan.opencl_interpreter import run_opencl
+from kernels.plan.validate import validate
 from kernels.reference import evaluate
-from kernels.swapping import swap
-from kernels.validate import validate
 from tests.unit.kernels.front.test_passes import assert_same_meaning
 
 from .graphs import Builder, check, generator, inputs_of, relative_error

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.schemas import schemas
+from orchestrator.spec.json_schemas import schemas
 
 
 @pytest.mark.parametrize("path", schemas(), ids=lambda path: path.name)

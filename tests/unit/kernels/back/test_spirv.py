@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from kernels.codegen.no_contraction import forbid_contraction
+from kernels.codegen.spirv import compile_all, compile_spirv
 from kernels.compile import compile_graph
-from kernels.contraction import forbid_contraction
 from kernels.errors import ToolError
 from kernels.options import PRECISIONS, Limits, Options
-from kernels.plan import MAX_SCALARS
+from kernels.plan.model import MAX_SCALARS
 from kernels.source.dialects import opencl, vulkan
 from kernels.source.kernel import Kernel
 from kernels.source.library import KERNELS
-from kernels.spirv import compile_all, compile_spirv
 
 from .graphs import Builder, some
 

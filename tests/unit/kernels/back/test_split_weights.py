@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from kernels.compile import compile_graph
 from kernels.errors import PlanError
-from kernels.graph import Graph
-from kernels.interpret import run_opencl
+from kernels.ir.graph import Graph
 from kernels.options import Choice, Limits, Options
 from kernels.passes.split_weights import oversized, split_weights
-from kernels.plan import Plan
+from kernels.plan.model import Plan
+from kernels.plan.opencl_interpreter import run_opencl
 from kernels.reference import evaluate
 from kernels.tuning import applicable, distinct, layers
 from tests.unit.kernels.front.test_passes import assert_same_meaning

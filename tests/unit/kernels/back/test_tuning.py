@@ -15,10 +15,10 @@ from kernels.catalog.transposes import transpose_of
 from kernels.catalog.work_group import in_groups
 from kernels.compile import compile_graph
 from kernels.errors import CompileError, InputError, OptionError
-from kernels.interpret import run_opencl
-from kernels.load import load_workload
+from kernels.frontend.load import load_workload
 from kernels.options import Choice, Limits, Options
-from kernels.plan import BufferArgument, Dispatch
+from kernels.plan.model import BufferArgument, Dispatch
+from kernels.plan.opencl_interpreter import run_opencl
 from kernels.reference import evaluate
 from kernels.tuning import (
     Database,

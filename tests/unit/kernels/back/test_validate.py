@@ -11,8 +11,8 @@ import pytest
 from kernels.compile import compile_graph
 from kernels.errors import PlanError
 from kernels.options import Limits, Options
-from kernels.plan import BufferArgument, Bundle, PartArgument, Plan
-from kernels.validate import validate
+from kernels.plan.model import BufferArgument, Bundle, PartArgument, Plan
+from kernels.plan.validate import validate
 
 from .graphs import Builder
 

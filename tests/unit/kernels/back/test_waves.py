@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 
 from kernels.compile import compile_graph
-from kernels.graph import Graph
-from kernels.interpret import run_opencl
+from kernels.frontend.networks import NETWORKS
+from kernels.ir.graph import Graph
 from kernels.lower.gpu import lower_gpu
-from kernels.networks import NETWORKS
+from kernels.memory.waves import in_waves
 from kernels.options import Limits, Options
 from kernels.passes import prepare
-from kernels.plan import BufferArgument, Bundle, Copy, Dispatch, PartArgument, Plan, Step
+from kernels.plan.model import BufferArgument, Bundle, Copy, Dispatch, PartArgument, Plan, Step
+from kernels.plan.opencl_interpreter import run_opencl
 from kernels.reference import evaluate
-from kernels.waves import in_waves
 
 from .graphs import Builder, generator, inputs_of, relative_error
 from .test_saving_memory import pyramids, small_pyramid

@@ -11,8 +11,8 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
-from kernels.graph import Graph
-from kernels.onnx_import import load_onnx
+from kernels.frontend.onnx import load_onnx
+from kernels.ir.graph import Graph
 from kernels.reference import evaluate
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from kernels.errors import ModelError, UnsupportedNode
-from kernels.onnx_import import load_onnx
+from kernels.frontend.onnx import load_onnx
 
 from .onnx_models import assert_agrees, save_model
 

@@ -10,7 +10,7 @@ import pytest
 from onnx import helper
 
 from kernels.errors import ModelError, UnsupportedNode
-from kernels.onnx_import import OLDEST_OPSET, VERIFIED_OPSET, load_onnx
+from kernels.frontend.onnx import OLDEST_OPSET, VERIFIED_OPSET, load_onnx
 
 from .onnx_models import assert_agrees, save_model
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from kernels.errors import CompileError, ModelError, UnsupportedNode
-from kernels.load import load_workload
-from kernels.networks import NETWORKS
-from kernels.networks.export import to_onnx
-from kernels.onnx_import import OPERATORS, VERIFIED_OPSET, load_onnx
+from kernels.frontend.load import load_workload
+from kernels.frontend.networks import NETWORKS
+from kernels.frontend.networks.export import to_onnx
+from kernels.frontend.onnx import OPERATORS, VERIFIED_OPSET, load_onnx
 
 from .onnx_models import save_model
 
@@ -306,7 +306,7 @@ def test_an_output_that_is_a_constant(tmp_path: Path) -> None:
 def test_constants_that_swell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nodes: list[onnx.NodeProto], name: str
 ) -> None:
-    monkeypatch.setattr("kernels.onnx_import.context.MAX_COMPUTED_BYTES", 1 << 20)
+    monkeypatch.setattr("kernels.frontend.onnx.context.MAX_COMPUTED_BYTES", 1 << 20)
     constants = {
         "c0": np.ones(1000, np.float32), "table": np.ones((1, 1 << 12), np.float32), "shape": np.array([1 << 40]),
         "places": np.zeros(1 << 20, np.int64), "column": np.ones((30000, 1), np.float32),

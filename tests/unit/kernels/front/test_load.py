@@ -9,11 +9,11 @@ import pytest
 from onnx import helper
 
 from kernels.errors import InputError, OptionError
-from kernels.graph import Graph
-from kernels.load import load_inputs, load_workload, random_inputs
-from kernels.networks import NETWORKS
-from kernels.networks.export import to_onnx
-from kernels.onnx_import import load_onnx
+from kernels.frontend.load import load_inputs, load_workload, random_inputs
+from kernels.frontend.networks import NETWORKS
+from kernels.frontend.networks.export import to_onnx
+from kernels.frontend.onnx import load_onnx
+from kernels.ir.graph import Graph
 from kernels.reference import evaluate
 
 from .onnx_models import save_model

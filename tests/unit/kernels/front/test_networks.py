@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 
 from kernels.compile import compile_graph
-from kernels.graph import Graph
-from kernels.interpret import run_opencl
-from kernels.load import random_inputs
-from kernels.networks import NETWORKS
-from kernels.networks.export import to_onnx
-from kernels.networks.googlenet import googlenet
-from kernels.networks.inception import inception_v3
-from kernels.networks.pynet import pynet
-from kernels.networks.resnet import resnet50
-from kernels.networks.vgg import vgg16
-from kernels.onnx_import import load_onnx
+from kernels.frontend.load import random_inputs
+from kernels.frontend.networks import NETWORKS
+from kernels.frontend.networks.export import to_onnx
+from kernels.frontend.networks.googlenet import googlenet
+from kernels.frontend.networks.inception import inception_v3
+from kernels.frontend.networks.pynet import pynet
+from kernels.frontend.networks.resnet import resnet50
+from kernels.frontend.networks.vgg import vgg16
+from kernels.frontend.onnx import load_onnx
+from kernels.ir.graph import Graph
 from kernels.options import Limits, Options
 from kernels.passes import optimise
+from kernels.plan.opencl_interpreter import run_opencl
 from kernels.reference import evaluate
 
 from .onnx_models import assert_agrees, run_onnxruntime

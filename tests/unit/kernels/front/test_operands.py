@@ -17,9 +17,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from kernels.errors import ModelError
-from kernels.onnx_import import OPERATORS, load_onnx
-from kernels.onnx_import.folding import FOLDS
-from kernels.onnx_import.operands import OPERANDS
+from kernels.frontend.onnx import OPERATORS, load_onnx
+from kernels.frontend.onnx.folding import FOLDS
+from kernels.frontend.onnx.operands import OPERANDS
 from kernels.reference import evaluate
 
 from .onnx_models import run_onnxruntime

@@ -13,17 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from kernels.fusion import ALL
-from kernels.graph import Graph, Node
-from kernels.load import random_inputs
-from kernels.networks import NETWORKS
-from kernels.networks.builder import NetworkBuilder, seeded_normal
-from kernels.onnx_import import load_onnx
+from kernels.frontend.load import random_inputs
+from kernels.frontend.networks import NETWORKS
+from kernels.frontend.networks.builder import NetworkBuilder, seeded_normal
+from kernels.frontend.onnx import load_onnx
+from kernels.ir.fusion import ALL
+from kernels.ir.graph import Graph, Node
+from kernels.ir.shapes import output_shape
 from kernels.passes import PASSES, optimise
 from kernels.passes.fold_pads import fold_pads
 from kernels.passes.transposes import moves_no_data
 from kernels.reference import evaluate
-from kernels.shapes import output_shape
 
 from .onnx_models import save_model
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from kernels.compile import compile_graph
-from kernels.load import load_workload, random_inputs
-from kernels.networks import BUILT_IN, FAMILIES, NETWORKS, OPERATIONS, known_words
+from kernels.frontend.load import load_workload, random_inputs
+from kernels.frontend.networks import BUILT_IN, FAMILIES, NETWORKS, OPERATIONS, known_words
 from kernels.options import Backend, Limits, Options
 from kernels.plan import Dispatch, Plan
 from kernels.reference import evaluate

@@ -14,10 +14,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from kernels.compile import compile_graph
 from kernels.errors import UnsupportedNode
-from kernels.graph import Graph
-from kernels.interpret import run_opencl
-from kernels.onnx_import import load_onnx
+from kernels.frontend.onnx import load_onnx
+from kernels.ir.graph import Graph
 from kernels.options import Limits, Options
+from kernels.plan.opencl_interpreter import run_opencl
 
 from .onnx_models import assert_agrees, run_onnxruntime, save_model
 

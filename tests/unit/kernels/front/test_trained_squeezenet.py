@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels.graph import Graph
-from kernels.load import load_inputs
-from kernels.onnx_import import load_onnx
+from kernels.frontend.load import load_inputs
+from kernels.frontend.onnx import load_onnx
+from kernels.ir.graph import Graph
 from kernels.passes import optimise
 from kernels.reference import evaluate
 

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from kernels.onnx_import import VERIFIED_OPSET
-from kernels.shapes import window_count
+from kernels.frontend.onnx import VERIFIED_OPSET
+from kernels.ir.shapes import window_count
 
 from .onnx_models import assert_agrees, save_model
 

@@ -1,0 +1,45 @@
+#include "bundle.h"
+
+#include "system/sha256.h"
+
+namespace pocketfarm {
+namespace {
+
+constexpr size_t kMaxPlanBytes = 64u << 20;
+
+Status verify(const MappedFile& file, const std::string& path, const std::string& sha256) {
+  const std::string actual = sha256_hex(file.data(), file.bytes());
+  if (actual == sha256) return kOk;
+  return Error{Code::plan_invalid, path + ": SHA-256 is " + actual.substr(0, 16) + "..., the plan says " +
+                                       sha256.substr(0, 16) + "...; push the bundle again"};
+}
+
+}  // namespace
+
+Result<Bundle> Bundle::read(const std::string& folder) {
+  auto text = read_file(folder + "/plan.json", kMaxPlanBytes);
+  if (!text) return text.error();
+  auto plan = parse_plan(*text);
+  if (!plan) return plan.error();
+  Bundle bundle{std::move(*plan), {}};
+  for (const auto& [name, sha256] : bundle.plan.files) {
+    const std::string path = folder + "/" + name;
+    auto file = MappedFile::open(path);
+    if (!file) return file.error();
+    if (auto error = verify(*file, path, sha256)) return *error;
+    bundle.files[name] = std::move(*file);
+  }
+  const auto blob = bundle.files.find("blob.bin");
+  const uint64_t blob_bytes = blob == bundle.files.end() ? 0 : blob->second.bytes();
+  if (blob_bytes != bundle.plan.blob_bytes)
+    return Error{Code::plan_invalid, folder + "/blob.bin: " + std::to_string(blob_bytes) + " bytes, blob_bytes says " +
+                                         std::to_string(bundle.plan.blob_bytes)};
+  return bundle;
+}
+
+std::string Bundle::text(const std::string& file) const {
+  const MappedFile& content = files.at(file);
+  return std::string(reinterpret_cast<const char*>(content.data()), content.bytes());
+}
+
+}  // namespace pocketfarm

@@ -1,0 +1,150 @@
+// Parsing: plan.json -> Plan.
+#include "plan.h"
+
+#include "system/json_reader.h"
+#include "plan_check.h"
+#include "plan_hash.h"
+#include "plan_names.h"
+#include "plan_program.h"
+#include "plan_steps.h"
+
+namespace pocketfarm {
+namespace {
+
+// A path inside the bundle: relative, without `..`.
+std::string bundle_path(const Reader& json, const std::string& path) {
+  const bool inside = !path.empty() && path[0] != '/' && ("/" + path + "/").find("/../") == std::string::npos &&
+                      path.find('\0') == std::string::npos;
+  if (!inside) json.fail("`" + path + "` is not a path inside the bundle");
+  return path;
+}
+
+class Parser {
+ public:
+  Plan parse(const Reader& root);
+
+ private:
+  void header(const Reader& root);
+  void program(const Reader& json);
+  void pool(const Reader& json);
+  void buffer(const Reader& json);
+  Port port(const Reader& json) const;
+
+  Plan plan_;
+  Names programs_{"program"}, pools_{"pool"}, buffers_{"buffer"};
+};
+
+void Parser::header(const Reader& root) {
+  root.only({"schema_version", "name", "api", "precision", "options", "blob_bytes", "files", "requires", "programs",
+             "pools", "buffers", "steps", "inputs", "outputs"});
+  root.at("schema_version").integer(1, 1);
+  plan_.name = root.at("name").text();
+  const std::string api = root.at("api").word({"opencl", "vulkan", "cpu"});
+  plan_.api = api == "opencl" ? Api::opencl : api == "vulkan" ? Api::vulkan : Api::cpu;
+  const std::string precision = root.at("precision").word({"fp32", "relaxed", "fp16", "fp16_arithmetic"});
+  for (Precision known : {Precision::fp32, Precision::relaxed, Precision::fp16, Precision::fp16_arithmetic})
+    if (precision == word(known)) plan_.precision = known;
+  plan_.blob_bytes = root.at("blob_bytes").bytes();
+  for (const auto& [name, hash] : root.at("files").members()) plan_.files[bundle_path(hash, name)] = hash.text();
+  if (plan_.blob_bytes > 0 && plan_.files.count("blob.bin") == 0)
+    root.at("files").fail("`blob.bin` is missing, and blob_bytes is not 0");
+}
+
+Requires requirements(const Reader& json) {
+  json.only({"total_bytes", "max_buffer_bytes", "work_group", "local_bytes", "fp16", "image_width", "image_height"});
+  Requires needs;
+  needs.total_bytes = json.at("total_bytes").bytes();
+  needs.max_buffer_bytes = json.at("max_buffer_bytes").bytes();
+  if (json.has("work_group")) needs.work_group = json.at("work_group").bytes();
+  if (json.has("local_bytes")) needs.local_bytes = json.at("local_bytes").bytes();
+  if (json.has("fp16")) needs.fp16 = json.at("fp16").flag();
+  if (json.has("image_width")) needs.image_width = json.at("image_width").bytes();
+  if (json.has("image_height")) needs.image_height = json.at("image_height").bytes();
+  return needs;
+}
+
+std::optional<Image> image(const Reader& json) {
+  if (!json.has("image")) return std::nullopt;
+  const Reader at = json.at("image");
+  at.only({"width", "height", "format"});
+  constexpr int64_t kMaxTexels = 1 << 20;
+  return Image{static_cast<uint32_t>(at.at("width").integer(1, kMaxTexels)),
+               static_cast<uint32_t>(at.at("height").integer(1, kMaxTexels)),
+               at.at("format").word({"rgba32f", "rgba16f"}) == "rgba16f"};
+}
+
+void Parser::program(const Reader& json) {
+  plan_.programs.push_back(parse_program(json, plan_));
+  programs_.add(json.at("id"));
+}
+
+void Parser::pool(const Reader& json) {
+  json.only({"id", "bytes", "memory", "image"});
+  pools_.add(json.at("id"));
+  const bool host_visible = json.has("memory") && json.at("memory").word({"device", "host_visible"}) == "host_visible";
+  plan_.pools.push_back({json.at("id").text(), json.at("bytes").bytes(1), host_visible, image(json)});
+  check_pool(json, plan_.pools.back(), plan_.api);
+}
+
+void Parser::buffer(const Reader& json) {
+  json.only({"id", "pool", "offset", "bytes", "role", "tensor", "blob_offset", "image"});
+  buffers_.add(json.at("id"));
+  Buffer out;
+  out.id = json.at("id").text();
+  out.pool = pools_.find(json.at("pool"));
+  out.offset = json.at("offset").bytes();
+  out.bytes = json.at("bytes").bytes(1);
+  json.at("role").word({"input", "output", "weight", "activation", "scratch"});
+  if (json.has("blob_offset")) out.blob_offset = json.at("blob_offset").bytes();
+  check_range(json, "pool `" + plan_.pools[out.pool].id + "`", out.offset, out.bytes, plan_.pools[out.pool].bytes);
+  if (out.blob_offset) check_range(json, "blob.bin", *out.blob_offset, out.bytes, plan_.blob_bytes);
+  out.image = image(json);
+  check_image(json, plan_.pools[out.pool], out);
+  plan_.buffers.push_back(std::move(out));
+}
+
+Port Parser::port(const Reader& json) const {
+  json.only({"name", "buffer", "shape", "dtype"});
+  Port out;
+  out.name = json.at("name").text();
+  out.buffer = buffers_.find(json.at("buffer"));
+  check_no_image(json, plan_.buffers[out.buffer]);
+  out.dtype = json.has("dtype") ? json.at("dtype").word({"f32", "f16", "i32", "u8"}) : "f32";
+  out.bytes = out.dtype == "u8" ? 1 : out.dtype == "f16" ? 2 : 4;
+  for (const Reader& item : json.at("shape").items(32))
+    if (__builtin_mul_overflow(out.bytes, static_cast<uint64_t>(item.integer(1, Reader::kMaxBytes)), &out.bytes))
+      json.at("shape").fail("the number of elements overflows", Code::limit);
+  check_range(json, "buffer `" + plan_.buffers[out.buffer].id + "`", 0, out.bytes, plan_.buffers[out.buffer].bytes);
+  return out;
+}
+
+Plan Parser::parse(const Reader& root) {
+  header(root);
+  plan_.needs = requirements(root.at("requires"));
+  for (const Reader& item : root.at("programs").items()) program(item);
+  for (const Reader& item : root.at("pools").items()) pool(item);
+  for (const Reader& item : root.at("buffers").items()) buffer(item);
+  parse_steps(root.at("steps"), programs_, buffers_, plan_);
+  for (const Reader& item : root.at("inputs").items(1024)) plan_.inputs.push_back(port(item));
+  for (const Reader& item : root.at("outputs").items(65536)) plan_.outputs.push_back(port(item));
+  plan_.executed = check_executed(root.at("steps"), plan_.steps);
+  check_swaps(root.at("steps"), plan_);
+  return std::move(plan_);
+}
+
+}  // namespace
+
+Result<Plan> parse_plan(const std::string& text) {
+  try {
+    const nlohmann::json json = nlohmann::json::parse(text);
+    Plan plan = Parser().parse(Reader(json, "$"));
+    plan.hash = plan_hash(json);
+    return plan;
+  } catch (const PlanFault& fault) {
+    return Error{fault.code, fault.what()};
+  } catch (const nlohmann::json::exception& fault) {
+    return Error{Code::plan_invalid, std::string("plan.json: not readable JSON: ") + fault.what()};
+  }
+}
+
+}  // namespace pocketfarm

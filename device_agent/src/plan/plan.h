@@ -1,0 +1,169 @@
+// A plan in memory (kernels/plan/model.py): names are resolved to indices, every number is checked.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "device/facts.h"
+#include "system/status.h"
+
+namespace pocketfarm {
+
+using Extent = std::array<uint32_t, 3>;  // x, y, z
+
+struct Parameter {
+  enum class Kind { buffer, i32, f32 };
+  enum class Texel { none, r32f, rgba32f, rgba16f };
+  std::string name;
+  Kind kind = Kind::buffer;
+  bool image = false;  // of kind buffer, in an image
+  Texel texel = Texel::none;  // Vulkan: a storage texel buffer of this format
+  bool reads = false;
+  bool writes = false;
+};
+
+// Size of a 2-D image of four channels a texel.
+struct Image {
+  uint32_t width = 0;
+  uint32_t height = 0;
+  bool half = false;
+
+  uint64_t bytes() const { return uint64_t{width} * height * (half ? 8 : 16); }
+};
+
+struct OpenClSource {
+  std::string file;
+  std::string options;
+};
+
+struct SpirvModule {
+  std::string file;
+  std::map<uint32_t, uint32_t> constants;
+};
+
+struct Program {
+  std::string id;
+  std::string kernel;
+  std::vector<Parameter> parameters;
+  Extent work_group{1, 1, 1};
+  uint64_t local_bytes = 0;
+  std::optional<OpenClSource> opencl;
+  std::optional<SpirvModule> vulkan;
+
+  uint64_t work_group_size() const { return uint64_t{work_group[0]} * work_group[1] * work_group[2]; }
+};
+
+struct Pool {
+  std::string id;
+  uint64_t bytes = 0;
+  bool host_visible = false;
+  std::optional<Image> image;
+};
+
+struct Buffer {
+  std::string id;
+  size_t pool = 0;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  std::optional<uint64_t> blob_offset;
+  std::optional<Image> image;  // the top of its pool, which has the same width
+};
+
+struct Argument {
+  Parameter::Kind kind = Parameter::Kind::buffer;
+  size_t buffer = 0;
+  uint64_t begin = 0, end = 0;  // of the buffer's bytes, those that the step may touch
+  int32_t i32 = 0;
+  float f32 = 0;
+};
+
+struct Step {
+  enum class Kind { dispatch, copy, swap_out, swap_in, repeat };
+  Kind kind = Kind::dispatch;
+  std::string layer;
+  size_t index = 0;  // of the top-level step in the plan that this one belongs to
+  size_t leaf = 0;   // number among the steps that are not `repeat`, in order of the plan
+  // dispatch
+  size_t program = 0;
+  Extent work_items{1, 1, 1};
+  std::vector<Argument> arguments;
+  // copy (source -> target), swap (source; target: the buffer whose host memory is used)
+  size_t source = 0;
+  size_t target = 0;
+  uint64_t source_offset = 0;
+  uint64_t target_offset = 0;
+  uint64_t bytes = 0;
+  // repeat
+  uint64_t count = 1;
+  std::vector<Step> steps;
+};
+
+struct Port {
+  std::string name;
+  size_t buffer = 0;
+  uint64_t bytes = 0;
+  std::string dtype;
+};
+
+struct Requires {
+  uint64_t total_bytes = 0;
+  uint64_t max_buffer_bytes = 0;
+  uint64_t work_group = 1;
+  uint64_t local_bytes = 0;
+  bool fp16 = false;
+  uint64_t image_width = 0;
+  uint64_t image_height = 0;
+};
+
+struct Plan {
+  std::string name;
+  std::string hash;  // 16 hex digits, as Plan.plan_hash in Python
+  Api api = Api::cpu;
+  Precision precision = Precision::fp32;
+  uint64_t blob_bytes = 0;
+  std::map<std::string, std::string> files;  // file -> SHA-256
+  Requires needs;
+  std::vector<Program> programs;
+  std::vector<Pool> pools;
+  std::vector<Buffer> buffers;
+  std::vector<Step> steps;
+  std::vector<Port> inputs;
+  std::vector<Port> outputs;
+  size_t leaves = 0;      // steps that are not `repeat`
+  uint64_t executed = 0;  // steps that one inference executes, repeats unrolled
+
+  // Whether a step writes where an input lies, so that the next inference would find something else there.
+  bool overwrites_inputs() const;
+
+  // Calls visit(step) for every executed step in order, repeats unrolled; ends at the first error.
+  template <typename Visit>
+  Status each_executed(Visit&& visit) const {
+    return each(steps, visit);
+  }
+
+ private:
+  template <typename Visit>
+  static Status each(const std::vector<Step>& steps, Visit& visit) {
+    for (const Step& step : steps) {
+      if (step.kind != Step::Kind::repeat) {
+        if (Status error = visit(step)) return error;
+        continue;
+      }
+      for (uint64_t i = 0; i < step.count; ++i)
+        if (Status error = each(step.steps, visit)) return error;
+    }
+    return kOk;
+  }
+};
+
+// Reads and checks `plan.json`: types, references, ranges, lifetimes of swapped buffers. `plan_invalid` or `limit`;
+// the message gives the JSON path.
+Result<Plan> parse_plan(const std::string& text);
+// Checks a plan against the device that is to run it: `unsupported` or `limit`; names the limit and by how much.
+Status check_limits(const Plan& plan, const ApiFacts& facts);
+
+}  // namespace pocketfarm

@@ -1,0 +1,29 @@
+// Checks of a plan that concern several of its parts; each throws PlanFault at the Reader's path.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "system/json_reader.h"
+#include "plan.h"
+
+namespace pocketfarm {
+
+// [offset, offset + bytes) lies within `size` bytes of `whole`.
+void check_range(const Reader& at, const std::string& whole, uint64_t offset, uint64_t bytes, uint64_t size);
+void check_arguments(const Reader& at, const Plan& plan, const Program& program,
+                     const std::vector<Argument>& arguments);
+// An image pool has the bytes of its image, on a GPU.
+void check_pool(const Reader& at, const Pool& pool, Api api);
+// An image is the top of its pool: the same width and format.
+void check_image(const Reader& at, const Pool& pool, const Buffer& buffer);
+void check_no_image(const Reader& at, const Buffer& buffer);
+// A copy stays within its buffers and does not overlap itself.
+void check_copy(const Reader& at, const Plan& plan, const Step& copy);
+// Number of steps one inference executes; `limit` where it is absurd.
+uint64_t check_executed(const Reader& at, const std::vector<Step>& steps);
+// Every buffer is swapped out before it is swapped in.
+void check_swaps(const Reader& at, const Plan& plan);
+
+}  // namespace pocketfarm

@@ -1,0 +1,23 @@
+// A run in a session of its own, which outlives the shell that started it.
+#pragma once
+
+#include "journal/journal.h"
+#include "system/status.h"
+
+namespace pocketfarm {
+
+class Detached {
+ public:
+  // Forks. 0 in the child, which has a new session, SIGHUP ignored, standard streams on /dev/null and lines only in
+  // the journal; in the parent the child's process id, once the child has called `ready`.
+  Result<int> start(Journal& journal);
+  // In the child: the journal's first line is on disk.
+  void ready();
+
+ private:
+  void become_child(Journal& journal);
+
+  Descriptor ready_;
+};
+
+}  // namespace pocketfarm

@@ -1,0 +1,35 @@
+// Samples, one after the other, each reported: one inference, or a stream of them.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/backend.h"
+#include "journal/journal.h"
+#include "outputs.h"
+
+namespace pocketfarm {
+
+class Sampling {
+ public:
+  // A sample has so many inferences, back to back.
+  Sampling(const Plan& plan, Backend& backend, const Inputs& inputs, const Frames& frames, int inferences, Journal& journal)
+      : plan_(plan), backend_(backend), inputs_(inputs), frames_(frames), inferences_(inferences), journal_(journal) {}
+
+  // One sample and its `sample` event; its duration in ns.
+  Result<int64_t> sample(const char* phase, int index);
+  // Inferences with device time stamps: `layer` events.
+  Status layer_passes(int count);
+
+ private:
+  Status layer_pass(int pass);
+  void report(const std::vector<Step>& steps, const std::vector<int64_t>& leaf_ns, int pass);
+
+  const Plan& plan_;
+  Backend& backend_;
+  const Inputs& inputs_;
+  const Frames& frames_;
+  const int inferences_;
+  Journal& journal_;
+};
+
+}  // namespace pocketfarm

@@ -1,0 +1,99 @@
+"""Draft programs -> rendered programs and their files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from kernels.checkpoint import checkpoint
+from kernels.lower.cpu.agent_operations import CPU_OPERATIONS
+from kernels.lower.draft import DraftProgram
+from kernels.options import Limits, Options
+from kernels.plan.model import OpenClSource, Parameter, Program, SpirvModule
+from kernels.source.dialects import opencl, vulkan
+from kernels.source.kernel import Kernel
+
+from .no_contraction import forbid_contraction
+from .spirv import compile_all
+
+
+def render_programs(
+    drafts: Iterable[DraftProgram], options: Options, limits: Limits, *, cache: Path | None = None
+) -> tuple[list[Program], dict[str, bytes]]:
+    """Programs of a plan with the files of its bundle. Raises ToolError where SPIR-V cannot be compiled."""
+    listed = list(drafts)
+    if options.backend == "cpu":
+        return [_cpu(draft) for draft in listed], {}
+    if options.backend == "opencl":
+        return _opencl(listed, options, limits)
+    return _vulkan(listed, options, limits, cache)
+
+
+def _cpu(draft: DraftProgram) -> Program:
+    return Program(id=draft.id, kernel=draft.name, parameters=CPU_OPERATIONS[draft.name])
+
+
+def _opencl(drafts: list[DraftProgram], options: Options, limits: Limits) -> tuple[list[Program], dict[str, bytes]]:
+    programs: list[Program] = []
+    files: dict[str, bytes] = {}
+    for draft in drafts:
+        checkpoint()
+        assert draft.kernel is not None
+        text = opencl.render(draft.kernel, dict(draft.tunables), options.precision).encode()
+        file = f"programs/{draft.id}_{_digest(text)}.cl"
+        files[file] = text
+        words = opencl.build_options(draft.work_group, version=limits.opencl_c, relaxed=options.precision == "relaxed")
+        programs.append(
+            Program(
+                id=draft.id,
+                kernel=draft.name,
+                parameters=draft.kernel.parameters,
+                work_group=draft.work_group,
+                local_bytes=draft.kernel.local_bytes(dict(draft.tunables), options.precision),
+                opencl=OpenClSource(file=file, options=words),
+            )
+        )
+    return programs, files
+
+
+def _vulkan(
+    drafts: list[DraftProgram], options: Options, limits: Limits, cache: Path | None
+) -> tuple[list[Program], dict[str, bytes]]:
+    reading = vulkan.reading_of(limits)
+    kernels = [draft.kernel for draft in drafts if draft.kernel is not None]
+    texts = [
+        vulkan.render(kernel, dict(draft.tunables), options.precision, reading)
+        for kernel, draft in zip(kernels, drafts, strict=True)
+    ]
+    programs: list[Program] = []
+    files: dict[str, bytes] = {}
+    for draft, kernel, text, binary in zip(drafts, kernels, texts, compile_all(texts, cache=cache), strict=True):
+        stem = f"programs/{draft.id}_{_digest(text.encode())}"
+        guarded = binary if options.precision == "relaxed" else forbid_contraction(binary)
+        files[f"{stem}.comp"], files[f"{stem}.spv"] = text.encode(), guarded
+        programs.append(
+            Program(
+                id=draft.id,
+                kernel=draft.name,
+                parameters=_with_texels(kernel, reading, options.half),
+                work_group=draft.work_group,
+                local_bytes=kernel.local_bytes(dict(draft.tunables), options.precision),
+                vulkan=SpirvModule(file=f"{stem}.spv"),
+            )
+        )
+    return programs, files
+
+
+def _with_texels(kernel: Kernel, reading: vulkan.Reading, half: bool) -> tuple[Parameter, ...]:
+    buffers = {buffer.name: buffer for buffer in kernel.buffers}
+    return tuple(
+        parameter.model_copy(update={"texel": vulkan.texel_of(buffers[parameter.name], reading, half=half)})
+        if parameter.name in buffers
+        else parameter
+        for parameter in kernel.parameters
+    )
+
+
+def _digest(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()[:8]

@@ -1,0 +1,1 @@
+"""Networks from outside: ONNX files, named networks, sets of examples."""

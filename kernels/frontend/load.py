@@ -1,0 +1,70 @@
+"""From what an experiment names to a graph and its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+
+from kernels.errors import InputError, OptionError
+from kernels.ir.graph import Array, Graph
+from kernels.reference import check_inputs
+from kernels.reference.inputs import describe_inputs
+
+from .networks import BUILT_IN, known_words, seeded_normal
+
+
+def load_workload(*, network: str | None, onnx: Path | None, seed: int, batch: int | None = None) -> Graph:
+    """Build a named network or read an ONNX file; exactly one of the two is given.
+
+    Raises OptionError for an unknown name or both or neither, ModelError for a file that cannot be used.
+    """
+    if batch is not None and batch < 1:
+        raise OptionError(f"batch {batch}: give 1 or more")
+    if onnx is not None and network is None:
+        from .onnx import load_onnx  # needs onnx, which named networks do without
+
+        return load_onnx(onnx, batch=batch)
+    if network is None or onnx is not None:
+        raise OptionError("give exactly one of a built-in network's name and an ONNX file")
+    if network not in BUILT_IN:
+        close = get_close_matches(network, BUILT_IN, n=1, cutoff=0.5)
+        hint = f", did you mean {close[0]!r}?" if close else ""
+        raise OptionError(f"network {network!r} is not built in{hint}; known are {known_words()}")
+    return BUILT_IN[network](seed, batch or 1)
+
+
+def random_inputs(graph: Graph, seed: int) -> dict[str, Array]:
+    """Standard normal numbers (fp32) for every input, from the seed and the input's name."""
+    return {name: seeded_normal(seed, name, graph.shapes[name]) for name in graph.inputs}
+
+
+def load_inputs(graph: Graph, path: Path) -> dict[str, Array]:
+    """Read a graph's inputs (fp32): a `.npy` file for its only input, or a `.npz` with one array per input name.
+
+    Raises InputError for a file that cannot be read and for arrays of the wrong name, shape or type.
+    """
+    try:
+        with path.open("rb") as file:
+            if file.read(1) == b"\x80":
+                raise InputError(f"{path}: a pickle, which is never loaded; write the array with numpy.save")
+            file.seek(0)
+            content = _arrays(graph, path, np.load(file, allow_pickle=False))
+    except (OSError, ValueError, EOFError, BadZipFile) as e:
+        raise InputError(f"{path}: no readable .npy or .npz file: {e}; write it with numpy.save") from e
+    check_inputs(graph, content)
+    return {name: np.ascontiguousarray(content[name], np.float32) for name in graph.inputs}
+
+
+def _arrays(graph: Graph, path: Path, content: Any) -> Mapping[str, npt.NDArray[Any]]:
+    """Arrays by the name of their input."""
+    if not isinstance(content, np.ndarray):
+        return dict(content)
+    if len(graph.inputs) != 1:
+        raise InputError(f"{path}: {graph.name} has several inputs; give a .npz with {describe_inputs(graph)}")
+    return {graph.inputs[0]: content}

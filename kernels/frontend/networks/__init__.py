@@ -1,0 +1,61 @@
+"""Built-in workloads by name: networks with seeded weights, and single operations at named sizes."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kernels.ir.graph import Graph
+
+from .autoencoder import autoencoder_784
+from .builder import seeded_normal
+from .caffe import alexnet, caffenet, cifar10_quick, lenet
+from .googlenet import googlenet
+from .inception import inception_v3
+from .mobilenet import mobilenet_v1, mobilenet_v2
+from .operations import FAMILIES, OPERATIONS
+from .pynet import pynet, pynet_full, pynet_level_1, pynet_level_2, pynet_level_3, pynet_level_4, pynet_level_5
+from .resnet import resnet18, resnet50
+from .squeezenet import squeezenet_v1_0, squeezenet_v1_1
+from .vgg import vgg16
+
+__all__ = ["BUILT_IN", "FAMILIES", "NETWORKS", "OPERATIONS", "Network", "known_words", "seeded_normal"]
+
+
+class Network(Protocol):
+    """Builds a network whose weights depend on the seed only; without a seed its shapes, with weights that are zero."""
+
+    def __call__(self, seed: int | None, batch: int = 1) -> Graph: ...
+
+
+NETWORKS: dict[str, Network] = {
+    "alexnet": alexnet,
+    "autoencoder_784": autoencoder_784,
+    "caffenet": caffenet,
+    "cifar10_quick": cifar10_quick,
+    "googlenet": googlenet,
+    "inception_v3": inception_v3,
+    "lenet": lenet,
+    "mobilenet_v1": mobilenet_v1,
+    "mobilenet_v2": mobilenet_v2,
+    "pynet": pynet,
+    "pynet_full": pynet_full,
+    "pynet_level_1": pynet_level_1,
+    "pynet_level_2": pynet_level_2,
+    "pynet_level_3": pynet_level_3,
+    "pynet_level_4": pynet_level_4,
+    "pynet_level_5": pynet_level_5,
+    "resnet18": resnet18,
+    "resnet50": resnet50,
+    "squeezenet_v1_0": squeezenet_v1_0,
+    "squeezenet_v1_1": squeezenet_v1_1,
+    "vgg16": vgg16,
+}
+
+BUILT_IN: dict[str, Network] = {**NETWORKS, **OPERATIONS}
+"""Networks and single operations."""
+
+
+def known_words() -> str:
+    """Every network, and the operations by their ranges: for messages."""
+    ranges = (f"{family.workload(family.sizes[0])} to {family.sizes[-1]}" for family in FAMILIES.values())
+    return ", ".join((*NETWORKS, *ranges))

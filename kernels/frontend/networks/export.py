@@ -1,0 +1,165 @@
+"""Graph -> ONNX file, so that another engine can check or run what is built in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from kernels.ir.graph import Graph, Node
+
+OPSET = 17
+IR_VERSION = 8
+"""Fixed, so that engines older than our onnx package can read the file."""
+
+_SAME_NAME = {
+    "relu": "Relu",
+    "sigmoid": "Sigmoid",
+    "global_average_pool": "GlobalAveragePool",
+    "matmul": "MatMul",
+    "add": "Add",
+    "mul": "Mul",
+}
+
+
+def to_onnx(graph: Graph, path: Path) -> None:
+    """Write a graph, fused or not, as ONNX (opset 17). Tensor names stay; what is fused becomes extra nodes."""
+    writer = _Writer(graph)
+    for node in graph.nodes:
+        writer.write(node)
+    proto = helper.make_graph(
+        writer.nodes,
+        graph.name,
+        [_port(graph, name) for name in graph.inputs],
+        [_port(graph, name) for name in graph.outputs],
+        writer.initializers,
+    )
+    model = helper.make_model(proto, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
+    path.write_bytes(model.SerializeToString())
+
+
+def _port(graph: Graph, name: str) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, graph.shapes[name])
+
+
+class _Writer:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.nodes: list[onnx.NodeProto] = []
+        self.initializers = [numpy_helper.from_array(array, name) for name, array in graph.constants.items()]
+
+    def write(self, node: Node) -> None:
+        """Write one node, and what is fused into it as nodes of their own."""
+        activation = node.attributes.get("activation")
+        residual = node.inputs[3] if node.op == "conv" and len(node.inputs) > 3 else ""
+        steps: list[Callable[[str, str], None]] = []
+        if residual:
+            steps.append(lambda source, target: self._append("Add", (source, residual), target))
+        if activation:
+            steps.append(lambda source, target: self._activate(activation, source, target))
+        names = [f"{node.output}.part{i}" for i in range(len(steps))] + [node.output]
+        self._operation(node, names[0])
+        for i, step in enumerate(steps):
+            step(names[i], names[i + 1])
+
+    def _append(self, op: str, inputs: tuple[str, ...], output: str, **attributes: Any) -> None:
+        self.nodes.append(helper.make_node(op, list(inputs), [output], name=output, **attributes))
+
+    def _constant(self, name: str, value: np.ndarray[Any, Any]) -> str:
+        self.initializers.append(numpy_helper.from_array(value, name))
+        return name
+
+    def _activate(self, activation: tuple[Any, ...], source: str, target: str) -> None:
+        kind, *bounds = activation
+        if kind == "leaky_relu":
+            self._append("LeakyRelu", (source,), target, alpha=bounds[0])
+        elif kind == "clip":
+            low, high = (self._constant(f"{target}.bound{i}", np.asarray(b, np.float32)) for i, b in enumerate(bounds))
+            self._append("Clip", (source, low, high), target)
+        else:
+            self._append(_SAME_NAME[kind], (source,), target)
+
+    def _operation(self, node: Node, output: str) -> None:
+        if node.op in _SAME_NAME:
+            self._append(_SAME_NAME[node.op], node.inputs, output)
+        elif node.op == "leaky_relu":
+            self._activate(("leaky_relu", node.attributes["slope"]), node.inputs[0], output)
+        elif node.op == "clip":
+            self._activate(("clip", node.attributes["min"], node.attributes["max"]), node.inputs[0], output)
+        else:
+            getattr(self, f"_{node.op}")(node, output)
+
+    def _conv(self, node: Node, output: str) -> None:
+        a = node.attributes
+        inputs = tuple(name for name in node.inputs[:3] if name)
+        geometry = {key: a[key] for key in ("strides", "pads", "dilations")}
+        self._append("Conv", inputs, output, group=a["groups"], **geometry)
+
+    def _dense(self, node: Node, output: str) -> None:
+        self._append("Gemm", tuple(name for name in node.inputs if name), output)
+
+    def _max_pool(self, node: Node, output: str) -> None:
+        self._append("MaxPool", node.inputs, output, **self._window(node))
+
+    def _average_pool(self, node: Node, output: str) -> None:
+        include_pad = node.attributes["count_include_pad"]
+        self._append("AveragePool", node.inputs, output, count_include_pad=include_pad, **self._window(node))
+
+    def _window(self, node: Node) -> dict[str, Any]:
+        a = node.attributes
+        extents, results = self.graph.shapes[node.inputs[0]][2:], self.graph.shapes[node.output][2:]
+        rooms = [extents[i] + a["pads"][i] + a["pads"][i + 2] - a["kernel"][i] for i in range(2)]
+        ceil = any(rooms[i] // a["strides"][i] + 1 != results[i] for i in range(2))
+        return {"kernel_shape": a["kernel"], "strides": a["strides"], "pads": a["pads"], "ceil_mode": int(ceil)}
+
+    def _concat(self, node: Node, output: str) -> None:
+        self._append("Concat", node.inputs, output, axis=node.attributes["axis"])
+
+    def _affine(self, node: Node, output: str) -> None:
+        """As batch normalisation with mean 0 and variance 1."""
+        channels = self.graph.shapes[node.inputs[1]]
+        mean = self._constant(f"{output}.mean", np.zeros(channels, np.float32))
+        variance = self._constant(f"{output}.variance", np.ones(channels, np.float32))
+        self._append("BatchNormalization", (*node.inputs, mean, variance), output, epsilon=0.0)
+
+    def _instance_norm(self, node: Node, output: str) -> None:
+        self._append("InstanceNormalization", node.inputs, output, epsilon=node.attributes["epsilon"])
+
+    def _pad(self, node: Node, output: str) -> None:
+        top, left, bottom, right = node.attributes["pads"]
+        pads = self._constant(f"{output}.pads", np.asarray((0, 0, top, left, 0, 0, bottom, right), np.int64))
+        value = self._constant(f"{output}.value", np.asarray(node.attributes["value"], np.float32))
+        self._append("Pad", (*node.inputs, pads, value), output, mode=node.attributes["mode"])
+
+    def _resize(self, node: Node, output: str) -> None:
+        a = node.attributes
+        sizes = self._constant(f"{output}.sizes", np.asarray(self.graph.shapes[output], np.int64))
+        rounding = "floor" if a["coordinates"] == "asymmetric" else "round_prefer_floor"
+        ways = {"coordinate_transformation_mode": a["coordinates"], "nearest_mode": rounding}
+        self._append("Resize", (*node.inputs, "", "", sizes), output, mode=a["mode"], **ways)
+
+    def _slice(self, node: Node, output: str) -> None:
+        a = node.attributes
+        places = [
+            self._constant(f"{output}.{key}", np.asarray([a[key]], np.int64)) for key in ("start", "stop", "axis")
+        ]
+        self._append("Slice", (*node.inputs, *places), output)
+
+    def _softmax(self, node: Node, output: str) -> None:
+        self._append("Softmax", node.inputs, output, axis=node.attributes["axis"])
+
+    def _lrn(self, node: Node, output: str) -> None:
+        self._append(
+            "LRN", node.inputs, output, **{key: node.attributes[key] for key in ("size", "alpha", "beta", "bias")}
+        )
+
+    def _reshape(self, node: Node, output: str) -> None:
+        shape = self._constant(f"{output}.shape", np.asarray(node.attributes["shape"], np.int64))
+        self._append("Reshape", (*node.inputs, shape), output)
+
+    def _transpose(self, node: Node, output: str) -> None:
+        self._append("Transpose", node.inputs, output, perm=node.attributes["perm"])

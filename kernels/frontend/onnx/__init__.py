@@ -1,0 +1,149 @@
+"""ONNX file -> graph of canonical operations with static shapes.
+
+Every ONNX node's output keeps its name. Weights that an operator transforms (Gemm's transB, BatchNormalization) get a
+name derived from it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from kernels.checkpoint import checkpoint
+from kernels.errors import ModelError
+from kernels.ir.graph import Graph
+from kernels.ir.shapes import Shape
+
+from .context import Context, OnnxNode
+from .local_response import join_lrn
+from .model_file import OLDEST_OPSET, VERIFIED_OPSET, opset, read_model, tensor_array
+from .node_checker import NodeChecker
+from .operators import OPERATORS, import_node
+
+__all__ = ["OLDEST_OPSET", "OPERATORS", "VERIFIED_OPSET", "load_onnx"]
+
+
+def load_onnx(path: Path, *, batch: int | None = None) -> Graph:
+    """Read a model.
+
+    `batch`: size of the first dimension of every input; None: as in the file, or 1 where the file leaves it open.
+    External data is read from the model's own folder only. Raises ModelError for a file that is unreadable or
+    damaged, has NaN weights or open dimensions, and UnsupportedNode for an operator or attribute that is not known.
+    """
+    model = read_model(path)
+    version = opset(model, path)
+    try:
+        return _import(model, path, version, batch)
+    except ModelError as e:
+        raise type(e)(f"{path}: {e}") from e
+
+
+def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None) -> Graph:
+    graph = model.graph
+    if graph.sparse_initializer:
+        raise ModelError("sparse initializers are not supported; export dense weights")
+    _check_names(graph)
+    constants = {tensor.name: tensor_array(tensor, path.parent) for tensor in graph.initializer}
+    ports = [port for port in graph.input if port.name not in constants]
+    declared = {port.name: _declared_shape(port) for port in ports}
+    inputs = {name: _resolved(name, shape, batch) for name, shape in declared.items()}
+    written = frozenset(name for node in graph.node for name in node.output)
+    to = Context(version, constants, {}, _changed_batch(declared, batch), written)
+    for name, shape in inputs.items():
+        to.add_shape(name, shape)
+    check = NodeChecker(version, model.ir_version)
+    outputs = tuple(port.name for port in graph.output)
+    read = frozenset((*outputs, *(name for node in graph.node for name in node.input)))
+    for proto in join_lrn(graph.node, constants, outputs):
+        checkpoint()
+        check(proto)
+        import_node(_decode(proto, version, path.parent, read), proto.domain, to)
+    _check_outputs(outputs, inputs, to)
+    names = {*inputs, *to.weights, *(output for node in to.nodes for output in node.outputs)}
+    shapes = {name: shape for name, shape in to.shapes.items() if name in names}
+    return Graph(path.stem, tuple(inputs), outputs, to.nodes, shapes, to.weights)
+
+
+def _decode(proto: onnx.NodeProto, version: int, folder: Path, read: frozenset[str]) -> OnnxNode:
+    """Attributes as Python values: numbers, strings, lists, and tensors as arrays. Of the further outputs (Dropout's
+    mask) only those that something reads, but all of a Split's, whose sizes follow their number."""
+    attributes: dict[str, Any] = {}
+    for attribute in proto.attribute:
+        value = onnx.helper.get_attribute_value(attribute)
+        if isinstance(value, onnx.TensorProto):
+            value = tensor_array(value, folder)
+        attributes[attribute.name] = value.decode(errors="replace") if isinstance(value, bytes) else value
+    every = tuple(proto.output) or ("",)
+    outputs = every if proto.op_type == "Split" else (every[0], *(name for name in every[1:] if name and name in read))
+    return OnnxNode(
+        proto.name or next(filter(None, every), ""), proto.op_type, version, tuple(proto.input), outputs, attributes
+    )
+
+
+def _declared_shape(port: onnx.ValueInfoProto) -> tuple[int | str, ...]:
+    """Extents of a graph input; open ones by their name. Raises ModelError."""
+    tensor = port.type.tensor_type
+    if tensor.elem_type != onnx.TensorProto.FLOAT:
+        names = onnx.TensorProto.DataType.items()
+        given = next((name for name, number in names if number == tensor.elem_type), f"type {tensor.elem_type}")
+        raise ModelError(f"input {port.name!r} is {given}; only tensors of FLOAT are supported")
+    if not tensor.HasField("shape") or not tensor.shape.dim:
+        raise ModelError(f"input {port.name!r} has no shape; export the model with static shapes")
+    empty = [axis for axis, d in enumerate(tensor.shape.dim) if d.HasField("dim_value") and d.dim_value < 1]
+    if any(axis > 0 for axis in empty):
+        raise ModelError(
+            f"input {port.name!r}: dimension {empty[-1]} is not positive; export the model with a real size"
+        )
+    return tuple(d.dim_value if d.dim_value > 0 else d.dim_param or "?" for d in tensor.shape.dim)
+
+
+def _resolved(name: str, declared: tuple[int | str, ...], batch: int | None) -> Shape:
+    first, *rest = declared
+    extents: list[int] = [batch or (first if isinstance(first, int) else 1)]
+    for axis, extent in enumerate(rest, 1):
+        if not isinstance(extent, int):
+            raise ModelError(
+                f"input {name!r}: dimension {axis} is dynamic ({extent!r}); only the first, the batch, may be: "
+                "export the model with static shapes, or fix it with onnx.tools.update_model_dims"
+            )
+        extents.append(extent)
+    return tuple(extents)
+
+
+def _changed_batch(declared: dict[str, tuple[int | str, ...]], batch: int | None) -> tuple[int, int] | None:
+    """(in the file, asked) where a fixed batch size is replaced."""
+    if batch is None:
+        return None
+    fixed = {shape[0] for shape in declared.values() if isinstance(shape[0], int)} - {batch}
+    return (min(fixed), batch) if fixed else None
+
+
+def _check_names(graph: onnx.GraphProto) -> None:
+    """Every tensor has a name of its own, which the agent can be told."""
+    stored, ports = [tensor.name for tensor in graph.initializer], [port.name for port in graph.input]
+    written = [name for node in graph.node for name in node.output if name]
+    for name, count in Counter([*written, *(set(stored) | set(ports))]).items():
+        if count > 1:
+            raise ModelError(f"tensor {name!r} is written twice; the model is damaged")
+    for kind, names in (("initializers", stored), ("inputs", ports), ("outputs", [port.name for port in graph.output])):
+        for name, count in Counter(names).items():
+            if count > 1:
+                raise ModelError(f"{count} {kind} are called {name!r}; the model is damaged: names must differ")
+    for name in ports:
+        if not name or "=" in name:
+            raise ModelError(f"an input is called {name!r}; rename it: it needs a name, without '='")
+
+
+def _check_outputs(outputs: tuple[str, ...], inputs: Collection[str], to: Context) -> None:
+    if not to.nodes:
+        raise ModelError("no node computes anything from an input: there is nothing to run")
+    written = {output for node in to.nodes for output in node.outputs}
+    for name in outputs:
+        if name not in to.shapes and name not in to.constants:
+            raise ModelError(f"output {name!r} is written by no node; the model is damaged")
+        if name not in written and name not in inputs:
+            raise ModelError(f"output {name!r} depends on no input; take it out of the model's outputs")

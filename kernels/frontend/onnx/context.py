@@ -1,0 +1,183 @@
+"""What an import knows so far: constants, shapes and the canonical nodes emitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from kernels.errors import ModelError, UnsupportedNode
+from kernels.ir.graph import Array, Node
+from kernels.ir.shapes import Shape, output_shape
+
+AnyArray = npt.NDArray[Any]
+MAX_TENSOR_BYTES = 2**31
+MAX_COMPUTED_BYTES = 2**30
+"""Of all constants that a model computes from others, together."""
+
+
+@dataclass(frozen=True)
+class OnnxNode:
+    """One node of the model, with its attributes decoded."""
+
+    name: str
+    op: str
+    opset: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+
+    def input(self, index: int) -> str:
+        """Name of an input, '' where it is absent."""
+        return self.inputs[index] if index < len(self.inputs) else ""
+
+    def axis(self, value: int, rank: int) -> int:
+        """An axis counted from 0. Raises ModelError where the tensor has no such axis."""
+        if not -rank <= value < rank:
+            raise ModelError(f"node {self.name!r} ({self.op}): axis {value} is outside of {rank} dimensions")
+        return int(value) % rank
+
+    def distinct_axes(self, values: Iterable[int], rank: int) -> list[int]:
+        """Axes counted from 0, none twice. Raises ModelError."""
+        axes = [self.axis(int(value), rank) for value in values]
+        if len(set(axes)) < len(axes):
+            raise ModelError(f"node {self.name!r} ({self.op}): axes {axes} name one twice")
+        return axes
+
+    def reject(self, why: str) -> NoReturn:
+        """Raise UnsupportedNode for something that this import does not know."""
+        raise UnsupportedNode(f"node {self.name!r}: operator {self.op} (opset {self.opset}): {why}")
+
+
+@dataclass
+class Context:
+    """State of one import. `constants` holds values of any type; `weights` those that the graph's nodes use."""
+
+    opset: int
+    constants: dict[str, AnyArray]
+    shapes: dict[str, Shape]
+    batch: tuple[int, int] | None = None
+    """The batch size in the file and the one asked instead."""
+    reserved: frozenset[str] = frozenset()
+    """Outputs of all the model's nodes: names that no derived tensor may take."""
+    nodes: list[Node] = field(default_factory=list)
+    weights: dict[str, Array] = field(default_factory=dict)
+    computed_bytes: int = 0
+    """Of the constants that nodes have computed so far."""
+
+    def emit(
+        self,
+        node: OnnxNode,
+        op: str,
+        inputs: tuple[str, ...],
+        attributes: Mapping[str, Any] | None = None,
+        *,
+        output: str | None = None,
+        ceil: bool = False,
+    ) -> str:
+        """Append a canonical node and return its output's name (the ONNX node's first output unless given)."""
+        if len(node.outputs) > 1:
+            node.reject(f"only the first output is supported, but {', '.join(node.outputs[1:])} is read as well")
+        target = output or node.outputs[0]
+        new = Node(node.name, op, inputs, (target,), dict(attributes or {}))
+        self.add_shape(target, output_shape(new, self.shapes, ceil=ceil))
+        self.nodes.append(new)
+        return target
+
+    def add_shape(self, name: str, shape: Shape) -> None:
+        """Keep the shape of an activation. Raises ModelError: kernels count in 32-bit integers, and the agent takes
+        inputs up to this size."""
+        size = prod(shape) * 4
+        if size > MAX_TENSOR_BYTES:
+            raise ModelError(
+                f"tensor {name!r} of shape {shape} takes {size} bytes in fp32, more than the {MAX_TENSOR_BYTES} that "
+                "one tensor may; export the model for a smaller input"
+            )
+        self.shapes[name] = shape
+
+    def reshape(self, node: OnnxNode, source: str, shape: Shape, *, output: str | None = None) -> str:
+        """Append a reshape of `source`."""
+        return self.emit(node, "reshape", (source,), {"shape": shape}, output=output)
+
+    def reserve(self, node: OnnxNode, size: int) -> None:
+        """Count the bytes of a constant that a node is about to compute. Raises ModelError where it is too much."""
+        self.computed_bytes += size
+        if self.computed_bytes > MAX_COMPUTED_BYTES:
+            raise ModelError(
+                f"node {node.name!r} ({node.op}): its constant of {size} bytes makes {self.computed_bytes} bytes of "
+                f"constants that the model computes; at most {MAX_COMPUTED_BYTES} are supported: store them as "
+                "initializers"
+            )
+
+    def activation(self, node: OnnxNode, index: int = 0) -> str:
+        """Name of an input that must be an activation."""
+        name = node.input(index)
+        if name in self.constants:
+            node.reject(f"input {index} ({name!r}) is a constant here; only activations are supported: fold it first")
+        self.require(node, name, f"input {index}")
+        return name
+
+    def require(self, node: OnnxNode, name: str, what: str) -> None:
+        if name not in self.constants and name not in self.shapes:
+            raise ModelError(
+                f"node {node.name!r} ({node.op}): {what} ({name!r}) is defined nowhere before; the model is damaged"
+            )
+
+    def constant(self, node: OnnxNode, index: int) -> AnyArray:
+        """Value of an input that must be a constant."""
+        name = node.input(index)
+        if name not in self.constants:
+            self.require(node, name, f"input {index}")
+            node.reject(f"input {index} ({name!r}) must be a constant (an initializer)")
+        return self.constants[name]
+
+    def optional_constant(self, node: OnnxNode, index: int) -> AnyArray | None:
+        return self.constant(node, index) if node.input(index) else None
+
+    def finite(self, node: OnnxNode, index: int) -> AnyArray:
+        """Value of a constant input in floating point. Raises ModelError for NaN and infinity, naming the tensor."""
+        value = self.constant(node, index)
+        name = node.input(index)
+        wrong = value.size - np.count_nonzero(np.isfinite(value))
+        if wrong:
+            raise ModelError(
+                f"tensor {name!r} (node {node.name!r}) holds {wrong} NaN or infinite values of {value.size}; "
+                "export the model again from intact weights"
+            )
+        return value
+
+    def weight(self, node: OnnxNode, index: int) -> str:
+        """Use a constant input as it is; returns its name ('' where it is absent)."""
+        if not node.input(index):
+            return ""
+        return self.add_weight(node.input(index), self.finite(node, index))
+
+    def add_weight(self, name: str, value: AnyArray) -> str:
+        """Keep a derived weight (fp32) under a name near the one given; returns the name."""
+        with np.errstate(over="ignore"):
+            array = np.ascontiguousarray(value, np.float32)
+        if not np.isfinite(array).all():
+            raise ModelError(f"tensor {name!r}: its values do not fit into fp32; export the model again")
+        unique, n = name, 1
+        while self._taken(unique, array):
+            unique, n = f"{name}.{n}", n + 1
+        self.weights[unique] = array
+        self.shapes[unique] = array.shape
+        return unique
+
+    def _taken(self, name: str, array: Array) -> bool:
+        """Whether a weight may not have this name: something else has it, or will."""
+        if name in self.shapes:
+            return not (name in self.weights and np.array_equal(self.weights[name], array))
+        return name in self.reserved and name not in self.constants
+
+    def fresh(self, base: str) -> str:
+        """A tensor name that is not in use."""
+        name = base
+        while name in self.shapes or name in self.constants or name in self.reserved:
+            name += "_"
+        return name

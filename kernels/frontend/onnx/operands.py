@@ -1,0 +1,92 @@
+"""What each ONNX operator asks of its operands: their number by its schema, their types by it, their shapes by a table.
+
+The table says for each input by its place which shape it has (`kernels/ir/operands.py`), where it is a tensor that the
+import knows. Which axis, index or target shape makes sense is for the operator's own function.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+
+import numpy as np
+import onnx
+
+from kernels.errors import ModelError
+from kernels.ir.operands import Shape, bind
+
+from .context import Context, OnnxNode
+
+_ANY = ("...",)
+_PAIR = ("...", "...")
+_AXES = ("...", "k")
+OPERANDS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("Cast", "Concat", "Constant", "Flatten", "Identity", "LeakyRelu", "Max", "Min", "Relu"), _ANY),
+    **dict.fromkeys(("Shape", "Sigmoid", "Softmax", "Sqrt", "Transpose"), _ANY),
+    **dict.fromkeys(("Add", "CastLike", "Div", "Gather", "MatMul", "Mul", "Pow", "Sub"), _PAIR),
+    **dict.fromkeys(("Expand", "ReduceMean", "Reshape", "Split", "Squeeze", "Unsqueeze", "Upsample"), _AXES),
+    **dict.fromkeys(("AveragePool", "GlobalAveragePool", "LRN", "MaxPool"), ("N C ...",)),
+    "BatchNormalization": ("N C ...", "C", "C", "C", "C"),
+    "Clip": ("...", "scalar", "scalar"),
+    "ConstantOfShape": ("k",),
+    "Conv": ("N C ...", "M c ...", "M"),
+    "Dropout": ("...", "", ""),
+    "Gemm": ("i j", "k l", "..."),
+    "InstanceNormalization": ("N C ...", "C", "C"),
+    "Pad": ("...", "p", "scalar", "k"),
+    "Resize": ("...", "r", "s", "z"),
+    "Slice": ("...", "k", "k", "k", "k"),
+}
+"""The last one stands for every further input."""
+
+
+_MAY_BE_INFINITE = ("Clip", "Constant", "Pad")
+
+
+def check_operands(node: OnnxNode, to: Context) -> None:
+    """Raise ModelError for an operand of a type that the schema refuses, or of a shape that does not fit the others.
+
+    The message says which operand of which node, what was expected and found.
+    """
+    for key, value in node.attributes.items():
+        if isinstance(value, float) and not isfinite(value) and node.op not in _MAY_BE_INFINITE:
+            raise ModelError(f"node {node.name!r} ({node.op}): attribute {key} is {value}; expected a finite number")
+    formal = onnx.defs.get_schema(node.op, node.opset).inputs
+    types: dict[str, tuple[str, str]] = {}
+    shapes: list[tuple[str, str, Shape | None]] = []
+    patterns = OPERANDS[node.op]
+    for index, name in enumerate(node.inputs):
+        if not name:
+            continue
+        to.require(node, name, f"input {index}")
+        declared = formal[min(index, len(formal) - 1)]
+        what = f"{declared.name} ({name!r})"
+        _check_type(node, what, declared, _type(name, to), types)
+        shape = to.constants[name].shape if name in to.constants else to.shapes[name]
+        shapes.append((what, patterns[min(index, len(patterns) - 1)], shape))
+    try:
+        bind(shapes)
+    except ModelError as e:
+        raise ModelError(f"node {node.name!r} ({node.op}): {e}") from e
+
+
+def _type(name: str, to: Context) -> str:
+    """As schemas write it; activations are fp32."""
+    dtype = to.constants[name].dtype if name in to.constants else np.dtype(np.float32)
+    number = onnx.helper.np_dtype_to_tensor_dtype(dtype)
+    return f"tensor({onnx.TensorProto.DataType.Name(number).lower()})"
+
+
+def _check_type(
+    node: OnnxNode,
+    what: str,
+    declared: onnx.defs.OpSchema.FormalParameter,
+    found: str,
+    types: dict[str, tuple[str, str]],
+) -> None:
+    """`types` has the type of each of the schema's type variables so far, and whose it was."""
+    first, wanted = types.setdefault(declared.type_str, (what, found))
+    if found != wanted and declared.is_homogeneous:
+        raise ModelError(f"node {node.name!r} ({node.op}): {what} is {found}; expected {wanted}, as {first} is")
+    if found not in declared.types:
+        expected = ", ".join(sorted(declared.types))
+        raise ModelError(f"node {node.name!r} ({node.op}): {what} is {found}; expected {expected}")

@@ -1,0 +1,1 @@
+"""The graph of a network: nodes, shapes, operand rules, checks."""

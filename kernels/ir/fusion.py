@@ -1,0 +1,27 @@
+"""The fusions by name: each can be switched on its own, and none changes what a network computes."""
+
+from __future__ import annotations
+
+from kernels.errors import OptionError
+
+FUSIONS: dict[str, str] = {
+    "activation": "relu, clip, sigmoid and leaky relu are applied by the layer before them",
+    "bias": "a constant that is added to each channel becomes the bias of the layer before it",
+    "concat": "the parts of a concat are written straight into their place in its result",
+    "normalisation": "batch normalisation and constant scales go into the weights of the layer before them",
+    "padding": "a convolution pads its own input, by zeros or, on a GPU, by reflection",
+    "residual": "a convolution adds the other branch before its activation",
+}
+ALL = frozenset(FUSIONS)
+
+
+def fusions(words: str) -> frozenset[str]:
+    """The fusions that `all`, `none` or names joined by `+` ask for. Raises OptionError for an unknown name."""
+    if words in ("all", "none"):
+        return ALL if words == "all" else frozenset()
+    names = words.split("+")
+    for name in names:
+        if name not in FUSIONS:
+            known = ", ".join(FUSIONS)
+            raise OptionError(f"there is no fusion {name!r}; write all, none, or some of {known}, joined by `+`")
+    return frozenset(names)

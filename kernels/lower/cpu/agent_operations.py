@@ -1,0 +1,97 @@
+"""The agent's built-in CPU operations: a contract with `device_agent/src/backends/cpu/`.
+
+Every buffer is plain row-major fp32 (NCHW). Parameters are given in this order. `activation`: 0 none, 1 relu,
+2 clip to [lo, hi], 3 sigmoid, 4 leaky relu of slope lo (0 to 1). `dst_channels`/`dst_offset`: the destination has
+`dst_channels` channels per image and the result goes to channels from `dst_offset` on (a concat without copies). An
+optional buffer that is absent is given as the destination itself, with its `has_...` flag 0.
+
+Operations named `..._nc16` work on blocks of sixteen channels instead: (n, blocks, h, w, 16), where what lies in the
+lanes beyond the last channel has no meaning; biases are padded to whole blocks; `dst_offset` is a multiple of 16.
+`kernels/lower/cpu/packing.py` writes their weights.
+"""
+
+from __future__ import annotations
+
+from kernels.plan.model import Parameter
+
+
+def _parameters(buffers: str, ints: str, floats: str = "") -> tuple[Parameter, ...]:
+    out = [
+        Parameter(name=name.rstrip("*"), kind="buffer", access="write" if name.endswith("*") else "read")
+        for name in buffers.split()
+    ]
+    out += [Parameter(name=n, kind="i32") for n in ints.split()]
+    return (*out, *(Parameter(name=n, kind="f32") for n in floats.split()))
+
+
+_CONV = "n c h w k oh ow kh kw sh sw pad_t pad_l dh dw groups has_bias has_residual activation dst_channels dst_offset"
+
+CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
+    # weight (k, c/groups, kh, kw); bias (k); residual of the result's shape (n, k, oh, ow), added before the activation
+    "conv2d": _parameters("src weight bias residual dst*", _CONV, "lo hi"),
+    # the same by its definition, one output after the other on one thread
+    "conv2d_sequential": _parameters("src weight bias residual dst*", _CONV, "lo hi"),
+    # the same with the matrix of windows (c/groups * kh * kw, oh * ow) written out in columns, which the threads share
+    # out in strides; one element where the window is 1x1 and the input is that matrix
+    "conv2d_im2col": _parameters("src weight bias residual columns* dst*", _CONV, "lo hi"),
+    # src (n, c), weight (c, m), bias (m), dst (n, m)
+    "dense": _parameters("src weight bias dst*", "n c m has_bias activation", "lo hi"),
+    "dense_sequential": _parameters("src weight bias dst*", "n c m has_bias activation", "lo hi"),
+    # a (batch, m, k), b (batch, k, n), dst (batch, m, n)
+    "matmul": _parameters("a b dst*", "batch m k n"),
+    # mode 0 max, 1 average over the valid elements, 2 average over the whole window (pads count)
+    "pool2d": _parameters("src dst*", "n c h w oh ow kh kw sh sw pad_t pad_l mode dst_channels dst_offset pad_b pad_r"),
+    "global_average_pool": _parameters("src dst*", "n c hw"),
+    # src and dst (outer, axis, inner)
+    "softmax": _parameters("src dst*", "outer axis inner"),
+    "lrn": _parameters("src dst*", "n c hw size", "alpha beta bias"),
+    # count elements; activation as above
+    "activation": _parameters("src dst*", "count activation", "lo hi"),
+    # op 0 add, 1 multiply; a (outer, axis, inner); b the same shape (mode 0), (axis) (mode 1) or one element (mode 2)
+    "binary": _parameters("a b dst*", "op mode outer axis inner activation", "lo hi"),
+    # dst = src * scale[c] + shift[c]
+    "affine": _parameters("src scale shift dst*", "n c hw"),
+    # (src - mean) / sqrt(variance + epsilon) * scale[c] + shift[c], mean and variance over each image's own channel
+    "instance_norm": _parameters("src scale shift dst*", "n c hw activation", "epsilon lo hi"),
+    # planes of h x w; mode 0 `value` around the image, 1 its mirror image (pads below the extents), 2 its edge
+    "pad2d": _parameters("src dst*", "planes h w pad_t pad_l pad_b pad_r mode", "value"),
+    # source coordinate of row o: (o * step_y + start_y) / divisor_y, kept inside; linear 0 takes its floor
+    "resize2d": _parameters("src dst*", "planes h w oh ow step_y start_y divisor_y step_x start_x divisor_x linear"),
+    # dst of shape (d0..d3); source strides in elements
+    "transpose": _parameters("src dst*", "d0 d1 d2 d3 s0 s1 s2 s3"),
+    # copy a (outer, count) block into rows of dst_stride elements from dst_offset on (concat on any axis)
+    "copy_block": _parameters("src dst*", "outer count dst_stride dst_offset"),
+    # the inverse: a (outer, count) block out of rows of src_stride elements
+    "take_block": _parameters("src dst*", "outer count src_stride src_offset"),
+    # weight (k blocks, depth, 16); a group has whole blocks, or there is one; src_plain: src is row-major (n, c, h, w)
+    "conv2d_nc16": _parameters(
+        "src weight bias residual dst*",
+        "n c h w k oh ow kh kw sh sw pad_t pad_l dh dw groups src_plain "
+        "has_bias has_residual activation dst_channels dst_offset",
+        "lo hi",
+    ),
+    # weight (c blocks, kh, kw, 16)
+    "depthwise_nc16": _parameters(
+        "src weight bias residual dst*",
+        "n c h w oh ow kh kw sh sw pad_t pad_l dh dw has_bias has_residual activation dst_channels dst_offset",
+        "lo hi",
+    ),
+    # F(4x4, 3x3) of stride 1; weight (36, k blocks, c, 16); scratch (36, c blocks + k blocks, 16) a tile, for as many
+    # tiles of 4x4 outputs as are worked on together
+    "winograd_nc16": _parameters(
+        "src weight bias residual scratch* dst*",
+        "n c h w k oh ow pad_t pad_l has_bias has_residual activation dst_channels dst_offset",
+        "lo hi",
+    ),
+    "pool2d_nc16": _parameters(
+        "src dst*", "n c h w oh ow kh kw sh sw pad_t pad_l mode dst_channels dst_offset pad_b pad_r"
+    ),
+    # dst (n, c blocks, 16)
+    "global_average_pool_nc16": _parameters("src dst*", "n c hw"),
+    "lrn_nc16": _parameters("src dst*", "n c hw size", "alpha beta bias"),
+    # src (n, c) and dst (n, m) row-major; weight (m blocks, c, 16)
+    "dense_nc16": _parameters("src weight bias dst*", "n c m has_bias activation", "lo hi"),
+    # between row-major (n, c, hw) and blocks
+    "to_nc16": _parameters("src dst*", "n c hw"),
+    "from_nc16": _parameters("src dst*", "n c hw"),
+}

@@ -1,0 +1,49 @@
+"""Which of the memory plans (`memory.py`) a draft gets: offsets in few pools, or objects that buffers share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kernels.lower.draft import Draft
+from kernels.options import Limits, Options
+from kernels.plan.model import Pool
+
+from .layout import Place, plan_memory
+
+Layout = tuple[list[Pool], dict[str, Place]]
+
+
+def place_memory(draft: Draft, options: Options, limits: Limits) -> Layout:
+    """The asked plan; with `auto` the preferred one, unless only the other fits; the smaller where neither does.
+
+    Desktop OpenCL prefers objects (docs/decisions/0021), every other device offsets.
+    """
+    prefers_objects = options.backend == "opencl" and not limits.unified_memory
+    ways = {"auto": (prefers_objects, not prefers_objects), "offsets": (False,), "objects": (True,)}[options.pools]
+    layouts: list[Layout] = []
+    for objects in ways:
+        layouts.append(_layout(draft, limits, objects))
+        if fits(layouts[-1][0], limits):
+            return layouts[-1]
+    return min(layouts, key=lambda layout: total_bytes(layout[0]))
+
+
+def fits(pools: Sequence[Pool], limits: Limits) -> bool:
+    """Whether the pools keep to the memory budget and to the largest allocation, where these are known."""
+    largest = max((pool.bytes for pool in pools), default=0)
+    within = not limits.memory_budget_bytes or total_bytes(pools) <= limits.memory_budget_bytes
+    return within and (not limits.max_buffer_bytes or largest <= limits.max_buffer_bytes)
+
+
+def total_bytes(pools: Sequence[Pool]) -> int:
+    return sum(pool.bytes for pool in pools)
+
+
+def _layout(draft: Draft, limits: Limits, objects: bool) -> Layout:
+    return plan_memory(
+        draft,
+        alignment=max(16, limits.offset_alignment),
+        largest=limits.max_buffer_bytes,
+        shared_ports=limits.unified_memory,
+        objects=objects,
+    )

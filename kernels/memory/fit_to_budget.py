@@ -1,0 +1,201 @@
+"""A draft that fits the device's memory: the cheapest of the ways to save it (study M's) that is enough.
+
+In the order in which they are tried: results in the place of their operands, and nodes in the order that needs least
+(always); convolutions over parts instead of concats; tensors in smaller parts; swapping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from kernels.checkpoint import checkpoint
+from kernels.errors import PlanError, TooManyParts
+from kernels.ir.graph import Graph
+from kernels.lower.draft import Draft
+from kernels.lower.gpu import lower_gpu
+from kernels.options import Limits, Options
+from kernels.passes import prepare
+from kernels.passes.split_weights import largest_weight, oversized, split_weights
+from kernels.plan.model import Pool
+
+from .choose_layout import fits, place_memory, total_bytes
+from .floor import Floor, floor_of
+from .swap import swap
+from .waves import in_waves
+
+_SHARES = (8, 16, 32)
+"""Parts of the budget that one tensor may take, where it must be split to fit."""
+_MARGINS = (1.0, 0.97, 0.94, 0.9, 0.85, 0.8, 0.7, 0.6)
+"""Of the arena, what may live at once: offsets leave gaps."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How memory is saved."""
+
+    split: bool = False
+    """Concats are removed."""
+    largest_bytes: int = 0
+    """Of one tensor; 0: any size."""
+    swap: bool = False
+
+    @property
+    def words(self) -> str:
+        parts = ["split" if self.split else "join"]
+        parts += [f"parts of {self.largest_bytes} bytes"] if self.largest_bytes else []
+        return ", ".join([*parts, *(["swap"] if self.swap else [])])
+
+
+def budget_of(options: Options, limits: Limits) -> int:
+    """Bytes that the plan may take: what was asked for, but no more than the device has; 0: not known."""
+    known = [size for size in (options.memory_budget, limits.memory_budget_bytes) if size]
+    return min(known, default=0)
+
+
+def lower_to_fit(graph: Graph, options: Options, limits: Limits) -> Draft:
+    """Lower a graph for a GPU so that it keeps to the budget.
+
+    A way that takes more than the budget even at least (`floor.py`) is not lowered. Raises PlanError with the figures
+    where nothing is enough. What keeps to the budget, but has an allocation above the largest, is left to the
+    validation of the plan, which knows it by name.
+    """
+    limits = replace(limits, memory_budget_bytes=budget_of(options, limits))
+    search = _Search(limits.memory_budget_bytes)
+    for way in _ways(options, limits):
+        checkpoint()
+        try:
+            divided, in_parts = _divided(graph, way, options, limits)
+        except TooManyParts as e:
+            search.leave_out(e)
+            continue
+        if search.budget and not search.may_fit(floor_of(divided, options, swap=way.swap)):
+            continue
+        draft = lower_gpu(divided, options, limits)
+        draft.in_parts, draft.saved = in_parts, way.words
+        pools, _ = place_memory(draft, options, limits)
+        if way.swap and not fits(pools, limits):
+            fixed = total_bytes([pool for pool in pools if not pool.id.startswith(("arena", "image"))])
+            try:
+                draft, pools = _swapped(draft, fixed, options, limits)
+            except PlanError as e:
+                search.refused = e
+                continue
+        if fits(pools, limits):
+            return draft if way.swap else _in_waves(draft, options, limits)
+        search.note(total_bytes(pools), draft)
+    if search.too_large is not None:
+        return search.too_large
+    raise PlanError(f"{search.figures(options, limits)}; {_mend(options)}")
+
+
+@dataclass
+class _Search:
+    """What was found while nothing was enough."""
+
+    budget: int
+    floor: Floor | None = None
+    """The lowest."""
+    least: tuple[int, str] | None = None
+    """Bytes of the smallest plan that was made, and how."""
+    refused: PlanError | None = None
+    """Why swapping was not enough."""
+    endless: TooManyParts | None = None
+    too_large: Draft | None = None
+
+    def may_fit(self, floor: Floor) -> bool:
+        """Note the least that a way takes."""
+        self.floor = min(self.floor or floor, floor, key=lambda each: each.total)
+        return floor.total <= self.budget
+
+    def leave_out(self, why: TooManyParts) -> None:
+        """A way of more parts than are tried: of activations it may take next to nothing."""
+        self.endless = why
+        self.floor = replace(self.floor, activations=0) if self.floor else None
+
+    def note(self, size: int, draft: Draft) -> None:
+        """A plan that does not fit."""
+        if not self.budget or size <= self.budget:
+            self.too_large = draft
+        self.least = min(self.least or (size, draft.saved), (size, draft.saved))
+
+    def figures(self, options: Options, limits: Limits) -> str:
+        parts = []
+        if self.floor is not None:
+            parts.append(
+                f"the network needs at least {self.floor.total} bytes of device memory "
+                f"({self.floor.words}){self._over(self.floor.total)}"
+            )
+        if self.least is not None:
+            parts.append(
+                f"the smallest plan found needs {self.least[0]} bytes ({self.least[1]}){self._over(self.least[0])}"
+            )
+        if limits.max_buffer_bytes:
+            parts.append(f"the largest allocation is {limits.max_buffer_bytes} bytes")
+        if self.refused is not None:
+            parts.append(f"with swapping: {self.refused}")
+        if options.swap == "never":
+            parts.append("swapping is switched off")
+        if self.endless is not None and (self.floor is None or self.floor.total <= self.budget):
+            parts.append(f"smaller parts were not tried: {self.endless}")
+        return "; ".join(parts)
+
+    def _over(self, size: int) -> str:
+        return f", {size - self.budget} more than the memory budget of {self.budget}" if size > self.budget > 0 else ""
+
+
+def _divided(graph: Graph, way: Way, options: Options, limits: Limits) -> tuple[Graph, dict[str, str]]:
+    """As it is lowered, with weights that no buffer could hold in parts; and layers in parts, with the reason."""
+    prepared = prepare(graph, options, split=way.split, largest_bytes=way.largest_bytes)
+    cuts = oversized(prepared, largest_weight(options, limits))
+    in_parts = {
+        node.name: f"{len(cuts[node.name])} parts by output features: its "
+        f"{prepared.constants[node.inputs[1]].size * (2 if options.half else 4)} bytes of weights exceed the largest "
+        f"buffer of {limits.max_buffer_bytes}"
+        for node in prepared.nodes
+        if node.name in cuts
+    }
+    return split_weights(prepared, cuts), in_parts
+
+
+def _ways(options: Options, limits: Limits) -> Iterator[Way]:
+    """From the cheapest on."""
+    largest, budget = limits.max_buffer_bytes, limits.memory_budget_bytes
+    modes = {"auto": (False, True), "join": (False,), "split": (True,)}[options.concat]
+    fused = not options.keep_all
+    for split in modes if fused else (False,):
+        yield Way(split, largest if fused else 0)
+    if not budget:
+        return
+    smaller = [size for size in (budget // share for share in _SHARES) if not largest or size < largest]
+    if fused and True in modes:
+        yield from (Way(True, size) for size in smaller)
+    if options.swap == "auto":
+        yield from (Way(modes[-1] and fused, size if fused else 0, swap=True) for size in (smaller or [largest]))
+
+
+def _in_waves(draft: Draft, options: Options, limits: Limits) -> Draft:
+    """In waves where they are wanted and fit as well."""
+    gains = options.backend == "vulkan" and not limits.cpu_device
+    if options.order == "memory" or (options.order == "auto" and not gains):
+        return draft
+    waved = in_waves(draft)
+    return waved if fits(place_memory(waved, options, limits)[0], limits) else draft
+
+
+def _swapped(draft: Draft, fixed: int, options: Options, limits: Limits) -> tuple[Draft, list[Pool]]:
+    """With as few swaps as the budget allows. Raises PlanError where a single step needs more."""
+    arena = limits.memory_budget_bytes - fixed
+    if arena <= 0:
+        raise PlanError(f"weights, inputs and outputs alone take {fixed} bytes")
+    for margin in _MARGINS:
+        swapped = swap(draft, int(arena * margin))
+        pools, _ = place_memory(swapped, options, limits)
+        if fits(pools, limits):
+            break
+    return swapped, pools
+
+
+def _mend(options: Options) -> str:
+    algorithm = "" if options.algorithm == "direct" else " or algorithm (`direct` has the smallest weights)"
+    return f"give a larger memory_budget, another precision{algorithm}, a smaller workspace or input"

@@ -1,0 +1,175 @@
+"""Memory plan: lifetimes -> offsets in pools.
+
+Greedy by size (Pisarchyk and Lee, 2020): the largest buffer first, each at the lowest offset that is free during its
+whole life. Weights have pools of their own, filled in order, so that they are uploaded once; inputs and outputs too,
+visible to the host. An input keeps its bytes throughout, because a plan is run many times after one upload.
+
+Shared objects instead of offsets (`objects`): every buffer starts an allocation that others use at other times.
+It takes somewhat more memory, and no sub-buffers (docs/decisions/0021).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kernels.checkpoint import checkpoint
+from kernels.lower.draft import Draft, DraftBuffer
+from kernels.plan.model import Image, Pool
+
+from .swap import used_buffers
+
+POOLS = {"weight": "weights", "input": "ports", "output": "ports", "activation": "arena", "scratch": "arena"}
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """The steps, or waves of steps, first to last inclusive, during which a buffer's content matters."""
+
+    first: int
+    last: int
+
+    def meets(self, other: Lifetime) -> bool:
+        return self.first <= other.last and other.first <= self.last
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a buffer lies."""
+
+    pool: str
+    offset: int
+
+
+def lifetimes(draft: Draft) -> dict[str, Lifetime]:
+    """Lifetime of every buffer that a step uses; weights, inputs and outputs live throughout."""
+    times = draft.waves or range(len(draft.steps))
+    end = max(times, default=0)
+    lives: dict[str, Lifetime] = {}
+    for time, step in zip(times, draft.steps, strict=True):
+        for name in used_buffers(step):
+            known = lives.get(name)
+            lives[name] = Lifetime(known.first if known else time, time)
+    throughout = {name for name, buffer in draft.buffers.items() if POOLS[buffer.role] != "arena"}
+    return {**lives, **dict.fromkeys(throughout, Lifetime(0, end))}
+
+
+def plan_memory(
+    draft: Draft, *, alignment: int, largest: int, shared_ports: bool = True, objects: bool = False
+) -> tuple[list[Pool], dict[str, Place]]:
+    """Place every used buffer; a pool is at most `largest` bytes (0: any size), unless one buffer alone is larger.
+
+    `shared_ports`: inputs and outputs lie in memory that the host sees too. `objects`: every buffer starts a pool.
+    """
+    lives = lifetimes(draft)
+    pools: list[Pool] = []
+    places: dict[str, Place] = {}
+    for kind in ("weights", "ports", "arena"):
+        listed = [b for name, b in draft.buffers.items() if name in lives and POOLS[b.role] == kind]
+        buffers = [buffer for buffer in listed if buffer.image is None]
+        layouts = _objects(buffers, lives) if objects else _layouts(buffers, lives, alignment, largest)
+        for index, layout in enumerate(layouts):
+            name = kind if index == 0 else f"{kind}{index}"
+            size = max(offset + draft.buffers[buffer].size for buffer, offset in layout.items())
+            pools.append(
+                Pool(id=name, bytes=size, memory="host_visible" if kind == "ports" and shared_ports else "device")
+            )
+            places.update({buffer: Place(name, offset) for buffer, offset in layout.items()})
+    images = _images(draft, lives)
+    return [*pools, *images[0]], {**places, **images[1]}
+
+
+def _images(draft: Draft, lives: Mapping[str, Lifetime]) -> tuple[list[Pool], dict[str, Place]]:
+    """Images do not share bytes at offsets: those of one width share an object, as high as the highest of them."""
+    classes: dict[tuple[int, str], list[DraftBuffer]] = {}
+    for name, buffer in draft.buffers.items():
+        if buffer.image is not None and name in lives:
+            classes.setdefault((buffer.image.width, buffer.image.format), []).append(buffer)
+    pools: list[Pool] = []
+    places: dict[str, Place] = {}
+    for members in (shared for buffers in classes.values() for shared in _objects(buffers, lives)):
+        image = max((_image(draft, name) for name in members), key=lambda one: one.height)
+        pools.append(Pool(id=f"image{len(pools)}", bytes=image.bytes, image=image))
+        places.update(dict.fromkeys(members, Place(pools[-1].id, 0)))
+    return pools, places
+
+
+def _image(draft: Draft, name: str) -> Image:
+    image = draft.buffers[name].image
+    assert image is not None
+    return image
+
+
+def _layouts(
+    buffers: Sequence[DraftBuffer], lives: Mapping[str, Lifetime], alignment: int, largest: int
+) -> list[dict[str, int]]:
+    """Offsets by pool: a buffer goes to the first pool that it fits."""
+    layouts: list[tuple[dict[str, int], _Taken]] = []
+    for buffer in _in_order(buffers, lives):
+        checkpoint()
+        for layout, taken in layouts:  # noqa: B007
+            offset = taken.lowest_offset(buffer.size, lives[buffer.id], alignment)
+            if not largest or offset + buffer.size <= largest:
+                break
+        else:
+            (layout, taken), offset = ({}, _Taken(len(buffers))), 0
+            layouts.append((layout, taken))
+        layout[buffer.id] = offset
+        taken.add(offset, offset + buffer.size, lives[buffer.id])
+    return [layout for layout, _ in layouts]
+
+
+def _objects(buffers: Sequence[DraftBuffer], lives: Mapping[str, Lifetime]) -> list[dict[str, int]]:
+    """Buffers by the object that they share, the largest first: an object is as large as its first buffer."""
+    shared: list[dict[str, int]] = []
+    taken = _Taken(len(buffers))
+    for buffer in _in_order(buffers, lives):
+        checkpoint()
+        index = taken.lowest_free(lives[buffer.id], len(shared))
+        if index == len(shared):
+            shared.append({})
+        shared[index][buffer.id] = 0
+        taken.add(index, index + 1, lives[buffer.id])
+    return shared
+
+
+class _Taken:
+    """Ranges, of bytes in a pool or of whole objects, and the lives for which they are taken."""
+
+    def __init__(self, most: int) -> None:
+        self._ranges = np.empty((4, most), np.int64)
+        """Begin, end, first and last time."""
+        self._count = 0
+
+    def add(self, begin: int, end: int, life: Lifetime) -> None:
+        self._ranges[:, self._count] = begin, end, life.first, life.last
+        self._count += 1
+
+    def lowest_offset(self, size: int, life: Lifetime, alignment: int) -> int:
+        """The lowest aligned offset at which nothing lies that lives at the same time."""
+        begins, ends = self._during(life)
+        order = np.argsort(begins, kind="stable")
+        free = np.maximum.accumulate(np.concatenate(([0], -(-ends[order] // alignment) * alignment)))
+        gaps = np.flatnonzero(free[:-1] + size <= begins[order])
+        return int(free[gaps[0]] if len(gaps) else free[-1])
+
+    def lowest_free(self, life: Lifetime, count: int) -> int:
+        """The first of `count` objects that nobody holds at the same time; `count` where none is free."""
+        held = np.zeros(count + 1, bool)
+        held[self._during(life)[0]] = True
+        return int(np.argmin(held))
+
+    def _during(self, life: Lifetime) -> npt.NDArray[np.int64]:
+        """Begins and ends of what is taken at the same time."""
+        begins, ends, first, last = self._ranges[:, : self._count]
+        together = (first <= life.last) & (last >= life.first)
+        return np.stack((begins[together], ends[together]))
+
+
+def _in_order(buffers: Sequence[DraftBuffer], lives: Mapping[str, Lifetime]) -> list[DraftBuffer]:
+    if all(buffer.role == "weight" for buffer in buffers):  # as the network reads them
+        return list(buffers)
+    return sorted(buffers, key=lambda b: (-b.size, lives[b.id].first, b.id))

@@ -1,0 +1,276 @@
+"""The plan: what the agent executes. Narrow waist between the compiler and the native agent.
+
+A plan is a folder (`Bundle`): `plan.json` (this model), `blob.bin` (weights and constants) and `programs/` (OpenCL C,
+GLSL for reading, SPIR-V). The agent validates it before anything is allocated.
+
+Execution model
+- A *pool* is one device allocation; a *buffer* is a range of a pool at an offset. Buffers of one pool may share bytes
+  where their lifetimes do not overlap.
+- A *program* has one kernel with ordered parameters. OpenCL: `clSetKernelArg(i)` in order of `parameters`. Vulkan:
+  descriptor set 0, binding j = the j-th parameter of kind buffer (a storage buffer, or a storage texel buffer where the
+  parameter names a texel); the scalars, in order, are the push constants, 4 bytes each; the work-group size is
+  specialisation constants 0, 1, 2. CPU: a built-in operation of the agent, called by name (`kernels/lower/cpu/agent_operations.py`
+  lists them with their parameters).
+- An *image* is a 2-D array of texels, four channels each, in a pool of its own: pixel (x, y) of a stack of channels is
+  the texel (x, (n * stacks + stack) * h + y). Images that live at different times share a pool of their width. Only
+  kernels read and write them: parameters of kind image, in OpenCL an `image2d_t`, in Vulkan a sampled image where they
+  are read and a storage image where they are written, at the binding that a buffer would have.
+- `dispatch.work_items` is the number of work-items wanted in x, y, z; the runner rounds it up to whole work-groups and
+  the kernel checks its bounds.
+- Steps run in order; each sees the writes of those before it. A runner may let steps overlap that touch different
+  bytes; an argument that names a part of its buffer touches no other bytes of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kernels.errors import PlanError
+from kernels.options import Precision
+
+SCHEMA_VERSION = 1
+MAX_SCALARS = 32
+"""Push constants of 128 bytes are what every Vulkan device guarantees."""
+
+Dtype = Literal["f32", "f16", "i32", "u8"]
+TEXEL_BYTES: dict[str, int] = {"rgba32f": 16, "rgba16f": 8}
+ITEM_BYTES: dict[str, int] = {"f32": 4, "f16": 2, "i32": 4, "u8": 1}
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Parameter(_Part):
+    """One kernel argument."""
+
+    name: str
+    kind: Literal["buffer", "image", "i32", "f32"]
+    access: Literal["read", "write", "readwrite"] = "read"
+    """For buffers and images."""
+    texel: Literal["", "r32f", "rgba32f", "rgba16f"] = ""
+    """Vulkan: the buffer is bound as a storage texel buffer of this format, not as a storage buffer."""
+
+
+class OpenClSource(_Part):
+    file: str
+    """Path in the bundle, e.g. `programs/conv_direct_1a2b.cl`."""
+    options: str
+    """Build options, e.g. `-cl-std=CL1.2 -DG=4`."""
+
+
+class SpirvModule(_Part):
+    file: str
+    """Path in the bundle of the SPIR-V binary."""
+    constants: dict[int, int] = Field(default_factory=dict)
+    """Specialisation constants beside 0, 1, 2 (the work-group size); all are 32-bit integers."""
+
+
+class Program(_Part):
+    id: str
+    kernel: str
+    """Entry point in OpenCL C (Vulkan's is always `main`), or the name of a CPU operation."""
+    parameters: tuple[Parameter, ...]
+    work_group: tuple[int, int, int] = (1, 1, 1)
+    local_bytes: int = Field(default=0, ge=0)
+    """Local (shared) memory of a work-group."""
+    opencl: OpenClSource | None = None
+    vulkan: SpirvModule | None = None
+
+
+class Image(_Part):
+    """Size of a 2-D image of RGBA texels."""
+
+    width: int = Field(ge=1)
+    height: int = Field(ge=1)
+    format: Literal["rgba32f", "rgba16f"]
+
+    @property
+    def bytes(self) -> int:
+        return self.width * self.height * TEXEL_BYTES[self.format]
+
+
+class Pool(_Part):
+    """One device allocation: memory for buffers, or an image."""
+
+    id: str
+    bytes: int = Field(gt=0)
+    memory: Literal["device", "host_visible"] = "device"
+    image: Image | None = None
+
+
+class Tensor(_Part):
+    """Meaning of a buffer, for people and dumps."""
+
+    shape: tuple[int, ...]
+    dtype: Dtype
+    layout: Literal["plain", "nc4hw4", "nc16hw16", "packed"] = "plain"
+    """plain: row-major as in ONNX; nc4hw4: channels in stacks of four; nc16hw16: in blocks of sixteen; packed:
+    weights in a kernel's own order."""
+
+
+class Buffer(_Part):
+    id: str
+    pool: str
+    offset: int = Field(ge=0)
+    bytes: int = Field(gt=0)
+    role: Literal["input", "output", "weight", "activation", "scratch"]
+    tensor: Tensor | None = None
+    image: Image | None = None
+    """It is the top of its pool, an image of the same width."""
+    blob_offset: int | None = None
+    """Where its initial content starts in `blob.bin` (weights only)."""
+
+
+class BufferArgument(_Part):
+    buffer: str
+
+
+class PartArgument(BufferArgument):
+    """A buffer of which the step touches some bytes only: steps that touch different ones need not wait."""
+
+    part: tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(gt=0)]]
+    """First byte, and the one after the last."""
+
+
+class IntArgument(_Part):
+    i32: int = Field(ge=-(2**31), lt=2**31)
+
+
+class FloatArgument(_Part):
+    f32: float
+
+
+Argument = BufferArgument | PartArgument | IntArgument | FloatArgument
+
+
+class Dispatch(_Part):
+    kind: Literal["dispatch"] = "dispatch"
+    program: str
+    layer: str
+    """Name of the network's layer that this step belongs to."""
+    work_items: tuple[int, int, int]
+    arguments: tuple[Argument, ...]
+    flops: int = 0
+    bytes: int = 0
+    """Compulsory traffic: operands read once, result written once."""
+
+
+class Copy(_Part):
+    kind: Literal["copy"] = "copy"
+    layer: str
+    source: str
+    target: str
+    source_offset: int = Field(default=0, ge=0)
+    target_offset: int = Field(default=0, ge=0)
+    bytes: int = Field(gt=0)
+
+
+class SwapOut(_Part):
+    """Copy a buffer's content to host memory; its pool range may be reused until it is swapped in."""
+
+    kind: Literal["swap_out"] = "swap_out"
+    layer: str
+    buffer: str
+    host: str | None = None
+    """Buffer of the same size whose host memory takes the content; by default the buffer's own."""
+
+
+class SwapIn(_Part):
+    """Copy from host memory into a buffer what was last swapped out there; it stays there as well."""
+
+    kind: Literal["swap_in"] = "swap_in"
+    layer: str
+    buffer: str
+    host: str | None = None
+    """Buffer of the same size whose host memory holds the content; by default the buffer's own."""
+
+
+class Repeat(_Part):
+    kind: Literal["repeat"] = "repeat"
+    layer: str
+    count: int = Field(ge=1)
+    steps: tuple[Step, ...]
+
+
+Step = Annotated[Dispatch | Copy | SwapOut | SwapIn | Repeat, Field(discriminator="kind")]
+
+
+class Port(_Part):
+    """An input or output: a plain row-major fp32 array of the model's own shape."""
+
+    name: str
+    buffer: str
+    shape: tuple[int, ...]
+    dtype: Dtype = "f32"
+
+
+class Requires(_Part):
+    """What the device must offer; checked before anything is allocated."""
+
+    total_bytes: int
+    max_buffer_bytes: int
+    work_group: int = 1
+    local_bytes: int = 0
+    fp16: bool = False
+    image_width: int = 0
+    """Of the largest images; 0: there are none."""
+    image_height: int = 0
+
+
+class Plan(_Part):
+    schema_version: Literal[1] = 1
+    name: str
+    api: Literal["opencl", "vulkan", "cpu"]
+    precision: Precision
+    options: dict[str, int | str | bool] = Field(default_factory=dict)
+    """Options of the compilation, as chosen (after `auto`)."""
+    blob_bytes: int = Field(ge=0)
+    files: dict[str, str]
+    """Every other file of the bundle -> its SHA-256."""
+    requires: Requires
+    programs: tuple[Program, ...]
+    pools: tuple[Pool, ...]
+    buffers: tuple[Buffer, ...]
+    steps: tuple[Step, ...]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+    @property
+    def plan_hash(self) -> str:
+        """SHA-256 (16 hex digits) of the canonical JSON, which names every file by its hash."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class Bundle:
+    """A plan with its files, in memory."""
+
+    def __init__(self, plan: Plan, files: dict[str, bytes]) -> None:
+        self.plan = plan
+        self.files = files
+
+    def write(self, folder: Path) -> None:
+        """Write `plan.json` and every file below `folder` (made if absent)."""
+        for name, content in {"plan.json": self.plan.model_dump_json(indent=1).encode(), **self.files}.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+    @classmethod
+    def read(cls, folder: Path) -> Bundle:
+        """Read a bundle and check every file's hash. Raises PlanError."""
+        try:
+            plan = Plan.model_validate_json((folder / "plan.json").read_bytes())
+            files = {name: (folder / name).read_bytes() for name in plan.files}
+        except (OSError, ValueError) as e:
+            raise PlanError(f"{folder}: not a readable plan: {e}") from e
+        for name, content in files.items():
+            if hashlib.sha256(content).hexdigest() != plan.files[name]:
+                raise PlanError(f"{folder / name}: content does not match the plan's SHA-256; compile it again")
+        return cls(plan, files)

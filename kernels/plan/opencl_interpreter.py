@@ -1,0 +1,198 @@
+"""Run an OpenCL plan on this machine through pyopencl: a plan can be checked without the native agent."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from time import perf_counter_ns
+from typing import Any
+
+import numpy as np
+
+from kernels.errors import InputError, PlanError
+from kernels.ir.graph import Array
+
+from .model import (
+    BufferArgument,
+    Bundle,
+    Copy,
+    Dispatch,
+    FloatArgument,
+    IntArgument,
+    Plan,
+    Pool,
+    Port,
+    Program,
+    SwapIn,
+    SwapOut,
+)
+
+BLOB = "blob.bin"
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """Device time of one step, from the queue's profiling events."""
+
+    layer: str
+    program: str
+    duration_ns: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run gave."""
+
+    outputs: dict[str, Array]
+    timings: dict[str, int] = field(default_factory=dict)
+    """`build_ns`, `upload_ns`, `inference_ns` (the last inference, wall time)."""
+    steps: tuple[StepTime, ...] = ()
+    """The last inference, step by step; only with `profile`."""
+
+
+def run_opencl(
+    bundle: Bundle,
+    inputs: Mapping[str, Array],
+    *,
+    platform: str = "",
+    device_index: int = 0,
+    repeats: int = 1,
+    profile: bool = False,
+) -> Run:
+    """Run a plan `repeats` times on the device_index-th device of the platforms whose name contains `platform`.
+
+    Raises InputError (an input of the wrong name or shape), PlanError (not an OpenCL plan, or OpenCL refuses it).
+    """
+    if bundle.plan.api != "opencl":
+        raise PlanError(f"this is a plan for {bundle.plan.api}; only OpenCL plans run here")
+    arrays = {port.name: _checked(port, inputs) for port in bundle.plan.inputs}
+    surplus = sorted(set(inputs) - set(arrays))
+    if surplus:
+        raise InputError(f"inputs {surplus} are not known; the plan has: {', '.join(arrays)}")
+    import pyopencl as cl
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # compilers' remarks
+            return _Session(cl, bundle, _device(cl, platform, device_index), profile).run(arrays, repeats)
+    except cl.Error as e:
+        raise PlanError(f"OpenCL refused the plan {bundle.plan.name!r}: {e}") from e
+
+
+def _checked(port: Port, inputs: Mapping[str, Array]) -> Array:
+    if port.name not in inputs:
+        raise InputError(f"input {port.name!r} of shape {port.shape} is missing")
+    array = np.asarray(inputs[port.name])
+    if array.shape != port.shape:
+        raise InputError(f"input {port.name!r} has shape {array.shape}; the model wants {port.shape}")
+    return np.ascontiguousarray(array, np.float32)
+
+
+def _device(cl: Any, platform: str, index: int) -> Any:
+    platforms = [found for found in cl.get_platforms() if platform.lower() in found.name.lower()]
+    devices = [device for found in platforms for device in found.get_devices()]
+    if index >= len(devices):
+        raise PlanError(f"there is no OpenCL device {index} here ({len(devices)} found on platforms like {platform!r})")
+    return devices[index]
+
+
+class _Session:
+    """One context with the plan's programs built and its pools allocated."""
+
+    def __init__(self, cl: Any, bundle: Bundle, device: Any, profile: bool) -> None:
+        self._cl, self._plan, self._profile = cl, bundle.plan, profile
+        self._context = cl.Context([device])
+        properties = cl.command_queue_properties.PROFILING_ENABLE if profile else 0
+        self._queue = cl.CommandQueue(self._context, device, properties=properties)
+        start = perf_counter_ns()
+        self._kernels = {program.id: self._build(bundle, program) for program in self._plan.programs}
+        built = perf_counter_ns()
+        self._buffers = self._allocate(self._plan)
+        self._swapped: dict[str, Array] = {}
+        """Host memory of the buffers that are swapped out, as bytes."""
+        self._upload(bundle)
+        self._timings = {"build_ns": built - start, "upload_ns": perf_counter_ns() - built}
+
+    def run(self, inputs: Mapping[str, Array], repeats: int) -> Run:
+        for port in self._plan.inputs:
+            self._cl.enqueue_copy(self._queue, self._buffers[port.buffer], inputs[port.name])
+        events: list[Any] = []
+        for _ in range(repeats):
+            self._queue.finish()
+            start = perf_counter_ns()
+            events = [self._step(step) for step in self._plan.steps]
+            self._queue.finish()
+            self._timings["inference_ns"] = perf_counter_ns() - start
+        return Run({port.name: self._read(port) for port in self._plan.outputs}, self._timings, self._times(events))
+
+    def _build(self, bundle: Bundle, program: Program) -> Any:
+        assert program.opencl is not None
+        text = bundle.files[program.opencl.file].decode()
+        built = self._cl.Program(self._context, text).build(options=program.opencl.options.split())
+        return self._cl.Kernel(built, program.kernel)
+
+    def _allocate(self, plan: Plan) -> dict[str, Any]:
+        flags = self._cl.mem_flags.READ_WRITE
+        pools = {pool.id: self._pool(pool, flags) for pool in plan.pools}
+        return {
+            b.id: pools[b.pool] if b.image else pools[b.pool].get_sub_region(b.offset, b.bytes) for b in plan.buffers
+        }
+
+    def _pool(self, pool: Pool, flags: int) -> Any:
+        if pool.image is None:
+            return self._cl.Buffer(self._context, flags, pool.bytes)
+        kind = self._cl.channel_type.HALF_FLOAT if pool.image.format == "rgba16f" else self._cl.channel_type.FLOAT
+        form = self._cl.ImageFormat(self._cl.channel_order.RGBA, kind)
+        return self._cl.create_image(self._context, flags, form, shape=(pool.image.width, pool.image.height))
+
+    def _upload(self, bundle: Bundle) -> None:
+        blob = np.frombuffer(bundle.files[BLOB], np.uint8)
+        for buffer in self._plan.buffers:
+            if buffer.blob_offset is not None:
+                content = blob[buffer.blob_offset : buffer.blob_offset + buffer.bytes]
+                self._cl.enqueue_copy(self._queue, self._buffers[buffer.id], content)
+        self._queue.finish()
+
+    def _step(self, step: Any) -> Any:
+        if isinstance(step, Copy):
+            return self._cl.enqueue_copy(
+                self._queue,
+                self._buffers[step.target],
+                self._buffers[step.source],
+                byte_count=step.bytes,
+                src_offset=step.source_offset,
+                dst_offset=step.target_offset,
+            )
+        if isinstance(step, SwapOut):
+            buffer = self._buffers[step.buffer]
+            host = self._swapped.setdefault(step.host or step.buffer, np.empty(buffer.size, np.uint8))
+            return self._cl.enqueue_copy(self._queue, host, buffer, is_blocking=False)
+        if isinstance(step, SwapIn):
+            host = self._swapped[step.host or step.buffer]
+            return self._cl.enqueue_copy(self._queue, self._buffers[step.buffer], host, is_blocking=False)
+        if not isinstance(step, Dispatch):
+            raise PlanError(f"step {step.layer!r} of kind {step.kind} is not supported by this interpreter")
+        group = next(program.work_group for program in self._plan.programs if program.id == step.program)
+        kernel = self._kernels[step.program]
+        kernel.set_args(*map(self._argument, step.arguments))
+        items = tuple(-(-count // size) * size for count, size in zip(step.work_items, group, strict=True))
+        return self._cl.enqueue_nd_range_kernel(self._queue, kernel, items, group)
+
+    def _argument(self, argument: BufferArgument | IntArgument | FloatArgument) -> Any:
+        if isinstance(argument, BufferArgument):
+            return self._buffers[argument.buffer]
+        return np.int32(argument.i32) if isinstance(argument, IntArgument) else np.float32(argument.f32)
+
+    def _read(self, port: Port) -> Array:
+        array = np.empty(port.shape, np.float32)
+        self._cl.enqueue_copy(self._queue, array, self._buffers[port.buffer])
+        return array
+
+    def _times(self, events: list[Any]) -> tuple[StepTime, ...]:
+        if not self._profile:
+            return ()
+        return tuple(
+            StepTime(step.layer, getattr(step, "program", step.kind), event.profile.end - event.profile.start)
+            for step, event in zip(self._plan.steps, events, strict=True)
+        )

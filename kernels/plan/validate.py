@@ -1,0 +1,294 @@
+"""Check a plan before anything is allocated: a plan that cannot run says which limit, by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernels.checkpoint import checkpoint
+from kernels.errors import PlanError
+from kernels.options import Limits
+
+from .model import (
+    MAX_SCALARS,
+    Argument,
+    Buffer,
+    BufferArgument,
+    Copy,
+    Dispatch,
+    FloatArgument,
+    Image,
+    IntArgument,
+    Parameter,
+    PartArgument,
+    Plan,
+    Pool,
+    Program,
+    Repeat,
+    Step,
+    SwapIn,
+    SwapOut,
+)
+
+_KINDS: dict[type[object], tuple[str, ...]] = {
+    BufferArgument: ("buffer", "image"),
+    PartArgument: ("buffer",),
+    IntArgument: ("i32",),
+    FloatArgument: ("f32",),
+}
+
+
+def validate(plan: Plan, limits: Limits) -> None:
+    """Raise PlanError where a plan is malformed or exceeds a limit (a limit of zero is unknown and not checked)."""
+    _check_unique("pool", [pool.id for pool in plan.pools])
+    _check_unique("buffer", [buffer.id for buffer in plan.buffers])
+    _check_unique("program", [program.id for program in plan.programs])
+    buffers = {buffer.id: buffer for buffer in plan.buffers}
+    programs = {program.id: program for program in plan.programs}
+    steps = list(_flat(plan.steps))
+    _check_ranges(plan)
+    for program in plan.programs:
+        _check_program(plan, program, limits)
+    for index, step in enumerate(steps):
+        _check_step(f"step {index} ({step.layer})", step, buffers, programs)
+    _check_swaps(steps)
+    _check_ports(plan, buffers)
+    _check_overlaps(plan, steps)
+    _check_memory(plan, limits)
+
+
+def _flat(steps: Sequence[Step]) -> Iterator[Dispatch | Copy | SwapOut | SwapIn]:
+    for step in steps:
+        if isinstance(step, Repeat):
+            yield from _flat(step.steps)
+        else:
+            yield step
+
+
+def _check_unique(kind: str, ids: list[str]) -> None:
+    for name in {name for name in ids if ids.count(name) > 1} if len(set(ids)) < len(ids) else ():
+        raise PlanError(f"{kind} {name!r} is defined twice")
+
+
+def _check_ranges(plan: Plan) -> None:
+    """Every buffer lies in its pool, its content in the blob."""
+    pools = {pool.id: pool for pool in plan.pools}
+    for buffer in plan.buffers:
+        where = f"buffer {buffer.id!r}"
+        if buffer.pool not in pools:
+            raise PlanError(f"{where} is in pool {buffer.pool!r}, which does not exist")
+        beyond = buffer.offset + buffer.bytes - pools[buffer.pool].bytes
+        if beyond > 0:
+            raise PlanError(f"{where} ends {beyond} bytes beyond its pool {buffer.pool!r}")
+        if buffer.offset % 4:
+            raise PlanError(f"{where} starts at offset {buffer.offset}, which is not a multiple of 4")
+        _check_image(where, buffer, pools[buffer.pool])
+        if buffer.blob_offset is not None:
+            beyond = buffer.blob_offset + buffer.bytes - plan.blob_bytes
+            if buffer.blob_offset < 0 or beyond > 0:
+                outside = max(beyond, -buffer.blob_offset)
+                raise PlanError(f"{where} takes content from outside the blob, by {outside} bytes")
+
+
+def _check_image(where: str, buffer: Buffer, pool: Pool) -> None:
+    """An image is the top of its pool: the same width and format, and nothing but an activation."""
+    if (buffer.image is None) != (pool.image is None):
+        raise PlanError(f"{where} and its pool {pool.id!r} are not both images")
+    if buffer.image is None or pool.image is None:
+        return
+    same = (buffer.image.width, buffer.image.format) == (pool.image.width, pool.image.format)
+    if not same or buffer.image.height > pool.image.height or buffer.offset:
+        raise PlanError(
+            f"{where}, an image of {_size(buffer.image)}, is not the top of its pool of {_size(pool.image)}"
+        )
+    if buffer.role != "activation":
+        raise PlanError(f"{where}: {buffer.role}s do not lie in images")
+
+
+def _size(image: Image) -> str:
+    return f"{image.width} x {image.height} {image.format}"
+
+
+def _check_program(plan: Plan, program: Program, limits: Limits) -> None:
+    where = f"program {program.id!r}"
+    scalars = sum(parameter.kind in ("i32", "f32") for parameter in program.parameters)
+    if plan.api != "cpu" and scalars > MAX_SCALARS:
+        raise PlanError(f"{where} has {scalars} scalars, {scalars - MAX_SCALARS} more than the {MAX_SCALARS} allowed")
+    present = {"opencl": program.opencl, "vulkan": program.vulkan}
+    if plan.api in present:
+        source = present[plan.api]
+        if source is None:
+            raise PlanError(f"{where} has no code for {plan.api}")
+        if source.file not in plan.files:
+            raise PlanError(f"{where} names the file {source.file!r}, which is not in the plan")
+    size = program.work_group[0] * program.work_group[1] * program.work_group[2]
+    _limit(f"{where}: work-group of {size} work-items", size, limits.max_work_group, "largest work-group")
+    for axis, (wanted, most) in enumerate(zip(program.work_group, limits.max_work_item_sizes, strict=False)):
+        _limit(
+            f"{where}: work-group of {wanted} in dimension {axis}", wanted, most, f"largest size of dimension {axis}"
+        )
+    local = program.local_bytes
+    _limit(f"{where}: {local} bytes of local memory", local, limits.local_bytes, "local memory")
+
+
+def _check_step(
+    where: str,
+    step: Dispatch | Copy | SwapOut | SwapIn,
+    buffers: Mapping[str, Buffer],
+    programs: Mapping[str, Program],
+) -> None:
+    if isinstance(step, Copy):
+        _check_copy(where, step, buffers)
+    elif isinstance(step, Dispatch):
+        if step.program not in programs:
+            raise PlanError(f"{where}: program {step.program!r} does not exist")
+        if min(step.work_items) < 1:
+            raise PlanError(f"{where}: work_items {step.work_items} has a dimension below 1")
+        _check_arguments(where, programs[step.program].parameters, step.arguments, buffers)
+    else:
+        sizes = [_known(where, name, buffers).bytes for name in (step.buffer, step.host or step.buffer)]
+        if sizes[0] != sizes[1]:
+            raise PlanError(
+                f"{where}: {step.buffer!r} of {sizes[0]} bytes has no place in {sizes[1]} bytes of the host's"
+            )
+        if any(_known(where, name, buffers).image is not None for name in (step.buffer, step.host or step.buffer)):
+            raise PlanError(f"{where}: {step.buffer!r} is an image, which cannot be swapped")
+
+
+def _check_swaps(steps: Sequence[Dispatch | Copy | SwapOut | SwapIn]) -> None:
+    """Nothing comes back that was not put away."""
+    away: set[str] = set()
+    for index, step in enumerate(steps):
+        if isinstance(step, SwapOut):
+            away.add(step.host or step.buffer)
+        elif isinstance(step, SwapIn) and (step.host or step.buffer) not in away:
+            raise PlanError(f"step {index} ({step.layer}): {step.buffer!r} is swapped in before it was swapped out")
+
+
+def _check_copy(where: str, step: Copy, buffers: Mapping[str, Buffer]) -> None:
+    for name, offset in ((step.source, step.source_offset), (step.target, step.target_offset)):
+        if _known(where, name, buffers).image is not None:
+            raise PlanError(f"{where}: {name!r} is an image; only kernels read and write images")
+        beyond = offset + step.bytes - _known(where, name, buffers).bytes
+        if beyond > 0:
+            raise PlanError(f"{where}: copies {beyond} bytes beyond buffer {name!r}")
+
+
+def _check_arguments(
+    where: str, parameters: Sequence[Parameter], given: Sequence[Argument], buffers: Mapping[str, Buffer]
+) -> None:
+    if len(parameters) != len(given):
+        raise PlanError(f"{where}: {len(given)} arguments for {len(parameters)} parameters")
+    for parameter, argument in zip(parameters, given, strict=True):
+        if parameter.kind not in _KINDS[type(argument)]:
+            raise PlanError(f"{where}: argument {parameter.name!r} is not of kind {parameter.kind}")
+        if isinstance(argument, BufferArgument):
+            buffer = _known(where, argument.buffer, buffers)
+            if isinstance(argument, PartArgument) and not argument.part[0] < argument.part[1] <= buffer.bytes:
+                part = "bytes {} to {}".format(*argument.part)
+                raise PlanError(f"{where}: {parameter.name!r} is {part} of {buffer.id!r}, which has {buffer.bytes}")
+            if (buffer.image is not None) != (parameter.kind == "image"):
+                lies = "an image" if buffer.image else "no image"
+                raise PlanError(f"{where}: {parameter.name!r} is of kind {parameter.kind}, and {buffer.id!r} is {lies}")
+
+
+def _known(where: str, name: str, buffers: Mapping[str, Buffer]) -> Buffer:
+    if name not in buffers:
+        raise PlanError(f"{where}: buffer {name!r} does not exist")
+    return buffers[name]
+
+
+def _check_ports(plan: Plan, buffers: Mapping[str, Buffer]) -> None:
+    for role, ports in (("input", plan.inputs), ("output", plan.outputs)):
+        _check_unique(role, [port.name for port in ports])
+        for port in ports:
+            buffer = _known(f"{role} {port.name!r}", port.buffer, buffers)
+            needed = 4
+            for size in port.shape:
+                needed *= size
+            if buffer.role != role or buffer.bytes < needed:
+                raise PlanError(f"{role} {port.name!r}: buffer {buffer.id!r} is {buffer.role}, {buffer.bytes} bytes")
+
+
+@dataclass(frozen=True)
+class _Span:
+    """A stretch of steps during which a buffer's content matters."""
+
+    buffer: Buffer
+    first: int
+    last: int
+
+
+def _check_overlaps(plan: Plan, steps: Sequence[Dispatch | Copy | SwapOut | SwapIn]) -> None:
+    """No two buffers share bytes of a pool while both live."""
+    by_pool: dict[str, list[_Span]] = {}
+    for span in _spans(plan, steps):
+        by_pool.setdefault(span.buffer.pool, []).append(span)
+    for spans in by_pool.values():
+        _check_pool(sorted(spans, key=lambda span: span.buffer.offset))
+
+
+def _check_pool(spans: list[_Span]) -> None:
+    """Of one pool, in the order of their offsets."""
+    ends = np.array([span.buffer.offset + span.buffer.bytes for span in spans], np.int64)
+    first, last = (np.array([getattr(span, name) for span in spans], np.int64) for name in ("first", "last"))
+    for index, span in enumerate(spans):
+        checkpoint()
+        start = span.buffer.offset
+        clash = (ends[:index] > start) & (first[:index] <= span.last) & (last[:index] >= span.first)
+        for other in (spans[found] for found in np.flatnonzero(clash)):
+            if other.buffer is not span.buffer:
+                shared = min(other.buffer.offset + other.buffer.bytes, start + span.buffer.bytes) - start
+                raise PlanError(
+                    f"buffers {other.buffer.id!r} and {span.buffer.id!r} share {shared} bytes of pool "
+                    f"{span.buffer.pool!r} from step {max(span.first, other.first)} on, where both live"
+                )
+
+
+def _spans(plan: Plan, steps: Sequence[Dispatch | Copy | SwapOut | SwapIn]) -> Iterator[_Span]:
+    """Spans of every buffer; a swap-out ends one and a swap-in begins another. Ports and weights live throughout."""
+    buffers = {buffer.id: buffer for buffer in plan.buffers}
+    current: dict[str, tuple[int, int]] = {
+        name: (0, len(steps)) for name, buffer in buffers.items() if buffer.role in ("weight", "input", "output")
+    }
+    for index, step in enumerate(steps):
+        for name in _touched(step):
+            first, last = current.get(name, (index, index))
+            current[name] = (first, max(last, index))
+        if isinstance(step, SwapOut):
+            first, last = current.pop(step.buffer)
+            yield _Span(buffers[step.buffer], first, min(last, index))
+    for name, (first, last) in current.items():
+        yield _Span(buffers[name], first, last)
+
+
+def _touched(step: Dispatch | Copy | SwapOut | SwapIn) -> list[str]:
+    if isinstance(step, Dispatch):
+        return [argument.buffer for argument in step.arguments if isinstance(argument, BufferArgument)]
+    return [step.source, step.target] if isinstance(step, Copy) else [step.buffer]
+
+
+def _check_memory(plan: Plan, limits: Limits) -> None:
+    for pool in plan.pools:
+        buffers = [buffer for buffer in plan.buffers if buffer.pool == pool.id]
+        largest = max(buffers, key=lambda buffer: buffer.bytes, default=None)
+        holding = f" (largest buffer: {largest.id!r})" if largest else ""
+        what = f"pool {pool.id!r}{holding} of {pool.bytes} bytes"
+        _limit(what, pool.bytes, limits.max_buffer_bytes, "largest allocation")
+        if pool.image is not None:
+            sizes = (pool.image.width, pool.image.height)
+            for name, wanted, most in zip(("width", "height"), sizes, limits.image_size, strict=True):
+                _limit(f"pool {pool.id!r}: an image's {name} of {wanted} texels", wanted, most, f"largest image {name}")
+            if pool.bytes != pool.image.bytes:
+                raise PlanError(f"pool {pool.id!r} has {pool.bytes} bytes, its image {pool.image.bytes}")
+    total = sum(pool.bytes for pool in plan.pools)
+    _limit(f"the plan's {total} bytes of memory", total, limits.memory_budget_bytes, "memory budget")
+    if total != plan.requires.total_bytes:
+        raise PlanError(f"the plan requires {plan.requires.total_bytes} bytes, but its pools have {total}")
+
+
+def _limit(what: str, value: int, most: int, name: str) -> None:
+    if most and value > most:
+        raise PlanError(f"{what} exceeds the device's {name} of {most} by {value - most}")

@@ -1,0 +1,1 @@
+"""Figures from records: statistics, best combinations, agreement of predictions, stopping rules."""

@@ -1,0 +1,149 @@
+"""What each variant predicts: the shards of a cell, from the records that count, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from orchestrator.analysis.statistics import newest_attempts
+from orchestrator.expansion import expand as matrix
+from orchestrator.model.base import Model
+from orchestrator.model.device import Source
+from orchestrator.model.experiment import Experiment, Workload
+from orchestrator.model.job import Cell
+from orchestrator.model.record import InvalidCode, Outcome, Record
+
+from .proportion import Proportion, proportion
+
+TOP = 5
+
+
+class Gap(Model):
+    """Examples in a row that have no prediction."""
+
+    first: int
+    last: int
+
+
+class Variant(Model):
+    """A cell on a device; the cell alone where its devices shared the set out among themselves."""
+
+    cell_id: str
+    label: str
+    workload: str
+    precision: str
+    serials: tuple[str, ...]
+    """Devices that gave predictions, or tried to; empty where no block is over."""
+    sources: tuple[Source, ...]
+    examples: int
+    """With a prediction."""
+    of: int
+    """Examples of the set."""
+    failed: int
+    """Without one because their block did not go well; the others were not run yet."""
+    gaps: tuple[Gap, ...]
+    top1: Proportion | None
+    """Right, where there are labels."""
+    top5: Proportion | None
+    """Right class among the best five; None for networks with fewer than five classes."""
+
+    @property
+    def missing(self) -> int:
+        return self.of - self.examples
+
+
+class Answer(NamedTuple):
+    """What is predicted for one example."""
+
+    top: tuple[int, ...]
+    margin: float
+
+
+class Answered(NamedTuple):
+    """A variant with its answers by the example's place in the set."""
+
+    variant: Variant
+    answers: Mapping[int, Answer]
+
+
+def answered(
+    records: Iterable[Record], cells: Mapping[str, Cell], experiment: Experiment, labels: Sequence[int] | None
+) -> dict[Workload, list[Answered]]:
+    """Variants of each workload with a set: cells in the experiment's order, each by device in order of serial.
+
+    `cells`: those of all jobs, by id. Of several attempts at a block the newest counts, if it went well.
+    """
+    known = _in_order(cells, experiment)
+    work = [record for record in newest_attempts(records) if record.role == "work" and record.cell_id in known]
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for record in work:
+        groups.setdefault((record.cell_id, _own_device(record, experiment)), []).append(record)
+    for cell_id in known.keys() - {cell_id for cell_id, _ in groups}:
+        groups[cell_id, ""] = []
+    places = list(known)
+    found: dict[Workload, list[Answered]] = {}
+    for (cell_id, _), own in sorted(groups.items(), key=lambda item: (places.index(item[0][0]), item[0][1])):
+        found.setdefault(known[cell_id].workload, []).append(_variant(known[cell_id], own, labels))
+    return found
+
+
+def _in_order(cells: Mapping[str, Cell], experiment: Experiment) -> dict[str, Cell]:
+    """Cells with a set, as the axes order them."""
+    own = {cell_id: cell for cell_id, cell in cells.items() if (of := cell.workload.dataset) and of.size is not None}
+    order = [cell.cell_id for cell in matrix.cells_of(experiment)] if own else []
+    return {cell_id: own[cell_id] for cell_id in dict.fromkeys([*order, *own]) if cell_id in own}
+
+
+def _own_device(record: Record, experiment: Experiment) -> str:
+    return "" if experiment.devices.count == "any" else record.device.serial
+
+
+def _variant(cell: Cell, records: Sequence[Record], labels: Sequence[int] | None) -> Answered:
+    dataset = cell.workload.dataset
+    assert dataset is not None and dataset.size is not None
+    answers: dict[int, Answer] = {}
+    tried: set[int] = set()
+    for record in records:
+        tried.update(dataset.examples(record.block))
+        if _counts(record) and (said := record.predictions) is not None:
+            answers.update(enumerate(map(Answer, said.top, said.margins), said.first))
+    variant = Variant(
+        cell_id=cell.cell_id,
+        label=cell.label,
+        workload=cell.workload.label,
+        precision=str(cell.precision),
+        serials=tuple(sorted({record.device.serial for record in records})),
+        sources=tuple(sorted({record.source for record in records})),
+        examples=len(answers),
+        of=dataset.size,
+        failed=len(tried - answers.keys()),
+        gaps=gaps(place for place in range(dataset.size) if place not in answers),
+        top1=_right(answers, labels, 1),
+        top5=_right(answers, labels, TOP),
+    )
+    return Answered(variant, answers)
+
+
+def _counts(record: Record) -> bool:
+    """A block whose times were spoilt (a hot phone, a charger) has predicted as well as any; a wrong output has not."""
+    if record.outcome is Outcome.INVALID:
+        return all(reason.code is not InvalidCode.WRONG_OUTPUT for reason in record.invalid)
+    return record.outcome is Outcome.OK
+
+
+def _right(answers: Mapping[int, Answer], labels: Sequence[int] | None, best: int) -> Proportion | None:
+    """Examples whose label is among the best classes."""
+    if labels is None or any(len(answer.top) < best for answer in answers.values()):
+        return None
+    return proportion(sum(labels[place] in answer.top[:best] for place, answer in answers.items()), len(answers))
+
+
+def gaps(places: Iterable[int]) -> tuple[Gap, ...]:
+    """Ascending places, those in a row put together."""
+    found: list[tuple[int, int]] = []
+    for place in places:
+        if found and found[-1][1] == place - 1:
+            found[-1] = (found[-1][0], place)
+        else:
+            found.append((place, place))
+    return tuple(Gap(first=first, last=last) for first, last in found)

@@ -1,0 +1,1 @@
+"""Everything that is in Redis, and the files that hosts share."""

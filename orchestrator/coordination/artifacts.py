@@ -1,0 +1,66 @@
+"""Files of experiments (models, inputs), kept by their content: a file is its SHA-256."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import BinaryIO
+
+from orchestrator.errors import ModelFileError
+
+CHUNK_BYTES = 1 << 20
+
+
+class Artifacts:
+    """The files of one farm, in `artifacts/` of its state folder. Processes may share it."""
+
+    def __init__(self, state: Path) -> None:
+        self._folder = state / "artifacts"
+
+    def put(self, path: Path) -> str:
+        """Keep a copy of a file; returns its SHA-256. Raises ModelFileError where it cannot be read."""
+        try:
+            with path.open("rb") as source:
+                return self._copy(source)
+        except OSError as e:
+            raise ModelFileError(f"{path}: cannot be kept: {e.strerror or e}") from e
+
+    def path(self, sha256: str) -> Path:
+        """The kept file, its content verified. Raises ModelFileError where it is missing or damaged."""
+        kept = self._place(sha256)
+        if not kept.is_file():
+            raise ModelFileError(f"artifact {sha256} is not in {self._folder}", remedy="submit the experiment again")
+        with kept.open("rb") as file:
+            actual = hashlib.file_digest(file, "sha256").hexdigest()
+        if actual != sha256:
+            raise ModelFileError(
+                f"{kept}: content is damaged (its SHA-256 is {actual})",
+                remedy="delete it and submit the experiment again",
+            )
+        return kept
+
+    def _copy(self, source: BinaryIO) -> str:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        digest = hashlib.sha256()
+        handle, name = tempfile.mkstemp(dir=self._folder, prefix=".new-")
+        try:
+            with os.fdopen(handle, "wb") as target:
+                while chunk := source.read(CHUNK_BYTES):
+                    digest.update(chunk)
+                    target.write(chunk)
+                target.flush()
+                os.fsync(target.fileno())
+            kept = self._place(digest.hexdigest())
+            kept.parent.mkdir(exist_ok=True)
+            Path(name).replace(kept)
+        finally:
+            Path(name).unlink(missing_ok=True)
+        return digest.hexdigest()
+
+    def _place(self, sha256: str) -> Path:
+        if not re.fullmatch(r"[0-9a-f]{64}", sha256):
+            raise ModelFileError(f"{sha256!r} is not a SHA-256")
+        return self._folder / sha256[:2] / sha256

@@ -1,0 +1,90 @@
+"""The connection to Redis: found, authenticated, checked; its errors translated."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+from urllib.parse import urlsplit, urlunsplit
+
+from redis import Redis
+from redis.exceptions import AuthenticationError, NoPermissionError, RedisError, ResponseError
+
+from orchestrator.config import Settings
+from orchestrator.errors import ServiceDown, SetupError
+
+CONNECT_S = 2.0
+REPLY_S = 10.0
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def connect(settings: Settings) -> Redis:
+    """Connect to the farm's Redis. Raises SetupError where none is configured or it refuses us, ServiceDown where it
+    does not answer."""
+    client = client_of(settings)
+    try:
+        client.ping()
+    except (AuthenticationError, NoPermissionError) as e:
+        raise SetupError(
+            f"Redis at {shown_url(settings.redis_url)} refuses us: {e}",
+            remedy="set FARM_REDIS_PASSWORD to the password of that Redis",
+        ) from e
+    except RedisError as e:
+        raise ServiceDown(
+            f"Redis at {shown_url(settings.redis_url)} does not answer: {e}",
+            remedy="start the farm with `farm up`, or set FARM_REDIS_URL to a Redis that runs",
+        ) from e
+    return client
+
+
+def client_of(settings: Settings, *, reply_s: float = REPLY_S) -> Redis:
+    """A client that connects at its first command and waits `reply_s` for each answer.
+
+    Raises SetupError where no usable URL is configured.
+    """
+    if not settings.redis_url:
+        raise SetupError(
+            "no Redis is configured and no farm runs here",
+            remedy="start one with `farm up`, or set FARM_REDIS_URL (redis://, rediss:// or unix://)",
+        )
+    password = settings.redis_password.get_secret_value()
+    secret = {"password": password} if password else {}
+    try:
+        return Redis.from_url(
+            settings.redis_url,
+            decode_responses=True,
+            encoding_errors="replace",
+            socket_timeout=reply_s,
+            **({} if settings.redis_url.startswith("unix:") else {"socket_connect_timeout": CONNECT_S}),
+            **secret,
+        )
+    except ValueError as e:
+        raise SetupError(
+            f"the Redis URL {shown_url(settings.redis_url)} cannot be used: {e}",
+            remedy="FARM_REDIS_URL is redis://HOST:PORT/0, rediss://HOST:PORT/0 or unix:///PATH",
+        ) from e
+
+
+def shown_url(url: str) -> str:
+    """A URL without its user, password and options: fit for a message."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def translated(call: Callable[P, R]) -> Callable[P, R]:
+    """Decorator: errors of Redis become ServiceDown. A refused command is a programming error and passes."""
+
+    @functools.wraps(call)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return call(*args, **kwargs)
+        except ResponseError as e:
+            if not str(e).startswith(("LOADING", "READONLY", "MASTERDOWN", "OOM", "MISCONF", "NOREPLICAS")):
+                raise
+            raise ServiceDown(f"Redis cannot serve now: {e}") from e
+        except RedisError as e:
+            raise ServiceDown(f"Redis does not answer: {e}") from e
+
+    return wrapper

@@ -1,0 +1,107 @@
+"""Devices, hosts and sessions as last announced; what is not announced for a while is gone."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+from redis import Redis
+
+from orchestrator.model.base import Model
+from orchestrator.model.device import Device
+from orchestrator.model.live import HostAnnouncement, Progress
+from orchestrator.model.waiting import WaitReason
+
+from . import keys
+from .client import translated
+
+log = logging.getLogger(__name__)
+
+FORGET_S = 3600.0
+"""Names that were not announced for this long leave the index."""
+
+M = TypeVar("M", bound=Model)
+_REASONS = TypeAdapter(dict[str, WaitReason])
+
+
+class Inventory:
+    """Every method raises ServiceDown where Redis is away. What cannot be read is logged and left out."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+
+    def announce_device(self, device: Device) -> None:
+        self._announce(keys.DEVICES, device.serial, keys.device(device.serial), device)
+
+    def announce_host(self, host: HostAnnouncement) -> None:
+        self._announce(keys.HOSTS, host.host, keys.host(host.host), host)
+
+    def announce_progress(self, progress: Progress) -> None:
+        self._announce(keys.LIVES, progress.serial, keys.live(progress.serial), progress)
+
+    @translated
+    def clear_progress(self, serial: str) -> None:
+        with self._redis.pipeline() as pipe:
+            pipe.delete(keys.live(serial))
+            pipe.zrem(keys.LIVES, serial)
+            pipe.execute()
+
+    def devices(self) -> list[Device]:
+        """Devices by serial."""
+        return self._read(keys.DEVICES, keys.PREFIX + "device:", Device)
+
+    def hosts(self) -> list[HostAnnouncement]:
+        """Hosts by name."""
+        return self._read(keys.HOSTS, keys.PREFIX + "host:", HostAnnouncement)
+
+    def progress(self) -> list[Progress]:
+        """Sessions by serial."""
+        return self._read(keys.LIVES, keys.PREFIX + "live:", Progress)
+
+    @translated
+    def announce_waiting(self, reasons: Mapping[str, WaitReason]) -> None:
+        """Why jobs wait, as the last placement found, by job id; said in every turn of a scheduler, waits or not."""
+        self._redis.set(keys.WAITING, _REASONS.dump_json(dict(reasons)), ex=keys.ANNOUNCE_TTL_S)
+
+    @translated
+    def waiting(self) -> dict[str, WaitReason] | None:
+        """Why jobs wait, by job id; only the first jobs of each experiment have been looked at. None where no scheduler
+        has said anything for `keys.ANNOUNCE_TTL_S`."""
+        text = self._redis.get(keys.WAITING)
+        try:
+            return _REASONS.validate_json(text) if text else None
+        except ValidationError as e:
+            log.warning("%s in Redis cannot be read and is left out: %s", keys.WAITING, _first_line(e))
+            return None
+
+    @translated
+    def _announce(self, index: str, name: str, key: str, value: Model) -> None:
+        with self._redis.pipeline() as pipe:
+            pipe.set(key, value.model_dump_json(), ex=keys.ANNOUNCE_TTL_S)
+            pipe.zadd(index, {name: time.time()})
+            pipe.execute()
+
+    @translated
+    def _read(self, index: str, prefix: str, model: type[M]) -> list[M]:
+        names = sorted(self._redis.zrange(index, 0, -1))
+        if not names:
+            return []
+        texts = self._redis.mget([prefix + name for name in names])
+        self._redis.zremrangebyscore(index, "-inf", time.time() - FORGET_S)
+        found = (_parsed(prefix + name, text, model) for name, text in zip(names, texts, strict=True) if text)
+        return [value for value in found if value is not None]
+
+
+def _parsed(key: str, text: str, model: type[M]) -> M | None:
+    try:
+        return model.model_validate_json(text)
+    except ValidationError as e:
+        log.warning("%s in Redis cannot be read and is left out: %s", key, _first_line(e))
+        return None
+
+
+def _first_line(error: ValidationError) -> str:
+    return str(error.errors(include_input=False, include_url=False)[:1])

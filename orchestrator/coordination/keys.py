@@ -1,0 +1,56 @@
+"""Names of everything the farm keeps in Redis: nothing here is the only copy of anything.
+
+| key | type | written by | meaning |
+|---|---|---|---|
+| farm:lease:SERIAL | hash token,job_id,attempt,holder,expires_at | leases.py (Lua) | exclusive right to a device |
+| farm:assignment:SERIAL | string, JSON `Assignment` | leases.py, with the lease | what to do under that lease |
+| farm:device:SERIAL | string, JSON `Device`, TTL 15 s | workers/discovery.py | facts and state, announced every 2 s |
+| farm:host:HOST | string, JSON `HostAnnouncement`, TTL 15 s | workers/discovery.py | a worker and what it runs |
+| farm:live:SERIAL | string, JSON `Progress`, TTL 15 s | workers/execution/run_job.py | which phase, how far |
+| farm:records | stream, field `record`: JSON `Record` | workers/spool.py | records on their way to the ledger |
+| farm:kept:JOB:ATTEMPT | string, TTL 1 day | intake.py | the ledger has this record: drop it from the spool |
+| farm:leases, :devices, :hosts, :lives | sorted sets of names | leases.py, inventory.py | indices, to avoid scans |
+| farm:waiting | string, JSON {job: `WaitReason`}, TTL 15 s | scheduler.py | why jobs wait |
+| farm:poison | list, bounded | intake.py | what came as a record and was none |
+| farm:cancelled | set of job ids | scheduler.py | jobs whose sessions must stop |
+"""
+
+from __future__ import annotations
+
+PREFIX = "farm:"
+RECORDS = PREFIX + "records"
+CANCELLED = PREFIX + "cancelled"
+LEASES = PREFIX + "leases"
+DEVICES = PREFIX + "devices"
+HOSTS = PREFIX + "hosts"
+LIVES = PREFIX + "lives"
+WAITING = PREFIX + "waiting"
+POISON = PREFIX + "poison"
+ANNOUNCE_S = 2.0
+"""Period of announcements."""
+ANNOUNCE_TTL_S = 15
+"""A device or host that was not announced for this long is gone."""
+
+
+def lease(serial: str) -> str:
+    return f"{PREFIX}lease:{serial}"
+
+
+def assignment(serial: str) -> str:
+    return f"{PREFIX}assignment:{serial}"
+
+
+def device(serial: str) -> str:
+    return f"{PREFIX}device:{serial}"
+
+
+def host(name: str) -> str:
+    return f"{PREFIX}host:{name}"
+
+
+def live(serial: str) -> str:
+    return f"{PREFIX}live:{serial}"
+
+
+def kept(job_id: str, attempt: int) -> str:
+    return f"{PREFIX}kept:{job_id}:{attempt}"

@@ -1,0 +1,1 @@
+"""Data in and out: samples of others, power traces, rows in files."""

@@ -1,0 +1,87 @@
+"""Monsoon power monitor: CSV of PyMonsoon and of PowerTool, main channel.
+
+- PyMonsoon (`Monsoon/sampleEngine.py` of msoon/PyMonsoon): titles `Time(ms),Main(mA),USB(mA),Aux(mA),Main Voltage(V),
+  USB Voltage(V)` of the channels that are switched on, a comma at the end of each row. The time column holds seconds,
+  whatever its title says, and all samples of one USB transfer share a time; newer forks write `Time(s)`.
+- PowerTool's export: `Time (s),Main Avg Power (mW)`, or `Main Avg Current (mA)` and `Main Avg Voltage (V)`; titles as
+  public scripts read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from orchestrator.exchange.delimited_table import Table
+
+from .columns import Column, Layout, read_columns
+from .recording import Recording, TraceDoubt, TraceDoubtCode
+from .units import Title, factor, parse_title
+
+FORMAT = "monsoon"
+FASTEST_HZ = 5500.0
+"""A little above the sampling rate of the instrument: what seems faster has its times in another unit."""
+
+POWER = ("main avg power", "main power")
+CURRENT = ("main", "main avg current", "main current")
+VOLTAGE = ("main voltage", "main avg voltage")
+
+
+def matches(head: Sequence[tuple[int, list[str]]]) -> bool:
+    """Whether the first row of titles is Monsoon's."""
+    return any(_is_header(cells) for _, cells in head[:5])
+
+
+def read(table: Table) -> list[Recording]:
+    """The run of one file. Raises TableError."""
+    return [_in_seconds(read_columns(table, _layout(table), FORMAT))]
+
+
+def _is_header(cells: Sequence[str]) -> bool:
+    names = [parse_title(text).name.lower() for text in cells]
+    return "time" in names and any(name in (*POWER, *CURRENT, *VOLTAGE, "usb", "aux") for name in names)
+
+
+def _layout(table: Table) -> Layout:
+    found = next(((line, cells) for line, cells in table.head()[:5] if _is_header(cells)), None)
+    if found is None:
+        raise table.error(1, "", "no titles such as `Time(ms),Main(mA),Main Voltage(V)`")
+    line, cells = found
+    titles = [(index, text, parse_title(text)) for index, text in enumerate(cells)]
+    time = _column(table, line, titles, ("time",), "time")
+    power = _column(table, line, titles, POWER, "power")
+    current, voltage = (_column(table, line, titles, *what) for what in ((CURRENT, "current"), (VOLTAGE, "voltage")))
+    if time is not None and power is not None:
+        return Layout(line, time, (power,))
+    if time is None or current is None or voltage is None:
+        lacking = "current" if current is None else "voltage" if voltage is None else "time"
+        remedy = "switch the channels MainCurrent and MainVoltage on, or export Main Avg Power"
+        raise table.error(
+            line, "", f"no {lacking} of the main channel; it has {', '.join(filter(None, cells))}", remedy
+        )
+    return Layout(line, time, (current, voltage))
+
+
+def _column(
+    table: Table, line: int, titles: Sequence[tuple[int, str, Title]], names: Sequence[str], quantity: str
+) -> Column | None:
+    for index, text, title in titles:
+        if title.name.lower() in names:
+            scale = factor(title, quantity)
+            if scale is None:
+                raise table.error(line, text, f"unit {title.unit!r} is none of a {quantity}")
+            return Column(index, text, scale)
+    return None
+
+
+def _in_seconds(recording: Recording) -> Recording:
+    """PyMonsoon's times in s under the title `Time(ms)`: known by a rate that no Monsoon has."""
+    duration = recording.duration_s
+    if duration <= 0 or len(recording.t_s) / duration <= FASTEST_HZ:
+        return recording
+    rate = len(recording.t_s) / duration
+    detail = (
+        f"by its title it has {rate:.3g} readings a second, more than a Monsoon takes: its times were read as seconds"
+    )
+    doubt = TraceDoubt(code=TraceDoubtCode.TIME_UNIT, detail=detail, file=str(recording.path))
+    return replace(recording, t_s=recording.t_s * 1e3).doubted(doubt)

@@ -1,0 +1,270 @@
+"""The matrix: an experiment and the devices -> jobs and exclusions. Pure and exact.
+
+Every combination of the axes on every matching device in every block is either a job or an exclusion with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any
+
+from orchestrator.errors import SpecError
+from orchestrator.model.device import Api, Device, Precision
+from orchestrator.model.exclusion import Exclusion
+from orchestrator.model.experiment import Conditions, Experiment, Measure, Workload
+from orchestrator.model.job import Cell, Job
+
+from . import device_selection as select
+from . import incompatible_axes as misfits
+from . import run_order as design
+
+APPLIES: dict[str, tuple[Api, ...]] = {
+    "algorithm": tuple(Api),
+    "granularity": (Api.OPENCL, Api.VULKAN),
+    "product": (Api.OPENCL, Api.VULKAN),
+    "transpose": (Api.OPENCL, Api.VULKAN),
+    "addition": (Api.OPENCL, Api.VULKAN),
+    "threads": (Api.CPU,),
+    "thread_life": (Api.CPU,),
+    "pin_threads": (Api.CPU,),
+    "pipeline": (Api.CPU,),
+    "affinity": tuple(Api),
+    "batch": tuple(Api),
+    "layout": (Api.OPENCL, Api.VULKAN),
+    "fuse": (Api.OPENCL, Api.VULKAN, Api.CPU),
+    "tuned": tuple(Api),
+    "frames": tuple(Api),
+    "setup": (Api.OPENCL, Api.VULKAN),
+    "memory_budget": (Api.OPENCL, Api.VULKAN),
+    "concat": (Api.OPENCL, Api.VULKAN),
+    "in_place": (Api.OPENCL, Api.VULKAN),
+    "swap": (Api.OPENCL, Api.VULKAN),
+    "pools": (Api.OPENCL, Api.VULKAN),
+    "workspace": (Api.OPENCL, Api.VULKAN),
+    "workspace_split": (Api.OPENCL, Api.VULKAN),
+}
+"""Optional axes, and the backends on which each means anything."""
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """What an experiment comes to on the devices of the day."""
+
+    jobs: tuple[Job, ...]
+    """In the order of the design (`sampling.order`), canaries included."""
+    exclusions: tuple[Exclusion, ...]
+    cells: tuple[Cell, ...]
+    """Distinct combinations, in the order of the axes, whether or not a device can run them."""
+    reserve: tuple[Job, ...] = ()
+    """With `sampling.target_interval`: the next block of each cell on each device, held until it is known whether it
+    is needed."""
+
+
+@dataclass(frozen=True)
+class _Combination:
+    workload: Workload
+    backend: Api
+    precision: Any
+    options: dict[str, Any]
+
+    @property
+    def cell(self) -> Cell:
+        """The cell that it comes to: options that mean nothing to the backend fall away."""
+        options = {name: value for name, value in self.options.items() if self.backend in APPLIES[name]}
+        return Cell(workload=self.workload, backend=self.backend, precision=self.precision, options=options)
+
+    @property
+    def label(self) -> str:
+        return Cell.model_construct(**vars(self)).label
+
+    @property
+    def misfit(self) -> str:
+        """Why its options do not go together; empty where they do."""
+        return misfits.misfit(self.backend, self.cell.options)
+
+    @property
+    def idle(self) -> list[str]:
+        """Axes of this combination that mean nothing to its backend."""
+        return [name for name in self.options if self.backend not in APPLIES[name]]
+
+
+def size(experiment: Experiment) -> int:
+    """Number of distinct cells x blocks, and canaries: runs per device. Counts without building anything."""
+    matrix, sampling = experiment.matrix, experiment.sampling
+    fixed = len(matrix.network or ("",)) * len(matrix.precision) * sampling.blocks
+    blocks = fixed * sum(_choices(api, _options(experiment)) for api in matrix.backend)
+    return blocks + design.canaries(blocks, sampling.canary)
+
+
+def _choices(api: Api, axes: dict[str, tuple[Any, ...]]) -> int:
+    """Distinct combinations of a backend's options that go together."""
+    own = {name: values for name, values in axes.items() if api in APPLIES[name]}
+    free = prod(len(values) for name, values in own.items() if name not in misfits.AXES)
+    bound = {name: values for name, values in own.items() if name in misfits.AXES}
+    combined = (dict(zip(bound, values, strict=True)) for values in product(*bound.values()))
+    return free * sum(not misfits.misfit(api, options) for options in combined)
+
+
+def expand(experiment: Experiment, experiment_id: str, devices: Sequence[Device]) -> Expansion:
+    """Expand the matrix over the devices that the experiment selects.
+
+    `count: all` makes a job for each of them that is capable, n for the first n capable ones in order of serial, `any`
+    one job with all of them as candidates. Raises SpecError where the selection matches nothing, or fewer than n.
+    """
+    chosen = _chosen(experiment, devices)
+    cells, exclusions = _cells(experiment)
+    placed: list[tuple[Cell, tuple[str, ...]]] = []
+    for cell in cells:
+        capable, lacking = _capable(cell, chosen)
+        candidates, unneeded = _candidates(cell, capable, experiment.devices.count)
+        placed += [(cell, serials) for serials in candidates]
+        exclusions += lacking + unneeded
+    slots = design.arrange(placed, range(experiment.sampling.blocks), experiment.sampling.order, experiment_id)
+    slots = design.with_canaries(slots, experiment.sampling.canary, _references(experiment, chosen))
+    return Expansion(
+        jobs=tuple(job(experiment, experiment_id, slot) for slot in slots),
+        exclusions=tuple(exclusions),
+        cells=tuple(cells),
+        reserve=tuple(job(experiment, experiment_id, slot) for slot in _reserve(experiment, placed)),
+    )
+
+
+def job(experiment: Experiment, experiment_id: str, slot: design.Slot) -> Job:
+    """The job of one block."""
+    work = slot.role == "work"
+    return Job(
+        experiment_id=experiment_id,
+        cell=slot.cell,
+        block=slot.block,
+        candidates=slot.candidates,
+        sampling=experiment.sampling if work else design.canary_sampling(experiment.sampling),
+        conditions=_conditions(experiment, slot.cell),
+        measure=experiment.measure if work else Measure(),
+        priority=experiment.priority,
+        role=slot.role,
+    )
+
+
+def _conditions(experiment: Experiment, cell: Cell) -> Conditions:
+    """The experiment's, with the cores of the cell where they are an axis."""
+    cores = cell.options.get("affinity")
+    return experiment.conditions.model_copy(update={"affinity": cores}) if cores else experiment.conditions
+
+
+def _reserve(experiment: Experiment, placed: list[design.Place]) -> list[design.Slot]:
+    sampling = experiment.sampling
+    if sampling.target_interval is None or sampling.max_blocks <= sampling.blocks:
+        return []
+    return [design.Slot(cell, serials, sampling.blocks) for cell, serials in placed]
+
+
+def _references(experiment: Experiment, devices: list[Device]) -> dict[str, Cell]:
+    """The canary of each device: on the first of the experiment's backends that it has."""
+    found: dict[str, Cell] = {}
+    for device in devices:
+        offered = [facts for backend in experiment.matrix.backend if (facts := device.facts.api(backend)) is not None]
+        for facts in offered[:1]:
+            plain = Precision.FP32 in facts.precisions or not facts.precisions
+            precision = Precision.FP32 if plain else facts.precisions[0]
+            found[device.serial] = design.canary_cell(facts.api, precision)
+    return found
+
+
+def _chosen(experiment: Experiment, devices: Sequence[Device]) -> list[Device]:
+    selection = select.parse(experiment.devices.where)
+    ordered = sorted(devices, key=lambda device: device.serial)
+    chosen = [device for device in ordered if selection.matches(device)]
+    count = experiment.devices.count
+    wanted = count if isinstance(count, int) else 1
+    if len(chosen) < wanted:
+        found = "no device" if not chosen else f"only {len(chosen)} of the {wanted} devices asked for"
+        known = "\n".join(f"    {d.serial}: {selection.why_not(d) or 'matches'}" for d in ordered)
+        raise SpecError(
+            f"devices.where: {found} matches `{selection.expression}`; known devices:\n{known or '    none'}",
+            remedy="change `devices.where` or `devices.count`, or connect the devices (`farm devices` lists them)",
+        )
+    return chosen
+
+
+def _options(experiment: Experiment) -> dict[str, tuple[Any, ...]]:
+    """The optional axes that the experiment lists."""
+    listed = {name: getattr(experiment.matrix, name, None) for name in APPLIES}
+    found = {name: values for name, values in listed.items() if values is not None}
+    return found | ({"frames": (experiment.sampling.frames,)} if experiment.sampling.frames > 1 else {})
+
+
+def _workloads(experiment: Experiment) -> list[Workload]:
+    workload, networks = experiment.workload, experiment.matrix.network
+    if networks is None:
+        return [workload]
+    if workload.onnx is not None:
+        raise SpecError(
+            "matrix.network: sweeps built-in networks, but `workload.onnx` names a file; remove one of them"
+        )
+    return [workload.model_copy(update={"network": network}) for network in networks]
+
+
+def _combinations(experiment: Experiment) -> Iterator[_Combination]:
+    options = _options(experiment)
+    axes = (_workloads(experiment), experiment.matrix.backend, experiment.matrix.precision, *options.values())
+    for workload, backend, precision, *values in product(*axes):
+        yield _Combination(workload, backend, precision, dict(zip(options, values, strict=True)))
+
+
+def cells_of(experiment: Experiment) -> list[Cell]:
+    """Distinct combinations in the order of the axes, whatever the devices can run."""
+    return _cells(experiment)[0]
+
+
+def _cells(experiment: Experiment) -> tuple[list[Cell], list[Exclusion]]:
+    """Distinct cells; a combination that comes to an earlier cell is excluded instead of run twice."""
+    cells: dict[str, Cell] = {}
+    exclusions = []
+    for combination in _combinations(experiment):
+        cell = combination.cell
+        if why := combination.misfit:
+            exclusions.append(Exclusion("", combination.label, why))
+        elif cell.cell_id in cells:
+            idle = " and ".join(combination.idle)
+            reason = f"no meaning on {cell.backend}: {idle}; the same as `{cell.label}`, which is run once"
+            exclusions.append(Exclusion("", combination.label, reason))
+        else:
+            cells[cell.cell_id] = cell
+    return list(cells.values()), exclusions
+
+
+def _capable(cell: Cell, devices: list[Device]) -> tuple[list[Device], list[Exclusion]]:
+    lacking = {device.serial: _lacks(cell, device) for device in devices}
+    exclusions = [Exclusion(serial, cell.label, reason) for serial, reason in lacking.items() if reason]
+    return [device for device in devices if not lacking[device.serial]], exclusions
+
+
+def _lacks(cell: Cell, device: Device) -> str:
+    """What a cell needs and the device lacks; empty where it can run."""
+    facts = device.facts.api(cell.backend)
+    if not device.facts.apis:
+        why = f"{device.state.health}: {device.state.reason}" if device.state.reason else str(device.state.health)
+        return f"its APIs are not known ({why})"
+    if facts is None:
+        return f"the device has no {cell.backend} (it has {', '.join(a.api for a in device.facts.apis)})"
+    if cell.options.get("layout") == "image" and not facts.max_image_width:
+        return f"the device's {cell.backend} has no images"
+    if cell.precision not in facts.precisions:
+        offered = ", ".join(facts.precisions)
+        return f"the device's {cell.backend} has no {cell.precision} (it has {offered})"
+    return ""
+
+
+def _candidates(cell: Cell, capable: list[Device], count: int | str) -> tuple[list[tuple[str, ...]], list[Exclusion]]:
+    """Candidate serials of each job of one block, and who is not needed."""
+    serials = [device.serial for device in capable]
+    if count == "any":
+        return ([tuple(serials)] if serials else []), []
+    if count == "all":
+        return [(serial,) for serial in serials], []
+    assert isinstance(count, int)
+    reason = f"devices.count is {count}, and other capable devices come first"
+    return [(s,) for s in serials[:count]], [Exclusion(s, cell.label, reason) for s in serials[count:]]

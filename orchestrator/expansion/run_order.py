@@ -1,0 +1,108 @@
+"""The design of a run: in which order a device runs its blocks, and where its canaries stand. Pure.
+
+A round is one block of every cell. What drifts over the run (heat, charge, background work) must not fall on one cell
+alone: rounds are interleaved as they are, shuffled (R. A. Fisher, "The Design of Experiments", 1935), or run in the
+reverse order of the one before (ABBA: over an even number of rounds a drift that is linear in the position falls on all
+cells alike). A canary is one block of a small reference workload, the same plan each time: it tells whether the device
+has changed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from orchestrator.model.device import Api, Precision
+from orchestrator.model.experiment import Sampling, Workload
+from orchestrator.model.job import Cell, Role
+
+Order = Literal["interleaved", "random", "abba"]
+Place = tuple[Cell, tuple[str, ...]]
+"""A cell and the devices that may run its blocks."""
+
+CANARY_NETWORK = "cifar10_quick"
+"""Small enough to cost a phone well under a second, large enough to keep its cores busy for the while."""
+CANARY_WARMUP = 3
+CANARY_SAMPLES = 20
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One block in its place in the order."""
+
+    cell: Cell
+    candidates: tuple[str, ...]
+    block: int
+    role: Role = "work"
+
+
+def arrange(places: Sequence[Place], rounds: Iterable[int], order: Order, seed: str) -> list[Slot]:
+    """The blocks of these rounds in the order in which devices run them; the same seed gives the same order.
+
+    A device runs those that name it, in this order: a part of a shuffled (reversed) round is shuffled (reversed).
+    """
+    return [
+        Slot(cell, candidates, number)
+        for number in rounds
+        for cell, candidates in _one_round(places, number, order, seed)
+    ]
+
+
+def _one_round(places: Sequence[Place], number: int, order: Order, seed: str) -> list[Place]:
+    ordered = list(places)
+    if order == "random":
+        random.Random(f"{seed} round {number}").shuffle(ordered)
+    elif order == "abba" and number % 2:
+        ordered.reverse()
+    return ordered
+
+
+def with_canaries(slots: Sequence[Slot], every: int, references: Mapping[str, Cell]) -> list[Slot]:
+    """The slots with a canary before a device's first block, after every `every` blocks and after its last one.
+
+    `references`: the canary's cell by serial; devices without one, and blocks that several devices may run, get none.
+    """
+    if not every:
+        return list(slots)
+    return list(_insert(slots, every, references))
+
+
+def _insert(slots: Sequence[Slot], every: int, references: Mapping[str, Cell]) -> Iterator[Slot]:
+    left = Counter(slot.candidates for slot in slots)
+    run: Counter[tuple[str, ...]] = Counter()
+    canaries: Counter[tuple[str, ...]] = Counter()
+    for slot in slots:
+        who = slot.candidates
+        cell = references.get(who[0]) if len(who) == 1 else None
+        if cell is not None and not run[who]:
+            yield canary(cell, who, canaries[who])
+            canaries[who] += 1
+        yield slot
+        run[who] += 1
+        left[who] -= 1
+        if cell is not None and (run[who] % every == 0 or not left[who]):
+            yield canary(cell, who, canaries[who])
+            canaries[who] += 1
+
+
+def canary(cell: Cell, candidates: tuple[str, ...], number: int) -> Slot:
+    """The canary of a device with this number, from 0."""
+    return Slot(cell, candidates, number, "canary")
+
+
+def canaries(blocks: int, every: int) -> int:
+    """Number of canaries of a device with so many blocks."""
+    return 1 + -(-blocks // every) if every and blocks else 0
+
+
+def canary_cell(backend: Api, precision: Precision) -> Cell:
+    """The reference workload on one of the device's interfaces."""
+    return Cell(workload=Workload(network=CANARY_NETWORK), backend=backend, precision=precision)
+
+
+def canary_sampling(sampling: Sampling) -> Sampling:
+    """How a canary is measured: always alike, whatever the experiment's own blocks do."""
+    return Sampling(blocks=1, warmup=CANARY_WARMUP, samples=CANARY_SAMPLES, deadline=sampling.deadline)

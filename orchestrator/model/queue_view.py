@@ -1,0 +1,34 @@
+"""The queue as placement must know it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .experiment import Conditions
+
+
+@dataclass(frozen=True)
+class WaitingJob:
+    """A job that waits, as far as placement must know it."""
+
+    job_id: str
+    experiment_id: str
+    label: str
+    candidates: tuple[str, ...]
+    conditions: Conditions
+    priority: int
+    order: tuple[int, int]
+    """Order of submission: of the experiment, and within it."""
+    failed_on: frozenset[str] = frozenset()
+    """Devices on which earlier attempts were lost."""
+    not_before: float = 0.0
+    """Unix time before which it is not tried again."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What an experiment has of the farm."""
+
+    running: int = 0
+    served_at: float = 0.0
+    """Unix time of its latest attempt."""

@@ -1,0 +1,48 @@
+"""Which devices may be given work: as their hosts announce them, less those that the ledger keeps away."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from orchestrator.ledger import Ledger, Quarantine
+from orchestrator.model.device import Device, Health
+
+
+def devices_for_work(announced: Sequence[Device], ledger: Ledger) -> list[Device]:
+    """Devices as placement sees them: in quarantine, or at rest after a loss. Raises ServiceDown."""
+    return kept_away(announced, ledger.resting(), ledger.quarantined())
+
+
+def kept_away(
+    announced: Sequence[Device], resting: Mapping[str, float], quarantined: Iterable[Quarantine]
+) -> list[Device]:
+    """`resting`: device -> Unix time. One that is not ready anyway stays what it is."""
+    changes: dict[str, dict[str, Any]] = {}
+    for serial, until in resting.items():
+        changes[serial] = {"ready_at": until, "reason": "resting after a lost attempt"}
+    for held in quarantined:
+        changes[held.serial] = {"health": Health.QUARANTINED, "reason": _words(held), "ready_at": held.until}
+    return [_changed(device, changes.get(device.serial)) for device in announced]
+
+
+def has_recovered(held: Quarantine, announced: Mapping[str, Device]) -> bool:
+    """Whether a device has served its term and passed its host's check since.
+
+    A host reads an idle phone's state every few seconds, through its agent's folder and shell; a phone that does not
+    answer as it should is not announced as ready.
+    """
+    device = announced.get(held.serial)
+    return device is not None and device.state.health is Health.READY and device.state.seen_at >= held.until
+
+
+def _words(held: Quarantine) -> str:
+    clock = time.strftime("%H:%M:%S", time.localtime(held.until))
+    return f"{held.reason}; tried again from {clock}, or at once with `farm release {held.serial}`"
+
+
+def _changed(device: Device, changes: dict[str, Any] | None) -> Device:
+    if not changes or device.state.health is not Health.READY:
+        return device
+    return device.model_copy(update={"state": device.state.model_copy(update=changes)})

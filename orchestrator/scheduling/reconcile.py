@@ -1,0 +1,168 @@
+"""Reconcile the ledger's attempts with Redis' leases: what is held, what ended, what a wiped Redis forgot.
+
+For each attempt that the ledger holds as under way there are four cases:
+- its lease lives: a claim is noted, a wake-up that nobody answered is sent again;
+- its lease has run out: the lease is reaped and the attempt is lost;
+- its lease was released: its record is on the way, for which it is given time;
+- Redis knows nothing of it: restored if its host says that it runs, lost after a while if nobody does.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from redis import Redis
+
+from orchestrator.coordination import keys
+from orchestrator.coordination.client import translated
+from orchestrator.coordination.leases import Leases
+from orchestrator.ledger import JobState, Ledger, RunningRow
+from orchestrator.model.lease import Lease
+from orchestrator.model.live import HostAnnouncement
+from orchestrator.model.record import Outcome
+
+log = logging.getLogger(__name__)
+
+REWAKE_S = 2.0
+RECORD_GRACE_S = 60.0
+"""How long a record may be on its way after its session has released the device."""
+MISSING_GRACE_S = 3 * keys.ANNOUNCE_S
+"""How long a host has to announce what it runs after Redis has lost the leases."""
+
+
+@dataclass
+class Reconciled:
+    """What one pass did, and the leases as placement must see them."""
+
+    leases: dict[str, Lease] = field(default_factory=dict)
+    """Live leases, and one for each device whose session may still run although Redis has forgotten it."""
+    labels: dict[str, str] = field(default_factory=dict)
+    """Job -> its name for people, of the attempts under way."""
+    restored: int = 0
+    lost: int = 0
+    woken: int = 0
+
+
+class Reconciler:
+    """Remembers since when something is missing, and when a host was last woken for a lease."""
+
+    def __init__(
+        self, ledger: Ledger, redis: Redis, wake: Callable[[str, str, int], None], *, clock: Callable[[], float]
+    ) -> None:
+        self._ledger, self._redis, self._leases = ledger, redis, Leases(redis)
+        self._wake, self._clock = wake, clock
+        self._missing_since: dict[int, float] = {}
+        self._woken_at: dict[int, float] = {}
+        self._patient_until = 0.0
+
+    def redis_was_away(self, ttl_s: float) -> None:
+        """Holders could not renew: give them one life of a lease before any is reaped."""
+        self._patient_until = self._clock() + ttl_s
+
+    def note_woken(self, token: int) -> None:
+        self._woken_at[token] = self._clock()
+
+    def run(self, hosts: Sequence[HostAnnouncement]) -> Reconciled:
+        """One pass. Raises ServiceDown where Redis or the ledger is away."""
+        announced = {(s, j, a, t): h for h in hosts for s, j, a, t in h.running}
+        alive = {h.host for h in hosts}
+        leases, now = self._leases.all(), self._leases.now()
+        rows = self._ledger.running()
+        done = Reconciled(leases=dict(leases), labels={row.job_id: row.label for row in rows})
+        self._publish_cancelled(row.job_id for row in rows if row.state is JobState.CANCELLED)
+        claimed = []
+        for row in rows:
+            lease = leases.get(row.serial)
+            if lease is None or lease.token != row.token:
+                self._without_lease(row, announced, done)
+            elif lease.expires_at <= now:
+                self._expired(row, lease, done)
+            elif lease.holder:
+                claimed += [row.job_id] if row.state is JobState.PLACED else []
+            else:
+                self._unclaimed(row, alive, done)
+        self._ledger.mark_running(claimed)
+        self._free_leftovers(leases, {row.token for row in rows}, now, done)
+        self._forget({row.token for row in rows})
+        return done
+
+    def _expired(self, row: RunningRow, lease: Lease, done: Reconciled) -> None:
+        if self._clock() < self._patient_until or not self._leases.reap(row.serial, row.token):
+            return
+        done.leases.pop(row.serial, None)
+        self._lose(row, "lease_expired" if lease.holder else "not_claimed", done)
+
+    def _unclaimed(self, row: RunningRow, alive: set[str], done: Reconciled) -> None:
+        """Nobody has answered the wake-up yet: send another; a host that is alive keeps the lease for its turn."""
+        if row.state is JobState.CANCELLED:
+            if self._leases.release(row.serial, row.token):
+                done.leases.pop(row.serial, None)
+                self._lose(row, "cancelled", done)
+            return
+        if self._clock() - self._woken_at.get(row.token, 0.0) < REWAKE_S:
+            return
+        if row.host in alive:
+            self._leases.renew(row.serial, row.token, "", row.ttl_s)
+        self.note_woken(row.token)
+        self._wake(row.host, row.serial, row.token)
+        done.woken += 1
+
+    def _without_lease(
+        self, row: RunningRow, announced: Mapping[tuple[str, str, int, int], HostAnnouncement], done: Reconciled
+    ) -> None:
+        missing_s = self._clock() - self._missing_since.setdefault(row.token, self._clock())
+        floor = self._leases.floor(row.serial)
+        host = announced.get((row.serial, row.job_id, row.attempt, row.token))
+        if floor >= row.token:  # released, and perhaps leased anew since
+            if missing_s > RECORD_GRACE_S:
+                self._lose(row, "record_missing", done)
+        elif host is not None:
+            if self._leases.restore(self._ledger.assignment(row), host.worker):
+                log.warning("event=restored job=%s serial=%s token=%d", row.job_id, row.serial, row.token)
+                self._missing_since.pop(row.token, None)
+                done.restored += 1
+            done.leases[row.serial] = _assumed(row)
+        elif missing_s > MISSING_GRACE_S:
+            self._lose(row, "lease_missing", done)
+        else:
+            done.leases[row.serial] = _assumed(row)
+
+    def _free_leftovers(self, leases: Mapping[str, Lease], tokens: set[int], now: float, done: Reconciled) -> None:
+        """Leases whose attempt is over: freed once they run out, or at once where nobody has claimed them."""
+        for serial, lease in leases.items():
+            if lease.token in tokens:
+                continue
+            unclaimed = not lease.holder and self._leases.release(serial, lease.token)
+            if unclaimed or (lease.expires_at <= now and self._leases.reap(serial, lease.token)):
+                done.leases.pop(serial, None)
+
+    def _lose(self, row: RunningRow, cause: str, done: Reconciled) -> None:
+        outcome = Outcome.CANCELLED if row.state is JobState.CANCELLED else Outcome.LOST
+        state = self._ledger.end_attempt(row.job_id, row.attempt, outcome, cause)
+        log.warning(
+            "event=attempt_lost job=%s attempt=%d serial=%s cause=%s job_state=%s",
+            row.job_id, row.attempt, row.serial, cause, state,
+        )  # fmt: skip
+        done.lost += 1
+
+    @translated
+    def _publish_cancelled(self, job_ids: Iterable[str]) -> None:
+        wanted, published = set(job_ids), set(self._redis.smembers(keys.CANCELLED))
+        if wanted - published:
+            self._redis.sadd(keys.CANCELLED, *(wanted - published))
+        if published - wanted:
+            self._redis.srem(keys.CANCELLED, *(published - wanted))
+
+    def _forget(self, tokens: set[int]) -> None:
+        self._missing_since = {t: since for t, since in self._missing_since.items() if t in tokens}
+        self._woken_at = {t: at for t, at in self._woken_at.items() if t in tokens}
+
+
+def _assumed(row: RunningRow) -> Lease:
+    """Stands for a lease that Redis has forgotten, until it is known whether the session still runs."""
+    return Lease(
+        serial=row.serial, job_id=row.job_id, attempt=row.attempt, token=row.token, expires_at=time.time() + row.ttl_s
+    )

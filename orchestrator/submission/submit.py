@@ -1,0 +1,120 @@
+"""Submit an experiment: its files kept, its matrix expanded over the devices of the day, its jobs in the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from orchestrator.config import Settings
+from orchestrator.coordination.artifacts import Artifacts
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.errors import SpecError
+from orchestrator.expansion import expand as matrix
+from orchestrator.expansion.expand import Expansion
+from orchestrator.expansion.incompatible_axes import algorithms_of
+from orchestrator.ledger import ExperimentRow, JobState, Ledger
+from orchestrator.model.base import content_hash
+from orchestrator.model.device import Api
+from orchestrator.model.experiment import Experiment, Matrix
+from orchestrator.model.job import Cell
+
+from .workload_files import with_files
+
+MAX_RERUNS = 10_000
+
+
+@dataclass(frozen=True)
+class Submission:
+    experiment_id: str
+    expansion: Expansion
+    resumed: bool
+    """An unfinished experiment of the same content was there; nothing new was submitted."""
+
+
+def submit(
+    settings: Settings,
+    ledger: Ledger,
+    inventory: Inventory,
+    experiment: Experiment,
+    base: Path,
+    *,
+    again: bool = False,
+) -> Submission:
+    """Submit an experiment whose files lie relative to `base`.
+
+    The same content (files included) is the same experiment: an unfinished one is resumed, unless `again`; a finished
+    one is rerun under a new id. Raises SpecError where nothing can run, ModelFileError where a file cannot be used.
+    """
+    _check_algorithms(experiment.matrix)
+    _check_fusions(experiment.matrix.fuse or ())
+    experiment = with_files(experiment, base, Artifacts(settings.state))
+    stem = f"{experiment.name}-{content_hash(experiment)[:8]}"
+    known = {row.id: row for row in ledger.experiments()}
+    latest, following = _ids(stem, known)
+    if latest is not None and not again and not known[latest].finished:
+        return Submission(latest, _stored(ledger, known[latest]), resumed=True)
+    expansion = matrix.expand(experiment, following, inventory.devices())
+    if not expansion.jobs:
+        raise SpecError("nothing can run on the selected devices:\n" + _reasons(expansion))
+    ledger.submit(following, experiment, expansion.jobs, expansion.exclusions, expansion.reserve)
+    return Submission(following, expansion, resumed=False)
+
+
+def _ids(stem: str, known: dict[str, ExperimentRow]) -> tuple[str | None, str]:
+    """The newest experiment of this content, if any, and the id that follows."""
+    latest, following = None, stem
+    for rerun in range(2, MAX_RERUNS):
+        if following not in known:
+            break
+        latest, following = following, f"{stem}-{rerun}"
+    return latest, following
+
+
+def _stored(ledger: Ledger, row: ExperimentRow) -> Expansion:
+    rows = ledger.jobs(row.id)
+    jobs = tuple(found.job for found in rows if found.state is not JobState.HELD)
+    cells: dict[str, Cell] = {job.cell.cell_id: job.cell for job in jobs if job.role == "work"}
+    reserve = tuple(found.job for found in rows if found.state is JobState.HELD)
+    return Expansion(jobs, row.exclusions, tuple(cells.values()), reserve)
+
+
+def _reasons(expansion: Expansion) -> str:
+    lines = [f"    {e.serial or 'every device'}, {e.cell}: {e.reason}" for e in expansion.exclusions]
+    return "\n".join(lines[:20] + ([f"    and {len(lines) - 20} more"] if len(lines) > 20 else []))
+
+
+def _check_algorithms(axes: Matrix) -> None:
+    """A typing error is told now; whether an algorithm fits a network is the compiler's to say."""
+    from kernels.catalog.additions import ADDITIONS
+    from kernels.catalog.products import PRODUCTS
+    from kernels.catalog.transposes import TRANSPOSES
+
+    algorithms = dict.fromkeys(name for backend in Api for name in algorithms_of(backend))
+    _check_names("algorithm", axes.algorithm, algorithms)
+    _check_names("product", axes.product, ("auto", *PRODUCTS))
+    _check_names("transpose", axes.transpose, ("auto", *TRANSPOSES))
+    _check_names("addition", axes.addition, ("auto", *ADDITIONS))
+
+
+def _check_names(axis: str, asked: Iterable[str] | None, known: Iterable[str]) -> None:
+    from kernels.options import Choice
+
+    known = tuple(known)
+    for name in (Choice.of(words).algorithm for words in asked or ()):
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean `{near[0]}`? " if near else ""
+            raise SpecError(f"matrix.{axis}: there is no `{name}`; {hint}known: {', '.join(known)}")
+
+
+def _check_fusions(values: Iterable[str]) -> None:
+    from kernels.errors import OptionError
+    from kernels.ir.fusion import fusions
+
+    for value in values:
+        try:
+            fusions(value)
+        except OptionError as e:
+            raise SpecError(f"matrix.fuse: {e}") from e

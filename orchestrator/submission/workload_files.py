@@ -1,0 +1,134 @@
+"""The files of an experiment: checked as a worker will read them, kept as artifacts, named by their content."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+
+from orchestrator.coordination.artifacts import Artifacts
+from orchestrator.errors import ModelFileError, SpecError
+from orchestrator.model.experiment import MOST_SHARDS, Dataset, Experiment, Matrix, Workload
+
+from .labels import read_labels
+
+
+def with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Experiment:
+    """The experiment with its files checked, kept as artifacts, and named by their content."""
+    workload = experiment.workload
+    found: dict[str, str] = {}
+    if workload.onnx is not None:
+        found["onnx_sha256"] = artifacts.put(_file(base, workload.onnx, "workload.onnx"))
+    if workload.input is not None:
+        found["input_sha256"] = artifacts.put(_file(base, workload.input, "workload.input"))
+    models = [
+        (workload.model_copy(update={"network": network}), batch)
+        for network in experiment.matrix.network or (workload.network,)
+        for batch in experiment.matrix.batch or (None,)
+    ]
+    named = "matrix.network" if experiment.matrix.network else "workload.network"
+    for model, batch in models:
+        _check(model, batch, found, artifacts, named)
+    workload = workload.model_copy(update=found)
+    if workload.dataset is None:
+        return experiment.model_copy(update={"workload": workload})
+    dataset = _with_its_files(workload.dataset, base, artifacts)
+    kept = artifacts.path(str(dataset.inputs_sha256))
+    sizes = {_check_examples(model, batch, found, dataset, kept, artifacts) for model, batch in models}
+    dataset = dataset.model_copy(update={"size": sizes.pop()})
+    _check_labels(dataset, artifacts)
+    _check_last_shard(experiment.matrix, dataset)
+    sampling = experiment.sampling.model_copy(update={"blocks": _shards(dataset)})
+    workload = workload.model_copy(update={"dataset": dataset})
+    return experiment.model_copy(update={"workload": workload, "sampling": sampling})
+
+
+def _shards(dataset: Dataset) -> int:
+    """As many blocks. Raises SpecError for too many."""
+    if dataset.shards <= MOST_SHARDS:
+        return dataset.shards
+    least = -(-(dataset.size or 0) // MOST_SHARDS)
+    raise SpecError(
+        f"workload.dataset: {dataset.size} examples in shards of {dataset.shard} are {dataset.shards} blocks",
+        remedy=f"an experiment has at most {MOST_SHARDS} blocks: give `shard: {least}` or more",
+    )
+
+
+def _check_last_shard(axes: Matrix, dataset: Dataset) -> None:
+    """A pipeline overlaps inferences: one alone has nothing to overlap with, and the agent refuses it."""
+    last = len(dataset.examples(dataset.shards - 1))
+    piped = set(axes.pipeline or ()) - {"none"}
+    if piped and any(last // batch < 2 for batch in axes.batch or (1,)):
+        raise SpecError(
+            f"workload.dataset: the last shard has {last} of {dataset.size} examples, too few for a pipeline",
+            remedy="give another `shard`, so that the last one has two inferences at least",
+        )
+
+
+def _with_its_files(dataset: Dataset, base: Path, artifacts: Artifacts) -> Dataset:
+    inputs = artifacts.put(_file(base, dataset.inputs, "workload.dataset.inputs"))
+    labels = artifacts.put(_file(base, dataset.labels, "workload.dataset.labels")) if dataset.labels else None
+    return dataset.model_copy(update={"inputs_sha256": inputs, "labels_sha256": labels})
+
+
+def _check_examples(
+    workload: Workload, batch: int | None, found: dict[str, str], dataset: Dataset, kept: Path, artifacts: Artifacts
+) -> int:
+    """Number of examples of a kept set that a network can take. Raises ModelFileError."""
+    from kernels.errors import CompileError
+    from kernels.frontend.examples import Examples
+    from kernels.frontend.load import load_workload
+
+    onnx = artifacts.path(found["onnx_sha256"]) if found else None
+    try:
+        graph = load_workload(network=workload.network, onnx=onnx, seed=workload.seed, batch=batch)
+        return len(Examples(graph, kept, mean=dataset.mean, scale=dataset.scale))
+    except CompileError as e:
+        message = str(e)
+        for kept_name, name in {str(kept): dataset.inputs, found.get("onnx_sha256", ""): workload.label}.items():
+            message = message.replace(kept_name, name) if kept_name else message
+        raise ModelFileError(f"workload.dataset: {message}") from e
+
+
+def _check_labels(dataset: Dataset, artifacts: Artifacts) -> None:
+    if dataset.labels is None or dataset.labels_sha256 is None:
+        return
+    kept = artifacts.path(dataset.labels_sha256)
+    try:
+        labels = read_labels(kept)
+    except ModelFileError as e:
+        raise ModelFileError(f"workload.dataset: {e}".replace(str(kept), dataset.labels)) from e
+    if len(labels) != dataset.size:
+        raise ModelFileError(
+            f"workload.dataset: {dataset.labels} has {len(labels)} labels, {dataset.inputs} {dataset.size} examples"
+        )
+
+
+def _file(base: Path, name: str, field: str) -> Path:
+    path = base / name
+    if not path.is_file():
+        raise ModelFileError(f"{field}: there is no file {path}", remedy="paths are relative to the experiment file")
+    return path
+
+
+def _check(workload: Workload, batch: int | None, found: dict[str, str], artifacts: Artifacts, named: str) -> None:
+    """Import the kept model and read the kept input as a worker will, so that a bad file is refused here and now."""
+    from kernels.errors import CompileError
+    from kernels.frontend.load import load_inputs, load_workload
+    from kernels.frontend.networks import BUILT_IN, known_words
+
+    if workload.network is not None and workload.network not in BUILT_IN:
+        near = get_close_matches(workload.network, BUILT_IN, n=1)
+        hint = f"did you mean `{near[0]}`? " if near else ""
+        raise SpecError(f"{named}: no built-in network is called `{workload.network}`; {hint}known: {known_words()}")
+    if not found:
+        return
+    kept = {name: artifacts.path(sha256) for name, sha256 in found.items()}
+    try:
+        graph = load_workload(network=workload.network, onnx=kept.get("onnx_sha256"), seed=workload.seed, batch=batch)
+        if "input_sha256" in kept:
+            load_inputs(graph, kept["input_sha256"])
+    except CompileError as e:
+        message = str(e)
+        for field, path in kept.items():
+            message = message.replace(str(path), str(getattr(workload, field.removesuffix("_sha256"))))
+        raise ModelFileError(f"workload: {message}") from e

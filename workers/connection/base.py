@@ -1,0 +1,43 @@
+"""What a session needs of a device, whatever the transport."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class ShellResult:
+    """A finished command on the device."""
+
+    code: int
+    stdout: bytes
+    stderr: bytes
+
+
+class DeviceConnection(Protocol):
+    """A connected device. Every call is bounded by `deadline_s` as a whole and raises
+    `TransportLost` when the connection went away or the deadline passed."""
+
+    serial: str
+    """What the farm calls the device; errors carry it."""
+    address: str
+    """What the transport calls it, e.g. `127.0.0.1:5555`; empty for this host itself."""
+    folder: str
+    """The farm's own folder on the device, e.g. `/data/local/tmp/pocketfarm`."""
+
+    def shell(self, argv: Sequence[str], *, deadline_s: float = 10.0) -> ShellResult:
+        """Run one command; arguments are quoted by one function (`workers/connection/quote.py`)."""
+        ...
+
+    def push(self, source: Path, target: str, *, mode: int = 0o644, deadline_s: float = 120.0) -> None:
+        """Copy a file to the device. Raises DeviceSick where the storage is full."""
+        ...
+
+    def pull(self, source: str, target: Path, *, deadline_s: float = 120.0) -> None: ...
+
+    def reconnect(self) -> None:
+        """Ask for the device again after it was lost, where the transport must be asked; says nothing of success."""
+        ...

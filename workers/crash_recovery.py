@@ -1,0 +1,100 @@
+"""Undoes what a crash left on the devices of this host: supplies that are cut, settings that are changed."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.config import Settings
+from orchestrator.errors import FarmError
+
+from .connection.adb import AdbServer
+from .connection.base import DeviceConnection
+from .devices.device_lock import device_lock
+from .devices.lookup import find_phone
+from .session.saved_settings import SavedSettings, changed_phones
+from .session.session import await_device
+from .session.supply import SupplyJournal, cut_supplies
+
+log = logging.getLogger(__name__)
+LOCK_WAIT_S = 2.0
+BACK_S = 20.0
+"""How long a phone may take to come back once its supply is on."""
+Find = Callable[[str], DeviceConnection]
+
+
+@dataclass(frozen=True)
+class Undone:
+    """What became of one device."""
+
+    serial: str
+    supply: bool
+    """Whether its supply was switched on."""
+    settings: tuple[str, ...]
+    """What was put back, the last change first."""
+    left: str = ""
+    """What could not be put back, and why; empty: all is well."""
+
+
+def left_behind(state: Path) -> tuple[str, ...]:
+    """Serials of the devices on which something is not put back, whoever works on them now."""
+    return tuple(sorted({*cut_supplies(state), *changed_phones(state)}))
+
+
+def undo(settings: Settings, serials: Iterable[str], *, patient: bool = True) -> tuple[Undone, ...]:
+    """Put back what the journals name, over this host's adb server. A device that a session holds is left to it.
+
+    `patient`: wait for phones whose supply was just switched on.
+    """
+    server = AdbServer(settings.adb_port, settings.adb_path or "adb")
+    return tuple(_undo_one(settings.state, serial, lambda s: find_phone(s, server), patient) for serial in serials)
+
+
+def restore_supplies(settings: Settings) -> None:
+    """The first thing a worker does: a phone without its supply may not even be on adb. Raises nothing."""
+    for done in undo(settings, cut_supplies(settings.state), patient=False):
+        log.warning("%s: supply left cut by a crash: %s", done.serial, done.left or "switched on")
+
+
+def _undo_one(state: Path, serial: str, find: Find, patient: bool) -> Undone:
+    supply, names = False, tuple[str, ...]()
+    try:
+        with device_lock(state, serial, wait_s=LOCK_WAIT_S):
+            supply = _supply(state, serial, find)
+            if serial in changed_phones(state):
+                names = _settings(state, serial, find, BACK_S if supply and patient else 0.0)
+    except FarmError as e:
+        remedy = f"; {e.remedy}" if e.remedy else ""
+        return Undone(serial, supply, names, f"{e.args[0]}{remedy}")
+    return Undone(serial, supply, names)
+
+
+def _supply(state: Path, serial: str, find: Find) -> bool:
+    journal = SupplyJournal(state, serial)
+    connection: DeviceConnection | None = None
+    if journal.needs_device:
+        with suppress(FarmError):
+            connection = find(serial)
+    return journal.restore(connection)
+
+
+def _settings(state: Path, serial: str, find: Find, wait_s: float) -> tuple[str, ...]:
+    connection = _found(serial, find, wait_s)
+    await_device(connection, lambda: None, wait_s)
+    return SavedSettings(state, connection).restore()
+
+
+def _found(serial: str, find: Find, wait_s: float) -> DeviceConnection:
+    """Raises TransportLost where it is not there in time."""
+    end = time.monotonic() + wait_s
+    while True:
+        try:
+            return find(serial)
+        except FarmError:
+            if time.monotonic() >= end:
+                raise
+            time.sleep(0.5)

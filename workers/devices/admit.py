@@ -1,0 +1,42 @@
+"""A phone becomes a member of the farm: agent installed and verified, probed, its state read."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+from orchestrator.config import Settings
+from orchestrator.errors import Unsupported
+from orchestrator.model.device import DeviceState
+from workers.connection.base import DeviceConnection
+
+from .fleet import Member
+from .install import file_sha256, install_agent
+from .probe import phone_facts, probe, read_properties, read_state
+
+
+def agent_folder(settings: Settings) -> Path:
+    """Where the built agents are: `<abi>/pocketfarm-agent`."""
+    return settings.agent_dir or Path(__file__).resolve().parent.parent / "device_agent" / "build"
+
+
+def host_abi() -> str:
+    """Android's name of this machine's ABI."""
+    machine = platform.machine()
+    return {"aarch64": "arm64-v8a", "arm64": "arm64-v8a", "AMD64": "x86_64"}.get(machine, machine)
+
+
+def enrol_phone(connection: DeviceConnection, settings: Settings) -> tuple[Member, DeviceState]:
+    """Everything that must be known before the phone may work. Raises FarmError; the phone is left as it was."""
+    properties = read_properties(connection)
+    abi = properties.get("ro.product.cpu.abi", "")
+    if not abi:
+        raise Unsupported(
+            "it names no ro.product.cpu.abi", device=connection.serial, remedy="is this an Android device?"
+        )
+    agents = agent_folder(settings)
+    agent = install_agent(connection, abi, agents)
+    hello, apis = probe(connection, agent)
+    facts = phone_facts(connection, settings.host, properties, hello, apis)
+    sha256 = file_sha256(agents / abi / "pocketfarm-agent")
+    return Member(connection, facts, agent, sha256), read_state(connection, "phone")

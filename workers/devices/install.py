@@ -1,0 +1,94 @@
+"""Puts files on a device by content: what is there already is checked, not sent again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from orchestrator.errors import DeviceSick, SetupError
+from workers.connection.base import DeviceConnection
+
+MAX_CACHED = 16
+"""Entries of one cache folder on the device; one more, and the others are removed."""
+
+
+def install_agent(connection: DeviceConnection, abi: str, agents: Path) -> str:
+    """Put the agent for `abi` on the device; returns its path there.
+
+    Raises SetupError where it was not built for that abi, DeviceSick where it does not arrive intact.
+    """
+    binary = agents / abi / "pocketfarm-agent"
+    if not binary.is_file():
+        raise SetupError(
+            f"there is no agent for abi {abi or '(unknown)'} at {binary}",
+            device=connection.serial,
+            remedy="build it: `python -m device_agent.build` for this machine and virtual phones, `make agent` for "
+            "phones (with ANDROID_NDK set); or set FARM_AGENT_DIR",
+        )
+    name = "pocketfarm-agent"
+    return f"{put_files(connection, 'agent', file_sha256(binary), {name: binary}, mode=0o755)}/{name}"
+
+
+def put_files(
+    connection: DeviceConnection, cache: str, identity: str, files: Mapping[str, Path], *, mode: int = 0o644
+) -> str:
+    """Put files into the folder `<cache>/<identity>` on the device, verified there by SHA-256; returns the folder."""
+    folder = f"{connection.folder}/{cache}/{identity[:16]}"
+    wanted = {f"{folder}/{name}": file_sha256(path) for name, path in files.items()}
+    if _hashes(connection, list(wanted)) == wanted:
+        return folder
+    _make_room(connection, cache)
+    for parent in sorted({f"{folder}/{name}".rsplit("/", 1)[0] for name in files}):
+        run(connection, "mkdir", "-p", parent)
+    for name, path in files.items():
+        connection.push(path, f"{folder}/{name}", mode=mode)
+    found = _hashes(connection, list(wanted))
+    if found != wanted:
+        bad = next(path for path in wanted if found.get(path) != wanted[path])
+        raise DeviceSick(
+            f"{bad} is not what was sent (SHA-256 {found.get(bad, 'missing')})",
+            device=connection.serial,
+            remedy="check the phone's storage and cable",
+        )
+    return folder
+
+
+def run(connection: DeviceConnection, *argv: str, deadline_s: float = 10.0) -> str:
+    """Run a command that has to succeed; returns its output. Raises DeviceSick otherwise."""
+    result = connection.shell(argv, deadline_s=deadline_s)
+    if result.code != 0:
+        said = (result.stderr or result.stdout).decode(errors="replace").strip()[-500:]
+        full = "storage full: " if "No space left" in said else ""
+        raise DeviceSick(
+            f"{full}`{' '.join(argv)[:200]}` ended with {result.code}: {said}",
+            device=connection.serial,
+            remedy=f"look at {connection.folder} on the device",
+        )
+    return result.stdout.decode(errors="replace")
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file of this host, remembered while the file does not change."""
+    stat = path.stat()
+    return _sha256(path, stat.st_mtime_ns, stat.st_size)
+
+
+@lru_cache(maxsize=4096)
+def _sha256(path: Path, _mtime_ns: int, _size: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _hashes(connection: DeviceConnection, paths: list[str]) -> dict[str, str]:
+    """Path -> SHA-256 of those that exist on the device."""
+    result = connection.shell(["sha256sum", *paths], deadline_s=60.0)
+    pairs = (line.split(maxsplit=1) for line in result.stdout.decode(errors="replace").splitlines())
+    return {pair[1]: pair[0] for pair in pairs if len(pair) == 2}
+
+
+def _make_room(connection: DeviceConnection, cache: str) -> None:
+    listing = connection.shell(["ls", f"{connection.folder}/{cache}"])
+    if listing.code == 0 and len(listing.stdout.split()) >= MAX_CACHED:
+        run(connection, "rm", "-rf", f"{connection.folder}/{cache}", deadline_s=60.0)

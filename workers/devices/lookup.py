@@ -1,0 +1,78 @@
+"""A phone of this host's adb server by either of its names, for who is not told by discovery."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+from orchestrator.errors import FarmError, TransportLost, Unsupported
+from orchestrator.model.device import Health
+from workers.connection.adb import AdbConnection, AdbServer, ListedDevice
+
+from .identity import Identity, read_identity
+
+PARALLEL = 16
+
+
+def find_phone(name: str, server: AdbServer) -> AdbConnection:
+    """A connected phone by its adb address or its serial number.
+
+    Raises TransportLost where it is not there or cannot be used, Unsupported where two phones have the serial number.
+    """
+    rows = server.devices()
+    if listed := next((row for row in rows if row.address == name), None):
+        return _named(listed, server)
+    identities = _ask_all([row.address for row in rows if row.state == "device"], server)
+    fitting = {identity: address for address, identity in reversed(identities.items()) if identity.serial == name}
+    if len(fitting) > 1:
+        remedy = f"name one by its address: {', '.join(fitting.values())}"
+        raise Unsupported(f"{len(fitting)} phones have this serial number", device=name, remedy=remedy)
+    for address in fitting.values():
+        return AdbConnection(address, server, serial=name)
+    raise TransportLost(
+        f"not found; the adb server on port {server.port} has: {_listed(rows, identities)}",
+        device=name,
+        remedy="connect the phone, then see `adb devices`",
+    )
+
+
+def _named(row: ListedDevice, server: AdbServer) -> AdbConnection:
+    if row.state != "device":
+        raise TransportLost(unusable(row, server.port)[1], device=row.address)
+    return AdbConnection(row.address, server, serial=read_identity(AdbConnection(row.address, server)).serial)
+
+
+def _ask_all(addresses: list[str], server: AdbServer) -> dict[str, Identity]:
+    """Address -> identity of those that answer; a mute phone delays no other."""
+
+    def ask(address: str) -> Identity | None:
+        try:
+            return read_identity(AdbConnection(address, server))
+        except FarmError:
+            return None
+
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        answers = zip(addresses, pool.map(ask, addresses), strict=True)
+        return {address: identity for address, identity in answers if identity}
+
+
+def _listed(rows: Iterable[ListedDevice], identities: dict[str, Identity]) -> str:
+    """Every row as a person knows it: by serial number, else by address and state."""
+
+    def name(row: ListedDevice) -> str:
+        told = identities.get(row.address)
+        return told.serial if told and told.serial else f"{row.address} ({row.state})"
+
+    return ", ".join(map(name, rows)) or "no phone"
+
+
+def unusable(row: ListedDevice, port: int) -> tuple[Health, str]:
+    """Health of a listed device that cannot be used, with what to do."""
+    where = f" ({row.detail})" if row.detail else ""
+    if row.state == "unauthorized":
+        return Health.UNAUTHORIZED, f"unlock the phone and accept this host's key{where}"
+    if row.state.startswith("no permissions"):
+        return Health.UNAUTHORIZED, f"{row.state}: add a udev rule for the phone and replug it{where}"
+    if row.state == "offline":
+        return Health.OFFLINE, f"replug it, or: adb -P {port} reconnect offline{where}"
+    return Health.OFFLINE, f"adb says `{row.state}`: start Android on it{where}"

@@ -1,0 +1,69 @@
+"""What a phone's gauge and clocks say at one moment: one command asks an idle phone, in a session its agent tells."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from orchestrator.model.device import Reading
+from orchestrator.model.event import Power
+from workers.connection.base import DeviceConnection
+
+BATTERY = "/sys/class/power_supply/battery"
+CPU = "/sys/devices/system/cpu/cpufreq/policy*/scaling_cur_freq"
+KGSL = "/sys/class/kgsl/kgsl-3d0"
+MALI = "/sys/class/misc/mali0/device"
+GPU = (f"{KGSL}/gpuclk", f"{KGSL}/devfreq/cur_freq", f"{MALI}/cur_freq", f"{MALI}/clock")
+"""The first that can be read counts, as in the agent (device_agent/src/telemetry/clocks.cc)."""
+BATTERY_NODES = tuple(f"{BATTERY}/{name}" for name in ("current_now", "voltage_now", "status"))
+SCRIPT = f"grep -sH '' {' '.join((*BATTERY_NODES, CPU, *GPU))}; true"
+"""One process reads all nodes; those that are absent or closed to the shell are passed over."""
+
+
+def read_now(connection: DeviceConnection) -> Reading:
+    """Raises TransportLost."""
+    return parse_nodes(connection.shell(["sh", "-c", SCRIPT]).stdout.decode(errors="replace"), time.time())
+
+
+def parse_nodes(text: str, at: float) -> Reading:
+    """Lines `PATH:VALUE`. What is absent or no number is None."""
+    nodes = dict(line.partition(":")[::2] for line in reversed(text.splitlines()))
+    current, microvolts = _number(nodes, [BATTERY_NODES[0]]), _number(nodes, [BATTERY_NODES[1]])
+    gpu = _number(nodes, GPU)
+    clocks_khz = [_number(nodes, [path]) for path in nodes if path.endswith("/scaling_cur_freq")]
+    cpu_khz = max((khz for khz in clocks_khz if khz), default=None)
+    return Reading(
+        at=at,
+        current_raw=current,
+        voltage_v=None if microvolts is None else microvolts * 1e-6,
+        status=nodes.get(BATTERY_NODES[2], "").strip(),
+        cpu_hz=None if cpu_khz is None else cpu_khz * 1000,
+        gpu_hz=None if gpu is None else hertz(gpu),
+    )
+
+
+def reading_of(event: Power, at: float) -> Reading:
+    """The same of what the agent's sampler says during a session."""
+    return Reading(
+        at=at,
+        current_raw=event.current_ua,
+        voltage_v=None if event.voltage_uv is None else event.voltage_uv * 1e-6,
+        status=event.status,
+        cpu_hz=max(event.cpu_khz, default=0) * 1000 or None,
+        gpu_hz=event.gpu_hz,
+    )
+
+
+def hertz(value: int) -> int:
+    """Drivers print Hz, kHz or MHz; a graphics clock lies between 10 MHz and 10 GHz."""
+    return value * 1_000_000 if value < 100_000 else value * 1000 if value < 10_000_000 else value
+
+
+def _number(nodes: dict[str, str], paths: Iterable[str]) -> int | None:
+    """Of the first of these nodes that holds one."""
+    for path in paths:
+        try:
+            return int(nodes[path])
+        except (KeyError, ValueError):
+            continue
+    return None

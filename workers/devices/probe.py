@@ -1,0 +1,162 @@
+"""What a device is and how it is now, asked of the device itself."""
+
+from __future__ import annotations
+
+import time
+from typing import Literal
+
+from orchestrator.errors import DeviceSick
+from orchestrator.model.device import ApiFacts, DeviceFacts, DeviceState, Health, Source
+from orchestrator.model.event import Error, Hello, Probe
+from workers.connection.base import DeviceConnection
+
+from .agent_journal import Journal
+from .dumpsys import (
+    CPU,
+    GPU,
+    SKIN,
+    parse_battery,
+    parse_free_bytes,
+    parse_memory_bytes,
+    parse_properties,
+    parse_thermal,
+)
+from .install import run
+from .momentary import read_now
+
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_VENDORS = {
+    "cpu-": "cpu",  # PoCL 5: `cpu-znver3-AMD EPYC`
+    "pthread": "cpu",
+    "pocl": "cpu",
+    "llvmpipe": "cpu",
+    "lavapipe": "cpu",
+    "swiftshader": "cpu",
+    "adreno": "adreno",
+    "qualcomm": "adreno",
+    "mali": "mali",
+    "powervr": "powervr",
+    "imagination": "powervr",
+    "xclipse": "samsung",
+    "nvidia": "nvidia",
+    "geforce": "nvidia",
+    "radeon": "amd",
+    "amd": "amd",
+    "advanced micro devices": "amd",
+    "cpu": "cpu",
+    "intel": "intel",
+    "arm": "mali",
+}
+"""What a device or vendor name contains -> `gpu_vendor`; the first that fits wins."""
+
+
+def gpu_vendor(*names: str) -> str:
+    """Vendor of a GPU by the first name that tells it; lower case; empty where none does."""
+    for name in names:
+        for part, vendor in _VENDORS.items():
+            if part in name.lower():
+                return vendor
+    return ""
+
+
+def probe(
+    connection: DeviceConnection, agent: str, *options: str, environment: tuple[str, ...] = ()
+) -> tuple[Hello, tuple[ApiFacts, ...]]:
+    """What the agent finds on the device. Raises DeviceSick where it says nothing, or something else."""
+    prefix = ("env", *environment) if environment else ()
+    text = run(connection, *prefix, agent, "probe", *options, deadline_s=60.0)
+    journal = Journal(connection.serial)
+    events = journal.feed(text.encode())
+    hello = next((event for event in events if isinstance(event, Hello)), None)
+    failure = next((event for event in events if isinstance(event, Error)), None)
+    if hello is None or failure is not None:
+        why = failure.message if failure else "it said no hello"
+        raise DeviceSick(
+            f"the agent's probe failed: {why}", device=connection.serial, remedy=f"run `{agent} probe` there"
+        )
+    return hello, tuple(event.facts for event in events if isinstance(event, Probe))
+
+
+def read_properties(connection: DeviceConnection) -> dict[str, str]:
+    return parse_properties(run(connection, "getprop"))
+
+
+def read_boot_id(connection: DeviceConnection, *, deadline_s: float = 10.0) -> str:
+    """Changes with every start of the device, and with nothing else."""
+    return run(connection, "cat", BOOT_ID, deadline_s=deadline_s).strip()
+
+
+def read_adbd(connection: DeviceConnection) -> str:
+    """Process id of adbd, another one after each restart of it; empty where the device has none or does not tell."""
+    return _said(connection, "pidof", "adbd").strip()
+
+
+def phone_facts(
+    connection: DeviceConnection, host: str, properties: dict[str, str], hello: Hello, apis: tuple[ApiFacts, ...]
+) -> DeviceFacts:
+    """Facts of a phone: its properties, its probe, its memory."""
+    own = {name.removeprefix("ro.pocketfarm."): value for name, value in properties.items()}
+    driver_name = next((facts.device_name for facts in apis if facts.api != "cpu"), "")
+    gpu = own.get("gpu") or driver_name
+    return DeviceFacts(
+        serial=connection.serial,
+        host=host,
+        kind="phone",
+        source=_source(own.get("source", "")),
+        address=connection.address,
+        model=properties.get("ro.product.model", ""),
+        manufacturer=properties.get("ro.product.manufacturer", ""),
+        soc=own.get("soc") or properties.get("ro.soc.model") or properties.get("ro.board.platform", ""),
+        gpu=gpu,
+        gpu_vendor=gpu_vendor(own.get("gpu_vendor", ""), gpu, *(facts.vendor for facts in apis if facts.api != "cpu")),
+        abi=properties.get("ro.product.cpu.abi", hello.abi),
+        sdk=_int(properties.get("ro.build.version.sdk", "")),
+        fingerprint=properties.get("ro.build.fingerprint", ""),
+        memory_bytes=parse_memory_bytes(run(connection, "cat", "/proc/meminfo")),
+        cores=hello.cores,
+        boot_id=read_boot_id(connection),
+        profile=own.get("profile", ""),
+        apis=apis,
+    )
+
+
+def read_state(connection: DeviceConnection, kind: Literal["phone", "workstation", "unknown"]) -> DeviceState:
+    """How the device is now; what it does not tell is None."""
+    free = parse_free_bytes(_said(connection, "df", "-k", connection.folder))
+    if kind == "workstation":
+        return DeviceState(health=Health.READY, free_storage_bytes=free, seen_at=time.time())
+    battery = parse_battery(_said(connection, "dumpsys", "battery"))
+    if battery.updates_stopped:
+        raise DeviceSick(
+            "somebody froze its battery figures (UPDATES STOPPED)",
+            device=connection.serial,
+            remedy=f"adb -s {connection.address} shell dumpsys battery reset",
+        )
+    thermal = parse_thermal(_said(connection, "dumpsys", "thermalservice"))
+    return DeviceState(
+        health=Health.READY,
+        battery_percent=battery.percent,
+        battery_temp_c=battery.temp_c,
+        charging=battery.charging,
+        thermal_status=thermal.status,
+        skin_temp_c=thermal.warmest_c(SKIN),
+        free_storage_bytes=free,
+        reading=read_now(connection).model_copy(
+            update={"cpu_temp_c": thermal.warmest_c(CPU), "gpu_temp_c": thermal.warmest_c(GPU)}
+        ),
+        seen_at=time.time(),
+    )
+
+
+def _said(connection: DeviceConnection, *argv: str) -> str:
+    """What a command printed; nothing where the phone does not have it."""
+    result = connection.shell(argv)
+    return result.stdout.decode(errors="replace") if result.code == 0 else ""
+
+
+def _source(name: str) -> Source:
+    return Source(name) if name in (Source.VIRTUAL, Source.REPLAY) else Source.PHONE
+
+
+def _int(text: str) -> int:
+    return int(text) if text.isdigit() else 0

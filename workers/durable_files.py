@@ -1,0 +1,27 @@
+"""Files that survive a crash, and names for them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def write_durably(path: Path, text: str) -> None:
+    """Replace a file as a whole: after a crash there is the old content or the new one, on disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def file_name(serial: str) -> str:
+    """A serial as a file name: `127.0.0.1:5555` -> `127.0.0.1_5555`; no separator and no leading dot survives."""
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in serial).lstrip(".") or "_"

@@ -1,0 +1,40 @@
+"""From scores to predictions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from orchestrator.errors import SpecError
+from orchestrator.model.record import Predictions
+from workers.plans.plan_store import Arrays
+
+MOST = 5
+"""Classes that are kept of each example."""
+
+
+def predictions(outputs: Arrays, examples: range) -> Predictions:
+    """The classes with the highest scores of each example; outputs of all inferences lie one behind the other.
+
+    NaN is the lowest score. Raises SpecError where the network has several outputs, or one score only.
+    """
+    if len(outputs) != 1:
+        raise SpecError(
+            f"the network has {len(outputs)} outputs ({', '.join(outputs)}); predictions are read from one",
+            remedy="export the model with its scores as the only output",
+        )
+    scores = next(iter(outputs.values())).astype(np.float64).reshape(len(examples), -1)
+    if scores.shape[1] < 2:
+        raise SpecError("the network has one score for each example: there are no classes to choose from")
+    ranked = np.where(np.isnan(scores), -np.inf, scores)
+    top = np.argsort(-ranked, axis=1, kind="stable")[:, :MOST]
+    return Predictions(first=examples.start, top=tuple(map(tuple, top.tolist())), margins=_margins(ranked, top))
+
+
+def _margins(scores: npt.NDArray[Any], top: npt.NDArray[Any]) -> tuple[float, ...]:
+    best, second = (np.take_along_axis(scores, top[:, i : i + 1], axis=1)[:, 0] for i in (0, 1))
+    with np.errstate(invalid="ignore", over="ignore"):
+        margins = best - second
+    return tuple(np.where(np.isfinite(margins), margins, 0.0).tolist())

@@ -1,0 +1,230 @@
+"""A record in the making: filled in while the attempt goes on, valid at any moment."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import TypeVar
+
+from kernels.errors import CompileError
+from orchestrator.errors import ConditionNotMet, FarmError, TransientError
+from orchestrator.model.device import DeviceFacts, DeviceState, Source
+from orchestrator.model.enrolment import Enrolment, SupplyWay
+from orchestrator.model.event import (
+    Device,
+    Event,
+    Hello,
+    Layer,
+    Memory,
+    Output,
+    Phase,
+    Power,
+    Rails,
+    Result,
+    Sample,
+    Sampler,
+    Setup,
+)
+from orchestrator.model.lease import Assignment
+from orchestrator.model.power import PowerSeries
+from orchestrator.model.record import (
+    ConditionProof,
+    Doubt,
+    LayerMemory,
+    Outcome,
+    OutputCheck,
+    Predictions,
+    Provenance,
+    Record,
+    Replan,
+    RunsOn,
+)
+from workers.claim import JobCancelled
+from workers.devices.agent_journal import Garbage
+from workers.measure.agent_process import AgentRun
+from workers.plans.plan_store import StoredPlan
+from workers.session.preconditions import affinity_proof
+
+from .doubts import find_doubts
+from .verify_outputs import rounding_doubts
+
+Kind = TypeVar("Kind")
+
+
+@dataclass
+class Draft:
+    """What is known of one attempt so far."""
+
+    assignment: Assignment
+    worker: str
+    device: DeviceFacts
+    agent_sha256: str = ""
+    started_at: float = field(default_factory=time.time)
+    state_before: DeviceState | None = None
+    state_after: DeviceState | None = None
+    stored: StoredPlan | None = None
+    run: AgentRun = field(default_factory=AgentRun)
+    checks: tuple[OutputCheck, ...] = ()
+    predictions: Predictions | None = None
+    enrolment: Enrolment | None = None
+    """The device profile that held for the block."""
+    proofs: tuple[ConditionProof, ...] = ()
+    cpus: str = ""
+    """Cores to which the agent was to bind itself."""
+    supply_way: SupplyWay = "none"
+    """How the supply was cut for the block."""
+    supply_restored: bool | None = None
+    series: tuple[PowerSeries, ...] = ()
+    replans: tuple[Replan, ...] = ()
+    layer_memory: tuple[LayerMemory, ...] = ()
+    outcome: Outcome = Outcome.OK
+    cause: str = ""
+    reasons: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+
+    def end(self, outcome: Outcome, cause: str, *reasons: str) -> None:
+        """The first end counts."""
+        if self.outcome == Outcome.OK:
+            self.outcome, self.cause, self.reasons = outcome, cause, reasons
+
+    def fail(self, error: Exception) -> None:
+        """Turn whatever ended the attempt into its outcome."""
+        self.end(outcome_of(error), cause_of(error), str(error) or type(error).__name__)
+        if isinstance(error, Garbage):
+            self.evidence = error.evidence
+
+    def record(self) -> Record:
+        """The attempt as it will be kept."""
+        job, events = self.assignment.job, self.run.events
+        return Record(
+            experiment_id=job.experiment_id,
+            job_id=job.job_id,
+            cell_id=job.cell.cell_id,
+            block=job.block,
+            attempt=self.assignment.attempt,
+            token=self.assignment.token,
+            worker=self.worker,
+            device=self.device,
+            source=self.device.source,
+            state_before=self.state_before,
+            state_after=self.state_after,
+            outcome=self.outcome,
+            cause=self.cause,
+            reasons=self.reasons,
+            started_at=self.started_at,
+            ended_at=time.time(),
+            runs_on=runs_on(events),
+            role=job.role,
+            suspended_s=self.run.suspended_s,
+            setup=_all(events, Setup),
+            samples=_all(events, Sample),
+            layers=_all(events, Layer),
+            phases=_all(events, Phase),
+            power=_all(events, Power),
+            rails=_all(events, Rails),
+            sampler=next(reversed(_all(events, Sampler)), None),
+            gauge=self.enrolment.gauge if self.enrolment else None,
+            series=self.series,
+            conditions=(*self.proofs, *self._affinity_proof(), *self._supply_proof()),
+            replans=self.replans,
+            layer_memory=self.layer_memory,
+            memory=next(reversed(_all(events, Memory)), None),
+            outputs=_all(events, Output),
+            checks=self.checks,
+            predictions=self.predictions,
+            provenance=self._provenance(),
+            doubts=self._doubts(),
+            evidence=self.evidence or self.run.evidence,
+        )
+
+    def _doubts(self) -> tuple[Doubt, ...]:
+        states = (self.state_before, self.state_after)
+        if self.outcome not in (Outcome.OK, Outcome.INVALID):
+            return ()
+        found = find_doubts(self.assignment.job, self.device, self.run.events, states, resumed=self.run.resumed)
+        return (*found, *rounding_doubts(self.checks))
+
+    def _affinity_proof(self) -> tuple[ConditionProof, ...]:
+        bound, is_virtual = bound_to(self.run.events), self.device.source is Source.VIRTUAL
+        return affinity_proof(self.assignment.job.conditions, self.cpus, bound, is_virtual=is_virtual)
+
+    def _supply_proof(self) -> tuple[ConditionProof, ...]:
+        """A supply that was cut: the agent began when the battery discharged; its readings tell whether that lasted."""
+        if self.supply_way == "none":
+            return ()
+        told = sorted({event.status for event in _all(self.run.events, Power) if event.status})
+        began = any(isinstance(event, Result) for event in self.run.events)
+        return (
+            ConditionProof(
+                name="supply",
+                wanted="cut",
+                before=_charging_words(self.state_before),
+                held=f"cut by {self.supply_way}; battery: {', '.join(told) or 'not sampled'}",
+                proven=began,
+                restored=self.supply_restored,
+            ),
+        )
+
+    def _provenance(self) -> Provenance:
+        hello = next((event for event in self.run.events if isinstance(event, Hello)), None)
+        return Provenance(
+            plan_hash=self.stored.plan_hash if self.stored else "",
+            agent_sha256=self.agent_sha256,
+            agent_version=hello.agent_version if hello else "",
+            model_sha256=self.assignment.job.cell.workload.onnx_sha256 or "",
+            fingerprint=self.device.fingerprint,
+            boot_id=self.device.boot_id,
+            farm_version=farm_version(),
+        )
+
+
+def outcome_of(error: Exception) -> Outcome:
+    """Stable causes fail, transient ones are lost (and retried); what nobody foresaw would happen again: it fails."""
+    if isinstance(error, JobCancelled):
+        return Outcome.CANCELLED
+    if isinstance(error, TransientError):
+        return Outcome.LOST
+    return Outcome.FAILED
+
+
+def cause_of(error: Exception) -> str:
+    if isinstance(error, FarmError):
+        return error.cause
+    return "compile" if isinstance(error, CompileError) else "internal"
+
+
+def runs_on(events: list[Event]) -> RunsOn | None:
+    """What the agent said that it ran on."""
+    device = next((event for event in events if isinstance(event, Device)), None)
+    if device is None:
+        return None
+    return RunsOn(api=device.facts.api, precision=device.precision, facts=device.facts, threads=device.threads)
+
+
+def bound_to(events: list[Event]) -> tuple[int, ...]:
+    """Cores that the agent may use, as it read them back."""
+    return next((event.cpus for event in events if isinstance(event, Device)), ())
+
+
+def retry_at(error: Exception) -> float | None:
+    """Unix time at which an unmet condition may be met."""
+    return time.time() + error.retry_after_s if isinstance(error, ConditionNotMet) else None
+
+
+def _charging_words(state: DeviceState | None) -> str:
+    told = state.charging if state else None
+    return {True: "a supply was connected", False: "no supply was connected", None: ""}[told]
+
+
+@cache
+def farm_version() -> str:
+    try:
+        return version("pocketfarm")
+    except PackageNotFoundError:  # run from a checkout that was not installed
+        return ""
+
+
+def _all(events: list[Event], kind: type[Kind]) -> tuple[Kind, ...]:
+    return tuple(event for event in events if isinstance(event, kind))

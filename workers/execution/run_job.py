@@ -1,0 +1,271 @@
+"""One assignment from claim to record: the whole story on one screen."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import cast
+
+from kernels.checkpoint import interruptible
+from kernels.errors import CompileError
+from orchestrator.config import Settings
+from orchestrator.errors import FarmError, LeaseLost
+from orchestrator.model.device import Api, DeviceFacts, Precision, Source
+from orchestrator.model.enrolment import Enrolment
+from orchestrator.model.job import Cell, Job
+from orchestrator.model.lab import LabDevice
+from orchestrator.model.lease import Assignment
+from orchestrator.model.record import Outcome, Record, Replan
+from orchestrator.spec.lab_file import load_lab
+from workers.connection.base import DeviceConnection
+from workers.devices.fleet import Fleet, Member
+from workers.devices.probe import read_state
+from workers.enrolment import ensure_calibrated, store
+from workers.measure import Block, Measurement, Report, Setup, measure, raise_for
+from workers.measure.agent_process import CpuUse
+from workers.measure.replan import run_within_limits
+from workers.plans.compile_limit import compiling_within
+from workers.plans.plan_store import Arrays, Plans, options_of
+from workers.power import PowerMeter, sources_for
+from workers.session.conditions.affinity import listed
+from workers.session.preconditions import check_possible
+from workers.session.session import Session, alone, session
+from workers.session.supply import PlannedCut, Switch
+
+from .layer_memory import layer_memory
+from .predictions import predictions
+from .record_builder import Draft, retry_at
+from .validity import judged
+from .verify_outputs import verify, wrong
+
+log = logging.getLogger(__name__)
+LAYER_PASSES = 1
+"""Profiled passes of a block: its repetitions are the other blocks."""
+ENROL_WAIT_S = 20.0
+"""A worker that has just started may be woken before it knows its devices."""
+DISCHARGING_S = {"any": 0.0, "discharging": 15.0, "cut": 30.0}
+"""How long the agent waits until the battery says that it discharges; gauges are late by some seconds."""
+DATA_STAYS = ("root", "virtual", "wireless")
+"""Ways to cut a supply that leave the phone connected; of a hub or a command nobody knows."""
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """What every session of a host shares."""
+
+    settings: Settings
+    fleet: Fleet
+    plans: Plans
+    worker: str
+    """Name of this worker process, unique in the farm."""
+
+
+@dataclass(frozen=True)
+class _Means:
+    """With what a block is run, found out before any time is spent."""
+
+    cpus: str
+    switch: Switch | None
+    meter: PowerMeter | None
+    reference_c: float | None
+
+
+def run_job(assignment: Assignment, bench: Workbench, check: Callable[[], None], report: Report) -> Record:
+    """Run one block; every failure becomes the record's outcome. Raises LeaseLost alone: then there is no record.
+
+    `check` raises LeaseLost or JobCancelled; it is called before each step on the device.
+    """
+    serial = assignment.serial
+    unknown = DeviceFacts(serial=serial, host=assignment.host, kind="phone", source=Source.PHONE)
+    draft = Draft(assignment, bench.worker, unknown)
+    try:
+        with interruptible(check):
+            member = bench.fleet.member(serial, wait_s=ENROL_WAIT_S)
+            draft.device, draft.agent_sha256 = member.facts, member.agent_sha256
+            _run(draft, member, bench, check, report)
+    except LeaseLost:
+        raise
+    except Exception as e:
+        if ready_at := retry_at(e):
+            bench.fleet.defer(serial, ready_at, str(e.args[0]))
+        draft.fail(e)
+        log.info("%s: %s", serial, e, exc_info=not isinstance(e, FarmError | CompileError))
+    return judged(draft.record(), assignment.job, draft.enrolment)
+
+
+def _run(draft: Draft, member: Member, bench: Workbench, check: Callable[[], None], report: Report) -> None:
+    job = draft.assignment.job
+    means = _means(draft, member, bench)
+    draft.cpus = means.cpus
+    _compile(draft, member, means, bench, check, report)
+    with compiling_within(job.sampling.deadline, member.facts.serial, check):
+        inputs = bench.plans.inputs(job.cell.workload, job.cell.batch, job.examples)
+        reference = bench.plans.reference(job.cell.workload, job.cell.batch, job.examples)
+    report("waiting", 0, 0, None)
+    held: Session | None = None
+    try:
+        with session(
+            member,
+            job.conditions,
+            bench.settings.state,
+            check,
+            watch=bench.fleet.watched,
+            reference_c=means.reference_c,
+        ) as held:
+            draft.state_before = held.state_before
+            report("preparing", 0, 0, None)
+            measured = _measured(draft, held, means, bench, check, report, inputs)
+            report("restoring", 0, 0, None)
+    finally:
+        draft.proofs = tuple(held.proofs) if held else ()
+        draft.supply_restored = held is not None and not held.supply.is_cut
+    draft.state_after = held.state_after
+    if measured.run.killed:
+        draft.end(Outcome.KILLED, "killed", "the device ended the agent without a word: most likely out of memory")
+        return
+    raise_for(measured.run, member.facts.serial)
+    rounded = partial(bench.plans.reference_in_single, job.cell.workload, job.cell.batch, job.examples)
+    draft.checks = verify(measured.outputs, reference, Precision(job.cell.precision), rounded)
+    if job.examples is not None:
+        draft.predictions = predictions(measured.each, job.examples)
+    if reasons := wrong(draft.checks):
+        draft.end(Outcome.INVALID, "wrong_output", *reasons)
+
+
+def _compile(
+    draft: Draft, member: Member, means: _Means, bench: Workbench, check: Callable[[], None], report: Report
+) -> None:
+    """The plan for this device, within what is known of its driver. Raises Unsupported and the compiler's errors."""
+    job = draft.assignment.job
+    report("compiling", 0, 0, None)
+    with compiling_within(job.sampling.deadline, member.facts.serial, check):
+        draft.stored = bench.plans.plan(job.cell, member.facts, cpus=len(listed(means.cpus)) if means.cpus else 0)
+        draft.layer_memory = layer_memory(draft.stored.plan)
+
+
+def _means(draft: Draft, member: Member, bench: Workbench) -> _Means:
+    """Raises Unsupported, SpecError (the lab file), DeviceBusy, TransportLost before anything is compiled or pushed."""
+    job, facts, settings = draft.assignment.job, member.facts, bench.settings
+    wired = load_lab(settings).device(facts.serial)
+    draft.enrolment = store.load(settings.state, facts.serial, facts.fingerprint)
+    reference_c = reference_of(wired, draft.enrolment)
+    with alone(member, settings.state):
+        cpus, switch = check_possible(member, job.conditions, wired, settings.state, reference_c)
+        meter = sources_for(member, settings, wired, job.measure.power_source) if measures_power(job) else None
+    return _Means(cpus, switch, meter, reference_c)
+
+
+def _measured(
+    draft: Draft,
+    held: Session,
+    means: _Means,
+    bench: Workbench,
+    check: Callable[[], None],
+    report: Report,
+    inputs: Arrays,
+) -> Measurement:
+    """Inside the session: calibrate where that is due, cut the supply, run the block."""
+    member = held.member
+    if measures_power(draft.assignment.job):
+        draft.enrolment = _calibrated(draft.enrolment, held, means.switch, bench, check)
+    gauge = draft.enrolment.gauge if draft.enrolment else None
+    block = block_of(draft.assignment, means.cpus, gauge.discharging_sign if gauge else 0)
+
+    def run() -> Measurement:
+        assert draft.stored is not None
+        cut = None
+        if means.switch:
+            draft.supply_way = means.switch.way
+            cut = PlannedCut(means.switch, held.supply, member.connection, block.expected_s)
+        measured = measure(member, draft.stored, inputs, block, check, report, meter=means.meter, cut=cut)
+        draft.run, draft.series = measured.run, measured.series
+        return measured
+
+    def replan(learnt: Replan) -> None:
+        draft.replans += (learnt,)
+        _compile(draft, member, means, bench, check, report)
+
+    api = draft.assignment.job.cell.backend
+    return run_within_limits(bench.plans.kernel_limits, member.facts, api, run, replan)
+
+
+def _calibrated(
+    known: Enrolment | None, held: Session, switch: Switch | None, bench: Workbench, check: Callable[[], None]
+) -> Enrolment:
+    """The profile with its calibration. A gauge tells nothing while the phone charges: the supply is cut for it too,
+    where the phone stays connected without it."""
+    member = held.member
+    if switch is None or switch.way not in DATA_STAYS or (known and known.calibrated):
+        return ensure_calibrated(member, bench.settings, check)
+    try:
+        held.supply.cut(switch)
+        await_discharging(member.connection, check, DISCHARGING_S["cut"])
+        return ensure_calibrated(member, bench.settings, check)
+    finally:
+        held.supply.restore(member.connection)
+
+
+def await_discharging(connection: DeviceConnection, check: Callable[[], None], wait_s: float) -> None:
+    """Returns when the phone says that no supply is connected, or when the wait is over."""
+    end = time.monotonic() + wait_s
+    while time.monotonic() < end and read_state(connection, "phone").charging:
+        check()
+        time.sleep(0.5)
+
+
+def reference_of(wired: LabDevice, enrolment: Enrolment | None) -> float | None:
+    """Temperature of the battery at rest: as a person says, else as it was found."""
+    if wired.reference_temp is not None:
+        return wired.reference_temp
+    return enrolment.reference_temp_c if enrolment else None
+
+
+def measures_power(job: Job) -> bool:
+    return "power" in job.measure.quantities
+
+
+def threads_of(cell: Cell) -> int:
+    """Of the CPU backend; 0: as many as there are cores. The sequential reference has one."""
+    options = options_of(cell)
+    return 1 if options.algorithm == "sequential" and cell.backend is Api.CPU else options.threads
+
+
+def cpu_use_of(cell: Cell) -> CpuUse:
+    """How the CPU backend uses its threads, by the cell's axes."""
+    return CpuUse(
+        per_call=cell.options.get("thread_life") == "per_call",
+        pinned=bool(cell.options.get("pin_threads", False)),
+        pipeline=str(cell.options.get("pipeline", "none")),
+    )
+
+
+def setup_of(job: Job) -> Setup:
+    """Which compiled programs the block may find."""
+    return cast(Setup, job.cell.options.get("setup", "cold" if job.sampling.mode == "cold" else "any"))
+
+
+def block_of(assignment: Assignment, cpus: str = "", discharging_sign: int = 0) -> Block:
+    """How the agent is to run this job."""
+    job: Job = assignment.job
+    sampling, await_s = job.sampling, DISCHARGING_S[job.conditions.supply]
+    return Block(
+        name=f"{job.job_id}/{assignment.attempt}",
+        warmup=sampling.warmup,
+        samples=sampling.samples,
+        deadline_s=sampling.deadline + await_s,
+        layer_passes=LAYER_PASSES if "layers" in job.measure.quantities else 0,
+        threads=threads_of(job.cell),
+        inferences=job.inferences,
+        cpu_use=cpu_use_of(job.cell),
+        power_period_ms=max(1, round(job.measure.power_period * 1000)) if measures_power(job) else 0,
+        idle_s=sampling.idle,
+        load_s=sampling.load,
+        warmup_stable=sampling.warmup_stable or 0.0,
+        cpus=cpus,
+        await_discharging_s=await_s,
+        discharging_sign=discharging_sign,
+        setup=setup_of(job),
+    )

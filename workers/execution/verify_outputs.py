@@ -1,0 +1,86 @@
+"""Outputs against the NumPy reference: what is not right is not a measurement."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from orchestrator.model.device import Precision
+from orchestrator.model.record import Doubt, DoubtCode, OutputCheck
+from workers.plans.plan_store import Arrays
+
+Array = npt.NDArray[Any]
+
+TOLERANCES = {Precision.FP32: 1e-4, Precision.RELAXED: 1e-4, Precision.FP16: 2e-2, Precision.FP16_ARITHMETIC: 2e-2}
+"""Largest absolute difference, as a share of the reference's largest absolute value."""
+
+
+ROUNDING = 10
+"""How much further from the reference than the reference's own single precision a device may be. Winograd's transforms
+lose 3.7 times as much on PyNET, whose hundred normalisations magnify every rounding; a wrong kernel far more."""
+
+MOST = 0.1
+"""The widest tolerance, as a share of the largest value: beyond it a comparison says nothing."""
+
+
+def verify(
+    outputs: Arrays, reference: Arrays, precision: Precision, single: Callable[[], Arrays] | None = None
+) -> tuple[OutputCheck, ...]:
+    """One check per output that the reference knows. NaN where the reference has none is a difference without bound.
+
+    `single`: makes the reference in single precision. It is asked only where an output is beyond the tolerance: a
+    network may lose more than that to rounding alone, whoever computes it. Half precision has no such allowance.
+    """
+    checks = tuple(_check(name, outputs[name], reference[name], precision) for name in outputs if name in reference)
+    if single is None or precision not in (Precision.FP32, Precision.RELAXED) or all(check.ok for check in checks):
+        return checks
+    rounded = single()
+    lost = {name: _difference(rounded[name], wanted) for name, wanted in reference.items()}
+    most = MOST / TOLERANCES[precision]
+    return tuple(_allowing(check, lost[check.name], most * check.tolerance) for check in checks)
+
+
+def _check(name: str, found: Array, wanted: Array, precision: Precision) -> OutputCheck:
+    scale = float(np.max(np.abs(wanted), initial=0.0, where=np.isfinite(wanted)))
+    tolerance = TOLERANCES[precision] * (scale or 1.0)
+    difference = _difference(found, wanted)
+    bounded = difference if np.isfinite(difference) else sys.float_info.max  # JSON has no infinity
+    return OutputCheck(name=name, max_abs_difference=bounded, tolerance=tolerance, ok=difference <= tolerance)
+
+
+def _difference(found: Array, wanted: Array) -> float:
+    """The largest; infinite between different sizes, NaN where one of them is."""
+    found, wanted = found.astype(np.float64).reshape(-1), wanted.astype(np.float64).reshape(-1)
+    return float(np.max(np.abs(found - wanted), initial=0.0)) if found.shape == wanted.shape else float("inf")
+
+
+def _allowing(check: OutputCheck, lost: float, most: float) -> OutputCheck:
+    """The check with a tolerance for what rounding loses; a loss that is no number, or small, changes nothing."""
+    tolerance = min(ROUNDING * lost, most)
+    if not np.isfinite(lost) or tolerance <= check.tolerance:
+        return check
+    ok = check.max_abs_difference <= tolerance
+    return check.model_copy(update={"tolerance": tolerance, "ok": ok, "rounding": lost})
+
+
+def rounding_doubts(checks: Iterable[OutputCheck]) -> tuple[Doubt, ...]:
+    """One where a tolerance was widened: the verification says less there."""
+    worst = max(checks, key=lambda check: check.rounding, default=None)
+    if worst is None or worst.rounding == 0:
+        return ()
+    detail = f"{worst.name}: rounding alone loses {worst.rounding:.2g} in single precision; {ROUNDING}x passes"
+    return (Doubt(code=DoubtCode.ROUNDING, detail=detail),)
+
+
+def wrong(checks: tuple[OutputCheck, ...]) -> tuple[str, ...]:
+    """Reasons for an invalid record; empty where all is well."""
+    return tuple(
+        f"output {check.name!r} differs from the reference by {check.max_abs_difference:.3g}, "
+        f"more than {check.tolerance:.3g}: the kernel or the driver computes wrongly"
+        for check in checks
+        if not check.ok
+    )

@@ -1,0 +1,316 @@
+"""Drives the agent on a device: start it detached, follow its journal through lost cables, stop it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from orchestrator.errors import DeviceSick, TransientError, TransportLost
+from orchestrator.model.event import Device, Error, Event, Hello, Result, Setup
+from workers.devices.agent_journal import Journal, evidence
+from workers.devices.fleet import Member
+from workers.devices.install import run
+from workers.devices.probe import read_adbd, read_boot_id
+from workers.session.supply import PlannedCut
+
+POLL_S = (0.05, 1.0)
+"""First and longest pause between two looks at the journal."""
+RECONNECT_S = 180.0
+"""How long a device may be away in mid-run before the attempt is given up."""
+START_S = 1800.0
+"""How long an agent may wait for its turn and prepare, before the block's own deadline begins."""
+GRACE_S = 15.0
+"""The agent ends itself at its deadline; this much later the device is called sick."""
+
+
+class AdbdRestarted(TransientError):
+    """adbd was restarted in mid-run and took the agent with it: what adb started is in its control group."""
+
+    cause = "adbd_restarted"
+
+    def __init__(self, *, device: str) -> None:
+        remedy = 'docs/howto/real-phones.md, "When adbd restarts"'
+        super().__init__(
+            "the phone restarted adbd in mid-run, and the agent ended with it", device=device, remedy=remedy
+        )
+
+
+@dataclass(frozen=True)
+class CpuUse:
+    """How the CPU backend uses its threads."""
+
+    per_call: bool = False
+    """Threads start and end with each operation, instead of staying."""
+    pinned: bool = False
+    """Each thread, or stage, on a core of its own."""
+    pipeline: str = "none"
+
+    @property
+    def argv(self) -> list[str]:
+        flags = {"--threads-per-call": self.per_call, "--pin-threads": self.pinned}
+        pipeline = [] if self.pipeline == "none" else ["--pipeline", self.pipeline]
+        return [*(name for name, wanted in flags.items() if wanted), *pipeline]
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """The options of `pocketfarm-agent run`; paths are the device's."""
+
+    plan: str
+    inputs: Mapping[str, str]
+    folder: str
+    """For this attempt alone: journal and outputs."""
+    marker: str
+    """`<serial>/<job>/<attempt>` (`Member.marker` has the details)."""
+    warmup: int
+    samples: int
+    """Each of one inference, or of a stream of `inferences`."""
+    layer_passes: int
+    threads: int
+    power_period_ms: int
+    deadline_s: float
+    cache: str
+    """Folder of compiled programs; empty: none is kept, for a cold run."""
+    device: str = ""
+    """Part of the name of the device to use, where there are several."""
+    idle_ms: int = 0
+    load_ms: int = 0
+    warmup_stable: float = 0.0
+    """Share within which the last warm-ups must agree; 0: no matter."""
+    cpus: str = ""
+    """Cores for all threads of the agent; empty: any."""
+    await_discharging_ms: int = 0
+    discharging_sign: int = 0
+    """Sign of the gauge's current while it discharges; 0: not known."""
+    inferences: int = 1
+    cpu_use: CpuUse = CpuUse()
+    environment: tuple[str, ...] = ()
+    """`NAME=VALUE` for this run alone."""
+
+    @property
+    def journal(self) -> str:
+        return f"{self.folder}/journal.jsonl"
+
+    @property
+    def outputs(self) -> str:
+        return f"{self.folder}/outputs"
+
+    def argv(self) -> list[str]:
+        options: dict[str, object] = {
+            "--plan": self.plan,
+            "--output-dir": self.outputs,
+            "--journal": self.journal,
+            "--warmup": self.warmup,
+            "--samples": self.samples,
+            "--layer-passes": self.layer_passes,
+            "--threads": self.threads,
+            "--power-period-ms": self.power_period_ms,
+            "--deadline-s": f"{self.deadline_s:g}",
+            "--marker": self.marker,
+        }
+        only_where_given = {
+            "--cache-dir": self.cache,
+            "--device": self.device,
+            "--inferences": self.inferences if self.inferences > 1 else 0,
+            "--idle-ms": self.idle_ms,
+            "--load-ms": self.load_ms,
+            "--warmup-stable": self.warmup_stable,
+            "--cpus": self.cpus,
+            "--await-discharging-ms": self.await_discharging_ms,
+            "--discharging-sign": self.discharging_sign,
+        }
+        options |= {name: value for name, value in only_where_given.items() if value}
+        argv = ["run", *(word for name, value in options.items() for word in (name, str(value)))]
+        argv += self.cpu_use.argv
+        argv += [word for name, path in self.inputs.items() for word in ("--input", f"{name}={path}")]
+        return [*argv, "--detach"]
+
+
+@dataclass
+class AgentRun:
+    """How a run went, as far as the journal tells."""
+
+    events: list[Event] = field(default_factory=list)
+    resumed: bool = False
+    """The connection was lost and found again."""
+    killed: bool = False
+    """The process went away without a last word."""
+    evidence: tuple[str, ...] = ()
+
+    @property
+    def error(self) -> Error | None:
+        return next((event for event in self.events if isinstance(event, Error)), None)
+
+    @property
+    def suspended_s(self) -> float | None:
+        """Time of the run in which the device was suspended; None where the agent did not come to tell."""
+        told = next((event.suspended_ns for event in self.events if isinstance(event, Result)), None)
+        return None if told is None else told / 1e9
+
+
+def has_turn(event: Event) -> bool:
+    """Whether the agent has the engine for itself by now; without a slot to wait for, its device says so."""
+    return isinstance(event, Device) or (isinstance(event, Setup) and event.step == "slot")
+
+
+def start_agent(member: Member, request: RunRequest) -> str:
+    """Start detached; returns when the agent has said hello, or when the cable went away while it may have.
+
+    Returns the process id of the adbd that started it, as `Follower` takes it. Raises DeviceSick with what the agent
+    printed where it did not start.
+    """
+    connection = member.connection
+    run(connection, "mkdir", "-p", request.outputs, *filter(None, (request.cache,)))
+    adbd = read_adbd(connection) if member.facts.kind == "phone" else ""
+    environment = (*member.environment, *request.environment)
+    prefix = ("env", *environment) if environment else ()
+    try:
+        result = connection.shell([*prefix, member.agent, *request.argv()], deadline_s=60.0)
+    except TransportLost:
+        return adbd  # whether it runs, its journal tells
+    told = result.code == 1 and connection.shell(["ls", request.journal]).code == 0  # an error event says why
+    if result.code != 0 and not told:
+        said = (result.stderr or result.stdout).decode(errors="replace").strip()[-500:]
+        raise DeviceSick(
+            f"the agent did not start (exit status {result.code}): {said}",
+            device=connection.serial,
+            remedy=f"run it by hand: {member.agent} version",
+        )
+    return adbd
+
+
+class Follower:
+    """Reads one run's journal until its last event."""
+
+    def __init__(
+        self,
+        member: Member,
+        request: RunRequest,
+        check: Callable[[], None],
+        on_event: Callable[[Event], None],
+        cut: PlannedCut | None = None,
+        adbd: str = "",
+    ) -> None:
+        """`adbd`: process id of the adbd that started the agent; empty: not known."""
+        self._member = member
+        self._connection = member.connection
+        self._request = request
+        self._check = check
+        self._on_event = on_event
+        self._cut = cut
+        """Where the supply is cut for the run: the device may be away on purpose."""
+        self._adbd = adbd
+        self._journal = Journal(member.facts.serial)
+        self._run = AgentRun(self._journal.events)
+        self._ends_at = time.monotonic() + START_S
+        self._pause_s = POLL_S[0]
+
+    def follow(self) -> AgentRun:
+        """Until the result, the error, or the end of the process.
+
+        Raises Garbage, DeviceSick (no end by the deadline), TransportLost (gone too long, or restarted), AdbdRestarted,
+        and whatever `check` raises.
+        """
+        while True:
+            self._check()
+            try:
+                if self._poll():
+                    return self._run
+            except TransportLost as e:
+                self._await_return(e)
+            if time.monotonic() > self._ends_at:
+                raise DeviceSick(
+                    "the agent did not end by its own deadline",
+                    device=self._connection.serial,
+                    remedy="a driver may hang: restart the device",
+                )
+            time.sleep(self._pause_s)
+            self._pause_s = min(2 * self._pause_s, POLL_S[1])
+
+    def _poll(self) -> bool:
+        """Whether the run is over."""
+        if self._read():
+            return self._is_over()
+        if not self._gone():
+            return False
+        while self._read():  # its last words between our two looks
+            pass
+        if not self._journal.events:
+            raise DeviceSick("the agent left no journal", device=self._connection.serial, remedy="try again")
+        self._run.killed = not self._is_over()
+        if self._run.killed and self._adbd and read_adbd(self._connection) != self._adbd:
+            raise AdbdRestarted(device=self._connection.serial)
+        if self._run.killed:
+            self._run.evidence = self._last_words()
+        return True
+
+    def _read(self) -> bool:
+        """Whether there was something new."""
+        content = self._tail()
+        fresh = self._journal.feed(content)
+        for event in fresh:
+            self._on_event(event)
+            if has_turn(event):
+                self._ends_at = time.monotonic() + self._request.deadline_s + GRACE_S
+        if fresh:
+            self._pause_s = POLL_S[0]
+        return bool(content)
+
+    def _tail(self) -> bytes:
+        result = self._connection.shell(["tail", "-c", f"+{self._journal.offset + 1}", self._request.journal])
+        return result.stdout if result.code == 0 else b""
+
+    def _is_over(self) -> bool:
+        events = self._journal.events
+        return bool(events) and isinstance(events[-1], Result | Error)
+
+    def _gone(self) -> bool:
+        """The process is no more (or a zombie that nobody reaps); without a hello it never was."""
+        events = self._journal.events
+        if not events or not isinstance(events[0], Hello):
+            return self._connection.shell(["ls", self._request.journal]).code != 0
+        pid = str(events[0].pid)
+        if self._connection.shell(["kill", "-0", pid]).code != 0:
+            return True
+        stat = self._connection.shell(["cat", f"/proc/{pid}/stat"]).stdout
+        return stat.rpartition(b")")[2].split()[:1] in ([b"Z"], [b"X"])
+
+    def _last_words(self) -> tuple[str, ...]:
+        if not self._journal.events:
+            return ()
+        last = self._journal.events[-1]
+        return evidence([json.dumps(last.model_dump(mode="json")).encode()])
+
+    def _await_return(self, lost: TransportLost) -> None:
+        """Wait for the same device, not restarted. Raises TransportLost.
+
+        One whose supply was cut on purpose may be away as long as its agent is expected to need; then it is restored.
+        """
+        on_purpose = self._cut is not None and self._cut.holds
+        self._run.resumed = self._run.resumed or not on_purpose
+        give_up_at = time.monotonic() + RECONNECT_S + (self._cut.left_s if self._cut else 0.0)
+        while time.monotonic() < give_up_at:
+            self._check()
+            if self._cut and self._cut.holds and self._cut.left_s == 0.0:
+                self._cut.end()
+            if self._is_back(lost):
+                return
+            time.sleep(1.0)
+        raise TransportLost(
+            f"it did not come back within {RECONNECT_S:g} s: {lost.args[0]}",
+            device=self._connection.serial,
+            remedy="check cable, hub and phone",
+        ) from lost
+
+    def _is_back(self, lost: TransportLost) -> bool:
+        """Whether it answers. Raises TransportLost where it has restarted in between."""
+        try:
+            boot_id = read_boot_id(self._connection, deadline_s=5.0)
+        except (TransportLost, DeviceSick):
+            self._connection.reconnect()
+            return False
+        if self._member.facts.boot_id and boot_id != self._member.facts.boot_id:
+            raise TransportLost("it restarted in mid-run", device=self._connection.serial) from lost
+        return True

@@ -1,0 +1,1 @@
+"""Plans for a device: compiled, cached, within its driver's limits."""

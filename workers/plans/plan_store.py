@@ -1,0 +1,255 @@
+"""What a job needs from the compiler, made once and kept: graph, inputs, reference outputs, plan."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import kernels
+from kernels.compile import compile_graph
+from kernels.errors import PlanError
+from kernels.frontend.examples import Examples
+from kernels.frontend.load import load_inputs, load_workload, random_inputs
+from kernels.ir.graph import Graph
+from kernels.options import Limits, Options
+from kernels.plan.model import Bundle, Plan
+from kernels.reference import evaluate
+from orchestrator.coordination.artifacts import Artifacts
+from orchestrator.errors import SpecError, Unsupported
+from orchestrator.model.base import content_hash
+from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Precision
+from orchestrator.model.experiment import Workload
+from orchestrator.model.job import RUN_AXES, Cell
+from workers.devices.probe import gpu_vendor
+
+from .kernel_limits import KernelLimits
+from .single_flight_cache import Memo
+from .tuned_choices import TunedChoices
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+MAX_PLANS = 128
+"""Plans kept on the host's disk."""
+
+
+@dataclass(frozen=True)
+class StoredPlan:
+    """A plan in a folder of this host, as it is pushed."""
+
+    plan: Plan
+    folder: Path
+    plan_hash: str
+
+    @property
+    def files(self) -> dict[str, Path]:
+        return {name: self.folder / name for name in ("plan.json", *self.plan.files)}
+
+
+class Plans:
+    """Caches of one host process, shared by its threads; plans also on disk, keyed by everything that shapes them."""
+
+    def __init__(self, state: Path) -> None:
+        self._folder = state / "cache" / "plans"
+        self._shaders = state / "cache" / "spirv"
+        self._artifacts = Artifacts(state)
+        self._graphs: Memo[Graph] = Memo(8)
+        self._inputs: Memo[Arrays] = Memo(16)
+        self._sets: Memo[Examples] = Memo(4)
+        self._references: Memo[Arrays] = Memo(16)
+        self._rounded: Memo[Arrays] = Memo(16)
+        self._plans: Memo[StoredPlan] = Memo(64)
+        self._tuned = TunedChoices(state)
+        self.kernel_limits = KernelLimits(state)
+
+    def graph(self, workload: Workload, batch: int | None = None) -> Graph:
+        """`batch`: size of each input's first dimension; None: as the model has it."""
+        return self._graphs.get(_key(workload, batch), lambda: self._load(workload, batch))
+
+    def inputs(self, workload: Workload, batch: int | None = None, examples: range | None = None) -> Arrays:
+        """Port name -> array: the workload's file, or seeded random numbers.
+
+        `examples`: those of the workload's set instead, for as many inferences as they make; each port then has
+        one more dimension in front. Raises SpecError, ModelFileError, InputError.
+        """
+        if examples is not None:
+            return self._examples(workload, batch).inferences(examples)
+        return self._inputs.get(_key(workload, batch), lambda: self._load_inputs(workload, batch))
+
+    def reference(self, workload: Workload, batch: int | None = None, examples: range | None = None) -> Arrays:
+        """Output name -> what NumPy makes of the same inputs, those of the first inference of several."""
+        return self._evaluated(self._references, workload, batch, examples)
+
+    def reference_in_single(
+        self, workload: Workload, batch: int | None = None, examples: range | None = None
+    ) -> Arrays:
+        """Output name -> the same in single precision, which tells how much a network loses to rounding alone."""
+        return self._evaluated(self._rounded, workload, batch, examples, dtype=np.float32)
+
+    def _evaluated(
+        self, kept: Memo[Arrays], workload: Workload, batch: int | None, examples: range | None, **how: Any
+    ) -> Arrays:
+        def make() -> Arrays:
+            inputs = dict(self.inputs(workload, batch, examples[: batch or 1] if examples else None))
+            first = inputs if examples is None else {name: value[0] for name, value in inputs.items()}
+            return evaluate(self.graph(workload, batch), first, **how)
+
+        return kept.get(f"{_key(workload, batch)} {examples}", make)
+
+    def _examples(self, workload: Workload, batch: int | None) -> Examples:
+        """Kept open: the file is verified once."""
+        dataset = workload.dataset
+        assert dataset is not None
+        return self._sets.get(
+            _key(workload, batch),
+            lambda: Examples(
+                self.graph(workload, batch),
+                self._file(dataset.inputs, dataset.inputs_sha256),
+                mean=dataset.mean,
+                scale=dataset.scale,
+            ),
+        )
+
+    def plan(self, cell: Cell, device: DeviceFacts, *, cpus: int = 0) -> StoredPlan:
+        """The cell compiled for a device, with what tuning found there unless the cell says `tuned: false`.
+
+        `cpus`: cores that the agent may use; 0: all. Raises Unsupported, SpecError and the compiler's errors.
+        """
+        options, limits = options_of(cell), limits_of(device, cell.backend, cell.precision)
+        limits = replace(limits, kernel_groups=self.kernel_limits.of(device, cell.backend))
+        if cell.options.get("tuned", True):
+            threads = threads_a_layer(cell, cpus)
+            graph = partial(self.graph, cell.workload, cell.batch)
+            options = self._tuned.options(options, limits, device, graph, threads=threads)
+        key = content_hash(
+            {
+                "compiler": compiler_sha256(),
+                "workload": cell.workload.model_dump(mode="json"),
+                "batch": cell.batch,
+                "options": asdict(options),
+                "limits": asdict(limits),
+            }
+        )
+        return self._plans.get(key, lambda: self._stored(key, cell, options, limits))
+
+    def _stored(self, key: str, cell: Cell, options: Options, limits: Limits) -> StoredPlan:
+        folder = self._folder / key
+        try:
+            bundle = Bundle.read(folder)
+        except PlanError:  # not there yet, or damaged
+            bundle = compile_graph(self.graph(cell.workload, cell.batch), options, limits, spirv_cache=self._shaders)
+            store(bundle, folder)
+            _prune(self._folder)
+        return StoredPlan(bundle.plan, folder, bundle.plan.plan_hash)
+
+    def _load(self, workload: Workload, batch: int | None) -> Graph:
+        onnx = self._file(workload.onnx, workload.onnx_sha256) if workload.onnx else None
+        return load_workload(network=workload.network, onnx=onnx, seed=workload.seed, batch=batch)
+
+    def _load_inputs(self, workload: Workload, batch: int | None) -> Arrays:
+        graph = self.graph(workload, batch)
+        if workload.input is None:
+            return random_inputs(graph, workload.seed)
+        return load_inputs(graph, self._file(workload.input, workload.input_sha256))
+
+    def _file(self, name: str, sha256: str | None) -> Path:
+        """The submitted content, not what the file may have become since."""
+        return self._artifacts.path(sha256) if sha256 else Path(name)
+
+
+def _key(workload: Workload, batch: int | None) -> str:
+    return f"{content_hash(workload)} {batch}"
+
+
+def store(bundle: Bundle, folder: Path) -> None:
+    """Write a bundle as a whole: a reader sees all of it or nothing."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=folder.parent))
+    try:
+        bundle.write(partial)
+        shutil.rmtree(folder, ignore_errors=True)
+        partial.rename(folder)
+    except OSError:
+        if not folder.is_dir():  # another process may have been quicker
+            raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def options_of(cell: Cell) -> Options:
+    """The cell's axes as the compiler takes them, nothing tuned yet. Raises SpecError for an unknown one."""
+    axes = {name: value for name, value in cell.options.items() if name != "tuned" and name not in RUN_AXES}
+    try:
+        return Options(backend=cell.backend.value, precision=cell.precision.value, **axes)  # type: ignore[arg-type]
+    except TypeError as e:
+        known = ", ".join(sorted(Options.__dataclass_fields__))
+        raise SpecError(f"{cell.label}: {e}", remedy=f"axes that the compiler knows: {known}") from e
+
+
+def threads_a_layer(cell: Cell, cpus: int = 0) -> int:
+    """Threads of the CPU backend that work on one layer; 0: one a core. Stages of a pipeline have one each."""
+    if cell.options.get("pipeline", "none") != "none":
+        return 1
+    return options_of(cell).threads or cpus
+
+
+def limits_of(device: DeviceFacts, backend: Api, precision: Precision) -> Limits:
+    """What the compiler must respect on this device. Raises Unsupported where it lacks the API or the precision."""
+    api = device.api(backend)
+    if api is None:
+        has = ", ".join(facts.api for facts in device.apis) or "none"
+        raise Unsupported(f"it has no {backend}; it has: {has}", device=device.serial)
+    if precision not in api.precisions:
+        raise Unsupported(
+            f"its {backend} has no {precision}; it has: {', '.join(api.precisions)}", device=device.serial
+        )
+    return Limits(
+        max_buffer_bytes=api.max_buffer_bytes,
+        memory_budget_bytes=api.global_bytes,
+        max_work_group=api.max_work_group,
+        max_work_item_sizes=api.max_work_item_sizes,
+        local_bytes=api.local_bytes,
+        offset_alignment=api.offset_alignment,
+        precisions=tuple(each.value for each in api.precisions),
+        cpu_device=api.api == Api.CPU or gpu_vendor(api.device_name, api.vendor, api.driver) == "cpu",
+        opencl_c=opencl_c(api),
+        unified_memory=api.unified_memory,
+        compute_units=api.compute_units,
+        image_size=(api.max_image_width, api.max_image_height),
+        subgroup_size=api.subgroup_size,
+    )
+
+
+def opencl_c(api: ApiFacts) -> str:
+    """Newest OpenCL C of a device by its version string, e.g. `OpenCL 2.1 AMD-APP` -> 2.0."""
+    match = re.search(r"OpenCL (\d)\.(\d)", api.version)
+    version = (int(match[1]), int(match[2])) if match else (1, 2)
+    return next(f"{a}.{b}" for a, b in ((3, 0), (2, 0), (1, 2), (1, 1), (0, 0)) if version >= (a, b)).replace(
+        "0.0", "1.1"
+    )
+
+
+@cache
+def compiler_sha256() -> str:
+    """Hash of every source file of the compiler: another compiler, another plan."""
+    root = Path(os.fspath(kernels.__path__[0]))
+    digest = hashlib.sha256(np.__version__.encode())
+    for path in sorted(p for p in root.rglob("*") if p.is_file() and p.suffix != ".pyc"):
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _prune(folder: Path) -> None:
+    """Remove the oldest plans beyond the bound."""
+    plans = sorted((p for p in folder.iterdir() if not p.name.startswith(".")), key=lambda p: p.stat().st_mtime)
+    for path in plans[:-MAX_PLANS]:
+        shutil.rmtree(path, ignore_errors=True)

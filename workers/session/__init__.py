@@ -1,0 +1,1 @@
+"""A device held for one attempt: lock, conditions, supply, what is put back."""

@@ -1,0 +1,79 @@
+"""The phone stays awake during a session: its screen is on and has no time-out, plugged in or not.
+
+A shell without root holds no wake lock (docs/decisions/0041-what-a-phone-does-to-a-run.md), so the screen has to. A
+screen lock sets a time-out of its own: then the proof fails, and the agent's clocks tell whether the phone slept.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from orchestrator.errors import FarmError
+from orchestrator.model.experiment import Conditions
+from orchestrator.model.record import ConditionProof
+from workers.connection.base import DeviceConnection
+from workers.devices.dumpsys import Wakefulness, parse_power
+
+from .android_settings import read_setting, write_setting
+from .base import Held
+
+NAME = "awake"
+NEVER_MS = 2147483647
+"""The longest time-out that the setting takes: 24 days."""
+KEPT = {"screen_off_timeout": ("system", str(NEVER_MS)), "stay_on_while_plugged_in": ("global", "7")}
+"""Setting -> where it is, and its value for a session. The second overrides a screen lock's time-out, on any supply."""
+AWAKE = "Awake"
+WAKE_S = 5.0
+"""How long a phone may take to wake up."""
+
+
+class Awake:
+    def wanted(self, conditions: Conditions) -> str:  # noqa: ARG002 (every session)
+        return "awake, no time-out"
+
+    def check(self, connection: DeviceConnection) -> None:
+        """A phone that cannot be kept awake is measured all the same; its record says whether it slept."""
+
+    def save(self, connection: DeviceConnection) -> dict[str, str]:
+        before = {name: read_setting(connection, space, name) for name, (space, _) in KEPT.items()}
+        return {"wakefulness": _read(connection).wakefulness, **before}
+
+    def prepare(self, connection: DeviceConnection) -> Held:
+        for name, (space, value) in KEPT.items():
+            write_setting(connection, space, name, value)
+        connection.shell(["input", "keyevent", "KEYCODE_WAKEUP"])
+        connection.shell(["wm", "dismiss-keyguard"])
+        end = time.monotonic() + WAKE_S
+        while (held := look(connection)).value and not held.proven and time.monotonic() < end:
+            time.sleep(0.2)
+        return held
+
+    def restore(self, connection: DeviceConnection, saved: Mapping[str, str]) -> None:
+        for name, (space, _) in KEPT.items():
+            write_setting(connection, space, name, saved.get(name, ""))
+        if saved.get("wakefulness", AWAKE) not in (AWAKE, ""):
+            connection.shell(["input", "keyevent", "KEYCODE_SLEEP"])
+
+
+def look(connection: DeviceConnection) -> Held:
+    """Whether it is awake and stays so, as its power service says."""
+    told = _read(connection)
+    stays = told.stays_on or (told.off_after_ms or 0) >= NEVER_MS
+    after = "no time-out" if stays else "" if told.off_after_ms is None else f"off after {told.off_after_ms / 1000:g} s"
+    return Held(", ".join(filter(None, (told.wakefulness, after))), proven=told.wakefulness == AWAKE and stays)
+
+
+def at_end(connection: DeviceConnection, proof: ConditionProof) -> ConditionProof:
+    """The proof with what the power service says at the end of the block; unproven where the phone is away by then."""
+    try:
+        found = look(connection)
+    except FarmError:
+        found = Held("", proven=False)
+    held = f"{proof.held or 'not told'}; at the end {found.value or 'not told'}"
+    return proof.model_copy(update={"held": held, "proven": proof.proven and found.proven})
+
+
+def _read(connection: DeviceConnection) -> Wakefulness:
+    result = connection.shell(["dumpsys", "power"], deadline_s=30.0)
+    return parse_power(result.stdout.decode(errors="replace") if result.code == 0 else "")

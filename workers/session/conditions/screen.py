@@ -1,0 +1,46 @@
+"""Manual minimum brightness for the block. That the screen has no time-out is `awake`'s."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from orchestrator.errors import ConditionNotMet, Unsupported
+from orchestrator.model.experiment import Conditions
+from workers.connection.base import DeviceConnection
+
+from .android_settings import read_setting, write_setting
+from .base import Held
+
+DIMMED = {"screen_brightness_mode": "0", "screen_brightness": "1"}
+
+
+class ScreenDimmed:
+    def wanted(self, conditions: Conditions) -> str:
+        return "lowest brightness" if conditions.screen_dimmed else ""
+
+    def check(self, connection: DeviceConnection) -> None:
+        if connection.shell(["settings", "get", "system", "screen_brightness"]).code != 0:
+            raise Unsupported(
+                "the shell cannot read its settings",
+                device=connection.serial,
+                remedy="leave out conditions.screen_dimmed",
+            )
+
+    def save(self, connection: DeviceConnection) -> dict[str, str]:
+        return {name: read_setting(connection, "system", name) for name in DIMMED}
+
+    def prepare(self, connection: DeviceConnection) -> Held:
+        for name, value in DIMMED.items():
+            write_setting(connection, "system", name, value)
+        found = self.save(connection)
+        if found != DIMMED:
+            raise ConditionNotMet(
+                f"the screen's settings were written, but read {found}",
+                device=connection.serial,
+                remedy="allow the shell to write settings in the developer options",
+            )
+        return Held(", ".join(f"{name}={value}" for name, value in found.items()))
+
+    def restore(self, connection: DeviceConnection, saved: Mapping[str, str]) -> None:
+        for name, value in saved.items():
+            write_setting(connection, "system", name, value)

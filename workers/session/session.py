@@ -1,0 +1,155 @@
+"""A session: the device is ours alone, free of stale agents, in the wanted condition; and as it was afterwards."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from orchestrator.errors import FarmError, LeaseLost
+from orchestrator.model.device import DeviceState
+from orchestrator.model.experiment import Conditions
+from orchestrator.model.record import ConditionProof
+from workers.connection.base import DeviceConnection
+from workers.devices.device_lock import device_lock
+from workers.devices.fleet import Member, stop_agents
+from workers.devices.probe import read_state
+
+from .conditions import awake
+from .preconditions import check_gates, proofs_of
+from .saved_settings import SavedSettings
+from .supply import SupplyJournal
+
+log = logging.getLogger(__name__)
+LOCK_WAIT_S = 60.0
+"""How long a session waits for the one before it to put the device in order."""
+POWERED_WAIT_S = 60.0
+"""How long it waits for a phone to come back whose supply a crash had left cut."""
+Watch = Callable[[str, DeviceState], DeviceState]
+"""Serial and state that was just read -> the state with its slope, where the phone was watched."""
+
+
+def alone(member: Member, state: Path) -> AbstractContextManager[None]:
+    """The device for a few questions, while no session holds it. Raises DeviceBusy."""
+    return device_lock(state, member.facts.serial, wait_s=LOCK_WAIT_S)
+
+
+@dataclass
+class Session:
+    """What the block runs in."""
+
+    member: Member
+    check: Callable[[], None]
+    """Called before each step on the device. Raises LeaseLost or JobCancelled."""
+    supply: SupplyJournal
+    state_before: DeviceState | None = None
+    state_after: DeviceState | None = None
+    started_at: float = 0.0
+    proofs: list[ConditionProof] = field(default_factory=list)
+    """One of each condition; complete when the session is over."""
+
+
+@contextmanager
+def session(
+    member: Member,
+    conditions: Conditions | None,
+    state: Path,
+    check: Callable[[], None],
+    *,
+    lock_wait_s: float | None = None,
+    watch: Watch = lambda _, state: state,
+    reference_c: float | None = None,
+) -> Iterator[Session]:
+    """Lock, undo what a crashed session left, end stale agents, check the gates, switch; at the end switch back.
+
+    A phone is kept awake; without `conditions` nothing else is gated or switched, and on a workstation nothing ever is.
+    `reference_c`: temperature of the battery at rest. Raises DeviceBusy, ConditionNotMet, Unsupported, LeaseLost. A
+    session that has lost its lease touches the device no more, but for a supply that it had cut: what it changed is
+    journalled, and the next session puts it back.
+    """
+    connection, serial = member.connection, member.facts.serial
+    with device_lock(state, serial, wait_s=LOCK_WAIT_S if lock_wait_s is None else lock_wait_s):
+        check()
+        held = Session(member, check, SupplyJournal(state, serial), started_at=time.time())
+        if held.supply.restore(connection):
+            await_device(connection, check)
+        stop_agents(member, member.marker)
+        saved = SavedSettings(state, connection)
+        saved.restore()
+        held.state_before = watch(serial, read_state(connection, member.facts.kind))
+        gated = conditions if member.facts.kind == "phone" else None
+        if gated:
+            check_gates(serial, held.state_before, gated, reference_c)
+            held.proofs += proofs_of(held.state_before, gated)
+        lost = False
+        try:
+            check()
+            if member.facts.kind == "phone":
+                held.proofs += saved.prepare(conditions or Conditions())
+            yield held
+            held.state_after = _state_after(member)
+            held.proofs = [awake.at_end(connection, each) if each.name == awake.NAME else each for each in held.proofs]
+        except LeaseLost:
+            lost = True
+            raise
+        finally:
+            if lost:  # the supply alone: nobody else switches it before this lock is free
+                _quietly(serial, lambda: held.supply.restore(connection))
+            else:
+                held.proofs = _put_back(serial, held, saved)
+
+
+def await_device(connection: DeviceConnection, check: Callable[[], None], wait_s: float | None = None) -> None:
+    """Returns once the device answers, or when the wait is over: the next command then says what is wrong."""
+    end = time.monotonic() + (POWERED_WAIT_S if wait_s is None else wait_s)
+    while time.monotonic() < end:
+        check()
+        try:
+            connection.shell(["true"], deadline_s=5.0)
+            return
+        except FarmError:
+            connection.reconnect()
+            time.sleep(0.5)
+
+
+def _state_after(member: Member) -> DeviceState | None:
+    """None where the device is away by now: what was measured counts all the same."""
+    try:
+        return read_state(member.connection, member.facts.kind)
+    except FarmError as e:
+        log.warning("%s: its state after the block is unknown: %s", member.facts.serial, e)
+        return None
+
+
+def _put_back(serial: str, held: Session, saved: SavedSettings) -> list[ConditionProof]:
+    """The supply first, then the settings; returns the proofs, which tell what was put back."""
+    restored: set[str] = set()
+    left: set[str] = set()
+    try:
+        left = set(saved.changed)
+        held.supply.restore(held.member.connection)
+        restored = set(saved.restore())
+    except FarmError as e:  # the journals stay: the next session tries again
+        log.warning("%s: not everything could be put back yet: %s", serial, e)
+        restored = left - set(_still_changed(saved))
+    return [
+        proof.model_copy(update={"restored": proof.name in restored}) if proof.name in left else proof
+        for proof in held.proofs
+    ]
+
+
+def _quietly(serial: str, act: Callable[[], object]) -> None:
+    try:
+        act()
+    except FarmError as e:  # the journal stays
+        log.warning("%s: %s", serial, e)
+
+
+def _still_changed(saved: SavedSettings) -> tuple[str, ...]:
+    try:
+        return saved.changed
+    except FarmError:
+        return ()

@@ -1,0 +1,59 @@
+"""Ways to cut the supply of a device for a block, and how it comes back whatever happens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from orchestrator.errors import Unsupported
+from orchestrator.model.device import Source
+from orchestrator.model.enrolment import SupplyWay
+from orchestrator.model.lab import LabDevice
+from workers.devices.fleet import Member
+from workers.power.model import control_socket
+
+from .base import SupplyStuck, Switch
+from .journal import SupplyJournal, cut_supplies
+from .planned import PlannedCut
+from .program import of_lab
+from .root_node import find_node
+from .virtual import VirtualPort
+from .wireless import NoCable
+
+__all__ = ["PlannedCut", "SupplyJournal", "SupplyStuck", "Switch", "cut_supplies", "find_switch", "supply_way"]
+
+
+def find_switch(member: Member, wired: LabDevice, state: Path) -> Switch:
+    """How the supply of a phone is cut: as the lab file says, else what the phone itself offers. Raises Unsupported."""
+    serial = member.facts.serial
+    if wired.supply is not None:
+        program = of_lab(serial, wired.supply)
+        program.check()
+        return program
+    if member.facts.source is Source.VIRTUAL and (control := control_socket(state)):
+        return VirtualPort(serial, control)
+    try:
+        return find_node(member.connection)
+    except Unsupported as e:
+        if over_network(member.connection.address):
+            return NoCable()
+        raise Unsupported(
+            f"the farm has no way to cut its supply: the lab file names none, and {e.args[0]}",
+            device=serial,
+            remedy="give `supply` in the lab file (docs/howto/conditions.md), or use conditions.supply: discharging",
+        ) from e
+
+
+def over_network(address: str) -> bool:
+    """Whether adb reaches it over a network other than this host's own."""
+    host, colon, _ = address.rpartition(":")
+    return bool(colon) and not host.startswith(("127.", "localhost", "usb"))
+
+
+def supply_way(member: Member, wired: LabDevice, state: Path) -> SupplyWay:
+    """How the farm can cut the supply; `none` where it cannot. Raises TransientError."""
+    if member.facts.kind != "phone":
+        return "none"
+    try:
+        return find_switch(member, wired, state).way
+    except Unsupported:
+        return "none"

@@ -1,0 +1,50 @@
+"""A way to cut a device's supply, and to restore it."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from orchestrator.errors import TransientError
+from orchestrator.model.enrolment import SupplyWay
+from workers.connection.base import DeviceConnection
+
+
+class SupplyStuck(TransientError):
+    """The supply could not be switched: another attempt may do."""
+
+    cause = "supply"
+
+
+class Switch(Protocol):
+    """Cuts and restores the supply of one device; both may be repeated."""
+
+    way: SupplyWay
+    needs_device: bool
+    """Whether the device itself is asked to switch, so that it must be connected to restore the supply."""
+
+    def told(self) -> dict[str, Any]:
+        """What `from_told` of this way makes the same switch from: it outlives this process, on the host's disk."""
+        ...
+
+    def cut(self) -> None:
+        """Raises SupplyStuck, TransportLost."""
+        ...
+
+    def restore(self) -> None:
+        """Raises SupplyStuck, TransportLost."""
+        ...
+
+
+def missing_device(serial: str) -> SupplyStuck:
+    return SupplyStuck(
+        "its supply was cut in the phone itself, which is not connected",
+        device=serial,
+        remedy="connect it, then `farm restore`",
+    )
+
+
+def needed(connection: DeviceConnection | None, serial: str) -> DeviceConnection:
+    """The connection, where there is one. Raises SupplyStuck."""
+    if connection is None:
+        raise missing_device(serial)
+    return connection

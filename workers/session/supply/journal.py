@@ -1,0 +1,89 @@
+"""Supplies that were cut, on the host's disk before they are cut, until they are restored.
+
+A phone without its supply may be off adb, so that this journal must do without it: the next start of a worker and
+`farm restore` read it, and switch the supply on again.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from workers.connection.base import DeviceConnection
+from workers.durable_files import file_name, write_durably
+from workers.session.saved_settings import JournalUnreadable
+
+from .base import Switch
+from .program import from_told
+from .root_node import RootNode
+from .virtual import VirtualPort
+from .wireless import NoCable
+
+FOLDER = "supply"
+
+
+class SupplyJournal:
+    """The supply of one device; the caller holds the device's lock."""
+
+    def __init__(self, state: Path, serial: str) -> None:
+        self._path = state / FOLDER / f"{file_name(serial)}.json"
+        self._serial = serial
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it is cut, or may be."""
+        return self._path.exists()
+
+    @property
+    def needs_device(self) -> bool:
+        """Whether the device must be connected to restore its supply. Raises JournalUnreadable."""
+        return self.is_cut and _switch(_read(self._path), self._serial, None).needs_device
+
+    def cut(self, switch: Switch) -> None:
+        """Journal, then cut. Raises SupplyStuck, TransportLost; the journal then stays."""
+        write_durably(
+            self._path, json.dumps({"serial": self._serial, "way": switch.way, "told": switch.told()}, indent=1)
+        )
+        switch.cut()
+
+    def restore(self, connection: DeviceConnection | None) -> bool:
+        """Switch on what was cut; whether anything was.
+
+        Raises JournalUnreadable, SupplyStuck, TransportLost; the journal then stays.
+        """
+        if not self.is_cut:
+            return False
+        _switch(_read(self._path), self._serial, connection).restore()
+        self._path.unlink(missing_ok=True)
+        return True
+
+
+def cut_supplies(state: Path) -> tuple[str, ...]:
+    """Serials of the devices whose supply may be cut; of an unreadable journal its file's name."""
+    serials = []
+    for path in sorted((state / FOLDER).glob("*.json")):
+        try:
+            serials.append(str(_read(path)["serial"]))
+        except JournalUnreadable:  # whoever restores it says what is wrong with it
+            serials.append(path.stem)
+    return tuple(serials)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text())
+        return {"serial": str(found["serial"]), "way": str(found["way"]), "told": dict(found["told"])}
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        raise JournalUnreadable(
+            f"{path} is unreadable: {e}", remedy="switch the device's supply on by hand, then delete the file"
+        ) from e
+
+
+def _switch(found: dict[str, Any], serial: str, connection: DeviceConnection | None) -> Switch:
+    way, told = found["way"], found["told"]
+    if way in ("uhubctl", "command"):
+        return from_told(serial, way, told)
+    if way == "root":
+        return RootNode(serial, connection, told["path"])
+    return VirtualPort(serial, Path(told["control"])) if way == "virtual" else NoCable()

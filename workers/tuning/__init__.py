@@ -1,0 +1,1 @@
+"""`farm tune`: the best choices of a device, measured on it."""
