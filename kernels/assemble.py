@@ -11,7 +11,7 @@ from .codegen.render import render_programs
 from .lower.draft import Draft
 from .memory.choose_layout import place_memory
 from .memory.layout import Place
-from .options import Limits, Options
+from .options import COMPILE_AXES, Limits, Options
 from .plan.model import Buffer, Bundle, Plan, Pool, Program, Requires
 
 BLOB = "blob.bin"
@@ -83,19 +83,10 @@ def _requires(pools: list[Pool], programs: list[Program], options: Options) -> R
 
 def _recorded(draft: Draft, options: Options) -> dict[str, int | str | bool]:
     """The options, and each convolution's algorithm after `auto`."""
-    asked: dict[str, int | str | bool] = {
-        "algorithm": options.algorithm,
-        "layout": options.layout,
-        "granularity": options.granularity,
-        "product": options.product,
-        "transpose": options.transpose,
-        "addition": options.addition,
-        "threads": options.threads,
-        "fuse": "none" if options.keep_all else options.fuse,
-        "keep_all": options.keep_all,
-        "memory_budget": options.memory_budget,
-        "memory": draft.saved,
-    }
+    asked: dict[str, int | str | bool] = {name: getattr(options, name) for name in COMPILE_AXES}
+    if options.keep_all:
+        asked |= {"fuse": "none", "keep_all": True}
+    asked["memory"] = draft.saved
     chosen = {f"algorithm:{layer}": name for layer, name in draft.chosen.items()}
     divided = {f"parts:{layer}": words for layer, words in draft.in_parts.items()}
     return {**asked, **chosen, **divided, **{f"buffer:{tensor}": why for tensor, why in draft.in_buffers.items()}}

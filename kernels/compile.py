@@ -1,21 +1,19 @@
-"""graph -> passes -> lowering -> memory -> plan -> validation. `python -m kernels.compile` writes a bundle."""
+"""graph -> passes -> lowering -> memory -> plan -> validation."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from .assemble import assemble
-from .errors import CompileError, OptionError
-from .frontend.load import load_workload
+from .axis import Axis
+from .errors import OptionError
 from .ir.check import check_graph
 from .ir.graph import Graph
 from .lower.cpu import lower_cpu
 from .memory.fit_to_budget import budget_of, lower_to_fit
-from .options import PRECISIONS, Limits, Options
+from .options import COMPILE_AXES, Limits, Options
 from .passes import prepare
 from .plan.model import Bundle
 from .plan.validate import validate
@@ -51,27 +49,28 @@ def _check_options(options: Options, limits: Limits) -> None:
         raise OptionError(f"the device has no {options.precision} for {options.backend}; it has: {allowed}")
     if options.backend == "cpu" and options.half:
         raise OptionError(f"the CPU backend has no {options.precision}; it has: fp32, relaxed")
-    if options.layout not in ("buffer", "image"):
-        raise OptionError(f"there is no layout {options.layout!r}; there are: buffer, image")
+    for name, axis in COMPILE_AXES.items():
+        _check_axis(axis, getattr(options, name), options)
     if options.layout == "image":
         _check_images(options, limits)
-    if options.backend != "cpu" and options.threads:
-        raise OptionError(f"threads is an option of the CPU backend, not of {options.backend}; leave it out")
-    if options.backend == "cpu":
-        _check_left_out(options, ("concat", "in_place", "swap", "pools", "workspace", "workspace_split"))
-    if min(options.memory_budget, options.workspace) < 0:
-        raise OptionError("memory_budget and workspace are numbers of bytes from 0 on")
 
 
-def _check_left_out(options: Options, names: Sequence[str]) -> None:
-    for name in names:
-        if getattr(options, name) != Options.__dataclass_fields__[name].default:
-            raise OptionError(f"{name} is an option of OpenCL and Vulkan, not of the CPU backend; leave it out")
+def _check_axis(axis: Axis, value: Any, options: Options) -> None:
+    if value == axis.default:
+        return
+    if options.backend not in axis.backends:
+        meant = " and ".join(axis.backends)
+        raise OptionError(f"{axis.name} is an option of {meant}, not of {options.backend}; leave it out")
+    if axis.words and value not in axis.words:
+        raise OptionError(f"there is no {axis.name} {value!r}; there are: {', '.join(axis.words)}")
+    if axis.unit and value < 0:
+        raise OptionError(f"{axis.name} is a number of bytes from 0 on, not {value}")
+    reason = (axis.refuse(value) if axis.refuse else "") or axis.why_conflict(options.backend, vars(options))
+    if reason:
+        raise OptionError(reason)
 
 
 def _check_images(options: Options, limits: Limits) -> None:
-    if options.backend == "cpu":
-        raise OptionError("layout: the CPU backend has no images; it has: buffer")
     if options.precision == "fp16_arithmetic":
         raise OptionError("layout: kernels that compute in halves read no images; use precision fp16, or layout buffer")
     if 0 in limits.image_size:
@@ -84,44 +83,3 @@ def _keep_all(graph: Graph) -> Graph:
     """Every node's output becomes an output of the graph, in the order of the nodes; the graph's own come first."""
     kept = [name for node in graph.nodes for name in node.outputs if name]
     return replace(graph, outputs=tuple(dict.fromkeys([*graph.outputs, *kept])))
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Compile a network or an ONNX file to a folder, for development; `farm plan` is the users' way."""
-    parser = argparse.ArgumentParser(prog="python -m kernels.compile", description=main.__doc__)
-    model = parser.add_mutually_exclusive_group(required=True)
-    model.add_argument("--network", help="name of a built-in network")
-    model.add_argument("--onnx", type=Path, help="ONNX file")
-    parser.add_argument("--seed", type=int, default=1, help="seed of a network's weights")
-    parser.add_argument("--backend", choices=("opencl", "vulkan", "cpu"), default="opencl")
-    parser.add_argument("--precision", choices=PRECISIONS, default="fp32")
-    parser.add_argument("--algorithm", default="auto")
-    parser.add_argument("--granularity", type=int, default=0)
-    parser.add_argument("--layout", choices=("buffer", "image"), default="buffer")
-    parser.add_argument("--fuse", default="all", help="all, none, or names joined by +")
-    parser.add_argument("--keep-all", action="store_true", help="make every node's output an output of the plan")
-    parser.add_argument("--cpu-device", action="store_true", help="compile for PoCL or lavapipe")
-    parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the bundle")
-    arguments = parser.parse_args(argv)
-    options = Options(
-        backend=arguments.backend,
-        precision=arguments.precision,
-        algorithm=arguments.algorithm,
-        granularity=arguments.granularity,
-        layout=arguments.layout,
-        fuse=arguments.fuse,
-        keep_all=arguments.keep_all,
-    )
-    try:
-        graph = load_workload(network=arguments.network, onnx=arguments.onnx, seed=arguments.seed)
-        bundle = compile_graph(graph, options, Limits(cpu_device=arguments.cpu_device))
-    except CompileError as e:
-        print(f"error: {e}", file=sys.stderr)
-        return 1
-    bundle.write(arguments.output)
-    print(f"{arguments.output}: {bundle.plan.name}, {len(bundle.plan.steps)} steps, plan {bundle.plan.plan_hash}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,4 @@
-"""What a compilation may be told; every option is an axis of an experiment."""
+"""What a compilation may be told. A field made by `axis` is an axis of experiments."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from .ir.fusion import fusions
+from .axis import CPU, GPU, axes_of, axis
+from .ir.fusion import FUSIONS, fusion_words, fusions, why_no_fusions
 
 Backend = Literal["opencl", "vulkan", "cpu"]
 Precision = Literal["fp32", "relaxed", "fp16", "fp16_arithmetic"]
@@ -43,46 +44,117 @@ class Choice:
 
 @dataclass(frozen=True)
 class Options:
-    """Choices of one compilation."""
+    """Choices of one compilation. Each axis of them is declared here and nowhere else."""
 
     backend: Backend
     precision: Precision = "fp32"
-    algorithm: str = "auto"
-    """Convolution algorithm (`kernels/catalog`), or `auto`."""
-    granularity: int = 0
-    """Outputs per work-item of direct convolution (g of study S); 0: the default of the algorithm."""
-    product: str = "auto"
-    """Algorithm of matrix products (`kernels/catalog/products`), with its tile where wanted, or `auto`."""
-    transpose: str = "auto"
-    """Algorithm of transpositions (`kernels/catalog/transposes.py`), likewise."""
-    addition: str = "auto"
-    """Algorithm of additions and multiplications number by number (`kernels/catalog/additions.py`), likewise."""
-    threads: int = 0
-    """Threads of the CPU backend; 0: every core."""
-    layout: Layout = "buffer"
-    """Where activations lie: `buffer`, or `image`, 2-D images of four channels a texel where the device has them."""
-    fuse: str = "all"
-    """`all`, `none`, or fusions by name joined by `+` (`kernels/ir/fusion.py`)."""
+    algorithm: str = axis(
+        "auto",
+        "algorithm of convolutions; `auto`: tuned where known, else chosen by shape",
+        names={**dict.fromkeys(GPU, "kernels.catalog:ALGORITHMS"), "cpu": "kernels.lower.cpu:ALGORITHMS"},
+        conflict=lambda algorithm, threads: (
+            f"algorithm `sequential` is the reference on one thread, not on {threads}"
+            if algorithm == "sequential" and threads > 1
+            else ""
+        ),
+        page="cpu-threads-and-streams.md",
+    )
+    granularity: int = axis(
+        0,
+        "outputs per work-item of direct convolution (g of study S), 4 to 64 by fours",
+        unset="chosen by shape",
+        bounds=(1, 64),
+        backends=GPU,
+        conflict=lambda granularity: granularity_conflict(granularity) if granularity else "",
+    )
+    product: str = axis(
+        "auto",
+        "algorithm of matrix products (`dense`, `matmul`), with its tile where wanted: `blocked 16x32`",
+        names=dict.fromkeys(GPU, "kernels.catalog.products:PRODUCTS"),
+        backends=GPU,
+    )
+    transpose: str = axis(
+        "auto",
+        "algorithm of transpositions, with its tile where wanted: `tiled 32x8`",
+        names=dict.fromkeys(GPU, "kernels.catalog.transposes:TRANSPOSES"),
+        backends=GPU,
+    )
+    addition: str = axis(
+        "auto",
+        "algorithm of additions and multiplications number by number, with its tile where wanted: `vectors 2`",
+        names=dict.fromkeys(GPU, "kernels.catalog.additions:ADDITIONS"),
+        backends=GPU,
+    )
+    threads: int = axis(
+        0,
+        "threads of the CPU backend; with a pipeline its stages",
+        unset="every core",
+        bounds=(1, 64),
+        backends=CPU,
+        at_run=True,
+    )
+    layout: Layout = axis(
+        "buffer",
+        "where activations lie: `buffer`, or `image`, 2-D images of four channels a texel where the device has them",
+        backends=GPU,
+    )
+    fuse: str = axis(
+        "all",
+        f"what is fused: `all`, `none`, or names joined by `+`: {', '.join(FUSIONS)}",
+        parse=fusion_words,
+        refuse=why_no_fusions,
+    )
     keep_all: bool = False
     """Make every node's output an output of the plan (`farm infer --dump`); implies no fusion."""
-    memory_budget: int = 0
-    """Bytes of device memory that the plan may take; 0: what the device has."""
-    concat: ConcatMode = "auto"
-    """Joined channels: `join` writes them side by side, `split` never joins them: a convolution sums over the parts
-    (study M); `auto`: `split` where a limit of the device or the budget demands it."""
-    in_place: bool = True
-    """Whether results take the place of operands that nobody reads later, and nodes the order that needs least."""
+    memory_budget: int = axis(
+        0,
+        "device memory that a plan may take, e.g. `2 GB`; met by the axes below, or refused",
+        unset="the device's",
+        unit="B",
+        backends=GPU,
+        page="memory.md",
+    )
+    concat: ConcatMode = axis(
+        "auto",
+        "joined channels: `join` writes them side by side, `split` sums over the parts (study M); "
+        "`auto`: `split` where memory demands it",
+        backends=GPU,
+        unused=lambda layout: "images are never divided" if layout == "image" else "",
+    )
+    in_place: bool = axis(
+        True,
+        "whether results take the place of operands, and nodes the order that needs least memory",
+        backends=GPU,
+        unused=lambda layout: "a kernel may not read and write one image" if layout == "image" else "",
+    )
     order: OrderMode = "auto"
     """Of the steps: as `memory` wants it, or in `waves` of those that can run together, where that fits as well;
     `auto`: waves for GPUs behind Vulkan."""
-    swap: SwapMode = "auto"
-    """Whether tensors may wait in host memory: where the budget demands it (`auto`), or `never`."""
-    pools: PoolMode = "auto"
-    """Buffers at `offsets` in few large allocations, or `objects`: allocations that several share one after another."""
-    workspace: int = 0
-    """Bytes of Winograd's workspace; 0: up to a sixteenth of the memory."""
-    workspace_split: WorkspaceSplit = "rows"
-    """How a larger one is divided (study M): by `rows` of tiles (its method P), or by input `channels` (C)."""
+    swap: SwapMode = axis(
+        "auto",
+        "tensors that wait in host memory: where the budget demands it, or `never`",
+        backends=GPU,
+        unused=lambda layout: "images are never swapped" if layout == "image" else "",
+    )
+    pools: PoolMode = axis(
+        "auto",
+        "buffers at `offsets` in few allocations, or `objects`: allocations that several share one after another",
+        backends=GPU,
+    )
+    workspace: int = axis(
+        0,
+        "Winograd's workspace, e.g. `64 MB`",
+        unset="a sixteenth of the memory",
+        unit="B",
+        backends=GPU,
+        unused=lambda algorithm, granularity: _without_winograd(algorithm, granularity),
+    )
+    workspace_split: WorkspaceSplit = axis(
+        "rows",
+        "how a larger workspace is divided: by `rows` of tiles, or by input `channels` (study M's methods P and C)",
+        backends=GPU,
+        unused=lambda algorithm, granularity: _without_winograd(algorithm, granularity),
+    )
     tuned: Mapping[str, Choice] = field(default_factory=dict)
     """What tuning found: layer, or key of a convolution (`Convolution.key`), to the choice; used where `algorithm` is
     `auto` and `granularity` is 0."""
@@ -129,3 +201,24 @@ class Limits:
         """The limits as they are for one kernel."""
         most = self.kernel_groups.get(kernel, 0)
         return replace(self, max_work_group=min(most, self.max_work_group or most)) if most else self
+
+
+MAX_GRANULARITY = 64
+
+
+def granularity_conflict(granularity: int) -> str:
+    """Why no kernel computes so many outputs; empty where one does."""
+    if granularity % 4 == 0 and 4 <= granularity <= MAX_GRANULARITY:
+        return ""
+    fitting = ", ".join(map(str, range(4, MAX_GRANULARITY + 1, 4)))
+    return f"granularity {granularity} does not fit: kernels compute channels by fours; give {fitting}"
+
+
+def _without_winograd(algorithm: str, granularity: int) -> str:
+    if (algorithm == "auto" and not granularity) or algorithm.startswith("winograd"):
+        return ""
+    return "no convolution uses Winograd's algorithm"
+
+
+COMPILE_AXES = axes_of(Options)
+"""The axes of the compiler, by name."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn
 
-from kernels.options import Layout, Limits, Options
+from kernels.options import Limits, Options
 from orchestrator.errors import Unsupported
 from orchestrator.model.device import Api, DeviceFacts, Precision
-from orchestrator.model.quantity import parse_bytes
 
 from . import completion
+from .axis_options import with_compiler_options
 from .farm_access import settings_of
 from .output import JsonOption, StateOption, log, out, print_json
 
@@ -37,38 +38,15 @@ DeviceOption = Annotated[
     typer.Option("--device", "-d", help="Serial; default: this workstation.", autocompletion=completion.serials),
 ]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of a built-in network's weights and of random inputs.")]
-BackendOption = Annotated[Api, typer.Option("--backend", "-b", help="Compute API.")]
-PrecisionOption = Annotated[Precision, typer.Option("--precision", "-p", help="Arithmetic.")]
-AlgorithmOption = Annotated[str, typer.Option("--algorithm", help="Convolution algorithm, or auto.")]
-GranularityOption = Annotated[int, typer.Option("--granularity", min=0, help="Outputs per work-item; 0: automatic.")]
-ProductOption = Annotated[
-    str, typer.Option("--product", help="Algorithm of matrix products, e.g. 'tiled' or 'blocked 16x32', or auto.")
-]
-TransposeOption = Annotated[
-    str, typer.Option("--transpose", help="Algorithm of transpositions, e.g. 'tiled', or auto.")
-]
-AdditionOption = Annotated[
-    str, typer.Option("--addition", help="Algorithm of additions number by number, e.g. 'vectors 2', or auto.")
-]
-FuseOption = Annotated[
-    str, typer.Option("--fuse", help="all, none, or a+b of activation, bias, concat, normalisation, padding, residual.")
-]
-LayoutOption = Annotated[
-    str, typer.Option("--layout", help="Where activations lie on a GPU: buffer, or image (2-D, four channels a texel).")
-]
 TunedOption = Annotated[
     bool, typer.Option("--tuned/--untuned", help="Use what `farm tune` found on the device, where it did.")
 ]
-ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Threads of the CPU backend; 0: every core.")]
-ConcatWord = Literal["auto", "join", "split"]
-PoolWord = Literal["auto", "offsets", "objects"]
-SplitWord = Literal["rows", "channels"]
 
 
 def register(app: typer.Typer) -> None:
     app.command(rich_help_panel=PANEL)(networks)
-    app.command(rich_help_panel=PANEL)(plan)
-    app.command(rich_help_panel=PANEL)(infer)
+    app.command(rich_help_panel=PANEL)(with_compiler_options(plan))
+    app.command(rich_help_panel=PANEL)(with_compiler_options(infer))
 
 
 def networks(as_json: JsonOption = False) -> None:
@@ -106,27 +84,12 @@ def _shape(shape: tuple[int, ...]) -> str:
 
 
 def plan(
+    *,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder of the bundle.")],
+    options: Options,
     model: ModelArgument = None,
     network: NetworkOption = None,
     seed: SeedOption = 1,
-    backend: BackendOption = Api.OPENCL,
-    precision: PrecisionOption = Precision.FP32,
-    algorithm: AlgorithmOption = "auto",
-    granularity: GranularityOption = 0,
-    product: ProductOption = "auto",
-    transpose: TransposeOption = "auto",
-    addition: AdditionOption = "auto",
-    threads: ThreadsOption = 0,
-    layout: LayoutOption = "buffer",
-    fuse: FuseOption = "all",
-    memory_budget: Annotated[str, typer.Option(metavar="SIZE", help="Device memory to keep to, e.g. '2 GB'.")] = "0 B",
-    concat: Annotated[ConcatWord, typer.Option(help="Joined channels: side by side, or never joined.")] = "auto",
-    in_place: Annotated[bool, typer.Option(help="Let results take the place of operands.")] = True,
-    swap: Annotated[bool, typer.Option(help="Let tensors wait in host memory where the budget demands it.")] = True,
-    pools: Annotated[PoolWord, typer.Option(help="Few large allocations, or shared ones.")] = "auto",
-    workspace: Annotated[str, typer.Option(metavar="SIZE", help="Winograd's workspace, e.g. '64 MB'.")] = "0 B",
-    workspace_split: Annotated[SplitWord, typer.Option(help="How a larger workspace is divided.")] = "rows",
     device: Annotated[
         str | None,
         typer.Option(
@@ -148,13 +111,6 @@ def plan(
     """
     from kernels.compile import compile_graph
 
-    options = Options(
-        backend=backend.value, precision=precision.value, algorithm=algorithm, granularity=granularity,
-        product=product, transpose=transpose, addition=addition, threads=threads, fuse=fuse, layout=layout_of(layout),
-        memory_budget=_bytes("--memory-budget", memory_budget),
-        concat=concat, in_place=in_place, swap="auto" if swap else "never", pools=pools,
-        workspace=_bytes("--workspace", workspace), workspace_split=workspace_split,
-    )  # fmt: skip
     limits = Limits()
     graph = load_graph(model, network, seed)
     if device is not None:
@@ -162,7 +118,7 @@ def plan(
         from workers.plans.tuned_choices import TunedChoices
 
         facts = _facts_of(state, device)
-        limits = limits_of(facts, backend, precision)
+        limits = limits_of(facts, Api(options.backend), Precision(options.precision))
         if tuned:
             options = TunedChoices(settings_of(state).state).options(options, limits, facts, lambda: graph)
     bundle = compile_graph(graph, options, limits)
@@ -174,20 +130,6 @@ def plan(
     else:
         out().print(render(bundle.plan))
         log().print(f"written to {output}")
-
-
-def _bytes(option: str, text: str) -> int:
-    try:
-        return parse_bytes(text)
-    except ValueError as e:
-        raise typer.BadParameter(f"{option}: {e}") from e
-
-
-def layout_of(word: str) -> Layout:
-    """The word of `--layout`. Raises UsageError for another."""
-    if word not in get_args(Layout):
-        raise typer.BadParameter(f"--layout {word!r}: there are {', '.join(get_args(Layout))}")
-    return cast(Layout, word)
 
 
 def load_graph(model: Path | None, network: str | None, seed: int) -> Graph:
@@ -209,25 +151,18 @@ def _facts_of(state: Path | None, serial: str) -> DeviceFacts:
 
 
 def infer(
+    *,
+    options: Options,
     model: ModelArgument = None,
     network: NetworkOption = None,
     input_file: Annotated[
         Path | None, typer.Option("--input", "-i", metavar="X.npy", help="Input; seeded random numbers without it.")
     ] = None,
-    backend: BackendOption = Api.OPENCL,
-    precision: PrecisionOption = Precision.FP32,
     device: DeviceOption = None,
     dump: Annotated[
         Path | None, typer.Option("--dump", metavar="DIR", help="Write each node's output as DIR/<output name>.npy.")
     ] = None,
     seed: SeedOption = 1,
-    algorithm: AlgorithmOption = "auto",
-    granularity: GranularityOption = 0,
-    product: ProductOption = "auto",
-    transpose: TransposeOption = "auto",
-    addition: AdditionOption = "auto",
-    layout: LayoutOption = "buffer",
-    threads: ThreadsOption = 0,
     tuned: TunedOption = True,
     state: StateOption = None,
     as_json: JsonOption = False,
@@ -244,11 +179,7 @@ def infer(
 
     graph = load_graph(model, network, seed)
     inputs = random_inputs(graph, seed) if input_file is None else load_inputs(graph, input_file)
-    options = Options(
-        backend=backend.value, precision=precision.value, algorithm=algorithm, granularity=granularity,
-        product=product, transpose=transpose, addition=addition, threads=threads,
-        layout=layout_of(layout), keep_all=dump is not None,
-    )  # fmt: skip
+    options = replace(options, keep_all=dump is not None)
     with _spinner() as progress:
         task = progress.add_task("starting")
         result = run_inference(

@@ -90,13 +90,12 @@ def _writer(
     labels: Sequence[int] | None,
 ) -> Callable[[IO[bytes]], int]:
     """Writes the experiment's rows into a file, and says how many."""
-    from orchestrator.exchange import row_files
-    from orchestrator.exchange import tidy_rows as tidy
+    from orchestrator.exchange import row_files, tidy_rows
 
     cells = {job.job.cell.cell_id: job.job.cell for job in ledger.jobs(experiment_id)}
-    columns = tidy.columns(what, cells.values())
+    columns = tidy_rows.columns(what, cells.values())
     return lambda file: row_files.write(
-        form, columns, tidy.rows(what, ledger.records(experiment_id), cells, labels), file
+        form, columns, tidy_rows.rows(what, ledger.records(experiment_id), cells, labels), file
     )
 
 

@@ -20,17 +20,17 @@ ASK_ABOVE = 10_000
 
 def confirm_size(experiment: Any, devices: int, *, yes: bool) -> None:
     """Ask back before a very large matrix is built; refuse where nobody can answer."""
-    from orchestrator.expansion import expand as matrix
+    from orchestrator.expansion.expand import size
 
     count = experiment.devices.count
-    runs = matrix.size(experiment)
+    runs = size(experiment)
     jobs = runs * {"all": max(1, devices), "any": 1}.get(count, count if isinstance(count, int) else 1)
     if jobs <= ASK_ABOVE or yes:
         return
-    size = f"{jobs:,} jobs: {' x '.join(axes(experiment, devices))}"
+    words = f"{jobs:,} jobs: {' x '.join(axes(experiment, devices))}"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise SpecError(f"this matrix comes to up to {size}", remedy="shorten an axis, or confirm it with --yes")
-    log().print(f"This matrix comes to up to [bold]{size}[/].")
+        raise SpecError(f"this matrix comes to up to {words}", remedy="shorten an axis, or confirm it with --yes")
+    log().print(f"This matrix comes to up to [bold]{words}[/].")
     if not typer.confirm("Submit it?", err=True):
         raise typer.Abort
 

@@ -15,15 +15,13 @@ from kernels.options import Options
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.quantity import parse_seconds
 
+from .axis_options import with_compiler_options
 from .engine import (
     PANEL,
-    BackendOption,
     DeviceOption,
     ModelArgument,
     NetworkOption,
-    PrecisionOption,
     SeedOption,
-    ThreadsOption,
     load_graph,
 )
 from .farm_access import kept_by, settings_of
@@ -59,7 +57,7 @@ group = typer.Typer(
 
 
 def register(app: typer.Typer) -> None:
-    group.command("run")(run)
+    group.command("run")(with_compiler_options(run, only=("threads",)))
     group.command("show")(show)
     group.command("export")(export)
     group.command("import")(import_)
@@ -67,12 +65,11 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    backend: BackendOption,
+    *,
+    options: Options,
     model: ModelArgument = None,
     network: NetworkOption = None,
     device: DeviceOption = None,
-    precision: PrecisionOption = Precision.FP32,
-    threads: ThreadsOption = 0,
     strategy: Annotated[
         str | None, typer.Option("--strategy", metavar="|".join(NAMES), help="How to search.", show_default="halving")
     ] = None,
@@ -100,14 +97,12 @@ def run(
 
     from . import tuning
 
-    if threads and backend != Api.CPU:
-        raise typer.BadParameter(f"threads are the CPU backend's, not {backend}'s", param_hint="--threads")
     graph = load_graph(model, network, seed)
     chosen = _strategy(strategy, budget)
     with _bar() as bar:
         watch = _Watch(bar)
         result: Tuned = tune_on(
-            device=device, graph=graph, options=Options(backend.value, precision=precision.value, threads=threads),
+            device=device, graph=graph, options=options,
             settings=settings_of(state), strategy=chosen, again=again, on_progress=watch.searched,
             on_compare=watch.compared,
         )  # fmt: skip

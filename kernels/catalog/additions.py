@@ -57,6 +57,8 @@ class Naive(Untiled[Addition]):
         """Why it does not fit; None where it does."""
         if sizes.by_channel:
             return "one operand is a number a channel"
+        if options.layout == "image":
+            return "it writes number by number, an image is written by four"
         return super().misfit(sizes, options, limits, tile)
 
     def lower(self, sizes: Addition, options: Options, limits: Limits, tile: str = "") -> AdditionCall:

@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kernels.errors import OptionError
-from kernels.options import Limits, Options
+from kernels.options import Limits, Options, granularity_conflict
 
-_MAX_GRANULARITY = 64
 _WIDTHS = (16, 8, 4)
 _MAX_PIXELS = 16
 
@@ -107,17 +106,9 @@ def _device(options: Options, limits: Limits) -> _Device:
     return _POCL if options.backend == "opencl" else _LAVAPIPE
 
 
-def granularity_misfit(granularity: int) -> str:
-    """Why no kernel computes so many outputs; empty where one does."""
-    if granularity % 4 == 0 and 4 <= granularity <= _MAX_GRANULARITY:
-        return ""
-    fitting = ", ".join(map(str, range(4, _MAX_GRANULARITY + 1, 4)))
-    return f"granularity {granularity} does not fit: kernels compute channels by fours; give {fitting}"
-
-
 def _asked_stacks(granularity: int) -> int:
-    if misfit := granularity_misfit(granularity):
-        raise OptionError(misfit)
+    if conflict := granularity_conflict(granularity):
+        raise OptionError(conflict)
     return granularity // 4
 
 

@@ -25,3 +25,22 @@ def fusions(words: str) -> frozenset[str]:
             known = ", ".join(FUSIONS)
             raise OptionError(f"there is no fusion {name!r}; write all, none, or some of {known}, joined by `+`")
     return frozenset(names)
+
+
+def fusion_words(value: object) -> object:
+    """A list of names, `true` or `false` in words; another value as it is."""
+    if isinstance(value, bool):
+        return "all" if value else "none"
+    names = value.split("+") if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        return value
+    return "+".join(sorted(names)) or "none"
+
+
+def why_no_fusions(words: str) -> str:
+    """Why words name no fusions; empty where they do."""
+    try:
+        fusions(words)
+    except OptionError as e:
+        return str(e)
+    return ""

@@ -58,7 +58,7 @@ class Draft:
     programs: dict[str, DraftProgram] = field(default_factory=dict)
     steps: list[DraftStep] = field(default_factory=list)
     waves: list[int] = field(default_factory=list)
-    """Of each step, where they are sorted by them (`kernels/memory/waves.py`): steps of one wave may run at the same time."""
+    """Of each step, where they are sorted by them (`kernels/memory/waves.py`): steps of a wave may run together."""
     inputs: list[Port] = field(default_factory=list)
     outputs: list[Port] = field(default_factory=list)
     chosen: dict[str, str] = field(default_factory=dict)

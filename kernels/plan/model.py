@@ -9,8 +9,8 @@ Execution model
 - A *program* has one kernel with ordered parameters. OpenCL: `clSetKernelArg(i)` in order of `parameters`. Vulkan:
   descriptor set 0, binding j = the j-th parameter of kind buffer (a storage buffer, or a storage texel buffer where the
   parameter names a texel); the scalars, in order, are the push constants, 4 bytes each; the work-group size is
-  specialisation constants 0, 1, 2. CPU: a built-in operation of the agent, called by name (`kernels/lower/cpu/agent_operations.py`
-  lists them with their parameters).
+  specialisation constants 0, 1, 2. CPU: a built-in operation of the agent, called by name
+  (`kernels/lower/cpu/agent_operations.py` lists them with their parameters).
 - An *image* is a 2-D array of texels, four channels each, in a pool of its own: pixel (x, y) of a stack of channels is
   the texel (x, (n * stacks + stack) * h + y). Images that live at different times share a pool of their width. Only
   kernels read and write them: parameters of kind image, in OpenCL an `image2d_t`, in Vulkan a sampled image where they
@@ -243,8 +243,11 @@ class Plan(_Part):
 
     @property
     def plan_hash(self) -> str:
-        """SHA-256 (16 hex digits) of the canonical JSON, which names every file by its hash."""
-        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        """Identity of what runs: SHA-256 (16 hex digits) of the canonical JSON, which names every file by its hash.
+
+        `options` are left out: two ways to ask for the same steps have the same hash.
+        """
+        text = json.dumps(self.model_dump(mode="json", exclude={"options"}), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

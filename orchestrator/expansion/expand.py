@@ -12,41 +12,14 @@ from math import prod
 from typing import Any
 
 from orchestrator.errors import SpecError
+from orchestrator.model import axes
+from orchestrator.model.axes import AXES, FRAMES
 from orchestrator.model.device import Api, Device, Precision
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Conditions, Experiment, Measure, Workload
 from orchestrator.model.job import Cell, Job
 
-from . import device_selection as select
-from . import incompatible_axes as misfits
-from . import run_order as design
-
-APPLIES: dict[str, tuple[Api, ...]] = {
-    "algorithm": tuple(Api),
-    "granularity": (Api.OPENCL, Api.VULKAN),
-    "product": (Api.OPENCL, Api.VULKAN),
-    "transpose": (Api.OPENCL, Api.VULKAN),
-    "addition": (Api.OPENCL, Api.VULKAN),
-    "threads": (Api.CPU,),
-    "thread_life": (Api.CPU,),
-    "pin_threads": (Api.CPU,),
-    "pipeline": (Api.CPU,),
-    "affinity": tuple(Api),
-    "batch": tuple(Api),
-    "layout": (Api.OPENCL, Api.VULKAN),
-    "fuse": (Api.OPENCL, Api.VULKAN, Api.CPU),
-    "tuned": tuple(Api),
-    "frames": tuple(Api),
-    "setup": (Api.OPENCL, Api.VULKAN),
-    "memory_budget": (Api.OPENCL, Api.VULKAN),
-    "concat": (Api.OPENCL, Api.VULKAN),
-    "in_place": (Api.OPENCL, Api.VULKAN),
-    "swap": (Api.OPENCL, Api.VULKAN),
-    "pools": (Api.OPENCL, Api.VULKAN),
-    "workspace": (Api.OPENCL, Api.VULKAN),
-    "workspace_split": (Api.OPENCL, Api.VULKAN),
-}
-"""Optional axes, and the backends on which each means anything."""
+from . import device_selection, run_order
 
 
 @dataclass(frozen=True)
@@ -72,40 +45,51 @@ class _Combination:
 
     @property
     def cell(self) -> Cell:
-        """The cell that it comes to: options that mean nothing to the backend fall away."""
-        options = {name: value for name, value in self.options.items() if self.backend in APPLIES[name]}
-        return Cell(workload=self.workload, backend=self.backend, precision=self.precision, options=options)
+        """The cell that it comes to: options that make no difference fall away."""
+        used = {name: value for name, value in self.options.items() if name not in self.unused}
+        return Cell(workload=self.workload, backend=self.backend, precision=self.precision, options=used)
 
     @property
     def label(self) -> str:
         return Cell.model_construct(**vars(self)).label
 
     @property
-    def misfit(self) -> str:
-        """Why its options do not go together; empty where they do."""
-        return misfits.misfit(self.backend, self.cell.options)
+    def conflict(self) -> str:
+        """Why its options cannot run together; empty where they can."""
+        return axes.conflict(self.backend, self._meant)
 
     @property
-    def idle(self) -> list[str]:
-        """Axes of this combination that mean nothing to its backend."""
-        return [name for name in self.options if self.backend not in APPLIES[name]]
+    def unused(self) -> dict[str, str]:
+        """Its options that make no difference, each with the reason."""
+        return axes.unused(self.backend, self.options)
+
+    @property
+    def _meant(self) -> dict[str, Any]:
+        """Its options that its backend knows."""
+        return {name: value for name, value in self.options.items() if self.backend in AXES[name].backends}
 
 
 def size(experiment: Experiment) -> int:
-    """Number of distinct cells x blocks, and canaries: runs per device. Counts without building anything."""
+    """Number of distinct cells x blocks, and canaries: runs per device. Counts without building all of them."""
     matrix, sampling = experiment.matrix, experiment.sampling
     fixed = len(matrix.network or ("",)) * len(matrix.precision) * sampling.blocks
     blocks = fixed * sum(_choices(api, _options(experiment)) for api in matrix.backend)
-    return blocks + design.canaries(blocks, sampling.canary)
+    return blocks + run_order.canaries(blocks, sampling.canary)
 
 
-def _choices(api: Api, axes: dict[str, tuple[Any, ...]]) -> int:
-    """Distinct combinations of a backend's options that go together."""
-    own = {name: values for name, values in axes.items() if api in APPLIES[name]}
-    free = prod(len(values) for name, values in own.items() if name not in misfits.AXES)
-    bound = {name: values for name, values in own.items() if name in misfits.AXES}
-    combined = (dict(zip(bound, values, strict=True)) for values in product(*bound.values()))
-    return free * sum(not misfits.misfit(api, options) for options in combined)
+def _choices(api: Api, listed: dict[str, tuple[Any, ...]]) -> int:
+    """Distinct combinations of a backend's options that can run."""
+    meant = {name: values for name, values in listed.items() if api in AXES[name].backends}
+    bound = {name for name in meant if AXES[name].decides}.union(*(AXES[name].reads for name in meant)) & meant.keys()
+    free = prod(len(values) for name, values in meant.items() if name not in bound)
+    rest = {name: meant[name] for name in sorted(bound)}
+    distinct = set()
+    for values in product(*rest.values()):
+        options = dict(zip(rest, values, strict=True))
+        if not axes.conflict(api, options):
+            unused = axes.unused(api, options)
+            distinct.add(tuple((name, value) for name, value in options.items() if name not in unused))
+    return free * len(distinct)
 
 
 def expand(experiment: Experiment, experiment_id: str, devices: Sequence[Device]) -> Expansion:
@@ -122,8 +106,8 @@ def expand(experiment: Experiment, experiment_id: str, devices: Sequence[Device]
         candidates, unneeded = _candidates(cell, capable, experiment.devices.count)
         placed += [(cell, serials) for serials in candidates]
         exclusions += lacking + unneeded
-    slots = design.arrange(placed, range(experiment.sampling.blocks), experiment.sampling.order, experiment_id)
-    slots = design.with_canaries(slots, experiment.sampling.canary, _references(experiment, chosen))
+    slots = run_order.arrange(placed, range(experiment.sampling.blocks), experiment.sampling.order, experiment_id)
+    slots = run_order.with_canaries(slots, experiment.sampling.canary, _references(experiment, chosen))
     return Expansion(
         jobs=tuple(job(experiment, experiment_id, slot) for slot in slots),
         exclusions=tuple(exclusions),
@@ -132,7 +116,7 @@ def expand(experiment: Experiment, experiment_id: str, devices: Sequence[Device]
     )
 
 
-def job(experiment: Experiment, experiment_id: str, slot: design.Slot) -> Job:
+def job(experiment: Experiment, experiment_id: str, slot: run_order.Slot) -> Job:
     """The job of one block."""
     work = slot.role == "work"
     return Job(
@@ -140,7 +124,7 @@ def job(experiment: Experiment, experiment_id: str, slot: design.Slot) -> Job:
         cell=slot.cell,
         block=slot.block,
         candidates=slot.candidates,
-        sampling=experiment.sampling if work else design.canary_sampling(experiment.sampling),
+        sampling=experiment.sampling if work else run_order.canary_sampling(experiment.sampling),
         conditions=_conditions(experiment, slot.cell),
         measure=experiment.measure if work else Measure(),
         priority=experiment.priority,
@@ -154,11 +138,11 @@ def _conditions(experiment: Experiment, cell: Cell) -> Conditions:
     return experiment.conditions.model_copy(update={"affinity": cores}) if cores else experiment.conditions
 
 
-def _reserve(experiment: Experiment, placed: list[design.Place]) -> list[design.Slot]:
+def _reserve(experiment: Experiment, placed: list[run_order.Place]) -> list[run_order.Slot]:
     sampling = experiment.sampling
     if sampling.target_interval is None or sampling.max_blocks <= sampling.blocks:
         return []
-    return [design.Slot(cell, serials, sampling.blocks) for cell, serials in placed]
+    return [run_order.Slot(cell, serials, sampling.blocks) for cell, serials in placed]
 
 
 def _references(experiment: Experiment, devices: list[Device]) -> dict[str, Cell]:
@@ -169,12 +153,12 @@ def _references(experiment: Experiment, devices: list[Device]) -> dict[str, Cell
         for facts in offered[:1]:
             plain = Precision.FP32 in facts.precisions or not facts.precisions
             precision = Precision.FP32 if plain else facts.precisions[0]
-            found[device.serial] = design.canary_cell(facts.api, precision)
+            found[device.serial] = run_order.canary_cell(facts.api, precision)
     return found
 
 
 def _chosen(experiment: Experiment, devices: Sequence[Device]) -> list[Device]:
-    selection = select.parse(experiment.devices.where)
+    selection = device_selection.parse(experiment.devices.where)
     ordered = sorted(devices, key=lambda device: device.serial)
     chosen = [device for device in ordered if selection.matches(device)]
     count = experiment.devices.count
@@ -191,9 +175,8 @@ def _chosen(experiment: Experiment, devices: Sequence[Device]) -> list[Device]:
 
 def _options(experiment: Experiment) -> dict[str, tuple[Any, ...]]:
     """The optional axes that the experiment lists."""
-    listed = {name: getattr(experiment.matrix, name, None) for name in APPLIES}
-    found = {name: values for name, values in listed.items() if values is not None}
-    return found | ({"frames": (experiment.sampling.frames,)} if experiment.sampling.frames > 1 else {})
+    frames = experiment.sampling.frames
+    return experiment.matrix.options | ({FRAMES.name: (frames,)} if frames > 1 else {})
 
 
 def _workloads(experiment: Experiment) -> list[Workload]:
@@ -209,8 +192,8 @@ def _workloads(experiment: Experiment) -> list[Workload]:
 
 def _combinations(experiment: Experiment) -> Iterator[_Combination]:
     options = _options(experiment)
-    axes = (_workloads(experiment), experiment.matrix.backend, experiment.matrix.precision, *options.values())
-    for workload, backend, precision, *values in product(*axes):
+    lists = (_workloads(experiment), experiment.matrix.backend, experiment.matrix.precision, *options.values())
+    for workload, backend, precision, *values in product(*lists):
         yield _Combination(workload, backend, precision, dict(zip(options, values, strict=True)))
 
 
@@ -225,11 +208,10 @@ def _cells(experiment: Experiment) -> tuple[list[Cell], list[Exclusion]]:
     exclusions = []
     for combination in _combinations(experiment):
         cell = combination.cell
-        if why := combination.misfit:
+        if why := combination.conflict:
             exclusions.append(Exclusion("", combination.label, why))
         elif cell.cell_id in cells:
-            idle = " and ".join(combination.idle)
-            reason = f"no meaning on {cell.backend}: {idle}; the same as `{cell.label}`, which is run once"
+            reason = f"{'; '.join(combination.unused.values())}: the same as `{cell.label}`, which is run once"
             exclusions.append(Exclusion("", combination.label, reason))
         else:
             cells[cell.cell_id] = cell

@@ -1,8 +1,8 @@
 """Results as time series: the latest figures of each combination of device, network, backend, precision and options.
 
 The ledger's new records are followed by their keys; where a cell of an experiment has news on a device, its records are
-read again and summarised by the function that the report uses (`orchestrator.analysis.statistics.summarise`), and the figures
-alone are kept: samples and power series do not stay in memory.
+read again and summarised by the function that the report uses (`orchestrator.analysis.statistics.summarise`), and
+the figures alone are kept: samples and power series do not stay in memory.
 """
 
 from __future__ import annotations

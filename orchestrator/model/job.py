@@ -7,15 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
+from .axes import words_of
 from .base import Model, content_hash
 from .device import Api, Precision
 from .experiment import Conditions, Measure, Sampling, Workload
-from .quantity import size_words
-
-SIZES = frozenset({"memory_budget", "workspace"})
-"""Axes in bytes."""
-RUN_AXES = frozenset({"batch", "frames", "thread_life", "pin_threads", "pipeline", "affinity", "setup"})
-"""Axes that say how the agent runs a plan, or what goes through it, not how it is compiled."""
 
 
 class Cell(Model):
@@ -25,8 +20,7 @@ class Cell(Model):
     backend: Api
     precision: Precision = Precision.FP32
     options: dict[str, int | str | bool] = Field(default_factory=dict)
-    """Further axes: those of the compiler (`algorithm`, `granularity`, `threads`, `fuse`, `tuned` ...) and of the run
-    (`RUN_AXES`)."""
+    """Further axes, by name (`orchestrator/model/axes.py`): those that were asked for and may make a difference."""
 
     @cached_property
     def cell_id(self) -> str:
@@ -55,12 +49,8 @@ class Cell(Model):
     @property
     def label(self) -> str:
         """Short name for tables, e.g. `squeezenet_v1_0 opencl fp32 granularity=4`."""
-        rest = "".join(f" {key}={_words(key, value)}" for key, value in sorted(self.options.items()))
+        rest = "".join(f" {key}={words_of(key, value)}" for key, value in sorted(self.options.items()))
         return f"{self.workload.label} {self.backend} {self.precision}{rest}"
-
-
-def _words(option: str, value: int | str | bool) -> str:
-    return size_words(value) if option in SIZES and isinstance(value, int) and value > 0 else str(value)
 
 
 class ForeignCell(Cell):

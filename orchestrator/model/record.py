@@ -51,6 +51,7 @@ class DoubtCode(StrEnum):
     MODELLED_POWER = "modelled_power"
     NOT_WARM = "not_warm"
     ROUNDING = "rounding"
+    SAME_PLAN = "same_plan"
 
 
 REMEDIES: dict[DoubtCode, str] = {
@@ -74,6 +75,7 @@ REMEDIES: dict[DoubtCode, str] = {
     DoubtCode.SHORT_LOAD: "raise sampling.load: at least 30 s and 100 refresh periods of the gauge",
     DoubtCode.MODELLED_POWER: "the power is a virtual phone's model: run on a real phone before you publish",
     DoubtCode.ROUNDING: "the network magnifies rounding: a larger input, or trained weights, verify more strictly",
+    DoubtCode.SAME_PLAN: "take one of the values out: on this device the axis changed nothing that ran",
     DoubtCode.NOT_WARM: "raise sampling.warmup: the warm-up ended before the inferences agreed",
 }
 

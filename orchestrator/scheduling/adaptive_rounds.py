@@ -15,8 +15,8 @@ from orchestrator.analysis import stopping_rule as sequential
 from orchestrator.analysis.statistics import newest_attempts
 from orchestrator.analysis.stopping_rule import BlockFigures, Need
 from orchestrator.errors import ServiceDown
-from orchestrator.expansion import expand as matrix
-from orchestrator.expansion import run_order as design
+from orchestrator.expansion import run_order
+from orchestrator.expansion.expand import job as job_of
 from orchestrator.ledger import JobRow, JobState, Lane, Ledger
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
@@ -103,21 +103,21 @@ def _next_round(experiment: Experiment, lane: Lane, wanting: Sequence[Job], jobs
         return []
     by_cell = {job.cell.cell_id: job for job in wanting}
     number = max(job.block for job in wanting)
-    slots = design.arrange(
+    slots = run_order.arrange(
         [(job.cell, lane.candidates) for job in wanting], [number], experiment.sampling.order, lane.experiment_id
     )
     ordered = [by_cell[slot.cell.cell_id] for slot in slots]
     canaries = [row.job for row in jobs if row.job.role == "canary"]
     if canaries:
-        following = design.canary(canaries[0].cell, lane.candidates, 1 + max(job.block for job in canaries))
-        ordered.append(matrix.job(experiment, lane.experiment_id, following))
+        following = run_order.canary(canaries[0].cell, lane.candidates, 1 + max(job.block for job in canaries))
+        ordered.append(job_of(experiment, lane.experiment_id, following))
     return ordered
 
 
 def _after(experiment: Experiment, lane: Lane, wanting: Sequence[Job]) -> list[Job]:
     """What may follow the next round: nothing for cells that it brings to the cap."""
     return [
-        matrix.job(experiment, lane.experiment_id, design.Slot(job.cell, lane.candidates, job.block + 1))
+        job_of(experiment, lane.experiment_id, run_order.Slot(job.cell, lane.candidates, job.block + 1))
         for job in wanting
         if job.block + 1 < experiment.sampling.max_blocks
     ]

@@ -1,4 +1,4 @@
-"""Write the committed JSON Schemas of agent events, experiments and plans: `python -m orchestrator.spec.json_schemas`.
+"""Write the JSON Schemas and the documentation's table of axes again: `python -m orchestrator.spec.json_schemas`.
 
 They are generated from the models and never edited; a test fails where a committed one is stale.
 """
@@ -12,17 +12,21 @@ from kernels.plan.schema import PLAN_SCHEMA, plan_schema
 from orchestrator.model.event import EVENT
 from orchestrator.model.experiment import Experiment
 
-_ROOT = Path(__file__).parent.parent
+from .axis_table import with_axis_rows
+
+_ROOT = Path(__file__).parents[2]
 EVENT_SCHEMA = _ROOT / "device_agent" / "schema" / "event.schema.json"
 EXPERIMENT_SCHEMA = _ROOT / "experiments" / "experiment.schema.json"
+EXPERIMENT_PAGE = _ROOT / "docs" / "howto" / "write-an-experiment.md"
 
 
 def schemas() -> dict[Path, str]:
-    """Path of each committed schema -> what it must hold."""
+    """Path of each committed file -> what it must hold."""
     return {
         PLAN_SCHEMA: plan_schema(),
         EVENT_SCHEMA: _text(EVENT.json_schema()),
         EXPERIMENT_SCHEMA: _text(Experiment.model_json_schema()),
+        EXPERIMENT_PAGE: with_axis_rows(EXPERIMENT_PAGE.read_text()),
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -11,12 +10,10 @@ from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.errors import SpecError
-from orchestrator.expansion import expand as matrix
-from orchestrator.expansion.expand import Expansion
-from orchestrator.expansion.incompatible_axes import algorithms_of
+from orchestrator.expansion.expand import Expansion, expand
 from orchestrator.ledger import ExperimentRow, JobState, Ledger
+from orchestrator.model.axes import MATRIX_AXES
 from orchestrator.model.base import content_hash
-from orchestrator.model.device import Api
 from orchestrator.model.experiment import Experiment, Matrix
 from orchestrator.model.job import Cell
 
@@ -47,15 +44,14 @@ def submit(
     The same content (files included) is the same experiment: an unfinished one is resumed, unless `again`; a finished
     one is rerun under a new id. Raises SpecError where nothing can run, ModelFileError where a file cannot be used.
     """
-    _check_algorithms(experiment.matrix)
-    _check_fusions(experiment.matrix.fuse or ())
+    _check_names(experiment.matrix)
     experiment = with_files(experiment, base, Artifacts(settings.state))
     stem = f"{experiment.name}-{content_hash(experiment)[:8]}"
     known = {row.id: row for row in ledger.experiments()}
     latest, following = _ids(stem, known)
     if latest is not None and not again and not known[latest].finished:
         return Submission(latest, _stored(ledger, known[latest]), resumed=True)
-    expansion = matrix.expand(experiment, following, inventory.devices())
+    expansion = expand(experiment, following, inventory.devices())
     if not expansion.jobs:
         raise SpecError("nothing can run on the selected devices:\n" + _reasons(expansion))
     ledger.submit(following, experiment, expansion.jobs, expansion.exclusions, expansion.reserve)
@@ -85,36 +81,12 @@ def _reasons(expansion: Expansion) -> str:
     return "\n".join(lines[:20] + ([f"    and {len(lines) - 20} more"] if len(lines) > 20 else []))
 
 
-def _check_algorithms(axes: Matrix) -> None:
+def _check_names(matrix: Matrix) -> None:
     """A typing error is told now; whether an algorithm fits a network is the compiler's to say."""
-    from kernels.catalog.additions import ADDITIONS
-    from kernels.catalog.products import PRODUCTS
-    from kernels.catalog.transposes import TRANSPOSES
-
-    algorithms = dict.fromkeys(name for backend in Api for name in algorithms_of(backend))
-    _check_names("algorithm", axes.algorithm, algorithms)
-    _check_names("product", axes.product, ("auto", *PRODUCTS))
-    _check_names("transpose", axes.transpose, ("auto", *TRANSPOSES))
-    _check_names("addition", axes.addition, ("auto", *ADDITIONS))
-
-
-def _check_names(axis: str, asked: Iterable[str] | None, known: Iterable[str]) -> None:
-    from kernels.options import Choice
-
-    known = tuple(known)
-    for name in (Choice.of(words).algorithm for words in asked or ()):
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean `{near[0]}`? " if near else ""
-            raise SpecError(f"matrix.{axis}: there is no `{name}`; {hint}known: {', '.join(known)}")
-
-
-def _check_fusions(values: Iterable[str]) -> None:
-    from kernels.errors import OptionError
-    from kernels.ir.fusion import fusions
-
-    for value in values:
-        try:
-            fusions(value)
-        except OptionError as e:
-            raise SpecError(f"matrix.fuse: {e}") from e
+    for name, values in matrix.options.items():
+        known = dict.fromkeys(word for backend in MATRIX_AXES[name].names for word in MATRIX_AXES[name].known(backend))
+        for asked in (str(value).split(" ")[0] for value in values if known):
+            if asked not in known:
+                near = get_close_matches(asked, known, n=1)
+                hint = f"did you mean `{near[0]}`? " if near else ""
+                raise SpecError(f"matrix.{name}: there is no `{asked}`; {hint}known: {', '.join(known)}")

@@ -37,13 +37,15 @@ def put_files(
     """Put files into the folder `<cache>/<identity>` on the device, verified there by SHA-256; returns the folder."""
     folder = f"{connection.folder}/{cache}/{identity[:16]}"
     wanted = {f"{folder}/{name}": file_sha256(path) for name, path in files.items()}
-    if _hashes(connection, list(wanted)) == wanted:
+    there = _hashes(connection, list(wanted))
+    if there == wanted:
         return folder
     _make_room(connection, cache)
     for parent in sorted({f"{folder}/{name}".rsplit("/", 1)[0] for name in files}):
         run(connection, "mkdir", "-p", parent)
     for name, path in files.items():
-        connection.push(path, f"{folder}/{name}", mode=mode)
+        if there.get(target := f"{folder}/{name}") != wanted[target]:
+            connection.push(path, target, mode=mode)
     found = _hashes(connection, list(wanted))
     if found != wanted:
         bad = next(path for path in wanted if found.get(path) != wanted[path])

@@ -22,15 +22,16 @@ from kernels.errors import PlanError
 from kernels.frontend.examples import Examples
 from kernels.frontend.load import load_inputs, load_workload, random_inputs
 from kernels.ir.graph import Graph
-from kernels.options import Limits, Options
+from kernels.options import COMPILE_AXES, Limits, Options
 from kernels.plan.model import Bundle, Plan
 from kernels.reference import evaluate
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.errors import SpecError, Unsupported
+from orchestrator.model.axes import AXES
 from orchestrator.model.base import content_hash
 from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Precision
 from orchestrator.model.experiment import Workload
-from orchestrator.model.job import RUN_AXES, Cell
+from orchestrator.model.job import Cell
 from workers.devices.probe import gpu_vendor
 
 from .kernel_limits import KernelLimits
@@ -187,12 +188,11 @@ def store(bundle: Bundle, folder: Path) -> None:
 
 def options_of(cell: Cell) -> Options:
     """The cell's axes as the compiler takes them, nothing tuned yet. Raises SpecError for an unknown one."""
-    axes = {name: value for name, value in cell.options.items() if name != "tuned" and name not in RUN_AXES}
-    try:
-        return Options(backend=cell.backend.value, precision=cell.precision.value, **axes)  # type: ignore[arg-type]
-    except TypeError as e:
-        known = ", ".join(sorted(Options.__dataclass_fields__))
-        raise SpecError(f"{cell.label}: {e}", remedy=f"axes that the compiler knows: {known}") from e
+    if unknown := cell.options.keys() - AXES.keys():
+        known = ", ".join(AXES)
+        raise SpecError(f"{cell.label}: no axis `{min(unknown)}`", remedy=f"axes that the farm knows: {known}")
+    asked: dict[str, Any] = {name: value for name, value in cell.options.items() if name in COMPILE_AXES}
+    return Options(backend=cell.backend.value, precision=cell.precision.value, **asked)
 
 
 def threads_a_layer(cell: Cell, cpus: int = 0) -> int:

@@ -45,8 +45,10 @@ void append(std::string& out, const nlohmann::json& value) {
 }  // namespace
 
 std::string plan_hash(const nlohmann::json& plan) {
+  nlohmann::json body = plan;
+  body.erase("options");  // what was asked for; the hash is that of what runs
   std::string text;
-  append(text, plan);
+  append(text, body);
   return sha256_hex(text).substr(0, 16);
 }
 

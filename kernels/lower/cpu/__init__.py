@@ -6,7 +6,7 @@ from math import prod
 
 from kernels.catalog import convolution_of
 from kernels.checkpoint import checkpoint
-from kernels.errors import OptionError, UnsupportedNode
+from kernels.errors import UnsupportedNode
 from kernels.ir.graph import Graph
 from kernels.lower.draft import Draft
 from kernels.lower.outputs import write_outputs_directly
@@ -26,15 +26,6 @@ ALGORITHMS = ("auto", *FITS)
 def lower_cpu(graph: Graph, options: Options) -> Draft:
     """Lower a graph of canonical operations. Raises OptionError, UnsupportedNode."""
     check_algorithm(options.algorithm, [convolution_of(graph, node) for node in graph.nodes if node.op == "conv"])
-    if options.algorithm == "sequential" and options.threads > 1:
-        raise OptionError(
-            f"algorithm 'sequential' has one thread, not {options.threads}; leave `threads` out, or give 1"
-        )
-    if options.granularity:
-        raise OptionError("granularity is an option of the OpenCL and Vulkan kernels, not of the CPU; leave it out")
-    for option in ("product", "transpose", "addition"):
-        if getattr(options, option) != "auto":
-            raise OptionError(f"{option} is an option of the OpenCL and Vulkan kernels, not of the CPU; leave it out")
     context = CpuContext(graph, options)
     for name in graph.inputs:
         context.draft.inputs.append(Port(name=name, buffer=context.write(name, "input"), shape=graph.shapes[name]))

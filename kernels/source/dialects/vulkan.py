@@ -4,8 +4,8 @@ Where a driver computes work-items as the lanes of a vector and loads storage bu
 are read as texels, and the lanes of a subgroup load different weights and hand them to each other.
 
 A multiplication and an addition that belong together are written as `fma`; the others stay two operations, because
-`kernels/codegen/no_contraction.py` forbids a driver to join them; NaN passes through what clamps and compares. Relaxed precision
-leaves all three to the driver.
+`kernels/codegen/no_contraction.py` forbids a driver to join them; NaN passes through what clamps and compares.
+Relaxed precision leaves all three to the driver.
 """
 
 from __future__ import annotations

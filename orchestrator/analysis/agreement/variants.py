@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from orchestrator.analysis.statistics import newest_attempts
-from orchestrator.expansion import expand as matrix
+from orchestrator.expansion.expand import cells_of
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
 from orchestrator.model.experiment import Experiment, Workload
@@ -90,7 +90,7 @@ def answered(
 def _in_order(cells: Mapping[str, Cell], experiment: Experiment) -> dict[str, Cell]:
     """Cells with a set, as the axes order them."""
     own = {cell_id: cell for cell_id, cell in cells.items() if (of := cell.workload.dataset) and of.size is not None}
-    order = [cell.cell_id for cell in matrix.cells_of(experiment)] if own else []
+    order = [cell.cell_id for cell in cells_of(experiment)] if own else []
     return {cell_id: own[cell_id] for cell_id in dict.fromkeys([*order, *own]) if cell_id in own}
 
 

@@ -24,6 +24,7 @@ from .resources import (
     memory_medians,
     planned_memory,
 )
+from .same_plan import same_plan_doubts
 from .samples import Latency, latency, timed_ms
 from .setup import SetupUse, median_block, setup_steps_ms, setup_uses
 from .stability import Stability, stability
@@ -107,7 +108,10 @@ def summarise(
     """
     work = [record for record in newest_attempts(records) if record.role == "work"]
     keyed = sorted(work, key=lambda r: (*_group(r), r.block, r.token))
-    summaries = [_summary(list(group), cells[key[2]], seed, mode) for key, group in groupby(keyed, key=_group)]
+    same = same_plan_doubts(work, cells)
+    summaries = [
+        _summary(list(group), cells[key[2]], seed, mode, same.get(key)) for key, group in groupby(keyed, key=_group)
+    ]
     return sorted(
         with_gains(summaries, cells),
         key=lambda s: (s.serial, s.source, _natural(s.workload), s.backend, s.precision, _order(cells[s.cell_id])),
@@ -138,13 +142,13 @@ def newest_attempts(records: Iterable[Record]) -> list[Record]:
     return list(newest.values())
 
 
-def _summary(records: Sequence[Record], cell: Cell, seed: int, mode: Mode) -> Summary:
+def _summary(records: Sequence[Record], cell: Cell, seed: int, mode: Mode, same_plan: Doubt | None) -> Summary:
     first = records[0]
     good = [record for record in records if record.outcome is Outcome.OK]
     in_time = sorted(good, key=lambda record: (record.started_at, record.token))
     blocks = [timed_ms(record) for record in in_time]
     values = [value for record in in_time if (value := block_value_ms(record, mode)) is not None]
-    told = [doubt for record in records for doubt in record.doubts]
+    told = [doubt for record in records for doubt in record.doubts] + ([same_plan] if same_plan else [])
     setups = [steps for record in good if (steps := setup_steps_ms(record))]
     energy = energy_uses(in_time, seed)
     return Summary(

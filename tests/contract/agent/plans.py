@@ -1,4 +1,4 @@
-"""Small plans written by hand, the same for every API: one program, `binary` of kernels/lower/cpu/agent_operations.py."""
+"""Small plans written by hand, the same for every API: `binary` of kernels/lower/cpu/agent_operations.py."""
 
 from __future__ import annotations
 

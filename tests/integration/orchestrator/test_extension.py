@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.expansion import expand as matrix
+from orchestrator.expansion.expand import Expansion, expand
 from orchestrator.ledger import JobState, Lane, Ledger
 from orchestrator.model.experiment import Sampling
 from orchestrator.model.job import Job
@@ -36,10 +36,10 @@ def ledger(url: str) -> Iterator[Ledger]:
         yield opened
 
 
-def submitted(ledger: Ledger, serials: str = "AB") -> matrix.Expansion:
+def submitted(ledger: Ledger, serials: str = "AB") -> Expansion:
     experiment_id = f"x{next(count)}"
     wanted = make.experiment(sampling=Sampling(blocks=1, target_interval=0.05, max_blocks=4))
-    expansion = matrix.expand(wanted, experiment_id, [make.device(serial) for serial in serials])
+    expansion = expand(wanted, experiment_id, [make.device(serial) for serial in serials])
     ledger.submit(experiment_id, wanted, expansion.jobs, (), expansion.reserve)
     return expansion
 
@@ -50,7 +50,7 @@ def done(ledger: Ledger, job: Job) -> None:
     ledger.keep(make.record(job, attempt=1, token=assignment.token, outcome=Outcome.OK))
 
 
-def lanes(ledger: Ledger, expansion: matrix.Expansion) -> list[Lane]:
+def lanes(ledger: Ledger, expansion: Expansion) -> list[Lane]:
     return [lane for lane in ledger.undecided(1000) if lane.experiment_id == expansion.jobs[0].experiment_id]
 
 

@@ -13,8 +13,9 @@ import pytest
 from sqlalchemy import create_engine
 
 from orchestrator.errors import ServiceDown, SetupError, StableError
-from orchestrator.expansion import expand as matrix
+from orchestrator.expansion.expand import expand
 from orchestrator.ledger import JobState, Kept, Ledger
+from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.job import Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome
@@ -48,8 +49,8 @@ def submitted(ledger: Ledger, blocks: int = 2, serials: str = "A", **choice: obj
     """Submit a fresh experiment; PostgreSQL is shared by the tests of this module."""
     experiment_id = f"e{next(count)}"
     experiment = make.many(blocks, **choice)
-    jobs = matrix.expand(experiment, experiment_id, [make.device(s) for s in serials]).jobs
-    assert ledger.submit(experiment_id, experiment, jobs, [matrix.Exclusion("Z", "cell", "no opencl")])
+    jobs = expand(experiment, experiment_id, [make.device(s) for s in serials]).jobs
+    assert ledger.submit(experiment_id, experiment, jobs, [Exclusion("Z", "cell", "no opencl")])
     return experiment_id, list(jobs)
 
 
@@ -71,7 +72,7 @@ def test_submit_is_idempotent_and_whole(ledger: Ledger) -> None:
     assert not ledger.submit(experiment_id, make.many(9), jobs)
     row = ledger.experiment(experiment_id)
     assert row.experiment == make.many(2)
-    assert row.exclusions == (matrix.Exclusion("Z", "cell", "no opencl"),)
+    assert row.exclusions == (Exclusion("Z", "cell", "no opencl"),)
     assert row.counts == {"waiting": 2} and not row.finished
     assert [r.job for r in ledger.jobs(experiment_id)] == jobs
     assert experiment_id in [r.id for r in ledger.experiments()]

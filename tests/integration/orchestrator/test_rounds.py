@@ -13,7 +13,7 @@ from redis import Redis
 
 from orchestrator.config import Settings
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.expansion import expand as matrix
+from orchestrator.expansion.expand import Expansion, expand
 from orchestrator.ledger import JobState, Ledger
 from orchestrator.model.device import Api
 from orchestrator.model.event import Sample
@@ -41,8 +41,8 @@ def experiment(count: object = "all", **sampling: object) -> Experiment:
     return make.experiment(matrix=axes, sampling=Sampling(**sampling), devices=DeviceChoice(count=count))
 
 
-def submit(ledger: Ledger, host: Host, wanted: Experiment, experiment_id: str = "e-1") -> matrix.Expansion:
-    expansion = matrix.expand(wanted, experiment_id, host.devices)
+def submit(ledger: Ledger, host: Host, wanted: Experiment, experiment_id: str = "e-1") -> Expansion:
+    expansion = expand(wanted, experiment_id, host.devices)
     assert ledger.submit(experiment_id, wanted, expansion.jobs, expansion.exclusions, expansion.reserve)
     return expansion
 
@@ -166,7 +166,7 @@ def test_a_new_scheduler_goes_on_where_the_old_one_stopped(farm: Settings, redis
 
 def finished_round(ledger: Ledger, wanted: Experiment, ms: Callable[[Job], float] = noisy) -> None:
     """An experiment of one device whose blocks are done, about which nothing is decided yet."""
-    expansion = matrix.expand(wanted, "e-1", [make.device("A")])
+    expansion = expand(wanted, "e-1", [make.device("A")])
     ledger.submit("e-1", wanted, expansion.jobs, (), expansion.reserve)
     for job in expansion.jobs:
         assignment = ledger.begin_attempt(job.job_id, "A", "lab", 1.0)

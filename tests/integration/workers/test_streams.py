@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.analysis.statistics import summarise
-from orchestrator.expansion.expand import APPLIES
 from orchestrator.model.device import Api, Source
 from orchestrator.model.experiment import Sampling
-from orchestrator.model.job import RUN_AXES
 from orchestrator.model.record import Outcome, Record
 from workers.devices.workstation import enrol_workstation
 
@@ -60,7 +58,3 @@ def test_a_batch_in_a_stream_on_this_host(here: Runner, api: Api) -> None:
             assert {sample.inferences for sample in record.samples} == {FRAMES // 4}
             return
     pytest.skip(f"this host has no {api}")
-
-
-def test_axes_of_a_run_are_axes_of_the_matrix() -> None:
-    assert set(APPLIES) >= RUN_AXES

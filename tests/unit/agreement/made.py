@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from orchestrator.analysis.agreement import Agreement, agreements
-from orchestrator.expansion import expand as matrix
-from orchestrator.expansion.expand import Expansion
+from orchestrator.expansion.expand import Expansion, expand
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.experiment import Dataset, DeviceChoice, Experiment, Matrix, Sampling, Workload
 from orchestrator.model.job import Cell, Job
@@ -32,7 +31,7 @@ def experiment(size: int = 25, count: Any = "all", labels_sha256: str | None = N
 
 def expanded(of: Experiment, *serials: str, name: str = "set-1") -> Expansion:
     apis = (make.api(Api.CPU, *PRECISIONS), make.api(Api.OPENCL, *PRECISIONS))
-    return matrix.expand(of, name, [make.device(serial, *apis) for serial in serials or ("A",)])
+    return expand(of, name, [make.device(serial, *apis) for serial in serials or ("A",)])
 
 
 def predictions(job: Job, classes: Sequence[int], margins: Sequence[float] = ()) -> Predictions:

@@ -14,7 +14,7 @@ import pytest
 from orchestrator.analysis.best import choose, measured_layers, measured_runs
 from orchestrator.analysis.best.measured import Measured
 from orchestrator.errors import StableError
-from orchestrator.expansion import expand as matrix
+from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
 from orchestrator.model.event import Layer, Sample
 from orchestrator.model.experiment import Matrix, Sampling
@@ -112,7 +112,7 @@ def test_a_column_that_is_not_there_is_told_with_those_that_are(axis: str, per: 
 def test_an_ordinary_experiment(farm: Farm, ledger: Ledger) -> None:
     """Layers in two steps and two passes, three blocks, a lost attempt, a warm-up: only what counts counts."""
     experiment = make.experiment(matrix=Matrix(granularity=(4, 8)), sampling=Sampling(blocks=3))
-    jobs = matrix.expand(experiment, "e-1", [make.device("A")]).jobs
+    jobs = expand(experiment, "e-1", [make.device("A")]).jobs
     ledger.submit("e-1", experiment, jobs)
     for index, job in enumerate(jobs):
         slow = 2.0 if job.cell.options["granularity"] == 8 else 1.0

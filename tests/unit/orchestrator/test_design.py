@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.errors import SpecError
-from orchestrator.expansion import expand as matrix
-from orchestrator.expansion import run_order as design
+from orchestrator.expansion import run_order
+from orchestrator.expansion.expand import expand, size
 from orchestrator.expansion.run_order import Place, Slot
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.experiment import DeviceChoice, Experiment, Matrix, Sampling, Workload
@@ -36,8 +36,8 @@ def of(slots: list[Slot], who: tuple[str, ...]) -> list[Slot]:
 
 
 @given(places(), st.integers(1, 7), ORDERS)
-def test_every_block_once_and_rounds_are_whole(found: list[Place], rounds: int, order: design.Order) -> None:
-    slots = design.arrange(found, range(rounds), order, "e-1")
+def test_every_block_once_and_rounds_are_whole(found: list[Place], rounds: int, order: run_order.Order) -> None:
+    slots = run_order.arrange(found, range(rounds), order, "e-1")
     wanted = Counter((cell.cell_id, who, block) for cell, who in found for block in range(rounds))
     assert Counter((slot.cell.cell_id, slot.candidates, slot.block) for slot in slots) == wanted
     assert [slot.block for slot in slots] == sorted(slot.block for slot in slots)
@@ -45,7 +45,7 @@ def test_every_block_once_and_rounds_are_whole(found: list[Place], rounds: int, 
 
 @given(places(), st.integers(1, 4))
 def test_abba_puts_every_cell_of_a_device_at_the_same_mean_position(found: list[Place], pairs: int) -> None:
-    slots = design.arrange(found, range(2 * pairs), "abba", "e-1")
+    slots = run_order.arrange(found, range(2 * pairs), "abba", "e-1")
     for who in {slot.candidates for slot in slots}:
         positions: dict[str, list[int]] = {}
         for position, slot in enumerate(of(slots, who)):
@@ -55,15 +55,15 @@ def test_abba_puts_every_cell_of_a_device_at_the_same_mean_position(found: list[
 
 @given(places(), st.text(max_size=5))
 def test_a_random_order_is_its_seeds(found: list[Place], seed: str) -> None:
-    again = [design.arrange(found, range(3), "random", seed) for _ in range(2)]
+    again = [run_order.arrange(found, range(3), "random", seed) for _ in range(2)]
     assert again[0] == again[1]
 
 
 def test_random_orders_differ_by_round_device_and_experiment() -> None:
     cells = [Cell(workload=Workload(network=f"n{i}"), backend=Api.OPENCL) for i in range(6)]
     found: list[Place] = [(cell, (serial,)) for cell in cells for serial in SERIALS]
-    slots = design.arrange(found, range(20), "random", "e-1")
-    assert slots != design.arrange(found, range(20), "random", "e-2")
+    slots = run_order.arrange(found, range(20), "random", "e-1")
+    assert slots != run_order.arrange(found, range(20), "random", "e-2")
     orders = {
         tuple(slot.cell.label for slot in of(slots, (serial,)) if slot.block == number)
         for serial in SERIALS
@@ -77,11 +77,11 @@ def test_random_orders_differ_by_round_device_and_experiment() -> None:
 @settings(deadline=None)
 @given(places(), st.integers(1, 5), st.integers(1, 9), ORDERS)
 def test_canaries_stand_first_last_and_after_so_many_blocks(
-    found: list[Place], rounds: int, every: int, order: design.Order
+    found: list[Place], rounds: int, every: int, order: run_order.Order
 ) -> None:
-    plain = design.arrange(found, range(rounds), order, "e-1")
-    references = {serial: design.canary_cell(Api.OPENCL, Precision.FP32) for serial in SERIALS}
-    slots = design.with_canaries(plain, every, references)
+    plain = run_order.arrange(found, range(rounds), order, "e-1")
+    references = {serial: run_order.canary_cell(Api.OPENCL, Precision.FP32) for serial in SERIALS}
+    slots = run_order.with_canaries(plain, every, references)
     assert [slot for slot in slots if slot.role == "work"] == plain
     for who in {slot.candidates for slot in plain}:
         roles = [slot.role for slot in of(slots, who)]
@@ -92,12 +92,12 @@ def test_canaries_stand_first_last_and_after_so_many_blocks(
         gaps = "".join("c" if role == "canary" else "w" for role in roles).strip("c").split("c")
         assert all(len(gap) == every for gap in gaps[:-1]) and 1 <= len(gaps[-1]) <= every
         own = [slot for slot in of(slots, who) if slot.role == "canary"]
-        assert [slot.block for slot in own] == list(range(design.canaries(roles.count("work"), every)))
+        assert [slot.block for slot in own] == list(range(run_order.canaries(roles.count("work"), every)))
         assert len({slot.cell.cell_id for slot in own}) == 1
 
 
 def test_no_canaries_unless_asked() -> None:
-    assert design.canaries(10, 0) == design.canaries(0, 5) == 0
+    assert run_order.canaries(10, 0) == run_order.canaries(0, 5) == 0
 
 
 def planned(**sampling: object) -> Experiment:
@@ -108,7 +108,7 @@ def planned(**sampling: object) -> Experiment:
 def test_an_experiments_canaries_are_alike_and_cost_little() -> None:
     experiment = planned(blocks=4, canary=3, samples=500, idle=20, load=30, deadline=90)
     devices = [make.device("A", make.api(Api.OPENCL), make.api(Api.VULKAN)), make.device("B")]
-    jobs = matrix.expand(experiment, "e-1", devices).jobs
+    jobs = expand(experiment, "e-1", devices).jobs
     canaries = [job for job in jobs if job.role == "canary"]
     assert Counter(job.candidates[0] for job in canaries) == {"A": 1 + 6, "B": 1 + 3}
     assert {(job.candidates[0], job.cell.label) for job in canaries} == {
@@ -118,15 +118,15 @@ def test_an_experiments_canaries_are_alike_and_cost_little() -> None:
     assert {(job.sampling.load, job.sampling.idle, job.sampling.samples) for job in canaries} == {(0.0, 0.0, 20)}
     assert {job.measure.quantities for job in canaries} == {("latency", "memory")}
     assert len({job.job_id for job in jobs}) == len(jobs)
-    assert matrix.size(experiment) == len([job for job in jobs if job.candidates == ("A",)])
+    assert size(experiment) == len([job for job in jobs if job.candidates == ("A",)])
 
 
 def test_the_next_block_of_each_cell_and_device_is_held() -> None:
-    expansion = matrix.expand(planned(blocks=3, target_interval=0.05), "e-1", [make.device("A"), make.device("B")])
+    expansion = expand(planned(blocks=3, target_interval=0.05), "e-1", [make.device("A"), make.device("B")])
     assert {job.block for job in expansion.reserve} == {3} and len(expansion.reserve) == 4
     assert not {job.job_id for job in expansion.reserve} & {job.job_id for job in expansion.jobs}
     at_the_cap = planned(blocks=3, target_interval=0.05, max_blocks=3)
-    assert matrix.expand(at_the_cap, "e-1", [make.device("A")]).reserve == ()
+    assert expand(at_the_cap, "e-1", [make.device("A")]).reserve == ()
 
 
 @pytest.mark.parametrize("sampling", [{"canary": 2}, {"target_interval": 0.05}])

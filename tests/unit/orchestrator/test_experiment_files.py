@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import spec
-from orchestrator.expansion import expand as matrix
+from orchestrator.expansion.expand import expand, size
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.job import Cell
 
@@ -22,8 +22,8 @@ def test_it_expands(path: Path) -> None:
     able = make.device("A", *(make.api(name, *Precision) for name in Api))
     experiment = experiment.model_copy(update={"devices": experiment.devices.model_copy(update={"where": "true"})})
     one_device = experiment.model_copy(update={"devices": experiment.devices.model_copy(update={"count": "all"})})
-    found = matrix.expand(one_device, "e", [able])
-    assert len(found.jobs) == matrix.size(experiment) > 0
+    found = expand(one_device, "e", [able])
+    assert len(found.jobs) == size(experiment) > 0
     for axis, values in experiment.matrix:
         ran = {_value(cell, axis) for cell in found.cells}
         assert values is None or set(values) <= ran, f"no device ever runs some {axis} of {values}"

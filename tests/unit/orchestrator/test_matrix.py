@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.errors import SpecError
-from orchestrator.expansion import expand as matrix
+from orchestrator.expansion.expand import expand, size
+from orchestrator.model.axes import AXES as AXES_BY_NAME
 from orchestrator.model.device import Api, Device, Precision
 from orchestrator.model.experiment import DeviceChoice, Experiment, Matrix, Sampling, Workload
 
@@ -69,7 +70,7 @@ def combinations(experiment: Experiment) -> int:
 @settings(max_examples=60, deadline=None)
 @given(experiments(), farms())
 def test_jobs_and_exclusions_partition_the_matrix(experiment: Experiment, devices: list[Device]) -> None:
-    expansion = matrix.expand(experiment, "e-1", devices)
+    expansion = expand(experiment, "e-1", devices)
     collapsed = [e for e in expansion.exclusions if not e.serial]
     assert len(expansion.cells) + len(collapsed) == combinations(experiment)
     assert len({cell.cell_id for cell in expansion.cells}) == len(expansion.cells)
@@ -85,18 +86,18 @@ def test_jobs_and_exclusions_partition_the_matrix(experiment: Experiment, device
 @given(experiments(), farms())
 def test_a_job_only_where_the_device_can(experiment: Experiment, devices: list[Device]) -> None:
     facts = {d.serial: d.facts for d in devices}
-    for job in matrix.expand(experiment, "e-1", devices).jobs:
+    for job in expand(experiment, "e-1", devices).jobs:
         offered = facts[job.candidates[0]].api(job.cell.backend)
         assert offered is not None and job.cell.precision in offered.precisions
-        assert all(job.cell.backend in matrix.APPLIES[name] for name in job.cell.options)
+        assert all(job.cell.backend in AXES_BY_NAME[name].backends for name in job.cell.options)
 
 
 @settings(max_examples=60, deadline=None)
 @given(experiments())
 def test_size_counts_what_expand_makes(experiment: Experiment) -> None:
     able = make.device("A", *(make.api(name, *Precision) for name in Api))
-    expansion = matrix.expand(experiment, "e-1", [able])
-    assert matrix.size(experiment) == len(expansion.jobs) == len(expansion.cells) * experiment.sampling.blocks
+    expansion = expand(experiment, "e-1", [able])
+    assert size(experiment) == len(expansion.jobs) == len(expansion.cells) * experiment.sampling.blocks
 
 
 @settings(max_examples=30, deadline=None)
@@ -104,25 +105,25 @@ def test_size_counts_what_expand_makes(experiment: Experiment) -> None:
 def test_the_order_of_devices_does_not_matter(experiment: Experiment, devices: list[Device], random: object) -> None:
     shuffled = list(devices)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert matrix.expand(experiment, "e", shuffled) == matrix.expand(experiment, "e", devices)
+    assert expand(experiment, "e", shuffled) == expand(experiment, "e", devices)
 
 
 def test_size_of_a_million_is_counted_at_once() -> None:
     wide = Matrix(network=tuple(f"n{i}" for i in range(1000)), granularity=tuple(range(4, 41, 4)), fuse=("all", "none"))
-    assert matrix.size(make.experiment(matrix=wide, sampling=Sampling(blocks=50))) == 1_000_000
+    assert size(make.experiment(matrix=wide, sampling=Sampling(blocks=50))) == 1_000_000
 
 
 def test_blocks_are_interleaved() -> None:
-    jobs = matrix.expand(make.many(2), "e", [make.device("B"), make.device("A")]).jobs
+    jobs = expand(make.many(2), "e", [make.device("B"), make.device("A")]).jobs
     assert [(j.block, j.candidates) for j in jobs] == [(0, ("A",)), (0, ("B",)), (1, ("A",)), (1, ("B",))]
 
 
 def test_count_any_and_n() -> None:
     farm = [make.device("C"), make.device("A", make.api(Api.CPU)), make.device("B"), make.device("D")]
-    either = matrix.expand(make.many(1, count="any"), "e", farm)
+    either = expand(make.many(1, count="any"), "e", farm)
     assert [j.candidates for j in either.jobs] == [("B", "C", "D")]
     assert [(e.serial, e.reason) for e in either.exclusions] == [("A", "the device has no opencl (it has cpu)")]
-    two = matrix.expand(make.many(1, count=2), "e", farm)
+    two = expand(make.many(1, count=2), "e", farm)
     assert [j.candidates for j in two.jobs] == [("B",), ("C",)]
     assert [e.serial for e in two.exclusions] == ["A", "D"]
 
@@ -131,7 +132,7 @@ def test_exclusions_tell_their_reasons() -> None:
     experiment = make.experiment(matrix=Matrix(backend=(Api.OPENCL,), precision=(Precision.FP16,), threads=(1, 2)))
     unknown = make.device("U", health="unauthorized", reason="accept the key on the phone")
     unknown = unknown.model_copy(update={"facts": unknown.facts.model_copy(update={"apis": ()})})
-    expansion = matrix.expand(experiment, "e", [make.device("A"), unknown])
+    expansion = expand(experiment, "e", [make.device("A"), unknown])
     assert [(e.serial, e.reason) for e in expansion.exclusions] == [
         ("", "no meaning on opencl: threads; the same as `squeezenet_v1_0 opencl fp16`, which is run once"),
         ("A", "the device's opencl has no fp16 (it has fp32)"),
@@ -143,17 +144,17 @@ def test_exclusions_tell_their_reasons() -> None:
 def test_a_selection_that_matches_nothing_lists_the_devices() -> None:
     experiment = make.experiment(devices=DeviceChoice(where='gpu_vendor == "adreno"'))
     with pytest.raises(SpecError, match=r'A: gpu_vendor == "adreno" \(here ""\)'):
-        matrix.expand(experiment, "e", [make.device("A")])
+        expand(experiment, "e", [make.device("A")])
     with pytest.raises(SpecError, match="only 1 of the 2 devices"):
-        matrix.expand(make.many(1, count=2), "e", [make.device("A")])
+        expand(make.many(1, count=2), "e", [make.device("A")])
     with pytest.raises(SpecError, match="none"):
-        matrix.expand(make.many(1), "e", [])
+        expand(make.many(1), "e", [])
 
 
 def test_a_network_axis_with_an_onnx_file_is_refused() -> None:
     both = make.experiment(workload=Workload(onnx="m.onnx"), matrix=Matrix(network=("a",)))
     with pytest.raises(SpecError, match="remove one of them"):
-        matrix.expand(both, "e", [make.device("A")])
+        expand(both, "e", [make.device("A")])
 
 
 def studyc(**axes: object) -> Experiment:
@@ -162,7 +163,7 @@ def studyc(**axes: object) -> Experiment:
 
 
 def left_out(experiment: Experiment) -> dict[str, str]:
-    found = matrix.expand(experiment, "e", [make.device("A", make.api(Api.CPU), make.api(Api.OPENCL))])
+    found = expand(experiment, "e", [make.device("A", make.api(Api.CPU), make.api(Api.OPENCL))])
     return {e.cell: e.reason for e in found.exclusions}
 
 
@@ -185,7 +186,7 @@ def test_what_does_not_go_together_is_left_out_with_its_reason() -> None:
 
 def test_a_granularity_that_no_kernel_has_is_left_out_and_runs_nowhere() -> None:
     asked = make.experiment(matrix=Matrix(granularity=(1, 4, 6)), sampling=Sampling(blocks=1))
-    found = matrix.expand(asked, "e", [make.device("A")])
+    found = expand(asked, "e", [make.device("A")])
     assert [cell.options["granularity"] for cell in found.cells] == [4]
     assert [e.reason.partition(":")[0] for e in found.exclusions] == [
         "granularity 1 does not fit", "granularity 6 does not fit",
@@ -194,7 +195,7 @@ def test_a_granularity_that_no_kernel_has_is_left_out_and_runs_nowhere() -> None
 
 def test_an_algorithm_that_a_backend_lacks_is_left_out_there() -> None:
     axes = Matrix(backend=(Api.CPU, Api.OPENCL), algorithm=("sequential", "window", "im2col"))
-    found = matrix.expand(make.experiment(matrix=axes), "e", [make.device("A", make.api(Api.CPU), make.api())])
+    found = expand(make.experiment(matrix=axes), "e", [make.device("A", make.api(Api.CPU), make.api())])
     assert [(c.backend, c.options["algorithm"]) for c in found.cells] == [
         ("cpu", "sequential"), ("cpu", "im2col"), ("opencl", "window"), ("opencl", "im2col"),
     ]  # fmt: skip
@@ -207,7 +208,7 @@ def test_streams_and_batches_are_part_of_a_cell() -> None:
     """So that a throughput is never compared with a latency of the same name."""
     single = make.experiment(matrix=Matrix(batch=(1, 4)))
     stream = make.experiment(matrix=Matrix(batch=(1, 4)), sampling=Sampling(frames=8))
-    cells = [matrix.expand(each, "e", [make.device()]).cells for each in (single, stream)]
+    cells = [expand(each, "e", [make.device()]).cells for each in (single, stream)]
     assert len({cell.cell_id for found in cells for cell in found}) == 4
     assert [(cell.batch, cell.frames, cell.inferences) for cell in cells[1]] == [(1, 8, 8), (4, 8, 2)]
     assert [(cell.batch, cell.frames, cell.inferences) for cell in cells[0]] == [(1, 1, 1), (4, 1, 1)]
@@ -216,14 +217,14 @@ def test_streams_and_batches_are_part_of_a_cell() -> None:
 
 def test_sizes_are_said_with_their_units() -> None:
     axes = Matrix.model_validate({"memory_budget": ["8 MB", "6.7 MB"], "workspace": "16 MiB"})
-    cells = matrix.expand(make.experiment(matrix=axes), "e", [make.device()]).cells
+    cells = expand(make.experiment(matrix=axes), "e", [make.device()]).cells
     assert [cell.label.partition("fp32 ")[2] for cell in cells] == [
         "memory_budget=8 MB workspace=16 MiB", "memory_budget=6700 kB workspace=16 MiB",
     ]  # fmt: skip
 
 
 def test_cores_as_an_axis_become_the_job_s_condition() -> None:
-    found = matrix.expand(make.experiment(matrix=Matrix(affinity=("big", "0-1"))), "e", [make.device()])
+    found = expand(make.experiment(matrix=Matrix(affinity=("big", "0-1"))), "e", [make.device()])
     assert {(job.cell.options["affinity"], job.conditions.affinity) for job in found.jobs} == {
         ("big", "big"), ("0-1", "0-1"),
     }  # fmt: skip
@@ -231,7 +232,7 @@ def test_cores_as_an_axis_become_the_job_s_condition() -> None:
 
 def test_tuned_and_untuned_plans_are_compared_on_every_backend() -> None:
     device = make.device("A", *(make.api(api) for api in Api))
-    found = matrix.expand(make.experiment(matrix=Matrix(backend=tuple(Api), tuned=(True, False))), "e", [device])
+    found = expand(make.experiment(matrix=Matrix(backend=tuple(Api), tuned=(True, False))), "e", [device])
     ran = {(job.cell.backend, job.cell.options["tuned"]) for job in found.jobs}
     assert ran == set(product(Api, (True, False))) and found.exclusions == ()
 
@@ -240,7 +241,7 @@ def test_images_only_where_the_device_has_them() -> None:
     bare = make.api(Api.VULKAN).model_copy(update={"max_image_width": 0, "max_image_height": 0})
     device = make.device("A", make.api(Api.OPENCL), bare)
     asked = Matrix(backend=(Api.OPENCL, Api.VULKAN), layout=("buffer", "image"))
-    expansion = matrix.expand(make.experiment(matrix=asked), "e-1", [device])
+    expansion = expand(make.experiment(matrix=asked), "e-1", [device])
     ran = {(job.cell.backend, job.cell.options["layout"]) for job in expansion.jobs}
     assert ran == {(Api.OPENCL, "buffer"), (Api.OPENCL, "image"), (Api.VULKAN, "buffer")}
     assert [e.reason for e in expansion.exclusions] == ["the device's vulkan has no images"]

@@ -1,0 +1,81 @@
+"""The compiler's axes as options of a command: one declaration for `farm plan`, `farm infer` and `farm tune`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Annotated, Any, Literal
+
+import typer
+
+from kernels.axis import EVERY, Axis
+from kernels.options import COMPILE_AXES, Options
+from orchestrator.model.device import Api, Precision
+from orchestrator.model.quantity import parse_bytes
+
+BackendOption = Annotated[Api, typer.Option("--backend", "-b", help="Compute API.")]
+PrecisionOption = Annotated[Precision, typer.Option("--precision", "-p", help="Arithmetic.")]
+
+
+def with_compiler_options(command: Callable[..., None], only: Iterable[str] = COMPILE_AXES) -> Callable[..., None]:
+    """The command with `--backend`, `--precision` and an option for each axis; its parameter `options` gets them.
+
+    `only`: names of the axes that it offers.
+    """
+    axes = {name: COMPILE_AXES[name] for name in only}
+    own = inspect.signature(command, eval_str=True).parameters
+    core = {"backend": (BackendOption, Api.OPENCL), "precision": (PrecisionOption, Precision.FP32)}
+    asked = core | {name: (_annotation(axis), None) for name, axis in axes.items()}
+    parameters = []
+    for parameter in own.values():
+        if parameter.name == "options":
+            parameters += [
+                inspect.Parameter(name, parameter.kind, default=default, annotation=annotation)
+                for name, (annotation, default) in asked.items()
+            ]
+        else:
+            parameters.append(parameter)
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        backend, precision = given.pop("backend"), given.pop("precision")
+        values = {name: _value(axis, given.pop(name)) for name, axis in axes.items()}
+        chosen = {name: value for name, value in values.items() if value is not None}
+        command(**given, options=Options(backend.value, precision.value, **chosen))
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def _annotation(axis: Axis) -> Any:
+    """As typer reads a parameter."""
+    help_text = f"{axis.help[0].upper()}{axis.help[1:]}."
+    if axis.backends != EVERY:
+        help_text = f"{' and '.join(axis.backends)}: {axis.help}."
+    kind: Any = Literal[axis.words] if axis.words else str if axis.unit or axis.parse else axis.type
+    facts: dict[str, Any] = {"help": help_text, "show_default": axis.otherwise}
+    if axis.unit:
+        facts["metavar"] = "SIZE"
+    if axis.bounds:
+        facts["min"], facts["max"] = axis.bounds
+    if axis.names:
+        facts["autocompletion"] = lambda incomplete: [
+            name for name in dict.fromkeys(n for b in axis.names for n in axis.known(b)) if name.startswith(incomplete)
+        ]
+    return Annotated[kind | None, typer.Option(**facts)]
+
+
+def _value(axis: Axis, given: Any) -> Any:
+    """What the compiler takes. Raises UsageError."""
+    if given is None:
+        return None
+    option = f"--{axis.name.replace('_', '-')}"
+    try:
+        value = parse_bytes(given) if axis.unit else axis.parse(given) if axis.parse else given
+    except ValueError as e:
+        raise typer.BadParameter(f"{option}: {e}") from e
+    if axis.refuse and (why := axis.refuse(value)):
+        raise typer.BadParameter(f"{option}: {why}")
+    return value

@@ -1,0 +1,38 @@
+"""Cells that came to one plan on a device: their difference is no effect of what was varied."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from orchestrator.model.axes import AXES
+from orchestrator.model.job import Cell
+from orchestrator.model.record import Doubt, DoubtCode, Record
+
+Key = tuple[str, str, str]
+"""Device, source and cell."""
+
+
+def same_plan_doubts(records: Iterable[Record], cells: Mapping[str, Cell]) -> dict[Key, Doubt]:
+    """Of each cell that ran the plan of another one, in the same way on the same device: which other ones."""
+    ran: dict[Any, dict[Key, None]] = defaultdict(dict)
+    for record in records:
+        if plan := record.provenance.plan_hash:
+            key = record.device.serial, record.source.value, record.cell_id
+            ran[*key[:2], plan, _at_run(cells[record.cell_id])][key] = None
+    found: dict[Key, list[str]] = defaultdict(list)
+    for together in ran.values():
+        for key in together:
+            found[key] += [cells[other[2]].label for other in together if other != key]
+    return {key: _doubt(dict.fromkeys(labels)) for key, labels in found.items() if labels}
+
+
+def _at_run(cell: Cell) -> tuple[Any, ...]:
+    """What the agent is told beside the plan."""
+    told = tuple((name, cell.options.get(name, axis.default)) for name, axis in AXES.items() if axis.at_run)
+    return (cell.workload.model_dump_json(), *told)
+
+
+def _doubt(labels: Iterable[str]) -> Doubt:
+    return Doubt(code=DoubtCode.SAME_PLAN, detail=f"the plan is that of {', '.join(f'`{label}`' for label in labels)}")

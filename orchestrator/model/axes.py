@@ -1,0 +1,145 @@
+"""The axes of an experiment: those of the compiler, and those of the run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from kernels.axis import CPU, GPU, Axis
+from kernels.options import COMPILE_AXES
+
+from .quantity import size_words
+
+
+def cores_conflict(affinity: str) -> str:
+    """Why a text names no cores; empty where it does."""
+    if affinity in ("any", "big", "little") or re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", affinity):
+        return ""
+    return "allowed: `any`, `big`, `little`, or a list of cores such as `0-3,6`"
+
+
+def _thread_life_conflict(thread_life: str, threads: int, pipeline: str) -> str:
+    if thread_life == "kept":
+        return ""
+    if threads == 1:
+        return "one thread is the caller's own: none is started"
+    return "" if pipeline == "none" else "the stages of a pipeline keep their threads"
+
+
+def _pipeline_conflict(pipeline: str, algorithm: str, threads: int) -> str:
+    if pipeline == "none":
+        return ""
+    if algorithm == "sequential":
+        return "algorithm `sequential` is the reference on one thread: it has no pipeline"
+    return "a pipeline has at least two stages, each with a thread of its own" if threads == 1 else ""
+
+
+def _tuned_unused(backend: str, algorithm: str, granularity: int, product: str, transpose: str, addition: str) -> str:
+    convolutions = algorithm != "auto" or granularity > 0
+    if convolutions and (backend == "cpu" or "auto" not in (product, transpose, addition)):
+        return "every algorithm is asked for by name"
+    return ""
+
+
+RUN_AXES: dict[str, Axis] = {
+    axis.name: axis
+    for axis in (
+        Axis(
+            name="thread_life",
+            at_run=True,
+            help="threads of the CPU backend: `kept` for the whole run, or `per_call`: started and ended with each "
+            "operation",
+            default="kept",
+            words=("kept", "per_call"),
+            backends=CPU,
+            conflict=_thread_life_conflict,
+        ),
+        Axis(
+            name="pin_threads",
+            at_run=True,
+            help="whether each thread of the CPU backend, or stage, is bound to a core of its own",
+            default=False,
+            type=bool,
+            backends=CPU,
+        ),
+        Axis(
+            name="pipeline",
+            at_run=True,
+            help="successive frames in different stages of the CPU backend at the same time (study C): `balanced` in "
+            "stages of equal cost, `by_kind` of layer; needs `sampling.frames`",
+            default="none",
+            words=("none", "balanced", "by_kind"),
+            backends=CPU,
+            conflict=_pipeline_conflict,
+        ),
+        Axis(
+            name="affinity",
+            at_run=True,
+            help="cores that the agent may use: `any`, `big`, `little`, or a list such as `0-3,6`",
+            unset="as `conditions.affinity`",
+            refuse=cores_conflict,
+        ),
+        Axis(
+            name="batch",
+            at_run=True,
+            help="frames that one inference takes together; refused at submission where the model fixes another",
+            unset="as the model has it",
+            type=int,
+            bounds=(1, 4096),
+        ),
+        Axis(
+            name="tuned",
+            help="whether layers use what `farm tune` found on the device, where their algorithm is `auto`",
+            default=True,
+            type=bool,
+            unused=_tuned_unused,
+            page="tuning.md",
+        ),
+        Axis(
+            name="setup",
+            at_run=True,
+            help="compiled programs that a fresh process finds: `cold`: none; `warm`: the driver's own; `cached`: the "
+            "farm's too. An unmeasured run before each block fills what is to be found",
+            unset="as found",
+            words=("cold", "warm", "cached"),
+            backends=GPU,
+            page="designing-a-run.md",
+        ),
+    )
+}
+"""Those that say how the agent runs a plan, or what goes through it, not how it is compiled."""
+
+FRAMES = Axis(name="frames", help="frames of a sample", default=1, type=int, at_run=True)
+"""`sampling.frames` as a cell keeps it: no axis of the matrix."""
+
+MATRIX_AXES: dict[str, Axis] = {**COMPILE_AXES, **RUN_AXES}
+"""The optional axes of a matrix, by name."""
+AXES: dict[str, Axis] = {**MATRIX_AXES, FRAMES.name: FRAMES}
+"""Everything that a cell's options may hold."""
+
+
+def settings(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Every axis with its value, the default where `options` has none."""
+    return {name: axis.default for name, axis in AXES.items()} | dict(options)
+
+
+def conflict(backend: str, options: Mapping[str, Any]) -> str:
+    """Why these options cannot run together on a backend; empty where they can."""
+    full = settings(options)
+    reasons = (AXES[name].why_not(backend, full) for name in AXES if name in options)
+    return next(filter(None, reasons), "")
+
+
+def unused(backend: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """Options that make no difference beside the others on a backend, each with its reason."""
+    full = settings(options)
+    reasons = {name: AXES[name].why_unused(backend, full) for name in options if name in AXES}
+    return {name: reason for name, reason in reasons.items() if reason}
+
+
+def words_of(name: str, value: object) -> str:
+    """A value as people write it: `2 GB` of an axis in bytes."""
+    axis = AXES.get(name)
+    sized = axis is not None and axis.unit == "B" and isinstance(value, int) and value > 0
+    return size_words(value) if sized and isinstance(value, int) else str(value)
