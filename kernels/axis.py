@@ -56,6 +56,11 @@ class Axis:
     """Page of the documentation that tells more."""
 
     @property
+    def option(self) -> str:
+        """What a command calls it."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
     def otherwise(self) -> str:
         """What holds where it is not asked for, in words."""
         return self.unset or (str(self.default).lower() if isinstance(self.default, bool) else str(self.default))

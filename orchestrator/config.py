@@ -44,9 +44,9 @@ class Settings(BaseSettings):
     """Sessions that this host holds at the same time."""
     agent_dir: Path | None = None
     """Folder with the built agents, `<abi>/pocketfarm-agent`; None: device_agent/build of the checkout."""
-    lab: Path | None = None
-    """Lab file: supplies, meters and temperatures of this host's devices; None: `lab.yaml` in the state folder, where
-    it exists."""
+    wiring: Path | None = None
+    """Wiring file: supplies, meters and temperatures of this host's devices; None: `wiring.yaml` in the state folder,
+    where it exists."""
     engine_slot: Path | None = None
     """Lock file by which engine runs on this host's own cores take turns."""
 

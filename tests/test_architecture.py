@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,31 +13,42 @@ from tests.source_tree import ROOMS, ROOT, Module, modules, owner
 
 MODULES = modules()
 
-WORKERS_MAY_USE = (
-    "model",
-    "energy",
-    "lab",
-    "errors",
-    "config",
-    "keys",
-    "queue",
-    "leases",
-    "inventory",
-    "artifacts",
-    "redis_client",
-)
+COMMON_GROUND = ("errors", "config", "model", "energy", "coordination", "expansion", "spec")
+"""The rooms of the orchestrator that workers use too: nouns, settings, files that people write, what is in Redis."""
 
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "kernels": (),
     "device_agent": (),
     "orchestrator": ("kernels",),
-    "workers": (
-        "kernels",
-        *(f"orchestrator.{part}" for part in WORKERS_MAY_USE),
-    ),
+    "workers": ("kernels", *(f"orchestrator.{room}" for room in COMMON_GROUND if room != "expansion")),
     "farm": ROOMS,
 }
-"""What a room may import beside itself; a prefix allows all below it."""
+"""What a house may import beside itself; a prefix allows all below it."""
+
+FLOORS: dict[str, tuple[str, ...]] = {
+    "orchestrator": (
+        *COMMON_GROUND,
+        *("analysis", "ledger", "exchange", "answers", "scheduling", "submission", "report", "metrics"),
+    ),
+    "workers": (
+        *("durable_files", "connection", "devices", "power", "session", "plans", "measure", "enrolment", "claim"),
+        *("execution", "discovery", "spool", "tasks", "crash_recovery", "infer", "tuning", "host"),
+    ),
+    "kernels": (
+        *("errors", "checkpoint", "axis", "ir", "options", "reference", "frontend", "plan", "source", "catalog"),
+        *("lower", "passes", "codegen", "memory", "assemble", "compile", "tuning"),
+    ),
+    "device_agent/src": ("system", "journal", "device", "plan", "telemetry", "backends", "run", "main"),
+}
+"""The rooms of each house from the ground up: none imports a room above it."""
+
+NAMES_ON_A_FLOOR = 20
+SHELVES = (
+    "device_agent/src/backends/cpu",
+    "device_agent/virtual",
+    "farm/cli",
+)
+"""Folders of many things of one kind."""
 
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "celery": ("orchestrator.coordination.queue", "workers.tasks"),
@@ -61,14 +73,15 @@ MAY_READ_ENVIRONMENT = ("orchestrator.config", "device_agent", "farm")
 """Settings are read once; the agent's build asks for an NDK; the supervisor hands its environment on."""
 
 AGENT_SOURCES = ROOT / "device_agent" / "src"
+AGENT_FILES = [path for path in sorted(AGENT_SOURCES.rglob("*.*")) if path.suffix in (".cc", ".h", ".inc")]
 ONLY_IN_THE_AGENTS: dict[str, tuple[str, ...]] = {
     r"\b[io]?fstream\b|\bfilebuf\b|\bfilesystem\b|\bf?open64\b|\bfopen\b|\bpopen\b|\bcin\b": (),
-    r"(?<!\w)::p?readv?\(|\bfread\b|\bfgets\b|\bopendir\b": ("files.cc",),
-    r"\bstd::thread\(|\bstd::async\b|\bpthread_create\b|\.emplace_back\(\[": ("thread.h",),
-    r"\bthrow\b": ("json_reader.h",),
+    r"(?<!\w)::p?readv?\(|\bfread\b|\bfgets\b|\bopendir\b": ("system/files.cc",),
+    r"\bstd::thread\(|\bstd::async\b|\bpthread_create\b|\.emplace_back\(\[": ("system/thread.h",),
+    r"\bthrow\b": ("system/json_reader.h",),
     r"\bstd::sto(i|l|ll|ul|ull|f|d|ld)\(": (),
     r"(?<!\w)(std::)?(abort|exit|quick_exit)\(|::_exit\(": ("main.cc",),
-    r"\bstd::terminate\b": ("thread.h",),
+    r"\bstd::terminate\b": ("system/thread.h",),
 }
 """What may throw, end the process or read: a pattern in the agent's sources, and the files that may have it."""
 
@@ -98,10 +111,59 @@ def test_imports_only_from_the_rooms_that_it_may(name: str) -> None:
     assert not wrong, f"{room} may import only {allowed}:\n" + "\n".join(wrong)
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name.startswith("orchestrator.model")])
-def test_models_import_nothing_of_ours(name: str) -> None:
-    ours = [each.target for each in MODULES[name].imports if each.target.split(".")[0] in ROOMS]
-    assert all(_under(target, ("orchestrator.model",)) for target in ours), ours
+@pytest.mark.parametrize("house", [house for house in FLOORS if "/" not in house])
+def test_no_import_climbs(house: str) -> None:
+    floors = FLOORS[house]
+    rooms = {name.split(".")[1] for name in MODULES if name.startswith(f"{house}.")}
+    assert rooms == set(floors)
+    wrong = [
+        f"{module.where}:{each.line} imports {each.target}"
+        for module in MODULES.values()
+        for each in module.imports
+        if module.name.startswith(f"{house}.") and each.target.startswith(f"{house}.")
+        if floors.index(each.target.split(".")[1]) > floors.index(module.name.split(".")[1])
+    ]
+    assert not wrong, f"{house}, from the ground up: {', '.join(floors)}\n" + "\n".join(wrong)
+
+
+def test_no_include_of_the_agent_climbs() -> None:
+    floors = FLOORS["device_agent/src"]
+    wrong = [
+        f"{path.relative_to(ROOT)} includes {included}"
+        for path in AGENT_FILES
+        for included in re.findall(r'#include "([^"]+)"', path.read_text())
+        if (AGENT_SOURCES / included).exists() and floors.index(included.split("/")[0]) > floors.index(_room(path))
+    ]
+    assert {_room(path) for path in AGENT_FILES} == set(floors)
+    assert not wrong, f"from the ground up: {', '.join(floors)}\n" + "\n".join(wrong)
+
+
+def _room(path: Path) -> str:
+    return path.relative_to(AGENT_SOURCES).with_suffix("").parts[0]
+
+
+def test_a_floor_has_few_names() -> None:
+    files = [*(module.path for module in MODULES.values()), *AGENT_FILES]
+    floors: dict[str, set[str]] = {}
+    for path in files:
+        for inner in (path, *path.parents):
+            if inner != ROOT and inner.is_relative_to(ROOT) and inner.stem != "__init__":
+                floors.setdefault(inner.parent.relative_to(ROOT).as_posix(), set()).add(inner.stem)
+    crowded = {floor: len(names) for floor, names in floors.items() if len(names) > NAMES_ON_A_FLOOR}
+    assert crowded.keys() == set(SHELVES), crowded
+
+
+def test_models_import_nothing_above_them() -> None:
+    """Nouns know the compiler's axes, and nothing else of ours."""
+    known = ("orchestrator.model", "kernels.axis", "kernels.options")
+    wrong = [
+        f"{module.where}:{each.line} imports {each.target}"
+        for module in MODULES.values()
+        for each in module.imports
+        if _under(module.name, ("orchestrator.model",)) and each.target.split(".")[0] in ROOMS
+        if not _under(each.target, known)
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("package", ONLY_IN)
@@ -243,7 +305,7 @@ def test_names_say_what_things_are() -> None:
 def test_the_agent_reads_starts_threads_and_ends_in_one_place(pattern: str) -> None:
     found = [
         f"{path.relative_to(ROOT)}:{number} {line.strip()[:80]}"
-        for path in sorted(AGENT_SOURCES.rglob("*.*"))
+        for path in AGENT_FILES
         if path.relative_to(AGENT_SOURCES).as_posix() not in ONLY_IN_THE_AGENTS[pattern]
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if re.search(pattern, line.partition("//")[0])

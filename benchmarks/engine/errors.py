@@ -99,7 +99,7 @@ def algorithms(case: Case, options: Options) -> Iterator[tuple[str, int]]:
         yield from ((name, len(convolutions)) for name in CPU_ALGORITHMS if name != "auto" and convolutions)
         return
     for name, entry in ALGORITHMS.items():
-        if fitting := sum(entry.misfit(conv) is None for conv in convolutions):
+        if fitting := sum(entry.why_not(conv) is None for conv in convolutions):
             yield name, fitting
 
 

@@ -144,7 +144,7 @@ def measure(device: Device, number: int, names: Sequence[str]) -> list[dict[str,
     found = []
     for name in names:
         algorithm = ALGORITHMS[name]
-        if algorithm.misfit(conv):
+        if algorithm.why_not(conv):
             continue
         timed = []
         for tile in algorithm.tiles(conv, Options("opencl"), device.limits):

@@ -40,7 +40,7 @@ def with_compiler_options(command: Callable[..., None], only: Iterable[str] = CO
     @wraps(command)
     def run(**given: Any) -> None:
         backend, precision = given.pop("backend"), given.pop("precision")
-        values = {name: _value(axis, given.pop(name)) for name, axis in axes.items()}
+        values = {name: _value(axis, given.pop(name), backend.value) for name, axis in axes.items()}
         chosen = {name: value for name, value in values.items() if value is not None}
         command(**given, options=Options(backend.value, precision.value, **chosen))
 
@@ -67,15 +67,16 @@ def _annotation(axis: Axis) -> Any:
     return Annotated[kind | None, typer.Option(**facts)]
 
 
-def _value(axis: Axis, given: Any) -> Any:
-    """What the compiler takes. Raises UsageError."""
+def _value(axis: Axis, given: Any, backend: str) -> Any:
+    """What the compiler takes; None where nothing was given. Raises UsageError."""
     if given is None:
         return None
-    option = f"--{axis.name.replace('_', '-')}"
+    if backend not in axis.backends:
+        raise typer.BadParameter(f"{axis.option} is an option of {' and '.join(axis.backends)}, not of {backend}")
     try:
         value = parse_bytes(given) if axis.unit else axis.parse(given) if axis.parse else given
     except ValueError as e:
-        raise typer.BadParameter(f"{option}: {e}") from e
+        raise typer.BadParameter(f"{axis.option}: {e}") from e
     if axis.refuse and (why := axis.refuse(value)):
-        raise typer.BadParameter(f"{option}: {why}")
+        raise typer.BadParameter(f"{axis.option}: {why}")
     return value

@@ -90,12 +90,12 @@ def _writer(
     labels: Sequence[int] | None,
 ) -> Callable[[IO[bytes]], int]:
     """Writes the experiment's rows into a file, and says how many."""
-    from orchestrator.exchange import row_files, tidy_rows
+    from orchestrator.exchange import long_rows, row_files
 
     cells = {job.job.cell.cell_id: job.job.cell for job in ledger.jobs(experiment_id)}
-    columns = tidy_rows.columns(what, cells.values())
+    columns = long_rows.columns(what, cells.values())
     return lambda file: row_files.write(
-        form, columns, tidy_rows.rows(what, ledger.records(experiment_id), cells, labels), file
+        form, columns, long_rows.rows(what, ledger.records(experiment_id), cells, labels), file
     )
 
 

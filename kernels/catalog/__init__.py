@@ -29,7 +29,7 @@ class Algorithm(Protocol):
     name: str
     summary: str
 
-    def misfit(self, conv: Convolution) -> str | None:
+    def why_not(self, conv: Convolution) -> str | None:
         """Why it does not fit; None where it does."""
         ...
 
@@ -72,17 +72,17 @@ _POCL_WINOGRAD_PIXELS = {"winograd": 100, "winograd_2x2": 16}
 def choose(options: Options, limits: Limits, layer: str, conv: Convolution) -> Choice:
     """The algorithm of one convolution: the asked one where it fits, else the tuned one, else by the kind of device."""
     asked = options.algorithm
-    if asked in ALGORITHMS and misfit(asked, conv, options.precision) is None:
+    if asked in ALGORITHMS and why_not(asked, conv, options.precision) is None:
         return Choice(asked)
     if asked == "auto" and not options.granularity:
         tuned = options.tuned.get(layer) or options.tuned.get(conv.key)
-        if tuned and tuned.algorithm in ALGORITHMS and misfit(tuned.algorithm, conv, options.precision) is None:
+        if tuned and tuned.algorithm in ALGORITHMS and why_not(tuned.algorithm, conv, options.precision) is None:
             return tuned
     if asked == "auto" and not options.granularity and _has_own_memory(limits):
         return Choice(_for_desktop(options, limits, conv))
     if asked == "auto" and not options.granularity and limits.cpu_device and options.backend == "opencl":
         return Choice(_for_pocl(options, limits, conv))
-    return Choice(next(name for name, entry in ALGORITHMS.items() if entry.misfit(conv) is None))
+    return Choice(next(name for name, entry in ALGORITHMS.items() if entry.why_not(conv) is None))
 
 
 def _has_own_memory(limits: Limits) -> bool:
@@ -94,11 +94,11 @@ def _for_desktop(options: Options, limits: Limits, conv: Convolution) -> str:
     least = min(conv.c, conv.k)
     wide = least >= _WINOGRAD_CHANNELS and conv.oh * conv.ow >= _WINOGRAD_PIXELS and not options.half
     usual, large = _WINOGRAD
-    if wide and large.misfit(conv) is None and _has_room(large, conv, options, limits):
-        saves = usual.misfit(conv) or large.products(conv, options) < _LARGE_SAVES * usual.products(conv, options)
+    if wide and large.why_not(conv) is None and _has_room(large, conv, options, limits):
+        saves = usual.why_not(conv) or large.products(conv, options) < _LARGE_SAVES * usual.products(conv, options)
         return large.name if saves else usual.name
     fitting = ("depthwise", "implicit_gemm", "direct")
-    return next(name for name in fitting if ALGORITHMS[name].misfit(conv) is None)
+    return next(name for name in fitting if ALGORITHMS[name].why_not(conv) is None)
 
 
 def _for_pocl(options: Options, limits: Limits, conv: Convolution) -> str:
@@ -106,10 +106,10 @@ def _for_pocl(options: Options, limits: Limits, conv: Convolution) -> str:
     if min(conv.c, conv.k) >= _POCL_WINOGRAD_CHANNELS and options.precision in ("fp32", "relaxed"):
         for name, pixels in _POCL_WINOGRAD_PIXELS.items():
             entry = ALGORITHMS[name]
-            fits = entry.misfit(conv) is None and _has_room(entry, conv, options, limits)
+            fits = entry.why_not(conv) is None and _has_room(entry, conv, options, limits)
             if conv.oh * conv.ow >= pixels and fits:
                 return name
-    return next(name for name, entry in ALGORITHMS.items() if entry.misfit(conv) is None)
+    return next(name for name, entry in ALGORITHMS.items() if entry.why_not(conv) is None)
 
 
 def _has_room(entry: Algorithm, conv: Convolution, options: Options, limits: Limits) -> bool:
@@ -119,26 +119,35 @@ def _has_room(entry: Algorithm, conv: Convolution, options: Options, limits: Lim
     return entry.weight_bytes(conv, options) <= limits.max_buffer_bytes
 
 
-def misfit(name: str, conv: Convolution, precision: Precision) -> str | None:
+def why_not(name: str, conv: Convolution, precision: Precision) -> str | None:
     """Why an algorithm cannot compute a convolution, or not in a precision; None where it can."""
     entry = ALGORITHMS[name]
-    return entry.misfit(conv) or (entry.inexact(conv, precision) if isinstance(entry, Winograd) else None)
+    return entry.why_not(conv) or (entry.inexact(conv, precision) if isinstance(entry, Winograd) else None)
 
 
 def check_algorithm(asked: str, convolutions: Sequence[tuple[str, Convolution]], precision: Precision = "fp32") -> None:
     """Raise OptionError where `asked` is unknown or fits no convolution of the network; name those that fit."""
     if asked == "auto":
         return
-    fitting = [name for name in ALGORITHMS if any(misfit(name, conv, precision) is None for _, conv in convolutions)]
+    fitting = [name for name in ALGORITHMS if any(why_not(name, conv, precision) is None for _, conv in convolutions)]
     allowed = ", ".join(["auto", *fitting])
     if asked not in ALGORITHMS:
         raise OptionError(f"algorithm {asked!r} is not known; this network can use: {allowed}")
     if asked not in fitting:
-        why = "; ".join(f"{layer}: {misfit(asked, conv, precision)}" for layer, conv in convolutions[:3])
+        why = "; ".join(f"{layer}: {why_not(asked, conv, precision)}" for layer, conv in convolutions[:3])
         raise OptionError(
             f"algorithm {asked!r} ({ALGORITHMS[asked].summary}) fits no convolution of this network"
             f"{f' ({why})' if why else ''}; it can use: {allowed}"
         )
 
 
-__all__ = ["ALGORITHMS", "Algorithm", "Call", "Convolution", "check_algorithm", "choose", "convolution_of", "misfit"]
+__all__ = [
+    "ALGORITHMS",
+    "Algorithm",
+    "Call",
+    "Convolution",
+    "check_algorithm",
+    "choose",
+    "convolution_of",
+    "why_not",
+]

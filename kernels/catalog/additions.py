@@ -53,13 +53,13 @@ class Naive(Untiled[Addition]):
     name = "naive"
     summary = "one number a work-item; tensors of one shape"
 
-    def misfit(self, sizes: Addition, options: Options, limits: Limits, tile: str = "") -> str | None:
+    def why_not(self, sizes: Addition, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Why it does not fit; None where it does."""
         if sizes.by_channel:
             return "one operand is a number a channel"
         if options.layout == "image":
             return "it writes number by number, an image is written by four"
-        return super().misfit(sizes, options, limits, tile)
+        return super().why_not(sizes, options, limits, tile)
 
     def lower(self, sizes: Addition, options: Options, limits: Limits, tile: str = "") -> AdditionCall:
         """The dispatch."""
@@ -73,7 +73,7 @@ class Vectors:
     name = "vectors"
     summary = "vectors of four; tile: vectors a work-item, e.g. 2"
 
-    def misfit(self, sizes: Addition, options: Options, limits: Limits, tile: str = "") -> str | None:
+    def why_not(self, sizes: Addition, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
         del sizes, options, limits
         if tile and _parse(tile) > max(_VECTORS):

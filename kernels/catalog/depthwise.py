@@ -22,7 +22,7 @@ class Depthwise:
     name = "depthwise"
     summary = "one filter a channel: groups = input channels = output channels"
 
-    def misfit(self, conv: Convolution) -> str | None:
+    def why_not(self, conv: Convolution) -> str | None:
         """Why it does not fit; None where it does."""
         return None if conv.is_depthwise else "it does not have one filter a channel"
 

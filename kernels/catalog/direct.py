@@ -23,7 +23,7 @@ class Direct:
     name = "direct"
     summary = "sums over the window in registers; fits every convolution"
 
-    def misfit(self, conv: Convolution) -> str | None:
+    def why_not(self, conv: Convolution) -> str | None:
         """It fits every convolution."""
         del conv
         return None
@@ -46,7 +46,7 @@ class Window:
     name = "window"
     summary = "direct with every row of the source loaded once: windows 3 wide, stride and dilation 1 along the row"
 
-    def misfit(self, conv: Convolution) -> str | None:
+    def why_not(self, conv: Convolution) -> str | None:
         """Why it does not fit; None where it does."""
         if conv.kernel[1] != 3:
             return f"its window is {conv.kernel[1]} wide, not 3"

@@ -20,7 +20,7 @@ class Im2col:
     name = "im2col"
     summary = "the window's taps written side by side, then a matrix product; one group"
 
-    def misfit(self, conv: Convolution) -> str | None:
+    def why_not(self, conv: Convolution) -> str | None:
         """Why it does not fit; None where it does."""
         return f"it has {conv.groups} groups" if conv.groups != 1 else None
 

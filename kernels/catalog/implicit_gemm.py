@@ -22,7 +22,7 @@ class ImplicitGemm:
         "matrix product through local memory, the window's indices computed on the fly; groups of whole stacks of four"
     )
 
-    def misfit(self, conv: Convolution) -> str | None:
+    def why_not(self, conv: Convolution) -> str | None:
         """Why it does not fit; None where it does."""
         if conv.groups == 1 or conv.has_whole_groups:
             return None

@@ -20,7 +20,7 @@ class Named(Protocol[S]):
     @property
     def summary(self) -> str: ...
 
-    def misfit(self, sizes: S, options: Options, limits: Limits, tile: str = "") -> str | None:
+    def why_not(self, sizes: S, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
         ...
 
@@ -32,14 +32,14 @@ class Named(Protocol[S]):
 class Untiled(Generic[S]):
     """An algorithm that has no tiles and fits everything, unless it says otherwise."""
 
-    def misfit(self, sizes: S, options: Options, limits: Limits, tile: str = "") -> str | None:
+    def why_not(self, sizes: S, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Why it does not fit; None where it does."""
         del sizes, options, limits
         return "it has no tiles" if tile else None
 
     def tiles(self, sizes: S, options: Options, limits: Limits) -> Sequence[str]:
         """The empty word, where it fits."""
-        return [""] if self.misfit(sizes, options, limits) is None else []
+        return [""] if self.why_not(sizes, options, limits) is None else []
 
 
 def asked_or_tuned(
@@ -62,7 +62,7 @@ def check_asked(
     fitting = [
         name
         for name, entry in registry.items()
-        if any(entry.misfit(sizes, options, limits) is None for _, sizes in cases)
+        if any(entry.why_not(sizes, options, limits) is None for _, sizes in cases)
     ]
     allowed = ", ".join(["auto", *fitting])
     choice = Choice.of(asked)
@@ -70,7 +70,7 @@ def check_asked(
         raise OptionError(f"{option} {asked!r} is not known; this network can use: {allowed}")
     if not any(_fits(registry, choice, sizes, options, limits) for _, sizes in cases):
         entry = registry[choice.algorithm]
-        reasons = [f"{layer}: {entry.misfit(sizes, options, limits, choice.tile)}" for layer, sizes in cases[:3]]
+        reasons = [f"{layer}: {entry.why_not(sizes, options, limits, choice.tile)}" for layer, sizes in cases[:3]]
         why = f" ({'; '.join(reasons)})" if reasons else ""
         raise OptionError(
             f"{option} {asked!r} ({entry.summary}) fits nowhere in this network{why}; it can use: {allowed}"
@@ -79,4 +79,4 @@ def check_asked(
 
 def _fits(registry: Mapping[str, Named[S]], choice: Choice, sizes: S, options: Options, limits: Limits) -> bool:
     entry = registry.get(choice.algorithm)
-    return entry is not None and entry.misfit(sizes, options, limits, choice.tile) is None
+    return entry is not None and entry.why_not(sizes, options, limits, choice.tile) is None

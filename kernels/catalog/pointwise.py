@@ -19,7 +19,7 @@ class Pointwise:
     name = "pointwise"
     summary = "1x1, stride 1, no padding, one group: a matrix product over the pixels"
 
-    def misfit(self, conv: Convolution) -> str | None:
+    def why_not(self, conv: Convolution) -> str | None:
         """Why it does not fit; None where it does."""
         if conv.kernel != (1, 1):
             return f"its window is {conv.kernel[0]}x{conv.kernel[1]}, not 1x1"

@@ -11,7 +11,7 @@ from kernels.options import Choice, Limits, Options
 
 from .named import Named, Untiled, asked_or_tuned, check_asked
 from .words import numbers
-from .work_group import group_misfit
+from .work_group import group_conflict
 
 _MEANING, _EXAMPLE = "edge x rows of work-items", "32x8"
 _TILES = ((32, 8), (16, 16), (64, 4), (32, 32), (16, 4))
@@ -85,7 +85,7 @@ class Tiled:
     name = "tiled"
     summary = f"squares through local memory, where the last axis moves; tile: {_MEANING}, e.g. {_EXAMPLE}"
 
-    def misfit(self, sizes: Transpose, options: Options, limits: Limits, tile: str = "") -> str | None:
+    def why_not(self, sizes: Transpose, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
         del options
         if sizes.source_axis == 3:
@@ -93,12 +93,12 @@ class Tiled:
         edge, rows = _parse(tile) if tile else min(_TILES)
         if edge % rows:
             return f"an edge of {edge} is no multiple of {rows} rows of work-items"
-        return group_misfit(limits.within("transpose_tiled"), group=edge * rows, local_bytes=4 * edge * (edge + 1))
+        return group_conflict(limits.within("transpose_tiled"), group=edge * rows, local_bytes=4 * edge * (edge + 1))
 
     def tiles(self, sizes: Transpose, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""
         words = [f"{edge}x{rows}" for edge, rows in _TILES]
-        return [tile for tile in words if self.misfit(sizes, options, limits, tile) is None]
+        return [tile for tile in words if self.why_not(sizes, options, limits, tile) is None]
 
     def lower(self, sizes: Transpose, options: Options, limits: Limits, tile: str = "") -> TransposeCall:
         """The dispatch; `tile` empty: the default. Raises OptionError."""
@@ -128,7 +128,7 @@ def choose_transpose(options: Options, limits: Limits, layer: str, sizes: Transp
     if found:
         return found
     large = min(sizes.sizes[3], sizes.sizes[sizes.source_axis]) >= _TILED_EDGE and not limits.cpu_device
-    return Choice("tiled" if large and TRANSPOSES["tiled"].misfit(sizes, options, limits) is None else "naive")
+    return Choice("tiled" if large and TRANSPOSES["tiled"].why_not(sizes, options, limits) is None else "naive")
 
 
 def check_transpose(options: Options, limits: Limits, cases: Sequence[tuple[str, Transpose]]) -> None:

@@ -41,7 +41,7 @@ class Winograd:
         self.name, self._sizes = name, sizes
         self.summary = f"minimal filtering, {detail}; square windows, stride and dilation 1, one group"
 
-    def misfit(self, conv: Convolution) -> str | None:
+    def why_not(self, conv: Convolution) -> str | None:
         """Why it does not fit; None where it does."""
         window = conv.kernel[0]
         if conv.kernel != (window, window) or window not in (self._sizes or _SINGLE):

@@ -9,7 +9,7 @@ _SIZES = (32, 128, 256)
 """Beside 64 work-items, which is what a GPU gets (`kernels/lower/gpu/context.py`)."""
 
 
-def group_misfit(limits: Limits, *, group: int, local_bytes: int) -> str | None:
+def group_conflict(limits: Limits, *, group: int, local_bytes: int) -> str | None:
     """Why a work-group of so many work-items with so much local memory does not fit; None where it does."""
     sizes = limits.max_work_item_sizes[:1]
     most = min([size for size in (limits.max_work_group, *sizes) if size], default=group)
@@ -27,7 +27,7 @@ def in_groups(tile: str, limits: Limits, *, work_items: int) -> list[str]:
     """
     if limits.cpu_device:
         return []
-    fitting = [size for size in _SIZES if group_misfit(limits, group=size, local_bytes=0) is None]
+    fitting = [size for size in _SIZES if group_conflict(limits, group=size, local_bytes=0) is None]
     return [f"{tile}@{size}" for size in fitting if size // 2 < work_items]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .model import Plan
 
-PLAN_SCHEMA = Path(__file__).parent.parent / "device_agent" / "schema" / "plan.schema.json"
+PLAN_SCHEMA = Path(__file__).parents[2] / "device_agent" / "schema" / "plan.schema.json"
 
 
 def plan_schema() -> str:

@@ -1,4 +1,4 @@
-"""Sequential sampling: whether a cell on a device needs more blocks. Pure: block figures -> a judgement per cell.
+"""Sequential sampling: whether a cell on a device needs more blocks. Pure: block figures -> a decision per cell.
 
 A cell is measured until the half-width of the 95 % interval of its median (over blocks) is at most `target_interval` of
 that median, for the latency and, where power is measured with rests, for the net energy per inference too; or until it
@@ -45,7 +45,7 @@ class Need(StrEnum):
     NO_GOOD_BLOCK = "no_good_block"
 
 
-class Judgement(Model):
+class StoppingDecision(Model):
     """Of one cell on one device."""
 
     need: Need
@@ -93,7 +93,7 @@ def _energy_j(record: Record) -> dict[EnergyKind, float]:
     return {(found.source.value, found.scope.value, record.source.value): found.per_inference_j.value}
 
 
-def judge(sampling: Sampling, found: Sequence[BlockFigures], made: int) -> Judgement:
+def decide(sampling: Sampling, found: Sequence[BlockFigures], made: int) -> StoppingDecision:
     """Judge one cell on one device by its blocks. `made`: blocks that are over, those without a record included."""
     assert sampling.target_interval is not None
     good = [block for block in found if block.good]
@@ -102,7 +102,7 @@ def judge(sampling: Sampling, found: Sequence[BlockFigures], made: int) -> Judge
     energy = relative_half_width(energies)
     shares = (latency, energy) if energies else (latency,)
     wide = any(share is None or share > sampling.target_interval for share in shares)
-    return Judgement(
+    return StoppingDecision(
         need=_need(sampling, made, good=len(good), wide=wide),
         target=sampling.target_interval,
         blocks=made,
@@ -130,9 +130,9 @@ def energy_values(blocks: Iterable[BlockFigures]) -> list[float]:
     return max(by_kind.values(), key=len, default=[])
 
 
-def judge_all(
+def decide_all(
     experiment: Experiment, records: Iterable[Record], made: Mapping[tuple[str, str], int]
-) -> dict[tuple[str, str], Judgement]:
+) -> dict[tuple[str, str], StoppingDecision]:
     """Judge every (serial, cell id) of an experiment with a target by its records; nothing without one.
 
     `records`: of each block the one that counts, canaries left aside.
@@ -144,4 +144,4 @@ def judge_all(
     for record in records:
         if record.role == "work":
             found.setdefault((record.device.serial, record.cell_id), []).append(figures(record, sampling.mode))
-    return {key: judge(sampling, blocks, made.get(key, len(blocks))) for key, blocks in found.items()}
+    return {key: decide(sampling, blocks, made.get(key, len(blocks))) for key, blocks in found.items()}

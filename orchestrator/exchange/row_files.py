@@ -11,7 +11,7 @@ from typing import IO, Literal, get_args
 import pyarrow as pa
 from pyarrow import parquet
 
-from .tidy_rows import Kind, Row, Value
+from .long_rows import Kind, Row, Value
 
 Form = Literal["parquet", "csv", "json"]
 FORMS: tuple[Form, ...] = get_args(Form)

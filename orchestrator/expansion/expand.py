@@ -56,17 +56,12 @@ class _Combination:
     @property
     def conflict(self) -> str:
         """Why its options cannot run together; empty where they can."""
-        return axes.conflict(self.backend, self._meant)
+        return axes.conflict(self.backend, self.options)
 
     @property
     def unused(self) -> dict[str, str]:
         """Its options that make no difference, each with the reason."""
         return axes.unused(self.backend, self.options)
-
-    @property
-    def _meant(self) -> dict[str, Any]:
-        """Its options that its backend knows."""
-        return {name: value for name, value in self.options.items() if self.backend in AXES[name].backends}
 
 
 def size(experiment: Experiment) -> int:
@@ -211,7 +206,7 @@ def _cells(experiment: Experiment) -> tuple[list[Cell], list[Exclusion]]:
         if why := combination.conflict:
             exclusions.append(Exclusion("", combination.label, why))
         elif cell.cell_id in cells:
-            reason = f"{'; '.join(combination.unused.values())}: the same as `{cell.label}`, which is run once"
+            reason = f"{'; '.join(combination.unused.values())}; the same as `{cell.label}`, which is run once"
             exclusions.append(Exclusion("", combination.label, reason))
         else:
             cells[cell.cell_id] = cell

@@ -11,7 +11,7 @@ from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 
 from .database import count_up
-from .health import judge
+from .health import update_health
 from .rows import AnyRow, JobState, Kept, pack, unpack
 from .tables import ATTEMPTS, EXPERIMENTS, JOBS, RECORDS
 
@@ -103,7 +103,7 @@ def conclude(
     connection.execute(update(ATTEMPTS).where(key).values(ended_at=ended_at, outcome=outcome, cause=cause[:40]))
     if known_lost or job.state == JobState.CANCELLED:
         return JobState(job.state)
-    judge(connection, attempt.serial, outcome, cause, quarantine_after)
+    update_health(connection, attempt.serial, outcome, cause, quarantine_after)
     changes = _after(job, outcome, cause, budget)
     connection.execute(update(JOBS).where(JOBS.c.id == job.id).values(cause=cause[:40], **changes))
     return JobState(str(changes["state"]))

@@ -25,7 +25,7 @@ MAX_TERM_S = 3600.0
 """No quarantine is longer: somebody may have mended the phone."""
 
 
-def judge(connection: Connection, serial: str, outcome: Outcome, cause: str, quarantine_after: int) -> None:
+def update_health(connection: Connection, serial: str, outcome: Outcome, cause: str, quarantine_after: int) -> None:
     """Count one attempt's end for or against its device."""
     if outcome is Outcome.CANCELLED or (outcome is Outcome.LOST and cause in NOT_THE_DEVICE):
         return

@@ -126,16 +126,21 @@ def settings(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def conflict(backend: str, options: Mapping[str, Any]) -> str:
     """Why these options cannot run together on a backend; empty where they can."""
-    full = settings(options)
-    reasons = (AXES[name].why_not(backend, full) for name in AXES if name in options)
+    full = settings(_meant(backend, options))
+    reasons = (AXES[name].why_not(backend, full) for name in AXES if name in _meant(backend, options))
     return next(filter(None, reasons), "")
 
 
 def unused(backend: str, options: Mapping[str, Any]) -> dict[str, str]:
     """Options that make no difference beside the others on a backend, each with its reason."""
-    full = settings(options)
+    full = settings(_meant(backend, options))
     reasons = {name: AXES[name].why_unused(backend, full) for name in options if name in AXES}
     return {name: reason for name, reason in reasons.items() if reason}
+
+
+def _meant(backend: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that mean anything on a backend."""
+    return {name: value for name, value in options.items() if name in AXES and backend in AXES[name].backends}
 
 
 def words_of(name: str, value: object) -> str:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from orchestrator.analysis.agreement import Agreement, agreements
 from orchestrator.analysis.statistics import CanaryVerdict, Summary, canary_verdicts, newest_attempts, summarise
-from orchestrator.analysis.stopping_rule import Judgement, judge_all
+from orchestrator.analysis.stopping_rule import StoppingDecision, decide_all
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
 from orchestrator.model.exclusion import Exclusion
@@ -29,12 +29,12 @@ class DoubtCount(Model):
     """A few examples."""
 
 
-class JudgedCell(Model):
+class CellDecision(Model):
     """Why sequential sampling stopped for a cell on a device, or that it goes on."""
 
     serial: str
     label: str
-    judgement: Judgement
+    decision: StoppingDecision
 
 
 class Content(Model):
@@ -51,7 +51,7 @@ class Content(Model):
     doubts: tuple[DoubtCount, ...]
     canaries: tuple[CanaryVerdict, ...] = ()
     """Per device that ran some."""
-    judged: tuple[JudgedCell, ...] = ()
+    decisions: tuple[CellDecision, ...] = ()
     """Per cell and device, where the experiment has a target interval."""
     silent: dict[str, dict[str, int]] = Field(default_factory=dict)
     """Devices that had jobs of their own and gave no result: serial -> those jobs by outcome or state."""
@@ -94,7 +94,7 @@ def build(
     newest = sorted(newest_attempts(records), key=lambda record: (record.started_at, record.job_id))
     summaries = tuple(summarise(newest, cells, mode=experiment.sampling.mode))
     measured = {summary.serial for summary in summaries}
-    judged = judge_all(experiment, newest, made or {})
+    decisions = decide_all(experiment, newest, made or {})
     return Content(
         experiment_id=experiment_id,
         experiment=experiment,
@@ -104,9 +104,9 @@ def build(
         exclusions=tuple(exclusions),
         doubts=count_doubts(summaries),
         canaries=canary_verdicts(newest),
-        judged=tuple(
-            JudgedCell(serial=serial, label=cells[cell_id].label, judgement=judgement)
-            for (serial, cell_id), judgement in sorted(judged.items())
+        decisions=tuple(
+            CellDecision(serial=serial, label=cells[cell_id].label, decision=decision)
+            for (serial, cell_id), decision in sorted(decisions.items())
         ),
         silent={serial: dict(own) for serial, own in (jobs or {}).items() if serial not in measured},
         agreements=agreements(newest, cells, experiment, labels),

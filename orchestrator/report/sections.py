@@ -204,14 +204,14 @@ def _canaries(content: Content) -> Section:
 
 
 def _judged(content: Content) -> Section:
-    rows = [(one.serial, one.label, one.judgement.words) for one in content.judged]
+    rows = [(one.serial, one.label, one.decision.words) for one in content.decisions]
     short = (Need.MAX_BLOCKS, Need.NO_GOOD_BLOCK)
-    bad = frozenset(i for i, one in enumerate(content.judged) if one.judgement.need in short)
+    bad = frozenset(i for i, one in enumerate(content.decisions) if one.decision.need in short)
     columns = (Column("device"), Column("cell"), Column("number of blocks"))
     note = (
         "Blocks were added until half the 95 % interval was at most the wanted share of the median, or up to the cap."
     )
-    return Section("judged", "Sequential sampling", note, columns, tuple(rows), bad)
+    return Section("stopping", "Sequential sampling", note, columns, tuple(rows), bad)
 
 
 def _silent(content: Content) -> Section:

@@ -1,8 +1,8 @@
 """Further rounds of blocks: the part of the scheduler's turn that decides about held jobs (sequential sampling).
 
-A device's cells are judged when its blocks are over. Those that need it get one more block each, as a round in the
-order of the design with a canary at its end where there are canaries; the rest is dropped. The ledger tells when there
-is something to decide, so that a turn without costs one look at an index. Another scheduler may take over at any time.
+A device's cells are decided about when its blocks are over. Those that need it get one more block each, as a round in
+the order of the design with a canary at its end where there are canaries; the rest is dropped. The ledger tells when
+there is something to decide, so that a turn without costs one look at an index. Another scheduler may take over at any time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Sequence
 
-from orchestrator.analysis import stopping_rule as sequential
+from orchestrator.analysis import stopping_rule
 from orchestrator.analysis.statistics import newest_attempts
 from orchestrator.analysis.stopping_rule import BlockFigures, Need
 from orchestrator.errors import ServiceDown
@@ -72,7 +72,7 @@ class Rounds:
             self._known = {}
         for row in (row for row in rows if row.job_id not in self._known):
             records = newest_attempts(self._ledger.records_of([row.job_id]))
-            found = [sequential.figures(record, experiment.sampling.mode) for record in records]
+            found = [stopping_rule.figures(record, experiment.sampling.mode) for record in records]
             self._known[row.job_id] = found[0] if found else None
             if time.monotonic() > until:
                 break
@@ -87,7 +87,7 @@ class Rounds:
             cell_id = row.job.cell.cell_id
             own = [each for each in found if each.cell_id == cell_id]
             made = sum(each.job.cell.cell_id == cell_id for each in over)
-            if sequential.judge(experiment.sampling, own, made).need is Need.MORE:
+            if stopping_rule.decide(experiment.sampling, own, made).need is Need.MORE:
                 wanting.append(row.job)
         return _next_round(experiment, lane, wanting, jobs), _after(experiment, lane, wanting)
 

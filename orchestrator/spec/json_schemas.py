@@ -18,6 +18,7 @@ _ROOT = Path(__file__).parents[2]
 EVENT_SCHEMA = _ROOT / "device_agent" / "schema" / "event.schema.json"
 EXPERIMENT_SCHEMA = _ROOT / "experiments" / "experiment.schema.json"
 EXPERIMENT_PAGE = _ROOT / "docs" / "howto" / "write-an-experiment.md"
+COMMANDS_PAGE = _ROOT / "docs" / "cli.md"
 
 
 def schemas() -> dict[Path, str]:
@@ -26,7 +27,8 @@ def schemas() -> dict[Path, str]:
         PLAN_SCHEMA: plan_schema(),
         EVENT_SCHEMA: _text(EVENT.json_schema()),
         EXPERIMENT_SCHEMA: _text(Experiment.model_json_schema()),
-        EXPERIMENT_PAGE: with_axis_rows(EXPERIMENT_PAGE.read_text()),
+        EXPERIMENT_PAGE: with_axis_rows(EXPERIMENT_PAGE.read_text(), "field"),
+        COMMANDS_PAGE: with_axis_rows(COMMANDS_PAGE.read_text(), "option"),
     }
 
 

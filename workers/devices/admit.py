@@ -17,7 +17,7 @@ from .probe import phone_facts, probe, read_properties, read_state
 
 def agent_folder(settings: Settings) -> Path:
     """Where the built agents are: `<abi>/pocketfarm-agent`."""
-    return settings.agent_dir or Path(__file__).resolve().parent.parent / "device_agent" / "build"
+    return settings.agent_dir or Path(__file__).resolve().parents[2] / "device_agent" / "build"
 
 
 def host_abi() -> str:

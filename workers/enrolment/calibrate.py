@@ -107,7 +107,7 @@ def not_discharging(why: str) -> CannotCalibrate:
     """A charger hides what the phone draws."""
     return CannotCalibrate(
         f"the battery is not discharging ({why}): the charger hides the load",
-        remedy="cut the supply (Wi-Fi adb, or a switchable port in the lab file), then `farm enrol`",
+        remedy="cut the supply (Wi-Fi adb, or a switchable port in the wiring file), then `farm enrol`",
     )
 
 

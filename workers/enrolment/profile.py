@@ -11,7 +11,7 @@ from orchestrator.errors import FarmError, LeaseLost, StableError
 from orchestrator.model.device import DeviceState
 from orchestrator.model.enrolment import Enrolment
 from orchestrator.model.power import PowerSource
-from orchestrator.spec.lab_file import load_lab
+from orchestrator.spec.wiring_file import load_wiring
 from workers.devices.fleet import Member
 from workers.plans.plan_store import Plans
 from workers.power import bench_of, find_sources
@@ -42,7 +42,7 @@ def first_sight(member: Member, settings: Settings) -> Enrolment:
 def look(member: Member, settings: Settings) -> Enrolment:
     """What can be found without load: nodes, permissions, sources. Raises TransientError."""
     phone = member.facts.kind == "phone"
-    lab = load_lab(settings).device(member.facts.serial)
+    lab = load_wiring(settings).device(member.facts.serial)
     nodes = probe_nodes(member.connection) if phone else ()
     permissions = probe_permissions(member.connection, nodes) if phone else {}
     return Enrolment(

@@ -16,10 +16,10 @@ from orchestrator.errors import FarmError, LeaseLost
 from orchestrator.model.device import Api, DeviceFacts, Precision, Source
 from orchestrator.model.enrolment import Enrolment
 from orchestrator.model.job import Cell, Job
-from orchestrator.model.lab import LabDevice
 from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome, Record, Replan
-from orchestrator.spec.lab_file import load_lab
+from orchestrator.model.wiring import WiredDevice
+from orchestrator.spec.wiring_file import load_wiring
 from workers.connection.base import DeviceConnection
 from workers.devices.fleet import Fleet, Member
 from workers.devices.probe import read_state
@@ -38,7 +38,7 @@ from workers.session.supply import PlannedCut, Switch
 from .layer_memory import layer_memory
 from .predictions import predictions
 from .record_builder import Draft, retry_at
-from .validity import judged
+from .validity import with_validity
 from .verify_outputs import verify, wrong
 
 log = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ def run_job(assignment: Assignment, bench: Workbench, check: Callable[[], None],
             bench.fleet.defer(serial, ready_at, str(e.args[0]))
         draft.fail(e)
         log.info("%s: %s", serial, e, exc_info=not isinstance(e, FarmError | CompileError))
-    return judged(draft.record(), assignment.job, draft.enrolment)
+    return with_validity(draft.record(), assignment.job, draft.enrolment)
 
 
 def _run(draft: Draft, member: Member, bench: Workbench, check: Callable[[], None], report: Report) -> None:
@@ -147,9 +147,9 @@ def _compile(
 
 
 def _means(draft: Draft, member: Member, bench: Workbench) -> _Means:
-    """Raises Unsupported, SpecError (the lab file), DeviceBusy, TransportLost before anything is compiled or pushed."""
+    """Raises Unsupported, SpecError (wiring file), DeviceBusy, TransportLost before anything is compiled or pushed."""
     job, facts, settings = draft.assignment.job, member.facts, bench.settings
-    wired = load_lab(settings).device(facts.serial)
+    wired = load_wiring(settings).device(facts.serial)
     draft.enrolment = store.load(settings.state, facts.serial, facts.fingerprint)
     reference_c = reference_of(wired, draft.enrolment)
     with alone(member, settings.state):
@@ -216,7 +216,7 @@ def await_discharging(connection: DeviceConnection, check: Callable[[], None], w
         time.sleep(0.5)
 
 
-def reference_of(wired: LabDevice, enrolment: Enrolment | None) -> float | None:
+def reference_of(wired: WiredDevice, enrolment: Enrolment | None) -> float | None:
     """Temperature of the battery at rest: as a person says, else as it was found."""
     if wired.reference_temp is not None:
         return wired.reference_temp

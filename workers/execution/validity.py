@@ -1,4 +1,4 @@
-"""A finished record is judged: whether its figures count, and what may be wrong with those that do."""
+"""Validity of a finished record: whether its figures count, and what may be wrong with those that do."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from orchestrator.model.record import Doubt, DoubtCode, InvalidCode, Invalidity,
 log = logging.getLogger(__name__)
 
 
-def judged(record: Record, job: Job, enrolment: Enrolment | None) -> Record:
+def with_validity(record: Record, job: Job, enrolment: Enrolment | None) -> Record:
     """The record with its invalidities and further doubts; one that was measured and does not count is `invalid`."""
     if record.outcome not in (Outcome.OK, Outcome.INVALID):
         return record
     try:
         return _with_doubts(_with_invalidities(record, job), job, enrolment)
     except Exception as e:  # a record is always kept
-        log.exception("%s: its record cannot be judged", record.device.serial)
-        words = f"the record cannot be judged: {type(e).__name__}: {e}"
+        log.exception("%s: its record cannot be checked", record.device.serial)
+        words = f"the record cannot be checked: {type(e).__name__}: {e}"
         return record.model_copy(
             update={"outcome": Outcome.FAILED, "cause": "internal", "reasons": (*record.reasons, words)}
         )

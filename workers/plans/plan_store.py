@@ -35,7 +35,7 @@ from orchestrator.model.job import Cell
 from workers.devices.probe import gpu_vendor
 
 from .kernel_limits import KernelLimits
-from .single_flight_cache import Memo
+from .single_flight_cache import SingleFlightCache
 from .tuned_choices import TunedChoices
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -63,12 +63,12 @@ class Plans:
         self._folder = state / "cache" / "plans"
         self._shaders = state / "cache" / "spirv"
         self._artifacts = Artifacts(state)
-        self._graphs: Memo[Graph] = Memo(8)
-        self._inputs: Memo[Arrays] = Memo(16)
-        self._sets: Memo[Examples] = Memo(4)
-        self._references: Memo[Arrays] = Memo(16)
-        self._rounded: Memo[Arrays] = Memo(16)
-        self._plans: Memo[StoredPlan] = Memo(64)
+        self._graphs: SingleFlightCache[Graph] = SingleFlightCache(8)
+        self._inputs: SingleFlightCache[Arrays] = SingleFlightCache(16)
+        self._sets: SingleFlightCache[Examples] = SingleFlightCache(4)
+        self._references: SingleFlightCache[Arrays] = SingleFlightCache(16)
+        self._rounded: SingleFlightCache[Arrays] = SingleFlightCache(16)
+        self._plans: SingleFlightCache[StoredPlan] = SingleFlightCache(64)
         self._tuned = TunedChoices(state)
         self.kernel_limits = KernelLimits(state)
 
@@ -97,7 +97,7 @@ class Plans:
         return self._evaluated(self._rounded, workload, batch, examples, dtype=np.float32)
 
     def _evaluated(
-        self, kept: Memo[Arrays], workload: Workload, batch: int | None, examples: range | None, **how: Any
+        self, kept: SingleFlightCache[Arrays], workload: Workload, batch: int | None, examples: range | None, **how: Any
     ) -> Arrays:
         def make() -> Arrays:
             inputs = dict(self.inputs(workload, batch, examples[: batch or 1] if examples else None))

@@ -19,7 +19,7 @@ class _Abandoned(Exception):
     """Who made the value was told to stop: that says nothing of the value."""
 
 
-class Memo(Generic[Value]):
+class SingleFlightCache(Generic[Value]):
     """Keeps the `size` values that were used last. What fails to be made is not kept."""
 
     def __init__(self, size: int) -> None:

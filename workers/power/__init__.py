@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from orchestrator.config import Settings
-from orchestrator.model.lab import LabDevice
 from orchestrator.model.power import PowerSource
+from orchestrator.model.wiring import WiredDevice
 from workers.devices.fleet import Member
 
 from .base import Bench, MeterLost, PowerMeter
@@ -16,13 +16,13 @@ from .registry import choose_source, find_sources
 __all__ = ["Bench", "MeterLost", "PowerMeter", "bench_of", "choose_source", "find_sources", "sources_for"]
 
 
-def bench_of(member: Member, settings: Settings, lab: LabDevice) -> Bench:
+def bench_of(member: Member, settings: Settings, lab: WiredDevice) -> Bench:
     """What the sources of a device are made from."""
     return Bench(member, dict(lab.meter), control_socket(settings.state))
 
 
 def sources_for(
-    member: Member, settings: Settings, lab: LabDevice, wanted: PowerSource | Literal["auto"]
+    member: Member, settings: Settings, lab: WiredDevice, wanted: PowerSource | Literal["auto"]
 ) -> PowerMeter:
     """The source of one block; the gauge's does nothing on the host. `lab`: what is wired to the device.
 

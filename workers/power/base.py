@@ -74,7 +74,7 @@ class Bench:
 
     member: Member
     meter: Mapping[Any, Mapping[str, Any]] = field(default_factory=dict)
-    """Kind of the external meter -> its options, from the lab file; empty: the device has none."""
+    """Kind of the external meter -> its options, from the wiring file; empty: the device has none."""
     virtual_control: Path | None = None
     """Control socket of the farm's virtual phones."""
     sys: Path = SYS

@@ -28,7 +28,7 @@ VOLTS = {"V": 1.0, "mV": 1e-3, "uV": 1e-6}
 
 
 class CsvOptions(Model):
-    """`meter: {csv: {...}}` of the lab file. A column is its name in the file's head, or its number from 1."""
+    """`meter: {csv: {...}}` of the wiring file. A column is its name in the file's head, or its number from 1."""
 
     path: Path
     time: str = ""
@@ -142,7 +142,7 @@ def find_columns(options: CsvOptions) -> dict[str, int]:
             return numbers | {name: titles.index(column) for name, column in named.items() if name not in numbers}
     raise Unsupported(
         f"{options.path} has no line with the columns {', '.join(named.values())}; it begins with {head[:120]!r}",
-        remedy="start the meter's program before the farm measures, and name its columns in the lab file",
+        remedy="start the meter's program before the farm measures, and name its columns in the wiring file",
     )
 
 

@@ -19,7 +19,7 @@ GAIN_UNCERTAINTY = 0.01
 
 
 class IioOptions(Model):
-    """`meter: {iio: {...}}` of the lab file."""
+    """`meter: {iio: {...}}` of the wiring file."""
 
     device: str = "ina226"
     """Name of the device, as its `name` says."""

@@ -21,7 +21,7 @@ SAMPLES_PER_S = {"js110": 2_000_000, "js220": 1_000_000, "js320": 1_000_000}
 
 
 class JoulescopeOptions(Model):
-    """`meter: {joulescope: {...}}` of the lab file."""
+    """`meter: {joulescope: {...}}` of the wiring file."""
 
     serial: str = ""
     """Part of the instrument's path, e.g. `js220/001234`; empty: the only one."""
@@ -46,7 +46,9 @@ class _Joulescope:
         paths = [path for path in self._driver.device_paths() if self._options.serial in path]
         if len(paths) != 1:
             found = ", ".join(paths) or "none"
-            raise MeterLost(f"one Joulescope is wanted, found: {found}", remedy="name it by `serial` in the lab file")
+            raise MeterLost(
+                f"one Joulescope is wanted, found: {found}", remedy="name it by `serial` in the wiring file"
+            )
         self._driver.open(paths[0])
         self._path = paths[0]
         self._configure()

@@ -20,7 +20,7 @@ SAMPLES = 100
 
 
 class MonsoonOptions(Model):
-    """`meter: {monsoon: {...}}` of the lab file."""
+    """`meter: {monsoon: {...}}` of the wiring file."""
 
     serial: int | None = None
     """Of the monitor; None: the only one."""

@@ -21,7 +21,7 @@ PAUSE_S = 0.02
 
 
 class Ppk2Options(Model):
-    """`meter: {ppk2: {...}}` of the lab file."""
+    """`meter: {ppk2: {...}}` of the wiring file."""
 
     port: str = ""
     """Serial port, e.g. `/dev/ttyACM0`; empty: the only kit."""

@@ -34,21 +34,21 @@ METERS: dict[str, Callable[[Mapping[str, Any]], HostMeter]] = {
     "iio": iio,
     "csv": csv_file,
 }
-"""External meters by their name in the lab file."""
+"""External meters by their name in the wiring file."""
 
 
 def _meter(bench: Bench) -> PowerMeter:
     if not bench.meter:
-        raise bench.unsupported("the lab file names no meter for it", "see docs/howto/power-sources.md")
+        raise bench.unsupported("the wiring file names no meter for it", "see docs/howto/power-sources.md")
     kind, options = next(iter(bench.meter.items()))
     if kind not in METERS:
-        raise bench.unsupported(f"the lab file names an unknown meter {kind!r}", f"there are: {', '.join(METERS)}")
+        raise bench.unsupported(f"the wiring file names an unknown meter {kind!r}", f"there are: {', '.join(METERS)}")
     try:
         built = METERS[kind](options)
     except ValidationError as e:
         first = e.errors(include_input=False, include_url=False)[0]
         field = ".".join(map(str, first["loc"])) or kind
-        raise bench.unsupported(f"the lab file, meter {kind}: {field}: {problem.told(first)}", "correct it") from e
+        raise bench.unsupported(f"the wiring file, meter {kind}: {field}: {problem.told(first)}", "correct it") from e
     fact = SourceFact(source=PowerSource.METER, scope=Scope.DEVICE, name=kind, usable=True)
     return HostSource(fact, built, _ask(bench))
 

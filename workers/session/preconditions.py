@@ -7,8 +7,8 @@ from pathlib import Path
 from orchestrator.errors import ConditionNotMet, Unsupported
 from orchestrator.model.device import DeviceState
 from orchestrator.model.experiment import Conditions
-from orchestrator.model.lab import LabDevice
 from orchestrator.model.record import ConditionProof
+from orchestrator.model.wiring import WiredDevice
 from workers.devices.fleet import Member
 
 from .conditions import GATES, SETTINGS, cores_for
@@ -17,7 +17,7 @@ from .supply import Switch, find_switch
 
 
 def check_possible(
-    member: Member, conditions: Conditions, wired: LabDevice, state: Path, reference_c: float | None
+    member: Member, conditions: Conditions, wired: WiredDevice, state: Path, reference_c: float | None
 ) -> tuple[str, Switch | None]:
     """What this phone can do at all, before any time is spent: the cores that the agent may use, and the switch of its
     supply where that is to be cut. The caller holds the device's lock; nothing is changed for long.

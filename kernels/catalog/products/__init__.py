@@ -58,11 +58,11 @@ def check_product(options: Options, limits: Limits, products: Sequence[tuple[str
 
 def _by_device(options: Options, limits: Limits, product: Product) -> str:
     if limits.cpu_device:  # a barrier costs it more than reuse gains
-        return "panels" if PRODUCTS["panels"].misfit(product, options, limits) is None else "registers"
-    if product.rows <= _FEW_ROWS and PRODUCTS["split_depth"].misfit(product, options, limits) is None:
+        return "panels" if PRODUCTS["panels"].why_not(product, options, limits) is None else "registers"
+    if product.rows <= _FEW_ROWS and PRODUCTS["split_depth"].why_not(product, options, limits) is None:
         return "split_depth"
     large = min(product.rows, product.columns) >= _TILED_SIZE and not limits.unified_memory
-    return "tiled" if large and PRODUCTS["tiled"].misfit(product, options, limits) is None else "registers"
+    return "tiled" if large and PRODUCTS["tiled"].why_not(product, options, limits) is None else "registers"
 
 
 __all__ = ["PRODUCTS", "Product", "ProductAlgorithm", "ProductCall", "check_product", "choose_product", "lower_product"]

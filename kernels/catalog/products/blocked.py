@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kernels.catalog.words import numbers
-from kernels.catalog.work_group import group_misfit
+from kernels.catalog.work_group import group_conflict
 from kernels.options import Limits, Options
 
 from .facts import Product, ProductCall
@@ -20,19 +20,19 @@ class Blocked:
     name = "blocked"
     summary = "one output a work-item, a block a work-group through local memory; tile: rows x columns, e.g. 16x32"
 
-    def misfit(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
+    def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
         del product, options
         rows, columns = _edges(tile) if tile else min(_EDGES)
         depth = min(rows, columns)
-        return group_misfit(
+        return group_conflict(
             limits.within("matmul_blocked"), group=rows * columns, local_bytes=4 * depth * (rows + columns)
         )
 
     def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""
         words = [f"{rows}x{columns}" for rows, columns in _EDGES]
-        return [tile for tile in words if self.misfit(product, options, limits, tile) is None]
+        return [tile for tile in words if self.why_not(product, options, limits, tile) is None]
 
     def lower(self, product: Product, options: Options, limits: Limits, tile: str = "") -> ProductCall:
         """The dispatch; `tile` empty: the default. Raises OptionError."""

@@ -24,7 +24,7 @@ class Panels:
     name = "panels"
     summary = "weights packed panel by panel, for CPUs; tile: rows x vectors x lanes (4, 8, 16), e.g. 1x1x16"
 
-    def misfit(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
+    def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
         if not product.right_is_constant:
             return "its right operand is computed, so that nobody can pack it beforehand"
@@ -32,15 +32,15 @@ class Panels:
         size = _packed_elements(product, shape) * (2 if options.half else 4)
         if limits.max_buffer_bytes and size > limits.max_buffer_bytes:
             return f"packed it has {size} bytes, the largest allocation is {limits.max_buffer_bytes}"
-        return shape.misfit(product, options)
+        return shape.why_not(product, options)
 
     def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first; on a GPU no other."""
-        if self.misfit(product, options, limits):
+        if self.why_not(product, options, limits):
             return []
         default = _default(product, options, limits).words
         others = register_tiles(product, options, limits) if limits.cpu_device else []
-        fitting = [tile.words for tile in others if self.misfit(product, options, limits, tile.words) is None]
+        fitting = [tile.words for tile in others if self.why_not(product, options, limits, tile.words) is None]
         return list(dict.fromkeys([default, *fitting]))
 
     def lower(self, product: Product, options: Options, limits: Limits, tile: str = "") -> ProductCall:

@@ -34,7 +34,7 @@ class RegisterTile:
         """As `--product 'registers 8x1x16'` takes it."""
         return f"{self.rows}x{self.vectors}x{self.lanes}"
 
-    def misfit(self, product: Product, options: Options) -> str | None:
+    def why_not(self, product: Product, options: Options) -> str | None:
         """Why it does not fit; None where it does."""
         if self.lanes not in _WIDTHS:
             return f"its vectors have {self.lanes} lanes, not 4, 8 or 16"
@@ -54,12 +54,12 @@ class Registers:
     name = "registers"
     summary = "a tile a work-item without local memory; tile: rows x vectors x lanes (4, 8, 16), e.g. 8x1x16"
 
-    def misfit(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
+    def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
         del limits
         if not tile:
             return None
-        return parse_tile(tile).misfit(product, options)
+        return parse_tile(tile).why_not(product, options)
 
     def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""
@@ -87,7 +87,7 @@ def register_tiles(product: Product, options: Options, limits: Limits) -> list[R
         for tile in tiles
         if smallest <= tile.rows * tile.vectors * tile.lanes <= largest
         and tile.rows < 2 * product.rows
-        and tile.misfit(product, options) is None
+        and tile.why_not(product, options) is None
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kernels.catalog.words import numbers
-from kernels.catalog.work_group import group_misfit
+from kernels.catalog.work_group import group_conflict
 from kernels.options import Limits, Options
 
 from .facts import Product, ProductCall
@@ -24,7 +24,7 @@ class SplitDepth:
     name = "split_depth"
     summary = "the depth shared out over a work-group, for few rows; tile: vectors of columns x parts, e.g. 8x32"
 
-    def misfit(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
+    def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
         del options
         if not tile:
@@ -32,7 +32,7 @@ class SplitDepth:
         across, shared = numbers(tile, "vectors of columns x parts", "8x32")
         if shared & (shared - 1):
             return f"{shared} parts are no power of two"
-        return group_misfit(limits.within("matvec"), group=across * shared, local_bytes=16 * across * shared)
+        return group_conflict(limits.within("matvec"), group=across * shared, local_bytes=16 * across * shared)
 
     def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""
@@ -42,7 +42,7 @@ class SplitDepth:
         fitting = [
             tile
             for tile in others
-            if self.misfit(product, options, limits, tile) is None and int(tile.split("x")[1]) <= product.depth // 4
+            if self.why_not(product, options, limits, tile) is None and int(tile.split("x")[1]) <= product.depth // 4
         ]
         return list(dict.fromkeys([*default, *fitting]))
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kernels.catalog.words import numbers
-from kernels.catalog.work_group import group_misfit
+from kernels.catalog.work_group import group_conflict
 from kernels.errors import OptionError
 from kernels.options import Limits, Options
 
@@ -86,15 +86,15 @@ class Tiled:
     name = "tiled"
     summary = f"a register tile a work-item, a tile a group through local memory; tile: {_MEANING}, e.g. {_EXAMPLE}"
 
-    def misfit(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
+    def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
         del options, product
         shape = _parse(tile) if tile else min(TILES, key=lambda one: (one.local_bytes, one.group))
-        return group_misfit(limits.within("matmul_tiled"), group=shape.group, local_bytes=shape.local_bytes)
+        return group_conflict(limits.within("matmul_tiled"), group=shape.group, local_bytes=shape.local_bytes)
 
     def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""
-        fitting = [tile for tile in TILES if self.misfit(product, options, limits, tile.words) is None]
+        fitting = [tile for tile in TILES if self.why_not(product, options, limits, tile.words) is None]
         wasted = {tile: _computed(tile, product) / (product.rows * product.columns * product.batch) for tile in fitting}
         least = min(wasted.values(), default=0)
         usable = [tile for tile in fitting if wasted[tile] <= max(4.0, least)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.catalog import ALGORITHMS, Convolution, choose, misfit
+from kernels.catalog import ALGORITHMS, Convolution, choose, why_not
 from kernels.ir.graph import Array, Graph, Node
 from kernels.options import Choice, Limits, Options
 
@@ -32,7 +32,7 @@ class Convolutions:
     def choices(self, layer: Layer, options: Options, limits: Limits) -> Sequence[Sequence[Choice]]:
         """Of every algorithm that fits the tiles worth trying."""
         assert isinstance(layer, Convolution)
-        fitting = [entry for name, entry in ALGORITHMS.items() if misfit(name, layer, options.precision) is None]
+        fitting = [entry for name, entry in ALGORITHMS.items() if why_not(name, layer, options.precision) is None]
         return [[Choice(entry.name, tile) for tile in entry.tiles(layer, options, limits)] for entry in fitting]
 
     def footprint_bytes(self, layer: Layer, choice: Choice) -> int:

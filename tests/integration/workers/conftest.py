@@ -18,7 +18,7 @@ from workers.connection.adb import AdbConnection, AdbServer
 
 
 @dataclass(frozen=True)
-class Lab:
+class Wiring:
     server: AdbServer
     phones: VirtualPhones
     adb: PrivateAdb
@@ -52,18 +52,18 @@ class Lab:
 
 
 @pytest.fixture(scope="session")
-def running_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+def running_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wiring]:
     """The adb server and the phones, shared by all tests; ask for `lab`, which is mended for each."""
     folder = tmp_path_factory.mktemp("lab")
     with pytest.MonkeyPatch.context() as environment:
         # Phones share this host's cache, so that PoCL builds a kernel once.
         environment.setenv("POCL_CACHE_DIR", os.environ.get("POCL_CACHE_DIR", str(Path.home() / ".cache/pocl/kcache")))
         with private_adb_server(folder) as adb, start_phones(folder / "phones", ["galaxy_s7", "pixel_7"]) as phones:
-            yield Lab(AdbServer(adb.port, required("adb")), phones, adb)
+            yield Wiring(AdbServer(adb.port, required("adb")), phones, adb)
 
 
 @pytest.fixture
-def lab(running_lab: Lab) -> Lab:
+def lab(running_lab: Wiring) -> Wiring:
     """A virtual Galaxy S7, connected; and a Pixel 7, which tells its heat, for tests that connect it."""
     running_lab.mend()
     return running_lab
@@ -77,7 +77,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def lab_settings(settings: Settings, lab: Lab) -> Iterator[Settings]:
+def lab_settings(settings: Settings, lab: Wiring) -> Iterator[Settings]:
     """With the lab's phones; whatever faults a test leaves are cleared."""
     yield settings.model_copy(update={"adb_port": lab.server.port})
     lab.phones.control.clear()

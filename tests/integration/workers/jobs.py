@@ -22,7 +22,7 @@ from workers.devices.fleet import Member
 from workers.devices.probe import read_state
 from workers.enrolment import store
 
-from .conftest import Lab
+from .conftest import Wiring
 
 
 def assignment_of(
@@ -46,7 +46,7 @@ def assignment_of(
     return Assignment(serial=serial, host="testhost", job=job, attempt=1, token=1, ttl_s=15.0)
 
 
-def know_phones(settings: Settings, lab: Lab) -> None:
+def know_phones(settings: Settings, lab: Wiring) -> None:
     """Let a farm find the control socket of the lab's phones, as if it had started them."""
     folder = settings.state / "virtual"
     folder.mkdir(parents=True, exist_ok=True)
@@ -61,15 +61,15 @@ def enrolled(settings: Settings, member: Member) -> Enrolment:
     return store.save(settings.state, profile)
 
 
-def charge(lab: Lab, phone: PhoneStatus, connection: Any, percent: int = 80) -> None:
+def charge(lab: Wiring, phone: PhoneStatus, connection: Any, percent: int = 80) -> None:
     """Returns when the phone itself says so."""
     lab.phones.control.fault(phone.name, BatteryLevel(level=percent / 100))
     eventually(lambda: round(read_state(connection, "phone").battery_percent or 0) == percent)
 
 
-def lab_file(settings: Settings, text: str) -> None:
+def wiring_file(settings: Settings, text: str) -> None:
     Path(settings.state).mkdir(parents=True, exist_ok=True)
-    (settings.state / "lab.yaml").write_text(text)
+    (settings.state / "wiring.yaml").write_text(text)
 
 
 BUSY = {"drift", "throttled", "background_load", "idle_differs", "sampling_gap"}

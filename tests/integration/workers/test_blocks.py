@@ -39,8 +39,8 @@ from workers.plans.plan_store import Plans
 from workers.plans.tuned_choices import FILE, key_of
 from workers.session.conditions.clock_nodes import read_node
 
-from .conftest import Lab
-from .jobs import assignment_of, charge, enrolled, know_phones, lab_file, ok
+from .conftest import Wiring
+from .jobs import assignment_of, charge, enrolled, know_phones, ok, wiring_file
 
 SHORT = {"idle": "1 s", "load": "2 s", "warmup": 5, "samples": 5, "deadline": "40 s"}
 
@@ -48,7 +48,7 @@ SHORT = {"idle": "1 s", "load": "2 s", "warmup": 5, "samples": 5, "deadline": "4
 class Bench:
     """A worker with the lab's phone; `at` is called once when a phase is first reported."""
 
-    def __init__(self, settings: Settings, lab: Lab, plans: Plans) -> None:
+    def __init__(self, settings: Settings, lab: Wiring, plans: Plans) -> None:
         self.settings, self.lab = settings, lab
         self.bench = Workbench(settings, Fleet(), plans, "worker-1")
         self.member, state = enrol_phone(lab.connection, settings)
@@ -84,7 +84,7 @@ def plans(tmp_path_factory: pytest.TempPathFactory) -> Plans:
 
 
 @pytest.fixture
-def there(lab_settings: Settings, lab: Lab, plans: Plans) -> Iterator[Bench]:
+def there(lab_settings: Settings, lab: Wiring, plans: Plans) -> Iterator[Bench]:
     know_phones(lab_settings, lab)
     bench = Bench(lab_settings, lab, plans)
     enrolled(lab_settings, bench.member)
@@ -94,27 +94,27 @@ def there(lab_settings: Settings, lab: Lab, plans: Plans) -> Iterator[Bench]:
     lab.phones.control.fault(lab.serial, Charging(on=False))
 
 
-def state_of(lab: Lab) -> DeviceState:
+def state_of(lab: Wiring) -> DeviceState:
     return read_state(lab.connection, "phone")
 
 
-def plug_in(lab: Lab) -> None:
+def plug_in(lab: Wiring) -> None:
     """Returns when the gauge itself says so: it looks at its own pace."""
     lab.phones.control.fault(lab.serial, Charging(on=True))
     eventually(lambda: read_node(lab.connection, "/sys/class/power_supply/battery/status") == "Charging")
 
 
 def switch_by(there: Bench, cut: list[str], restore: list[str]) -> None:
-    """Let the lab file say by which programs the supply is switched."""
+    """Let the wiring file say by which programs the supply is switched."""
     supply = json.dumps({"command": {"cut": cut, "restore": restore}})
-    lab_file(there.settings, f"devices: {{{there.lab.serial}: {{supply: {supply}}}}}")
+    wiring_file(there.settings, f"devices: {{{there.lab.serial}: {{supply: {supply}}}}}")
 
 
 def proof(record: Record, name: str) -> ConditionProof:
     return next(each for each in record.conditions if each.name == name)
 
 
-def test_a_block_rests_warms_up_loads_and_rests(there: Bench, lab: Lab) -> None:
+def test_a_block_rests_warms_up_loads_and_rests(there: Bench, lab: Wiring) -> None:
     lab.connection.shell(["settings", "put", "system", "screen_off_timeout", "1000"])
     record = ok(there({**SHORT, "warmup_stable": "50 %"}, {"screen_dimmed": True, "airplane_mode": False}, "power"))
     assert [phase.phase for phase in record.phases] == ["idle_before", "warmup", "load", "idle_after"]
@@ -182,7 +182,7 @@ def test_a_block_takes_what_was_tuned_for_its_cores(there: Bench, tmp_path: Path
     assert (plan_of("any") == plain) == (facts.cores > 1)
 
 
-def test_a_supply_is_cut_for_the_block_and_restored(there: Bench, lab: Lab) -> None:
+def test_a_supply_is_cut_for_the_block_and_restored(there: Bench, lab: Wiring) -> None:
     plug_in(lab)
     record = ok(there(SHORT, {"supply": "cut"}, "power"))
     assert record.state_before is not None and record.state_before.charging
@@ -195,7 +195,7 @@ def test_a_supply_is_cut_for_the_block_and_restored(there: Bench, lab: Lab) -> N
     assert not list((there.settings.state / "supply").glob("*.json"))
 
 
-def test_a_hub_that_cuts_the_data_lines_too(there: Bench, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_that_cuts_the_data_lines_too(there: Bench, lab: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.measure.block.SETUP_S", 4.0)
     control = [sys.executable, "-m", "device_agent.virtual.control", str(lab.phones.control.path), lab.serial, "fault"]
     words = {on: [*control, "supply", "--on", on, "--with-data", "on"] for on in ("on", "off")}
@@ -221,7 +221,9 @@ def test_a_hub_that_cuts_the_data_lines_too(there: Bench, lab: Lab, monkeypatch:
     assert state_of(lab).charging, "restored"
 
 
-def test_a_supply_that_is_not_really_cut_contaminates(there: Bench, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_supply_that_is_not_really_cut_contaminates(
+    there: Bench, lab: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("workers.execution.run_job.DISCHARGING_S", {"cut": 1.0})
     switch_by(there, ["true"], ["true"])
     plug_in(lab)
@@ -230,7 +232,7 @@ def test_a_supply_that_is_not_really_cut_contaminates(there: Bench, lab: Lab, mo
     assert "some hubs switch the data lines" in record.reasons[0]
 
 
-def test_cores_that_are_offline_are_waited_for(there: Bench, lab: Lab) -> None:
+def test_cores_that_are_offline_are_waited_for(there: Bench, lab: Wiring) -> None:
     lab.phones.control.fault(lab.serial, CoresOffline(cores=2))
     for affinity in ("big", "3"):
         record = there({"samples": 3}, {"affinity": affinity})
@@ -244,7 +246,7 @@ def test_cores_that_are_offline_are_waited_for(there: Bench, lab: Lab) -> None:
     assert "offline now; online are 0-1" in gone.reasons[0]
 
 
-def test_a_phone_on_a_charger_is_no_place_for_discharging(there: Bench, lab: Lab) -> None:
+def test_a_phone_on_a_charger_is_no_place_for_discharging(there: Bench, lab: Wiring) -> None:
     plug_in(lab)
     record = there(SHORT, {"supply": "discharging"})
     assert (record.outcome, record.cause) == (Outcome.LOST, "condition_not_met"), record.reasons
@@ -268,14 +270,14 @@ def test_what_the_phone_cannot_do_is_refused_before_time_is_spent(
     assert words in record.reasons[0] and reported == []
 
 
-def test_a_mistake_in_the_lab_file_is_told_with_its_place(there: Bench, lab: Lab) -> None:
-    lab_file(there.settings, f"devices:\n  {lab.serial}:\n    reference_temp: 24\n")
+def test_a_mistake_in_the_lab_file_is_told_with_its_place(there: Bench, lab: Wiring) -> None:
+    wiring_file(there.settings, f"devices:\n  {lab.serial}:\n    reference_temp: 24\n")
     record = there(SHORT)
     assert (record.outcome, record.cause) == (Outcome.FAILED, "spec")
-    assert "lab.yaml:3:21: " in record.reasons[0] and "has no unit" in record.reasons[0]
+    assert "wiring.yaml:3:21: " in record.reasons[0] and "has no unit" in record.reasons[0]
 
 
-def test_the_cable_is_pulled_while_the_phone_rests(there: Bench, lab: Lab) -> None:
+def test_the_cable_is_pulled_while_the_phone_rests(there: Bench, lab: Wiring) -> None:
     def pull() -> None:
         lab.phones.control.fault(lab.serial, Unplug(seconds=2.0))
         there.later(lab.connect)
@@ -288,7 +290,9 @@ def test_the_cable_is_pulled_while_the_phone_rests(there: Bench, lab: Lab) -> No
     assert timed == list(range(timed[0], timed[0] + len(timed)))
 
 
-def test_a_kernel_that_the_driver_refuses_is_planned_within_its_limit(there: Bench, lab: Lab, tmp_path: Path) -> None:
+def test_a_kernel_that_the_driver_refuses_is_planned_within_its_limit(
+    there: Bench, lab: Wiring, tmp_path: Path
+) -> None:
     there.bench = replace(there.bench, plans=Plans(tmp_path))
     sampling = {"samples": 2}
     plain = ok(there(sampling, api=Api.OPENCL))
@@ -307,7 +311,7 @@ def test_a_kernel_that_the_driver_refuses_is_planned_within_its_limit(there: Ben
     assert (again.replans, again.provenance.plan_hash) == ((), record.provenance.plan_hash), "it is known by now"
 
 
-def test_a_run_survives_a_restart_of_adbd(there: Bench, lab: Lab) -> None:
+def test_a_run_survives_a_restart_of_adbd(there: Bench, lab: Wiring) -> None:
     def restart() -> None:
         lab.phones.control.fault(lab.serial, RestartAdbd(seconds=1.0))
         there.later(lab.connect)
@@ -320,7 +324,7 @@ def test_a_run_survives_a_restart_of_adbd(there: Bench, lab: Lab) -> None:
     assert record.state_after is not None and proof(record, "awake").restored
 
 
-def test_an_agent_that_ends_with_adbd_is_lost_and_not_killed(there: Bench, lab: Lab) -> None:
+def test_an_agent_that_ends_with_adbd_is_lost_and_not_killed(there: Bench, lab: Wiring) -> None:
     """As some phones do it when their supply is cut."""
 
     def restart() -> None:
@@ -337,7 +341,7 @@ def test_an_agent_that_ends_with_adbd_is_lost_and_not_killed(there: Bench, lab: 
     assert (killed.outcome, killed.cause) == (Outcome.KILLED, "killed"), "adbd is the same"
 
 
-def test_a_phone_that_sleeps_in_mid_block_is_found_out_by_its_clocks(there: Bench, lab: Lab) -> None:
+def test_a_phone_that_sleeps_in_mid_block_is_found_out_by_its_clocks(there: Bench, lab: Wiring) -> None:
     def press() -> None:
         lab.phones.control.fault(lab.serial, PowerButton())
         lab.phones.control.fault(lab.serial, Unplug(seconds=2.0))
@@ -353,7 +357,7 @@ def test_a_phone_that_sleeps_in_mid_block_is_found_out_by_its_clocks(there: Benc
     assert max(sample.duration_ns for sample in record.samples) > 5e8, "the sample in which it slept"
 
 
-def test_a_phone_that_restarts_without_its_supply_is_lost_and_gets_it_back(there: Bench, lab: Lab) -> None:
+def test_a_phone_that_restarts_without_its_supply_is_lost_and_gets_it_back(there: Bench, lab: Wiring) -> None:
     def restart() -> None:
         lab.phones.control.fault(lab.serial, Reboot(seconds=1.0))
         there.later(lab.connect)
@@ -368,7 +372,7 @@ def test_a_phone_that_restarts_without_its_supply_is_lost_and_gets_it_back(there
     assert proof(record, "screen").restored
 
 
-def test_a_phone_by_address_that_left_the_list_is_connected_again(lab: Lab) -> None:
+def test_a_phone_by_address_that_left_the_list_is_connected_again(lab: Wiring) -> None:
     lab.disconnect()
     lab.connection.reconnect()
     lab.connect()

@@ -11,8 +11,8 @@ import pytest
 from device_agent.virtual.launch import VirtualPhones, start_phones
 from orchestrator.errors import ConditionNotMet, Unsupported
 from orchestrator.model.experiment import Conditions
-from orchestrator.model.lab import LabDevice
 from orchestrator.model.record import ConditionProof
+from orchestrator.model.wiring import WiredDevice
 from tests import phones as mending
 from tests.servers import private_adb_server, required
 from workers.connection.adb import AdbConnection, AdbServer
@@ -53,9 +53,9 @@ def member(phone: AdbConnection, **more: Any) -> Member:
     return Member(phone, phone_facts(phone, "h", read_properties(phone), hello, ()).model_copy(update=more), "/agent")
 
 
-def possible(phone: AdbConnection, state: Path, wired: LabDevice | None = None, **wanted: Any) -> tuple[str, Any]:
+def possible(phone: AdbConnection, state: Path, wired: WiredDevice | None = None, **wanted: Any) -> tuple[str, Any]:
     conditions = Conditions.model_validate(wanted)
-    return check_possible(member(phone), conditions, wired or LabDevice(), state, None)
+    return check_possible(member(phone), conditions, wired or WiredDevice(), state, None)
 
 
 def prepared(phone: AdbConnection, state: Path, **wanted: Any) -> tuple[SavedSettings, ConditionProof]:

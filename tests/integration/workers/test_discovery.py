@@ -24,7 +24,7 @@ from workers.devices.lookup import find_phone
 from workers.devices.workstation import CPU_SERIAL
 from workers.discovery import Discovery
 
-from .conftest import Lab
+from .conftest import Wiring
 
 
 class Watch:
@@ -79,7 +79,7 @@ def _watches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @contextmanager
-def disconnected(lab: Lab) -> Iterator[None]:
+def disconnected(lab: Wiring) -> Iterator[None]:
     """The phone's usual connection is gone."""
     lab.disconnect()
     try:
@@ -88,7 +88,7 @@ def disconnected(lab: Lab) -> Iterator[None]:
         lab.connect()
 
 
-def test_a_phone_and_this_host_are_enrolled(lab: Lab, lab_settings: Settings) -> None:
+def test_a_phone_and_this_host_are_enrolled(lab: Wiring, lab_settings: Settings) -> None:
     watch = Watch(lab_settings, lab.server)
     phone = watch.health(lab.serial, Health.READY)
     assert (phone.facts.source, phone.facts.profile) == (Source.VIRTUAL, "galaxy_s7")
@@ -111,7 +111,7 @@ def test_a_phone_and_this_host_are_enrolled(lab: Lab, lab_settings: Settings) ->
     assert watch.discovery.adb.startswith("version 41 on port")
 
 
-def test_unplugged_and_back(lab: Lab, lab_settings: Settings) -> None:
+def test_unplugged_and_back(lab: Wiring, lab_settings: Settings) -> None:
     watch = Watch(lab_settings, lab.server)
     ready = watch.health(lab.serial, Health.READY)
     lab.phones.control.fault(lab.serial, Unplug())
@@ -124,7 +124,7 @@ def test_unplugged_and_back(lab: Lab, lab_settings: Settings) -> None:
     watch.health(lab.serial, Health.READY)
 
 
-def test_the_adb_server_dies_and_is_started_again(lab: Lab, lab_settings: Settings) -> None:
+def test_the_adb_server_dies_and_is_started_again(lab: Wiring, lab_settings: Settings) -> None:
     watch = Watch(lab_settings, lab.server)
     ready = watch.health(lab.serial, Health.READY)
     lab.adb.stop(kill=True)
@@ -137,7 +137,7 @@ def test_the_adb_server_dies_and_is_started_again(lab: Lab, lab_settings: Settin
 
 
 def test_a_phone_that_stays_away_is_forgotten(
-    lab: Lab, lab_settings: Settings, monkeypatch: pytest.MonkeyPatch
+    lab: Wiring, lab_settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("workers.discovery.GONE_S", 0.5)
     watch = Watch(lab_settings, lab.server)
@@ -148,7 +148,7 @@ def test_a_phone_that_stays_away_is_forgotten(
     watch.health(lab.serial, Health.READY)
 
 
-def test_an_unauthorized_phone_says_what_to_do(lab: Lab, lab_settings: Settings) -> None:
+def test_an_unauthorized_phone_says_what_to_do(lab: Wiring, lab_settings: Settings) -> None:
     watch = Watch(lab_settings, lab.server)
     watch.health(lab.serial, Health.READY)
     lab.phones.control.fault(lab.serial, Unauthorized())
@@ -160,7 +160,7 @@ def test_an_unauthorized_phone_says_what_to_do(lab: Lab, lab_settings: Settings)
     watch.health(lab.serial, Health.READY)
 
 
-def test_a_phone_that_is_connected_twice_is_one_device(lab: Lab, lab_settings: Settings) -> None:
+def test_a_phone_that_is_connected_twice_is_one_device(lab: Wiring, lab_settings: Settings) -> None:
     watch = Watch(lab_settings, lab.server)
     second = lab.address.replace("127.0.0.1", "localhost")
     assert watch.health(lab.serial, Health.READY).facts.address == lab.address
@@ -178,7 +178,7 @@ def test_a_phone_that_is_connected_twice_is_one_device(lab: Lab, lab_settings: S
     watch.until(lambda all_: all_[lab.serial].facts.address == lab.address)
 
 
-def test_two_phones_with_one_serial_number_are_two_devices(lab: Lab, lab_settings: Settings, tmp_path: Path) -> None:
+def test_two_phones_with_one_serial_number_are_two_devices(lab: Wiring, lab_settings: Settings, tmp_path: Path) -> None:
     watch = Watch(lab_settings, lab.server)
     watch.health(lab.serial, Health.READY)
     with start_phones(tmp_path / "twin", ["galaxy_s7"]) as twins:
@@ -201,13 +201,13 @@ def test_no_adb_server_leaves_the_host_usable(settings: Settings) -> None:
     assert "port 1" in watch.discovery.adb and "start it" in watch.discovery.adb
 
 
-def test_without_an_agent_the_reason_is_told(lab: Lab, lab_settings: Settings) -> None:
+def test_without_an_agent_the_reason_is_told(lab: Wiring, lab_settings: Settings) -> None:
     without = lab_settings.model_copy(update={"agent_dir": lab_settings.state / "nothing"})
     reason = Watch(without, lab.server).health(lab.serial, Health.SICK).state.reason
     assert "build it" in reason
 
 
-def test_a_phone_in_a_session_is_left_alone(lab: Lab, lab_settings: Settings) -> None:
+def test_a_phone_in_a_session_is_left_alone(lab: Wiring, lab_settings: Settings) -> None:
     watch = Watch(lab_settings, lab.server)
     with device_lock(lab_settings.state, lab.serial):
         watch.until(lambda all_: CPU_SERIAL in all_)
@@ -216,7 +216,7 @@ def test_a_phone_in_a_session_is_left_alone(lab: Lab, lab_settings: Settings) ->
     watch.health(lab.serial, Health.READY)
 
 
-def test_the_agent_is_sent_once(lab: Lab, lab_settings: Settings) -> None:
+def test_the_agent_is_sent_once(lab: Wiring, lab_settings: Settings) -> None:
     class Counting(AdbConnection):
         pushed = 0
 

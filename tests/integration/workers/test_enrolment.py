@@ -24,7 +24,7 @@ from workers.enrolment import enrol, ensure_calibrated, first_sight, store
 from workers.power.perfetto import Perfetto
 from workers.session.session import session
 
-from .conftest import Lab
+from .conftest import Wiring
 
 SPEED = 4.0
 """So many times faster than real pass the gauges of the slow phones: their calibration takes a minute otherwise."""
@@ -38,7 +38,7 @@ def _must_not_measure() -> None:
 
 
 @pytest.fixture
-def member(lab: Lab, lab_settings: Settings) -> Iterator[Member]:
+def member(lab: Wiring, lab_settings: Settings) -> Iterator[Member]:
     """The lab's phone in a session, as whoever enrols holds one."""
     member = enrol_phone(lab.connection, lab_settings)[0]
     with session(member, None, lab_settings.state, _go_on):
@@ -121,7 +121,7 @@ def test_what_a_first_look_finds(member: Member, lab_settings: Settings) -> None
     assert first_sight(member, lab_settings) == found, "once is enough"
 
 
-def test_power_rails_are_read_by_perfetto_where_their_nodes_are_closed(lab: Lab, lab_settings: Settings) -> None:
+def test_power_rails_are_read_by_perfetto_where_their_nodes_are_closed(lab: Wiring, lab_settings: Settings) -> None:
     pixel = lab.phones.phones[1]
     mending.connect(lab.server, pixel.serial)
     member, _ = enrol_phone(AdbConnection(pixel.serial, lab.server, serial=pixel.name), lab_settings)
@@ -136,7 +136,7 @@ def test_power_rails_are_read_by_perfetto_where_their_nodes_are_closed(lab: Lab,
     assert "S2S_VDD_G3D" in series and all(power >= 0 for each in series.values() for power in each.power_w)
 
 
-def test_a_charging_phone_says_what_to_do(member: Member, lab: Lab, lab_settings: Settings) -> None:
+def test_a_charging_phone_says_what_to_do(member: Member, lab: Wiring, lab_settings: Settings) -> None:
     lab.phones.control.fault(lab.serial, Charging(on=True))
     found = ensure_calibrated(member, lab_settings, _must_not_measure)
     assert not found.calibrated
@@ -145,7 +145,7 @@ def test_a_charging_phone_says_what_to_do(member: Member, lab: Lab, lab_settings
     lab.phones.control.fault(lab.serial, Charging(on=False))
 
 
-def test_a_charger_that_can_be_cut_is_cut_for_the_steps(member: Member, lab: Lab, lab_settings: Settings) -> None:
+def test_a_charger_that_can_be_cut_is_cut_for_the_steps(member: Member, lab: Wiring, lab_settings: Settings) -> None:
     """As beside a farm with virtual phones, whose control socket lies in the state folder."""
     known = lab_settings.state / "virtual" / "phones.json"
     known.parent.mkdir(parents=True)
@@ -165,7 +165,7 @@ def test_a_charger_that_can_be_cut_is_cut_for_the_steps(member: Member, lab: Lab
 def test_the_lab_file_says_what_is_wired(member: Member, lab_settings: Settings, tmp_path: Path) -> None:
     (tmp_path / "meter.csv").write_text("watts\n")
     lab_settings.state.mkdir(parents=True, exist_ok=True)
-    (lab_settings.state / "lab.yaml").write_text(
+    (lab_settings.state / "wiring.yaml").write_text(
         f"devices:\n  {member.facts.serial}:\n    reference_temp: 23.5 C\n"
         f"    meter: {{csv: {{path: {tmp_path / 'meter.csv'}, power: watts}}}}\n"
     )

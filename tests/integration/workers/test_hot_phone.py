@@ -30,13 +30,13 @@ from workers.discovery import Discovery
 from workers.execution.run_job import Workbench, run_job
 from workers.plans.plan_store import Plans
 
-from .conftest import Lab
+from .conftest import Wiring
 
 
 class Farm:
     """A scheduler and a host, one step after the other."""
 
-    def __init__(self, settings: Settings, ledger: Ledger, redis: Redis, lab: Lab) -> None:
+    def __init__(self, settings: Settings, ledger: Ledger, redis: Redis, lab: Wiring) -> None:
         self.ledger, self.redis = ledger, redis
         self.leases, self.inventory = Leases(redis), Inventory(redis)
         self.scheduler = Scheduler(settings, ledger, redis)
@@ -87,7 +87,7 @@ class Farm:
 
 
 @pytest.fixture
-def farm(lab_settings: Settings, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Farm]:
+def farm(lab_settings: Settings, lab: Wiring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Farm]:
     monkeypatch.setattr("workers.discovery.REFRESH_S", 0.2)
     monkeypatch.setattr("workers.devices.fleet.MAX_DEFER_S", 2.0)
     monkeypatch.setattr("orchestrator.ledger.attempts.PAUSES_S", {})
@@ -98,14 +98,14 @@ def farm(lab_settings: Settings, lab: Lab, tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.fixture
-def pixel(lab: Lab) -> Iterator[PhoneStatus]:
+def pixel(lab: Wiring) -> Iterator[PhoneStatus]:
     phone = lab.phones.phones[1]
     connect(lab.server, phone.serial)
     yield phone
     disconnect(lab.server, phone.serial)
 
 
-def test_its_job_waits_until_it_has_cooled_and_others_go_first(farm: Farm, lab: Lab, pixel: PhoneStatus) -> None:
+def test_its_job_waits_until_it_has_cooled_and_others_go_first(farm: Farm, lab: Wiring, pixel: PhoneStatus) -> None:
     def health() -> dict[str, Health]:
         return {device.serial: device.state.health for device in farm.fleet.devices()}
 

@@ -19,7 +19,7 @@ from workers.infer import infer
 from workers.plans.kernel_limits import KernelLimits
 from workers.plans.plan_store import Arrays
 
-from .conftest import Lab
+from .conftest import Wiring
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_every_node_on_this_host(graph: Graph, inputs: Arrays, settings: Setting
 
 
 @pytest.mark.parametrize("name", ["serial", "address"])
-def test_on_a_phone(graph: Graph, inputs: Arrays, lab: Lab, lab_settings: Settings, name: str) -> None:
+def test_on_a_phone(graph: Graph, inputs: Arrays, lab: Wiring, lab_settings: Settings, name: str) -> None:
     options = Options("cpu", threads=1)
     result = infer(device=getattr(lab, name), graph=graph, inputs=inputs, options=options, settings=lab_settings)
     assert (result.device.serial, result.device.address) == (lab.serial, lab.address)
@@ -58,7 +58,7 @@ def test_on_a_phone(graph: Graph, inputs: Arrays, lab: Lab, lab_settings: Settin
 
 
 def test_a_kernel_that_the_driver_refuses_is_planned_within_its_limit(
-    graph: Graph, inputs: Arrays, lab: Lab, lab_settings: Settings
+    graph: Graph, inputs: Arrays, lab: Wiring, lab_settings: Settings
 ) -> None:
     plain = infer(device=lab.serial, graph=graph, inputs=inputs, options=Options("opencl"), settings=lab_settings)
     kernel = next(program.kernel for program in plain.plan.programs if program.kernel.startswith("conv_"))

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.config import Settings
-from orchestrator.model.lab import LabDevice
 from orchestrator.model.power import PowerSource
+from orchestrator.model.wiring import WiredDevice
 from workers.devices.admit import enrol_phone
 from workers.devices.fleet import Member
 from workers.enrolment.burn import burn
@@ -19,20 +19,20 @@ from workers.power import sources_for
 from workers.power.clock_mapping import ask_round_trips, clock_of, fit
 from workers.session.session import session
 
-from .conftest import Lab
+from .conftest import Wiring
 
 
 @pytest.fixture
-def member(lab: Lab, lab_settings: Settings) -> Member:
+def member(lab: Wiring, lab_settings: Settings) -> Member:
     known = lab_settings.state / "virtual" / "phones.json"
     known.parent.mkdir(parents=True)
     known.write_text(json.dumps({"control": str(lab.phones.control.path)}))
     return enrol_phone(lab.connection, lab_settings)[0]
 
 
-def test_the_model_is_the_truth_and_says_so(member: Member, lab: Lab, lab_settings: Settings) -> None:
+def test_the_model_is_the_truth_and_says_so(member: Member, lab: Wiring, lab_settings: Settings) -> None:
     """Over load and rest, the energy between its first and its last reading is what the phone counts itself."""
-    source = sources_for(member, lab_settings, LabDevice(), PowerSource.MODEL)
+    source = sources_for(member, lab_settings, WiredDevice(), PowerSource.MODEL)
     before = lab.phones.control.truth(lab.serial)
     source.start()
     with session(member, None, lab_settings.state, lambda: None):  # which keeps it awake
@@ -60,12 +60,12 @@ def test_the_phones_clock_is_this_hosts(member: Member) -> None:
 
 
 def test_a_csv_meter_measures_a_phone(member: Member, lab_settings: Settings, tmp_path: Path) -> None:
-    """Through the lab file's options, on the phone's clock."""
+    """Through the wiring file's options, on the phone's clock."""
     from tests.contract.power.signal import CsvWriter, energy_j, power_w, repeated
 
     path = tmp_path / "meter.csv"
     writer = CsvWriter(path, "s,W\n", lambda t: f"{t:.6f},{power_w(t):.5f}")
-    wired = LabDevice(meter={"csv": {"path": str(path), "time": "s", "power": "W"}})
+    wired = WiredDevice(meter={"csv": {"path": str(path), "time": "s", "power": "W"}})
     with repeated(writer, 0.01):
         source = sources_for(member, lab_settings, wired, "auto")
         source.start()

@@ -24,7 +24,7 @@ from workers.session.saved_settings import SavedSettings
 from workers.session.supply import SupplyJournal, cut_supplies
 from workers.session.supply.program import Program
 
-from .conftest import Lab
+from .conftest import Wiring
 from .jobs import assignment_of, know_phones
 
 WORKER = """
@@ -48,12 +48,12 @@ run_job(assignment, bench, lambda: None, lambda phase, *_: print(phase, flush=Tr
 LONG = {"idle": "1 s", "load": "60 s", "deadline": "2 min"}
 
 
-def brightness(lab: Lab) -> str:
+def brightness(lab: Wiring) -> str:
     return lab.connection.shell(["settings", "get", "system", "screen_brightness"]).stdout.decode().strip()
 
 
 @pytest.fixture
-def charged(lab: Lab, lab_settings: Settings) -> Any:
+def charged(lab: Wiring, lab_settings: Settings) -> Any:
     know_phones(lab_settings, lab)
     lab.phones.control.fault(lab.serial, Charging(on=True))
     lab.connection.shell(["settings", "put", "system", "screen_brightness", "77"])
@@ -63,7 +63,7 @@ def charged(lab: Lab, lab_settings: Settings) -> Any:
     lab.connection.shell(["pkill", "-f", "pocketfarm-agent"])
 
 
-def kill_in_mid_block(lab: Lab, settings: Settings) -> None:
+def kill_in_mid_block(lab: Wiring, settings: Settings) -> None:
     """Run a worker of its own, and end it by SIGKILL while the supply is cut."""
     conditions = {"supply": "cut", "screen_dimmed": True, "battery_percent": {}}
     job = assignment_of(lab.serial, LONG, conditions)
@@ -91,7 +91,7 @@ def of_this_farm(lab_settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.usefixtures("charged", "of_this_farm")
 def test_farm_restore_undoes_what_a_killed_worker_left(
-    lab: Lab, lab_settings: Settings, capsys: pytest.CaptureFixture[str]
+    lab: Wiring, lab_settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kill_in_mid_block(lab, lab_settings)
     assert left_behind(lab_settings.state) == (lab.serial,)
@@ -103,7 +103,7 @@ def test_farm_restore_undoes_what_a_killed_worker_left(
 
 
 @pytest.mark.usefixtures("charged")
-def test_the_next_worker_switches_the_supply_on_without_the_phone(lab: Lab, lab_settings: Settings) -> None:
+def test_the_next_worker_switches_the_supply_on_without_the_phone(lab: Wiring, lab_settings: Settings) -> None:
     control = [sys.executable, "-m", "device_agent.virtual.control", str(lab.phones.control.path), lab.serial, "fault"]
     cut, restore = ([*control, "supply", "--on", on, "--with-data", "on"] for on in ("off", "on"))
     SupplyJournal(lab_settings.state, lab.serial).cut(Program(lab.serial, "command", cut, restore))
@@ -114,7 +114,7 @@ def test_the_next_worker_switches_the_supply_on_without_the_phone(lab: Lab, lab_
 
 @pytest.mark.usefixtures("of_this_farm")
 def test_what_cannot_be_put_back_is_told_and_stays(
-    lab: Lab, lab_settings: Settings, capsys: pytest.CaptureFixture[str]
+    lab: Wiring, lab_settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     SavedSettings(lab_settings.state, lab.connection).prepare(Conditions(screen_dimmed=True))
     lab.phones.control.fault(lab.serial, Unplug())
@@ -129,7 +129,7 @@ def test_what_cannot_be_put_back_is_told_and_stays(
     assert code == 0 and done["settings"] == ["screen", "awake"]
 
 
-def test_an_unreadable_journal_is_told_not_skipped(lab_settings: Settings, lab: Lab) -> None:
+def test_an_unreadable_journal_is_told_not_skipped(lab_settings: Settings, lab: Wiring) -> None:
     for folder in ("supply", "restore"):
         (lab_settings.state / folder).mkdir(parents=True)
         (lab_settings.state / folder / f"{lab.serial}.json").write_text("{")
@@ -141,7 +141,7 @@ def test_an_unreadable_journal_is_told_not_skipped(lab_settings: Settings, lab: 
 @pytest.mark.parametrize("folder", ["supply", "restore"])
 @pytest.mark.usefixtures("of_this_farm")
 def test_an_unreadable_journal_ends_a_session_with_its_own_cause(
-    lab_settings: Settings, lab: Lab, folder: str, capsys: pytest.CaptureFixture[str]
+    lab_settings: Settings, lab: Wiring, folder: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (lab_settings.state / folder).mkdir(parents=True)
     (lab_settings.state / folder / f"{lab.serial}.json").write_text("{")

@@ -29,7 +29,7 @@ from workers.devices.workstation import CPU_SERIAL, enrol_workstation
 from workers.execution.run_job import Workbench, run_job
 from workers.plans.plan_store import Plans
 
-from .conftest import Lab
+from .conftest import Wiring
 from .jobs import ok
 
 LENET = Workload(network="lenet")
@@ -72,7 +72,7 @@ class Runner:
         """Called once, when a sample has arrived."""
         self._helpers: list[threading.Thread] = []
 
-    def replug(self, lab: Lab) -> None:
+    def replug(self, lab: Wiring) -> None:
         """Connect it in the background as soon as it is there: the adb server's own next try is ten seconds away."""
         self._helpers.append(threading.Thread(target=lab.connect))
         self._helpers[-1].start()
@@ -112,7 +112,7 @@ def here(settings: Settings, plans: Plans) -> Runner:
 
 
 @pytest.fixture
-def there(lab_settings: Settings, lab: Lab, plans: Plans) -> Iterator[Runner]:
+def there(lab_settings: Settings, lab: Wiring, plans: Plans) -> Iterator[Runner]:
     """With the lab's phone."""
     runner = Runner(lab_settings, plans)
     runner.bench.fleet.enrol(*enrol_phone(lab.connection, lab_settings))
@@ -121,7 +121,7 @@ def there(lab_settings: Settings, lab: Lab, plans: Plans) -> Iterator[Runner]:
     runner.join()
 
 
-def charge(lab: Lab, percent: int) -> None:
+def charge(lab: Wiring, percent: int) -> None:
     """Returns when the phone itself says so."""
     lab.phones.control.fault(lab.serial, BatteryLevel(level=percent / 100))
     connection, end = lab.connection, time.monotonic() + LIMIT_S
@@ -158,7 +158,7 @@ def test_a_block_on_this_host(here: Runner, api: Api) -> None:
     assert Record.model_validate_json(record.model_dump_json()) == record
 
 
-def test_a_block_on_a_virtual_phone(there: Runner, lab: Lab) -> None:
+def test_a_block_on_a_virtual_phone(there: Runner, lab: Wiring) -> None:
     record = there(assignment(lab.serial, quantities=("latency", "layers", "memory", "power")))
     assert (record.outcome, record.reasons) == (Outcome.OK, ())
     assert record.source == Source.VIRTUAL and record.device.profile == "galaxy_s7"
@@ -195,7 +195,7 @@ def test_a_wrong_answer_is_invalid(here: Runner, monkeypatch: pytest.MonkeyPatch
     assert record.samples, "kept with its reasons"
 
 
-def test_a_flat_battery_is_a_fact_for_the_scheduler(there: Runner, lab: Lab) -> None:
+def test_a_flat_battery_is_a_fact_for_the_scheduler(there: Runner, lab: Wiring) -> None:
     charge(lab, 10)
     record = there(assignment(lab.serial))
     assert (record.outcome, record.cause) == (Outcome.LOST, "condition_not_met")
@@ -205,7 +205,7 @@ def test_a_flat_battery_is_a_fact_for_the_scheduler(there: Runner, lab: Lab) -> 
     assert "below 20 %" in device.state.reason
 
 
-def test_settings_are_put_back_also_by_the_next_session(there: Runner, lab: Lab) -> None:
+def test_settings_are_put_back_also_by_the_next_session(there: Runner, lab: Wiring) -> None:
     connection = lab.connection
 
     def brightness() -> str:
@@ -231,7 +231,7 @@ def test_settings_are_put_back_also_by_the_next_session(there: Runner, lab: Lab)
     assert brightness() == "77"
 
 
-def test_the_cable_drops_and_the_run_goes_on(there: Runner, lab: Lab) -> None:
+def test_the_cable_drops_and_the_run_goes_on(there: Runner, lab: Wiring) -> None:
     def drop() -> None:
         lab.phones.control.fault(lab.serial, Unplug(seconds=0.5))
         there.replug(lab)
@@ -251,7 +251,7 @@ def test_the_cable_drops_and_the_run_goes_on(there: Runner, lab: Lab) -> None:
         (Reboot(seconds=1.0), Outcome.LOST, "transport_lost"),
     ],
 )
-def test_what_a_phone_does_in_mid_run(there: Runner, lab: Lab, fault: Fault, outcome: Outcome, cause: str) -> None:
+def test_what_a_phone_does_in_mid_run(there: Runner, lab: Wiring, fault: Fault, outcome: Outcome, cause: str) -> None:
     def strike() -> None:
         lab.phones.control.fault(lab.serial, fault)
         if isinstance(fault, Reboot):
@@ -266,7 +266,7 @@ def test_what_a_phone_does_in_mid_run(there: Runner, lab: Lab, fault: Fault, out
 
 @pytest.mark.parametrize(("setup", "builds_cached"), [("cold", False), ("warm", False), ("cached", True)])
 def test_a_fresh_process_finds_the_programs_that_the_axis_says(
-    there: Runner, lab: Lab, setup: str, builds_cached: bool
+    there: Runner, lab: Wiring, setup: str, builds_cached: bool
 ) -> None:
     record = there(assignment(lab.serial, Api.OPENCL, setup=setup))
     assert record.outcome is Outcome.OK, record.reasons
@@ -275,7 +275,7 @@ def test_a_fresh_process_finds_the_programs_that_the_axis_says(
     assert "cache" not in {step.step for step in record.setup}  # what is kept was kept by the run before
 
 
-def test_a_full_phone_is_sick(there: Runner, lab: Lab) -> None:
+def test_a_full_phone_is_sick(there: Runner, lab: Wiring) -> None:
     lab.phones.control.fault(lab.serial, StorageFull())
     conditions = Conditions.model_validate({"free_storage": "0 B"})
     record = there(assignment(lab.serial, conditions=conditions, fuse="none"))

@@ -10,7 +10,7 @@ from orchestrator.model.experiment import Sampling
 from orchestrator.model.record import Outcome, Record
 from workers.devices.workstation import enrol_workstation
 
-from .conftest import Lab
+from .conftest import Wiring
 from .test_run import Runner, assignment, here, plans, there
 
 FRAMES = 12
@@ -41,7 +41,7 @@ def ran(runner: Runner, serial: str, api: Api, **options: int | str | bool) -> R
         {"algorithm": "sequential"},
     ],
 )
-def test_study_c_on_a_virtual_phone(there: Runner, lab: Lab, options: dict[str, int | str | bool]) -> None:
+def test_study_c_on_a_virtual_phone(there: Runner, lab: Wiring, options: dict[str, int | str | bool]) -> None:
     record = ran(there, lab.serial, Api.CPU, **options)
     assert record.source is Source.VIRTUAL
     assert record.runs_on is not None

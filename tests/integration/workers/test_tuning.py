@@ -30,7 +30,7 @@ from workers.plans.plan_store import Arrays, Plans, StoredPlan, options_of
 from workers.plans.tuned_choices import FILE
 from workers.tuning.tune_device import Tuned, tune_on
 
-from .conftest import Lab
+from .conftest import Wiring
 
 OTHER = Choice("direct", "2x1x4")
 """Not what the compiler takes on its own."""
@@ -143,7 +143,7 @@ def test_an_unproven_choice_is_compared_before_it_is_used(graph: Graph, settings
     assert words.count(OTHER.words) == len(verdict.kept)
 
 
-def test_on_a_phone(graph: Graph, lab: Lab, lab_settings: Settings) -> None:
+def test_on_a_phone(graph: Graph, lab: Wiring, lab_settings: Settings) -> None:
     result = tuned(graph, lab_settings, device=lab.serial)
     assert result.device.serial == lab.serial and len(result.searched) == 4
     assert (lab_settings.state / FILE).is_file()
@@ -180,7 +180,7 @@ def test_the_cpu_is_tuned_for_a_number_of_threads(graph: Graph, settings: Settin
             np.testing.assert_allclose(ran.outputs[name], array, atol=1e-4 * float(np.abs(array).max()), rtol=0)
 
 
-def test_the_cpu_of_a_phone(graph: Graph, lab: Lab, lab_settings: Settings) -> None:
+def test_the_cpu_of_a_phone(graph: Graph, lab: Wiring, lab_settings: Settings) -> None:
     result = on_threads(graph, lab_settings, 0, device=lab.serial)
     facts = result.device
     assert facts.serial == lab.serial and len(result.searched) == 2 and not result.verdict.wrong
@@ -188,7 +188,7 @@ def test_the_cpu_of_a_phone(graph: Graph, lab: Lab, lab_settings: Settings) -> N
 
 
 def test_a_run_during_which_the_phone_slept_is_made_again(
-    graph: Graph, lab: Lab, lab_settings: Settings, monkeypatch: pytest.MonkeyPatch
+    graph: Graph, lab: Wiring, lab_settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs: list[tuple[str, float]] = []
     helpers: list[threading.Thread] = []

@@ -112,4 +112,4 @@ def test_a_change_that_is_not_resolved_is_called_so(
 
 def test_threads_are_the_cpu_backends(farm: Run) -> None:
     code, out, _ = farm("tune", "--network", "lenet", "--backend", "vulkan", "--threads", "2", "--json")
-    assert code == 2 and "threads are the CPU backend's, not vulkan's" in json.loads(out)["error"]["message"]
+    assert code == 2 and "--threads is an option of cpu, not of vulkan" in json.loads(out)["error"]["message"]

@@ -14,8 +14,7 @@ import pytest
 from pyarrow import parquet
 
 from orchestrator.analysis.statistics import timed_ms
-from orchestrator.exchange import row_files
-from orchestrator.exchange import tidy_rows as tidy
+from orchestrator.exchange import long_rows, row_files
 from orchestrator.ledger import Ledger
 from orchestrator.model.power import GaugeCalibration, PowerSeries, PowerSource, Scope
 from orchestrator.model.record import Outcome
@@ -112,35 +111,35 @@ def test_power_is_calibrated_and_told_with_its_source_and_phase() -> None:
     series = PowerSeries(source=PowerSource.METER, scope=Scope.DEVICE, name="m", t_ns=(5,), power_w=(1.25,))
     record = made.record(cell, [1.0]).model_copy(update={"gauge": gauge, "series": (series,)})
     record = record.model_copy(update={"power": (record.power[0].model_copy(update={"current_ua": 500, "t_ns": 3}),)})
-    rows = list(tidy.rows("power", [record], {cell.cell_id: cell}))
+    rows = list(long_rows.rows("power", [record], {cell.cell_id: cell}))
     assert [(row["power_source"], row["power_w"], row["t_ns"]) for row in rows] == [
         ("gauge", 2.0, 3),
         ("meter", 1.25, 5),
     ]
     assert (rows[0]["current_a"], rows[0]["current_raw"], rows[0]["voltage_v"]) == (0.5, 500, 4.0)
-    assert set(rows[0]) <= set(tidy.columns("power", [cell]))
+    assert set(rows[0]) <= set(long_rows.columns("power", [cell]))
 
 
 def test_rejected_records_are_exported_too() -> None:
     cell = made.cell()
     records = [made.record(cell, [1.0]), made.record(cell, [2.0], block=1, outcome=Outcome.INVALID)]
-    rows = list(tidy.rows("samples", records, {cell.cell_id: cell}))
+    rows = list(long_rows.rows("samples", records, {cell.cell_id: cell}))
     assert [row["outcome"] for row in rows if row["phase"] == "timed"] == ["ok", "invalid"]
     assert sum(len(timed_ms(record)) for record in records) == 2
 
 
 def test_an_axis_of_several_kinds_is_text() -> None:
     cells = [made.cell().model_copy(update={"options": {"algorithm": value}}) for value in (1, "auto")]
-    assert tidy.columns("samples", cells)["algorithm"] == "text"
+    assert long_rows.columns("samples", cells)["algorithm"] == "text"
     file = io.BytesIO()
-    columns = tidy.columns("samples", cells)
+    columns = long_rows.columns("samples", cells)
     row_files.write("parquet", columns, [{"algorithm": 1}, {"algorithm": "auto"}, {}], file)
     assert parquet.read_table(io.BytesIO(file.getvalue()))["algorithm"].to_pylist() == ["1", "auto", None]
 
 
 MILLION = """
 import resource, sys
-from orchestrator import row_files, tidy
+from orchestrator.exchange import row_files, long_rows
 from tests.unit.report import records as made
 
 cell = made.cell()
@@ -149,8 +148,8 @@ def many():
     for block in range(int(sys.argv[2])):
         yield record.model_copy(update={"block": block})
 with open(sys.argv[3], "wb") as file:
-    rows = tidy.rows("samples", many(), {cell.cell_id: cell})
-    count = row_files.write(sys.argv[1], tidy.columns("samples", [cell]), rows, file)
+    rows = long_rows.rows("samples", many(), {cell.cell_id: cell})
+    count = row_files.write(sys.argv[1], long_rows.columns("samples", [cell]), rows, file)
 print(count, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 

@@ -13,7 +13,6 @@ from device_agent.virtual.profile import load_profile
 from device_agent.virtual.simulation import Course, simulate
 from orchestrator.analysis.statistics import summarise
 from orchestrator.energy import gauge_trace
-from orchestrator.exchange import tidy_rows as tidy
 from orchestrator.model.device import Api
 from orchestrator.model.event import Setup
 from orchestrator.model.job import Cell
@@ -94,7 +93,7 @@ def test_exported_power_is_that_of_the_report(name: str, calibrated: bool) -> No
     profile = load_profile(name)
     simulated = simulate(profile, Course(idle_s=30, load_s=60), 5)
     made = record_of(simulated, profile, calibrated=calibrated, cell_id=ONE.cell_id)
-    rows = list(tidy.rows("power", [made], {ONE.cell_id: ONE}))
+    rows = list(long_rows.rows("power", [made], {ONE.cell_id: ONE}))
     by_phase = defaultdict(list)
     for row in rows:
         by_phase[row["phase"]].append(row["power_w"])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from orchestrator.analysis.statistics import Summary, summarise, throughput
-from orchestrator.analysis.stopping_rule import BlockFigures, judge
+from orchestrator.analysis.stopping_rule import BlockFigures, decide
 from orchestrator.metrics.result_families import Combination, result_families
 from orchestrator.model.device import Api
 from orchestrator.model.experiment import Sampling
@@ -83,7 +83,7 @@ def test_reports_show_frames_per_second_and_no_latency() -> None:
 
 def test_blocks_are_added_for_the_throughput() -> None:
     asked = Sampling(frames=50, target_interval=0.05)
-    found = judge(asked, [BlockFigures("c", good=True, value_ms=ms) for ms in (100.0, 101.0, 99.0, 100.0)], 4)
+    found = decide(asked, [BlockFigures("c", good=True, value_ms=ms) for ms in (100.0, 101.0, 99.0, 100.0)], 4)
     assert "(throughput)" in found.words and "latency" not in found.words
 
 

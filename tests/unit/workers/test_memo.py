@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from kernels.checkpoint import checkpoint, interruptible
-from workers.plans.single_flight_cache import Memo
+from workers.plans.single_flight_cache import SingleFlightCache
 
 
 def test_many_ask_one_makes() -> None:
-    memo: Memo[int] = Memo(2)
+    memo: SingleFlightCache[int] = SingleFlightCache(2)
     made, all_here = [], threading.Barrier(8)
 
     def make() -> int:
@@ -27,7 +27,7 @@ def test_many_ask_one_makes() -> None:
 
 
 def test_the_oldest_goes() -> None:
-    memo: Memo[int] = Memo(2)
+    memo: SingleFlightCache[int] = SingleFlightCache(2)
     for key in (1, 2, 1, 3):
         memo.get(key, lambda key=key: key)
     assert memo.get(1, lambda: 100) == 1
@@ -35,7 +35,7 @@ def test_the_oldest_goes() -> None:
 
 
 def test_a_failure_is_not_kept() -> None:
-    memo: Memo[int] = Memo(2)
+    memo: SingleFlightCache[int] = SingleFlightCache(2)
     with pytest.raises(ZeroDivisionError):
         memo.get("k", lambda: 1 // 0)
     assert memo.get("k", lambda: 5) == 5
@@ -47,7 +47,7 @@ class Stopped(Exception):
 
 def test_one_who_leaves_stops_nobody_else() -> None:
     """Whether it was making the value, which another then begins anew, or waiting for it."""
-    memo: Memo[str] = Memo(2)
+    memo: SingleFlightCache[str] = SingleFlightCache(2)
     begun, leave_maker, leave_waiter, finish = (threading.Event() for _ in range(4))
     made: list[str] = []
 

@@ -1,4 +1,4 @@
-"""How a supply is cut: by the lab file, else by what the phone offers; journalled before, restored from the journal."""
+"""How a supply is cut: by the wiring file, else by what the phone offers; restored from its journal."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 
 from orchestrator.errors import Unsupported
 from orchestrator.model.device import DeviceFacts, Source
-from orchestrator.model.lab import HubPort, LabDevice, LabSupply, SupplyCommand
+from orchestrator.model.wiring import HubPort, SupplyCommand, WiredDevice, WiredSupply
 from workers.devices.fleet import Member
 from workers.session.supply import PlannedCut, SupplyJournal, SupplyStuck, find_switch
-from workers.session.supply.program import of_lab
+from workers.session.supply.program import of_wiring
 from workers.session.supply.root_node import RootNode
 
 from .scripted import ScriptedPhone
@@ -43,7 +43,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_uhubctl_switches_the_port(hub: Path, tmp_path: Path) -> None:
-    wired = LabDevice(supply=LabSupply(uhubctl=HubPort(location="1-1.4", port=3)))
+    wired = WiredDevice(supply=WiredSupply(uhubctl=HubPort(location="1-1.4", port=3)))
     switch = find_switch(member(ScriptedPhone({})), wired, tmp_path)
     journal = SupplyJournal(tmp_path, "R58M")
     journal.cut(switch)
@@ -56,7 +56,7 @@ def test_uhubctl_switches_the_port(hub: Path, tmp_path: Path) -> None:
 def test_a_program_that_is_not_installed_is_told_before_anything_is_run(tmp_path: Path) -> None:
     command = SupplyCommand(cut=("no-such-relay", "off"), restore=("no-such-relay", "on"))
     with pytest.raises(Unsupported, match="`no-such-relay`, which this host does not have"):
-        find_switch(member(ScriptedPhone({})), LabDevice(supply=LabSupply(command=command)), tmp_path)
+        find_switch(member(ScriptedPhone({})), WiredDevice(supply=WiredSupply(command=command)), tmp_path)
 
 
 def test_what_may_be_cut_stays_in_the_journal(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_what_may_be_cut_stays_in_the_journal(tmp_path: Path) -> None:
     journal = SupplyJournal(tmp_path, "p")
     command = SupplyCommand(cut=("sh", "-c", "echo stuck >&2; exit 1"), restore=("true",))
     with pytest.raises(SupplyStuck, match="exit status 1: stuck"):
-        journal.cut(of_lab("p", LabSupply(command=command)))
+        journal.cut(of_wiring("p", WiredSupply(command=command)))
     assert journal.is_cut and journal.restore(None)
 
 
@@ -73,7 +73,7 @@ def test_the_battery_driver_s_own_switch_with_root(tmp_path: Path, path: str, cu
     nodes = {asks_for(each): ("0\n" if each == path else "") for each in (SUSPEND, ENABLED)}
     writes = {f"su -c echo {value} > {path}": "" for value in (cut, restore)}
     phone = ScriptedPhone(ROOT | nodes | writes)
-    switch = find_switch(member(phone), LabDevice(), tmp_path)
+    switch = find_switch(member(phone), WiredDevice(), tmp_path)
     assert switch.way == "root" and switch.needs_device
     journal = SupplyJournal(tmp_path, phone.serial)
     journal.cut(switch)
@@ -89,15 +89,15 @@ def test_the_battery_driver_s_own_switch_with_root(tmp_path: Path, path: str, cu
 def test_only_a_phone_on_the_network_hangs_on_no_cable(tmp_path: Path, address: str, way: str) -> None:
     phone = member(ScriptedPhone({}, address=address))
     if way:
-        assert find_switch(phone, LabDevice(), tmp_path).way == way
+        assert find_switch(phone, WiredDevice(), tmp_path).way == way
     else:
         with pytest.raises(Unsupported, match="no way to cut its supply"):
-            find_switch(phone, LabDevice(), tmp_path)
+            find_switch(phone, WiredDevice(), tmp_path)
 
 
 def test_a_planned_cut_ends_once(tmp_path: Path, hub: Path) -> None:
     phone = ScriptedPhone({})
-    switch = of_lab("p", LabSupply(uhubctl=HubPort(location="1", port=1)))
+    switch = of_wiring("p", WiredSupply(uhubctl=HubPort(location="1", port=1)))
     cut = PlannedCut(switch, SupplyJournal(tmp_path, "p"), phone, expected_s=100.0)
     assert not cut.holds and cut.left_s == 0.0
     cut.begin()

@@ -54,5 +54,5 @@ class Settled:
 def no_reference() -> Unsupported:
     return Unsupported(
         "its temperature at rest is not known",
-        remedy="`farm enrol SERIAL` finds it; or give `reference_temp` in the lab file (docs/howto/conditions.md)",
+        remedy="`farm enrol SERIAL` finds it; or give `reference_temp` in the wiring file (docs/howto/conditions.md)",
     )

@@ -7,14 +7,14 @@ from pathlib import Path
 from orchestrator.errors import Unsupported
 from orchestrator.model.device import Source
 from orchestrator.model.enrolment import SupplyWay
-from orchestrator.model.lab import LabDevice
+from orchestrator.model.wiring import WiredDevice
 from workers.devices.fleet import Member
 from workers.power.model import control_socket
 
 from .base import SupplyStuck, Switch
 from .journal import SupplyJournal, cut_supplies
 from .planned import PlannedCut
-from .program import of_lab
+from .program import of_wiring
 from .root_node import find_node
 from .virtual import VirtualPort
 from .wireless import NoCable
@@ -22,11 +22,11 @@ from .wireless import NoCable
 __all__ = ["PlannedCut", "SupplyJournal", "SupplyStuck", "Switch", "cut_supplies", "find_switch", "supply_way"]
 
 
-def find_switch(member: Member, wired: LabDevice, state: Path) -> Switch:
-    """How the supply of a phone is cut: as the lab file says, else what the phone itself offers. Raises Unsupported."""
+def find_switch(member: Member, wired: WiredDevice, state: Path) -> Switch:
+    """How the supply of a phone is cut: as the wiring file says, else as the phone offers. Raises Unsupported."""
     serial = member.facts.serial
     if wired.supply is not None:
-        program = of_lab(serial, wired.supply)
+        program = of_wiring(serial, wired.supply)
         program.check()
         return program
     if member.facts.source is Source.VIRTUAL and (control := control_socket(state)):
@@ -37,9 +37,9 @@ def find_switch(member: Member, wired: LabDevice, state: Path) -> Switch:
         if over_network(member.connection.address):
             return NoCable()
         raise Unsupported(
-            f"the farm has no way to cut its supply: the lab file names none, and {e.args[0]}",
+            f"the farm has no way to cut its supply: the wiring file names none, and {e.args[0]}",
             device=serial,
-            remedy="give `supply` in the lab file (docs/howto/conditions.md), or use conditions.supply: discharging",
+            remedy="give `supply` in the wiring file (docs/howto/conditions.md), or use conditions.supply: discharging",
         ) from e
 
 
@@ -49,7 +49,7 @@ def over_network(address: str) -> bool:
     return bool(colon) and not host.startswith(("127.", "localhost", "usb"))
 
 
-def supply_way(member: Member, wired: LabDevice, state: Path) -> SupplyWay:
+def supply_way(member: Member, wired: WiredDevice, state: Path) -> SupplyWay:
     """How the farm can cut the supply; `none` where it cannot. Raises TransientError."""
     if member.facts.kind != "phone":
         return "none"

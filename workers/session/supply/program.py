@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from orchestrator.errors import Unsupported
 from orchestrator.model.enrolment import SupplyWay
-from orchestrator.model.lab import LabSupply
+from orchestrator.model.wiring import WiredSupply
 
 from .base import SupplyStuck
 
@@ -35,7 +35,7 @@ class Program:
                 raise Unsupported(
                     f"its supply is switched by `{argv[0]}`, which this host does not have",
                     device=self._serial,
-                    remedy="install it, or correct `supply` in the lab file",
+                    remedy="install it, or correct `supply` in the wiring file",
                 )
 
     def cut(self) -> None:
@@ -57,8 +57,8 @@ class Program:
         return SupplyStuck(f"`{' '.join(argv)}`: {why}", device=self._serial, remedy="try this command by hand")
 
 
-def of_lab(serial: str, supply: LabSupply) -> Program:
-    """As the lab file says. uhubctl's exit status tells whether the port took it."""
+def of_wiring(serial: str, supply: WiredSupply) -> Program:
+    """As the wiring file says. uhubctl's exit status tells whether the port took it."""
     if supply.command is not None:
         return Program(serial, "command", supply.command.cut, supply.command.restore)
     assert supply.uhubctl is not None

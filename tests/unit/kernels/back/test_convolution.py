@@ -53,9 +53,9 @@ def convolution(shape: str) -> Graph:
     return build.outputs(build.conv(build.input(*size), *rest))
 
 
-def misfit(algorithm: str, shape: str) -> str | None:
+def why_not(algorithm: str, shape: str) -> str | None:
     graph = convolution(shape)
-    return ALGORITHMS[algorithm].misfit(convolution_of(graph, graph.nodes[0]))
+    return ALGORITHMS[algorithm].why_not(convolution_of(graph, graph.nodes[0]))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def misfit(algorithm: str, shape: str) -> str | None:
 )
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_algorithm_equals_the_reference(algorithm: str, precision: str, cpu_device: bool) -> None:
-    fitting = {shape: convolution(shape) for shape in SHAPES if misfit(algorithm, shape) is None}
+    fitting = {shape: convolution(shape) for shape in SHAPES if why_not(algorithm, shape) is None}
     if (algorithm, precision) in TOO_LARGE:
         with pytest.raises(OptionError, match=rf"inputs lose too many bits in {precision}, which bears"):
             check(side_by_side(fitting), precision, algorithm=algorithm)
@@ -109,7 +109,7 @@ def test_winograd_matrices_give_the_convolution(tile: int, window: int) -> None:
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_algorithm_is_refused_where_it_does_not_fit(algorithm: str) -> None:
     for shape in SHAPES:
-        if misfit(algorithm, shape):
+        if why_not(algorithm, shape):
             with pytest.raises(OptionError, match=r"it can use: auto, .*direct"):
                 compile_graph(convolution(shape), Options("opencl", algorithm=algorithm), Limits())
 
@@ -237,7 +237,7 @@ def test_long_sums_keep_their_bits_in_half(cpu_device: bool) -> None:
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_tile_gives_the_same(algorithm: str, cpu_device: bool) -> None:
     shape = next(
-        name for name in ("groups_aligned", "odd_channels", "depthwise", "pointwise") if not misfit(algorithm, name)
+        name for name in ("groups_aligned", "odd_channels", "depthwise", "pointwise") if not why_not(algorithm, name)
     )
     graph = convolution(shape)
     conv, inputs = convolution_of(graph, graph.nodes[0]), inputs_of(graph)
@@ -254,7 +254,7 @@ def test_every_tile_gives_the_same(algorithm: str, cpu_device: bool) -> None:
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_tile_that_cannot_be_read_is_refused(algorithm: str) -> None:
-    shape = next(name for name in ("odd_channels", "depthwise", "pointwise") if not misfit(algorithm, name))
+    shape = next(name for name in ("odd_channels", "depthwise", "pointwise") if not why_not(algorithm, name))
     graph = convolution(shape)
     conv = convolution_of(graph, graph.nodes[0])
     with pytest.raises(OptionError, match="'seven' is not known; write"):
@@ -284,7 +284,7 @@ def test_padding_by_reflection_is_part_of_the_convolution(algorithm: str, precis
         padded = (*size[:2], size[2] + t + b, size[3] + left + r)
         mirror = build.node("pad", [x], padded, pads=pads, mode="reflect", value=0.0)
         graph = build.outputs(build.conv(mirror, *rest[:3], (0, 0, 0, 0), *rest[4:]))
-        if ALGORITHMS[algorithm].misfit(convolution_of(graph, graph.nodes[1])) is None:
+        if ALGORITHMS[algorithm].why_not(convolution_of(graph, graph.nodes[1])) is None:
             graphs[name] = graph
     whole = side_by_side(graphs)
     assert Counter(node.op for node in optimise(whole, reflect=True).nodes) == {"conv": len(graphs)}

@@ -122,8 +122,8 @@ def test_what_is_known_shapes_the_plan_where_it_fits() -> None:
     # a name asked for counts for more, and what does not fit is not used
     asked = Options("cpu", algorithm="direct", tuned=known)
     assert set(_chosen(compile_graph(graph, asked, Limits()).plan.options)) == {"direct"}
-    misfit = Options("cpu", tuned={second: Choice("depthwise")})
-    assert set(_chosen(compile_graph(graph, misfit, Limits()).plan.options)) == {"implicit_gemm"}
+    why_not = Options("cpu", tuned={second: Choice("depthwise")})
+    assert set(_chosen(compile_graph(graph, why_not, Limits()).plan.options)) == {"implicit_gemm"}
 
 
 def _chosen(options: dict[str, int | str | bool]) -> list[str]:

@@ -65,7 +65,7 @@ def convolutions(algorithm: str) -> Graph:
     for name, (size, *rest) in SHAPES.items():
         build = Builder()
         first = build.conv(build.input(*size), *rest, activation=("relu",))
-        if ALGORITHMS[algorithm].misfit(convolution_of(build.graph, build.graph.nodes[0])) is None:
+        if ALGORITHMS[algorithm].why_not(convolution_of(build.graph, build.graph.nodes[0])) is None:
             graphs[name] = build.outputs(build.conv(first, 6, (1, 1)), first)
     own = algorithm == "depthwise"
     return side_by_side({name: graph for name, graph in graphs.items() if own or name not in SPREADING})

@@ -52,7 +52,7 @@ def test_convolutions_with_algorithms_that_fit(name: str) -> None:
     x = build.input(*size)
     build.outputs(build.conv(x, *rest, activation=("relu",)))
     conv = convolution_of(build.graph, build.graph.nodes[0])
-    for algorithm in some((entry for entry in ALGORITHMS.values() if entry.misfit(conv) is None), 3, name):
+    for algorithm in some((entry for entry in ALGORITHMS.values() if entry.why_not(conv) is None), 3, name):
         tolerance = 1e-4 if algorithm.name.startswith("winograd") else None
         check(build.graph, layout="image", algorithm=algorithm.name, cpu_device=False, tolerance=tolerance)
 

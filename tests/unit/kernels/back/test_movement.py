@@ -73,13 +73,13 @@ def test_tiles_worth_trying_fit() -> None:
     for sizes in (transpose_of((64, 32), (1, 0)), transpose_of((64, 32), (0, 1)), transpose_of((2, 3, 4), (2, 0, 1))):
         for name, way in TRANSPOSES.items():
             tiles = way.tiles(sizes, options, limits)
-            assert bool(tiles) == (way.misfit(sizes, options, limits) is None), name
-            assert not [tile for tile in tiles if way.misfit(sizes, options, limits, tile)], name
+            assert bool(tiles) == (way.why_not(sizes, options, limits) is None), name
+            assert not [tile for tile in tiles if way.why_not(sizes, options, limits, tile)], name
     for added in (Addition(1, 1), Addition(2, 100), Addition(1, 9, by_channel=True)):
         for name, how in ADDITIONS.items():
             tiles = how.tiles(added, options, limits)
-            assert bool(tiles) == (how.misfit(added, options, limits) is None), name
-            assert not [tile for tile in tiles if how.misfit(added, options, limits, tile)], name
+            assert bool(tiles) == (how.why_not(added, options, limits) is None), name
+            assert not [tile for tile in tiles if how.why_not(added, options, limits, tile)], name
 
 
 @pytest.mark.parametrize(

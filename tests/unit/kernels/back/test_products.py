@@ -101,8 +101,8 @@ def test_tiles_worth_trying_fit(size: str, backend: str, cpu_device: bool) -> No
     for name, entry in PRODUCTS.items():
         tiles = entry.tiles(sizes, options, limits)
         assert len(set(tiles)) == len(tiles), name
-        assert bool(tiles) == (entry.misfit(sizes, options, limits) is None), name
-        assert not [tile for tile in tiles if entry.misfit(sizes, options, limits, tile)], name
+        assert bool(tiles) == (entry.why_not(sizes, options, limits) is None), name
+        assert not [tile for tile in tiles if entry.why_not(sizes, options, limits, tile)], name
 
 
 def test_not_a_number_and_infinity_of_weights_stay_in_their_column() -> None:

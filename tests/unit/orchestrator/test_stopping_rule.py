@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.analysis.statistics import relative_half_width
-from orchestrator.analysis.stopping_rule import BlockFigures, Need, energy_values, judge
+from orchestrator.analysis.stopping_rule import BlockFigures, Need, decide, energy_values
 from orchestrator.model.experiment import Sampling
 
 SAMPLING = Sampling(blocks=3, target_interval=0.05, max_blocks=8)
@@ -36,7 +36,7 @@ BAD = BlockFigures("c", good=False)
 @given(st.lists(st.floats(1, 100), max_size=8), st.integers(0, 4))
 def test_more_exactly_while_the_interval_is_wide_and_the_cap_not_reached(values: list[float], bad: int) -> None:
     made = len(values) + bad
-    found = judge(SAMPLING, [*blocks(*values), *[BAD] * bad], made)
+    found = decide(SAMPLING, [*blocks(*values), *[BAD] * bad], made)
     share = relative_half_width(values)
     if share is not None and share <= 0.05:
         assert found.need is Need.TARGET_MET
@@ -48,22 +48,22 @@ def test_more_exactly_while_the_interval_is_wide_and_the_cap_not_reached(values:
 
 
 def test_blocks_without_a_record_count_towards_the_cap() -> None:
-    assert judge(SAMPLING, blocks(1.0, 2.0), made=7).need is Need.MORE
-    assert judge(SAMPLING, blocks(1.0, 2.0), made=8).need is Need.MAX_BLOCKS
+    assert decide(SAMPLING, blocks(1.0, 2.0), made=7).need is Need.MORE
+    assert decide(SAMPLING, blocks(1.0, 2.0), made=8).need is Need.MAX_BLOCKS
 
 
 def test_energy_must_be_as_precise_where_it_is_measured() -> None:
     calm, wild = [2.0, 2.0, 2.02], [1.0, 2.0, 3.0]
-    assert judge(SAMPLING, blocks(10, 10, 10, energy={GAUGE: calm}), 3).need is Need.TARGET_MET
-    found = judge(SAMPLING, blocks(10, 10, 10, energy={GAUGE: wild}), 3)
+    assert decide(SAMPLING, blocks(10, 10, 10, energy={GAUGE: calm}), 3).need is Need.TARGET_MET
+    found = decide(SAMPLING, blocks(10, 10, 10, energy={GAUGE: wild}), 3)
     assert found.need is Need.MORE and found.energy == pytest.approx(0.5)
-    assert judge(SAMPLING, blocks(10, 10, 10, energy={GAUGE: calm[:1]}), 3).need is Need.MORE
+    assert decide(SAMPLING, blocks(10, 10, 10, energy={GAUGE: calm[:1]}), 3).need is Need.MORE
 
 
 def test_kinds_of_energy_are_never_mixed() -> None:
     found = blocks(10, 10, 10, 10, energy={METER: [2.0, 2.0, 2.0, 2.0], GAUGE: [9.0, 5.0]})
     assert energy_values(found) == [2.0] * 4
-    assert judge(SAMPLING, found, 4).need is Need.TARGET_MET
+    assert decide(SAMPLING, found, 4).need is Need.TARGET_MET
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_kinds_of_energy_are_never_mixed() -> None:
         ((1,), 3, "goes on: no interval, wanted ±5.0%"),
     ],
 )
-def test_a_judgement_tells_why(values: tuple[float, ...], made: int, words: str) -> None:
-    assert judge(SAMPLING, blocks(*values), made).words == words
+def test_a_decision_tells_why(values: tuple[float, ...], made: int, words: str) -> None:
+    assert decide(SAMPLING, blocks(*values), made).words == words
 
 
 def test_a_cell_is_measured_until_it_is_precise(seed: int) -> None:
@@ -88,8 +88,8 @@ def test_a_cell_is_measured_until_it_is_precise(seed: int) -> None:
     needed = []
     for _ in range(30):
         values = list(generator.normal(10, 0.5, 3))
-        while judge(sampling, blocks(*values), len(values)).need is Need.MORE:
+        while decide(sampling, blocks(*values), len(values)).need is Need.MORE:
             values.append(float(generator.normal(10, 0.5)))
-        assert judge(sampling, blocks(*values), len(values)).need is Need.TARGET_MET
+        assert decide(sampling, blocks(*values), len(values)).need is Need.TARGET_MET
         needed.append(len(values))
     assert 5 <= median(needed) <= 40

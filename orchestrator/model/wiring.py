@@ -1,4 +1,4 @@
-"""The lab file: what a person has wired to the devices of one host. Everything in it is optional."""
+"""The wiring file: what a person has wired to the devices of one host. Everything in it is optional."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ class SupplyCommand(Model):
     restore: Argv
 
 
-class LabSupply(Model):
+class WiredSupply(Model):
     """How this host switches the supply of one device; exactly one way."""
 
     uhubctl: HubPort | None = None
     command: SupplyCommand | None = None
 
     @model_validator(mode="after")
-    def _one_way(self) -> LabSupply:
+    def _one_way(self) -> WiredSupply:
         if (self.uhubctl is None) == (self.command is None):
             raise ValueError("give exactly one of `uhubctl` (location, port) and `command` (cut, restore)")
         return self
 
 
-class LabDevice(Model):
+class WiredDevice(Model):
     """What is wired to one device."""
 
-    supply: LabSupply | None = None
+    supply: WiredSupply | None = None
     meter: dict[MeterKind, dict[str, Any]] = Field(default_factory=dict, max_length=1)
     """External power meter: one kind with its options, `{monsoon: {serial: 12345}}`; docs/howto/power-sources.md has
     the options of each."""
@@ -62,12 +62,12 @@ class LabDevice(Model):
     """Temperature of its battery at rest where it stands, with a unit: `24 C`; goes before that of the enrolment."""
 
 
-class Lab(Model):
-    """The lab file, validated."""
+class Wiring(Model):
+    """The wiring file, validated."""
 
-    devices: dict[str, LabDevice] = Field(default_factory=dict)
+    devices: dict[str, WiredDevice] = Field(default_factory=dict)
     """By serial number."""
 
-    def device(self, serial: str) -> LabDevice:
+    def device(self, serial: str) -> WiredDevice:
         """What the file says of a device; nothing where it does not name it."""
-        return self.devices.get(serial, LabDevice())
+        return self.devices.get(serial, WiredDevice())

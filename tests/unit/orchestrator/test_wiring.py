@@ -6,9 +6,9 @@ import pytest
 
 from orchestrator.config import Settings
 from orchestrator.errors import SpecError
-from orchestrator.model.lab import LabDevice
+from orchestrator.model.wiring import WiredDevice
 from orchestrator.spec import SpecProblems
-from orchestrator.spec.lab_file import load_lab, parse_lab
+from orchestrator.spec.wiring_file import load_wiring, parse_wiring
 
 GOOD = """
 devices:
@@ -24,18 +24,18 @@ devices:
 
 def problems(text: str) -> list[str]:
     with pytest.raises(SpecProblems) as caught:
-        parse_lab(text, "lab.yaml")
+        parse_wiring(text, "wiring.yaml")
     return [f"{p.place.line}:{p.place.column} {p}" for p in caught.value.problems]
 
 
 def test_lab_file_is_read() -> None:
-    lab = parse_lab(GOOD)
+    lab = parse_wiring(GOOD)
     wired = lab.device("R58M12ABC")
     assert wired.supply and wired.supply.uhubctl and wired.supply.uhubctl.location == "1-1"
     assert wired.meter == {"monsoon": {"serial": 12345}} and wired.reference_temp == 24.0
     other = lab.device("4711").supply
     assert other and other.command and other.command.cut == ("usb-relay", "off", "3")
-    assert lab.device("unknown") == LabDevice()
+    assert lab.device("unknown") == WiredDevice()
 
 
 def test_every_problem_is_told_with_its_place() -> None:
@@ -73,12 +73,12 @@ def test_only_one_meter() -> None:
 
 
 def test_where_the_file_is(tmp_path: Path) -> None:
-    assert load_lab(Settings(state=tmp_path)).devices == {}
-    (tmp_path / "lab.yaml").write_text(GOOD)
-    assert len(load_lab(Settings(state=tmp_path)).devices) == 2
+    assert load_wiring(Settings(state=tmp_path)).devices == {}
+    (tmp_path / "wiring.yaml").write_text(GOOD)
+    assert len(load_wiring(Settings(state=tmp_path)).devices) == 2
     with pytest.raises(SpecError, match=r"away\.yaml: cannot be read"):
-        load_lab(Settings(state=tmp_path, lab=tmp_path / "away.yaml"))
+        load_wiring(Settings(state=tmp_path, wiring=tmp_path / "away.yaml"))
 
 
 def test_empty_file_is_told() -> None:
-    assert "a lab file is a mapping" in problems("")[0]
+    assert "a wiring file is a mapping" in problems("")[0]
