@@ -170,6 +170,14 @@ def test_every_page_is_in_the_index() -> None:
     assert [p.name for p in sorted(decisions.parent.glob("0*.md")) if f"({p.name})" not in decisions.read_text()] == []
 
 
+def test_what_to_touch_is_there() -> None:
+    """CONTRIBUTING's table of common changes names files and registries that exist."""
+    rows = re.findall(r"^\| an? [^|]+\|[^|]+\| ([^|]+) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    named = [match.groups() for row in rows if (match := re.search(r"`(\w+)` in `([^`]+)`", row))]
+    assert len(rows) == 8 and len(named) == 7
+    assert [name for name, file in named if not re.search(rf"\b{name}\b", (ROOT / file).read_text())] == []
+
+
 def test_files_named_in_documents_exist() -> None:
     rooms = "kernels|orchestrator|workers|device_agent|farm|dashboards|tests|experiments|scripts|docs"
     dead = [

@@ -2,7 +2,8 @@
 
 A device's cells are decided about when its blocks are over. Those that need it get one more block each, as a round in
 the order of the design with a canary at its end where there are canaries; the rest is dropped. The ledger tells when
-there is something to decide, so that a turn without costs one look at an index. Another scheduler may take over at any time.
+there is something to decide, so that a turn without costs one look at an index. Another scheduler may take over at
+any time.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from device_agent.virtual.profile import load_profile
 from device_agent.virtual.simulation import Course, simulate
 from orchestrator.analysis.statistics import summarise
 from orchestrator.energy import gauge_trace
+from orchestrator.exchange import long_rows
 from orchestrator.model.device import Api
 from orchestrator.model.event import Setup
 from orchestrator.model.job import Cell
