@@ -14,7 +14,7 @@ from kernels.options import Limits, Options
 from orchestrator.errors import Unsupported
 from orchestrator.model.device import Api, DeviceFacts, Precision
 
-from . import completion
+from . import completion, plan_check
 from .axis_options import with_compiler_options
 from .farm_access import settings_of
 from .output import JsonOption, StateOption, log, out, print_json
@@ -100,12 +100,16 @@ def plan(
         ),
     ] = None,
     tuned: TunedOption = True,
+    check: Annotated[
+        bool, typer.Option("--check", help="Run an OpenCL plan on this workstation, beside the reference.")
+    ] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compile a model and write the plan that the agent would run: plan.json, weights, kernel sources.
 
-    Without `--for` no limit of a device is checked.
+    Without `--for` no limit of a device is checked. `--check` needs neither a phone nor the agent: it ends with status
+    1 where an output is wrong.
 
     Example: `farm plan squeezenet.onnx -o plan --backend vulkan --precision fp16`
     """
@@ -123,13 +127,18 @@ def plan(
             options = TunedChoices(settings_of(state).state).options(options, limits, facts, lambda: graph)
     bundle = compile_graph(graph, options, limits)
     bundle.write(output)
+    checked = plan_check.check_plan(bundle, graph, seed) if check else None
     from .plan_summary import as_data, render
 
     if as_json:
-        print_json({"folder": output, **as_data(bundle.plan)})
+        print_json({"folder": output, **as_data(bundle.plan), **({"check": checked.as_data()} if checked else {})})
     else:
         out().print(render(bundle.plan))
         log().print(f"written to {output}")
+        if checked:
+            out().print(plan_check.render(checked))
+    if checked and not checked.ok:
+        raise typer.Exit(1)
 
 
 def load_graph(model: Path | None, network: str | None, seed: int) -> Graph:

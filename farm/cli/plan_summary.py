@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.markup import escape
 
+from kernels.options import COMPILE_AXES
 from kernels.plan.data_movement import PORTS, Movement, movements
 from kernels.plan.model import Copy, Dispatch, Plan, Repeat, Step, SwapIn, SwapOut
 from orchestrator.report import wording
@@ -62,11 +63,17 @@ def as_data(plan: Plan) -> dict[str, Any]:
     }
 
 
+def _is_told(option: str, value: object) -> bool:
+    """Whether it says more than the defaults, and not of one layer."""
+    axis = COMPILE_AXES.get(option)
+    return ":" not in option and (axis is None or value != axis.default)
+
+
 def render(plan: Plan) -> RenderableType:
     """Head figures, then one row a step."""
     facts = as_data(plan)
     rows: list[Row] = []
-    options = " ".join(f"{key}={value}" for key, value in plan.options.items() if ":" not in key)
+    options = " ".join(f"{key}={value}" for key, value in plan.options.items() if _is_told(key, value))
     rows.append(("[bold]plan[/]", escape(f"{plan.name} {plan.api} {plan.precision}  {facts['plan_hash']}  {options}")))
     rows.append(("[bold]ports[/]", escape(_ports(plan))))
     rows.append(

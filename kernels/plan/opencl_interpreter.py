@@ -45,6 +45,8 @@ class Run:
     """What a run gave."""
 
     outputs: dict[str, Array]
+    device: str = ""
+    """Its name, as OpenCL tells it."""
     timings: dict[str, int] = field(default_factory=dict)
     """`build_ns`, `upload_ns`, `inference_ns` (the last inference, wall time)."""
     steps: tuple[StepTime, ...] = ()
@@ -124,7 +126,8 @@ class _Session:
             events = [self._step(step) for step in self._plan.steps]
             self._queue.finish()
             self._timings["inference_ns"] = perf_counter_ns() - start
-        return Run({port.name: self._read(port) for port in self._plan.outputs}, self._timings, self._times(events))
+        outputs = {port.name: self._read(port) for port in self._plan.outputs}
+        return Run(outputs, self._context.devices[0].name, self._timings, self._times(events))
 
     def _build(self, bundle: Bundle, program: Program) -> Any:
         assert program.opencl is not None

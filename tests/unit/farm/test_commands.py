@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -223,6 +224,24 @@ def test_networks_are_listed_without_their_weights(farm: Run, monkeypatch: pytes
     assert listed["parameters"] == sum(constant.size for constant in built.constants.values())
     assert listed["outputs"] == {name: list(built.shapes[name]) for name in built.outputs}
     assert NETWORKS["lenet"](None).shapes == built.shapes
+
+
+def test_a_plan_is_checked_on_this_workstation(farm: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyopencl")
+    command = ("plan", "--network", "lenet", "-o", str(tmp_path), "--check", "--json")
+    code, out, _ = farm(*command)
+    found = json.loads(out)["check"]
+    assert code == 0 and found["ok"] and found["device"]
+    assert [each["ok"] for each in found["outputs"]] == [True]
+    assert 0 < found["outputs"][0]["max_abs_difference"] <= found["outputs"][0]["tolerance"]
+    from kernels.plan import opencl_interpreter
+
+    run = opencl_interpreter.run_opencl
+    spoilt = lambda *given: replace(run(*given), outputs={k: v * 1.01 for k, v in run(*given).outputs.items()})  # noqa: E731
+    monkeypatch.setattr(opencl_interpreter, "run_opencl", spoilt)
+    code, out, _ = farm(*command)
+    assert code == 1 and not json.loads(out)["check"]["ok"]
+    assert farm(*command, "--backend", "vulkan")[0] == 2
 
 
 def test_plan_is_written_and_summarised(farm: Run, tmp_path: Path) -> None:
