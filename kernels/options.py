@@ -127,9 +127,12 @@ class Options:
         backends=GPU,
         unused=lambda layout: "a kernel may not read and write one image" if layout == "image" else "",
     )
-    order: OrderMode = "auto"
-    """Of the steps: as `memory` wants it, or in `waves` of those that can run together, where that fits as well;
-    `auto`: waves for GPUs behind Vulkan."""
+    order: OrderMode = axis(
+        "auto",
+        "order of the steps: by `memory`, or in `waves` of steps that can run together where that fits as well; "
+        "`auto`: waves for GPUs behind Vulkan",
+        backends=GPU,
+    )
     swap: SwapMode = axis(
         "auto",
         "tensors that wait in host memory: where the budget demands it, or `never`",

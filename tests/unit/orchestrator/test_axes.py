@@ -31,6 +31,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "memory_budget": (0, 240_000),
     "concat": ("auto", "join", "split"),
     "in_place": (True, False),
+    "order": ("memory", "waves"),
     "swap": ("auto", "never"),
     "pools": ("auto", "offsets", "objects"),
     "workspace": (0, 1 << 16),
@@ -50,8 +51,9 @@ def network() -> Graph:
     """Something for every axis: two branches that are joined, a residual, wide windows, a transposition, a product."""
     build = Builder(np.random.default_rng(1))
     x = build.input(1, 32, 16, 16)
-    wide = build.conv(x, 32, (3, 3), pads=(1, 1, 1, 1), activation=("relu",))
-    branch = build.conv(wide, 32, (1, 1))
+    narrow = build.conv(x, 32, (1, 1))
+    wide = build.conv(narrow, 32, (3, 3), pads=(1, 1, 1, 1), activation=("relu",))
+    branch = build.conv(build.conv(x, 32, (1, 1)), 32, (1, 1))
     joined = build.node("concat", [wide, branch], (1, 64, 16, 16), axis=1)
     mixed = build.conv(joined, 32, (3, 3), pads=(1, 1, 1, 1))
     added = build.node("add", [mixed, branch], (1, 32, 16, 16))
