@@ -1,4 +1,4 @@
-"""`farm export`: an experiment's raw figures as a tidy table."""
+"""`farm export`: an experiment's raw figures as a table, one row a figure."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def export(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write one tidy row per sample or prediction, with device, source, axes, block, attempt, phase and outcome.
+    """Write one row per sample or prediction, with device, source, axes, block, attempt, phase and outcome.
 
     Every attempt is in it, also those that do not count: `outcome` tells. `farm import samples` takes the CSV of
     samples and of layers again. Needs no running farm.

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import typer
 
 from orchestrator.model.device import Precision
@@ -36,6 +35,8 @@ class PlanCheck:
 
 def check_plan(bundle: Bundle, graph: Graph, seed: int) -> PlanCheck:
     """Run the plan here. Raises UsageError (a plan of another API), PlanError (no OpenCL here, or it refuses)."""
+    import numpy as np
+
     from kernels.frontend.load import random_inputs
     from kernels.plan.opencl_interpreter import run_opencl
     from kernels.reference import evaluate

@@ -1,4 +1,4 @@
-"""Records as tidy rows: one sample, layer's time, power reading or prediction a row, with all that it belongs to.
+"""Records as rows in long form: one for each sample, layer's time, power reading or prediction, with its facts
 
 Rows are made one after the other, so that any number of them needs the memory of one record. What a table of samples or
 layers holds, `farm import samples` takes again.

@@ -156,7 +156,7 @@ def test_what_fits_one_product_is_taken_there_and_auto_elsewhere() -> None:
         ("blocked 0x8", "opencl", Limits(), "write rows x columns, e.g. 16x32"),
         ("naive 4", "opencl", Limits(), "it has no tiles"),
         ("split_depth 4x12", "opencl", Limits(), "12 parts are no power of two"),
-        ("naive", "cpu", Limits(), "not of the CPU"),
+        ("naive", "cpu", Limits(), "not of cpu"),
     ],
 )
 def test_what_does_not_fit_is_refused(words: str, backend: str, limits: Limits, said: str) -> None:

@@ -11,7 +11,7 @@ from kernels.compile import compile_graph
 from kernels.frontend.load import load_workload, random_inputs
 from kernels.frontend.networks import BUILT_IN, FAMILIES, NETWORKS, OPERATIONS, known_words
 from kernels.options import Backend, Limits, Options
-from kernels.plan import Dispatch, Plan
+from kernels.plan.model import Dispatch, Plan
 from kernels.reference import evaluate
 
 MOST_WORK_GROUPS = 65535
