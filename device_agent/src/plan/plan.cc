@@ -127,7 +127,6 @@ Plan Parser::parse(const Reader& root) {
   parse_steps(root.at("steps"), programs_, buffers_, plan_);
   for (const Reader& item : root.at("inputs").items(1024)) plan_.inputs.push_back(port(item));
   for (const Reader& item : root.at("outputs").items(65536)) plan_.outputs.push_back(port(item));
-  plan_.executed = check_executed(root.at("steps"), plan_.steps);
   check_swaps(root.at("steps"), plan_);
   return std::move(plan_);
 }

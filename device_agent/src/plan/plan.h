@@ -82,11 +82,10 @@ struct Argument {
 };
 
 struct Step {
-  enum class Kind { dispatch, copy, swap_out, swap_in, repeat };
+  enum class Kind { dispatch, copy, swap_out, swap_in };
   Kind kind = Kind::dispatch;
   std::string layer;
-  size_t index = 0;  // of the top-level step in the plan that this one belongs to
-  size_t leaf = 0;   // number among the steps that are not `repeat`, in order of the plan
+  size_t index = 0;  // in the plan
   // dispatch
   size_t program = 0;
   Extent work_items{1, 1, 1};
@@ -97,9 +96,6 @@ struct Step {
   uint64_t source_offset = 0;
   uint64_t target_offset = 0;
   uint64_t bytes = 0;
-  // repeat
-  uint64_t count = 1;
-  std::vector<Step> steps;
 };
 
 struct Port {
@@ -133,31 +129,9 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<Port> inputs;
   std::vector<Port> outputs;
-  size_t leaves = 0;      // steps that are not `repeat`
-  uint64_t executed = 0;  // steps that one inference executes, repeats unrolled
 
   // Whether a step writes where an input lies, so that the next inference would find something else there.
   bool overwrites_inputs() const;
-
-  // Calls visit(step) for every executed step in order, repeats unrolled; ends at the first error.
-  template <typename Visit>
-  Status each_executed(Visit&& visit) const {
-    return each(steps, visit);
-  }
-
- private:
-  template <typename Visit>
-  static Status each(const std::vector<Step>& steps, Visit& visit) {
-    for (const Step& step : steps) {
-      if (step.kind != Step::Kind::repeat) {
-        if (Status error = visit(step)) return error;
-        continue;
-      }
-      for (uint64_t i = 0; i < step.count; ++i)
-        if (Status error = each(step.steps, visit)) return error;
-    }
-    return kOk;
-  }
 };
 
 // Reads and checks `plan.json`: types, references, ranges, lifetimes of swapped buffers. `plan_invalid` or `limit`;

@@ -1,25 +1,12 @@
 #include "plan_check.h"
 
-#include <algorithm>
-
 namespace pocketfarm {
 namespace {
 
-constexpr uint64_t kMaxExecuted = 1'000'000;
 constexpr size_t kMaxScalars = 32;
 
 const char* word(Parameter::Kind kind) {
   return kind == Parameter::Kind::buffer ? "buffer" : kind == Parameter::Kind::i32 ? "i32" : "f32";
-}
-
-void swaps(const Reader& at, const Plan& plan, const std::vector<Step>& steps, std::vector<bool>& out) {
-  for (const Step& step : steps) {
-    if (step.kind == Step::Kind::swap_out) out[step.target] = true;
-    if (step.kind == Step::Kind::swap_in && !out[step.target])
-      at.fail("buffer `" + plan.buffers[step.source].id + "` is swapped in (layer `" + step.layer +
-              "`) before it was swapped out");
-    swaps(at, plan, step.steps, out);
-  }
 }
 
 }  // namespace
@@ -88,22 +75,14 @@ void check_copy(const Reader& at, const Plan& plan, const Step& copy) {
     at.fail("source and target overlap in pool `" + plan.pools[source.pool].id + "`");
 }
 
-uint64_t check_executed(const Reader& at, const std::vector<Step>& steps) {
-  uint64_t total = 0;
-  for (const Step& step : steps) {
-    uint64_t each = 1;
-    if (step.kind == Step::Kind::repeat)
-      if (__builtin_mul_overflow(check_executed(at, step.steps), step.count, &each)) each = kMaxExecuted + 1;
-    total = std::min(total + std::min(each, kMaxExecuted + 1), kMaxExecuted + 1);
-  }
-  if (total > kMaxExecuted)
-    at.fail("one inference executes more than " + std::to_string(kMaxExecuted) + " steps", Code::limit);
-  return total;
-}
-
 void check_swaps(const Reader& at, const Plan& plan) {
   std::vector<bool> out(plan.buffers.size(), false);
-  swaps(at, plan, plan.steps, out);
+  for (const Step& step : plan.steps) {
+    if (step.kind == Step::Kind::swap_out) out[step.target] = true;
+    if (step.kind == Step::Kind::swap_in && !out[step.target])
+      at.fail("buffer `" + plan.buffers[step.source].id + "` is swapped in (layer `" + step.layer +
+              "`) before it was swapped out");
+  }
 }
 
 }  // namespace pocketfarm

@@ -21,8 +21,6 @@ void check_image(const Reader& at, const Pool& pool, const Buffer& buffer);
 void check_no_image(const Reader& at, const Buffer& buffer);
 // A copy stays within its buffers and does not overlap itself.
 void check_copy(const Reader& at, const Plan& plan, const Step& copy);
-// Number of steps one inference executes; `limit` where it is absurd.
-uint64_t check_executed(const Reader& at, const std::vector<Step>& steps);
 // Every buffer is swapped out before it is swapped in.
 void check_swaps(const Reader& at, const Plan& plan);
 

@@ -22,20 +22,16 @@ std::vector<size_t> written(const Plan& plan, const Step& step) {
   return out;
 }
 
-bool overwrites(const Plan& plan, const std::vector<Step>& steps) {
-  return std::any_of(steps.begin(), steps.end(), [&](const Step& step) {
-    const std::vector<size_t> targets = written(plan, step);
-    const bool hit = std::any_of(targets.begin(), targets.end(), [&](size_t target) {
-      return std::any_of(plan.inputs.begin(), plan.inputs.end(), [&](const Port& port) {
-        return overlap(plan.buffers[target], plan.buffers[port.buffer]);
-      });
-    });
-    return hit || overwrites(plan, step.steps);
-  });
-}
-
 }  // namespace
 
-bool Plan::overwrites_inputs() const { return overwrites(*this, steps); }
+bool Plan::overwrites_inputs() const {
+  return std::any_of(steps.begin(), steps.end(), [&](const Step& step) {
+    const std::vector<size_t> targets = written(*this, step);
+    return std::any_of(targets.begin(), targets.end(), [&](size_t target) {
+      return std::any_of(inputs.begin(), inputs.end(),
+                         [&](const Port& port) { return overlap(buffers[target], buffers[port.buffer]); });
+    });
+  });
+}
 
 }  // namespace pocketfarm

@@ -9,17 +9,14 @@
 namespace pocketfarm {
 namespace {
 
-constexpr int kMaxRepeatDepth = 8;
-
 class StepParser {
  public:
-  StepParser(const Names& programs, const Names& buffers, Plan& plan)
+  StepParser(const Names& programs, const Names& buffers, const Plan& plan)
       : programs_(programs), buffers_(buffers), plan_(plan) {}
 
-  std::vector<Step> steps(const Reader& json, int depth);
+  Step step(const Reader& json, size_t index) const;
 
  private:
-  Step step(const Reader& json, int depth);
   void dispatch(const Reader& json, Step& step) const;
   void copy(const Reader& json, Step& step) const;
   void swap(const Reader& json, Step& step) const;
@@ -27,8 +24,7 @@ class StepParser {
 
   const Names& programs_;
   const Names& buffers_;
-  Plan& plan_;
-  size_t top_ = 0;
+  const Plan& plan_;
 };
 
 Argument StepParser::argument(const Reader& json) const {
@@ -88,36 +84,19 @@ void StepParser::swap(const Reader& json, Step& step) const {
               "` differ in size, so one has no place in the other's host memory");
 }
 
-Step StepParser::step(const Reader& json, int depth) {
+Step StepParser::step(const Reader& json, size_t index) const {
   Step out;
-  const std::string kind = json.at("kind").word({"dispatch", "copy", "swap_out", "swap_in", "repeat"});
+  const std::string kind = json.at("kind").word({"dispatch", "copy", "swap_out", "swap_in"});
   out.layer = json.at("layer").text();
-  out.index = top_;
+  out.index = index;
   if (kind == "dispatch") {
     dispatch(json, out);
   } else if (kind == "copy") {
     out.kind = Step::Kind::copy;
     copy(json, out);
-  } else if (kind == "repeat") {
-    out.kind = Step::Kind::repeat;
-    json.only({"kind", "layer", "count", "steps"});
-    out.count = json.at("count").bytes(1);
-    out.steps = steps(json.at("steps"), depth + 1);
-    return out;
   } else {
     out.kind = kind == "swap_out" ? Step::Kind::swap_out : Step::Kind::swap_in;
     swap(json, out);
-  }
-  out.leaf = plan_.leaves++;
-  return out;
-}
-
-std::vector<Step> StepParser::steps(const Reader& json, int depth) {
-  if (depth > kMaxRepeatDepth) json.fail("`repeat` is nested deeper than " + std::to_string(kMaxRepeatDepth), Code::limit);
-  std::vector<Step> out;
-  for (const Reader& item : json.items()) {
-    if (depth == 0) top_ = out.size();
-    out.push_back(step(item, depth));
   }
   return out;
 }
@@ -125,7 +104,8 @@ std::vector<Step> StepParser::steps(const Reader& json, int depth) {
 }  // namespace
 
 void parse_steps(const Reader& json, const Names& programs, const Names& buffers, Plan& plan) {
-  plan.steps = StepParser(programs, buffers, plan).steps(json, 0);
+  const StepParser parser(programs, buffers, plan);
+  for (const Reader& item : json.items()) plan.steps.push_back(parser.step(item, plan.steps.size()));
 }
 
 }  // namespace pocketfarm

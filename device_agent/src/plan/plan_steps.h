@@ -9,7 +9,7 @@
 
 namespace pocketfarm {
 
-// Adds the steps to a plan that has its programs and buffers, and counts its leaves. Throws PlanFault.
+// Adds the steps to a plan that has its programs and buffers. Throws PlanFault.
 void parse_steps(const Reader& json, const Names& programs, const Names& buffers, Plan& plan);
 
 }  // namespace pocketfarm

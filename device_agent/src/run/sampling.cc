@@ -38,24 +38,18 @@ Status Sampling::layer_passes(int count) {
 
 Status Sampling::layer_pass(int pass) {
   if (auto error = inputs_.write(backend_)) return error;
-  std::vector<int64_t> leaf_ns(plan_.leaves, 0);
-  if (auto error = backend_.run_profiled(leaf_ns)) return error;
-  report(plan_.steps, leaf_ns, pass);
-  return journal_.status();
-}
-
-void Sampling::report(const std::vector<Step>& steps, const std::vector<int64_t>& leaf_ns, int pass) {
-  for (const Step& step : steps) {
-    report(step.steps, leaf_ns, pass);
-    if (step.kind == Step::Kind::repeat) continue;
+  std::vector<int64_t> step_ns(plan_.steps.size(), 0);
+  if (auto error = backend_.run_profiled(step_ns)) return error;
+  for (const Step& step : plan_.steps) {
     const bool dispatch = step.kind == Step::Kind::dispatch;
     journal_.write("layer", JsonObject()
                                 .set("index", step.index)
                                 .set("layer", step.layer)
                                 .set("program", dispatch ? plan_.programs[step.program].id : word_of(step.kind))
-                                .set("duration_ns", leaf_ns[step.leaf])
+                                .set("duration_ns", step_ns[step.index])
                                 .set("repeat", pass));
   }
+  return journal_.status();
 }
 
 }  // namespace pocketfarm

@@ -22,7 +22,6 @@ class Sampling {
 
  private:
   Status layer_pass(int pass);
-  void report(const std::vector<Step>& steps, const std::vector<int64_t>& leaf_ns, int pass);
 
   const Plan& plan_;
   Backend& backend_;

@@ -168,8 +168,6 @@ def _buffers(steps: list[Step] | tuple[Step, ...]) -> list[str]:
             names += [argument.buffer for argument in step.arguments if isinstance(argument, BufferArgument)]
         elif step.kind == "copy":
             names += [step.source, step.target]
-        elif step.kind == "repeat":
-            names += _buffers(step.steps)
         else:
             names.append(step.buffer)
     return names

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels.plan.model import BufferArgument, Bundle, Dispatch, IntArgument, Parameter, Program, Repeat
+from kernels.plan.model import BufferArgument, Bundle, Dispatch, IntArgument, Parameter, Program
 
 from .driver import TIMEOUT_S, Agent, Ended, read_events
 from .plans import Draft, binary_program, combine, vector
@@ -28,7 +28,7 @@ def small(api: str) -> Bundle:
 
 def slow(api: str) -> Bundle:
     """An inference of some milliseconds, so that an endless run does not write a million lines."""
-    return Draft(api, [Repeat(layer="repeat", count=2000, steps=(combine("x", "x", "y"),))]).bundle()
+    return Draft(api, [combine("x", "x", "y")] * 2000).bundle()
 
 
 def finish(process: subprocess.Popen[str]) -> Ended:

@@ -34,19 +34,20 @@ class CpuBackend final : public Backend {
     return kOk;
   }
   Status run() override {
-    execute(0, 0, steps_.size(), pool_);
+    execute(0, 0, steps().size(), pool_);
     last_ = 0;
     return kOk;
   }
   Status prepare_stream(const Frames& frames, SetupLog& log) override;
   Status run_stream(int count, const Frames& frames) override;
-  Status run_profiled(std::vector<int64_t>& leaf_ns) override;
+  Status run_profiled(std::vector<int64_t>& step_ns) override;
   uint64_t device_bytes() const override;
 
  private:
+  const std::vector<Step>& steps() const { return bundle_->plan.steps; }
   std::vector<int> cores() const { return use_.pinned ? fast_cores() : std::vector<int>(); }
   void execute(size_t instance, size_t begin, size_t end, ThreadPool& pool) {
-    for (size_t i = begin; i < end; ++i) instances_[instance]->execute(*steps_[i], pool);
+    for (size_t i = begin; i < end; ++i) instances_[instance]->execute(steps()[i], pool);
   }
   Status add_instances(size_t count, const Frames& frames);
   std::vector<int64_t> costs_ns();
@@ -56,7 +57,6 @@ class CpuBackend final : public Backend {
   const CpuUse use_;
   ThreadPool pool_;
   const Bundle* bundle_ = nullptr;
-  std::vector<const Step*> steps_;                    // as they are executed, repeats unrolled
   std::vector<std::unique_ptr<Instance>> instances_;  // the first is that of single inferences
   std::unique_ptr<Pipeline> pipeline_;
   size_t last_ = 0;  // instance of the last inference
@@ -71,14 +71,11 @@ Status CpuBackend::prepare(const Bundle& bundle, SetupLog& log) {
   log.record("allocate", start_ns, std::to_string(bundle.plan.pools.size()) + " pools", false, first.bytes());
   start_ns = boottime_ns();
   if (auto error = first.make_calls()) return error;
-  log.record("build", start_ns, std::to_string(bundle.plan.leaves) + " calls of built-in operations");
+  log.record("build", start_ns, std::to_string(steps().size()) + " calls of built-in operations");
   start_ns = boottime_ns();
   first.upload(bundle, nullptr);
   log.record("upload", start_ns, "", false, bundle.plan.blob_bytes);
-  return bundle.plan.each_executed([&](const Step& step) -> Status {
-    steps_.push_back(&step);
-    return kOk;
-  });
+  return kOk;
 }
 
 uint64_t CpuBackend::device_bytes() const {
@@ -104,9 +101,9 @@ Status CpuBackend::add_instances(size_t count, const Frames& frames) {
 std::vector<int64_t> CpuBackend::costs_ns() {
   constexpr int kPasses = 4;
   ThreadPool alone(1);
-  std::vector<int64_t> least(steps_.size(), INT64_MAX);
+  std::vector<int64_t> least(steps().size(), INT64_MAX);
   for (int pass = 0; pass < kPasses; ++pass)
-    for (size_t i = 0; i < steps_.size(); ++i) {
+    for (size_t i = 0; i < steps().size(); ++i) {
       const int64_t start_ns = boottime_ns();
       execute(0, i, i + 1, alone);
       least[i] = std::min(least[i], boottime_ns() - start_ns);
@@ -117,7 +114,7 @@ std::vector<int64_t> CpuBackend::costs_ns() {
 Status CpuBackend::prepare_stream(const Frames& frames, SetupLog& log) {
   if (use_.pipeline == CpuUse::Pipeline::none) return kOk;
   const int64_t start_ns = boottime_ns();
-  auto route = route_of(use_, bundle_->plan, steps_, costs_ns());
+  auto route = route_of(use_, bundle_->plan, costs_ns());
   if (!route) return route.error();
   const bool alone = static_cast<size_t>(use_.threads) <= allowed_cpus().size();  // a core for each stage
   const std::string words = describe(*route);
@@ -133,7 +130,7 @@ void CpuBackend::visit(const Segment& segment, int64_t frame, size_t slot, Threa
     for (const Frames::Item& item : frames.inputs)
       std::memcpy(instances_[slot]->address(*item.buffer), item.frame(frame % frames.count), item.bytes);
   execute(slot, segment.begin, segment.end, pool);
-  if (frames.moved && segment.end == steps_.size())
+  if (frames.moved && segment.end == steps().size())
     for (const Frames::Item& item : frames.outputs)
       std::memcpy(item.frame(frame % frames.count), instances_[slot]->address(*item.buffer), item.bytes);
 }
@@ -145,17 +142,17 @@ Status CpuBackend::run_stream(int count, const Frames& frames) {
     });
     return kOk;
   }
-  for (int64_t frame = 0; frame < count; ++frame) visit({0, 0, steps_.size()}, frame, 0, pool_, frames);
+  for (int64_t frame = 0; frame < count; ++frame) visit({0, 0, steps().size()}, frame, 0, pool_, frames);
   last_ = 0;
   return kOk;
 }
 
-Status CpuBackend::run_profiled(std::vector<int64_t>& leaf_ns) {
+Status CpuBackend::run_profiled(std::vector<int64_t>& step_ns) {
   last_ = 0;
-  for (size_t i = 0; i < steps_.size(); ++i) {
+  for (size_t i = 0; i < steps().size(); ++i) {
     const int64_t start_ns = boottime_ns();
     execute(0, i, i + 1, pool_);
-    leaf_ns[steps_[i]->leaf] += boottime_ns() - start_ns;
+    step_ns[i] = boottime_ns() - start_ns;
   }
   return kOk;
 }

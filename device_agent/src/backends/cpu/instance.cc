@@ -40,7 +40,7 @@ Status Instance::allocate(const Instance* first) {
     bytes_ += pool.bytes;
   }
   swapped_.resize(plan_.buffers.size());
-  calls_.resize(plan_.leaves);
+  calls_.resize(plan_.steps.size());
   return kOk;
 }
 
@@ -50,8 +50,8 @@ void Instance::upload(const Bundle& bundle, const Instance* first) {
       std::memcpy(address(buffer), bundle.content(buffer), buffer.bytes);
 }
 
-Status Instance::make_calls(const std::vector<Step>& steps) {
-  for (const Step& step : steps) {
+Status Instance::make_calls() {
+  for (const Step& step : plan_.steps) {
     if (step.kind == Step::Kind::swap_out) swapped_[step.target].resize(step.bytes);
     if (step.kind == Step::Kind::dispatch)
       if (auto error = make_call(step)) {
@@ -59,14 +59,13 @@ Status Instance::make_calls(const std::vector<Step>& steps) {
         error->step = step.layer;
         return error;
       }
-    if (auto error = make_calls(step.steps)) return error;
   }
   return kOk;
 }
 
 Status Instance::make_call(const Step& step) {
   const Program& program = plan_.programs[step.program];
-  Prepared& prepared = calls_[step.leaf];
+  Prepared& prepared = calls_[step.index];
   prepared.operation = find_operation(program.kernel);
   if (prepared.operation == nullptr)
     return Error{Code::plan_invalid, "unknown CPU operation `" + program.kernel + "`; there are: " + operation_names()};
@@ -93,14 +92,13 @@ Status Instance::make_call(const Step& step) {
 void Instance::execute(const Step& step, ThreadPool& pool) {
   const Buffer& source = plan_.buffers[step.source];
   switch (step.kind) {
-    case Step::Kind::dispatch: calls_[step.leaf].operation->run(calls_[step.leaf].call, pool); break;
+    case Step::Kind::dispatch: calls_[step.index].operation->run(calls_[step.index].call, pool); break;
     case Step::Kind::copy:
       std::memcpy(address(plan_.buffers[step.target]) + step.target_offset, address(source) + step.source_offset,
                   step.bytes);
       break;
     case Step::Kind::swap_out: std::memcpy(swapped_[step.target].data(), address(source), step.bytes); break;
     case Step::Kind::swap_in: std::memcpy(address(source), swapped_[step.target].data(), step.bytes); break;
-    case Step::Kind::repeat: break;  // unrolled by Plan::each_executed
   }
 }
 

@@ -28,13 +28,12 @@ class Instance {
 
   // In this order. `first`: an instance whose pools of nothing but weights are taken; null: there is none yet.
   Status allocate(const Instance* first);  // `out_of_memory`
-  Status make_calls() { return make_calls(plan_.steps); }  // `plan_invalid`
+  Status make_calls();  // `plan_invalid`
   void upload(const Bundle& bundle, const Instance* first);
 
   std::byte* address(const Buffer& buffer) const { return pools_[buffer.pool]->data() + buffer.offset; }
   void execute(const Step& step, ThreadPool& pool);
   uint64_t bytes() const { return bytes_; }  // of pools that are its own
-  size_t calls() const { return calls_.size(); }
 
  private:
   struct Prepared {
@@ -42,12 +41,11 @@ class Instance {
     Call call;
   };
 
-  Status make_calls(const std::vector<Step>& steps);
   Status make_call(const Step& step);
 
   const Plan& plan_;
   std::vector<std::shared_ptr<Pages>> pools_;
-  std::vector<Prepared> calls_;  // by leaf
+  std::vector<Prepared> calls_;  // by step
   std::vector<std::vector<std::byte>> swapped_;
   uint64_t bytes_ = 0;
 };

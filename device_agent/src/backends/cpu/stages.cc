@@ -25,9 +25,9 @@ void number(std::vector<size_t>& stages) {
   }
 }
 
-std::vector<Segment> by_kind(int threads, const Plan& plan, const std::vector<const Step*>& steps) {
+std::vector<Segment> by_kind(int threads, const Plan& plan) {
   std::vector<size_t> stages;
-  for (const Step* step : steps) stages.push_back(std::min(kind_of(plan, *step), static_cast<size_t>(threads - 1)));
+  for (const Step& step : plan.steps) stages.push_back(std::min(kind_of(plan, step), static_cast<size_t>(threads - 1)));
   number(stages);
   return runs(stages);
 }
@@ -45,13 +45,12 @@ Error refused(const CpuUse& use, const std::string& why) {
 
 }  // namespace
 
-Result<std::vector<Segment>> route_of(const CpuUse& use, const Plan& plan, const std::vector<const Step*>& steps,
-                                      const std::vector<int64_t>& costs_ns) {
+Result<std::vector<Segment>> route_of(const CpuUse& use, const Plan& plan, const std::vector<int64_t>& costs_ns) {
   const bool kinds = use.pipeline == CpuUse::Pipeline::by_kind;
   if (use.threads < 2) return refused(use, "each stage has a thread, and a pipeline at least two stages");
-  const auto route = kinds ? by_kind(std::min(use.threads, kKinds), plan, steps)
+  const auto route = kinds ? by_kind(std::min(use.threads, kKinds), plan)
                            : balanced(costs_ns, static_cast<size_t>(use.threads));
-  if (stages_in(route) < 2) return refused(use, "the plan's " + std::to_string(steps.size()) + " steps make one stage only");
+  if (stages_in(route) < 2) return refused(use, "the plan's " + std::to_string(plan.steps.size()) + " steps make one stage only");
   return route;
 }
 

@@ -29,17 +29,15 @@ Status Kernels::build(const Bundle& bundle, ProgramBuilder& builder, SetupLog& l
 
 Status Kernels::make_all(SetupLog& log) {
   const int64_t start_ns = boottime_ns();
-  kernels_.resize(plan_->leaves);
+  kernels_.resize(plan_->steps.size());
   size_t count = 0;
-  if (auto error = plan_->each_executed([&](const Step& step) -> Status {
-        if (step.kind != Step::Kind::dispatch || kernels_[step.leaf].get() != nullptr) return kOk;
-        auto kernel = make(plan_->programs[step.program]);
-        if (!kernel) return kernel.error();
-        kernels_[step.leaf] = std::move(*kernel);
-        ++count;
-        return kOk;
-      }))
-    return error;
+  for (const Step& step : plan_->steps) {
+    if (step.kind != Step::Kind::dispatch) continue;
+    auto kernel = make(plan_->programs[step.program]);
+    if (!kernel) return kernel.error();
+    kernels_[step.index] = std::move(*kernel);
+    ++count;
+  }
   log.record("pipeline", start_ns, std::to_string(count) + " kernels");
   return kOk;
 }
@@ -101,18 +99,16 @@ void Kernels::save_binaries(const Bundle& bundle, ProgramBuilder& builder, Setup
 }
 
 Status Kernels::bind(const Memory& memory) {
-  std::vector<bool> bound(plan_->leaves, false);
-  return plan_->each_executed([&](const Step& step) -> Status {
-    if (step.kind != Step::Kind::dispatch || bound[step.leaf]) return kOk;
-    bound[step.leaf] = true;
+  for (const Step& step : plan_->steps) {
+    if (step.kind != Step::Kind::dispatch) continue;
     if (const cl_int code = set_arguments(step, memory))
       return cl_error("step " + std::to_string(step.index) + ": clSetKernelArg", code);
-    return kOk;
-  });
+  }
+  return kOk;
 }
 
 cl_int Kernels::set_arguments(const Step& step, const Memory& memory) const {
-  const cl_kernel kernel = kernels_[step.leaf].get();
+  const cl_kernel kernel = kernels_[step.index].get();
   for (cl_uint i = 0; i < step.arguments.size(); ++i) {
     const Argument& argument = step.arguments[i];
     const cl_int code = argument.kind == Parameter::Kind::buffer
@@ -128,7 +124,7 @@ cl_int Kernels::set_arguments(const Step& step, const Memory& memory) const {
 Status Kernels::launch(const Step& step, cl_command_queue queue, cl_event* event) const {
   const Program& program = plan_->programs[step.program];
   const Extent& group = program.work_group;
-  const cl_kernel kernel = kernels_[step.leaf].get();
+  const cl_kernel kernel = kernels_[step.index].get();
   size_t global[3], local[3];
   for (int i = 0; i < 3; ++i) {
     local[i] = group[i];

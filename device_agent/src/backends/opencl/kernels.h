@@ -45,7 +45,7 @@ class Kernels {
   const std::string cache_dir_;
   const Plan* plan_ = nullptr;
   std::map<Source, BuiltProgram> built_;
-  std::vector<Owned<cl_kernel>> kernels_;  // by leaf
+  std::vector<Owned<cl_kernel>> kernels_;  // by step
 };
 
 }  // namespace pocketfarm::opencl

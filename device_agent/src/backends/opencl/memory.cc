@@ -49,10 +49,9 @@ Status Memory::allocate(const Plan& plan, cl_context context) {
   for (const Buffer& buffer : plan.buffers)
     if (auto error = add_buffer(buffer)) return error;
   swapped_.resize(plan.buffers.size());
-  return plan.each_executed([&](const Step& step) -> Status {
+  for (const Step& step : plan.steps)
     if (step.kind == Step::Kind::swap_out) swapped_[step.target].resize(step.bytes);
-    return kOk;
-  });
+  return kOk;
 }
 
 Status Memory::upload(const Bundle& bundle, cl_command_queue queue) {

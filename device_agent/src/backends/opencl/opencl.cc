@@ -20,7 +20,7 @@ class OpenClBackend final : public Backend {
   Status read(const Buffer& buffer, void* data, uint64_t bytes) override;
   Status run() override;
   Status run_stream(int count, const Frames& frames) override;
-  Status run_profiled(std::vector<int64_t>& leaf_ns) override;
+  Status run_profiled(std::vector<int64_t>& step_ns) override;
   uint64_t device_bytes() const override { return memory_.bytes(); }
 
  private:
@@ -86,7 +86,7 @@ Status OpenClBackend::prepare(const Bundle& bundle, SetupLog& log) {
   log.record("allocate", start_ns, std::to_string(bundle.plan.pools.size()) + " pools", false, memory_.bytes());
   start_ns = boottime_ns();
   if (auto error = kernels_.bind(memory_)) return error;
-  log.record("descriptors", start_ns, "arguments of " + std::to_string(bundle.plan.leaves) + " steps");
+  log.record("descriptors", start_ns, "arguments of " + std::to_string(bundle.plan.steps.size()) + " steps");
   start_ns = boottime_ns();
   if (auto error = memory_.upload(bundle, queue_.get())) return error;
   log.record("upload", start_ns, "", false, bundle.plan.blob_bytes);
@@ -131,7 +131,9 @@ Status OpenClBackend::enqueue(const Step& step, cl_command_queue queue, cl_event
 }
 
 Status OpenClBackend::submit() {
-  return plan_->each_executed([&](const Step& step) { return enqueue(step, queue_.get(), nullptr); });
+  for (const Step& step : plan_->steps)
+    if (auto error = enqueue(step, queue_.get(), nullptr)) return error;
+  return kOk;
 }
 
 Status OpenClBackend::run() {
@@ -170,15 +172,14 @@ Status OpenClBackend::move_out(const Frames& frames, int64_t frame) {
   return kOk;
 }
 
-Status OpenClBackend::run_profiled(std::vector<int64_t>& leaf_ns) {
-  Profile profile(library_, leaf_ns);
+Status OpenClBackend::run_profiled(std::vector<int64_t>& step_ns) {
+  Profile profile(library_, step_ns);
   if (auto error = profile.open(context_.get(), device_.id)) return error;
-  const auto submit = [&](const Step& step) -> Status {
+  for (const Step& step : plan_->steps) {
     cl_event event = nullptr;
     if (auto error = enqueue(step, profile.queue(), &event)) return error;
-    return profile.add(step.leaf, event);
-  };
-  if (auto error = plan_->each_executed(submit)) return error;
+    if (auto error = profile.add(step.index, event)) return error;
+  }
   return profile.collect();
 }
 

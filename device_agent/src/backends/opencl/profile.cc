@@ -14,8 +14,8 @@ Status Profile::open(cl_context context, cl_device_id device) {
   return code == CL_SUCCESS ? kOk : Status(cl_error("clCreateCommandQueue with profiling", code));
 }
 
-Status Profile::add(size_t leaf, cl_event event) {
-  batch_.push_back({{event, library_.clReleaseEvent}, leaf});
+Status Profile::add(size_t step, cl_event event) {
+  batch_.push_back({{event, library_.clReleaseEvent}, step});
   return batch_.size() < kBatch ? kOk : collect();
 }
 
@@ -27,7 +27,7 @@ Status Profile::collect() {
     const cl_int code =
         library_.clGetEventProfilingInfo(item.event.get(), CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr);
     if (code != CL_SUCCESS) return cl_error("clGetEventProfilingInfo", code);
-    if (end > start) leaf_ns_[item.leaf] += static_cast<int64_t>(end - start);
+    if (end > start) step_ns_[item.step] = static_cast<int64_t>(end - start);
   }
   batch_.clear();
   return kOk;

@@ -60,14 +60,12 @@ Status Memory::allocate(const Plan& plan) {
     if (auto error = add_pool(pool)) return Error{error->code, "pool `" + pool.id + "`: " + error->message};
   if (auto error = lay_out_images()) return error;
   swapped_.resize(plan.buffers.size());
-  if (auto error = plan.each_executed([&](const Step& step) -> Status {
-        if (step.kind != Step::Kind::swap_out || swapped_[step.target]) return kOk;
-        auto made = Allocation::make(device_, step.bytes, Allocation::Place::readback);
-        if (!made) return made.error();
-        swapped_[step.target] = std::make_unique<Allocation>(std::move(*made));
-        return kOk;
-      }))
-    return error;
+  for (const Step& step : plan.steps) {
+    if (step.kind != Step::Kind::swap_out || swapped_[step.target]) continue;
+    auto made = Allocation::make(device_, step.bytes, Allocation::Place::readback);
+    if (!made) return made.error();
+    swapped_[step.target] = std::make_unique<Allocation>(std::move(*made));
+  }
   return make_staging();
 }
 

@@ -41,17 +41,6 @@ TexelFormat texel_format(Parameter::Texel texel) {
   }
 }
 
-// Calls visit(step) once for every dispatch of the plan, repeats not unrolled.
-template <typename Visit>
-Status each_dispatch(const std::vector<Step>& steps, const Visit& visit) {
-  for (const Step& step : steps) {
-    if (step.kind == Step::Kind::dispatch)
-      if (auto error = visit(step)) return error;
-    if (auto error = each_dispatch(step.steps, visit)) return error;
-  }
-  return kOk;
-}
-
 // Specialisation constants: the work-group size and the program's own.
 struct Specialisation {
   explicit Specialisation(const Program& program) {
@@ -209,11 +198,11 @@ Status Pipelines::make_pipeline(const Program& program, VkShaderModule module) {
 Status Pipelines::make_descriptor_pool(const Plan& plan) {
   uint32_t sets = 0;
   std::map<VkDescriptorType, uint32_t> counts;
-  each_dispatch(plan.steps, [&](const Step& step) -> Status {
+  for (const Step& step : plan.steps) {
+    if (step.kind != Step::Kind::dispatch) continue;
     sets += 1;
     for (VkDescriptorType type : descriptors_of(plan.programs[step.program])) ++counts[type];
-    return kOk;
-  });
+  }
   std::vector<VkDescriptorPoolSize> sizes;
   for (const auto& [type, count] : counts) sizes.push_back({type, count});
   if (sizes.empty()) sizes.push_back({VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1});
@@ -236,7 +225,7 @@ Status Pipelines::bind_step(const Plan& plan, const Step& step, const Memory& me
   info.descriptorPool = descriptors_.get();
   info.descriptorSetCount = 1;
   info.pSetLayouts = &layout;
-  VkDescriptorSet& set = sets_[step.leaf];
+  VkDescriptorSet& set = sets_[step.index];
   if (const VkResult result = device_.vk().vkAllocateDescriptorSets(device_.handle(), &info, &set))
     return vk_error("vkAllocateDescriptorSets", result);
   VkWriteDescriptorSet write{};
@@ -288,8 +277,11 @@ Result<VkBufferView> Pipelines::texels(const Buffer& buffer, Parameter::Texel fo
 
 Status Pipelines::bind(const Plan& plan, const Memory& memory) {
   if (auto error = make_descriptor_pool(plan)) return error;
-  sets_.resize(plan.leaves);
-  return each_dispatch(plan.steps, [&](const Step& step) { return bind_step(plan, step, memory); });
+  sets_.resize(plan.steps.size());
+  for (const Step& step : plan.steps)
+    if (step.kind == Step::Kind::dispatch)
+      if (auto error = bind_step(plan, step, memory)) return error;
+  return kOk;
 }
 
 }  // namespace pocketfarm::vulkan

@@ -30,7 +30,7 @@ class Pipelines {
   Status bind(const Plan& plan, const Memory& memory);
 
   const Pipeline& of_program(size_t program) const { return pipelines_[program]; }
-  VkDescriptorSet of_leaf(size_t leaf) const { return sets_[leaf]; }
+  VkDescriptorSet of_step(const Step& step) const { return sets_[step.index]; }
 
  private:
   Status make_modules(const Bundle& bundle);

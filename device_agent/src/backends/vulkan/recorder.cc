@@ -32,13 +32,12 @@ Status Recorder::record_all(VkCommandBuffer commands) const {
   const auto fill = [&]() -> Status {
     Hazards hazards;
     barrier(device_, commands, Seen::by_device);
-    const Status error = plan_.each_executed([&](const Step& step) -> Status {
+    for (const Step& step : plan_.steps) {
       if (hazards.add(accesses(step))) barrier(device_, commands, Seen::by_device);
       record_step(commands, step);
-      return kOk;
-    });
+    }
     barrier(device_, commands, Seen::by_host);
-    return error;
+    return kOk;
   };
   return device_.record(commands, fill, /*repeated=*/true);
 }
@@ -75,7 +74,7 @@ void Recorder::dispatch(VkCommandBuffer commands, const Step& step) const {
   const Library& vk = device_.vk();
   const Pipeline& pipeline = pipelines_.of_program(step.program);
   const VkPipelineLayout layout = pipeline.layout.get();
-  const VkDescriptorSet set = pipelines_.of_leaf(step.leaf);
+  const VkDescriptorSet set = pipelines_.of_step(step);
   vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.pipeline.get());
   vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &set, 0, nullptr);
   uint32_t scalars[32];
@@ -91,8 +90,8 @@ void Recorder::dispatch(VkCommandBuffer commands, const Step& step) const {
 
 Status Recorder::check_dispatches() const {
   const uint32_t* limits = device_.physical().properties.limits.maxComputeWorkGroupCount;
-  return plan_.each_executed([&](const Step& step) -> Status {
-    if (step.kind != Step::Kind::dispatch) return kOk;
+  for (const Step& step : plan_.steps) {
+    if (step.kind != Step::Kind::dispatch) continue;
     const Extent size = groups(step);
     for (int i = 0; i < 3; ++i)
       if (size[i] > limits[i])
@@ -100,8 +99,8 @@ Status Recorder::check_dispatches() const {
                                       " work-groups in dimension " + std::to_string(i) + " exceed maxComputeWorkGroupCount " +
                                       std::to_string(limits[i]) + " by " + std::to_string(size[i] - limits[i]),
                      step.layer};
-    return kOk;
-  });
+  }
+  return kOk;
 }
 
 }  // namespace pocketfarm::vulkan

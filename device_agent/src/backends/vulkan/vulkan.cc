@@ -31,13 +31,13 @@ class VulkanBackend final : public Backend {
   Status run() override { return device_->execute(inference_); }
   Status prepare_stream(const Frames& frames, SetupLog& log) override;
   Status run_stream(int count, const Frames& frames) override { return stream_->run(count, inference_, frames); }
-  Status run_profiled(std::vector<int64_t>& leaf_ns) override;
+  Status run_profiled(std::vector<int64_t>& step_ns) override;
   uint64_t device_bytes() const override { return memory_.bytes(); }
 
  private:
   Status record();
   Status profile(const Recorder& recorder, const Timestamps& timestamps, std::vector<const Step*>& batch,
-                 std::vector<int64_t>& leaf_ns);
+                 std::vector<int64_t>& step_ns);
 
   std::unique_ptr<Device> device_;  // destroyed last
   Memory memory_;
@@ -58,7 +58,7 @@ Status VulkanBackend::prepare(const Bundle& bundle, SetupLog& log) {
   log.record("allocate", start_ns, std::to_string(plan_->pools.size()) + " pools", false, memory_.bytes());
   start_ns = boottime_ns();
   if (auto error = pipelines_.bind(*plan_, memory_)) return error;
-  log.record("descriptors", start_ns, std::to_string(plan_->leaves) + " steps");
+  log.record("descriptors", start_ns, std::to_string(plan_->steps.size()) + " steps");
   start_ns = boottime_ns();
   for (VkCommandBuffer* made : {&inference_, &profiled_}) {
     const auto commands = device_->command_buffer();
@@ -80,20 +80,21 @@ Status VulkanBackend::prepare_stream(const Frames& frames, SetupLog&) {
   return kOk;
 }
 
-Status VulkanBackend::run_profiled(std::vector<int64_t>& leaf_ns) {
+Status VulkanBackend::run_profiled(std::vector<int64_t>& step_ns) {
   const Recorder recorder(*plan_, *device_, memory_, pipelines_);
   Timestamps timestamps(*device_);
   if (auto error = timestamps.make()) return error;
   std::vector<const Step*> batch;
-  const Status error = plan_->each_executed([&](const Step& step) -> Status {
+  for (const Step& step : plan_->steps) {
     batch.push_back(&step);
-    return batch.size() < Timestamps::kPairs ? kOk : profile(recorder, timestamps, batch, leaf_ns);
-  });
-  return error ? error : profile(recorder, timestamps, batch, leaf_ns);
+    if (batch.size() < Timestamps::kPairs) continue;
+    if (auto error = profile(recorder, timestamps, batch, step_ns)) return error;
+  }
+  return profile(recorder, timestamps, batch, step_ns);
 }
 
 Status VulkanBackend::profile(const Recorder& recorder, const Timestamps& timestamps, std::vector<const Step*>& batch,
-                              std::vector<int64_t>& leaf_ns) {
+                              std::vector<int64_t>& step_ns) {
   const auto fill = [&]() -> Status {
     timestamps.reset(profiled_);
     for (uint32_t i = 0; i < batch.size(); ++i) {
@@ -110,7 +111,7 @@ Status VulkanBackend::profile(const Recorder& recorder, const Timestamps& timest
   if (auto error = device_->execute(profiled_)) return error;
   const auto durations = timestamps.durations(static_cast<uint32_t>(batch.size()));
   if (!durations) return durations.error();
-  for (size_t i = 0; i < batch.size(); ++i) leaf_ns[batch[i]->leaf] += (*durations)[i];
+  for (size_t i = 0; i < batch.size(); ++i) step_ns[batch[i]->index] = (*durations)[i];
   batch.clear();
   return kOk;
 }
