@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from kernels.options import COMPILE_AXES
 from kernels.plan.data_movement import PORTS, Movement, movements
-from kernels.plan.model import Copy, Dispatch, Plan, Repeat, Step, SwapIn, SwapOut
+from kernels.plan.model import Copy, Dispatch, Plan, SwapIn, SwapOut
 from orchestrator.report import wording
 from orchestrator.report.listing import Head, Listing, Row
 from workers.execution.layer_memory import layer_memory
@@ -20,18 +20,10 @@ SHOWN = 3
 """Layers and tensors that are named where most memory is taken."""
 
 
-def flat(steps: Iterable[Step], times: int = 1) -> Iterator[tuple[Step, int]]:
-    """Every step that is no repetition, and how often it runs."""
-    for step in steps:
-        if isinstance(step, Repeat):
-            yield from flat(step.steps, times * step.count)
-        else:
-            yield step, times
-
-
 def as_data(plan: Plan) -> dict[str, Any]:
     """Figures of a plan."""
-    steps = list(flat(plan.steps))
+    dispatches = [step for step in plan.steps if isinstance(step, Dispatch)]
+    copies = [step for step in plan.steps if isinstance(step, Copy)]
     moved = movements(plan)
     roles: dict[str, int] = {}
     for buffer in plan.buffers:
@@ -42,19 +34,19 @@ def as_data(plan: Plan) -> dict[str, Any]:
         "api": plan.api,
         "precision": plan.precision,
         "options": plan.options,
-        "steps": sum(times for _, times in steps),
-        "dispatches": sum(times for step, times in steps if isinstance(step, Dispatch)),
-        "copies": sum(times for step, times in steps if isinstance(step, Copy)),
-        "copied_bytes": sum(step.bytes * times for step, times in steps if isinstance(step, Copy)),
+        "steps": len(plan.steps),
+        "dispatches": len(dispatches),
+        "copies": len(copies),
+        "copied_bytes": sum(step.bytes for step in copies),
         "movements": [asdict(one) for one in moved],
-        "moved_bytes": sum(one.bytes * one.times for one in moved),
-        "moved_bytes_beyond_ports": sum(one.bytes * one.times for one in moved if one.kind not in PORTS),
-        "swaps": sum(times for step, times in steps if isinstance(step, SwapIn | SwapOut)),
+        "moved_bytes": sum(one.bytes for one in moved),
+        "moved_bytes_beyond_ports": sum(one.bytes for one in moved if one.kind not in PORTS),
+        "swaps": sum(isinstance(step, SwapIn | SwapOut) for step in plan.steps),
         "swapped_bytes": _swapped_bytes(plan),
         "live_bytes": _busiest(plan),
         "largest_buffers": _largest(plan),
         "programs": len(plan.programs),
-        "flops": sum(step.flops * times for step, times in steps if isinstance(step, Dispatch)),
+        "flops": sum(step.flops for step in dispatches),
         "pool_bytes": sum(pool.bytes for pool in plan.pools),
         "buffer_bytes_by_role": roles,
         "requires": plan.requires.model_dump(mode="json"),
@@ -105,7 +97,7 @@ def render(plan: Plan) -> RenderableType:
 def _swapped_bytes(plan: Plan) -> int:
     """Bytes that one inference moves to host memory and back."""
     sizes = {buffer.id: buffer.bytes for buffer in plan.buffers}
-    return sum(sizes[step.buffer] * n for step, n in flat(plan.steps) if isinstance(step, SwapIn | SwapOut))
+    return sum(sizes[step.buffer] for step in plan.steps if isinstance(step, SwapIn | SwapOut))
 
 
 def _busiest(plan: Plan) -> dict[str, int]:
@@ -144,8 +136,8 @@ def _images(plan: Plan) -> str:
 
 def _moved_words(moved: Sequence[Movement]) -> str:
     beyond = [one for one in moved if one.kind not in PORTS]
-    size = wording.memory_size(sum(one.bytes * one.times for one in beyond))
-    ports = wording.memory_size(sum(one.bytes * one.times for one in moved if one.kind in PORTS))
+    size = wording.memory_size(sum(one.bytes for one in beyond))
+    ports = wording.memory_size(sum(one.bytes for one in moved if one.kind in PORTS))
     steps = "1 step" if len(beyond) == 1 else f"{len(beyond)} steps"
     rest = f"{size} in {steps} between layers" if beyond else "nothing between layers"
     return f"read and written without computing: {ports} at inputs and outputs, {rest}"
@@ -154,9 +146,8 @@ def _moved_words(moved: Sequence[Movement]) -> str:
 def _movements(moved: Sequence[Movement]) -> Listing:
     rows = []
     for one in moved:
-        step = one.step + (f" x {one.times}" if one.times > 1 else "")
-        size = f"{one.bytes * one.times / 2**20:.2f}"
-        rows.append((str(one.index), escape(one.layer), step, one.kind, size, escape(one.why)))
+        size = f"{one.bytes / 2**20:.2f}"
+        rows.append((str(one.index), escape(one.layer), one.step, one.kind, size, escape(one.why)))
     return Listing((Head("#", True), "moved at", "step", "kind", Head("MiB", True), "why"), rows)
 
 
@@ -170,17 +161,16 @@ def _ports(plan: Plan) -> str:
 def _steps(plan: Plan) -> Listing:
     kernels = {program.id: program for program in plan.programs}
     rows: list[Row] = []
-    for index, (step, times) in enumerate(flat(plan.steps)):
-        repeated = f" x {times}" if times > 1 else ""
+    for index, step in enumerate(plan.steps):
         if isinstance(step, Dispatch):
             program = kernels[step.program]
             sizes = (" x ".join(map(str, step.work_items)), " x ".join(map(str, program.work_group)))
             cost = (f"{step.flops / 1e6:.1f}", f"{step.bytes / 2**20:.2f}")
-            rows.append((str(index), escape(step.layer), escape(program.kernel) + repeated, *sizes, *cost))
+            rows.append((str(index), escape(step.layer), escape(program.kernel), *sizes, *cost))
         elif isinstance(step, Copy):
             size = f"{step.bytes / 2**20:.2f}"
-            rows.append((str(index), escape(step.layer), f"copy{repeated}", "", "", "", size))
+            rows.append((str(index), escape(step.layer), "copy", "", "", "", size))
         else:
-            rows.append((str(index), escape(step.layer), f"{step.kind}{repeated}", "", "", "", ""))
+            rows.append((str(index), escape(step.layer), step.kind, "", "", "", ""))
     heads = (Head("#", True), "layer", "step", "work-items", "work-group", Head("MFLOP", True), Head("MiB", True))
     return Listing(heads, rows)

@@ -9,19 +9,16 @@ from typing import Literal
 from kernels.plan.model import (
     Argument,
     BufferArgument,
-    Copy,
-    Dispatch,
     FloatArgument,
     Image,
     IntArgument,
+    Parameter,
     Port,
-    SwapIn,
-    SwapOut,
+    Step,
     Tensor,
 )
 from kernels.source.kernel import Kernel
 
-DraftStep = Dispatch | Copy | SwapOut | SwapIn
 Role = Literal["input", "output", "weight", "activation", "scratch"]
 
 
@@ -56,7 +53,7 @@ class Draft:
     name: str
     buffers: dict[str, DraftBuffer] = field(default_factory=dict)
     programs: dict[str, DraftProgram] = field(default_factory=dict)
-    steps: list[DraftStep] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
     waves: list[int] = field(default_factory=list)
     """Of each step, where they are sorted by them (`kernels/memory/waves.py`): steps of a wave may run together."""
     inputs: list[Port] = field(default_factory=list)
@@ -71,6 +68,16 @@ class Draft:
     """Tensor -> why it lies in a buffer although images were asked for."""
     _ids: dict[str, int] = field(default_factory=dict)
     _weights: dict[tuple[Tensor, bytes], str] = field(default_factory=dict)
+
+    @property
+    def parameters(self) -> dict[str, tuple[Parameter, ...]]:
+        """Program -> what it takes; of those with kernels, which no operation of the CPU backend has."""
+        return {name: program.kernel.parameters for name, program in self.programs.items() if program.kernel}
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """Buffer -> role."""
+        return {name: buffer.role for name, buffer in self.buffers.items()}
 
     def add_buffer(self, wanted: str, size: int, role: Role, tensor: Tensor, content: bytes | None = None) -> str:
         """Add a buffer under a free id made from `wanted`; its size is rounded up to whole vectors (16 bytes)."""

@@ -19,21 +19,9 @@ import numpy.typing as npt
 from kernels.checkpoint import checkpoint
 from kernels.lower.draft import Draft, DraftBuffer
 from kernels.plan.model import Image, Pool
-
-from .swap import used_buffers
+from kernels.plan.steps import Span, lifetimes
 
 POOLS = {"weight": "weights", "input": "ports", "output": "ports", "activation": "arena", "scratch": "arena"}
-
-
-@dataclass(frozen=True)
-class Lifetime:
-    """The steps, or waves of steps, first to last inclusive, during which a buffer's content matters."""
-
-    first: int
-    last: int
-
-    def meets(self, other: Lifetime) -> bool:
-        return self.first <= other.last and other.first <= self.last
 
 
 @dataclass(frozen=True)
@@ -44,17 +32,10 @@ class Place:
     offset: int
 
 
-def lifetimes(draft: Draft) -> dict[str, Lifetime]:
-    """Lifetime of every buffer that a step uses; weights, inputs and outputs live throughout."""
-    times = draft.waves or range(len(draft.steps))
-    end = max(times, default=0)
-    lives: dict[str, Lifetime] = {}
-    for time, step in zip(times, draft.steps, strict=True):
-        for name in used_buffers(step):
-            known = lives.get(name)
-            lives[name] = Lifetime(known.first if known else time, time)
-    throughout = {name for name, buffer in draft.buffers.items() if POOLS[buffer.role] != "arena"}
-    return {**lives, **dict.fromkeys(throughout, Lifetime(0, end))}
+def lives_of(draft: Draft) -> dict[str, Span]:
+    """From the first use of a buffer to the last: places do not change while a buffer is away."""
+    spans = lifetimes(draft.steps, draft.roles, draft.waves)
+    return {name: Span(own[0].first, own[-1].last) for name, own in spans.items()}
 
 
 def plan_memory(
@@ -64,7 +45,7 @@ def plan_memory(
 
     `shared_ports`: inputs and outputs lie in memory that the host sees too. `objects`: every buffer starts a pool.
     """
-    lives = lifetimes(draft)
+    lives = lives_of(draft)
     pools: list[Pool] = []
     places: dict[str, Place] = {}
     for kind in ("weights", "ports", "arena"):
@@ -82,7 +63,7 @@ def plan_memory(
     return [*pools, *images[0]], {**places, **images[1]}
 
 
-def _images(draft: Draft, lives: Mapping[str, Lifetime]) -> tuple[list[Pool], dict[str, Place]]:
+def _images(draft: Draft, lives: Mapping[str, Span]) -> tuple[list[Pool], dict[str, Place]]:
     """Images do not share bytes at offsets: those of one width share an object, as high as the highest of them."""
     classes: dict[tuple[int, str], list[DraftBuffer]] = {}
     for name, buffer in draft.buffers.items():
@@ -104,7 +85,7 @@ def _image(draft: Draft, name: str) -> Image:
 
 
 def _layouts(
-    buffers: Sequence[DraftBuffer], lives: Mapping[str, Lifetime], alignment: int, largest: int
+    buffers: Sequence[DraftBuffer], lives: Mapping[str, Span], alignment: int, largest: int
 ) -> list[dict[str, int]]:
     """Offsets by pool: a buffer goes to the first pool that it fits."""
     layouts: list[tuple[dict[str, int], _Taken]] = []
@@ -122,7 +103,7 @@ def _layouts(
     return [layout for layout, _ in layouts]
 
 
-def _objects(buffers: Sequence[DraftBuffer], lives: Mapping[str, Lifetime]) -> list[dict[str, int]]:
+def _objects(buffers: Sequence[DraftBuffer], lives: Mapping[str, Span]) -> list[dict[str, int]]:
     """Buffers by the object that they share, the largest first: an object is as large as its first buffer."""
     shared: list[dict[str, int]] = []
     taken = _Taken(len(buffers))
@@ -144,11 +125,11 @@ class _Taken:
         """Begin, end, first and last time."""
         self._count = 0
 
-    def add(self, begin: int, end: int, life: Lifetime) -> None:
+    def add(self, begin: int, end: int, life: Span) -> None:
         self._ranges[:, self._count] = begin, end, life.first, life.last
         self._count += 1
 
-    def lowest_offset(self, size: int, life: Lifetime, alignment: int) -> int:
+    def lowest_offset(self, size: int, life: Span, alignment: int) -> int:
         """The lowest aligned offset at which nothing lies that lives at the same time."""
         begins, ends = self._during(life)
         order = np.argsort(begins, kind="stable")
@@ -156,20 +137,20 @@ class _Taken:
         gaps = np.flatnonzero(free[:-1] + size <= begins[order])
         return int(free[gaps[0]] if len(gaps) else free[-1])
 
-    def lowest_free(self, life: Lifetime, count: int) -> int:
+    def lowest_free(self, life: Span, count: int) -> int:
         """The first of `count` objects that nobody holds at the same time; `count` where none is free."""
         held = np.zeros(count + 1, bool)
         held[self._during(life)[0]] = True
         return int(np.argmin(held))
 
-    def _during(self, life: Lifetime) -> npt.NDArray[np.int64]:
+    def _during(self, life: Span) -> npt.NDArray[np.int64]:
         """Begins and ends of what is taken at the same time."""
         begins, ends, first, last = self._ranges[:, : self._count]
         together = (first <= life.last) & (last >= life.first)
         return np.stack((begins[together], ends[together]))
 
 
-def _in_order(buffers: Sequence[DraftBuffer], lives: Mapping[str, Lifetime]) -> list[DraftBuffer]:
+def _in_order(buffers: Sequence[DraftBuffer], lives: Mapping[str, Span]) -> list[DraftBuffer]:
     if all(buffer.role == "weight" for buffer in buffers):  # as the network reads them
         return list(buffers)
     return sorted(buffers, key=lambda b: (-b.size, lives[b.id].first, b.id))

@@ -8,33 +8,17 @@ another place.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from kernels.checkpoint import checkpoint
 from kernels.errors import PlanError
-from kernels.lower.draft import Draft, DraftBuffer, DraftStep
-from kernels.plan.model import BufferArgument, Copy, Dispatch, SwapIn, SwapOut
+from kernels.lower.draft import Draft, DraftBuffer
+from kernels.plan.model import BufferArgument, Copy, Dispatch, Step, SwapIn, SwapOut
+from kernels.plan.steps import LASTING, touched, written
 
-ARENA_ROLES = ("activation", "scratch")
 _CLEAN = 2
 """How much further a buffer's next use counts where the host still has its content."""
-
-
-def used_buffers(step: DraftStep) -> list[str]:
-    """Buffers that a step reads or writes."""
-    if isinstance(step, Copy):
-        return [step.source, step.target]
-    if isinstance(step, SwapOut | SwapIn):
-        return [step.buffer]
-    return [argument.buffer for argument in step.arguments if isinstance(argument, BufferArgument)]
-
-
-def swapped_bytes(steps: Sequence[DraftStep], sizes: dict[str, int]) -> tuple[int, int]:
-    """Bytes that one inference moves to host memory, and back."""
-    out = sum(sizes[step.buffer] for step in steps if isinstance(step, SwapOut))
-    back = sum(sizes[step.buffer] for step in steps if isinstance(step, SwapIn))
-    return out, back
 
 
 def swap(draft: Draft, budget: int) -> Draft:
@@ -58,14 +42,15 @@ class _Stay:
 class _Swapper:
     draft: Draft
     budget: int
-    steps: list[DraftStep] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._all = self.draft.buffers
-        self._buffers = {name: b for name, b in self._all.items() if b.role in ARENA_ROLES}
+        self._parameters = self.draft.parameters
+        self._buffers = {name: b for name, b in self._all.items() if b.role not in LASTING}
         self._uses: dict[str, list[int]] = {}
         for index, step in enumerate(self.draft.steps):
-            for name in set(used_buffers(step)) & self._buffers.keys():
+            for name in set(touched(step)) & self._buffers.keys():
                 self._uses.setdefault(name, []).append(index)
         self._on_device: dict[str, _Stay] = {}
         self._on_host: set[str] = set()
@@ -75,12 +60,12 @@ class _Swapper:
     def run(self) -> Draft:
         for index, step in enumerate(self.draft.steps):
             checkpoint()
-            needed = sorted(set(used_buffers(step)) & self._buffers.keys())
+            needed = sorted(set(touched(step)) & self._buffers.keys())
             self._make_room(index, step, needed)
             for name in needed:
                 self._bring(name, step.layer)
             self.steps.append(_renamed(step, {name: self._on_device[name].id for name in needed}))
-            for name in set(self._written(step)) & set(needed):
+            for name in set(written(step, self._parameters)) & set(needed):
                 self._on_device[name].is_clean = False
                 self._on_host.discard(name)
             for name in needed:
@@ -89,7 +74,7 @@ class _Swapper:
         others = {name: b for name, b in self._all.items() if name not in self._buffers}
         return replace(self.draft, steps=list(self.steps), buffers={**others, **self._stays})
 
-    def _make_room(self, index: int, step: DraftStep, needed: Sequence[str]) -> None:
+    def _make_room(self, index: int, step: Step, needed: Sequence[str]) -> None:
         """Move away what is needed last until the step's buffers fit."""
         size = sum(self._buffers[name].size for name in needed)
         if size > self.budget:
@@ -131,18 +116,8 @@ class _Swapper:
         if name in self._on_host:
             self.steps.append(SwapIn(layer=layer, buffer=stay, host=name))
 
-    def _written(self, step: DraftStep) -> Iterator[str]:
-        if isinstance(step, Copy):
-            yield step.target
-        elif isinstance(step, Dispatch):
-            kernel = self.draft.programs[step.program].kernel
-            assert kernel is not None, "CPU plans are not swapped"
-            for parameter, argument in zip(kernel.parameters, step.arguments, strict=True):
-                if isinstance(argument, BufferArgument) and parameter.access != "read":
-                    yield argument.buffer
 
-
-def _renamed(step: DraftStep, names: dict[str, str]) -> DraftStep:
+def _renamed(step: Step, names: dict[str, str]) -> Step:
     if isinstance(step, Copy):
         source, target = (names.get(name, name) for name in (step.source, step.target))
         return step.model_copy(update={"source": source, "target": target})

@@ -191,14 +191,7 @@ class SwapIn(_Part):
     """Buffer of the same size whose host memory holds the content; by default the buffer's own."""
 
 
-class Repeat(_Part):
-    kind: Literal["repeat"] = "repeat"
-    layer: str
-    count: int = Field(ge=1)
-    steps: tuple[Step, ...]
-
-
-Step = Annotated[Dispatch | Copy | SwapOut | SwapIn | Repeat, Field(discriminator="kind")]
+Step = Annotated[Dispatch | Copy | SwapOut | SwapIn, Field(discriminator="kind")]
 
 
 class Port(_Part):

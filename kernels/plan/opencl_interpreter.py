@@ -17,13 +17,13 @@ from .model import (
     BufferArgument,
     Bundle,
     Copy,
-    Dispatch,
     FloatArgument,
     IntArgument,
     Plan,
     Pool,
     Port,
     Program,
+    Step,
     SwapIn,
     SwapOut,
 )
@@ -157,7 +157,7 @@ class _Session:
                 self._cl.enqueue_copy(self._queue, self._buffers[buffer.id], content)
         self._queue.finish()
 
-    def _step(self, step: Any) -> Any:
+    def _step(self, step: Step) -> Any:
         if isinstance(step, Copy):
             return self._cl.enqueue_copy(
                 self._queue,
@@ -174,8 +174,6 @@ class _Session:
         if isinstance(step, SwapIn):
             host = self._swapped[step.host or step.buffer]
             return self._cl.enqueue_copy(self._queue, self._buffers[step.buffer], host, is_blocking=False)
-        if not isinstance(step, Dispatch):
-            raise PlanError(f"step {step.layer!r} of kind {step.kind} is not supported by this interpreter")
         group = next(program.work_group for program in self._plan.programs if program.id == step.program)
         kernel = self._kernels[step.program]
         kernel.set_args(*map(self._argument, step.arguments))

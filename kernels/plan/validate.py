@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -26,11 +25,11 @@ from .model import (
     Plan,
     Pool,
     Program,
-    Repeat,
     Step,
     SwapIn,
     SwapOut,
 )
+from .steps import Span, lifetimes
 
 _KINDS: dict[type[object], tuple[str, ...]] = {
     BufferArgument: ("buffer", "image"),
@@ -47,24 +46,15 @@ def validate(plan: Plan, limits: Limits) -> None:
     _check_unique("program", [program.id for program in plan.programs])
     buffers = {buffer.id: buffer for buffer in plan.buffers}
     programs = {program.id: program for program in plan.programs}
-    steps = list(_flat(plan.steps))
     _check_ranges(plan)
     for program in plan.programs:
         _check_program(plan, program, limits)
-    for index, step in enumerate(steps):
+    for index, step in enumerate(plan.steps):
         _check_step(f"step {index} ({step.layer})", step, buffers, programs)
-    _check_swaps(steps)
+    _check_swaps(plan.steps)
     _check_ports(plan, buffers)
-    _check_overlaps(plan, steps)
+    _check_overlaps(plan)
     _check_memory(plan, limits)
-
-
-def _flat(steps: Sequence[Step]) -> Iterator[Dispatch | Copy | SwapOut | SwapIn]:
-    for step in steps:
-        if isinstance(step, Repeat):
-            yield from _flat(step.steps)
-        else:
-            yield step
 
 
 def _check_unique(kind: str, ids: list[str]) -> None:
@@ -135,7 +125,7 @@ def _check_program(plan: Plan, program: Program, limits: Limits) -> None:
 
 def _check_step(
     where: str,
-    step: Dispatch | Copy | SwapOut | SwapIn,
+    step: Step,
     buffers: Mapping[str, Buffer],
     programs: Mapping[str, Program],
 ) -> None:
@@ -157,7 +147,7 @@ def _check_step(
             raise PlanError(f"{where}: {step.buffer!r} is an image, which cannot be swapped")
 
 
-def _check_swaps(steps: Sequence[Dispatch | Copy | SwapOut | SwapIn]) -> None:
+def _check_swaps(steps: Sequence[Step]) -> None:
     """Nothing comes back that was not put away."""
     away: set[str] = set()
     for index, step in enumerate(steps):
@@ -212,62 +202,31 @@ def _check_ports(plan: Plan, buffers: Mapping[str, Buffer]) -> None:
                 raise PlanError(f"{role} {port.name!r}: buffer {buffer.id!r} is {buffer.role}, {buffer.bytes} bytes")
 
 
-@dataclass(frozen=True)
-class _Span:
-    """A stretch of steps during which a buffer's content matters."""
-
-    buffer: Buffer
-    first: int
-    last: int
-
-
-def _check_overlaps(plan: Plan, steps: Sequence[Dispatch | Copy | SwapOut | SwapIn]) -> None:
+def _check_overlaps(plan: Plan) -> None:
     """No two buffers share bytes of a pool while both live."""
-    by_pool: dict[str, list[_Span]] = {}
-    for span in _spans(plan, steps):
-        by_pool.setdefault(span.buffer.pool, []).append(span)
-    for spans in by_pool.values():
-        _check_pool(sorted(spans, key=lambda span: span.buffer.offset))
-
-
-def _check_pool(spans: list[_Span]) -> None:
-    """Of one pool, in the order of their offsets."""
-    ends = np.array([span.buffer.offset + span.buffer.bytes for span in spans], np.int64)
-    first, last = (np.array([getattr(span, name) for span in spans], np.int64) for name in ("first", "last"))
-    for index, span in enumerate(spans):
-        checkpoint()
-        start = span.buffer.offset
-        clash = (ends[:index] > start) & (first[:index] <= span.last) & (last[:index] >= span.first)
-        for other in (spans[found] for found in np.flatnonzero(clash)):
-            if other.buffer is not span.buffer:
-                shared = min(other.buffer.offset + other.buffer.bytes, start + span.buffer.bytes) - start
-                raise PlanError(
-                    f"buffers {other.buffer.id!r} and {span.buffer.id!r} share {shared} bytes of pool "
-                    f"{span.buffer.pool!r} from step {max(span.first, other.first)} on, where both live"
-                )
-
-
-def _spans(plan: Plan, steps: Sequence[Dispatch | Copy | SwapOut | SwapIn]) -> Iterator[_Span]:
-    """Spans of every buffer; a swap-out ends one and a swap-in begins another. Ports and weights live throughout."""
     buffers = {buffer.id: buffer for buffer in plan.buffers}
-    current: dict[str, tuple[int, int]] = {
-        name: (0, len(steps)) for name, buffer in buffers.items() if buffer.role in ("weight", "input", "output")
-    }
-    for index, step in enumerate(steps):
-        for name in _touched(step):
-            first, last = current.get(name, (index, index))
-            current[name] = (first, max(last, index))
-        if isinstance(step, SwapOut):
-            first, last = current.pop(step.buffer)
-            yield _Span(buffers[step.buffer], first, min(last, index))
-    for name, (first, last) in current.items():
-        yield _Span(buffers[name], first, last)
+    roles = {name: buffer.role for name, buffer in buffers.items()}
+    by_pool: dict[str, list[tuple[Buffer, Span]]] = {}
+    for name, spans in lifetimes(plan.steps, roles).items():
+        by_pool.setdefault(buffers[name].pool, []).extend((buffers[name], span) for span in spans)
+    for held in by_pool.values():
+        _check_pool(sorted(held, key=lambda pair: pair[0].offset))
 
 
-def _touched(step: Dispatch | Copy | SwapOut | SwapIn) -> list[str]:
-    if isinstance(step, Dispatch):
-        return [argument.buffer for argument in step.arguments if isinstance(argument, BufferArgument)]
-    return [step.source, step.target] if isinstance(step, Copy) else [step.buffer]
+def _check_pool(held: list[tuple[Buffer, Span]]) -> None:
+    """Of one pool, in the order of their offsets."""
+    ends = np.array([buffer.offset + buffer.bytes for buffer, _ in held], np.int64)
+    first, last = (np.array([getattr(span, name) for _, span in held], np.int64) for name in ("first", "last"))
+    for index, (buffer, span) in enumerate(held):
+        checkpoint()
+        clash = (ends[:index] > buffer.offset) & (first[:index] <= span.last) & (last[:index] >= span.first)
+        for other, its in (held[found] for found in np.flatnonzero(clash)):
+            if other is not buffer:
+                shared = min(other.offset + other.bytes, buffer.offset + buffer.bytes) - buffer.offset
+                raise PlanError(
+                    f"buffers {other.id!r} and {buffer.id!r} share {shared} bytes of pool {buffer.pool!r} "
+                    f"from step {max(span.first, its.first)} on, where both live"
+                )
 
 
 def _check_memory(plan: Plan, limits: Limits) -> None:

@@ -9,11 +9,11 @@ import pytest
 from kernels.compile import compile_graph
 from kernels.frontend.load import load_workload
 from kernels.options import Limits, Options
-from kernels.plan.model import Buffer, Copy, Plan, Pool, Port, Repeat, Requires, SwapIn, SwapOut
+from kernels.plan.model import Buffer, Copy, Plan, Pool, Port, Requires, SwapIn, SwapOut
 from workers.execution.layer_memory import layer_memory
 
 
-def plan_of(*steps: Copy | SwapIn | SwapOut | Repeat) -> Plan:
+def plan_of(*steps: Copy | SwapIn | SwapOut) -> Plan:
     roles = {"in": "input", "w": "weight", "a": "activation", "b": "activation", "c": "activation", "out": "output"}
     sizes = {"in": 1, "w": 10, "a": 100, "b": 1000, "c": 10_000, "out": 2}
     buffers = tuple(Buffer(id=n, pool="all", offset=0, bytes=sizes[n], role=role) for n, role in roles.items())
@@ -53,12 +53,6 @@ def test_what_is_swapped_out_is_not_on_the_device() -> None:
     )  # fmt: skip
     live = {each.layer: each.live_bytes for each in layer_memory(plan_of(*steps))}
     assert live == {"l1": 103, "l2": 10_003, "l3": 11_003, "l4": 103}
-
-
-def test_a_repetition_needs_what_one_turn_needs() -> None:
-    once = plan_of(copy("l1", "in", "a"), copy("l2", "a", "out"))
-    often = plan_of(Repeat(layer="r", count=9, steps=(copy("l1", "in", "a"), copy("l2", "a", "out"))))
-    assert layer_memory(once) == layer_memory(often)
 
 
 @pytest.mark.parametrize("fuse", ["all", "none"])

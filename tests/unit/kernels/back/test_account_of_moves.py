@@ -100,7 +100,7 @@ def test_what_a_graph_forces_is_listed_with_its_reason(
     build = Builder()
     beyond = _beyond_ports(_plan(build.outputs(case(build)), algorithm=algorithm))
     assert [one.kind for one in beyond] == wanted
-    assert all(one.bytes > 0 and one.times == 1 for one in beyond)
+    assert all(one.bytes > 0 for one in beyond)
     assert any(why in one.why for one in beyond)
 
 

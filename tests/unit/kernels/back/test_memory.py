@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernels.lower.draft import Draft
-from kernels.memory.layout import POOLS, Lifetime, lifetimes, plan_memory
+from kernels.memory.layout import POOLS, lives_of, plan_memory
 from kernels.plan.model import Copy, Tensor
+from kernels.plan.steps import Span
 
 SIZES = st.integers(1, 4000)
 ROLES = st.sampled_from(["activation", "scratch", "weight", "input", "output"])
@@ -37,7 +38,7 @@ def drafts(draw: st.DrawFn) -> Draft:
 )
 def test_buffers_that_live_together_never_overlap(draft: Draft, alignment: int, largest: int, objects: bool) -> None:
     pools, places = plan_memory(draft, alignment=alignment, largest=largest, objects=objects)
-    lives, buffers = lifetimes(draft), draft.buffers
+    lives, buffers = lives_of(draft), draft.buffers
     assert set(places) == set(lives)
     sizes = {pool.id: pool.bytes for pool in pools}
     for a, b in combinations(places, 2):
@@ -58,9 +59,9 @@ def test_buffers_that_live_together_never_overlap(draft: Draft, alignment: int, 
 def test_the_arena_is_at_least_what_lives_at_once_and_at_most_everything(draft: Draft) -> None:
     pools, places = plan_memory(draft, alignment=16, largest=0)
     arena = sum(pool.bytes for pool in pools if pool.id == "arena")
-    lives = lifetimes(draft)
+    lives = lives_of(draft)
     held = [(lives[name], draft.buffers[name].size) for name, place in places.items() if place.pool == "arena"]
-    now = [Lifetime(step, step) for step in range(len(draft.steps))]
+    now = [Span(step, step) for step in range(len(draft.steps))]
     peak = max(sum(size for life, size in held if life.meets(step)) for step in now)
     assert peak <= arena <= sum(size for _, size in held)
 

@@ -17,7 +17,7 @@ from kernels.frontend.networks.pynet import pynet
 from kernels.ir.graph import Graph
 from kernels.lower.gpu import lower_gpu
 from kernels.memory.fit_to_budget import lower_to_fit
-from kernels.memory.layout import lifetimes, plan_memory
+from kernels.memory.layout import lives_of, plan_memory
 from kernels.memory.swap import swap
 from kernels.options import Limits, Options
 from kernels.passes import optimise, prepare
@@ -208,7 +208,7 @@ def test_swapping_keeps_to_the_budget_and_to_the_rules(graph: Graph, share: floa
 
 
 def _peak(draft: Any) -> int:
-    lives = lifetimes(draft)
+    lives = lives_of(draft)
     changes = [0] * (len(draft.steps) + 1)
     for name, buffer in draft.buffers.items():
         if name in lives and buffer.role in ("activation", "scratch"):

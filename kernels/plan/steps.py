@@ -1,0 +1,99 @@
+"""What steps, of a plan or of a draft, do to buffers: what each reads and writes, and how long content lives.
+
+Validation, memory layout, swapping, waves, the account of moves and the figures of a plan all ask here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from .model import BufferArgument, Copy, Dispatch, Parameter, PartArgument, Step, SwapIn, SwapOut
+
+Parameters = Mapping[str, Sequence[Parameter]]
+"""Program -> what it takes, in order."""
+
+LASTING = frozenset({"weight", "input", "output"})
+"""Roles of buffers that live throughout: a plan is run many times after one upload."""
+_ALL = 1 << 63
+
+
+@dataclass(frozen=True)
+class Access:
+    """Bytes of a buffer that a step reads, writes, or both."""
+
+    buffer: str
+    reads: bool
+    writes: bool
+    begin: int = 0
+    end: int = _ALL
+    """The byte after the last; by default those of the whole buffer."""
+
+    def clashes(self, other: Access) -> bool:
+        """Whether the order of the two matters: one writes bytes that the other touches."""
+        shares = self.buffer == other.buffer and self.begin < other.end and other.begin < self.end
+        return shares and (self.writes or other.writes)
+
+
+@dataclass(frozen=True)
+class Span:
+    """Steps, or waves of steps, first to last inclusive, during which a buffer's content matters."""
+
+    first: int
+    last: int
+
+    def meets(self, other: Span) -> bool:
+        return self.first <= other.last and other.first <= self.last
+
+
+def touched(step: Step) -> list[str]:
+    """Buffers that a step reads or writes, in the order in which it names them."""
+    if isinstance(step, Dispatch):
+        return [argument.buffer for argument in step.arguments if isinstance(argument, BufferArgument)]
+    return [step.source, step.target] if isinstance(step, Copy) else [step.buffer]
+
+
+def accesses(step: Step, parameters: Parameters) -> Iterator[Access]:
+    """What a step does to its buffers. Raises KeyError where the parameters of its program are not given."""
+    if isinstance(step, Dispatch):
+        for parameter, argument in zip(parameters[step.program], step.arguments, strict=True):
+            if isinstance(argument, BufferArgument):
+                part = argument.part if isinstance(argument, PartArgument) else (0, _ALL)
+                yield Access(argument.buffer, parameter.access != "write", parameter.access != "read", *part)
+    elif isinstance(step, Copy):
+        yield Access(step.source, True, False, step.source_offset, step.source_offset + step.bytes)
+        yield Access(step.target, False, True, step.target_offset, step.target_offset + step.bytes)
+    else:
+        yield Access(step.buffer, isinstance(step, SwapOut), isinstance(step, SwapIn))
+
+
+def read(step: Step, parameters: Parameters) -> list[str]:
+    """Buffers that a step reads."""
+    return [access.buffer for access in accesses(step, parameters) if access.reads]
+
+
+def written(step: Step, parameters: Parameters) -> list[str]:
+    """Buffers that a step writes."""
+    return [access.buffer for access in accesses(step, parameters) if access.writes]
+
+
+def lifetimes(steps: Sequence[Step], roles: Mapping[str, str], waves: Sequence[int] = ()) -> dict[str, list[Span]]:
+    """Buffer -> spans in which it holds content, in order; of every buffer that a step touches or that is `LASTING`.
+
+    A swap-out ends a span, and a swap-in begins another. `roles`: of every buffer. `waves`: of each step, where those
+    of one run in any order; then spans count waves, else steps.
+    """
+    times = waves or range(len(steps))
+    spans: dict[str, list[Span]] = {}
+    ended: set[str] = set()
+    for time, step in zip(times, steps, strict=True):
+        if isinstance(step, SwapIn):
+            ended.add(step.buffer)
+        for name in touched(step):
+            own = spans.setdefault(name, [])
+            own.append(Span(time if not own or name in ended else own.pop().first, time))
+            ended.discard(name)
+        if isinstance(step, SwapOut):
+            ended.add(step.buffer)
+    throughout = [Span(0, max(times, default=0))]
+    return spans | {name: throughout for name, role in roles.items() if role in LASTING}

@@ -1,0 +1,115 @@
+"""How long buffers live, against a simulator that runs the steps and follows who reads what was written."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernels.plan.model import (
+    Argument,
+    BufferArgument,
+    Copy,
+    Dispatch,
+    Parameter,
+    PartArgument,
+    Step,
+    SwapIn,
+    SwapOut,
+)
+from kernels.plan.steps import Access, accesses, lifetimes, read, touched, written
+
+ROLES = {"in": "input", "w": "weight", "out": "output", "a": "activation", "b": "activation", "s": "scratch"}
+PARAMETERS = {
+    "p": tuple(Parameter(name=access, kind="buffer", access=access) for access in ("read", "readwrite", "write"))
+}
+names = st.sampled_from(list(ROLES))
+passing = st.sampled_from([name for name, role in ROLES.items() if role in ("activation", "scratch")])
+
+
+def dispatch(*buffers: str) -> Dispatch:
+    given: list[Argument] = [BufferArgument(buffer=name) for name in buffers]
+    return Dispatch(program="p", layer="l", work_items=(1, 1, 1), arguments=tuple(given))
+
+
+steps = st.lists(
+    st.one_of(
+        st.builds(dispatch, names, names, names),
+        st.builds(Copy, layer=st.just("l"), source=names, target=names, bytes=st.just(4)),
+        st.builds(SwapOut, layer=st.just("l"), buffer=passing),
+        st.builds(SwapIn, layer=st.just("l"), buffer=passing),
+    ),
+    max_size=24,
+)
+
+
+def needed(run: list[Step]) -> set[tuple[str, int]]:
+    """Buffer and step, where the buffer holds what this or a later step reads.
+
+    A write may leave other bytes as they are; a swap-in replaces them all, and what is swapped out is left behind.
+    """
+    found: set[tuple[str, int]] = set()
+    since: dict[str, int] = {}
+    for index, step in enumerate(run):
+        if isinstance(step, SwapIn):
+            since.pop(step.buffer, None)
+        for name in read(step, PARAMETERS):
+            found |= {(name, at) for at in range(since.get(name, index), index + 1)}
+        for name in written(step, PARAMETERS):
+            found.add((name, index))
+            since.setdefault(name, index)
+        if isinstance(step, SwapOut):
+            since.pop(step.buffer, None)
+    return found
+
+
+@settings(max_examples=400, deadline=None)
+@given(steps)
+def test_a_buffer_lives_while_it_holds_what_is_read(run: list[Step]) -> None:
+    lives = lifetimes(run, ROLES)
+    lasting = {name for name, role in ROLES.items() if role not in ("activation", "scratch")}
+    assert set(lives) == lasting | {name for step in run for name in touched(step)}
+    alive = {(name, at) for name, spans in lives.items() for span in spans for at in range(span.first, span.last + 1)}
+    assert needed(run) <= alive
+    for name in lives.keys() - lasting:  # and no longer than from a use to a use
+        uses = [index for index, step in enumerate(run) if name in touched(step)]
+        ends = [index for span in lives[name] for index in (span.first, span.last)]
+        assert ends == sorted(ends) and set(ends) <= set(uses)
+        for span in lives[name]:
+            assert not any(isinstance(run[i], SwapOut) for i in uses if span.first <= i < span.last)
+            assert not any(isinstance(run[i], SwapIn) for i in uses if span.first < i <= span.last)
+    for name in lasting:
+        assert [(span.first, span.last) for span in lives[name]] == [(0, max(len(run) - 1, 0))]
+
+
+@settings(max_examples=100, deadline=None)
+@given(steps, st.data())
+def test_over_waves_a_buffer_lives_in_every_order(run: list[Step], data: st.DataObject) -> None:
+    waves = sorted(data.draw(st.lists(st.integers(0, 6), min_size=len(run), max_size=len(run))))
+    plain = [step if isinstance(step, Dispatch | Copy) else dispatch("a", "b", "s") for step in run]
+    order = data.draw(st.permutations(range(len(run))))
+    turned = [plain[i] for i in sorted(order, key=lambda i: waves[i])]
+    assert lifetimes(plain, ROLES, waves) == lifetimes(turned, ROLES, waves)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "clash"),
+    [
+        (Access("a", False, True), Access("a", True, False), True),
+        (Access("a", True, False), Access("a", True, False), False),
+        (Access("a", False, True, 0, 8), Access("a", False, True, 8, 16), False),
+        (Access("a", False, True, 0, 9), Access("a", False, True, 8, 16), True),
+        (Access("a", False, True), Access("b", True, True), False),
+    ],
+)
+def test_order_matters_where_one_writes_what_the_other_touches(one: Access, other: Access, clash: bool) -> None:
+    assert one.clashes(other) is other.clashes(one) is clash
+
+
+def test_a_part_is_all_that_a_step_touches() -> None:
+    step = dispatch("a", "b", "s")
+    part = PartArgument(buffer="s", part=(16, 48))
+    step = step.model_copy(update={"arguments": (*step.arguments[:2], part)})
+    assert list(accesses(step, PARAMETERS)) == [
+        Access("a", True, False), Access("b", True, True), Access("s", False, True, 16, 48),
+    ]  # fmt: skip
