@@ -1,4 +1,4 @@
-"""Draft -> bundle: memory laid out, programs rendered, weights written to the blob."""
+"""Draft -> bundle: programs rendered, weights written to the blob."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path
 from .checkpoint import checkpoint
 from .codegen.render import render_programs
 from .lower.draft import Draft
-from .memory.choose_layout import place_memory
-from .memory.layout import Place
+from .memory.layout import Layout, Place
 from .options import COMPILE_AXES, Limits, Options
 from .plan.model import Buffer, Bundle, Plan, Pool, Program, Requires
 
 BLOB = "blob.bin"
 
 
-def assemble(draft: Draft, options: Options, limits: Limits, *, spirv_cache: Path | None = None) -> Bundle:
-    """Finish a draft. The same draft always gives the same bundle. Raises ToolError."""
-    pools, places = place_memory(draft, options, limits)
-    buffers, blob = _place_buffers(draft, places)
+def assemble(
+    draft: Draft, layout: Layout, options: Options, limits: Limits, *, spirv_cache: Path | None = None
+) -> Bundle:
+    """Finish a draft that is laid out. The same draft always gives the same bundle. Raises ToolError."""
+    buffers, blob = _place_buffers(draft, layout.places)
     programs, files = render_programs(draft.programs.values(), options, limits, cache=spirv_cache)
     files = {BLOB: blob, **files}
     plan = Plan(
@@ -30,9 +30,9 @@ def assemble(draft: Draft, options: Options, limits: Limits, *, spirv_cache: Pat
         options=_recorded(draft, options),
         blob_bytes=len(blob),
         files={name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())},
-        requires=_requires(pools, programs, options),
+        requires=_requires(layout.pools, programs, options),
         programs=tuple(programs),
-        pools=tuple(pools),
+        pools=tuple(layout.pools),
         buffers=tuple(buffers),
         steps=tuple(draft.steps),
         inputs=tuple(draft.inputs),

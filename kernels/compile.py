@@ -12,6 +12,7 @@ from .errors import OptionError
 from .ir.check import check_graph
 from .ir.graph import Graph
 from .lower.cpu import lower_cpu
+from .memory.choose_layout import place_memory
 from .memory.fit_to_budget import budget_of, lower_to_fit
 from .options import COMPILE_AXES, Limits, Options
 from .passes import prepare
@@ -36,9 +37,10 @@ def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache
         graph = _keep_all(graph)
     if options.backend == "cpu":
         draft = lower_cpu(prepare(graph, options), options)
+        layout = place_memory(draft, options, limits)
     else:
-        draft = lower_to_fit(graph, options, limits)
-    bundle = assemble(draft, options, limits, spirv_cache=spirv_cache)
+        draft, layout = lower_to_fit(graph, options, limits)
+    bundle = assemble(draft, layout, options, limits, spirv_cache=spirv_cache)
     validate(bundle.plan, limits)
     return bundle
 

@@ -8,9 +8,7 @@ from kernels.lower.draft import Draft
 from kernels.options import Limits, Options
 from kernels.plan.model import Pool
 
-from .layout import Place, plan_memory
-
-Layout = tuple[list[Pool], dict[str, Place]]
+from .layout import Layout, plan_memory
 
 
 def place_memory(draft: Draft, options: Options, limits: Limits) -> Layout:
@@ -23,9 +21,9 @@ def place_memory(draft: Draft, options: Options, limits: Limits) -> Layout:
     layouts: list[Layout] = []
     for objects in ways:
         layouts.append(_layout(draft, limits, objects))
-        if fits(layouts[-1][0], limits):
+        if fits(layouts[-1].pools, limits):
             return layouts[-1]
-    return min(layouts, key=lambda layout: total_bytes(layout[0]))
+    return min(layouts, key=lambda layout: total_bytes(layout.pools))
 
 
 def fits(pools: Sequence[Pool], limits: Limits) -> bool:

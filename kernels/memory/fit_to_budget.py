@@ -17,10 +17,10 @@ from kernels.lower.gpu import lower_gpu
 from kernels.options import Limits, Options
 from kernels.passes import prepare
 from kernels.passes.split_weights import largest_weight, oversized, split_weights
-from kernels.plan.model import Pool
 
 from .choose_layout import fits, place_memory, total_bytes
 from .floor import Floor, floor_of
+from .layout import Layout
 from .swap import swap
 from .waves import in_waves
 
@@ -53,8 +53,8 @@ def budget_of(options: Options, limits: Limits) -> int:
     return min(known, default=0)
 
 
-def lower_to_fit(graph: Graph, options: Options, limits: Limits) -> Draft:
-    """Lower a graph for a GPU so that it keeps to the budget.
+def lower_to_fit(graph: Graph, options: Options, limits: Limits) -> tuple[Draft, Layout]:
+    """Lower a graph for a GPU so that it keeps to the budget, and lay it out.
 
     A way that takes more than the budget even at least (`floor.py`) is not lowered. Raises PlanError with the figures
     where nothing is enough. What keeps to the budget, but has an allocation above the largest, is left to the
@@ -73,17 +73,18 @@ def lower_to_fit(graph: Graph, options: Options, limits: Limits) -> Draft:
             continue
         draft = lower_gpu(divided, options, limits)
         draft.in_parts, draft.saved = in_parts, way.words
-        pools, _ = place_memory(draft, options, limits)
-        if way.swap and not fits(pools, limits):
-            fixed = total_bytes([pool for pool in pools if not pool.id.startswith(("arena", "image"))])
+        layout = place_memory(draft, options, limits)
+        if way.swap and not fits(layout.pools, limits):
+            fixed = total_bytes([pool for pool in layout.pools if not pool.id.startswith(("arena", "image"))])
             try:
-                draft, pools = _swapped(draft, fixed, options, limits)
+                draft, layout = _swapped(draft, fixed, options, limits)
             except PlanError as e:
                 search.refused = e
                 continue
-        if fits(pools, limits):
-            return draft if way.swap else _in_waves(draft, options, limits)
-        search.note(total_bytes(pools), draft)
+        if fits(layout.pools, limits):
+            waved = None if way.swap else _in_waves(draft, options, limits)
+            return waved or (draft, layout)
+        search.note(draft, layout)
     if search.too_large is not None:
         return search.too_large
     raise PlanError(f"{search.figures(options, limits)}; {_mend(options)}")
@@ -101,7 +102,7 @@ class _Search:
     refused: PlanError | None = None
     """Why swapping was not enough."""
     endless: TooManyParts | None = None
-    too_large: Draft | None = None
+    too_large: tuple[Draft, Layout] | None = None
 
     def may_fit(self, floor: Floor) -> bool:
         """Note the least that a way takes."""
@@ -113,10 +114,11 @@ class _Search:
         self.endless = why
         self.floor = replace(self.floor, activations=0) if self.floor else None
 
-    def note(self, size: int, draft: Draft) -> None:
+    def note(self, draft: Draft, layout: Layout) -> None:
         """A plan that does not fit."""
+        size = total_bytes(layout.pools)
         if not self.budget or size <= self.budget:
-            self.too_large = draft
+            self.too_large = draft, layout
         self.least = min(self.least or (size, draft.saved), (size, draft.saved))
 
     def figures(self, options: Options, limits: Limits) -> str:
@@ -174,26 +176,27 @@ def _ways(options: Options, limits: Limits) -> Iterator[Way]:
         yield from (Way(modes[-1] and fused, size if fused else 0, swap=True) for size in (smaller or [largest]))
 
 
-def _in_waves(draft: Draft, options: Options, limits: Limits) -> Draft:
-    """In waves where they are wanted and fit as well."""
+def _in_waves(draft: Draft, options: Options, limits: Limits) -> tuple[Draft, Layout] | None:
+    """In waves, where they are wanted and fit as well."""
     gains = options.backend == "vulkan" and not limits.cpu_device
     if options.order == "memory" or (options.order == "auto" and not gains):
-        return draft
+        return None
     waved = in_waves(draft)
-    return waved if fits(place_memory(waved, options, limits)[0], limits) else draft
+    layout = place_memory(waved, options, limits)
+    return (waved, layout) if fits(layout.pools, limits) else None
 
 
-def _swapped(draft: Draft, fixed: int, options: Options, limits: Limits) -> tuple[Draft, list[Pool]]:
+def _swapped(draft: Draft, fixed: int, options: Options, limits: Limits) -> tuple[Draft, Layout]:
     """With as few swaps as the budget allows. Raises PlanError where a single step needs more."""
     arena = limits.memory_budget_bytes - fixed
     if arena <= 0:
         raise PlanError(f"weights, inputs and outputs alone take {fixed} bytes")
     for margin in _MARGINS:
         swapped = swap(draft, int(arena * margin))
-        pools, _ = place_memory(swapped, options, limits)
-        if fits(pools, limits):
+        layout = place_memory(swapped, options, limits)
+        if fits(layout.pools, limits):
             break
-    return swapped, pools
+    return swapped, layout
 
 
 def _mend(options: Options) -> str:

@@ -32,6 +32,14 @@ class Place:
     offset: int
 
 
+@dataclass(frozen=True)
+class Layout:
+    """Pools, and the place of every buffer that is used."""
+
+    pools: list[Pool]
+    places: dict[str, Place]
+
+
 def lives_of(draft: Draft) -> dict[str, Span]:
     """From the first use of a buffer to the last: places do not change while a buffer is away."""
     spans = lifetimes(draft.steps, draft.roles, draft.waves)
@@ -40,7 +48,7 @@ def lives_of(draft: Draft) -> dict[str, Span]:
 
 def plan_memory(
     draft: Draft, *, alignment: int, largest: int, shared_ports: bool = True, objects: bool = False
-) -> tuple[list[Pool], dict[str, Place]]:
+) -> Layout:
     """Place every used buffer; a pool is at most `largest` bytes (0: any size), unless one buffer alone is larger.
 
     `shared_ports`: inputs and outputs lie in memory that the host sees too. `objects`: every buffer starts a pool.
@@ -60,10 +68,10 @@ def plan_memory(
             )
             places.update({buffer: Place(name, offset) for buffer, offset in layout.items()})
     images = _images(draft, lives)
-    return [*pools, *images[0]], {**places, **images[1]}
+    return Layout([*pools, *images.pools], {**places, **images.places})
 
 
-def _images(draft: Draft, lives: Mapping[str, Span]) -> tuple[list[Pool], dict[str, Place]]:
+def _images(draft: Draft, lives: Mapping[str, Span]) -> Layout:
     """Images do not share bytes at offsets: those of one width share an object, as high as the highest of them."""
     classes: dict[tuple[int, str], list[DraftBuffer]] = {}
     for name, buffer in draft.buffers.items():
@@ -75,7 +83,7 @@ def _images(draft: Draft, lives: Mapping[str, Span]) -> tuple[list[Pool], dict[s
         image = max((_image(draft, name) for name in members), key=lambda one: one.height)
         pools.append(Pool(id=f"image{len(pools)}", bytes=image.bytes, image=image))
         places.update(dict.fromkeys(members, Place(pools[-1].id, 0)))
-    return pools, places
+    return Layout(pools, places)
 
 
 def _image(draft: Draft, name: str) -> Image:

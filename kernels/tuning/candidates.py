@@ -12,6 +12,7 @@ from kernels.ir.graph import Array, Graph, Node
 from kernels.lower.cpu import lower_cpu
 from kernels.lower.cpu.layout import conversions
 from kernels.lower.gpu import lower_gpu
+from kernels.memory.choose_layout import place_memory
 from kernels.options import Choice, Limits, Options
 from kernels.passes import prepare
 from kernels.passes.split_weights import largest_weight, oversized, split_weights
@@ -115,7 +116,7 @@ def trial(
     known = {str(index): choice for index, choice in enumerate(choices)}
     tuned = replace(untuned(options), tuned=known, in_place=False)  # else the last one alone would overwrite its input
     draft = lower_cpu(graph, tuned) if options.backend == "cpu" else lower_gpu(graph, tuned, limits)
-    bundle = assemble(draft, tuned, limits, spirv_cache=spirv_cache)
+    bundle = assemble(draft, place_memory(draft, tuned, limits), tuned, limits, spirv_cache=spirv_cache)
     validate(bundle.plan, limits)
     own = {node.name: steps_of(node) for node in graph.nodes if node.name in known}
     return Trial(graph, bundle, random_inputs(graph, 1), own)

@@ -47,7 +47,7 @@ def test_no_plan_takes_less(graph: Graph, options: Options, limits: Limits, stac
         draft = lower_gpu(prepared, options, limits)
     except CompileError:
         assume(False)
-    pools, _ = place_memory(draft, options, limits)
+    pools = place_memory(draft, options, limits).pools
     floor, swapped = floor_of(prepared, options), floor_of(prepared, options, swap=True)
     assert floor.total <= total_bytes(pools)
     assert floor.total - floor.activations <= fixed(pools)
@@ -66,7 +66,7 @@ def _check_swapped(floor: int, draft: object, options: Options, limits: Limits) 
             high = middle
         except PlanError:
             low = middle + 1
-    assert floor <= total_bytes(place_memory(swap(draft, low), options, limits)[0])  # type: ignore[arg-type]
+    assert floor <= total_bytes(place_memory(swap(draft, low), options, limits).pools)  # type: ignore[arg-type]
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
@@ -75,7 +75,7 @@ def test_what_the_search_meets_is_never_refused(graph: Graph, options: Options, 
     """The same plan with and without the bound, or none."""
     options = replace(options, layout="buffer", order="memory")
     try:
-        whole = total_bytes(place_memory(lower_to_fit(graph, options, limits), options, limits)[0])
+        whole = total_bytes(lower_to_fit(graph, options, limits)[1].pools)
     except CompileError:
         assume(False)
     tight = replace(options, memory_budget=max(1, int(whole * share)))
@@ -87,7 +87,7 @@ def test_what_the_search_meets_is_never_refused(graph: Graph, options: Options, 
 
 def outcome(graph: Graph, options: Options, limits: Limits) -> str:
     try:
-        return lower_to_fit(graph, options, limits).saved
+        return lower_to_fit(graph, options, limits)[0].saved
     except PlanError:
         return "refused"
 

@@ -37,7 +37,8 @@ def drafts(draw: st.DrawFn) -> Draft:
     objects=st.booleans(),
 )
 def test_buffers_that_live_together_never_overlap(draft: Draft, alignment: int, largest: int, objects: bool) -> None:
-    pools, places = plan_memory(draft, alignment=alignment, largest=largest, objects=objects)
+    layout = plan_memory(draft, alignment=alignment, largest=largest, objects=objects)
+    pools, places = layout.pools, layout.places
     lives, buffers = lives_of(draft), draft.buffers
     assert set(places) == set(lives)
     sizes = {pool.id: pool.bytes for pool in pools}
@@ -57,10 +58,10 @@ def test_buffers_that_live_together_never_overlap(draft: Draft, alignment: int, 
 @settings(max_examples=50, deadline=None)
 @given(draft=drafts())
 def test_the_arena_is_at_least_what_lives_at_once_and_at_most_everything(draft: Draft) -> None:
-    pools, places = plan_memory(draft, alignment=16, largest=0)
-    arena = sum(pool.bytes for pool in pools if pool.id == "arena")
+    layout = plan_memory(draft, alignment=16, largest=0)
+    arena = sum(pool.bytes for pool in layout.pools if pool.id == "arena")
     lives = lives_of(draft)
-    held = [(lives[name], draft.buffers[name].size) for name, place in places.items() if place.pool == "arena"]
+    held = [(lives[name], draft.buffers[name].size) for name, place in layout.places.items() if place.pool == "arena"]
     now = [Span(step, step) for step in range(len(draft.steps))]
     peak = max(sum(size for life, size in held if life.meets(step)) for step in now)
     assert peak <= arena <= sum(size for _, size in held)
@@ -72,7 +73,7 @@ def test_a_chain_needs_two_buffers() -> None:
         draft.add_buffer(f"b{index}", 1024, "activation", Tensor(shape=(1024,), dtype="u8"))
     for index in range(9):
         draft.steps.append(Copy(layer="copy", source=f"b{index}", target=f"b{index + 1}", bytes=1024))
-    pools, _ = plan_memory(draft, alignment=16, largest=0)
+    pools = plan_memory(draft, alignment=16, largest=0).pools
     assert [pool.bytes for pool in pools] == [2048]
 
 
@@ -82,6 +83,6 @@ def test_shared_objects_are_reused_and_need_no_offsets() -> None:
         draft.add_buffer(f"b{index}", 1600 - 16 * index, "activation", Tensor(shape=(1,), dtype="u8"))
     for index in range(5):
         draft.steps.append(Copy(layer="copy", source=f"b{index}", target=f"b{index + 1}", bytes=1))
-    pools, places = plan_memory(draft, alignment=16, largest=0, objects=True)
-    assert {place.offset for place in places.values()} == {0}
-    assert [pool.bytes for pool in pools] == [1600, 1584]
+    layout = plan_memory(draft, alignment=16, largest=0, objects=True)
+    assert {place.offset for place in layout.places.values()} == {0}
+    assert [pool.bytes for pool in layout.pools] == [1600, 1584]

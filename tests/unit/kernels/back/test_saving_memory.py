@@ -135,7 +135,7 @@ def test_each_way_takes_less_memory() -> None:
 
 def arena_bytes(graph: Graph, options: Options) -> int:
     draft = lower_gpu(prepare(graph, options, split=options.concat == "split"), options, Limits())
-    pools, _ = plan_memory(draft, alignment=256, largest=0)
+    pools = plan_memory(draft, alignment=256, largest=0).pools
     return next(pool.bytes for pool in pools if pool.id == "arena")
 
 
@@ -266,8 +266,8 @@ def test_pynet_whole_fits_as_on_study_ms_phone(algorithm: str, precision: str, b
     """Study M: 2 GB with implicit GEMM only, 4 GB with Winograd, no object above 1 GB."""
     options = Options("vulkan", precision, algorithm=algorithm, memory_budget=budget, swap=swap)  # type: ignore[arg-type]
     limits = Limits(max_buffer_bytes=1 << 30)
-    draft = lower_to_fit(NETWORKS["pynet_full"](1), options, limits)
-    pools, _ = plan_memory(draft, alignment=256, largest=limits.max_buffer_bytes)
+    draft, _ = lower_to_fit(NETWORKS["pynet_full"](1), options, limits)
+    pools = plan_memory(draft, alignment=256, largest=limits.max_buffer_bytes).pools
     assert sum(pool.bytes for pool in pools) <= budget
     assert max(pool.bytes for pool in pools) <= 1 << 30
     assert any(isinstance(step, SwapOut) for step in draft.steps) == (budget <= 2 * 10**9 or algorithm == "winograd")
