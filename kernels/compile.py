@@ -41,7 +41,7 @@ def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache
     else:
         draft, layout = lower_to_fit(graph, options, limits)
     bundle = assemble(draft, layout, options, limits, spirv_cache=spirv_cache)
-    validate(bundle.plan, limits)
+    validate(bundle.plan, limits, draft.waves)
     return bundle
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 import numpy as np
 
@@ -29,7 +31,7 @@ from .model import (
     SwapIn,
     SwapOut,
 )
-from .steps import Span, lifetimes
+from .steps import Access, Span, accesses, lifetimes
 
 _KINDS: dict[type[object], tuple[str, ...]] = {
     BufferArgument: ("buffer", "image"),
@@ -39,8 +41,11 @@ _KINDS: dict[type[object], tuple[str, ...]] = {
 }
 
 
-def validate(plan: Plan, limits: Limits) -> None:
-    """Raise PlanError where a plan is malformed or exceeds a limit (a limit of zero is unknown and not checked)."""
+def validate(plan: Plan, limits: Limits, waves: Sequence[int] = ()) -> None:
+    """Raise PlanError where a plan is malformed or exceeds a limit (a limit of zero is unknown and not checked).
+
+    `waves`: of each step, where those of one wave are to run in any order: they share no memory then.
+    """
     _check_unique("pool", [pool.id for pool in plan.pools])
     _check_unique("buffer", [buffer.id for buffer in plan.buffers])
     _check_unique("program", [program.id for program in plan.programs])
@@ -53,7 +58,9 @@ def validate(plan: Plan, limits: Limits) -> None:
         _check_step(f"step {index} ({step.layer})", step, buffers, programs)
     _check_swaps(plan.steps)
     _check_ports(plan, buffers)
-    _check_overlaps(plan)
+    if waves:
+        _check_waves(plan, waves)
+    _check_overlaps(plan, waves)
     _check_memory(plan, limits)
 
 
@@ -202,18 +209,34 @@ def _check_ports(plan: Plan, buffers: Mapping[str, Buffer]) -> None:
                 raise PlanError(f"{role} {port.name!r}: buffer {buffer.id!r} is {buffer.role}, {buffer.bytes} bytes")
 
 
-def _check_overlaps(plan: Plan) -> None:
+def _check_waves(plan: Plan, waves: Sequence[int]) -> None:
+    """Steps of one wave need nothing of each other, so that they may run in any order."""
+    parameters = {program.id: program.parameters for program in plan.programs}
+    for wave, steps in groupby(zip(waves, plan.steps, strict=True), key=lambda pair: pair[0]):
+        earlier: dict[str, list[tuple[str, Access]]] = defaultdict(list)
+        for _, step in steps:
+            checkpoint()
+            own = list(accesses(step, parameters))
+            for access in own:
+                for layer, other in earlier[access.buffer]:
+                    if access.clashes(other):
+                        raise PlanError(f"{layer!r} and {step.layer!r} of wave {wave} both touch {access.buffer!r}")
+            for access in own:
+                earlier[access.buffer].append((step.layer, access))
+
+
+def _check_overlaps(plan: Plan, waves: Sequence[int]) -> None:
     """No two buffers share bytes of a pool while both live."""
     buffers = {buffer.id: buffer for buffer in plan.buffers}
     roles = {name: buffer.role for name, buffer in buffers.items()}
     by_pool: dict[str, list[tuple[Buffer, Span]]] = {}
-    for name, spans in lifetimes(plan.steps, roles).items():
+    for name, spans in lifetimes(plan.steps, roles, waves).items():
         by_pool.setdefault(buffers[name].pool, []).extend((buffers[name], span) for span in spans)
     for held in by_pool.values():
-        _check_pool(sorted(held, key=lambda pair: pair[0].offset))
+        _check_pool(sorted(held, key=lambda pair: pair[0].offset), "wave" if waves else "step")
 
 
-def _check_pool(held: list[tuple[Buffer, Span]]) -> None:
+def _check_pool(held: list[tuple[Buffer, Span]], time: str) -> None:
     """Of one pool, in the order of their offsets."""
     ends = np.array([buffer.offset + buffer.bytes for buffer, _ in held], np.int64)
     first, last = (np.array([getattr(span, name) for _, span in held], np.int64) for name in ("first", "last"))
@@ -225,7 +248,7 @@ def _check_pool(held: list[tuple[Buffer, Span]]) -> None:
                 shared = min(other.offset + other.bytes, buffer.offset + buffer.bytes) - buffer.offset
                 raise PlanError(
                     f"buffers {other.id!r} and {buffer.id!r} share {shared} bytes of pool {buffer.pool!r} "
-                    f"from step {max(span.first, its.first)} on, where both live"
+                    f"from {time} {max(span.first, its.first)} on, where both live"
                 )
 
 

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernels.assemble import assemble
+from kernels.errors import PlanError
+from kernels.lower.gpu import lower_gpu
+from kernels.memory.choose_layout import place_memory
+from kernels.memory.waves import in_waves
+from kernels.options import Limits, Options
+from kernels.passes import prepare
 from kernels.plan.model import (
     Argument,
     BufferArgument,
@@ -18,6 +27,9 @@ from kernels.plan.model import (
     SwapOut,
 )
 from kernels.plan.steps import Access, accesses, lifetimes, read, touched, written
+from kernels.plan.validate import validate
+
+from .test_saving_memory import small_pyramid
 
 ROLES = {"in": "input", "w": "weight", "out": "output", "a": "activation", "b": "activation", "s": "scratch"}
 PARAMETERS = {
@@ -113,3 +125,25 @@ def test_a_part_is_all_that_a_step_touches() -> None:
     assert list(accesses(step, PARAMETERS)) == [
         Access("a", True, False), Access("b", True, True), Access("s", False, True, 16, 48),
     ]  # fmt: skip
+
+
+def test_buffers_of_one_wave_share_no_bytes() -> None:
+    """Laid out step by step, a buffer takes bytes of one that an earlier step of the same wave still reads."""
+    options, limits = Options("opencl"), Limits(cpu_device=True)
+    waved = in_waves(lower_gpu(prepare(small_pyramid(), options), options, limits))
+    plan = assemble(waved, place_memory(waved, options, limits), options, limits).plan
+    validate(plan, limits, waved.waves)
+    layout = place_memory(replace(waved, waves=[]), options, limits)
+    by_steps = assemble(waved, layout, options, limits).plan
+    validate(by_steps, limits)
+    with pytest.raises(PlanError, match=r"share \d+ bytes of pool 'arena' from wave \d+ on"):
+        validate(by_steps, limits, waved.waves)
+
+
+def test_steps_of_one_wave_need_nothing_of_each_other() -> None:
+    options, limits = Options("opencl"), Limits(cpu_device=True)
+    draft = lower_gpu(prepare(small_pyramid(), options), options, limits)
+    layout = place_memory(draft, replace(options, pools="objects"), limits)
+    plan = assemble(draft, layout, options, limits).plan
+    with pytest.raises(PlanError, match=r"of wave 0 both touch"):
+        validate(plan, limits, [0] * len(plan.steps))
