@@ -198,7 +198,6 @@ class Limits:
     """Largest width and height of a 2-D image, in texels; zeros: the device has no images."""
     subgroup_size: int = 0
     """Vulkan: work-items that compute together; zero: unknown."""
-    extra: dict[str, str] = field(default_factory=dict)
 
     def within(self, kernel: str) -> Limits:
         """The limits as they are for one kernel."""

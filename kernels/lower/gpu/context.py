@@ -116,10 +116,6 @@ class GpuContext:
         self.values[tensor] = Value(plain=buffer, single=None if self.half else buffer)
         return buffer
 
-    def is_alias(self, tensor: str) -> bool:
-        """Whether a tensor lives in a concat's result."""
-        return tensor in self._aliases
-
     def _place_packed(self, tensor: str) -> View:
         if tensor in self._aliases:
             parent, channel = self._aliases[tensor]
