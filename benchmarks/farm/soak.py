@@ -154,9 +154,8 @@ def soak(state: Path, blocks: int, phones: int, limit_s: float) -> bool:
 
             def over() -> bool:
                 left = blocks_left(database)
-                print(
-                    f"{left} blocks left, not ok: {ends(database).total() - ends(database)['ok', '']}", file=sys.stderr
-                )
+                found = ends(database)
+                print(f"{left} blocks left, not ok: {found.total() - found['ok', '']}", file=sys.stderr)
                 return left == 0
 
             in_time = farm.wait("the blocks were over", over, limit_s, LOOK_S)
