@@ -97,7 +97,7 @@ class Axis:
     def why_unused(self, backend: str, settings: Mapping[str, Any]) -> str:
         """Why its value among `settings` makes no difference; empty where it may make one."""
         if backend not in self.backends:
-            return f"{self.name} means nothing on {backend}"
+            return f"means nothing on {backend}"
         return _ask(self.unused, backend, settings)
 
 

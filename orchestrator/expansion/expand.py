@@ -206,7 +206,8 @@ def _cells(experiment: Experiment) -> tuple[list[Cell], list[Exclusion]]:
         if why := combination.conflict:
             exclusions.append(Exclusion("", combination.label, why))
         elif cell.cell_id in cells:
-            reason = f"{'; '.join(combination.unused.values())}; the same as `{cell.label}`, which is run once"
+            unused = "; ".join(f"{name}: {why}" for name, why in combination.unused.items())
+            reason = f"{unused}; the same as `{cell.label}`, which is run once"
             exclusions.append(Exclusion("", combination.label, reason))
         else:
             cells[cell.cell_id] = cell
