@@ -18,7 +18,7 @@ MOST = 5
 def predictions(outputs: Arrays, examples: range) -> Predictions:
     """The classes with the highest scores of each example; outputs of all inferences lie one behind the other.
 
-    NaN is the lowest score. Raises SpecError where the network has several outputs, or one score only.
+    NaN is below minus infinity. Raises SpecError where the network has several outputs, or one score only.
     """
     if len(outputs) != 1:
         raise SpecError(
@@ -28,8 +28,9 @@ def predictions(outputs: Arrays, examples: range) -> Predictions:
     scores = next(iter(outputs.values())).astype(np.float64).reshape(len(examples), -1)
     if scores.shape[1] < 2:
         raise SpecError("the network has one score for each example: there are no classes to choose from")
-    ranked = np.where(np.isnan(scores), -np.inf, scores)
-    top = np.argsort(-ranked, axis=1, kind="stable")[:, :MOST]
+    unknown = np.isnan(scores)
+    ranked = np.where(unknown, -np.inf, scores)
+    top = np.lexsort((-ranked, unknown), axis=1)[:, :MOST]
     return Predictions(first=examples.start, top=tuple(map(tuple, top.tolist())), margins=_margins(ranked, top))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -25,6 +25,7 @@ def test_best_first_and_the_smaller_number_among_equals() -> None:
 
 
 @given(SCORES)
+@example(np.array([[np.nan, -np.inf]], np.float32))
 def test_any_scores(scores: np.ndarray) -> None:
     found = predictions({"y": scores}, range(3, 3 + len(scores)))
     assert Predictions.model_validate_json(found.model_dump_json()) == found
