@@ -116,7 +116,7 @@ def test_a_timeout_is_a_time_and_belongs_to_wait(cli: Cli, spec: str, options: l
         ("workload: {network: lenett}", "two.yaml:2:21: workload.network: no built-in network is called `lenett`"),
         ("workload: {onnx: none.onnx}", "two.yaml:2:18: workload.onnx: there is no file"),
         ("matrix: {backend: [opencl], algorithm: [dierct]}", "two.yaml:2:40: matrix.algorithm: there is no `dierct`"),
-        ("matrix: {fuse: [al]}", "two.yaml:2:16: matrix.fuse: "),
+        ("matrix: {fuse: [al]}", "two.yaml:2:17: matrix.fuse[0]: there is no fusion 'al'"),
         ("devices: {where: serial == 'B'}", "two.yaml:2:18: devices.where: no device matches"),
         ("sampling: {blocks: ten}", "two.yaml:2:20: sampling.blocks: expected a whole number, got 'ten'"),
     ],

@@ -175,8 +175,6 @@ def test_what_cannot_run_is_refused(desk: Desk) -> None:
         desk.submit(make.experiment(matrix=Matrix(network=("squeezenet_v1_0", "b"))))
     with pytest.raises(SpecError, match="did you mean `direct`"):
         desk.submit(make.experiment(matrix=Matrix(algorithm=("auto", "direkt"))))
-    with pytest.raises(SpecError, match=r"matrix\.fuse: there is no fusion 'pool'; write all, none, or some of"):
-        desk.submit(make.experiment(matrix=Matrix(fuse=("all", "bias+pool"))))
     with pytest.raises(SpecError, match=r"nothing can run(.|\n)*the device has no vulkan"):
         desk.submit(make.experiment(matrix=Matrix(backend=("vulkan",))))
 
