@@ -22,6 +22,23 @@ WorkspaceSplit = Literal["rows", "channels"]
 Layout = Literal["buffer", "image"]
 
 
+MAX_GRANULARITY = 64
+
+
+def granularity_conflict(granularity: int) -> str:
+    """Why no kernel computes so many outputs; empty where one does, and for 0, the algorithm's own number."""
+    if granularity % 4 == 0 and 0 <= granularity <= MAX_GRANULARITY:
+        return ""
+    fitting = ", ".join(map(str, range(4, MAX_GRANULARITY + 1, 4)))
+    return f"granularity {granularity} does not fit: kernels compute channels by fours; give {fitting}"
+
+
+def _without_winograd(algorithm: str, granularity: int) -> str:
+    if (algorithm == "auto" and not granularity) or algorithm.startswith("winograd"):
+        return ""
+    return "no convolution uses Winograd's algorithm"
+
+
 @dataclass(frozen=True)
 class Choice:
     """An algorithm with its tile."""
@@ -65,7 +82,7 @@ class Options:
         unset="chosen by shape",
         bounds=(1, 64),
         backends=GPU,
-        conflict=lambda granularity: granularity_conflict(granularity) if granularity else "",
+        conflict=granularity_conflict,
     )
     product: str = axis(
         "auto",
@@ -150,13 +167,13 @@ class Options:
         unset="a sixteenth of the memory",
         unit="B",
         backends=GPU,
-        unused=lambda algorithm, granularity: _without_winograd(algorithm, granularity),
+        unused=_without_winograd,
     )
     workspace_split: WorkspaceSplit = axis(
         "rows",
         "how a larger workspace is divided: by `rows` of tiles, or by input `channels` (study M's methods P and C)",
         backends=GPU,
-        unused=lambda algorithm, granularity: _without_winograd(algorithm, granularity),
+        unused=_without_winograd,
     )
     tuned: Mapping[str, Choice] = field(default_factory=dict)
     """What tuning found: layer, or key of a convolution (`Convolution.key`), to the choice; used where `algorithm` is
@@ -203,23 +220,6 @@ class Limits:
         """The limits as they are for one kernel."""
         most = self.kernel_groups.get(kernel, 0)
         return replace(self, max_work_group=min(most, self.max_work_group or most)) if most else self
-
-
-MAX_GRANULARITY = 64
-
-
-def granularity_conflict(granularity: int) -> str:
-    """Why no kernel computes so many outputs; empty where one does."""
-    if granularity % 4 == 0 and 4 <= granularity <= MAX_GRANULARITY:
-        return ""
-    fitting = ", ".join(map(str, range(4, MAX_GRANULARITY + 1, 4)))
-    return f"granularity {granularity} does not fit: kernels compute channels by fours; give {fitting}"
-
-
-def _without_winograd(algorithm: str, granularity: int) -> str:
-    if (algorithm == "auto" and not granularity) or algorithm.startswith("winograd"):
-        return ""
-    return "no convolution uses Winograd's algorithm"
 
 
 COMPILE_AXES = axes_of(Options)
