@@ -18,14 +18,19 @@ BackendOption = Annotated[Api, typer.Option("--backend", "-b", help="Compute API
 PrecisionOption = Annotated[Precision, typer.Option("--precision", "-p", help="Arithmetic.")]
 
 
-def with_compiler_options(command: Callable[..., None], only: Iterable[str] = COMPILE_AXES) -> Callable[..., None]:
+def with_compiler_options(
+    command: Callable[..., None], only: Iterable[str] = COMPILE_AXES, *, backend: Api | None = Api.OPENCL
+) -> Callable[..., None]:
     """The command with `--backend`, `--precision` and an option for each axis; its parameter `options` gets them.
 
-    `only`: names of the axes that it offers.
+    `only`: names of the axes that it offers. `backend`: the default; None: one must be given.
     """
     axes = {name: COMPILE_AXES[name] for name in only}
     own = inspect.signature(command, eval_str=True).parameters
-    core = {"backend": (BackendOption, Api.OPENCL), "precision": (PrecisionOption, Precision.FP32)}
+    core = {
+        "backend": (BackendOption, backend or inspect.Parameter.empty),
+        "precision": (PrecisionOption, Precision.FP32),
+    }
     asked = core | {name: (_annotation(axis), None) for name, axis in axes.items()}
     parameters = []
     for parameter in own.values():
@@ -39,10 +44,10 @@ def with_compiler_options(command: Callable[..., None], only: Iterable[str] = CO
 
     @wraps(command)
     def run(**given: Any) -> None:
-        backend, precision = given.pop("backend"), given.pop("precision")
-        values = {name: _value(axis, given.pop(name), backend.value) for name, axis in axes.items()}
+        api, precision = given.pop("backend"), given.pop("precision")
+        values = {name: _value(axis, given.pop(name), api.value) for name, axis in axes.items()}
         chosen = {name: value for name, value in values.items() if value is not None}
-        command(**given, options=Options(backend.value, precision.value, **chosen))
+        command(**given, options=Options(api.value, precision.value, **chosen))
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -57,7 +57,7 @@ group = typer.Typer(
 
 
 def register(app: typer.Typer) -> None:
-    group.command("run")(with_compiler_options(run, only=("threads",)))
+    group.command("run")(with_compiler_options(run, only=("threads",), backend=None))
     group.command("show")(show)
     group.command("export")(export)
     group.command("import")(import_)

@@ -110,6 +110,11 @@ def test_a_change_that_is_not_resolved_is_called_so(
     assert told in line and ("holds zero" in line) == bool(told)
 
 
+def test_the_backend_must_be_given(farm: Run) -> None:
+    code, out, _ = farm("tune", "--network", "lenet", "--json")
+    assert code == 2 and "--backend" in json.loads(out)["error"]["message"]
+
+
 def test_threads_are_the_cpu_backends(farm: Run) -> None:
     code, out, _ = farm("tune", "--network", "lenet", "--backend", "vulkan", "--threads", "2", "--json")
     assert code == 2 and "--threads is an option of cpu, not of vulkan" in json.loads(out)["error"]["message"]
