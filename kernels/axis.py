@@ -47,9 +47,9 @@ class Axis:
     refuse: Callable[[Any], str] | None = None
     """Why a value is none of the axis at all; empty where it is one."""
     conflict: Reason | None = None
-    """Why a value cannot run beside the others; such a combination is excluded."""
+    """Why a value cannot run beside the others; such a cell is excluded."""
     unused: Reason | None = None
-    """Why the value makes no difference beside the others; combinations that come to the same are run once."""
+    """Why the value makes no difference beside the others; cells that come to the same are run once."""
     at_run: bool = False
     """Whether the agent is told it beside the plan: two results of one plan may differ by it."""
     page: str = ""

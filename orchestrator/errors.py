@@ -7,7 +7,7 @@
     |   |-- TableError         a table that somebody recorded cannot be read: file, line, column, what is allowed
     |   |-- PlanRejected       the plan exceeds a limit of the device or is malformed
     |   |-- Unsupported        the device lacks what is asked
-    |   |-- UnknownName        no experiment, job, column or variant has this name
+    |   |-- UnknownName        no experiment, job, column or result has this name
     |   |-- NoData             the records lack what a figure needs
     |   |-- NotComparable      figures of different things would be taken together
     |   |-- AgentFault         the agent reported an error of the workload itself
@@ -75,7 +75,7 @@ class Unsupported(StableError):
 
 
 class UnknownName(StableError):
-    """No experiment, job, column or variant has the name that was given."""
+    """No experiment, job, column or result has the name that was given."""
 
     cause = "unknown_name"
 

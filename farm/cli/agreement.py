@@ -1,4 +1,4 @@
-"""`farm agreement`: do variants of a network predict the same?"""
+"""`farm agreement`: compare what the results of a network predict"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def agreement(
         typer.Option(
             "--base",
             metavar="WORDS",
-            help="Compare with this variant: whole words of its cell and device.",
+            help="Compare with this result: whole words of its cell and device.",
             show_default="the first in fp32",
         ),
     ] = "",

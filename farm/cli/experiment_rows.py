@@ -13,7 +13,7 @@ from orchestrator.answers import Wait, reason_lines, wait_data
 from orchestrator.report import wording
 from orchestrator.report.listing import Head, Listing
 
-from .left_out import exclusion_lines, left_out
+from .exclusions import exclusion_line, exclusion_lines
 from .outcomes import present
 from .output import out, print_json
 
@@ -81,12 +81,12 @@ def show_waits(waits: Iterable[Wait], title: str = "") -> None:
 
 
 def show(row: ExperimentRow, waits: Iterable[Wait], problems: list[dict[str, Any]]) -> None:
-    """Print one, with what it waits for, what was left out of it and what did not end well."""
+    """Print one, with what it waits for, what was excluded from it and what did not end well."""
     console = out()
     console.print(table_of([row]))
     show_waits(waits)
     for line in exclusion_lines(row.exclusions, limit=1000):
-        console.print(left_out(line))
+        console.print(exclusion_line(line))
     for problem in problems:
         where = ", ".join(problem["devices"])
         attempts = f" after {problem['attempts']} attempts" if problem["attempts"] > 1 else ""

@@ -46,8 +46,8 @@ def axes(experiment: Any, devices: int) -> list[str]:
 
 
 def tell(submission: Submission) -> None:
-    """Say on standard error what was submitted and what was left out."""
-    from .left_out import exclusion_lines, left_out
+    """Say on standard error what was submitted and what was excluded."""
+    from .exclusions import exclusion_line, exclusion_lines
 
     console = log()
     expansion = submission.expansion
@@ -62,7 +62,7 @@ def tell(submission: Submission) -> None:
         f"on {len(devices)} devices{more}"
     )
     for line in exclusion_lines(expansion.exclusions, devices):
-        console.print(left_out(line))
+        console.print(exclusion_line(line))
 
 
 def _cells(submission: Submission) -> int:

@@ -1,1 +1,1 @@
-"""Figures from records: statistics, best combinations, agreement of predictions, stopping rules."""
+"""Figures from records: statistics, best values of an axis, agreement of predictions, stopping rules."""

@@ -28,7 +28,7 @@ _REASONS = TypeAdapter(dict[str, WaitReason])
 
 
 class Inventory:
-    """Every method raises ServiceDown where Redis is away. What cannot be read is logged and left out."""
+    """Every method raises ServiceDown where Redis is away. What cannot be read is logged and skipped."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
@@ -74,7 +74,7 @@ class Inventory:
         try:
             return _REASONS.validate_json(text) if text else None
         except ValidationError as e:
-            log.warning("%s in Redis cannot be read and is left out: %s", keys.WAITING, _first_line(e))
+            log.warning("%s in Redis cannot be read and is skipped: %s", keys.WAITING, _first_line(e))
             return None
 
     @translated
@@ -99,7 +99,7 @@ def _parsed(key: str, text: str, model: type[M]) -> M | None:
     try:
         return model.model_validate_json(text)
     except ValidationError as e:
-        log.warning("%s in Redis cannot be read and is left out: %s", key, _first_line(e))
+        log.warning("%s in Redis cannot be read and is skipped: %s", key, _first_line(e))
         return None
 
 

@@ -1,1 +1,1 @@
-"""From an experiment and devices to jobs and exclusions: combinations, device selection, run order. Pure."""
+"""From an experiment and devices to jobs and exclusions: cells, device selection, run order. Pure."""

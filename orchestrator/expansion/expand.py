@@ -1,6 +1,6 @@
 """The matrix: an experiment and the devices -> jobs and exclusions. Pure and exact.
 
-Every combination of the axes on every matching device in every block is either a job or an exclusion with its reason.
+Every cell on every matching device in every block is either a job or an exclusion with its reason.
 """
 
 from __future__ import annotations
@@ -30,14 +30,16 @@ class Expansion:
     """In the order of the design (`sampling.order`), canaries included."""
     exclusions: tuple[Exclusion, ...]
     cells: tuple[Cell, ...]
-    """Distinct combinations, in the order of the axes, whether or not a device can run them."""
+    """Distinct cells, in the order of the axes, whether or not a device can run them."""
     reserve: tuple[Job, ...] = ()
     """With `sampling.target_interval`: the next block of each cell on each device, held until it is known whether it
     is needed."""
 
 
 @dataclass(frozen=True)
-class _Combination:
+class _Point:
+    """One value per axis, as the matrix lists them."""
+
     workload: Workload
     backend: Api
     precision: Any
@@ -73,7 +75,7 @@ def size(experiment: Experiment) -> int:
 
 
 def _choices(api: Api, listed: dict[str, tuple[Any, ...]]) -> int:
-    """Distinct combinations of a backend's options that can run."""
+    """Number of distinct settings of a backend's options that can run."""
     meant = {name: values for name, values in listed.items() if api in AXES[name].backends}
     bound = {name for name in meant if AXES[name].decides}.union(*(AXES[name].reads for name in meant)) & meant.keys()
     free = prod(len(values) for name, values in meant.items() if name not in bound)
@@ -185,30 +187,30 @@ def _workloads(experiment: Experiment) -> list[Workload]:
     return [workload.model_copy(update={"network": network}) for network in networks]
 
 
-def _combinations(experiment: Experiment) -> Iterator[_Combination]:
+def _points(experiment: Experiment) -> Iterator[_Point]:
     options = _options(experiment)
     lists = (_workloads(experiment), experiment.matrix.backend, experiment.matrix.precision, *options.values())
     for workload, backend, precision, *values in product(*lists):
-        yield _Combination(workload, backend, precision, dict(zip(options, values, strict=True)))
+        yield _Point(workload, backend, precision, dict(zip(options, values, strict=True)))
 
 
 def cells_of(experiment: Experiment) -> list[Cell]:
-    """Distinct combinations in the order of the axes, whatever the devices can run."""
+    """Distinct cells in the order of the axes, whatever the devices can run."""
     return _cells(experiment)[0]
 
 
 def _cells(experiment: Experiment) -> tuple[list[Cell], list[Exclusion]]:
-    """Distinct cells; a combination that comes to an earlier cell is excluded instead of run twice."""
+    """Distinct cells; a point that comes to an earlier cell is excluded instead of run twice."""
     cells: dict[str, Cell] = {}
     exclusions = []
-    for combination in _combinations(experiment):
-        cell = combination.cell
-        if why := combination.conflict:
-            exclusions.append(Exclusion("", combination.label, why))
+    for point in _points(experiment):
+        cell = point.cell
+        if why := point.conflict:
+            exclusions.append(Exclusion("", point.label, why))
         elif cell.cell_id in cells:
-            unused = "; ".join(f"{name}: {why}" for name, why in combination.unused.items())
+            unused = "; ".join(f"{name}: {why}" for name, why in point.unused.items())
             reason = f"{unused}; the same as `{cell.label}`, which is run once"
-            exclusions.append(Exclusion("", combination.label, reason))
+            exclusions.append(Exclusion("", point.label, reason))
         else:
             cells[cell.cell_id] = cell
     return list(cells.values()), exclusions

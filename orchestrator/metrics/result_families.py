@@ -12,7 +12,7 @@ from orchestrator.analysis.statistics import EnergyUse, Figure, Interval, Summar
 from orchestrator.model.record import DoubtCode, Outcome
 
 
-class Combination(NamedTuple):
+class ResultLabels(NamedTuple):
     """Labels of a result."""
 
     serial: str
@@ -23,10 +23,10 @@ class Combination(NamedTuple):
     source: str
 
 
-Latest = Mapping[Combination, tuple[Summary, float]]
-"""Of each combination the figures, and when they were measured (Unix time)."""
+Latest = Mapping[ResultLabels, tuple[Summary, float]]
+"""The figures of each result, and when they were measured (Unix time)."""
 
-LABELS = Combination._fields
+LABELS = ResultLabels._fields
 POWER_LABELS = ("power_source", "scope", "meter", "gain")
 
 
@@ -122,7 +122,7 @@ def _trust(latest: Latest) -> Iterator[Metric]:
     )
     doubts = GaugeMetricFamily("farm_results_doubts", "Kinds of doubt about the latest figures.", labels=LABELS)
     doubted = GaugeMetricFamily(
-        "farm_results_doubted", "Combinations whose latest figures have this doubt.", labels=("doubt",)
+        "farm_results_doubted", "Results whose latest figures have this doubt.", labels=("doubt",)
     )
     counted = Counter(dict.fromkeys(DoubtCode, 0))
     for key, (summary, at) in latest.items():

@@ -1,4 +1,4 @@
-"""Results as time series: the latest figures of each combination of device, network, backend, precision and options.
+"""Results as time series: the latest figures of each result (device, network, backend, precision, options).
 
 The ledger's new records are followed by their keys; where a cell of an experiment has news on a device, its records are
 read again and summarised by the function that the report uses (`orchestrator.analysis.statistics.summarise`), and
@@ -23,12 +23,12 @@ from orchestrator.ledger.tables import JOBS, RECORDS
 from orchestrator.model.job import ANY_JOB
 from orchestrator.model.record import Outcome, Record
 
-from .result_families import Combination, result_families
+from .result_families import ResultLabels, result_families
 
 log = logging.getLogger(__name__)
 
-MAX_COMBINATIONS = 1000
-"""Series are kept for the combinations that were measured last."""
+MAX_RESULTS = 1000
+"""Series are kept for the results that were measured last."""
 MAX_RECORDS = 5000
 """Newest records that a starting exporter looks at."""
 MAX_BLOCKS = 200
@@ -58,10 +58,10 @@ class _Latest:
 
 
 class Results:
-    """The newest figures of each combination; `update` reads what is new in the ledger."""
+    """The newest figures of each result; `update` reads what is new in the ledger."""
 
     def __init__(self) -> None:
-        self._latest: dict[Combination, _Latest] = {}
+        self._latest: dict[ResultLabels, _Latest] = {}
         self._due: dict[Key, float] = {}
         self._seen: dict[tuple[str, int], float] = {}
         self._kept_at = float("-inf")
@@ -79,8 +79,8 @@ class Results:
             key = max(self._due, key=lambda key: self._due[key])
             self._renew(connection, key, self._due.pop(key))
         newest = sorted(self._latest, key=lambda each: self._latest[each].kept_at, reverse=True)
-        for combination in newest[MAX_COMBINATIONS:]:
-            del self._latest[combination]
+        for labels in newest[MAX_RESULTS:]:
+            del self._latest[labels]
 
     def _follow(self, connection: Connection) -> None:
         columns = (RECORDS.c.experiment_id, RECORDS.c.serial, RECORDS.c.cell_id, RECORDS.c.source)
@@ -99,7 +99,7 @@ class Results:
         self._seen = {key: at for key, at in self._seen.items() if at >= horizon}
 
     def _renew(self, connection: Connection, key: Key, kept_at: float) -> None:
-        """Summarise a cell on a device, unless something newer is known of the same combination."""
+        """Summarise a cell on a device, unless something newer is known of the same result."""
         records = list(_records(connection, key))
         work = [record for record in records if record.role == "work" and record.outcome is Outcome.OK]
         if not work:
@@ -108,13 +108,13 @@ class Results:
         job = ANY_JOB.validate_json(unpack(body))
         (summary,) = summarise(records, {key.cell_id: job.cell}, mode=job.sampling.mode)
         options = " ".join(f"{name}={value}" for name, value in sorted(job.cell.options.items()))
-        combination = Combination(
+        labels = ResultLabels(
             key.serial, summary.workload, summary.backend, summary.precision, options, summary.source.value
         )
-        known = self._latest.get(combination)
+        known = self._latest.get(labels)
         if known is None or known.kept_at <= kept_at:
             figures = summary.model_copy(update={"layers": (), "planned": (), "conditions": (), "reasons": ()})
-            self._latest[combination] = _Latest(kept_at, max(record.ended_at for record in work), figures)
+            self._latest[labels] = _Latest(kept_at, max(record.ended_at for record in work), figures)
 
     def families(self) -> Iterator[Metric]:
         """The newest figures as metrics."""
@@ -122,11 +122,11 @@ class Results:
 
 
 def _records(connection: Connection, key: Key) -> Iterator[Record]:
-    """Of a cell on a device in one experiment, however they ended; those that cannot be read are left out."""
+    """Of a cell on a device in one experiment, however they ended; those that cannot be read are skipped."""
     mine = [RECORDS.c[name] == value for name, value in key._asdict().items()]
     newest = select(RECORDS.c.body).where(*mine).order_by(RECORDS.c.started_at.desc()).limit(MAX_BLOCKS)
     for body in connection.scalars(newest):
         try:
             yield Record.model_validate_json(unpack(body))
         except (ValueError, zlib.error) as e:  # of another version: it must not silence the others
-            log.warning("a record in the ledger cannot be read and is left out: %s", e)
+            log.warning("a record in the ledger cannot be read and is skipped: %s", e)

@@ -1,4 +1,4 @@
-"""A combination that is not run, and why."""
+"""A cell that is not run, and why."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Exclusion:
-    """A combination that is not run on a device (`serial` empty: on none), in any block."""
+    """A cell that is not run on a device (`serial` empty: on none), in any block."""
 
     serial: str
     cell: str
-    """Label of the combination."""
+    """Label of the cell."""
     reason: str

@@ -14,7 +14,7 @@ from .experiment import Conditions, Measure, Sampling, Workload
 
 
 class Cell(Model):
-    """One combination of the matrix: what is run, apart from where and how often."""
+    """A point of the matrix: what is run, apart from where and how often."""
 
     workload: Workload
     backend: Api
@@ -54,7 +54,7 @@ class Cell(Model):
 
 
 class ForeignCell(Cell):
-    """A combination that somebody else measured: backend and precision are words of theirs. It cannot be run.
+    """A cell that somebody else measured: backend and precision are as they named them. It cannot be run.
 
     The types are wider than a cell's, so whoever runs cells takes them by `Job`, which refuses foreign ones.
     """

@@ -35,7 +35,7 @@ DEVICE = "device"
 
 
 def render(content: Content, *, setup: bool = False) -> RenderableType:
-    """The whole report: results, what was left out, what is doubtful. `setup`: with the steps of set-up."""
+    """The whole report: results, exclusions, doubts. `setup`: with the steps of set-up."""
     parts: list[RenderableType] = [heading(content), Text(), results(content.summaries, content.doubts)]
     found = sections(content)
     for section in found:
@@ -161,12 +161,12 @@ def part(section: Section, most: int = SHOWN_ROWS) -> RenderableType:
 
 
 def exclusions(found: Iterable[Exclusion], known: Iterable[str]) -> RenderableType:
-    """What was left out, and why; what has one reason is put together."""
+    """What is excluded, and why; cells with the same reason are put together."""
     groups = wording.group_exclusions(found, known)
     rows = [[escape(text) for text in group] for group in groups[:SHOWN_EXCLUSIONS]]
     parts: list[RenderableType] = [
-        Text("Left out", style="italic"),
-        Listing(("combinations", "devices", "reason"), rows, header_style="dim"),
+        Text("Excluded", style="italic"),
+        Listing(("cells", "devices", "reason"), rows, header_style="dim"),
     ]
     if len(groups) > SHOWN_EXCLUSIONS:
         parts.append(Text(f"... {len(groups) - SHOWN_EXCLUSIONS} more: farm report shows all"))

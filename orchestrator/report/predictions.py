@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import ceil, floor, log10
 from typing import NamedTuple
 
-from orchestrator.analysis.agreement import Agreement, Changed, Comparison, Gap, Row, Variant, rule_of_three
+from orchestrator.analysis.agreement import Agreement, CellResult, Changed, Comparison, Gap, Row, rule_of_three
 
 from . import wording
 from .section import Column, Section
@@ -32,27 +32,27 @@ def sections(agreements: Sequence[Agreement]) -> Iterator[Section]:
     for index, agreement in enumerate(agreements):
         if agreement.base is not None:
             yield _section(agreement, f"agreement-{index}", names)
-    yield missing([row.variant for agreement in agreements for row in agreement.rows], names)
+    yield missing([row.result for agreement in agreements for row in agreement.rows], names)
 
 
 def naming(agreements: Sequence[Agreement]) -> wording.Naming:
-    return wording.naming(row.variant for agreement in agreements for row in agreement.rows)
+    return wording.naming(row.result for agreement in agreements for row in agreement.rows)
 
 
-def name(variant: Variant, names: wording.Naming) -> str:
+def name(result: CellResult, names: wording.Naming) -> str:
     """`cpu fp32 on A`."""
-    return f"{wording.cell(variant, names)} on {devices(variant)}"
+    return f"{wording.cell(result, names)} on {devices(result)}"
 
 
-def devices(variant: Variant) -> str:
+def devices(result: CellResult) -> str:
     """`A VIRTUAL`, `3 devices`: the serial or how many, and in capitals what is no device's own."""
-    own = {0: "no device yet", 1: "".join(variant.serials)}.get(len(variant.serials), f"{len(variant.serials)} devices")
-    return " ".join([own, *(word for source in variant.sources if (word := wording.source_word(source)).isupper())])
+    own = {0: "no device yet", 1: "".join(result.serials)}.get(len(result.serials), f"{len(result.serials)} devices")
+    return " ".join([own, *(word for source in result.sources if (word := wording.source_word(source)).isupper())])
 
 
 def _section(agreement: Agreement, section_name: str, names: wording.Naming) -> Section:
     assert agreement.base is not None
-    rows = [_row(row, row.variant == agreement.base, names) for row in agreement.rows]
+    rows = [_row(row, row.result == agreement.base, names) for row in agreement.rows]
     untold = {*(() if agreement.labelled else RIGHT), *(() if len({row[0] for row in rows}) > 1 else (0,))}
     shown = [i for i, _ in enumerate(COLUMNS) if i not in untold]
     return Section(
@@ -65,13 +65,13 @@ def _section(agreement: Agreement, section_name: str, names: wording.Naming) -> 
 
 
 def _row(row: Row, is_base: bool, names: wording.Naming) -> tuple[str, ...]:
-    variant, found = row.variant, row.comparison
+    result, found = row.result, row.comparison
     accuracy = [
         text
-        for share in (variant.top1, variant.top5)
+        for share in (result.top1, result.top5)
         for text in ((wording.percent(share), wording.percent_interval(share)) if share else ("", ""))
     ]
-    head = (devices(variant), wording.cell(variant, names), _examples(variant, found), *accuracy)
+    head = (devices(result), wording.cell(result, names), _examples(result, found), *accuracy)
     if found is None:
         return *head, "base" if is_base else "", *[""] * 5
     return (
@@ -85,10 +85,10 @@ def _row(row: Row, is_base: bool, names: wording.Naming) -> tuple[str, ...]:
     )
 
 
-def _examples(variant: Variant, found: Comparison | None) -> str:
+def _examples(result: CellResult, found: Comparison | None) -> str:
     """`10000`, `900 of 1000`; with those that could be compared where these are fewer."""
-    words = str(variant.examples) if not variant.missing else f"{variant.examples} of {variant.of}"
-    return words if found is None or found.same.of == variant.examples else f"{words}, {found.same.of} compared"
+    words = str(result.examples) if not result.missing else f"{result.examples} of {result.of}"
+    return words if found is None or found.same.of == result.examples else f"{words}, {found.same.of} compared"
 
 
 def _changed(found: Comparison) -> str:
@@ -103,14 +103,14 @@ def _up(percent: float) -> str:
     return f"{ceil(round(percent / step, 6)) * step:.2g}"
 
 
-def missing(variants: Sequence[Variant], names: wording.Naming) -> Section:
-    """Examples for which a variant predicts nothing, or nothing yet."""
+def missing(results: Sequence[CellResult], names: wording.Naming) -> Section:
+    """Examples for which a result predicts nothing, or nothing yet."""
     rows = tuple(
         (
             devices(one), wording.cell(one, names), str(one.missing), str(one.failed),
             str(one.missing - one.failed), wording.few([_places(gap) for gap in one.gaps]),
         )
-        for one in variants if one.missing
+        for one in results if one.missing
     )  # fmt: skip
     columns = (
         Column("device"), Column("cell"), Column("missing", True), Column("not ok", True), Column("not run yet", True),
@@ -126,16 +126,16 @@ def _places(gap: Gap) -> str:
 
 
 class Change(NamedTuple):
-    """An example that a variant changes."""
+    """An example that a result changes."""
 
-    variant: Variant
+    result: CellResult
     changed: Changed
 
 
 def changes(agreements: Sequence[Agreement]) -> list[Change]:
-    """Of all variants; those of which the base was surest first."""
+    """Of all results; those of which the base was surest first."""
     found = [
-        Change(row.variant, one)
+        Change(row.result, one)
         for agreement in agreements
         for row in agreement.rows
         if row.comparison
@@ -148,10 +148,10 @@ def changed(found: Sequence[Change], most: int, names: wording.Naming) -> Sectio
     """The first of the changes, example by example."""
     rows = tuple(
         (
-            devices(variant), wording.cell(variant, names), str(one.example), str(one.base_class), str(one.this_class),
+            devices(result), wording.cell(result, names), str(one.example), str(one.base_class), str(one.this_class),
             "" if one.label is None else str(one.label), _verdict(one), f"{one.base_margin:.3g}", f"{one.margin:.3g}",
         )
-        for variant, one in found[:most]
+        for result, one in found[:most]
     )  # fmt: skip
     columns = (
         Column("device"), Column("cell"), Column("example", True), Column("base's class", True),

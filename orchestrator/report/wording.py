@@ -270,9 +270,9 @@ def outcomes(counts: dict[str, int]) -> str:
 
 
 class ExclusionGroup(NamedTuple):
-    """Combinations that were left out on some devices for one reason."""
+    """Cells that are excluded on some devices for one reason."""
 
-    combinations: str
+    cells: str
     devices: str
     reason: str
 
@@ -306,18 +306,18 @@ def group_exclusions(found: Iterable[Exclusion], known: Iterable[str] = ()) -> l
     for (label, reason), serials in devices.items():
         cells.setdefault((reason, tuple(serials)), []).append(label)
     return [
-        ExclusionGroup(_combinations(labels), _device_names(serials, everywhere), reason)
+        ExclusionGroup(_cell_names(labels), _device_names(serials, everywhere), reason)
         for (reason, serials), labels in cells.items()
     ]
 
 
-def _combinations(labels: Sequence[str]) -> str:
+def _cell_names(labels: Sequence[str]) -> str:
     """A few labels as they are; of many their number, and what they have in common."""
     if len(labels) <= SHOWN_LABELS:
         return "; ".join(labels)
     words = [[*_OPTION.split(label)[0].split(" "), *label_options(label)] for label in labels]
     common = [word for word in words[0] if all(word in others for others in words)]
-    return f"{len(labels)} combinations" + (f" with {' '.join(common)}" if common else "")
+    return f"{len(labels)} cells" + (f" with {' '.join(common)}" if common else "")
 
 
 def _device_names(serials: Sequence[str], known: Collection[str]) -> str:

@@ -129,7 +129,7 @@ def _refresh(t_ns: npt.NDArray[np.int64], raw: Numbers, voltage: Numbers, phases
 
 
 def _numbered(*columns: Numbers) -> Numbers:
-    """Each combination of readings by a number of its own."""
+    """Each set of readings by a number of its own."""
     return np.unique(np.stack(columns), axis=1, return_inverse=True)[1].reshape(-1).astype(np.float64)
 
 

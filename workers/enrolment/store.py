@@ -72,5 +72,5 @@ def _read(path: Path) -> Enrolment | None:
     try:
         return Enrolment.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as e:  # an older farm's, or damaged: the phone is enrolled anew
-        log.warning("%s cannot be read and is left out: %s", path, str(e).splitlines()[0])
+        log.warning("%s cannot be read and is skipped: %s", path, str(e).splitlines()[0])
         return None

@@ -1,4 +1,4 @@
-"""One variant's predictions against those of the base, example by example."""
+"""Compare one result's predictions with those of the base, example by example."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from orchestrator.model.base import Model
 
+from .cell_results import TOP, Answer
 from .paired import kappa, mcnemar
 from .proportion import Proportion, proportion
-from .variants import TOP, Answer
 
 
 class Changed(Model):

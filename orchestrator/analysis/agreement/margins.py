@@ -1,4 +1,4 @@
-"""How sure the base is of its predictions, and of those that another variant changes."""
+"""How sure the base is of its predictions, and of those that another result changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import ceil, log10
 
 from orchestrator.model.base import Model
 
-from .variants import Answer
+from .cell_results import Answer
 
 BINS_A_DECADE = 3
 DECADES = 6
@@ -25,7 +25,7 @@ class MarginBin(Model):
     high: float
     examples: int
     changed: int
-    """By at least one other variant."""
+    """By at least one other result."""
 
 
 def margin_bins(base: Mapping[int, Answer], changed: Collection[int]) -> tuple[MarginBin, ...]:

@@ -1,4 +1,4 @@
-"""The matrix: every combination of the axes once. Its optional fields are the declared axes."""
+"""The matrix: its cells are each choice of one value per axis. Its optional fields are the declared axes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SEVERAL = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "s
 
 
 class _Matrix(Model):
-    """The axes: every combination once. Axes that are not listed keep their default."""
+    """The axes: each choice of one value per axis is a cell. Axes that are not listed keep their default."""
 
     network: tuple[str, ...] | None = None
     """Built-in networks to sweep; replaces `workload.network`."""

@@ -1,4 +1,4 @@
-"""How sure the base was of each example, and of those that other variants change."""
+"""How sure the base was of each example, and of those that other results change."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from . import rows as layout
 CHANGED = PALETTE[9]
 BARS_PX = 150
 MAX_TICKS = 300
-MAX_VARIANTS = 12
+MAX_RESULTS = 12
 BESIDE_ZERO = 2.0
 """Room of the first bin, whose margins may be zero, as a ratio."""
 
 
 def margins(agreements: Sequence[Agreement]) -> list[Chart]:
-    """A histogram of the base's margins; under it a row of ticks for each variant, a tick an example that it changes.
+    """A histogram of the base's margins; under it a row of ticks for each result, a tick an example that it changes.
 
     One figure for each workload in which something changed.
     """
@@ -36,7 +36,7 @@ def margins(agreements: Sequence[Agreement]) -> list[Chart]:
         for agreement in agreements
     ]
     return [
-        _figure(agreement, rows[:MAX_VARIANTS], names, f"margins{index}")
+        _figure(agreement, rows[:MAX_RESULTS], names, f"margins{index}")
         for index, (agreement, rows) in enumerate(found)
         if rows and agreement.margins
     ]
@@ -45,7 +45,7 @@ def margins(agreements: Sequence[Agreement]) -> list[Chart]:
 def _figure(agreement: Agreement, rows: Sequence[Row], names: wording.Naming, name: str) -> Chart:
     assert agreement.base is not None
     with style():
-        labels = [wrap(predictions.name(row.variant, names), layout.CELL_PX, layout.CELL_PT) for row in rows]
+        labels = [wrap(predictions.name(row.result, names), layout.CELL_PX, layout.CELL_PT) for row in rows]
         rows_px = layout.ROW_PX * (sum(1 + 0.85 * label.count("\n") for label in labels) + 1)
         figure = new_figure(layout.WIDTH_PX, 85 + BARS_PX + rows_px)
         bars, ticks = figure.subplots(2, 1, sharex=True, height_ratios=(BARS_PX, rows_px))
@@ -62,7 +62,7 @@ def _draw_bars(axes: Axes, agreement: Agreement) -> list[Patch]:
     keys = []
     for heights, colour, label in (
         ([each.examples for each in agreement.margins], GRID, "examples"),
-        ([each.changed for each in agreement.margins], CHANGED, "changed by a variant"),
+        ([each.changed for each in agreement.margins], CHANGED, "changed by a result"),
     ):
         axes.bar(lows, heights, widths, align="edge", color=colour, **look)
         keys.append(Patch(facecolor=colour, label=label, **look))

@@ -159,11 +159,11 @@ def test_study_s_predictions_are_shared_out(up: Up, cli: Cli, seed: int) -> None
     assert sorted(labels[cell] for cell in cells) == ["lenet cpu fp32", "lenet opencl fp16", "lenet opencl fp32"]
     assert all(sorted(classes) == list(range(10)) for classes in cells.values())
     (found,) = json.loads(cli("agreement", "latest", "--json", "--state", str(up.state))[1])["agreements"]
-    rows = {row["variant"]["label"]: row for row in found["rows"]}
+    rows = {row["result"]["label"]: row for row in found["rows"]}
     assert found["base"]["label"] == "lenet opencl fp32"
     assert rows["lenet cpu fp32"]["comparison"]["same"]["count"] == 10
     for cell, classes in cells.items():
-        top1 = rows[labels[cell]]["variant"]["top1"]
+        top1 = rows[labels[cell]]["result"]["top1"]
         assert (top1["count"], top1["of"]) == (sum(each == 3 for each in classes.values()), 10)
     text = read(up, cli)
     for words in ("Published, not measured here: Motamedi", "frames/s", "Agreement of predictions with opencl fp32"):

@@ -78,7 +78,7 @@ def test_a_later_experiment_replaces_an_earlier_one(ledger: Ledger, database: Da
 
 
 def test_series_are_bounded(ledger: Ledger, database: Database, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    monkeypatch.setattr(results, "MAX_COMBINATIONS", 3)
+    monkeypatch.setattr(results, "MAX_RESULTS", 3)
     measure(ledger, "one", "galaxy-s7", seed)
     newest = measure(ledger, "two", "nexus-5", seed)
     left = update(Results(), database)

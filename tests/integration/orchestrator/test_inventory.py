@@ -1,4 +1,4 @@
-"""Announcements on a real Redis; garbage is left out; errors are translated."""
+"""Announcements on a real Redis; garbage is skipped; errors are translated."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_devices_hosts_and_sessions(redis: Redis) -> None:
     assert [d.serial for d in inventory.devices()] == ["B"]
 
 
-def test_garbage_is_left_out_with_a_log_line(redis: Redis, caplog: pytest.LogCaptureFixture) -> None:
+def test_garbage_is_skipped_with_a_log_line(redis: Redis, caplog: pytest.LogCaptureFixture) -> None:
     inventory = Inventory(redis)
     inventory.announce_device(make.device("A"))
     inventory.announce_device(make.device("B"))

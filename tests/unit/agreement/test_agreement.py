@@ -31,10 +31,10 @@ def test_shards_are_compared_example_by_example_with_the_first_cell_in_fp32() ->
     found = made.agreement(of, jobs, made.records(jobs, BOTH), LABELS)
     assert found.base is not None and found.base.label == "lenet cpu fp32"
     fp16, base = found.rows
-    assert base.variant == found.base and base.comparison is None and fp16.comparison is not None
-    assert (base.variant.examples, base.variant.missing, base.variant.gaps) == (25, 0, ())
-    assert [row.variant.top1.count if row.variant.top1 else 0 for row in found.rows] == [22, 22]
-    assert [row.variant.top5.count if row.variant.top5 else 0 for row in found.rows] == [22, 22]
+    assert base.result == found.base and base.comparison is None and fp16.comparison is not None
+    assert (base.result.examples, base.result.missing, base.result.gaps) == (25, 0, ())
+    assert [row.result.top1.count if row.result.top1 else 0 for row in found.rows] == [22, 22]
+    assert [row.result.top5.count if row.result.top5 else 0 for row in found.rows] == [22, 22]
     assert (fp16.comparison.same.count, fp16.comparison.same.of) == (22, 25)
     assert [(c.example, c.base_class, c.this_class, c.label) for c in fp16.comparison.changed] == [
         (20, 20, 1, 1), (21, 21, 2, 21), (22, 22, 3, 9),
@@ -42,16 +42,16 @@ def test_shards_are_compared_example_by_example_with_the_first_cell_in_fp32() ->
     assert (fp16.comparison.became_right, fp16.comparison.became_wrong, fp16.comparison.mcnemar_p) == (1, 1, 1.0)
 
 
-def test_each_device_is_a_variant_unless_they_share_the_set_out() -> None:
+def test_each_device_is_a_result_unless_they_share_the_set_out() -> None:
     own, shared = made.experiment(), made.experiment(count="any")
     jobs = made.expanded(own, "B", "A").jobs
     rows = made.agreement(own, jobs, made.records(jobs, BOTH)).rows
-    assert [(row.variant.precision, row.variant.serials, row.variant.examples) for row in rows] == [
+    assert [(row.result.precision, row.result.serials, row.result.examples) for row in rows] == [
         (precision, (serial,), 25) for precision in ("fp16", "fp32") for serial in "AB"
     ]
     jobs = made.expanded(shared, "A", "B").jobs
     found = [made.record(job, BOTH[job.cell.precision], serial="AB"[job.block % 2]) for job in jobs]
-    assert [(row.variant.serials, row.variant.examples) for row in made.agreement(shared, jobs, found).rows] == [
+    assert [(row.result.serials, row.result.examples) for row in made.agreement(shared, jobs, found).rows] == [
         (("A", "B"), 25), (("A", "B"), 25),
     ]  # fmt: skip
 
@@ -69,9 +69,9 @@ def test_missing_examples_are_named_and_not_compared() -> None:
         for outcome in [next((o for o, b in bad.items() if (job.block, job.cell.precision) == (b, "fp16")), Outcome.OK)]
     ]  # fmt: skip
     fp16, base = made.agreement(of, jobs, found).rows
-    assert base.variant.missing == 0
-    assert (fp16.variant.examples, fp16.variant.missing, fp16.variant.failed) == (20, 25, 20)
-    assert fp16.variant.gaps == (Gap(first=0, last=9), Gap(first=20, last=29), Gap(first=40, last=44))
+    assert base.result.missing == 0
+    assert (fp16.result.examples, fp16.result.missing, fp16.result.failed) == (20, 25, 20)
+    assert fp16.result.gaps == (Gap(first=0, last=9), Gap(first=20, last=29), Gap(first=40, last=44))
     assert fp16.comparison is not None and (fp16.comparison.same.count, fp16.comparison.same.of) == (20, 20)
 
 
@@ -81,7 +81,7 @@ def test_spoilt_times_do_not_spoil_predictions(code: InvalidCode, counted: bool)
     jobs = made.expanded(of).jobs
     spoilt = {"outcome": Outcome.INVALID, "cause": str(code), "invalid": (Invalidity(code=code, detail=""),)}
     found = [made.record(job, list(range(10))).model_copy(update=spoilt) for job in jobs]
-    examples = {row.variant.examples for row in made.agreement(of, jobs, found).rows}
+    examples = {row.result.examples for row in made.agreement(of, jobs, found).rows}
     assert examples == ({10} if counted else {0})
 
 
@@ -127,7 +127,7 @@ def test_before_the_first_block_there_is_no_base() -> None:
     of = made.experiment()
     found = made.agreement(of, made.expanded(of).jobs, [], LABELS)
     assert found.base is None and found.margins == ()
-    assert [(row.variant.examples, row.variant.missing, row.variant.top1) for row in found.rows] == [(0, 25, None)] * 2
+    assert [(row.result.examples, row.result.missing, row.result.top1) for row in found.rows] == [(0, 25, None)] * 2
 
 
 def test_an_experiment_without_a_set_agrees_on_nothing() -> None:

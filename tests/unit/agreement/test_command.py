@@ -79,7 +79,7 @@ def test_missing_examples_are_told_while_it_runs_and_after(farm: Farm, ledger: L
     code, out, err = farm("agreement", "set", "--json")
     (found,) = json.loads(out)["agreements"]
     assert (json.loads(out)["finished"], err) == (True, "")
-    assert [row["variant"]["gaps"] for row in found["rows"]] == [[{"first": 10, "last": 19}], []]
+    assert [row["result"]["gaps"] for row in found["rows"]] == [[{"first": 10, "last": 19}], []]
     assert [one["example"] for one in found["rows"][0]["comparison"]["changed"]] == [20, 21, 22]
 
 

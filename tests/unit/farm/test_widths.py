@@ -30,9 +30,7 @@ from .conftest import Run
 from .test_live import lane, snapshot
 from .test_tune import entry
 
-FIRSTS = frozenset(
-    {"device", "doubt", "layer", "network", "combinations", "check", "nodes", "experiment", "condition", "#"}
-)
+FIRSTS = frozenset({"device", "doubt", "layer", "network", "cells", "check", "nodes", "experiment", "condition", "#"})
 
 
 def results(mode: str) -> RenderableType:

@@ -1,4 +1,4 @@
-"""The matrix is exact: every combination, device and block exactly once, as a job or as an exclusion."""
+"""The matrix is exact: every cell, device and block exactly once, as a job or as an exclusion."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def experiments(count: object = "all") -> st.SearchStrategy[Experiment]:
     )  # fmt: skip
 
 
-def combinations(experiment: Experiment) -> int:
+def points(experiment: Experiment) -> int:
     axes = (getattr(experiment.matrix, name) for name in Matrix.model_fields)
     return prod(len(axis) for axis in axes if axis is not None)
 
@@ -72,7 +72,7 @@ def combinations(experiment: Experiment) -> int:
 def test_jobs_and_exclusions_partition_the_matrix(experiment: Experiment, devices: list[Device]) -> None:
     expansion = expand(experiment, "e-1", devices)
     collapsed = [e for e in expansion.exclusions if not e.serial]
-    assert len(expansion.cells) + len(collapsed) == combinations(experiment)
+    assert len(expansion.cells) + len(collapsed) == points(experiment)
     assert len({cell.cell_id for cell in expansion.cells}) == len(expansion.cells)
     blocks = experiment.sampling.blocks
     seen = Counter((job.cell.label, job.candidates[0], job.block) for job in expansion.jobs)
@@ -162,13 +162,13 @@ def studyc(**axes: object) -> Experiment:
     return make.experiment(matrix=Matrix(backend=(Api.CPU,), **axes), sampling=Sampling(blocks=1, frames=100))  # type: ignore[arg-type]
 
 
-def left_out(experiment: Experiment) -> dict[str, str]:
+def excluded(experiment: Experiment) -> dict[str, str]:
     found = expand(experiment, "e", [make.device("A", make.api(Api.CPU), make.api(Api.OPENCL))])
     return {e.cell: e.reason for e in found.exclusions}
 
 
-def test_what_does_not_go_together_is_left_out_with_its_reason() -> None:
-    found = left_out(studyc(algorithm=("sequential", "im2col"), threads=(1, 2), pipeline=("none", "balanced")))
+def test_what_does_not_go_together_is_excluded_with_its_reason() -> None:
+    found = excluded(studyc(algorithm=("sequential", "im2col"), threads=(1, 2), pipeline=("none", "balanced")))
     name = "squeezenet_v1_0 cpu fp32"
     assert {label.removeprefix(name).strip(): why.split(":")[0] for label, why in found.items()} == {
         "algorithm=sequential frames=100 pipeline=none threads=2":
@@ -180,11 +180,11 @@ def test_what_does_not_go_together_is_left_out_with_its_reason() -> None:
         "algorithm=im2col frames=100 pipeline=balanced threads=1":
             "a pipeline has at least two stages, each with a thread of its own",
     }  # fmt: skip
-    (why,) = left_out(studyc(pipeline=("balanced",), thread_life=("per_call",))).values()
+    (why,) = excluded(studyc(pipeline=("balanced",), thread_life=("per_call",))).values()
     assert why == "the stages of a pipeline keep their threads"
 
 
-def test_a_granularity_that_no_kernel_has_is_left_out_and_runs_nowhere() -> None:
+def test_a_granularity_that_no_kernel_has_is_excluded_and_runs_nowhere() -> None:
     asked = make.experiment(matrix=Matrix(granularity=(1, 4, 6)), sampling=Sampling(blocks=1))
     found = expand(asked, "e", [make.device("A")])
     assert [cell.options["granularity"] for cell in found.cells] == [4]
@@ -193,7 +193,7 @@ def test_a_granularity_that_no_kernel_has_is_left_out_and_runs_nowhere() -> None
     ]  # fmt: skip
 
 
-def test_an_algorithm_that_a_backend_lacks_is_left_out_there() -> None:
+def test_an_algorithm_that_a_backend_lacks_is_excluded_there() -> None:
     axes = Matrix(backend=(Api.CPU, Api.OPENCL), algorithm=("sequential", "window", "im2col"))
     found = expand(make.experiment(matrix=axes), "e", [make.device("A", make.api(Api.CPU), make.api())])
     assert [(c.backend, c.options["algorithm"]) for c in found.cells] == [

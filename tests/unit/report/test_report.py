@@ -85,7 +85,7 @@ def test_page_is_well_formed_and_has_every_part(page: str) -> None:
         "Set-up",
         "Layers",
         "Power",
-        "Left out",
+        "Excluded",
         "Doubts",
     ):
         assert f"<h2>{heading}</h2>" in page
@@ -217,7 +217,7 @@ def test_names_of_drivers_are_short_and_still_names(name: str, short: str) -> No
     assert wording.short_name(name) == short
 
 
-def test_left_out_combinations_are_grouped() -> None:
+def test_excluded_cells_are_grouped() -> None:
     found = [Exclusion(serial, f"lenet {api} fp16", "no fp16") for serial in "ABCDEF" for api in ("cpu", "opencl")]
     found += [Exclusion("A", "lenet vulkan fp32", "no vulkan"), Exclusion("", "lenet x", "twice")]
     assert wording.group_exclusions(found) == [
@@ -272,12 +272,12 @@ def test_a_long_name_is_folded_and_no_figure_is_cut() -> None:
     assert all(word in "\n".join(lines) for word in ("4.00", "[3.00, 5.00]", "3/3", "1.0 MiB", "b" * 30))
 
 
-def test_many_combinations_with_one_reason_are_counted() -> None:
+def test_many_excluded_cells_with_one_reason_are_counted() -> None:
     labels = [f"lenet cpu fp32 algorithm=direct frames=10 threads={t} tile=8 x {u}" for t in (1, 2) for u in (1, 2, 3)]
     found = [Exclusion("", label, "no sense") for label in labels]
     found.append(Exclusion("", "lenet vulkan fp32 frames=10", "no vulkan"))
     assert wording.group_exclusions(found) == [
-        ("6 combinations with cpu fp32 algorithm=direct", "every device", "no sense"),
+        ("6 cells with cpu fp32 algorithm=direct", "every device", "no sense"),
         ("vulkan fp32", "every device", "no vulkan"),
     ]
 

@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.analysis.statistics import Summary, summarise, throughput
 from orchestrator.analysis.stopping_rule import BlockFigures, decide
-from orchestrator.metrics.result_families import Combination, result_families
+from orchestrator.metrics.result_families import ResultLabels, result_families
 from orchestrator.model.device import Api
 from orchestrator.model.experiment import Sampling
 from orchestrator.model.job import Cell
@@ -90,7 +90,7 @@ def test_blocks_are_added_for_the_throughput() -> None:
 def test_exported_series_keep_the_two_apart() -> None:
     def exported(of: Cell, records: list[Record]) -> dict[str, float]:
         (summary,) = summarise(records, {of.cell_id: of})
-        families = result_families({Combination("A", "n", "b", "p", "", "virtual"): (summary, 1.0)})
+        families = result_families({ResultLabels("A", "n", "b", "p", "", "virtual"): (summary, 1.0)})
         return {sample.name: sample.value for family in families for sample in family.samples if sample.value}
 
     of = stream_cell(frames=50, batch=2)

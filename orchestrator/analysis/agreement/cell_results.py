@@ -1,4 +1,4 @@
-"""What each variant predicts: the shards of a cell, from the records that count, put together."""
+"""Put together what each result predicts: the shards of a cell, from the records that count."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Gap(Model):
     last: int
 
 
-class Variant(Model):
+class CellResult(Model):
     """A cell on a device; the cell alone where its devices shared the set out among themselves."""
 
     cell_id: str
@@ -60,16 +60,16 @@ class Answer(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """A variant with its answers by the example's place in the set."""
+    """A result with its answers by the example's place in the set."""
 
-    variant: Variant
+    result: CellResult
     answers: Mapping[int, Answer]
 
 
 def answered(
     records: Iterable[Record], cells: Mapping[str, Cell], experiment: Experiment, labels: Sequence[int] | None
 ) -> dict[Workload, list[Answered]]:
-    """Variants of each workload with a set: cells in the experiment's order, each by device in order of serial.
+    """Results of each workload with a set: cells in the experiment's order, each by device in order of serial.
 
     `cells`: those of all jobs, by id. Of several attempts at a block the newest counts, if it went well.
     """
@@ -83,7 +83,7 @@ def answered(
     places = list(known)
     found: dict[Workload, list[Answered]] = {}
     for (cell_id, _), own in sorted(groups.items(), key=lambda item: (places.index(item[0][0]), item[0][1])):
-        found.setdefault(known[cell_id].workload, []).append(_variant(known[cell_id], own, labels))
+        found.setdefault(known[cell_id].workload, []).append(_result(known[cell_id], own, labels))
     return found
 
 
@@ -98,7 +98,7 @@ def _own_device(record: Record, experiment: Experiment) -> str:
     return "" if experiment.devices.count == "any" else record.device.serial
 
 
-def _variant(cell: Cell, records: Sequence[Record], labels: Sequence[int] | None) -> Answered:
+def _result(cell: Cell, records: Sequence[Record], labels: Sequence[int] | None) -> Answered:
     dataset = cell.workload.dataset
     assert dataset is not None and dataset.size is not None
     answers: dict[int, Answer] = {}
@@ -107,7 +107,7 @@ def _variant(cell: Cell, records: Sequence[Record], labels: Sequence[int] | None
         tried.update(dataset.examples(record.block))
         if _counts(record) and (said := record.predictions) is not None:
             answers.update(enumerate(map(Answer, said.top, said.margins), said.first))
-    variant = Variant(
+    result = CellResult(
         cell_id=cell.cell_id,
         label=cell.label,
         workload=cell.workload.label,
@@ -121,7 +121,7 @@ def _variant(cell: Cell, records: Sequence[Record], labels: Sequence[int] | None
         top1=_right(answers, labels, 1),
         top5=_right(answers, labels, TOP),
     )
-    return Answered(variant, answers)
+    return Answered(result, answers)
 
 
 def _counts(record: Record) -> bool:

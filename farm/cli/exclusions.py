@@ -1,4 +1,4 @@
-"""Combinations that an experiment leaves out, and why."""
+"""Print the cells that an experiment excludes, and why."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 def exclusion_lines(exclusions: Iterable[Exclusion], known: Iterable[str] = (), limit: int = 12) -> list[str]:
     """One line per reason. `known`: serials of the experiment's devices."""
     groups = wording.group_exclusions(exclusions, known)
-    lines = [f"{group.combinations} on {group.devices}: {group.reason}" for group in groups]
+    lines = [f"{group.cells} on {group.devices}: {group.reason}" for group in groups]
     return lines if len(lines) <= limit else [*lines[:limit], f"... {len(lines) - limit} more: farm status says all"]
 
 
-def left_out(line: str) -> RenderableType:
+def exclusion_line(line: str) -> RenderableType:
     """A line as it is printed below its experiment."""
-    return Padding(f"[yellow]left out[/] {escape(line)}", (0, 0, 0, 2), expand=False)
+    return Padding(f"[yellow]excluded[/] {escape(line)}", (0, 0, 0, 2), expand=False)
