@@ -66,6 +66,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "jinja2": ("orchestrator.report",),
     "matplotlib": ("orchestrator.report",),
     "pyarrow": ("orchestrator.exchange.row_files",),
+    "scipy": ("orchestrator.analysis", "workers.enrolment.sampler_cost", "workers.tuning.plan_comparison"),
 }
 """Third-party packages with one home."""
 
@@ -175,6 +176,17 @@ def test_third_party_package_stays_at_home(package: str) -> None:
         if each.target.split(".")[0] == package and not _under(module.name, ONLY_IN[package])
     ]
     assert not wrong, f"{package} belongs in {ONLY_IN[package]} only: {wrong}"
+
+
+def test_a_slow_package_is_imported_where_it_is_used() -> None:
+    """SciPy takes as long as half of `farm --help`; no start pays for it."""
+    wrong = [
+        f"{module.where}:{each.line}"
+        for module in MODULES.values()
+        for each in module.imports
+        if each.top_level and each.target.split(".")[0] == "scipy"
+    ]
+    assert not wrong, f"import it inside the function that calls it: {wrong}"
 
 
 def test_no_cycles_between_modules() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from statistics import fmean
+from statistics import linear_regression
 
 WINDOW_S = 120.0
 """Over so long the slope is taken: measurement protocol, step 6."""
@@ -31,6 +31,4 @@ class TemperatureHistory:
         """Of the line through the last two minutes (least squares); None where it was not watched for as long."""
         if len(self._readings) < 3 or self._readings[-1][0] - self._readings[0][0] < ENOUGH_S:
             return None
-        mean_s, mean_c = (fmean(column) for column in zip(*self._readings, strict=True))
-        spread = sum((at - mean_s) ** 2 for at, _ in self._readings)
-        return 60.0 * sum((at - mean_s) * (temp_c - mean_c) for at, temp_c in self._readings) / spread
+        return 60.0 * linear_regression(*zip(*self._readings, strict=True)).slope

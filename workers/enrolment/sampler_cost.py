@@ -28,8 +28,6 @@ RESOLVED = 0.01
 BLOCK_S = 0.25
 SAMPLES = (20, 400)
 """Fewest and most inferences of a block."""
-_T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201)
-"""Student's t for a 95 % interval of 2, 3, ... pairs."""
 
 
 def measure_cost(member: Member, plans: Plans, period_ms: int, check: Callable[[], None]) -> SamplerCost:
@@ -63,9 +61,11 @@ def _is_enough(pairs: Sequence[tuple[float, float]], ends_at: float) -> bool:
 
 def change_of(pairs: Sequence[tuple[float, float]]) -> Estimate:
     """Mean change from the first of each pair to the second, as a share of the first, with its 95 % interval."""
+    from scipy.special import stdtrit
+
     shares = [after / before - 1.0 for before, after in pairs]
     value, error = fmean(shares), stdev(shares) / math.sqrt(len(shares))
-    half = _T95[len(shares) - 2] * error
+    half = float(stdtrit(len(shares) - 1, 0.975)) * error
     return Estimate(value=value, low=value - half, high=value + half, std=error)
 
 

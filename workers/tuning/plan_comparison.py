@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -106,12 +105,11 @@ def settle(
 def change_of(pairs: Sequence[tuple[float, float]]) -> Change:
     """Median change from the first of each pair to the second. Its interval takes the ranks of the sign test: a machine
     that is busy for a few of the pairs moves it little. Below six pairs it is their range, which covers less."""
+    from scipy.special import bdtr
+
     shares = sorted(after / before - 1.0 for before, after in pairs)
-    aside, tail = 0, 0.0
-    for rank in range(len(shares) // 2):
-        tail += math.comb(len(shares), rank) / 2 ** len(shares)
-        if 2 * tail <= 1 - CONFIDENCE:
-            aside = rank
+    ranks = range(len(shares) // 2)
+    aside = max((rank for rank in ranks if 2 * bdtr(rank, len(shares), 0.5) <= 1 - CONFIDENCE), default=0)
     return Change(median(shares), shares[aside], shares[-1 - aside])
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from math import exp, fsum, lgamma, log
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
@@ -13,9 +12,9 @@ def mcnemar(only_first: int, only_second: int) -> float:
     Exact, by the binomial distribution with one half: McNemar, "Note on the Sampling Error of the Difference Between
     Correlated Proportions or Percentages", Psychometrika 12(2), 1947.
     """
-    n, least = only_first + only_second, min(only_first, only_second)
-    terms = (lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) - n * log(2) for k in range(least + 1))
-    return min(1.0, 2 * fsum(map(exp, terms)))
+    from scipy.special import bdtr
+
+    return min(1.0, 2 * float(bdtr(min(only_first, only_second), only_first + only_second, 0.5)))
 
 
 def kappa(first: Sequence[int], second: Sequence[int]) -> float | None:

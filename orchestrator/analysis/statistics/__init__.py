@@ -16,7 +16,6 @@ from .intervals import (
     Interval,
     bootstrap_median,
     mad,
-    percentile,
     range_coverage,
     relative_half_width,
 )
@@ -75,7 +74,6 @@ __all__ = [
     "mann_kendall",
     "memory_medians",
     "newest_attempts",
-    "percentile",
     "planned_memory",
     "range_coverage",
     "relative_half_width",

@@ -31,8 +31,8 @@ def bootstrap_median(values: Sequence[float], seed: int = 1) -> Interval | None:
         return None
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     chosen = np.random.default_rng(seed).integers(0, len(ordered), (RESAMPLES, len(ordered)))
-    medians = np.sort(np.median(ordered[chosen], axis=1)).tolist()
-    return Interval(low=percentile(medians, 2.5), high=percentile(medians, 97.5))
+    low, high = np.percentile(np.median(ordered[chosen], axis=1), (2.5, 97.5)).tolist()
+    return Interval(low=low, high=high)
 
 
 def relative_half_width(values: Sequence[float], seed: int = 1) -> float | None:
@@ -41,15 +41,6 @@ def relative_half_width(values: Sequence[float], seed: int = 1) -> float | None:
     if interval is None or middle == 0:
         return None
     return interval.half_width / abs(middle)
-
-
-def percentile(ordered: Sequence[float], q: float) -> float:
-    """The q-th percentile of sorted values, linear between neighbours (Hyndman & Fan, type 7)."""
-    position = (len(ordered) - 1) * q / 100
-    below = int(position)
-    above = min(below + 1, len(ordered) - 1)
-    low, high = ordered[below], ordered[above]
-    return min(high, low + (high - low) * (position - below))
 
 
 def mad(values: Sequence[float]) -> float:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
+import numpy as np
 from pydantic import Field
 
 from orchestrator.model.base import Model
 from orchestrator.model.record import Record
 
-from .intervals import Interval, bootstrap_median, mad, percentile
+from .intervals import Interval, bootstrap_median, mad
 
 NS_PER_MS = 1e6
 
@@ -43,6 +44,7 @@ def latency(blocks: Sequence[Sequence[float]], seed: int = 1) -> Latency | None:
         return None
     samples = sorted(sample for block in kept for sample in block)
     medians = sorted(median(block) for block in kept)
+    p90_ms, p99_ms = np.percentile(samples, (90, 99)).tolist()
     return Latency(
         blocks=len(kept),
         samples=len(samples),
@@ -50,6 +52,6 @@ def latency(blocks: Sequence[Sequence[float]], seed: int = 1) -> Latency | None:
         interval_ms=bootstrap_median(medians, seed),
         mad_ms=mad(samples),
         min_ms=samples[0],
-        p90_ms=percentile(samples, 90),
-        p99_ms=percentile(samples, 99),
+        p90_ms=p90_ms,
+        p99_ms=p99_ms,
     )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
-from orchestrator.analysis.statistics import NS_PER_MS, Summary, Throttling, percentile, timed_ms
+from orchestrator.analysis.statistics import NS_PER_MS, Summary, Throttling, timed_ms
 from orchestrator.model.record import Outcome, Record
 from orchestrator.report import wording
 from orchestrator.report.colours import Colours, Look, backend_colours, looks
@@ -70,7 +71,7 @@ def _draw_drift(axes: Axes, records: list[Record], colours: dict[str, str], medi
     for record in work:
         by_cell.setdefault(layout.key_of(record), []).extend(timed_ms(record))
     middles = {key: medians.get(key) or median(values) for key, values in by_cell.items()}  # a stream has no latency
-    ratios = [percentile(sorted(values), TOP_PERCENTILE) / middles[key] for key, values in by_cell.items()]
+    ratios = [float(np.percentile(values, TOP_PERCENTILE)) / middles[key] for key, values in by_cell.items()]
     top = 1.15 * min(HIGHEST, max([1.1, *ratios]))
     most = max(20, MAX_POINTS // max(1, len(work)))
     for record in work:

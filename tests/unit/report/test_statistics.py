@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.analysis.statistics import bootstrap_median, latency, percentile, summarise
+from orchestrator.analysis.statistics import bootstrap_median, latency, summarise
 from orchestrator.analysis.statistics.summary import _natural
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.event import Setup
@@ -46,11 +46,6 @@ def test_latency_scales_with_the_clock(blocks: list[list[float]], factor: float)
     assert scaled is not None
     for name in ("median_ms", "min_ms", "p90_ms", "p99_ms", "mad_ms"):
         assert getattr(scaled, name) == pytest.approx(getattr(once, name) * factor, rel=1e-6, abs=1e-6)
-
-
-@given(st.lists(TIMES, min_size=1), st.floats(min_value=0, max_value=100))
-def test_percentile_agrees_with_numpy(values: list[float], q: float) -> None:
-    assert percentile(sorted(values), q) == pytest.approx(float(np.percentile(values, q)), rel=1e-9)
 
 
 def test_interval_covers_the_true_median_about_as_often_as_it_says() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from farm.cli import main
-from orchestrator.analysis.student_t import t_quantile, welch_freedom
+from orchestrator.analysis.student_t import half_width, welch_freedom
 from orchestrator.energy import Trace, plain_mean_w, time_mean_w
 from orchestrator.errors import TableError
 from orchestrator.exchange.power_traces import Recording, TraceDoubtCode, read_trace
@@ -44,10 +44,11 @@ def recording(t_s: object, power_w: object, form: str = "csv", path: str = "a.cs
     return Recording(Path(path), form, "power", np.asarray(t_s, dtype=float), np.asarray(power_w, dtype=float))
 
 
-@pytest.mark.parametrize(("freedom", "told"), [(1, 12.7062), (2, 4.3027), (5, 2.5706), (30, 2.0423), (1e6, 1.96)])
-def test_quantiles_of_students_t(freedom: float, told: float) -> None:
-    assert t_quantile(0.975, freedom) == pytest.approx(told, abs=1e-4)
-    assert welch_freedom((1.0, freedom), (0.0, 1.0)) == pytest.approx(freedom)
+def test_an_interval_is_as_wide_as_students_t_says_and_an_exact_figure_has_none() -> None:
+    assert half_width(2.0, 5) == pytest.approx(2 * 2.5706, abs=1e-4)
+    assert half_width(0.0, welch_freedom((0.0, 3), (0.0, 1))) == 0.0
+    assert welch_freedom((1.0, 4), (0.0, 1)) == pytest.approx(4)
+    assert welch_freedom((1.0, 4), (1.0, 4)) == pytest.approx(8)
 
 
 def test_time_weighting_counts_time_and_not_readings() -> None:
