@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 import subprocess
@@ -17,7 +18,7 @@ from farm.cli.app import app
 from orchestrator import spec
 from orchestrator.expansion.device_selection.facts import FACTS
 from orchestrator.model.experiment import Experiment
-from tests.source_tree import ROOT
+from tests.source_tree import ROOT, modules
 
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 EVERYWHERE = {"--help", "-h", "--json", "--state"}
@@ -199,3 +200,62 @@ def test_no_path_of_one_machine() -> None:
             continue
         found += [f"{name_of(path)}: {match}" for match in machine.findall(text)]
     assert not found, "\n".join(found)
+
+
+SYNONYMS = {
+    r"combinations?": "cell (or setting)",
+    r"variants?": "cell, result or version",
+    r"(?:undo(?:es)?|undone)": "restore, put back",
+    r"(?:smart ?phones?|handsets?)": "phone",
+    r"(?:the|a|an|its|each|cold|warm|of|during|before|after) (?:set up|setup)": "set-up (noun)",
+    r"set-?ups? (?:it|them|the)": "set up (verb)",
+}
+"""Words that docs/glossary.md has another word for -> that word."""
+
+
+def user_texts() -> Iterator[tuple[str, str]]:
+    """(where, text) of pages, of the help of commands, and of texts and docstrings in the code."""
+    for page in pages():
+        yield name_of(page), re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
+    for name, command in COMMANDS.items():
+        for each in (command, *getattr(command, "commands", {}).values()):
+            helps = [getattr(parameter, "help", None) or "" for parameter in each.params]
+            yield f"farm {name} --help", "\n".join([each.help or "", *helps])
+    for module in modules().values():
+        if module.where.startswith(("farm/", "orchestrator/", "workers/")):
+            for node in ast.walk(module.tree):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    yield f"{module.where}:{node.lineno}", re.sub(r"`[^`\n]*`", "", node.value)
+
+
+def synonyms(text: str) -> list[str]:
+    """What is wrong with a text; empty where it uses the words of the glossary."""
+    return [
+        f"{found[0]!r}, say {word}"
+        for pattern, word in SYNONYMS.items()
+        for found in re.finditer(rf"\b{pattern}\b", text, re.IGNORECASE)
+    ]
+
+
+def test_one_thing_has_one_word() -> None:
+    assert len(synonyms("Undo the setup of every Combination")) == 3
+    wrong = [f"{where}: {found}" for where, text in user_texts() for found in synonyms(text)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_glossary_defines_each_word_once_and_in_order() -> None:
+    words = re.findall(r"^\*\*(.+?)\*\*:", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)
+    assert words == sorted(set(words), key=lambda word: word.replace("-", " ")) and {"cell", "result", "set-up"} <= {
+        *words
+    }
+
+
+def test_an_option_has_the_same_short_letter_in_all_commands() -> None:
+    found: dict[str, set[tuple[str, ...]]] = {}
+    for command in COMMANDS.values():
+        for each in (command, *getattr(command, "commands", {}).values()):
+            for option in each.params:
+                for name in option.opts if option.param_type_name == "option" else ():
+                    found.setdefault(name, set()).add(tuple(sorted(option.opts)))
+    assert found["-d"] == {("--device", "-d")}
+    assert {name: spelled for name, spelled in found.items() if len(spelled) > 1} == {}

@@ -1,4 +1,4 @@
-"""Undoes what a crash left on the devices of this host: supplies that are cut, settings that are changed."""
+"""Put the devices of this host back as they were before a crash: cut supplies, changed settings."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ Find = Callable[[str], DeviceConnection]
 
 
 @dataclass(frozen=True)
-class Undone:
-    """What became of one device."""
+class Restored:
+    """What was put back on one device, and what was not."""
 
     serial: str
     supply: bool
@@ -45,22 +45,24 @@ def left_behind(state: Path) -> tuple[str, ...]:
     return tuple(sorted({*cut_supplies(state), *changed_phones(state)}))
 
 
-def undo(settings: Settings, serials: Iterable[str], *, patient: bool = True) -> tuple[Undone, ...]:
+def restore_devices(settings: Settings, serials: Iterable[str], *, patient: bool = True) -> tuple[Restored, ...]:
     """Put back what the journals name, over this host's adb server. A device that a session holds is left to it.
 
     `patient`: wait for phones whose supply was just switched on.
     """
     server = AdbServer(settings.adb_port, settings.adb_path or "adb")
-    return tuple(_undo_one(settings.state, serial, lambda s: find_phone(s, server), patient) for serial in serials)
+    return tuple(
+        _restore_device(settings.state, serial, lambda s: find_phone(s, server), patient) for serial in serials
+    )
 
 
 def restore_supplies(settings: Settings) -> None:
     """The first thing a worker does: a phone without its supply may not even be on adb. Raises nothing."""
-    for done in undo(settings, cut_supplies(settings.state), patient=False):
+    for done in restore_devices(settings, cut_supplies(settings.state), patient=False):
         log.warning("%s: supply left cut by a crash: %s", done.serial, done.left or "switched on")
 
 
-def _undo_one(state: Path, serial: str, find: Find, patient: bool) -> Undone:
+def _restore_device(state: Path, serial: str, find: Find, patient: bool) -> Restored:
     supply, names = False, tuple[str, ...]()
     try:
         with device_lock(state, serial, wait_s=LOCK_WAIT_S):
@@ -69,8 +71,8 @@ def _undo_one(state: Path, serial: str, find: Find, patient: bool) -> Undone:
                 names = _settings(state, serial, find, BACK_S if supply and patient else 0.0)
     except FarmError as e:
         remedy = f"; {e.remedy}" if e.remedy else ""
-        return Undone(serial, supply, names, f"{e.args[0]}{remedy}")
-    return Undone(serial, supply, names)
+        return Restored(serial, supply, names, f"{e.args[0]}{remedy}")
+    return Restored(serial, supply, names)
 
 
 def _supply(state: Path, serial: str, find: Find) -> bool:

@@ -36,7 +36,7 @@ def agreement(
         ),
     ] = "",
     changed: Annotated[
-        int, typer.Option("--changed", metavar="N", min=0, help="Show up to so many changed examples; JSON has all.")
+        int, typer.Option("--changed", metavar="N", min=0, help="Number of changed examples to show; --json has all.")
     ] = 10,
     state: StateOption = None,
     as_json: JsonOption = False,

@@ -26,16 +26,22 @@ def register(app: typer.Typer) -> None:
 def best(
     axis: Annotated[
         str,
-        typer.Option("--axis", metavar="COLUMN", help="What to choose a value of: granularity, backend, threads ..."),
+        typer.Option(
+            "--axis", metavar="COLUMN", help="Axis whose best value is sought: granularity, backend, threads ..."
+        ),
     ],
     experiment: ExperimentArgument = LATEST,
     per: Annotated[
         str,
-        typer.Option("--per", metavar="COLUMNS", help="One answer for each: layer, device, network ..., by commas."),
+        typer.Option(
+            "--per",
+            metavar="COLUMNS",
+            help="Columns that make a group, separated by commas: layer, device, network ...",
+        ),
     ] = "device",
     where: Annotated[
         list[str] | None,
-        typer.Option("--where", metavar="COLUMN=VALUE", help="Only what has this value; repeat it for more columns."),
+        typer.Option("--where", metavar="COLUMN=VALUE", help="Only rows with this value; may be repeated."),
     ] = None,
     state: StateOption = None,
     as_json: JsonOption = False,

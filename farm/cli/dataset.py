@@ -22,24 +22,30 @@ def register(app: typer.Typer) -> None:
 
 
 def dataset(
-    images: Annotated[Path, typer.Argument(metavar="FOLDER", help="Images, at any depth.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="SET.npy", help="Where the set goes.")],
+    images: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of images, at any depth.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="SET.npy", help="File to write the set to.")],
     size: Annotated[int, typer.Option("--size", min=1, help="Edge of an input in pixels, e.g. 227.")],
     resize: Annotated[
         int | None,
-        typer.Option("--resize", help="Shorter edge before the cut.", show_default="8/7 of --size"),
+        typer.Option(
+            "--resize",
+            help="Shorter edge in pixels to which an image is resized before it is cut.",
+            show_default="8/7 of --size",
+        ),
     ] = None,
-    channels: Annotated[ChannelsWord, typer.Option("--channels", help="Which, in which order.")] = "rgb",
+    channels: Annotated[ChannelsWord, typer.Option("--channels", help="Channels and their order.")] = "rgb",
     labels: Annotated[
         Path | None,
-        typer.Option("--labels", metavar="FILE", help="`IMAGE CLASS` a line: which images, and their order."),
+        typer.Option(
+            "--labels", metavar="FILE", help="Text file of lines `IMAGE CLASS`: the images to take, in this order."
+        ),
     ] = None,
     first: Annotated[int | None, typer.Option("--first", min=1, metavar="N", help="Only the first N images.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make a set of examples from images, for `workload.dataset` of an experiment.
 
-    Each image is turned upright, resized, cut to a square, and kept as bytes; mean and scale belong into the experiment
+    Each image is turned upright, resized, cut to a square, and kept as bytes; mean and scale belong in the experiment
     file. With --labels a text file of class numbers is written beside the set. Without it, where every image lies in
     a folder of its own class, those folders in order of their names are the classes 0, 1, 2, ...
 

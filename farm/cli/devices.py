@@ -33,7 +33,8 @@ def devices(
     serial: Annotated[
         str | None,
         typer.Argument(
-            help="Show everything that is known of this one.",
+            metavar="SERIAL",
+            help="Device to show alone, with everything that is known of it.",
             autocompletion=completion.serials,
         ),
     ] = None,
@@ -72,7 +73,8 @@ def release(
     serial: Annotated[
         str,
         typer.Argument(
-            help="The device.",
+            metavar="SERIAL",
+            help="Device to release.",
             autocompletion=completion.serials,
         ),
     ],
@@ -81,8 +83,8 @@ def release(
 ) -> None:
     """Release a device from quarantine: it gets work at once, and its losses are forgotten. Needs no running farm.
 
-    A device that loses several attempts in a row is put into quarantine, for a minute the first time. Left alone, it
-    gets work again after that if its host finds it well, on probation: one more loss puts it back for twice as long.
+    A device that loses several attempts in a row is put into quarantine, for a minute the first time. After that it
+    gets work again by itself if its host finds it well, on probation: one more loss puts it back for twice as long.
 
     Example: `farm release R58M123ABC`
     """

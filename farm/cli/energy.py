@@ -31,10 +31,10 @@ def register(app: typer.Typer) -> None:
 
 def energy(
     baseline: Annotated[
-        list[Path], typer.Option("--baseline", metavar="FILE", help="Trace of the phone at rest; repeat it for more.")
+        list[Path], typer.Option("--baseline", metavar="FILE", help="Trace of the phone at rest; may be repeated.")
     ],
     load: Annotated[
-        list[Path], typer.Option("--load", metavar="FILE", help="Trace of the phone at work; repeat it for more.")
+        list[Path], typer.Option("--load", metavar="FILE", help="Trace of the phone under load; may be repeated.")
     ],
     seconds_per_inference: Annotated[
         float | None,
@@ -42,7 +42,9 @@ def energy(
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option("--format", metavar="trepn|monsoon|csv", help="Form of the files.", show_default="found"),
+        typer.Option(
+            "--format", metavar="trepn|monsoon|csv", help="Format of the files.", show_default="by their content"
+        ),
     ] = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw the traces into a .svg, .png or .html file.")

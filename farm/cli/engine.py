@@ -24,22 +24,30 @@ if TYPE_CHECKING:
 
 PANEL = "The engine, outside the queue"
 
-ModelArgument = Annotated[Path | None, typer.Argument(metavar="[MODEL.onnx]", help="ONNX file.", show_default=False)]
+ModelArgument = Annotated[Path | None, typer.Argument(metavar="MODEL.onnx", help="ONNX file.", show_default=False)]
 NetworkOption = Annotated[
     str | None,
     typer.Option(
         "--network",
+        metavar="NAME",
         help="Built-in network instead of a file.",
         autocompletion=completion.networks,
     ),
 ]
 DeviceOption = Annotated[
     str | None,
-    typer.Option("--device", "-d", help="Serial; default: this workstation.", autocompletion=completion.serials),
+    typer.Option(
+        "--device",
+        "-d",
+        metavar="SERIAL",
+        help="Device that runs it.",
+        show_default="this workstation",
+        autocompletion=completion.serials,
+    ),
 ]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of a built-in network's weights and of random inputs.")]
 TunedOption = Annotated[
-    bool, typer.Option("--tuned/--untuned", help="Use what `farm tune` found on the device, where it did.")
+    bool, typer.Option("--tuned/--untuned", help="Use the choices that `farm tune` found on the device.")
 ]
 
 
@@ -85,7 +93,7 @@ def _shape(shape: tuple[int, ...]) -> str:
 
 def plan(
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder of the bundle.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write the plan to.")],
     options: Options,
     model: ModelArgument = None,
     network: NetworkOption = None,
@@ -93,15 +101,16 @@ def plan(
     device: Annotated[
         str | None,
         typer.Option(
-            "--for",
-            metavar="DEVICE",
-            help="Device of the running farm whose limits count.",
+            "--device",
+            "-d",
+            metavar="SERIAL",
+            help="Device of the running farm for which the plan is made, by its limits.",
             autocompletion=completion.serials,
         ),
     ] = None,
     tuned: TunedOption = True,
     check: Annotated[
-        bool, typer.Option("--check", help="Run an OpenCL plan on this workstation, beside the reference.")
+        bool, typer.Option("--check", help="Run an OpenCL plan on this workstation and compare its outputs.")
     ] = False,
     state: StateOption = None,
     as_json: JsonOption = False,

@@ -30,16 +30,16 @@ def enrol(
     serial: Annotated[
         str,
         typer.Argument(
-            metavar="DEVICE", help="Serial of a device, or its adb address.", autocompletion=completion.serials
+            metavar="SERIAL", help="Device to enrol, by its serial or adb address.", autocompletion=completion.serials
         ),
     ],
     quick: Annotated[
-        bool, typer.Option("--quick", help="Nodes, permissions and sources only: no load, a second.")
+        bool, typer.Option("--quick", help="Find the power sources only, in a second: no calibration under load.")
     ] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Find out what a device can tell and do, and calibrate its battery gauge by load steps; store its profile.
+    """Find out which power sources a device has, calibrate its battery gauge by load steps, and store its profile.
 
     Works with and without a running farm; the device must be free. On its own the farm does the quick part when it
     first sees a device, and the load steps before the first job that measures power. Run it again after a change:

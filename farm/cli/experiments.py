@@ -30,8 +30,8 @@ TimeoutOption = Annotated[
 ExperimentArgument = Annotated[
     str,
     typer.Argument(
-        metavar="[EXPERIMENT]",
-        help="Its id, its name (the newest of that name), or `latest`.",
+        metavar="EXPERIMENT",
+        help="Id, name (the newest of that name) or `latest`.",
         autocompletion=completion.experiments,
     ),
 ]
@@ -45,12 +45,14 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    spec: Annotated[Path, typer.Argument(metavar="SPEC", help="Experiment file (YAML).")],
+    spec: Annotated[Path, typer.Argument(metavar="FILE.yaml", help="Experiment file.")],
     wait: Annotated[
         bool, typer.Option("--wait", "-w", help="Watch it to its end; exit status 0 if all is ok.")
     ] = False,
-    again: Annotated[bool, typer.Option("--again", help="Start another one where one like it is under way.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Submit a very large matrix without asking back.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Start another one although one with the same content is under way.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Submit a very large matrix without asking first.")] = False,
     timeout: TimeoutOption = None,
     state: StateOption = None,
     as_json: JsonOption = False,
@@ -110,8 +112,8 @@ def status(
     experiment: Annotated[
         str | None,
         typer.Argument(
-            metavar="[EXPERIMENT]",
-            help="Id, name or `latest`; all without it.",
+            metavar="EXPERIMENT",
+            help="Id, name (the newest of that name) or `latest`; without it all are listed.",
             autocompletion=completion.experiments,
         ),
     ] = None,
@@ -181,7 +183,7 @@ def cancel(
         str,
         typer.Argument(
             metavar="EXPERIMENT",
-            help="Experiment (id, name, `latest`) or job id.",
+            help="Id, name (the newest of that name) or `latest`; or the id of one job.",
             autocompletion=completion.experiments,
         ),
     ],

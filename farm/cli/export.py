@@ -30,21 +30,25 @@ def export(
     experiment: ExperimentArgument = LATEST,
     form: Annotated[
         Literal["parquet", "csv", "json"],
-        typer.Option("--format", metavar="parquet|csv|json", help="Form of the file."),
+        typer.Option("--format", metavar="parquet|csv|json", help="Format of the file."),
     ] = "parquet",
     what: Annotated[
         What | None,
         typer.Option(
             "--what",
             metavar="samples|layers|power|predictions",
-            help="A row is a sample, a layer's time, a reading, or a prediction.",
+            help="What a row is: a sample, a layer's time, a power reading or a prediction.",
             show_default="samples; layers where only these were measured",
         ),
     ] = None,
     output: Annotated[
         str | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="`-`: standard output.", show_default="EXPERIMENT-WHAT.FORM"
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="File to write; `-` is standard output.",
+            show_default="EXPERIMENT-WHAT.FORMAT",
         ),
     ] = None,
     state: StateOption = None,
@@ -52,8 +56,8 @@ def export(
 ) -> None:
     """Write one row per sample or prediction, with device, source, axes, block, attempt, phase and outcome.
 
-    Every attempt is in it, also those that do not count: `outcome` tells. `farm import samples` takes the CSV of
-    samples and of layers again. Needs no running farm.
+    Every attempt is in it, also those that do not count: column `outcome` says which. `farm import samples` reads the
+    CSV of samples and of layers. Needs no running farm.
 
     Example: `farm export latest --format csv -o samples.csv`
     """

@@ -14,7 +14,7 @@ from .output import JsonOption, StateOption, log, out, print_json
 
 group = typer.Typer(
     name="import",
-    help="Bring foreign measurements into the ledger, marked as such.\n\n"
+    help="Import measurements of others into the ledger, marked as imports.\n\n"
     "Example: `farm import samples logs.csv` (`--state DIR`, `--json`)",
     no_args_is_help=True,
 )
@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
 
 @group.callback()
 def _group() -> None:
-    """Keeps `samples` a command of its own."""
+    """Keep `samples` a command of its own."""
 
 
 def samples(

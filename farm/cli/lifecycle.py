@@ -34,13 +34,13 @@ def register(app: typer.Typer) -> None:
 
 
 def up(
-    virtual: Annotated[int, typer.Option("--virtual", "-n", min=0, max=400, help="How many virtual phones.")] = 0,
+    virtual: Annotated[
+        int, typer.Option("--virtual", "-n", min=0, max=400, metavar="N", help="Number of virtual phones to start.")
+    ] = 0,
     profile: Annotated[
-        list[str] | None, typer.Option("--profile", help="Profile of a virtual phone; repeat it for more of them.")
+        list[str] | None, typer.Option("--profile", metavar="NAME", help="Profile of a virtual phone; may be repeated.")
     ] = None,
-    usb: Annotated[
-        bool, typer.Option("--usb", help="Use this machine's adb server and its phones beside virtual ones.")
-    ] = False,
+    usb: Annotated[bool, typer.Option("--usb", help="Use the phones on this machine's adb server, too.")] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""`farm restore`."""
+"""`farm restore`: put back what a crash left changed on phones."""
 
 from __future__ import annotations
 
@@ -24,35 +24,38 @@ def restore(
     serials: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Devices; none: every one with something left.",
+            metavar="SERIAL",
+            help="Devices; without it every one on which something is left to put back.",
             autocompletion=completion.serials,
         ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every device on which something was left.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every device on which something is left to put back.")
+    ] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Undo what a crash left on phones: supplies that are cut, settings that were changed. Needs no running farm.
+    """Put phones back as they were before a crash: cut supplies, changed settings. Needs no running farm.
 
     The next session with a phone does the same. A device that a session holds now is left to it. Exit status 1 where
-    something could not be put back, or nothing is left on a device that was named.
+    something could not be put back, or nothing is left to put back on a device that was named.
 
     Example: `farm restore`, `farm restore R58M123ABC --json`
     """
-    from workers.crash_recovery import left_behind, undo
+    from workers.crash_recovery import left_behind, restore_devices
 
     settings = kept_by(state)
     left, named = left_behind(settings.state), () if everything else tuple(serials or ())
     if unknown := [serial for serial in named if serial not in left]:
         known = f"something is left on {', '.join(left)}" if left else "nothing is left on any device"
         raise UnknownName(f"nothing is left to put back on {', '.join(unknown)}; {known}", remedy=REMEDY)
-    done = undo(settings, named or left)
+    done = restore_devices(settings, named or left)
     if as_json:
         print_json({"restored": [vars(each) for each in done]})
     for each in done:
         put_back = ", ".join((*("supply switched on",) * each.supply, *each.settings)) or "nothing was put back"
         log().print(f"{escape(each.serial)}: {put_back}" + f"; [red]left: {escape(each.left)}[/]" * bool(each.left))
     if not done:
-        log().print("nothing is left to undo")
+        log().print("nothing is left to put back")
     if any(each.left for each in done):
         raise typer.Exit(1)

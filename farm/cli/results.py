@@ -29,11 +29,12 @@ def register(app: typer.Typer) -> None:
 def results(
     experiment: ExperimentArgument = LATEST,
     raw: Annotated[
-        bool, typer.Option("--raw", help="With --json: every record too, lost attempts included, with all samples.")
+        bool,
+        typer.Option("--raw", help="With --json: also every record with all samples, those of lost attempts included."),
     ] = False,
     setup: Annotated[bool, typer.Option("--setup", help="Show the steps of set-up: cold, warm, cached.")] = False,
     svg: Annotated[
-        Path | None, typer.Option("--svg", metavar="FILE", help="Draw the table into an SVG file instead.")
+        Path | None, typer.Option("--svg", metavar="FILE", help="Draw the table into this SVG file instead.")
     ] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
@@ -59,7 +60,9 @@ def results(
 
 def report(
     experiment: ExperimentArgument = LATEST,
-    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")] = Path("report.html"),
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="HTML file to write.")] = Path(
+        "report.html"
+    ),
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -23,8 +23,10 @@ def register(app: typer.Typer) -> None:
 
 
 def schema(
-    kind: Annotated[Kind, typer.Argument(help="What to describe.")] = Kind.EXPERIMENT,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write it to this file.")] = None,
+    kind: Annotated[Kind, typer.Argument(help="What the schema describes.")] = Kind.EXPERIMENT,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write; without it standard output.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print the JSON Schema of experiment files (for an editor), records, agent events or plans. Always JSON.

@@ -81,7 +81,7 @@ def run(
             help="Time for the search, e.g. '5 min'; eight candidates of a layer are measured whatever it is.",
         ),
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Search what is known, too.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Search again what was found before.")] = False,
     seed: SeedOption = 1,
     state: StateOption = None,
     as_json: JsonOption = False,
@@ -163,13 +163,15 @@ def _bar() -> Progress:
 
 
 def show(
-    device: Annotated[str | None, typer.Option("--device", "-d", metavar="TEXT", help="Part of its name.")] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", "-d", metavar="TEXT", help="Only devices whose name contains this.")
+    ] = None,
     backend: Annotated[Api | None, typer.Option("--backend", "-b", help="Compute API.")] = None,
     precision: Annotated[Precision | None, typer.Option("--precision", "-p", help="Arithmetic.")] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what is known: device, layer, choice, time, gain.
+    """Show the choices that were found: device, layer, choice, time, gain.
 
     Example: `farm tune show --backend opencl`
     """
@@ -187,15 +189,15 @@ def show(
     elif found:
         out().print(tuning.table(found))
     else:
-        log().print("nothing is known yet: `farm tune --network NAME --backend opencl` finds out")
+        log().print("nothing was tuned yet: start with `farm tune --network NAME --backend opencl`")
 
 
 def export(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON file.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON file to write.")],
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write everything that is known into a file, for other farms with the same devices.
+    """Export the choices that were found to a file, for other farms with the same devices.
 
     Example: `farm tune export tuning.json`
     """
@@ -207,11 +209,11 @@ def export(
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Written by `farm tune export`.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON file that `farm tune export` wrote.")],
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take what is new or newer from a file; all of it, or nothing where the file is damaged.
+    """Import the choices of a file that are new or newer; nothing where the file is damaged.
 
     Example: `farm tune import tuning.json`
     """

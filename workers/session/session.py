@@ -63,7 +63,7 @@ def session(
     watch: Watch = lambda _, state: state,
     reference_c: float | None = None,
 ) -> Iterator[Session]:
-    """Lock, undo what a crashed session left, end stale agents, check the gates, switch; at the end switch back.
+    """Lock, put back what a crashed session changed, end stale agents, check the gates, switch; at the end switch back.
 
     A phone is kept awake; without `conditions` nothing else is gated or switched, and on a workstation nothing ever is.
     `reference_c`: temperature of the battery at rest. Raises DeviceBusy, ConditionNotMet, Unsupported, LeaseLost. A

@@ -1,4 +1,4 @@
-"""What a worker leaves behind that is killed in the middle of a block, and how it is undone."""
+"""What a worker leaves behind that is killed in the middle of a block, and how it is put back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from farm.cli.app import main as farm
 from orchestrator.config import Settings
 from orchestrator.model.experiment import Conditions
 from tests.waiting import LIMIT_S
-from workers.crash_recovery import left_behind, restore_supplies, undo
+from workers.crash_recovery import left_behind, restore_devices, restore_supplies
 from workers.devices.device_lock import device_lock
 from workers.session.saved_settings import SavedSettings
 from workers.session.supply import SupplyJournal, cut_supplies
@@ -90,7 +90,7 @@ def of_this_farm(lab_settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.usefixtures("charged", "of_this_farm")
-def test_farm_restore_undoes_what_a_killed_worker_left(
+def test_farm_restore_puts_back_what_a_killed_worker_left(
     lab: Wiring, lab_settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kill_in_mid_block(lab, lab_settings)
@@ -123,7 +123,7 @@ def test_what_cannot_be_put_back_is_told_and_stays(
     assert code == 1 and "not found" in away["left"] and left_behind(lab_settings.state) == (lab.serial,)
     lab.mend()
     with device_lock(lab_settings.state, lab.serial):
-        (busy,) = undo(lab_settings, [lab.serial])
+        (busy,) = restore_devices(lab_settings, [lab.serial])
     assert "another session on this host holds the device" in busy.left
     code, (done,) = restored(capsys, lab_settings)
     assert code == 0 and done["settings"] == ["screen", "awake"]
@@ -134,7 +134,7 @@ def test_an_unreadable_journal_is_told_not_skipped(lab_settings: Settings, lab: 
         (lab_settings.state / folder).mkdir(parents=True)
         (lab_settings.state / folder / f"{lab.serial}.json").write_text("{")
     assert left_behind(lab_settings.state) == (lab.serial,)
-    (done,) = undo(lab_settings, [lab.serial])
+    (done,) = restore_devices(lab_settings, [lab.serial])
     assert "is unreadable" in done.left and "by hand, then delete the file" in done.left
 
 
@@ -154,6 +154,6 @@ def test_an_unreadable_journal_ends_a_session_with_its_own_cause(
 def test_a_supply_that_sticks_stays_in_the_journal(tmp_path: Path) -> None:
     journal = SupplyJournal(tmp_path, "p")
     journal.cut(Program("p", "command", ["true"], ["sh", "-c", "echo no relay >&2; exit 3"]))
-    (done,) = undo(Settings(state=tmp_path), ["p"])
+    (done,) = restore_devices(Settings(state=tmp_path), ["p"])
     assert "exit status 3: no relay" in done.left and "try this command by hand" in done.left
     assert journal.is_cut and not done.supply

@@ -51,7 +51,7 @@ def test_help_has_an_example_and_the_common_options(farm: Run, command: str) -> 
     assert err == ""
 
 
-NEEDS_FARM = [("devices",), ("watch",), ("run", "SPEC"), ("plan", "--network", "lenet", "-o", "x", "--for", "a")]
+NEEDS_FARM = [("devices",), ("watch",), ("run", "SPEC"), ("plan", "--network", "lenet", "-o", "x", "--device", "a")]
 
 
 @pytest.mark.parametrize("command", NEEDS_FARM)
