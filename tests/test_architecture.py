@@ -61,6 +61,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "prometheus_client": ("orchestrator.metrics",),
     "pyopencl": ("kernels", "farm"),
     "onnx": ("kernels",),
+    "filelock": ("kernels.tuning.database", "workers.devices.device_lock"),
     "lark": ("orchestrator.expansion.device_selection",),
     "yaml": ("orchestrator.spec", "device_agent.virtual"),
     "jinja2": ("orchestrator.report",),

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from kernels.errors import InputError
@@ -128,7 +126,7 @@ class Database:
         if path is not None:
             self._write(target)
             return
-        with _locked(target.with_name(f"{target.name}.lock")):
+        with FileLock(target.with_name(f"{target.name}.lock"), fallback_to_soft=False):
             if target.is_file():
                 self.merge(read(target))
             self._write(target)
@@ -155,14 +153,3 @@ def read(path: Path) -> list[Found]:
 def _place(location: tuple[int | str, ...]) -> str:
     """`(3, "ms")` -> `entry 3, ms: `."""
     return "".join(f"entry {part}, " if isinstance(part, int) else f"{part}: " for part in location)
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Alone with the file; the kernel frees the lock when the process ends, however it ends."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from kernels.checkpoint import checkpoint
 from orchestrator.errors import DeviceBusy
@@ -22,26 +21,16 @@ def device_lock(state: Path, serial: str, *, wait_s: float = 0.0) -> Iterator[No
     thread's checkpoint raises meanwhile.
     """
     path = state / "locks" / f"{file_name(serial)}.lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        _acquire(descriptor, serial, path, time.monotonic() + wait_s)
+        held = FileLock(path, fallback_to_soft=False).acquire(wait_s, 0.02, cancel_check=_never)
+    except Timeout as e:
+        busy, remedy = "another session on this host holds the device", f"wait, or see who holds {path}"
+        raise DeviceBusy(busy, device=serial, remedy=remedy) from e
+    with held:
         yield
-    finally:
-        os.close(descriptor)
 
 
-def _acquire(descriptor: int, serial: str, path: Path, ends_at: float) -> None:
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError as e:
-            if time.monotonic() >= ends_at:
-                raise DeviceBusy(
-                    "another session on this host holds the device",
-                    device=serial,
-                    remedy=f"wait, or see who holds {path}",
-                ) from e
-        checkpoint()
-        time.sleep(0.02)
+def _never() -> bool:
+    """Whoever waits is stopped by its checkpoint's error."""
+    checkpoint()
+    return False

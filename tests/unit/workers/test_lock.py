@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.errors import DeviceBusy
+from kernels.checkpoint import interruptible
+from orchestrator.errors import DeviceBusy, LeaseLost
 from workers.devices.device_lock import device_lock
 from workers.durable_files import file_name
 
@@ -18,6 +19,21 @@ def test_one_session_at_a_time(tmp_path: Path) -> None:
         with device_lock(tmp_path, "b"):
             pass
     with device_lock(tmp_path, "a:1"):
+        pass
+
+
+def test_who_waits_is_stopped_by_its_checkpoint(tmp_path: Path) -> None:
+    def stop() -> None:
+        raise LeaseLost("another has the device")
+
+    with (
+        device_lock(tmp_path, "a"),
+        interruptible(stop),
+        pytest.raises(LeaseLost),
+        device_lock(tmp_path, "a", wait_s=60.0),
+    ):
+        pass
+    with device_lock(tmp_path, "a"):
         pass
 
 
