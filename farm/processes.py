@@ -12,8 +12,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+
+import psutil
 
 MARK = "FARM_SUPERVISOR"
 KEEPER = Path(__file__).with_name("supervised.py")
@@ -80,55 +82,26 @@ def last_lines(log: Path, count: int = 8) -> list[str]:
 
 def marked(state: Path) -> list[int]:
     """Pids of this user's processes that a supervisor of this state folder started."""
-    pids = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
-    return [pid for pid in pids if pid != os.getpid() and is_marked(pid, state)]
+    return [pid for pid, mark in _marks() if mark == state.absolute() and pid != os.getpid()]
 
 
 def marks() -> set[Path]:
     """State folders of every farm of this user that has processes."""
-    own, found = f"{MARK}=".encode(), set[Path]()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            found |= {Path(os.fsdecode(word[len(own) :])) for word in _environment(entry) if word.startswith(own)}
-    return found
+    return {mark for _, mark in _marks()}
 
 
-def is_marked(pid: int, state: Path) -> bool:
-    """Whether a supervisor of this state folder started this process."""
-    return f"{MARK}={state.absolute()}".encode() in _environment(Path(f"/proc/{pid}"))
-
-
-def _environment(process: Path) -> list[bytes]:
-    """Its variables, `NAME=value`; none where it is another user's, or has ended."""
-    try:
-        return (process / "environ").read_bytes().split(b"\0")
-    except OSError:
-        return []
+def _marks() -> Iterator[tuple[int, Path]]:
+    """Pid and state folder of every marked process of this user; others' environments cannot be read."""
+    for process in psutil.process_iter(["environ"]):
+        if mark := (process.info["environ"] or {}).get(MARK):
+            yield process.pid, Path(mark)
 
 
 def listens(port: int, state: Path) -> bool:
     """Whether it is a process of this state folder's farm that listens on this TCP port, and nobody else."""
-    wanted = _listening(port)
-    return bool(wanted) and wanted <= {inode for pid in marked(state) for inode in _sockets(pid)}
-
-
-def _listening(port: int) -> set[str]:
-    """Inodes of the sockets that listen on a port, see proc_net_tcp(5): address in hex, state 0A, inode."""
-    found = set()
-    for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
-        rows = table.read_text().splitlines()[1:] if table.exists() else []
-        for fields in map(str.split, rows):
-            if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port:
-                found.add(f"socket:[{fields[9]}]")
-    return found
-
-
-def _sockets(pid: int) -> set[str]:
-    """What a process has open."""
-    try:
-        return {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()}
-    except OSError:
-        return set()  # it ended, or closed one just now
+    sockets = psutil.net_connections("tcp")
+    owners = {each.pid for each in sockets if each.status == psutil.CONN_LISTEN and each.laddr.port == port}
+    return bool(owners) and owners <= set(marked(state))
 
 
 def reap_leftovers(state: Path, limit_s: float = 5.0) -> int:

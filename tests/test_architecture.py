@@ -66,6 +66,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "yaml": ("orchestrator.spec", "device_agent.virtual"),
     "jinja2": ("orchestrator.report",),
     "matplotlib": ("orchestrator.report",),
+    "psutil": ("farm.processes",),
     "pyarrow": ("orchestrator.exchange.row_files",),
     "scipy": ("orchestrator.analysis", "workers.enrolment.sampler_cost", "workers.tuning.plan_comparison"),
 }
