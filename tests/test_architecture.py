@@ -62,6 +62,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "pyopencl": ("kernels", "farm"),
     "onnx": ("kernels",),
     "filelock": ("kernels.tuning.database", "workers.devices.device_lock"),
+    "google": ("kernels.frontend.onnx", "workers.power.perfetto_trace"),
     "lark": ("orchestrator.expansion.device_selection",),
     "yaml": ("orchestrator.spec", "device_agent.virtual"),
     "jinja2": ("orchestrator.report",),

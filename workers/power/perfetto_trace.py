@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from google.protobuf.empty_pb2 import Empty
+from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
+
 PACKET, POWER_RAILS, DESCRIPTOR, ENERGY = 1, 40, 1, 2
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
 def rails_of_trace(trace: bytes) -> dict[str, list[tuple[int, int]]]:
@@ -35,39 +38,20 @@ def _messages(content: bytes, number: int) -> Iterator[bytes]:
 
 def _fields(content: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Number and value of each field: an integer, or the bytes of a string or message."""
-    at = 0
-    while at < len(content):
-        key, at = _varint(content, at)
-        kind = key & 7
-        if kind == VARINT:
-            value, at = _varint(content, at)
-            yield key >> 3, value
-            continue
-        size, at = _varint(content, at) if kind == BYTES else ({FIXED64: 8, FIXED32: 4}.get(kind, -1), at)
-        if size < 0 or at + size > len(content):
-            raise ValueError(f"no protobuf: field {key >> 3} of wire type {kind} at byte {at}")
-        yield key >> 3, content[at : at + size]
-        at += size
-
-
-def _varint(content: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < len(content) and shift < 70:
-        byte = content[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value, at
-    raise ValueError(f"no protobuf: a number does not end at byte {at}")
+    try:
+        message = Empty.FromString(content)
+    except DecodeError as e:
+        raise ValueError(f"no protobuf: {e}") from e
+    return ((field.field_number, field.data) for field in UnknownFieldSet(message))
 
 
 def _int(value: int | bytes) -> int:
-    if isinstance(value, bytes):
+    if not isinstance(value, int):
         raise ValueError("no power rails: a message stands where a number is expected")
     return value
 
 
 def _bytes(value: int | bytes) -> bytes:
-    if isinstance(value, int):
+    if not isinstance(value, bytes):
         raise ValueError("no power rails: a number stands where a message is expected")
     return value
