@@ -138,7 +138,7 @@ def _from_environment(state: Path | None) -> Settings:
         return Settings() if state is None else Settings(state=state)
     except ValidationError as e:
         found = [each for each in e.errors() if each["loc"]]
-        wrong = "; ".join(f"FARM_{str(each['loc'][0]).upper()}: {problem.told(each)}" for each in found)
+        wrong = "; ".join(f"FARM_{str(each['loc'][0]).upper()}: {problem.describe(each)}" for each in found)
         raise SetupError(f"the environment holds a setting that cannot be used: {wrong}", remedy="unset it") from e
 
 

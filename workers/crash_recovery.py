@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 LOCK_WAIT_S = 2.0
 BACK_S = 20.0
 """How long a phone may take to come back once its supply is on."""
-Find = Callable[[str], DeviceConnection]
+FindConnection = Callable[[str], DeviceConnection]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def restore_supplies(settings: Settings) -> None:
         log.warning("%s: supply left cut by a crash: %s", done.serial, done.left or "switched on")
 
 
-def _restore_device(state: Path, serial: str, find: Find, patient: bool) -> Restored:
+def _restore_device(state: Path, serial: str, find: FindConnection, patient: bool) -> Restored:
     supply, names = False, tuple[str, ...]()
     try:
         with device_lock(state, serial, wait_s=LOCK_WAIT_S):
@@ -75,7 +75,7 @@ def _restore_device(state: Path, serial: str, find: Find, patient: bool) -> Rest
     return Restored(serial, supply, names)
 
 
-def _supply(state: Path, serial: str, find: Find) -> bool:
+def _supply(state: Path, serial: str, find: FindConnection) -> bool:
     journal = SupplyJournal(state, serial)
     connection: DeviceConnection | None = None
     if journal.needs_device:
@@ -84,13 +84,13 @@ def _supply(state: Path, serial: str, find: Find) -> bool:
     return journal.restore(connection)
 
 
-def _settings(state: Path, serial: str, find: Find, wait_s: float) -> tuple[str, ...]:
+def _settings(state: Path, serial: str, find: FindConnection, wait_s: float) -> tuple[str, ...]:
     connection = _found(serial, find, wait_s)
     await_device(connection, lambda: None, wait_s)
     return SavedSettings(state, connection).restore()
 
 
-def _found(serial: str, find: Find, wait_s: float) -> DeviceConnection:
+def _found(serial: str, find: FindConnection, wait_s: float) -> DeviceConnection:
     """Raises TransportLost where it is not there in time."""
     end = time.monotonic() + wait_s
     while True:

@@ -175,12 +175,12 @@ class Discovery:
             log.exception("probing %s", address)
         watched.failures += 1
         watched.due_at = time.monotonic() + retry_s(watched.failures)
-        said = str(error) or type(error).__name__
+        message = str(error) or type(error).__name__
         if isinstance(error, TransportLost):
-            self._away(address, watched, Health.OFFLINE, said)
+            self._away(address, watched, Health.OFFLINE, message)
         else:
             watched.enrolled = False
-            self._set(address, Health.SICK, said)
+            self._set(address, Health.SICK, message)
 
     def _claim(self, address: str) -> Name | None:
         """The phone's name, or None where another connection to it is used. Raises FarmError."""

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from redis import Redis
 from redis.exceptions import RedisError
 
-from orchestrator.coordination.keys import RECORDS, kept
+from orchestrator.coordination.keys import RECORDS, receipt
 from orchestrator.errors import FarmError
 from orchestrator.model.record import Record
 from workers.durable_files import write_durably
@@ -76,7 +76,7 @@ class Spool:
             log.error("%s is no record and is set aside: %s", path, e)
             path.rename(path.with_suffix(".unreadable"))
             return
-        if redis.exists(kept(record.job_id, record.attempt)):
+        if redis.exists(receipt(record.job_id, record.attempt)):
             path.unlink(missing_ok=True)
             self._sent_at.pop(path.name, None)
         elif time.monotonic() >= self._sent_at.get(path.name, 0.0) + RESEND_S or path.name not in self._sent_at:

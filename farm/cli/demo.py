@@ -14,7 +14,7 @@ import typer
 from .farm_access import open_inventory, open_leases, open_ledger, settings_of
 from .output import JsonOption, log, out, print_json
 from .results import gather, write_html
-from .submission import tell
+from .submission import print_submission
 
 if TYPE_CHECKING:
     from farm.demo import Demo
@@ -101,7 +101,7 @@ def _run(session: Demo, state: Path) -> tuple[Any, Path]:
     console_.print(f"ready: {', '.join(f'{d.serial} ({d.facts.profile or d.facts.kind})' for d in devices)}")
     with open_ledger(settings) as ledger:
         submission = session.submit(settings, ledger, inventory, devices)
-        tell(submission)
+        print_submission(submission)
         with live.view(console_, "first") as show:
             session.follow(ledger, inventory, open_leases(settings), submission.experiment_id, show)
         content = gather(settings, ledger, ledger.experiment(submission.experiment_id))

@@ -169,8 +169,8 @@ def _show(device: Device) -> None:
     skipped = {"serial", "source", "apis"}
     state = device.state.model_dump(mode="json", exclude={"reading"})
     rows = {**device.facts.model_dump(mode="json", exclude=skipped), **state, "reading": _reading(device)}
-    told = [(f"[bold]{name}[/]", value_words(name, value)) for name, value in rows.items() if value not in EMPTY]
-    console.print(Listing(("", ""), told, header=False))
+    shown = [(f"[bold]{name}[/]", value_text(name, value)) for name, value in rows.items() if value not in EMPTY]
+    console.print(Listing(("", ""), shown, header=False))
     for api in device.facts.apis:
         console.print(_api(api))
     if device.enrolment:
@@ -215,11 +215,11 @@ def _api(api: ApiFacts) -> RenderableType:
     from orchestrator.report.listing import Listing
 
     facts = api.model_dump(mode="json", exclude={"api", "device_name"})
-    rows = [(name, value_words(name, value)) for name, value in facts.items() if value not in EMPTY]
+    rows = [(name, value_text(name, value)) for name, value in facts.items() if value not in EMPTY]
     return Group(Text(f"{api.api}: {api.device_name}"), Listing(("", ""), rows, header=False, indent=2))
 
 
-def value_words(name: str, value: Any) -> str:
+def value_text(name: str, value: Any) -> str:
     """A fact for people, as markup: times of day, sizes with their unit, numbers with four digits."""
     from orchestrator.report import wording
 
@@ -228,5 +228,5 @@ def value_words(name: str, value: Any) -> str:
     if name.endswith("_bytes") and isinstance(value, int):
         return wording.memory_size(value)
     if isinstance(value, list | tuple):
-        return ", ".join(value_words("", each) for each in value)
+        return ", ".join(value_text("", each) for each in value)
     return escape(f"{value:.4g}" if isinstance(value, float) else str(value))

@@ -14,7 +14,7 @@ from . import completion
 from .farm_access import LATEST, connect, find_experiment, open_inventory, open_ledger, reasons_of, settings_of
 from .outcomes import TIMED_OUT, all_ok, outcomes, present
 from .output import JsonOption, StateOption, log, out, print_json
-from .submission import confirm_size, submission_data, tell
+from .submission import confirm_size, print_submission, submission_data
 
 if TYPE_CHECKING:
     from orchestrator.ledger import Ledger
@@ -82,7 +82,7 @@ def run(
             submission = submit(settings, ledger, inventory, experiment, spec.parent, again=again)
         except (SpecError, ModelFileError) as e:
             raise specs.located(e, spec) from e
-        tell(submission)
+        print_submission(submission)
         if not wait:
             _submitted(submission, as_json=as_json)
             return
@@ -91,8 +91,8 @@ def run(
     if as_json:
         print_json(end_data(submission.experiment_id, last))
     else:
-        told = found if last.is_over else present(last.counts)
-        out().print(f"{submission.experiment_id}: {wording.outcomes(told)}")
+        counts = found if last.is_over else present(last.counts)
+        out().print(f"{submission.experiment_id}: {wording.outcomes(counts)}")
     if not last.is_over:
         give_up(submission.experiment_id, last, timeout)
     if not all_ok(found):

@@ -32,7 +32,7 @@ def settings_of(state: Path | None) -> Settings:
     return endpoints.settings_for(state)
 
 
-def kept_by(state: Path | None) -> Settings:
+def existing_settings(state: Path | None) -> Settings:
     """The same of a state folder that a farm has used. Raises SetupError, naming the farms that run, for another."""
     settings = settings_of(state)
     if not (settings.state.is_dir() or settings.redis_url or settings.ledger_url):
@@ -67,9 +67,9 @@ def _elsewhere(state: Path) -> str:
 
     found = [f"`--state {shlex.quote(str(each))}`" for each in endpoints.running()]
     more = f" and {len(found) - SHOWN_FARMS} more" if len(found) > SHOWN_FARMS else ""
-    told = f"farms run on {', '.join(found[:SHOWN_FARMS])}{more} (or set FARM_STATE); " if found else ""
+    elsewhere = f"farms run on {', '.join(found[:SHOWN_FARMS])}{more} (or set FARM_STATE); " if found else ""
     start = f"`farm up --state {shlex.quote(str(state))}` (`--virtual 4` without phones)"
-    return f"{told}start one here in another terminal: {start}"
+    return f"{elsewhere}start one here in another terminal: {start}"
 
 
 def connect(settings: Settings) -> Any:

@@ -76,4 +76,4 @@ def _checked(name: str | None) -> str | None:
     try:
         return TypeAdapter(Name).validate_python(name)
     except ValidationError as e:
-        raise typer.BadParameter(problem.told(e.errors()[0]), param_hint="--name") from None
+        raise typer.BadParameter(problem.describe(e.errors()[0]), param_hint="--name") from None

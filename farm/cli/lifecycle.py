@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from orchestrator.errors import SetupError
 
-from .farm_access import kept_by, none_runs, settings_of
+from .farm_access import existing_settings, none_runs, settings_of
 from .output import JsonOption, StateOption, log, out, print_json
 
 STYLES = {"ready": "green", "died": "bold red", "stopped": "dim", "stopping": "dim", "left over": "yellow"}
@@ -78,7 +78,7 @@ def down(state: StateOption = None, as_json: JsonOption = False) -> None:
     """
     from farm import endpoints
 
-    settings = kept_by(state)
+    settings = existing_settings(state)
     pid = endpoints.holder(settings.state)
     if not pid:
         raise none_runs(settings)

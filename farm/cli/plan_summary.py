@@ -55,7 +55,7 @@ def as_data(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _is_told(option: str, value: object) -> bool:
+def _is_shown(option: str, value: object) -> bool:
     """Whether it says more than the defaults, and not of one layer."""
     axis = COMPILE_AXES.get(option)
     return ":" not in option and (axis is None or value != axis.default)
@@ -65,7 +65,7 @@ def render(plan: Plan) -> RenderableType:
     """Head figures, then one row a step."""
     facts = as_data(plan)
     rows: list[Row] = []
-    options = " ".join(f"{key}={value}" for key, value in plan.options.items() if _is_told(key, value))
+    options = " ".join(f"{key}={value}" for key, value in plan.options.items() if _is_shown(key, value))
     rows.append(("[bold]plan[/]", escape(f"{plan.name} {plan.api} {plan.precision}  {facts['plan_hash']}  {options}")))
     rows.append(("[bold]ports[/]", escape(_ports(plan))))
     rows.append(
@@ -84,13 +84,13 @@ def render(plan: Plan) -> RenderableType:
             f"{wording.memory_size(plan.requires.max_buffer_bytes)}); buffers: {roles}",
         )
     )
-    rows.append(("[bold]peak[/]", escape(_peak_words(facts))))
+    rows.append(("[bold]peak[/]", escape(_peak_text(facts))))
     for layer, words in _divided(plan).items():
         rows.append(("[bold]divided[/]", escape(f"{layer} into {words}")))
     if plan.options.get("layout") == "image":
         rows.append(("[bold]images[/]", escape(_images(plan))))
     moved = movements(plan)
-    rows.append(("[bold]moved[/]", _moved_words(moved)))
+    rows.append(("[bold]moved[/]", _moved_text(moved)))
     return Group(Listing(("", ""), rows, header=False), "", _movements(moved), "", _steps(plan))
 
 
@@ -111,7 +111,7 @@ def _largest(plan: Plan) -> dict[str, int]:
     return {buffer.id: buffer.bytes for buffer in buffers[:SHOWN]}
 
 
-def _peak_words(facts: dict[str, Any]) -> str:
+def _peak_text(facts: dict[str, Any]) -> str:
     layers = ", ".join(f"{name} {wording.memory_size(size)}" for name, size in facts["live_bytes"].items())
     buffers = ", ".join(f"{name} {wording.memory_size(size)}" for name, size in facts["largest_buffers"].items())
     swapped = facts["swapped_bytes"]
@@ -134,7 +134,7 @@ def _images(plan: Plan) -> str:
     return f"{len(inside)} activations in {shared} images ({size}); in buffers: {', '.join(outside) or 'none'}"
 
 
-def _moved_words(moved: Sequence[Movement]) -> str:
+def _moved_text(moved: Sequence[Movement]) -> str:
     beyond = [one for one in moved if one.kind not in PORTS]
     size = wording.memory_size(sum(one.bytes for one in beyond))
     ports = wording.memory_size(sum(one.bytes for one in moved if one.kind in PORTS))

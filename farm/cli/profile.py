@@ -84,9 +84,9 @@ def _nodes(nodes: tuple[NodeFact, ...]) -> Listing:
         refused = [node for node in own if node.error]
         keys = [f"{_name(node)} ({node.error})" for node in refused if _name(node) in KEY_NODES]
         rest = len(refused) - len(keys)
-        told = keys + ([f"{rest} more"] if rest else [])
+        names = keys + ([f"{rest} more"] if rest else [])
         if own:
-            rows.append((folder, f"{len(own) - len(refused)} of {len(own)}", escape(", ".join(told))))
+            rows.append((folder, f"{len(own) - len(refused)} of {len(own)}", escape(", ".join(names))))
     return Listing(("nodes", "readable", "refused"), rows)
 
 

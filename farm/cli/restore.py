@@ -10,7 +10,7 @@ from rich.markup import escape
 from orchestrator.errors import UnknownName
 
 from . import completion
-from .farm_access import kept_by
+from .farm_access import existing_settings
 from .output import JsonOption, StateOption, log, print_json
 
 REMEDY = "`farm restore` alone puts back all that is left; `farm devices` lists the devices"
@@ -44,7 +44,7 @@ def restore(
     """
     from workers.crash_recovery import left_behind, restore_devices
 
-    settings = kept_by(state)
+    settings = existing_settings(state)
     left, named = left_behind(settings.state), () if everything else tuple(serials or ())
     if unknown := [serial for serial in named if serial not in left]:
         known = f"something is left on {', '.join(left)}" if left else "nothing is left on any device"

@@ -27,10 +27,10 @@ def confirm_size(experiment: Any, devices: int, *, yes: bool) -> None:
     jobs = runs * {"all": max(1, devices), "any": 1}.get(count, count if isinstance(count, int) else 1)
     if jobs <= ASK_ABOVE or yes:
         return
-    words = f"{jobs:,} jobs: {' x '.join(axes(experiment, devices))}"
+    extent = f"{jobs:,} jobs: {' x '.join(axes(experiment, devices))}"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise SpecError(f"this matrix comes to up to {words}", remedy="shorten an axis, or confirm it with --yes")
-    log().print(f"This matrix comes to up to [bold]{words}[/].")
+        raise SpecError(f"this matrix comes to up to {extent}", remedy="shorten an axis, or confirm it with --yes")
+    log().print(f"This matrix comes to up to [bold]{extent}[/].")
     if not typer.confirm("Submit it?", err=True):
         raise typer.Abort
 
@@ -45,7 +45,7 @@ def axes(experiment: Any, devices: int) -> list[str]:
     return sizes
 
 
-def tell(submission: Submission) -> None:
+def print_submission(submission: Submission) -> None:
     """Say on standard error what was submitted and what was excluded."""
     from .exclusions import exclusion_line, exclusion_lines
 

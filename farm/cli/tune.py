@@ -24,7 +24,7 @@ from .engine import (
     SeedOption,
     load_graph,
 )
-from .farm_access import kept_by, settings_of
+from .farm_access import existing_settings, settings_of
 from .output import JsonOption, StateOption, log, out, print_json
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def show(
 
     found = [
         each
-        for each in _database(kept_by(state))
+        for each in _database(existing_settings(state))
         if (device or "").lower() in each.device.lower()
         and each.device.startswith(backend.value if backend else "")
         and precision in (None, each.precision)
@@ -201,7 +201,7 @@ def export(
 
     Example: `farm tune export tuning.json`
     """
-    database = _database(kept_by(state))
+    database = _database(existing_settings(state))
     database.save(file)
     if as_json:
         print_json({"file": file, "entries": len(database)})

@@ -28,10 +28,10 @@ def find(settings: Settings) -> str:
 
 def client_version(path: str) -> int:
     """Protocol version of a binary, e.g. 41; servers of another version get replaced by it. Raises SetupError."""
-    said = subprocess.run([path, "version"], capture_output=True, text=True, timeout=10, check=False).stdout
-    match = re.search(r"version \d+\.\d+\.(\d+)", said)
+    answer = subprocess.run([path, "version"], capture_output=True, text=True, timeout=10, check=False).stdout
+    match = re.search(r"version \d+\.\d+\.(\d+)", answer)
     if match is None:
-        raise SetupError(f"{path} version: cannot be understood: {said.strip()[:200]!r}", remedy=INSTALL)
+        raise SetupError(f"{path} version: cannot be understood: {answer.strip()[:200]!r}", remedy=INSTALL)
     return int(match[1])
 
 
@@ -97,9 +97,9 @@ class AdbServer:
 
     def connect(self, address: str) -> None:
         """Have the server connect to a phone over TCP. Raises ServiceDown."""
-        said = ask(self.port, f"host:connect:{address}")
-        if not said.startswith(("connected to", "already connected")):
-            raise ServiceDown(f"adb could not connect to {address}: {said}", device=address)
+        answer = ask(self.port, f"host:connect:{address}")
+        if not answer.startswith(("connected to", "already connected")):
+            raise ServiceDown(f"adb could not connect to {address}: {answer}", device=address)
 
     def disconnect(self, address: str) -> None:
         """Forget a phone over TCP, known or not."""

@@ -25,11 +25,11 @@ def find() -> tuple[str, str]:
     path = shutil.which("redis-server")
     if path is None:
         raise SetupError("redis-server is not installed on this machine", remedy=INSTALL)
-    said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, check=False).stdout
-    match = re.search(r"v=(\d+)\.(\d+)(\S*)", said)
+    answer = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, check=False).stdout
+    match = re.search(r"v=(\d+)\.(\d+)(\S*)", answer)
     if match is None or (int(match[1]), int(match[2])) < OLDEST:
         wanted = ".".join(map(str, OLDEST))
-        raise SetupError(f"{path}: version {wanted} or newer is needed, this says {said.strip()!r}", remedy=INSTALL)
+        raise SetupError(f"{path}: version {wanted} or newer is needed, this says {answer.strip()!r}", remedy=INSTALL)
     return path, f"{match[1]}.{match[2]}{match[3]}"
 
 

@@ -62,7 +62,7 @@ class StoppingDecision(Model):
     """Whether the samples are streams, so that their time tells the throughput."""
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """E.g. `target met after 7 blocks: ±4.1% (latency), ±3.0% (energy), wanted ±5.0%`."""
         reason = {
             Need.MORE: "goes on",

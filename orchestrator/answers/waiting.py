@@ -35,26 +35,26 @@ class Wait:
     reason: WaitReason
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """The reason; it names the devices itself where there are several."""
         return f"{self.devices[0]}: {self.reason.text}" if len(self.devices) == 1 else self.reason.text
 
 
 def why_jobs_wait(
-    ledger: Ledger, told: Mapping[str, WaitReason] | None, experiment_id: str | None = None
+    ledger: Ledger, reasons: Mapping[str, WaitReason] | None, experiment_id: str | None = None
 ) -> tuple[Wait, ...]:
-    """Every waiting job once, of one experiment or of all. `told`: what the scheduler says (`Inventory.waiting`), None
-    where none does. Raises ServiceDown where the ledger is away."""
-    return explain(ledger.waiting_groups(told or (), experiment_id), told)
+    """Every waiting job once, of one experiment or of all. `reasons`: what the scheduler says (`Inventory.waiting`),
+    None where none does. Raises ServiceDown where the ledger is away."""
+    return explain(ledger.waiting_groups(reasons or (), experiment_id), reasons)
 
 
-def explain(groups: Iterable[WaitingGroup], told: Mapping[str, WaitReason] | None) -> tuple[Wait, ...]:
+def explain(groups: Iterable[WaitingGroup], reasons: Mapping[str, WaitReason] | None) -> tuple[Wait, ...]:
     """Pure: the groups' jobs by reason. A job that pauses before its next attempt speaks for itself only; those that
     nobody looked at wait for what most of the others of their group wait for."""
     waits = []
     for group in groups:
-        own = Counter(told[job_id] for job_id in group.looked_at) if told is not None else Counter()
-        rest = UNKNOWN if told is None else QUEUED
+        own = Counter(reasons[job_id] for job_id in group.looked_at) if reasons is not None else Counter()
+        rest = UNKNOWN if reasons is None else QUEUED
         shared = [reason for reason, _ in own.most_common() if reason.kind is not WaitKind.RETRY]
         own[shared[0] if shared else rest] += group.jobs - own.total()
         waits += [Wait(group.experiment_id, group.candidates, jobs, reason) for reason, jobs in own.items() if jobs]
@@ -71,9 +71,9 @@ def reason_lines(waits: Iterable[Wait]) -> list[str]:
 
 
 def _examples(waits: Sequence[Wait]) -> str:
-    words = list(dict.fromkeys(wait.words for wait in sorted(waits, key=lambda wait: -wait.jobs)))
-    more = f"; and {len(words) - EXAMPLES} more" if len(words) > EXAMPLES else ""
-    return "; ".join(words[:EXAMPLES]) + more
+    texts = list(dict.fromkeys(wait.text for wait in sorted(waits, key=lambda wait: -wait.jobs)))
+    more = f"; and {len(texts) - EXAMPLES} more" if len(texts) > EXAMPLES else ""
+    return "; ".join(texts[:EXAMPLES]) + more
 
 
 def _jobs(waits: Iterable[Wait]) -> int:

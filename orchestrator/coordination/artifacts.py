@@ -30,17 +30,17 @@ class Artifacts:
 
     def path(self, sha256: str) -> Path:
         """The kept file, its content verified. Raises ModelFileError where it is missing or damaged."""
-        kept = self._place(sha256)
-        if not kept.is_file():
+        stored = self._place(sha256)
+        if not stored.is_file():
             raise ModelFileError(f"artifact {sha256} is not in {self._folder}", remedy="submit the experiment again")
-        with kept.open("rb") as file:
+        with stored.open("rb") as file:
             actual = hashlib.file_digest(file, "sha256").hexdigest()
         if actual != sha256:
             raise ModelFileError(
-                f"{kept}: content is damaged (its SHA-256 is {actual})",
+                f"{stored}: content is damaged (its SHA-256 is {actual})",
                 remedy="delete it and submit the experiment again",
             )
-        return kept
+        return stored
 
     def _copy(self, source: BinaryIO) -> str:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -53,9 +53,9 @@ class Artifacts:
                     target.write(chunk)
                 target.flush()
                 os.fsync(target.fileno())
-            kept = self._place(digest.hexdigest())
-            kept.parent.mkdir(exist_ok=True)
-            Path(name).replace(kept)
+            stored = self._place(digest.hexdigest())
+            stored.parent.mkdir(exist_ok=True)
+            Path(name).replace(stored)
         finally:
             Path(name).unlink(missing_ok=True)
         return digest.hexdigest()

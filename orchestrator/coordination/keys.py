@@ -52,5 +52,5 @@ def live(serial: str) -> str:
     return f"{PREFIX}live:{serial}"
 
 
-def kept(job_id: str, attempt: int) -> str:
+def receipt(job_id: str, attempt: int) -> str:
     return f"{PREFIX}kept:{job_id}:{attempt}"

@@ -36,8 +36,8 @@ def find_background(record: Record, readings: Sequence[Power]) -> Iterator[Inval
     ):
         busiest = _busiest(readings_in(readings, window))
         if busiest is not None and busiest > bound:
-            words = f"others used at least {busiest:.0%} of all cores {name} over {BUSY_WINDOW_S:g} s"
-            detail = f"{words}, at most {bound:.0%}"
+            text = f"others used at least {busiest:.0%} of all cores {name} over {BUSY_WINDOW_S:g} s"
+            detail = f"{text}, at most {bound:.0%}"
             yield Invalidity(code=InvalidCode.BACKGROUND_LOAD, detail=detail)
             return
 

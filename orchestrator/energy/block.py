@@ -78,9 +78,9 @@ def check_comparable(energies: Iterable[BlockEnergy]) -> tuple[PowerSource, Scop
     """Source and scope that all have in common; None of none. Raises NotComparable where they differ."""
     kinds = {(energy.source, energy.scope) for energy in energies}
     if len(kinds) > 1:
-        words = " and ".join(sorted(f"{source} ({scope})" for source, scope in kinds))
+        text = " and ".join(sorted(f"{source} ({scope})" for source, scope in kinds))
         raise NotComparable(
-            f"power figures of different sources do not compare: {words}",
+            f"power figures of different sources do not compare: {text}",
             remedy="set measure.power_source to a source that all of them have, and measure again",
         )
     return next(iter(kinds), None)

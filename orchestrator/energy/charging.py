@@ -22,16 +22,16 @@ CHARGING_READINGS = 3
 def find_charging(record: Record, readings: Sequence[Power], wanted: Conditions) -> Iterator[Invalidity]:
     """Seen by the status or by a current into the battery. A phone that charges throughout, where any supply is
     allowed, is as it was asked for: its energy has a doubt."""
-    told = [p for p in readings if p.status]
-    by_status = [p for p in told if p.status != DISCHARGING]
+    with_status = [p for p in readings if p.status]
+    by_status = [p for p in with_status if p.status != DISCHARGING]
     by_sign = _into_battery(record, readings)
-    throughout = bool(told) and len(by_status) == len(told)
+    throughout = bool(with_status) and len(by_status) == len(with_status)
     if not (by_status or by_sign) or (wanted.supply == "any" and throughout):
         return
     first = (by_status or by_sign)[0]
-    said = f"status {first.status!r}" if by_status else "the current goes into the battery"
+    evidence = f"status {first.status!r}" if by_status else "the current goes into the battery"
     detail = (
-        f"{said} at {since_start_s(record, first):.1f} s of the block, {max(len(by_status), len(by_sign))} readings"
+        f"{evidence} at {since_start_s(record, first):.1f} s of the block, {max(len(by_status), len(by_sign))} readings"
     )
     yield Invalidity(code=InvalidCode.CHARGING, detail=detail)
 

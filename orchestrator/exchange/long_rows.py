@@ -149,9 +149,9 @@ def _power(record: Record) -> Iterator[Row]:
 
 
 def _predictions(record: Record, labels: Sequence[int] | None) -> Iterator[Row]:
-    if (said := record.predictions) is None:
+    if (predictions := record.predictions) is None:
         return
-    for place, (top, margin) in enumerate(zip(said.top, said.margins, strict=True), said.first):
+    for place, (top, margin) in enumerate(zip(predictions.top, predictions.margins, strict=True), predictions.first):
         yield {
             "example": place,
             "label": None if labels is None else labels[place],

@@ -7,6 +7,16 @@ budget is used up.
 
 from .imports import Imported
 from .ledger import Ledger
-from .rows import ExperimentRow, JobRow, JobState, Kept, Lane, Quarantine, RunningRow
+from .rows import ExperimentRow, JobRow, JobState, KeepResult, Lane, Quarantine, RunningRow
 
-__all__ = ["ExperimentRow", "Imported", "JobRow", "JobState", "Kept", "Lane", "Ledger", "Quarantine", "RunningRow"]
+__all__ = [
+    "ExperimentRow",
+    "Imported",
+    "JobRow",
+    "JobState",
+    "KeepResult",
+    "Lane",
+    "Ledger",
+    "Quarantine",
+    "RunningRow",
+]

@@ -12,7 +12,7 @@ from orchestrator.model.record import Outcome, Record
 
 from .database import count_up
 from .health import update_health
-from .rows import AnyRow, JobState, Kept, pack, unpack
+from .rows import AnyRow, JobState, KeepResult, pack, unpack
 from .tables import ATTEMPTS, EXPERIMENTS, JOBS, RECORDS
 
 NOT_COUNTED = frozenset(
@@ -52,20 +52,20 @@ def mark_running(connection: Connection, job_ids: list[str]) -> None:
     connection.execute(statement.values(state=JobState.RUNNING))
 
 
-def keep(connection: Connection, record: Record, budget: int, quarantine_after: int) -> Kept:
+def keep(connection: Connection, record: Record, budget: int, quarantine_after: int) -> KeepResult:
     """Keep a record once, if it is of its job's newest attempt; conclude that attempt."""
     row = _locked(connection, record.job_id)
     if row is None:
-        return Kept.STALE
+        return KeepResult.STALE
     key = (RECORDS.c.job_id == record.job_id) & (RECORDS.c.attempt == record.attempt)
     if connection.execute(select(RECORDS.c.token).where(key)).first() is not None:
-        return Kept.DUPLICATE
+        return KeepResult.DUPLICATE
     attempt = _attempt(connection, record.job_id, record.attempt)
     if attempt is None or attempt.token != record.token or row.token != record.token:
-        return Kept.STALE
+        return KeepResult.STALE
     connection.execute(insert(RECORDS).values(**record_columns(record)))
     conclude(connection, row, attempt, record.outcome, record.cause, budget, quarantine_after)
-    return Kept.NEW
+    return KeepResult.NEW
 
 
 def end(

@@ -15,7 +15,7 @@ from orchestrator.model.record import Outcome, Record
 from . import attempts, experiments, extension, health, imports, queries, records
 from .database import Database
 from .imports import Imported
-from .rows import ExperimentRow, JobRow, JobState, Kept, Lane, Quarantine, RunningRow, WaitingGroup
+from .rows import ExperimentRow, JobRow, JobState, KeepResult, Lane, Quarantine, RunningRow, WaitingGroup
 from .waiting_groups import waiting_groups
 
 
@@ -172,7 +172,7 @@ class Ledger:
 
     # records
 
-    def keep(self, record: Record) -> Kept:
+    def keep(self, record: Record) -> KeepResult:
         """Keep a record once per (job, attempt), from the job's newest token only, and conclude its attempt."""
         with self._database.write() as connection:
             return attempts.keep(connection, record, self._retries, self._quarantine_after)

@@ -35,7 +35,7 @@ OPEN = (JobState.HELD, JobState.WAITING, JobState.PLACED, JobState.RUNNING)
 """States of a job that is not over."""
 
 
-class Kept(StrEnum):
+class KeepResult(StrEnum):
     """What became of a record that was offered."""
 
     NEW = "new"

@@ -63,7 +63,7 @@ def _version(connection: Connection) -> int | None:
 def _of_another_version(version: int | None) -> Fault:
     if version is None:
         return Fault("it holds tables of the ledger's names without a version: another program's, or damaged")
-    told = f"its tables have version {version}, this pocketfarm knows {SCHEMA_VERSION}"
+    versions = f"its tables have version {version}, this pocketfarm knows {SCHEMA_VERSION}"
     if version > SCHEMA_VERSION:
-        return Fault(f"{told}: a newer pocketfarm wrote it", f"update pocketfarm on this host, or {REMEDY}")
-    return Fault(f"{told}: an older pocketfarm wrote it", f"read it with the one that wrote it; {REMEDY}")
+        return Fault(f"{versions}: a newer pocketfarm wrote it", f"update pocketfarm on this host, or {REMEDY}")
+    return Fault(f"{versions}: an older pocketfarm wrote it", f"read it with the one that wrote it; {REMEDY}")

@@ -73,10 +73,10 @@ class LedgerPart:
     def __call__(self) -> list[Metric]:
         if self._database is None:
             self._database = Database(self._settings.ledger)
-        told = self._reasons()
+        wait_reasons = self._reasons()
         with self._database.read() as connection:
             self._results.update(connection)
-            return [*queue_families(connection, told), *self._results.families()]
+            return [*queue_families(connection, wait_reasons), *self._results.families()]
 
 
 def _record_families(redis: Redis) -> Iterator[Metric]:

@@ -19,10 +19,10 @@ MAX_EXPERIMENTS = 50
 """Names of experiments that get series of their own: the newest ones."""
 
 
-def queue_families(connection: Connection, told: Mapping[str, WaitReason] | None) -> Iterator[Metric]:
-    """What waits and why, runs and is done. `told`: what the scheduler says; None where it says nothing."""
+def queue_families(connection: Connection, reasons: Mapping[str, WaitReason] | None) -> Iterator[Metric]:
+    """What waits and why, runs and is done. `reasons`: what the scheduler says; None where it says nothing."""
     yield _jobs(connection)
-    yield _waiting(explain(waiting_groups(connection, told or ()), told))
+    yield _waiting(explain(waiting_groups(connection, reasons or ()), reasons))
     yield _oldest_waiting(connection)
     yield from _attempts(connection)
     yield _records(connection)

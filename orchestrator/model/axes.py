@@ -9,7 +9,7 @@ from typing import Any
 from kernels.axis import CPU, GPU, Axis
 from kernels.options import COMPILE_AXES
 
-from .quantity import size_words
+from .quantity import size_text
 
 
 def cores_conflict(affinity: str) -> str:
@@ -143,8 +143,8 @@ def _meant(backend: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name in AXES and backend in AXES[name].backends}
 
 
-def words_of(name: str, value: object) -> str:
+def axis_value_text(name: str, value: object) -> str:
     """A value as people write it: `2 GB` of an axis in bytes."""
     axis = AXES.get(name)
     sized = axis is not None and axis.unit == "B" and isinstance(value, int) and value > 0
-    return size_words(value) if sized and isinstance(value, int) else str(value)
+    return size_text(value) if sized and isinstance(value, int) else str(value)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from .axes import words_of
+from .axes import axis_value_text
 from .base import Model, content_hash
 from .device import Api, Precision
 from .experiment import Conditions, Measure, Sampling, Workload
@@ -49,7 +49,7 @@ class Cell(Model):
     @property
     def label(self) -> str:
         """Short name for tables, e.g. `squeezenet_v1_0 opencl fp32 granularity=4`."""
-        rest = "".join(f" {key}={words_of(key, value)}" for key, value in sorted(self.options.items()))
+        rest = "".join(f" {key}={axis_value_text(key, value)}" for key, value in sorted(self.options.items()))
         return f"{self.workload.label} {self.backend} {self.precision}{rest}"
 
 

@@ -23,13 +23,13 @@ KINDS = {
 
 def wanted(error: ErrorDetails) -> str:
     """What is allowed there: `a whole number`, `1 or more`, `'all' or 'any'`; a model's own words where it has some."""
-    words = KINDS.get(error["type"])
-    if words is not None:
-        return words.format(**error.get("ctx", {}))
+    template = KINDS.get(error["type"])
+    if template is not None:
+        return template.format(**error.get("ctx", {}))
     return re.sub(r"^(Value error, |Input should be )", "", error["msg"])
 
 
-def told(error: ErrorDetails) -> str:
+def describe(error: ErrorDetails) -> str:
     """The same as a sentence, with what was found: `expected a whole number, got 'ten'`."""
     if error["type"] == "missing":
         return "this field is required"

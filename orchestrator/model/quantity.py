@@ -24,7 +24,7 @@ def parse_bytes(value: object) -> int:
     return int(_parse(value, _BYTES, "a size such as `1 GiB`"))
 
 
-def size_words(size_bytes: int) -> str:
+def size_text(size_bytes: int) -> str:
     """Bytes in the largest unit of which they are a whole number, as `parse_bytes` reads them: `7 MB`, `16 MiB`."""
     unit = max((unit for unit in _BYTES if size_bytes % _BYTES[unit] == 0), key=lambda unit: _BYTES[unit])
     return f"{size_bytes // _BYTES[unit]} {unit}"

@@ -64,8 +64,8 @@ def heading(content: Content) -> Text:
     text.append(f"  {content.experiment_id}  ", style="dim")
     text.append(wording.outcomes(content.outcomes))
     if content.unreal:
-        words = " and ".join(wording.source_word(source) for source in content.unreal)
-        text.append(f"\n{words} results: they show how the farm works, not how fast a phone is.", style="yellow")
+        names = " and ".join(wording.source_word(source) for source in content.unreal)
+        text.append(f"\n{names} results: they show how the farm works, not how fast a phone is.", style="yellow")
     if shared := wording.naming(content.summaries).shared:
         text.append(f"\nevery cell: {' '.join(sorted(shared))}", style="dim")
     if content.imported:

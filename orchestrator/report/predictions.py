@@ -53,8 +53,8 @@ def devices(result: CellResult) -> str:
 def _section(agreement: Agreement, section_name: str, names: wording.Naming) -> Section:
     assert agreement.base is not None
     rows = [_row(row, row.result == agreement.base, names) for row in agreement.rows]
-    untold = {*(() if agreement.labelled else RIGHT), *(() if len({row[0] for row in rows}) > 1 else (0,))}
-    shown = [i for i, _ in enumerate(COLUMNS) if i not in untold]
+    hidden = {*(() if agreement.labelled else RIGHT), *(() if len({row[0] for row in rows}) > 1 else (0,))}
+    shown = [i for i, _ in enumerate(COLUMNS) if i not in hidden]
     return Section(
         name=section_name,
         title=f"Agreement of predictions with {name(agreement.base, names)}",
@@ -87,8 +87,8 @@ def _row(row: Row, is_base: bool, names: wording.Naming) -> tuple[str, ...]:
 
 def _examples(result: CellResult, found: Comparison | None) -> str:
     """`10000`, `900 of 1000`; with those that could be compared where these are fewer."""
-    words = str(result.examples) if not result.missing else f"{result.examples} of {result.of}"
-    return words if found is None or found.same.of == result.examples else f"{words}, {found.same.of} compared"
+    text = str(result.examples) if not result.missing else f"{result.examples} of {result.of}"
+    return text if found is None or found.same.of == result.examples else f"{text}, {found.same.of} compared"
 
 
 def _changed(found: Comparison) -> str:

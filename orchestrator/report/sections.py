@@ -35,7 +35,7 @@ def sections(content: Content) -> list[Section]:
         _sustained(content.summaries),
         _stability(content.summaries),
         _canaries(content),
-        _judged(content),
+        _decisions(content),
         _silent(content),
         _invalid(content.summaries),
         _failed(content.summaries),
@@ -80,12 +80,12 @@ def _energies(summaries: Sequence[Summary]) -> Iterator[Section]:
 
 
 def _energy(row: EnergyRow) -> tuple[str, ...]:
-    use, told = row.use, row.use.reported
+    use, reported_use = row.use, row.use.reported
     gross = use.gross_per_inference_j
     return (
-        wording.energy(told),
-        wording.joule_interval(told.figure_j.total) if told else "",
-        wording.joule_interval(told.figure_j.within) if told else "",
+        wording.energy(reported_use),
+        wording.joule_interval(reported_use.figure_j.total) if reported_use else "",
+        wording.joule_interval(reported_use.figure_j.within) if reported_use else "",
         wording.joules(gross.value) if gross else "",
         wording.watts(use.load_power_w.value),
         wording.watts(use.idle_power_w.value) if use.idle_power_w else "",
@@ -203,8 +203,8 @@ def _canaries(content: Content) -> Section:
     return Section("canaries", "Canaries", note, columns, tuple(rows), bad)
 
 
-def _judged(content: Content) -> Section:
-    rows = [(one.serial, one.label, one.decision.words) for one in content.decisions]
+def _decisions(content: Content) -> Section:
+    rows = [(one.serial, one.label, one.decision.text) for one in content.decisions]
     short = (Need.MAX_BLOCKS, Need.NO_GOOD_BLOCK)
     bad = frozenset(i for i, one in enumerate(content.decisions) if one.decision.need in short)
     columns = (Column("device"), Column("cell"), Column("number of blocks"))
@@ -250,7 +250,7 @@ def _conditions(summaries: Sequence[Summary]) -> Section:
     found: dict[tuple[str, str, str], dict[str, ConditionProof]] = {}
     for summary in summaries:
         for proof in summary.conditions:
-            key = (proof.name, proof.wanted, _proof_words(proof))
+            key = (proof.name, proof.wanted, _proof_text(proof))
             found.setdefault(key, {})[summary.serial] = proof
     rows = tuple(
         (name, wanted, words, wording.few(list(serials)), _as_read(next(iter(serials.values()))))
@@ -273,6 +273,6 @@ def _as_read(proof: ConditionProof) -> str:
     return proof.held or proof.before
 
 
-def _proof_words(proof: ConditionProof) -> str:
+def _proof_text(proof: ConditionProof) -> str:
     restored = {None: "", True: ", put back", False: ", not put back"}[proof.restored]
     return ("proven" if proof.proven else "not proven") + restored

@@ -97,14 +97,14 @@ def short_source(use: EnergyUse, record_source: Source) -> str:
     return f"{use.source}{', MODELLED' if made_up else '' if use.absolute else ', relative'}"
 
 
-def energy(told: EnergyPerInference | None) -> str:
+def energy(per_inference: EnergyPerInference | None) -> str:
     """`45.6 mJ net`, `1.23 J gross`; empty where there is none. What it contains is always said beside the figure."""
-    return "" if told is None else f"{joules(told.figure_j.value)} {told.basis}"
+    return "" if per_inference is None else f"{joules(per_inference.figure_j.value)} {per_inference.basis}"
 
 
 def energy_basis(found: Iterable[EnergyPerInference | None]) -> str:
     """A sentence on what these energies contain: net, gross, or both among them."""
-    bases = {told.basis for told in found if told is not None}
+    bases = {per_inference.basis for per_inference in found if per_inference is not None}
     net = "the idle power, measured before and after the load, is subtracted"
     gross = "the idle power is in it, because no block rested (`sampling.idle` adds rests)"
     if bases == {"net", "gross"}:

@@ -12,10 +12,10 @@ from orchestrator.model.device import Device, Health
 
 def devices_for_work(announced: Sequence[Device], ledger: Ledger) -> list[Device]:
     """Devices as placement sees them: in quarantine, or at rest after a loss. Raises ServiceDown."""
-    return kept_away(announced, ledger.resting(), ledger.quarantined())
+    return with_quarantine(announced, ledger.resting(), ledger.quarantined())
 
 
-def kept_away(
+def with_quarantine(
     announced: Sequence[Device], resting: Mapping[str, float], quarantined: Iterable[Quarantine]
 ) -> list[Device]:
     """`resting`: device -> Unix time. One that is not ready anyway stays what it is."""
@@ -23,7 +23,7 @@ def kept_away(
     for serial, until in resting.items():
         changes[serial] = {"ready_at": until, "reason": "resting after a lost attempt"}
     for held in quarantined:
-        changes[held.serial] = {"health": Health.QUARANTINED, "reason": _words(held), "ready_at": held.until}
+        changes[held.serial] = {"health": Health.QUARANTINED, "reason": _quarantine_text(held), "ready_at": held.until}
     return [_changed(device, changes.get(device.serial)) for device in announced]
 
 
@@ -37,7 +37,7 @@ def has_recovered(held: Quarantine, announced: Mapping[str, Device]) -> bool:
     return device is not None and device.state.health is Health.READY and device.state.seen_at >= held.until
 
 
-def _words(held: Quarantine) -> str:
+def _quarantine_text(held: Quarantine) -> str:
     clock = time.strftime("%H:%M:%S", time.localtime(held.until))
     return f"{held.reason}; tried again from {clock}, or at once with `farm release {held.serial}`"
 

@@ -55,7 +55,7 @@ class Intake:
         except (KeyError, ValidationError) as e:
             return self._poison(entry_id, fields, f"no record: {e}")
         try:
-            kept = self._ledger.keep(record)
+            receipt = self._ledger.keep(record)
         except ServiceDown:
             raise
         except Exception as e:
@@ -63,14 +63,14 @@ class Intake:
             return self._poison(entry_id, fields, f"the ledger refuses it: {e}", record)
         log.info(
             "event=record job=%s attempt=%d serial=%s outcome=%s kept=%s",
-            record.job_id, record.attempt, record.device.serial, record.outcome, kept,
+            record.job_id, record.attempt, record.device.serial, record.outcome, receipt,
         )  # fmt: skip
-        self._receipt(entry_id, record, str(kept))
-        return str(kept)
+        self._receipt(entry_id, record, str(receipt))
+        return str(receipt)
 
     def _receipt(self, entry_id: str, record: Record, word: str) -> None:
         with self._redis.pipeline() as pipe:
-            pipe.set(keys.kept(record.job_id, record.attempt), word, ex=RECEIPT_S)
+            pipe.set(keys.receipt(record.job_id, record.attempt), word, ex=RECEIPT_S)
             pipe.xdel(keys.RECORDS, entry_id)
             pipe.execute()
 

@@ -122,7 +122,7 @@ def _problem(tree: YamlTree, model: type[BaseModel], path: yaml_tree.Path, error
     if errors[0]["type"] == "extra_forbidden":
         return Problem(tree.key_place(path), dotted(path), _unknown_field(model, path))
     if errors[0]["type"] in ("missing", "value_error"):
-        return Problem(place, dotted(path), problem.told(errors[0]))
+        return Problem(place, dotted(path), problem.describe(errors[0]))
     allowed = " or ".join(dict.fromkeys(problem.wanted(error) for error in errors))
     value = errors[0]["input"]
     return Problem(place, dotted(path), f"{_near(value, allowed)}expected {allowed}, got {problem.shown(value)}")

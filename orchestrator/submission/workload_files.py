@@ -32,8 +32,8 @@ def with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Expe
     if workload.dataset is None:
         return experiment.model_copy(update={"workload": workload})
     dataset = _with_its_files(workload.dataset, base, artifacts)
-    kept = artifacts.path(str(dataset.inputs_sha256))
-    sizes = {_check_examples(model, batch, found, dataset, kept, artifacts) for model, batch in models}
+    stored = artifacts.path(str(dataset.inputs_sha256))
+    sizes = {_check_examples(model, batch, found, dataset, stored, artifacts) for model, batch in models}
     dataset = dataset.model_copy(update={"size": sizes.pop()})
     _check_labels(dataset, artifacts)
     _check_last_shard(experiment.matrix, dataset)
@@ -71,7 +71,7 @@ def _with_its_files(dataset: Dataset, base: Path, artifacts: Artifacts) -> Datas
 
 
 def _check_examples(
-    workload: Workload, batch: int | None, found: dict[str, str], dataset: Dataset, kept: Path, artifacts: Artifacts
+    workload: Workload, batch: int | None, found: dict[str, str], dataset: Dataset, stored: Path, artifacts: Artifacts
 ) -> int:
     """Number of examples of a kept set that a network can take. Raises ModelFileError."""
     from kernels.errors import CompileError
@@ -81,22 +81,22 @@ def _check_examples(
     onnx = artifacts.path(found["onnx_sha256"]) if found else None
     try:
         graph = load_workload(network=workload.network, onnx=onnx, seed=workload.seed, batch=batch)
-        return len(Examples(graph, kept, mean=dataset.mean, scale=dataset.scale))
+        return len(Examples(graph, stored, mean=dataset.mean, scale=dataset.scale))
     except CompileError as e:
         message = str(e)
-        for kept_name, name in {str(kept): dataset.inputs, found.get("onnx_sha256", ""): workload.label}.items():
-            message = message.replace(kept_name, name) if kept_name else message
+        for stored_name, name in {str(stored): dataset.inputs, found.get("onnx_sha256", ""): workload.label}.items():
+            message = message.replace(stored_name, name) if stored_name else message
         raise ModelFileError(f"workload.dataset: {message}") from e
 
 
 def _check_labels(dataset: Dataset, artifacts: Artifacts) -> None:
     if dataset.labels is None or dataset.labels_sha256 is None:
         return
-    kept = artifacts.path(dataset.labels_sha256)
+    stored = artifacts.path(dataset.labels_sha256)
     try:
-        labels = read_labels(kept)
+        labels = read_labels(stored)
     except ModelFileError as e:
-        raise ModelFileError(f"workload.dataset: {e}".replace(str(kept), dataset.labels)) from e
+        raise ModelFileError(f"workload.dataset: {e}".replace(str(stored), dataset.labels)) from e
     if len(labels) != dataset.size:
         raise ModelFileError(
             f"workload.dataset: {dataset.labels} has {len(labels)} labels, {dataset.inputs} {dataset.size} examples"
@@ -122,13 +122,13 @@ def _check(workload: Workload, batch: int | None, found: dict[str, str], artifac
         raise SpecError(f"{named}: no built-in network is called `{workload.network}`; {hint}known: {known_words()}")
     if not found:
         return
-    kept = {name: artifacts.path(sha256) for name, sha256 in found.items()}
+    stored = {name: artifacts.path(sha256) for name, sha256 in found.items()}
     try:
-        graph = load_workload(network=workload.network, onnx=kept.get("onnx_sha256"), seed=workload.seed, batch=batch)
-        if "input_sha256" in kept:
-            load_inputs(graph, kept["input_sha256"])
+        graph = load_workload(network=workload.network, onnx=stored.get("onnx_sha256"), seed=workload.seed, batch=batch)
+        if "input_sha256" in stored:
+            load_inputs(graph, stored["input_sha256"])
     except CompileError as e:
         message = str(e)
-        for field, path in kept.items():
+        for field, path in stored.items():
             message = message.replace(str(path), str(getattr(workload, field.removesuffix("_sha256"))))
         raise ModelFileError(f"workload: {message}") from e

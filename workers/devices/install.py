@@ -61,10 +61,10 @@ def run(connection: DeviceConnection, *argv: str, deadline_s: float = 10.0) -> s
     """Run a command that has to succeed; returns its output. Raises DeviceSick otherwise."""
     result = connection.shell(argv, deadline_s=deadline_s)
     if result.code != 0:
-        said = (result.stderr or result.stdout).decode(errors="replace").strip()[-500:]
-        full = "storage full: " if "No space left" in said else ""
+        output = (result.stderr or result.stdout).decode(errors="replace").strip()[-500:]
+        full = "storage full: " if "No space left" in output else ""
         raise DeviceSick(
-            f"{full}`{' '.join(argv)[:200]}` ended with {result.code}: {said}",
+            f"{full}`{' '.join(argv)[:200]}` ended with {result.code}: {output}",
             device=connection.serial,
             remedy=f"look at {connection.folder} on the device",
         )

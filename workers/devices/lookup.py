@@ -60,8 +60,8 @@ def _listed(rows: Iterable[ListedDevice], identities: dict[str, Identity]) -> st
     """Every row as a person knows it: by serial number, else by address and state."""
 
     def name(row: ListedDevice) -> str:
-        told = identities.get(row.address)
-        return told.serial if told and told.serial else f"{row.address} ({row.state})"
+        found = identities.get(row.address)
+        return found.serial if found and found.serial else f"{row.address} ({row.state})"
 
     return ", ".join(map(name, rows)) or "no phone"
 

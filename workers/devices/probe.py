@@ -88,7 +88,7 @@ def read_boot_id(connection: DeviceConnection, *, deadline_s: float = 10.0) -> s
 
 def read_adbd(connection: DeviceConnection) -> str:
     """Process id of adbd, another one after each restart of it; empty where the device has none or does not tell."""
-    return _said(connection, "pidof", "adbd").strip()
+    return _output(connection, "pidof", "adbd").strip()
 
 
 def phone_facts(
@@ -122,17 +122,17 @@ def phone_facts(
 
 def read_state(connection: DeviceConnection, kind: Literal["phone", "workstation", "unknown"]) -> DeviceState:
     """How the device is now; what it does not tell is None."""
-    free = parse_free_bytes(_said(connection, "df", "-k", connection.folder))
+    free = parse_free_bytes(_output(connection, "df", "-k", connection.folder))
     if kind == "workstation":
         return DeviceState(health=Health.READY, free_storage_bytes=free, seen_at=time.time())
-    battery = parse_battery(_said(connection, "dumpsys", "battery"))
+    battery = parse_battery(_output(connection, "dumpsys", "battery"))
     if battery.updates_stopped:
         raise DeviceSick(
             "somebody froze its battery figures (UPDATES STOPPED)",
             device=connection.serial,
             remedy=f"adb -s {connection.address} shell dumpsys battery reset",
         )
-    thermal = parse_thermal(_said(connection, "dumpsys", "thermalservice"))
+    thermal = parse_thermal(_output(connection, "dumpsys", "thermalservice"))
     return DeviceState(
         health=Health.READY,
         battery_percent=battery.percent,
@@ -148,7 +148,7 @@ def read_state(connection: DeviceConnection, kind: Literal["phone", "workstation
     )
 
 
-def _said(connection: DeviceConnection, *argv: str) -> str:
+def _output(connection: DeviceConnection, *argv: str) -> str:
     """What a command printed; nothing where the phone does not have it."""
     result = connection.shell(argv)
     return result.stdout.decode(errors="replace") if result.code == 0 else ""

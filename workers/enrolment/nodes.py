@@ -32,7 +32,7 @@ SINGLE = (
 )
 ZONES = 16
 """Thermal zones that are kept: some phones have a hundred."""
-CHUNK = 40
+BATCH = 40
 """Paths of one command: an old adbd takes 4 KiB."""
 VALUE_LENGTH = 100
 MARK = "@@"
@@ -41,8 +41,8 @@ MARK = "@@"
 def probe_nodes(connection: DeviceConnection) -> tuple[NodeFact, ...]:
     """Every node that is there, read as the shell user. Raises TransportLost."""
     paths = [*_paths(connection), *SINGLE]
-    chunks = [paths[start : start + CHUNK] for start in range(0, len(paths), CHUNK)]
-    facts = [fact for chunk in chunks for fact in _read(connection, chunk)]
+    batches = [paths[start : start + BATCH] for start in range(0, len(paths), BATCH)]
+    facts = [fact for batch in batches for fact in _read(connection, batch)]
     return tuple(fact for fact in facts if not _is_absent(fact))
 
 

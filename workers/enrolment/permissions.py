@@ -12,12 +12,12 @@ BRIGHTNESS = ("system", "screen_brightness")
 
 def probe_permissions(connection: DeviceConnection, nodes: Iterable[NodeFact]) -> dict[str, bool]:
     """Permission -> whether the shell has it. Raises TransportLost."""
-    root = _says(connection, "su", "-c", "id -u") == "0" or _says(connection, "id", "-u") == "0"
+    root = _output(connection, "su", "-c", "id -u") == "0" or _output(connection, "id", "-u") == "0"
     clocks = any(node.path.endswith("/scaling_max_freq") for node in nodes)
     return {
         "root": root,
         "write_settings": _may_write_settings(connection),
-        "airplane_mode": root or _says(connection, "cmd", "connectivity", "airplane-mode") in ("enabled", "disabled"),
+        "airplane_mode": root or _output(connection, "cmd", "connectivity", "airplane-mode") in ("enabled", "disabled"),
         "fixed_performance": _succeeds(connection, "cmd", "power", "set-fixed-performance-mode-enabled", "false"),
         "lock_clocks": root and clocks,
         "perfetto": _succeeds(connection, "sh", "-c", "command -v perfetto"),
@@ -26,14 +26,14 @@ def probe_permissions(connection: DeviceConnection, nodes: Iterable[NodeFact]) -
 
 def _may_write_settings(connection: DeviceConnection) -> bool:
     """The brightness is written as it is."""
-    value = _says(connection, "settings", "get", *BRIGHTNESS)
+    value = _output(connection, "settings", "get", *BRIGHTNESS)
     if not value.isdigit():
         return False
     written = _succeeds(connection, "settings", "put", *BRIGHTNESS, value)
-    return written and _says(connection, "settings", "get", *BRIGHTNESS) == value
+    return written and _output(connection, "settings", "get", *BRIGHTNESS) == value
 
 
-def _says(connection: DeviceConnection, *argv: str) -> str:
+def _output(connection: DeviceConnection, *argv: str) -> str:
     result = connection.shell(argv)
     return result.stdout.decode(errors="replace").strip() if result.code == 0 else ""
 

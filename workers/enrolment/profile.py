@@ -42,7 +42,7 @@ def first_sight(member: Member, settings: Settings) -> Enrolment:
 def look(member: Member, settings: Settings) -> Enrolment:
     """What can be found without load: nodes, permissions, sources. Raises TransientError."""
     phone = member.facts.kind == "phone"
-    lab = load_wiring(settings).device(member.facts.serial)
+    wired = load_wiring(settings).device(member.facts.serial)
     nodes = probe_nodes(member.connection) if phone else ()
     permissions = probe_permissions(member.connection, nodes) if phone else {}
     return Enrolment(
@@ -52,10 +52,10 @@ def look(member: Member, settings: Settings) -> Enrolment:
         agent_sha256=member.agent_sha256,
         nodes=nodes,
         permissions=permissions,
-        sources=find_sources(bench_of(member, settings, lab)),
+        sources=find_sources(bench_of(member, settings, wired)),
         gauge_reason=NOT_YET if phone else "it has no battery",
-        reference_temp_c=lab.reference_temp,
-        supply=supply_way(member, lab, settings.state),
+        reference_temp_c=wired.reference_temp,
+        supply=supply_way(member, wired, settings.state),
     )
 
 
@@ -71,9 +71,9 @@ def enrol(
     found = look(member, settings)
     before = store.load(settings.state, found.serial, found.fingerprint)
     if before:
-        kept = {"gauge": before.gauge, "gauge_reason": before.gauge_reason, "sampler": before.sampler}
+        calibration = {"gauge": before.gauge, "gauge_reason": before.gauge_reason, "sampler": before.sampler}
         rest_c = before.reference_temp_c if found.reference_temp_c is None else found.reference_temp_c
-        found = found.model_copy(update={**kept, "reference_temp_c": rest_c})
+        found = found.model_copy(update={**calibration, "reference_temp_c": rest_c})
     if not quick:
         found = _measured(found, member, settings, check, say)
     say("done", 1.0)

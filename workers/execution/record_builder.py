@@ -54,7 +54,7 @@ Kind = TypeVar("Kind")
 
 
 @dataclass
-class Draft:
+class RecordBuilder:
     """What is known of one attempt so far."""
 
     assignment: Assignment
@@ -154,14 +154,14 @@ class Draft:
         """A supply that was cut: the agent began when the battery discharged; its readings tell whether that lasted."""
         if self.supply_way == "none":
             return ()
-        told = sorted({event.status for event in _all(self.run.events, Power) if event.status})
+        statuses = sorted({event.status for event in _all(self.run.events, Power) if event.status})
         began = any(isinstance(event, Result) for event in self.run.events)
         return (
             ConditionProof(
                 name="supply",
                 wanted="cut",
-                before=_charging_words(self.state_before),
-                held=f"cut by {self.supply_way}; battery: {', '.join(told) or 'not sampled'}",
+                before=_charging_text(self.state_before),
+                held=f"cut by {self.supply_way}; battery: {', '.join(statuses) or 'not sampled'}",
                 proven=began,
                 restored=self.supply_restored,
             ),
@@ -213,9 +213,9 @@ def retry_at(error: Exception) -> float | None:
     return time.time() + error.retry_after_s if isinstance(error, ConditionNotMet) else None
 
 
-def _charging_words(state: DeviceState | None) -> str:
-    told = state.charging if state else None
-    return {True: "a supply was connected", False: "no supply was connected", None: ""}[told]
+def _charging_text(state: DeviceState | None) -> str:
+    charging = state.charging if state else None
+    return {True: "a supply was connected", False: "no supply was connected", None: ""}[charging]
 
 
 @cache

@@ -37,7 +37,7 @@ from workers.session.supply import PlannedCut, Switch
 
 from .layer_memory import layer_memory
 from .predictions import predictions
-from .record_builder import Draft, retry_at
+from .record_builder import RecordBuilder, retry_at
 from .validity import with_validity
 from .verify_outputs import verify, wrong
 
@@ -80,27 +80,27 @@ def run_job(assignment: Assignment, bench: Workbench, check: Callable[[], None],
     """
     serial = assignment.serial
     unknown = DeviceFacts(serial=serial, host=assignment.host, kind="phone", source=Source.PHONE)
-    draft = Draft(assignment, bench.worker, unknown)
+    builder = RecordBuilder(assignment, bench.worker, unknown)
     try:
         with interruptible(check):
             member = bench.fleet.member(serial, wait_s=ENROL_WAIT_S)
-            draft.device, draft.agent_sha256 = member.facts, member.agent_sha256
-            _run(draft, member, bench, check, report)
+            builder.device, builder.agent_sha256 = member.facts, member.agent_sha256
+            _run(builder, member, bench, check, report)
     except LeaseLost:
         raise
     except Exception as e:
         if ready_at := retry_at(e):
             bench.fleet.defer(serial, ready_at, str(e.args[0]))
-        draft.fail(e)
+        builder.fail(e)
         log.info("%s: %s", serial, e, exc_info=not isinstance(e, FarmError | CompileError))
-    return with_validity(draft.record(), assignment.job, draft.enrolment)
+    return with_validity(builder.record(), assignment.job, builder.enrolment)
 
 
-def _run(draft: Draft, member: Member, bench: Workbench, check: Callable[[], None], report: Report) -> None:
-    job = draft.assignment.job
-    means = _means(draft, member, bench)
-    draft.cpus = means.cpus
-    _compile(draft, member, means, bench, check, report)
+def _run(builder: RecordBuilder, member: Member, bench: Workbench, check: Callable[[], None], report: Report) -> None:
+    job = builder.assignment.job
+    means = _means(builder, member, bench)
+    builder.cpus = means.cpus
+    _compile(builder, member, means, bench, check, report)
     with compiling_within(job.sampling.deadline, member.facts.serial, check):
         inputs = bench.plans.inputs(job.cell.workload, job.cell.batch, job.examples)
         reference = bench.plans.reference(job.cell.workload, job.cell.batch, job.examples)
@@ -115,43 +115,43 @@ def _run(draft: Draft, member: Member, bench: Workbench, check: Callable[[], Non
             watch=bench.fleet.watched,
             reference_c=means.reference_c,
         ) as held:
-            draft.state_before = held.state_before
+            builder.state_before = held.state_before
             report("preparing", 0, 0, None)
-            measured = _measured(draft, held, means, bench, check, report, inputs)
+            measured = _measured(builder, held, means, bench, check, report, inputs)
             report("restoring", 0, 0, None)
     finally:
-        draft.proofs = tuple(held.proofs) if held else ()
-        draft.supply_restored = held is not None and not held.supply.is_cut
-    draft.state_after = held.state_after
+        builder.proofs = tuple(held.proofs) if held else ()
+        builder.supply_restored = held is not None and not held.supply.is_cut
+    builder.state_after = held.state_after
     if measured.run.killed:
-        draft.end(Outcome.KILLED, "killed", "the device ended the agent without a word: most likely out of memory")
+        builder.end(Outcome.KILLED, "killed", "the device ended the agent without a word: most likely out of memory")
         return
     raise_for(measured.run, member.facts.serial)
     rounded = partial(bench.plans.reference_in_single, job.cell.workload, job.cell.batch, job.examples)
-    draft.checks = verify(measured.outputs, reference, Precision(job.cell.precision), rounded)
+    builder.checks = verify(measured.outputs, reference, Precision(job.cell.precision), rounded)
     if job.examples is not None:
-        draft.predictions = predictions(measured.each, job.examples)
-    if reasons := wrong(draft.checks):
-        draft.end(Outcome.INVALID, "wrong_output", *reasons)
+        builder.predictions = predictions(measured.each, job.examples)
+    if reasons := wrong(builder.checks):
+        builder.end(Outcome.INVALID, "wrong_output", *reasons)
 
 
 def _compile(
-    draft: Draft, member: Member, means: _Means, bench: Workbench, check: Callable[[], None], report: Report
+    builder: RecordBuilder, member: Member, means: _Means, bench: Workbench, check: Callable[[], None], report: Report
 ) -> None:
     """The plan for this device, within what is known of its driver. Raises Unsupported and the compiler's errors."""
-    job = draft.assignment.job
+    job = builder.assignment.job
     report("compiling", 0, 0, None)
     with compiling_within(job.sampling.deadline, member.facts.serial, check):
-        draft.stored = bench.plans.plan(job.cell, member.facts, cpus=len(listed(means.cpus)) if means.cpus else 0)
-        draft.layer_memory = layer_memory(draft.stored.plan)
+        builder.stored = bench.plans.plan(job.cell, member.facts, cpus=len(listed(means.cpus)) if means.cpus else 0)
+        builder.layer_memory = layer_memory(builder.stored.plan)
 
 
-def _means(draft: Draft, member: Member, bench: Workbench) -> _Means:
+def _means(builder: RecordBuilder, member: Member, bench: Workbench) -> _Means:
     """Raises Unsupported, SpecError (wiring file), DeviceBusy, TransportLost before anything is compiled or pushed."""
-    job, facts, settings = draft.assignment.job, member.facts, bench.settings
+    job, facts, settings = builder.assignment.job, member.facts, bench.settings
     wired = load_wiring(settings).device(facts.serial)
-    draft.enrolment = store.load(settings.state, facts.serial, facts.fingerprint)
-    reference_c = reference_of(wired, draft.enrolment)
+    builder.enrolment = store.load(settings.state, facts.serial, facts.fingerprint)
+    reference_c = reference_of(wired, builder.enrolment)
     with alone(member, settings.state):
         cpus, switch = check_possible(member, job.conditions, wired, settings.state, reference_c)
         meter = sources_for(member, settings, wired, job.measure.power_source) if measures_power(job) else None
@@ -159,7 +159,7 @@ def _means(draft: Draft, member: Member, bench: Workbench) -> _Means:
 
 
 def _measured(
-    draft: Draft,
+    builder: RecordBuilder,
     held: Session,
     means: _Means,
     bench: Workbench,
@@ -169,26 +169,26 @@ def _measured(
 ) -> Measurement:
     """Inside the session: calibrate where that is due, cut the supply, run the block."""
     member = held.member
-    if measures_power(draft.assignment.job):
-        draft.enrolment = _calibrated(draft.enrolment, held, means.switch, bench, check)
-    gauge = draft.enrolment.gauge if draft.enrolment else None
-    block = block_of(draft.assignment, means.cpus, gauge.discharging_sign if gauge else 0)
+    if measures_power(builder.assignment.job):
+        builder.enrolment = _calibrated(builder.enrolment, held, means.switch, bench, check)
+    gauge = builder.enrolment.gauge if builder.enrolment else None
+    block = block_of(builder.assignment, means.cpus, gauge.discharging_sign if gauge else 0)
 
     def run() -> Measurement:
-        assert draft.stored is not None
+        assert builder.stored is not None
         cut = None
         if means.switch:
-            draft.supply_way = means.switch.way
+            builder.supply_way = means.switch.way
             cut = PlannedCut(means.switch, held.supply, member.connection, block.expected_s)
-        measured = measure(member, draft.stored, inputs, block, check, report, meter=means.meter, cut=cut)
-        draft.run, draft.series = measured.run, measured.series
+        measured = measure(member, builder.stored, inputs, block, check, report, meter=means.meter, cut=cut)
+        builder.run, builder.series = measured.run, measured.series
         return measured
 
     def replan(learnt: Replan) -> None:
-        draft.replans += (learnt,)
-        _compile(draft, member, means, bench, check, report)
+        builder.replans += (learnt,)
+        _compile(builder, member, means, bench, check, report)
 
-    api = draft.assignment.job.cell.backend
+    api = builder.assignment.job.cell.backend
     return run_within_limits(bench.plans.kernel_limits, member.facts, api, run, replan)
 
 

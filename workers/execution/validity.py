@@ -21,9 +21,9 @@ def with_validity(record: Record, job: Job, enrolment: Enrolment | None) -> Reco
         return _with_doubts(_with_invalidities(record, job), job, enrolment)
     except Exception as e:  # a record is always kept
         log.exception("%s: its record cannot be checked", record.device.serial)
-        words = f"the record cannot be checked: {type(e).__name__}: {e}"
+        text = f"the record cannot be checked: {type(e).__name__}: {e}"
         return record.model_copy(
-            update={"outcome": Outcome.FAILED, "cause": "internal", "reasons": (*record.reasons, words)}
+            update={"outcome": Outcome.FAILED, "cause": "internal", "reasons": (*record.reasons, text)}
         )
 
 
@@ -68,6 +68,6 @@ def _of_sampler(record: Record, enrolment: Enrolment | None) -> tuple[Doubt, ...
         return ()
     share = cost.latency_share
     resolved = "" if share.low > 0 or share.high < 0 else ", not resolved"
-    words = f"{share.value:+.1%} ({share.low:+.1%} to {share.high:+.1%}{resolved})"
-    detail = f"median latency {words} with a period of {cost.period_ns / 1e6:g} ms"
+    text = f"{share.value:+.1%} ({share.low:+.1%} to {share.high:+.1%}{resolved})"
+    detail = f"median latency {text} with a period of {cost.period_ns / 1e6:g} ms"
     return (Doubt(code=DoubtCode.SAMPLER_COST, detail=detail),)

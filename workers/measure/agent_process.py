@@ -172,9 +172,9 @@ def start_agent(member: Member, request: RunRequest) -> str:
         return adbd  # whether it runs, its journal tells
     told = result.code == 1 and connection.shell(["ls", request.journal]).code == 0  # an error event says why
     if result.code != 0 and not told:
-        said = (result.stderr or result.stdout).decode(errors="replace").strip()[-500:]
+        output = (result.stderr or result.stdout).decode(errors="replace").strip()[-500:]
         raise DeviceSick(
-            f"the agent did not start (exit status {result.code}): {said}",
+            f"the agent did not start (exit status {result.code}): {output}",
             device=connection.serial,
             remedy=f"run it by hand: {member.agent} version",
         )
@@ -243,7 +243,7 @@ class Follower:
         if self._run.killed and self._adbd and read_adbd(self._connection) != self._adbd:
             raise AdbdRestarted(device=self._connection.serial)
         if self._run.killed:
-            self._run.evidence = self._last_words()
+            self._run.evidence = self._last_lines()
         return True
 
     def _read(self) -> bool:
@@ -277,7 +277,7 @@ class Follower:
         stat = self._connection.shell(["cat", f"/proc/{pid}/stat"]).stdout
         return stat.rpartition(b")")[2].split()[:1] in ([b"Z"], [b"X"])
 
-    def _last_words(self) -> tuple[str, ...]:
+    def _last_lines(self) -> tuple[str, ...]:
         if not self._journal.events:
             return ()
         last = self._journal.events[-1]

@@ -37,8 +37,8 @@ class KernelLimits:
 
         The limit is what the driver told, where that is less than was asked for; else half of what was asked for.
         """
-        asked, told = refusal.work_group, refusal.work_group_limit
-        limit = told if 0 < told < asked else asked // 2
+        asked, reported = refusal.work_group, refusal.work_group_limit
+        limit = reported if 0 < reported < asked else asked // 2
         if not refusal.kernel or limit < 1:
             return None
         with self._lock:

@@ -16,16 +16,16 @@ from .registry import choose_source, find_sources
 __all__ = ["Bench", "MeterLost", "PowerMeter", "bench_of", "choose_source", "find_sources", "sources_for"]
 
 
-def bench_of(member: Member, settings: Settings, lab: WiredDevice) -> Bench:
+def bench_of(member: Member, settings: Settings, wired: WiredDevice) -> Bench:
     """What the sources of a device are made from."""
-    return Bench(member, dict(lab.meter), control_socket(settings.state))
+    return Bench(member, dict(wired.meter), control_socket(settings.state))
 
 
 def sources_for(
-    member: Member, settings: Settings, lab: WiredDevice, wanted: PowerSource | Literal["auto"]
+    member: Member, settings: Settings, wired: WiredDevice, wanted: PowerSource | Literal["auto"]
 ) -> PowerMeter:
-    """The source of one block; the gauge's does nothing on the host. `lab`: what is wired to the device.
+    """The source of one block; the gauge's does nothing on the host. `wired`: what is wired to the device.
 
     Raises Unsupported where the device lacks what is wanted.
     """
-    return choose_source(bench_of(member, settings, lab), wanted)
+    return choose_source(bench_of(member, settings, wired), wanted)

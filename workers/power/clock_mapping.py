@@ -76,7 +76,7 @@ def fit(before: Iterable[RoundTrip], after: Iterable[RoundTrip]) -> ClockMap:
     )
 
 
-def own_clock() -> ClockMap:
+def host_clock() -> ClockMap:
     """The map of a device that is this host itself, or runs on it: CLOCK_MONOTONIC to CLOCK_BOOTTIME."""
     return fit(ask_round_trips(lambda: (time.clock_gettime_ns(time.CLOCK_BOOTTIME), 0)), ())
 
@@ -94,10 +94,10 @@ def clock_of(connection: DeviceConnection, agent: str) -> Ask:
 def _agent_ns(connection: DeviceConnection, agent: str) -> int | None:
     result = connection.shell([agent, "version"])
     try:
-        told = json.loads(result.stdout).get("boottime_ns") if result.code == 0 else None
+        boottime_ns = json.loads(result.stdout).get("boottime_ns") if result.code == 0 else None
     except (ValueError, AttributeError):
         return None
-    return told if isinstance(told, int) else None
+    return boottime_ns if isinstance(boottime_ns, int) else None
 
 
 def _uptime_ns(connection: DeviceConnection) -> int:

@@ -29,11 +29,11 @@ def gauge(bench: Bench) -> Gauge:
     """Raises Unsupported where no node tells the battery's current."""
     if bench.member.facts.kind != "phone":
         raise bench.unsupported("it has no battery", "use RAPL, NVML or an external meter")
-    told = bench.member.connection.shell(["sh", "-c", NODES])
-    if not any(line.strip().lstrip("-").isdigit() for line in told.stdout.decode(errors="replace").splitlines()):
-        said = told.stderr.decode(errors="replace").strip().splitlines()
+    result = bench.member.connection.shell(["sh", "-c", NODES])
+    if not any(line.strip().lstrip("-").isdigit() for line in result.stdout.decode(errors="replace").splitlines()):
+        output = result.stderr.decode(errors="replace").strip().splitlines()
         raise bench.unsupported(
-            f"the shell cannot read the battery's current: {said[0] if said else 'there is no such node'}",
+            f"the shell cannot read the battery's current: {output[0] if output else 'there is no such node'}",
             "use an external meter, or root the phone",
         )
     return Gauge()

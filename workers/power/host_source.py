@@ -9,7 +9,7 @@ from orchestrator.model.event import Event
 from orchestrator.model.power import ClockMap, PowerSeries
 
 from .base import HostMeter, MeterLost, Readings
-from .clock_mapping import Ask, RoundTrip, ask_round_trips, fit, own_clock
+from .clock_mapping import Ask, RoundTrip, ask_round_trips, fit, host_clock
 
 
 class HostSource:
@@ -33,7 +33,7 @@ class HostSource:
         readings = self._meter.stop()
         if not any(each.t_ns for each in readings):
             raise MeterLost(f"{self.fact.name or self.fact.source} read nothing", remedy="look at the meter")
-        clock = fit(self._before, ask_round_trips(self._ask)) if self._ask else own_clock()
+        clock = fit(self._before, ask_round_trips(self._ask)) if self._ask else host_clock()
         return tuple(self._series(each, clock) for each in readings)
 
     def _series(self, readings: Readings, clock: ClockMap) -> PowerSeries:

@@ -68,8 +68,8 @@ def _series(source: PowerSource, name: str, readings: Sequence[tuple[int, int]])
 
 def odpm(bench: Bench) -> Odpm:
     """Raises Unsupported where there is none, or the shell may not read it."""
-    told = bench.member.connection.shell(["sh", "-c", NODES])
-    text = told.stdout.decode(errors="replace")
+    result = bench.member.connection.shell(["sh", "-c", NODES])
+    text = result.stdout.decode(errors="replace")
     if "-odpm" not in text:
         raise bench.unsupported("it has no on-device power monitor (Pixel 6 and newer have one)", "use the gauge")
     if "CH" not in text:

@@ -55,11 +55,13 @@ class Perfetto:
             file = Path(temporary) / "perfetto.txt"
             file.write_text(CONFIG)
             self._connection.push(file, self._config)
-        words = ["perfetto", "--background", "-c", "-", "--txt", "-o", self._trace]
-        said = run(self._connection, "sh", "-c", f"{quote(['cat', self._config])} | {quote(words)}", deadline_s=40.0)
-        pids = [word for word in said.split() if word.isdigit()]
+        command = ["perfetto", "--background", "-c", "-", "--txt", "-o", self._trace]
+        output = run(
+            self._connection, "sh", "-c", f"{quote(['cat', self._config])} | {quote(command)}", deadline_s=40.0
+        )
+        pids = [word for word in output.split() if word.isdigit()]
         if not pids:
-            raise MeterLost(f"perfetto did not start: {said[-300:]}", remedy="run `adb shell perfetto --query`")
+            raise MeterLost(f"perfetto did not start: {output[-300:]}", remedy="run `adb shell perfetto --query`")
         self._pid = pids[-1]
 
     def stop(self, events: Sequence[Event] = ()) -> tuple[PowerSeries, ...]:  # noqa: ARG002 (the agent has no part in it)

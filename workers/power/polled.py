@@ -115,10 +115,10 @@ class EnergyPoller:
 
 def _changes(t_ns: list[int], energy_j: list[float]) -> tuple[list[int], list[float]]:
     """The readings at which the counter had moved, with the first and the last: a counter is slower than its reader."""
-    kept = [
+    indices = [
         i for i in range(len(t_ns)) if i in (0, len(t_ns) - 1) or energy_j[i] != energy_j[i - 1]
     ]  # fmt: skip
-    return [t_ns[i] for i in kept], [energy_j[i] for i in kept]
+    return [t_ns[i] for i in indices], [energy_j[i] for i in indices]
 
 
 def lost(error: Exception) -> FarmError:

@@ -48,7 +48,9 @@ def _meter(bench: Bench) -> PowerMeter:
     except ValidationError as e:
         first = e.errors(include_input=False, include_url=False)[0]
         field = ".".join(map(str, first["loc"])) or kind
-        raise bench.unsupported(f"the wiring file, meter {kind}: {field}: {problem.told(first)}", "correct it") from e
+        raise bench.unsupported(
+            f"the wiring file, meter {kind}: {field}: {problem.describe(first)}", "correct it"
+        ) from e
     fact = SourceFact(source=PowerSource.METER, scope=Scope.DEVICE, name=kind, usable=True)
     return HostSource(fact, built, _ask(bench))
 

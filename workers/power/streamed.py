@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .base import MeterLost, Readings
-from .own_clock import Arrival, OwnClock, bin_means, fit_arrivals
+from .meter_clock import Arrival, MeterClock, bin_means, fit_arrivals
 from .polled import JOIN_S, lost
 
 BIN_S = 0.01
@@ -103,9 +103,9 @@ class StreamedMeter:
         is_mean = self._means or len(own_s) > 1.5 * len(ends_s)
         return Readings(self._name, t_ns, means_w.tolist(), is_mean, self._gain, clock.residual_ns)
 
-    def _clock(self) -> OwnClock:
+    def _clock(self) -> MeterClock:
         if all(batch.on_host for batch in self._batches):
-            return OwnClock(0.0, 0.0, 0)
+            return MeterClock(0.0, 0.0, 0)
         return fit_arrivals([Arrival(float(batch.own_s[-1]), batch.host_ns) for batch in self._batches])
 
     def _quietly(self, act: Callable[[], None]) -> None:

@@ -61,7 +61,7 @@ def proofs_of(state: DeviceState, conditions: Conditions) -> list[ConditionProof
     """What the open gates saw; what the phone does not tell is unproven."""
     wanted = ((gate, gate.wanted(conditions)) for gate in GATES)
     return [
-        ConditionProof(name=gate.name, wanted=words, before=gate.told(state), proven=bool(gate.told(state)))
+        ConditionProof(name=gate.name, wanted=words, before=gate.describe(state), proven=bool(gate.describe(state)))
         for gate, words in wanted
         if words
     ]

@@ -60,11 +60,11 @@ def agreements(
 def _base(results: Sequence[Answered], words: str) -> Answered | None:
     usable = [one for one in results if one.answers]
     if words:
-        return next((one for one in usable if set(words.split()) <= _words(one.result)), None)
+        return next((one for one in usable if set(words.split()) <= _name_words(one.result)), None)
     return next((one for one in usable if one.result.precision == Precision.FP32), usable[0] if usable else None)
 
 
-def _words(result: CellResult) -> set[str]:
+def _name_words(result: CellResult) -> set[str]:
     return {*result.label.split(), *result.serials}
 
 

@@ -105,8 +105,8 @@ def _result(cell: Cell, records: Sequence[Record], labels: Sequence[int] | None)
     tried: set[int] = set()
     for record in records:
         tried.update(dataset.examples(record.block))
-        if _counts(record) and (said := record.predictions) is not None:
-            answers.update(enumerate(map(Answer, said.top, said.margins), said.first))
+        if _counts(record) and (predictions := record.predictions) is not None:
+            answers.update(enumerate(map(Answer, predictions.top, predictions.margins), predictions.first))
     result = CellResult(
         cell_id=cell.cell_id,
         label=cell.label,

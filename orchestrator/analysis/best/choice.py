@@ -109,10 +109,10 @@ def _mixed(candidate: _Candidate, rest: Mapping[str, Value], axis: str) -> NotCo
     differ = {
         name: (before.get(name), rest.get(name)) for name in {**before, **rest} if before.get(name) != rest.get(name)
     }
-    told = "; ".join(f"{name}: {_text(a)}, {_text(b)}" for name, (a, b) in differ.items())
+    differences = "; ".join(f"{name}: {_text(a)}, {_text(b)}" for name, (a, b) in differ.items())
     name, (first, _) = next(iter(differ.items()))
     return NotComparable(
-        f"{axis}={_text(candidate.value)} was measured with different {' and '.join(differ)} ({told}): "
+        f"{axis}={_text(candidate.value)} was measured with different {' and '.join(differ)} ({differences}): "
         "their mean would say nothing of either",
         remedy=f"add {name} to --per, or choose one with --where {name}={_text(first)}",
     )

@@ -56,7 +56,7 @@ def _verdict(serial: str, source: Source, records: Sequence[Record]) -> CanaryVe
     medians = [median(timed_ms(record)) for record in good]
     middle = median(medians) if medians else 0.0
     change = [value / middle - 1 for value in medians]
-    verdict, reason = _judge(change)
+    verdict, reason = _classify(change)
     return CanaryVerdict(
         serial=serial,
         source=source,
@@ -70,7 +70,7 @@ def _verdict(serial: str, source: Source, records: Sequence[Record]) -> CanaryVe
     )
 
 
-def _judge(change: Sequence[float]) -> tuple[CanaryWord, str]:
+def _classify(change: Sequence[float]) -> tuple[CanaryWord, str]:
     if len(change) < MIN_CANARIES:
         return CanaryWord.FEW, f"{len(change)} went well; {MIN_CANARIES} or more tell"
     worst = max(range(len(change)), key=lambda i: abs(change[i]))

@@ -30,8 +30,8 @@ def same_plan_doubts(records: Iterable[Record], cells: Mapping[str, Cell]) -> di
 
 def _at_run(cell: Cell) -> tuple[Any, ...]:
     """What the agent is told beside the plan."""
-    told = tuple((name, cell.options.get(name, axis.default)) for name, axis in AXES.items() if axis.at_run)
-    return (cell.workload.model_dump_json(), *told)
+    agent_options = tuple((name, cell.options.get(name, axis.default)) for name, axis in AXES.items() if axis.at_run)
+    return (cell.workload.model_dump_json(), *agent_options)
 
 
 def _doubt(labels: Iterable[str]) -> Doubt:

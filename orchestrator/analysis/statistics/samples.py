@@ -39,14 +39,14 @@ def timed_ms(record: Record) -> list[float]:
 
 def latency(blocks: Sequence[Sequence[float]], seed: int = 1) -> Latency | None:
     """Statistics of blocks of timed samples in ms; None where there is no sample."""
-    kept = [list(block) for block in blocks if block]
-    if not kept:
+    filled = [list(block) for block in blocks if block]
+    if not filled:
         return None
-    samples = sorted(sample for block in kept for sample in block)
-    medians = sorted(median(block) for block in kept)
+    samples = sorted(sample for block in filled for sample in block)
+    medians = sorted(median(block) for block in filled)
     p90_ms, p99_ms = np.percentile(samples, (90, 99)).tolist()
     return Latency(
-        blocks=len(kept),
+        blocks=len(filled),
         samples=len(samples),
         median_ms=median(medians),
         interval_ms=bootstrap_median(medians, seed),

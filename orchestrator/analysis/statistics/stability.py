@@ -57,16 +57,16 @@ class Stability(Model):
 
 def stability(blocks: Sequence[Sequence[float]]) -> Stability:
     """Judge a cell's blocks of timed samples, in order of time."""
-    kept = [list(block) for block in blocks if block]
-    if len(kept) < FEW_BLOCKS:
-        return Stability(verdict=Verdict.FEW, reason=_few(len(kept)))
+    filled = [list(block) for block in blocks if block]
+    if len(filled) < FEW_BLOCKS:
+        return Stability(verdict=Verdict.FEW, reason=_few(len(filled)))
     for verdict, reason in (
-        (Verdict.DRIFTING, _trend([median(block) for block in kept]) or _within(kept)),
-        (Verdict.BIMODAL, _two_levels([sample for block in kept for sample in block])),
+        (Verdict.DRIFTING, _trend([median(block) for block in filled]) or _within(filled)),
+        (Verdict.BIMODAL, _two_levels([sample for block in filled for sample in block])),
     ):
         if reason:
             return Stability(verdict=verdict, reason=reason)
-    return Stability(verdict=Verdict.STABLE, reason=f"no trend over {len(kept)} blocks, one level")
+    return Stability(verdict=Verdict.STABLE, reason=f"no trend over {len(filled)} blocks, one level")
 
 
 def _few(blocks: int) -> str:

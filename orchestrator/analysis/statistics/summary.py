@@ -15,7 +15,7 @@ from orchestrator.model.record import ConditionProof, Doubt, LayerMemory, Outcom
 from .effect import Effect, detectable
 from .energies import EnergyPerInference, EnergyUse, energy_doubts, energy_uses, reported_energy
 from .modes import ColdStart, Mode, Throttling, block_value_ms, cold_start, throttling
-from .one_thread import with_gains
+from .one_thread_speedup import with_gains
 from .resources import (
     LayerTime,
     MemoryUse,
@@ -148,7 +148,7 @@ def _summary(records: Sequence[Record], cell: Cell, seed: int, mode: Mode, same_
     in_time = sorted(good, key=lambda record: (record.started_at, record.token))
     blocks = [timed_ms(record) for record in in_time]
     values = [value for record in in_time if (value := block_value_ms(record, mode)) is not None]
-    told = [doubt for record in records for doubt in record.doubts] + ([same_plan] if same_plan else [])
+    all_doubts = [doubt for record in records for doubt in record.doubts] + ([same_plan] if same_plan else [])
     setups = [steps for record in good if (steps := setup_steps_ms(record))]
     energy = energy_uses(in_time, seed)
     return Summary(
@@ -182,7 +182,7 @@ def _summary(records: Sequence[Record], cell: Cell, seed: int, mode: Mode, same_
         throttling=throttling(good) if mode == "sustained" else None,
         conditions=least_proven(records),
         invalid=invalid_reasons(records),
-        doubts=tuple({(d.code, d.detail): d for d in (*told, *energy_doubts(good))}.values()),
+        doubts=tuple({(d.code, d.detail): d for d in (*all_doubts, *energy_doubts(good))}.values()),
         reasons=tuple(dict.fromkeys(reason for record in records for reason in record.reasons)),
     )
 

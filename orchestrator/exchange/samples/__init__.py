@@ -97,7 +97,7 @@ def _record(job: ForeignJob, number: int, attempt: Attempt, at: float) -> Record
     """The ledger gives it its token."""
     (serial,) = job.candidates
     unreal = attempt.source in (Source.VIRTUAL, Source.REPLAY)
-    told = ", ".join(filter(None, (attempt.source, attempt.origin and f"experiment {attempt.origin}")))
+    before = ", ".join(filter(None, (attempt.source, attempt.origin and f"experiment {attempt.origin}")))
     return Record(
         experiment_id=job.experiment_id,
         job_id=job.job_id,
@@ -115,8 +115,8 @@ def _record(job: ForeignJob, number: int, attempt: Attempt, at: float) -> Record
         samples=tuple(_samples(attempt, job.cell.inferences)),
         layers=tuple(_layers(attempt)),
         role=job.role,
-        doubts=(Doubt(code=DoubtCode.VIRTUAL_DEVICE, detail=f"before its import: {told}"),) if unreal else (),
-        evidence=(f"before its import: {told}"[:500],) if told else (),
+        doubts=(Doubt(code=DoubtCode.VIRTUAL_DEVICE, detail=f"before its import: {before}"),) if unreal else (),
+        evidence=(f"before its import: {before}"[:500],) if before else (),
     )
 
 

@@ -30,7 +30,7 @@ def energy(summaries: Sequence[Summary]) -> list[Chart]:
 
 
 def _panel(title: str, found: Sequence[EnergyRow], names: wording.Naming, colours: Colours, name: str) -> Chart:
-    known = [(row, told.figure_j) for row in found if (told := row.use.reported) is not None]
+    known = [(row, reported.figure_j) for row in found if (reported := row.use.reported) is not None]
     largest = max(abs(figure.value) for _, figure in known)
     scale, unit = next(((s, unit) for s, unit in UNITS if largest * s >= 1), UNITS[-1])
     rows = layout.rows_of([row.summary for row, _ in known], names)

@@ -30,20 +30,20 @@ FEW_SAMPLES = 60
 
 def latency(summaries: Sequence[Summary], records: Sequence[Record]) -> Chart | None:
     """Median with its interval over every raw sample, one row a device and cell, grouped by device."""
-    told = [summary for summary in summaries if summary.latency][: layout.MAX_ROWS]
-    if not told:
+    with_latency = [summary for summary in summaries if summary.latency][: layout.MAX_ROWS]
+    if not with_latency:
         return None
     samples, colours = samples_by_key(records), backend_colours(summaries)
-    rows = layout.rows_of(told, wording.naming(summaries))
+    rows = layout.rows_of(with_latency, wording.naming(summaries))
     with style():
         figure = new_figure(layout.WIDTH_PX, rows.height_px)
         axes = figure.subplots()
-        for summary, y in zip(told, rows.positions, strict=True):
+        for summary, y in zip(with_latency, rows.positions, strict=True):
             _draw(axes, summary, y, samples.get(layout.key_of(summary), []), colours[summary.backend])
         layout.label_rows(axes, rows)
-        layout.fit_axis(axes, [v for s in told for v in samples.get(layout.key_of(s), [])])
+        layout.fit_axis(axes, [v for s in with_latency for v in samples.get(layout.key_of(s), [])])
         axes.set_xlabel("latency of one inference, ms")
-        put_heading(figure, keys=_keys(told, colours))
+        put_heading(figure, keys=_keys(with_latency, colours))
         return Chart(figure, "latency", "Latency by device and cell")
 
 

@@ -47,7 +47,7 @@ class Shown(NamedTuple):
     label: str
 
     @property
-    def words(self) -> str:
+    def caption(self) -> str:
         """What stands above it."""
         codes = ", ".join(dict.fromkeys(each.code for each in self.record.invalid)) or self.record.cause
         return self.label + (f" · INVALID: {codes}" if self.record.outcome is Outcome.INVALID else "")
@@ -103,15 +103,15 @@ def _draw(axes: Axes, blocks: list[Shown]) -> None:
     gap_s = GAP_SHARE * max(one.length_s for one in blocks) if len(blocks) > 1 else 0.0
     whole_s = sum(one.length_s for one in blocks) + gap_s * (len(blocks) - 1)
     widths_px = [PLOT_PX * (one.length_s + gap_s) / max(whole_s, 1e-9) for one in blocks]
-    words = [
-        wrap(one.words, max(width_px, LEAST_WORDS_PX), WORDS_PT)
+    caption = [
+        wrap(one.caption, max(width_px, LEAST_WORDS_PX), WORDS_PT)
         for one, width_px in zip(blocks, widths_px, strict=True)
     ]
     highest = max(float(one.origin.trace.power_w.max()) for one in blocks)
     bottom = min(0.0, *(float(one.origin.trace.power_w.min()) for one in blocks))
-    top = highest + (highest - bottom or 1.0) * (0.26 + 0.12 * max(word.count("\n") + 1 for word in words))
+    top = highest + (highest - bottom or 1.0) * (0.26 + 0.12 * max(word.count("\n") + 1 for word in caption))
     at_s, ticks, names = 0.0, [], []
-    for one, word in zip(blocks, words, strict=True):
+    for one, word in zip(blocks, caption, strict=True):
         _draw_block(axes, one, at_s - one.start_s, top, word)
         step = _step_s(one.length_s * len(blocks))
         marks = [step * i for i in range(int(one.length_s / step) + 1)]
@@ -127,7 +127,7 @@ def _draw(axes: Axes, blocks: list[Shown]) -> None:
     bare(axes, grid="y")
 
 
-def _draw_block(axes: Axes, one: Shown, shift_s: float, top: float, words: str) -> None:
+def _draw_block(axes: Axes, one: Shown, shift_s: float, top: float, caption: str) -> None:
     for phase in one.record.phases:
         start_s, end_s = phase.start_ns * NS + shift_s, phase.end_ns * NS + shift_s
         axes.axvspan(start_s, end_s, color=SHADES[phase.phase], alpha=0.13, linewidth=0)
@@ -137,7 +137,7 @@ def _draw_block(axes: Axes, one: Shown, shift_s: float, top: float, words: str) 
     x, y = [t_s for t_s, _ in points], [power_w for _, power_w in points]
     axes.plot(x, y, "o", color=FOREGROUND, markersize=DOT_PT, alpha=0.7, markeredgewidth=0, zorder=3)
     axes.annotate(
-        words, (one.start_s + shift_s, top), xytext=(3, -4), textcoords="offset points", va="top", fontsize=WORDS_PT,
+        caption, (one.start_s + shift_s, top), xytext=(3, -4), textcoords="offset points", va="top", fontsize=WORDS_PT,
         fontweight="bold" if one.record.outcome is Outcome.INVALID else "normal",
     )  # fmt: skip
 

@@ -30,23 +30,23 @@ WEIGHTS, ACTIVATIONS = PALETTE[3], PALETTE[6]
 
 def setup(summaries: Sequence[Summary]) -> Chart | None:
     """Stacked set-up steps of the median block, one row a device and cell."""
-    told = [summary for summary in summaries if summary.setup_ms][: layout.MAX_ROWS]
-    if not told:
+    shown = [summary for summary in summaries if summary.setup_ms][: layout.MAX_ROWS]
+    if not shown:
         return None
-    present = {step for row in told for step in row.setup_ms}
+    present = {step for row in shown for step in row.setup_ms}
     steps = [step for step in SETUP if step in present]
-    rows = layout.rows_of(told, wording.naming(summaries))
+    rows = layout.rows_of(shown, wording.naming(summaries))
     with style():
         figure = new_figure(WIDTH_PX, rows.height_px)
         axes = figure.subplots()
-        left = [0.0] * len(told)
+        left = [0.0] * len(shown)
         for step in steps:
-            widths = [row.setup_ms.get(step, 0.0) for row in told]
+            widths = [row.setup_ms.get(step, 0.0) for row in shown]
             axes.barh(rows.positions, widths, left=left, height=0.72, color=SETUP[step])
             left = [a + b for a, b in zip(left, widths, strict=True)]
-        for y, row, total in zip(rows.positions, told, left, strict=True):
+        for y, row, total in zip(rows.positions, shown, left, strict=True):
             axes.annotate(
-                _setup_words(row, total), (total, y), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8
+                _setup_text(row, total), (total, y), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8
             )
         layout.label_rows(axes, rows)
         axes.set_xlim(0, 1.25 * max(left) or 1.0)
@@ -55,7 +55,7 @@ def setup(summaries: Sequence[Summary]) -> Chart | None:
         return Chart(figure, "setup", "Set-up time by step")
 
 
-def _setup_words(row: Summary, total_ms: float) -> str:
+def _setup_text(row: Summary, total_ms: float) -> str:
     """The median total, and the slowest block where it waited for what the others found in a cache."""
     if row.slowest_setup_ms < COLD_FROM * total_ms:
         return wording.ms(total_ms)

@@ -87,8 +87,8 @@ def label_rows(axes: Axes, rows: Rows) -> None:
 
 def device_of(summary: Summary) -> str:
     """`R58M · SM-G930F · phone`; in capitals what is no device's own."""
-    words = (summary.serial, wording.short_name(summary.model), summary.profile, wording.source_word(summary.source))
-    return " · ".join(dict.fromkeys(filter(None, words)))
+    parts = (summary.serial, wording.short_name(summary.model), summary.profile, wording.source_word(summary.source))
+    return " · ".join(dict.fromkeys(filter(None, parts)))
 
 
 def device_in(record: Record) -> str:

@@ -15,7 +15,7 @@ from redis import Redis
 from orchestrator.coordination import keys
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
-from orchestrator.ledger import JobRow, Kept, Ledger
+from orchestrator.ledger import JobRow, KeepResult, Ledger
 from orchestrator.model.device import (
     Api,
     ApiFacts,
@@ -160,7 +160,7 @@ def finish(ledger: Ledger, job: Job, content: Content, rng: random.Random, *, in
     assert begun is not None
     facts = next(each.facts for each in content.devices if each.serial == begun.serial)
     record = _record(begun, facts, rng, inferences)
-    assert ledger.keep(record) is Kept.NEW
+    assert ledger.keep(record) is KeepResult.NEW
     content.records.append(record)
     return record
 

@@ -14,7 +14,7 @@ from sqlalchemy import create_engine
 
 from orchestrator.errors import ServiceDown, SetupError, StableError
 from orchestrator.expansion.expand import expand
-from orchestrator.ledger import JobState, Kept, Ledger
+from orchestrator.ledger import JobState, KeepResult, Ledger
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.job import Job
 from orchestrator.model.lease import Assignment
@@ -89,8 +89,8 @@ def test_a_job_from_waiting_to_done(ledger: Ledger) -> None:
     assert (row.job_id, row.token, row.state) == (first.job_id, assignment.token, JobState.RUNNING)
     assert ledger.assignment(row) == assignment
     record = answer(assignment)
-    assert ledger.keep(record) is Kept.NEW
-    assert ledger.keep(record) is Kept.DUPLICATE
+    assert ledger.keep(record) is KeepResult.NEW
+    assert ledger.keep(record) is KeepResult.DUPLICATE
     assert list(ledger.records(experiment_id)) == [record]
     assert ledger.counts(experiment_id) == {"ok": 1, "waiting": 1}
     assert begun(ledger, second).token > assignment.token
@@ -101,7 +101,7 @@ def test_a_lost_attempt_is_retried_until_the_budget_is_used_up(ledger: Ledger) -
     for attempt in (1, 2, 3):
         assignment = begun(ledger, job)
         assert assignment.attempt == attempt
-        assert ledger.keep(answer(assignment, Outcome.LOST, cause="transport_lost")) is Kept.NEW
+        assert ledger.keep(answer(assignment, Outcome.LOST, cause="transport_lost")) is KeepResult.NEW
     assert ledger.counts(experiment_id) == {"lost": 1}
     assert ledger.experiment(experiment_id).finished
     assert len(list(ledger.records(experiment_id, outcomes=["lost"]))) == 3
@@ -130,17 +130,17 @@ def test_an_older_token_is_refused(ledger: Ledger) -> None:
     assert ledger.end_attempt(job.job_id, 1, Outcome.LOST, "lease_expired") is JobState.WAITING
     assert ledger.end_attempt(job.job_id, 1, Outcome.LOST, "lease_expired") is None
     new = begun(ledger, job, "A")
-    assert ledger.keep(answer(old)) is Kept.STALE
-    assert ledger.keep(answer(new)) is Kept.NEW
+    assert ledger.keep(answer(old)) is KeepResult.STALE
+    assert ledger.keep(answer(new)) is KeepResult.NEW
     assert [r.token for r in ledger.records(experiment_id)] == [new.token]
-    assert ledger.keep(make.record(make.job("unknown"), attempt=1, token=10**9)) is Kept.STALE
+    assert ledger.keep(make.record(make.job("unknown"), attempt=1, token=10**9)) is KeepResult.STALE
 
 
 def test_a_late_record_of_the_newest_token_still_counts(ledger: Ledger) -> None:
     experiment_id, (job,) = submitted(ledger, blocks=1)
     assignment = begun(ledger, job)
     ledger.end_attempt(job.job_id, 1, Outcome.LOST, "lease_expired")
-    assert ledger.keep(answer(assignment)) is Kept.NEW
+    assert ledger.keep(answer(assignment)) is KeepResult.NEW
     assert ledger.counts(experiment_id) == {"ok": 1}
 
 
@@ -163,7 +163,7 @@ def test_cancelling(ledger: Ledger) -> None:
     assert ledger.cancel(experiment_id) == []
     (row,) = [r for r in ledger.running() if r.experiment_id == experiment_id]
     assert row.state is JobState.CANCELLED
-    assert ledger.keep(answer(assignment, Outcome.CANCELLED)) is Kept.NEW
+    assert ledger.keep(answer(assignment, Outcome.CANCELLED)) is KeepResult.NEW
     assert ledger.counts(experiment_id) == {"ok": 1, "cancelled": 2}
     with pytest.raises(StableError, match=r"there is no experiment or job"):
         ledger.cancel("nothing")

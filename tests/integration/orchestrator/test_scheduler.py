@@ -77,7 +77,7 @@ def test_from_waiting_to_done(farm: Settings, redis: Redis, ledger: Ledger, sche
     assert scheduler.tick().taken == {"new": 2}
     assert ledger.counts("e-1") == {"ok": 4}
     assert redis.xlen(keys.RECORDS) == 0
-    assert all(redis.exists(keys.kept(r.job_id, r.attempt)) for r in ledger.records("e-1"))
+    assert all(redis.exists(keys.receipt(r.job_id, r.attempt)) for r in ledger.records("e-1"))
 
 
 def test_doubled_and_lost_wake_ups_do_no_harm(

@@ -64,7 +64,7 @@ def test_kept_on_disk_until_the_receipt(tmp_path: Path, redis: Redis) -> None:
     spool.send(redis)
     assert sent(redis) == [record()], "sent once, not in every pass"
     assert path.exists()
-    redis.set(keys.kept("job1", 1), "1")
+    redis.set(keys.receipt("job1", 1), "1")
     spool.send(redis)
     assert spool.waiting() == []
     assert len(sent(redis)) == 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.console import RenderableType
 
 from farm.cli import live, plan_summary, profile, tuning
-from farm.cli.devices import table_of, value_words
+from farm.cli.devices import table_of, value_text
 from farm.cli.lifecycle import table_of as checks
 from farm.doctor import examine
 from kernels.compile import compile_graph
@@ -132,8 +132,8 @@ def test_figures_stand_below_each_other() -> None:
     ],
 )  # fmt: skip
 def test_facts_are_rounded_for_people(name: str, value: object, words: str) -> None:
-    assert value_words(name, value) == words
-    assert value_words("seen_at", 1795344525.3972616).startswith("2026-11-2")
+    assert value_text(name, value) == words
+    assert value_text("seen_at", 1795344525.3972616).startswith("2026-11-2")
 
 
 @pytest.mark.parametrize("columns", ["", "80"])

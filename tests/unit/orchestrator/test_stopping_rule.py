@@ -67,7 +67,7 @@ def test_kinds_of_energy_are_never_mixed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "made", "words"),
+    ("values", "made", "text"),
     [
         ((10, 10, 10.2), 3, "target met after 3 blocks: ±1.0% (latency), wanted ±5.0%"),
         ((1, 2, 3), 8, "stopped at the cap of 8 blocks: ±50.0% (latency), wanted ±5.0%"),
@@ -75,8 +75,8 @@ def test_kinds_of_energy_are_never_mixed() -> None:
         ((1,), 3, "goes on: no interval, wanted ±5.0%"),
     ],
 )
-def test_a_decision_tells_why(values: tuple[float, ...], made: int, words: str) -> None:
-    assert decide(SAMPLING, blocks(*values), made).words == words
+def test_a_decision_tells_why(values: tuple[float, ...], made: int, text: str) -> None:
+    assert decide(SAMPLING, blocks(*values), made).text == text
 
 
 def test_a_cell_is_measured_until_it_is_precise(seed: int) -> None:

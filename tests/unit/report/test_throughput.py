@@ -84,7 +84,7 @@ def test_reports_show_frames_per_second_and_no_latency() -> None:
 def test_blocks_are_added_for_the_throughput() -> None:
     asked = Sampling(frames=50, target_interval=0.05)
     found = decide(asked, [BlockFigures("c", good=True, value_ms=ms) for ms in (100.0, 101.0, 99.0, 100.0)], 4)
-    assert "(throughput)" in found.words and "latency" not in found.words
+    assert "(throughput)" in found.text and "latency" not in found.text
 
 
 def test_exported_series_keep_the_two_apart() -> None:

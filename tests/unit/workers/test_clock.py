@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from orchestrator.model.power import ClockMap
 from workers.connection.base import ShellResult
-from workers.power.clock_mapping import ROUND_TRIPS, RoundTrip, ask_round_trips, fit, own_clock
+from workers.power.clock_mapping import ROUND_TRIPS, RoundTrip, ask_round_trips, fit, host_clock
 
 
 def trips(random_: random.Random, at_ns: int, truth: ClockMap, slowest_ns: int, step_ns: int = 0) -> list[RoundTrip]:
@@ -64,7 +64,7 @@ def test_without_any_round_trip_there_is_no_map() -> None:
 
 
 def test_this_hosts_own_clock_is_known_well() -> None:
-    assert own_clock().residual_ns < 1_000_000
+    assert host_clock().residual_ns < 1_000_000
 
 
 class _Phone:

@@ -27,7 +27,7 @@ def cores_for(connection: DeviceConnection, affinity: str) -> str:
         cores = listed(affinity)
         if present and not present.issuperset(cores):
             raise Unsupported(
-                f"it has no cores {_words(set(cores) - present)}; it has {_words(present)}",
+                f"it has no cores {_core_list(set(cores) - present)}; it has {_core_list(present)}",
                 device=connection.serial,
                 remedy="change conditions.affinity",
             )
@@ -37,9 +37,9 @@ def cores_for(connection: DeviceConnection, affinity: str) -> str:
     # of a cluster that is switched off as a whole, older kernels do not tell the clocks
     _check_online(connection, offline - {core for cluster in found for core in cluster.cores}, online)
     if len({cluster.highest_khz for cluster in found}) < 2:
-        told = "its cores have one highest clock" if found else "it does not tell the clocks of its cores"
+        why = "its cores have one highest clock" if found else "it does not tell the clocks of its cores"
         raise Unsupported(
-            f"there are no {affinity} cores: {told}", device=connection.serial, remedy="leave out conditions.affinity"
+            f"there are no {affinity} cores: {why}", device=connection.serial, remedy="leave out conditions.affinity"
         )
     cores = cores_of(found, "big" if affinity == "big" else "little")
     _check_online(connection, offline & set(cores), online)
@@ -49,7 +49,7 @@ def cores_for(connection: DeviceConnection, affinity: str) -> str:
 def _check_online(connection: DeviceConnection, missing: set[int], online: set[int]) -> None:
     if missing:
         raise ConditionNotMet(
-            f"cores {_words(missing)} are offline now; online: {_words(online)}",
+            f"cores {_core_list(missing)} are offline now; online: {_core_list(online)}",
             device=connection.serial,
             remedy="its system switches idle cores off: name cores that stay online, or leave out conditions.affinity",
             retry_after_s=ONLINE_WAIT_S,
@@ -64,7 +64,7 @@ def _cores_in(text: str) -> set[int]:
         return set()
 
 
-def _words(cores: set[int]) -> str:
+def _core_list(cores: set[int]) -> str:
     return ",".join(map(str, sorted(cores)))
 
 

@@ -58,10 +58,12 @@ class Awake:
 
 def look(connection: DeviceConnection) -> Held:
     """Whether it is awake and stays so, as its power service says."""
-    told = _read(connection)
-    stays = told.stays_on or (told.off_after_ms or 0) >= NEVER_MS
-    after = "no time-out" if stays else "" if told.off_after_ms is None else f"off after {told.off_after_ms / 1000:g} s"
-    return Held(", ".join(filter(None, (told.wakefulness, after))), proven=told.wakefulness == AWAKE and stays)
+    power = _read(connection)
+    stays = power.stays_on or (power.off_after_ms or 0) >= NEVER_MS
+    after = (
+        "no time-out" if stays else "" if power.off_after_ms is None else f"off after {power.off_after_ms / 1e3:g} s"
+    )
+    return Held(", ".join(filter(None, (power.wakefulness, after))), proven=power.wakefulness == AWAKE and stays)
 
 
 def at_end(connection: DeviceConnection, proof: ConditionProof) -> ConditionProof:

@@ -19,7 +19,7 @@ class Gate(Protocol):
         """What is wanted, for people; empty: nothing."""
         ...
 
-    def told(self, state: DeviceState) -> str:
+    def describe(self, state: DeviceState) -> str:
         """What the device says, for people; empty: it does not tell."""
         ...
 

@@ -19,7 +19,7 @@ class BatteryCharge:
             return ""
         return f"{0 if low is None else low:g} to {100 if high is None else high:g} %"
 
-    def told(self, state: DeviceState) -> str:
+    def describe(self, state: DeviceState) -> str:
         return "" if state.battery_percent is None else f"{state.battery_percent:g} %"
 
     def check(self, state: DeviceState, wanted: Conditions, reference_c: float | None) -> None:  # noqa: ARG002 (no heat)

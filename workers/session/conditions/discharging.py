@@ -16,7 +16,7 @@ class Discharging:
     def wanted(self, conditions: Conditions) -> str:
         return "discharging" if conditions.supply == "discharging" else ""
 
-    def told(self, state: DeviceState) -> str:
+    def describe(self, state: DeviceState) -> str:
         return {True: "a supply is connected", False: "no supply is connected", None: ""}[state.charging]
 
     def check(self, state: DeviceState, wanted: Conditions, reference_c: float | None) -> None:  # noqa: ARG002 (no heat)

@@ -36,10 +36,10 @@ class FixedPerformance:
 
     def _switch(self, connection: DeviceConnection, *, on: bool) -> None:
         result = connection.shell(["cmd", "power", VERB, str(on).lower()])
-        said = (result.stdout + result.stderr).decode(errors="replace").strip()
-        if result.code != 0 or "Failed" in said:
+        output = (result.stdout + result.stderr).decode(errors="replace").strip()
+        if result.code != 0 or "Failed" in output:
             raise Unsupported(
-                f"it has no fixed-performance mode: {said[:200] or f'exit status {result.code}'}",
+                f"it has no fixed-performance mode: {output[:200] or f'exit status {result.code}'}",
                 device=connection.serial,
                 remedy="use conditions.clocks: default",
             )

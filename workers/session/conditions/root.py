@@ -23,6 +23,6 @@ def root_shell(connection: DeviceConnection, what: str) -> RootShell:
 def _run(connection: DeviceConnection, argv: list[str]) -> str:
     result: ShellResult = connection.shell(argv)
     if result.code != 0:
-        said = (result.stderr or result.stdout).decode(errors="replace").strip()[-300:]
-        raise DeviceSick(f"`{argv[-1][:200]}` as root ended with {result.code}: {said}", device=connection.serial)
+        output = (result.stderr or result.stdout).decode(errors="replace").strip()[-300:]
+        raise DeviceSick(f"`{argv[-1][:200]}` as root ended with {result.code}: {output}", device=connection.serial)
     return result.stdout.decode(errors="replace")

@@ -18,7 +18,7 @@ class Settled:
     def wanted(self, conditions: Conditions) -> str:
         return f"within {SETTLED_C:g} C of rest, slope below {SETTLED_C_PER_MIN:g} C/min" if conditions.settled else ""
 
-    def told(self, state: DeviceState) -> str:
+    def describe(self, state: DeviceState) -> str:
         if state.battery_temp_c is None or state.battery_slope_c_per_min is None:
             return ""
         return f"{state.battery_temp_c:g} C, {state.battery_slope_c_per_min:+.2f} C/min"

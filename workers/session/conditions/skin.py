@@ -15,7 +15,7 @@ class SkinTemperature:
     def wanted(self, conditions: Conditions) -> str:
         return "" if conditions.skin_temp_max is None else f"at most {conditions.skin_temp_max:g} C"
 
-    def told(self, state: DeviceState) -> str:
+    def describe(self, state: DeviceState) -> str:
         return "" if state.skin_temp_c is None else f"{state.skin_temp_c:.1f} C"
 
     def check(self, state: DeviceState, wanted: Conditions, reference_c: float | None) -> None:  # noqa: ARG002 (the battery's)

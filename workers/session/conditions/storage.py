@@ -13,7 +13,7 @@ class FreeStorage:
     def wanted(self, conditions: Conditions) -> str:
         return f"{conditions.free_storage >> 20} MiB" if conditions.free_storage else ""
 
-    def told(self, state: DeviceState) -> str:
+    def describe(self, state: DeviceState) -> str:
         return "" if state.free_storage_bytes is None else f"{state.free_storage_bytes >> 20} MiB"
 
     def check(self, state: DeviceState, wanted: Conditions, reference_c: float | None) -> None:  # noqa: ARG002 (no heat)

@@ -26,7 +26,7 @@ class SyncOff:
         return "off" if conditions.sync_off else ""
 
     def check(self, connection: DeviceConnection) -> None:
-        if told_by_manager(connection) == "on":
+        if manager_state(connection) == "on":
             raise Unsupported(
                 "automatic synchronisation is on, and no shell command switches it",
                 device=connection.serial,
@@ -42,14 +42,14 @@ class SyncOff:
         found = read_setting(connection, *SETTING)
         if found != "0":
             raise ConditionNotMet(f"auto_sync was written as 0, but reads {found!r}", device=connection.serial)
-        told = told_by_manager(connection)
-        return Held(told or "setting auto_sync is 0", proven=told == "off")
+        state = manager_state(connection)
+        return Held(state or "setting auto_sync is 0", proven=state == "off")
 
     def restore(self, connection: DeviceConnection, saved: Mapping[str, str]) -> None:
         write_setting(connection, *SETTING, saved.get("auto_sync", UNSET))
 
 
-def told_by_manager(connection: DeviceConnection) -> str:
+def manager_state(connection: DeviceConnection) -> str:
     """`on`, `off`, or nothing where the sync manager does not tell."""
     result = connection.shell(["dumpsys", "content"], deadline_s=30.0)
     match = _MANAGER.search(result.stdout.decode(errors="replace"))

@@ -16,7 +16,7 @@ class BatteryTemperature:
         low = "" if conditions.battery_temp_min is None else f"{conditions.battery_temp_min:g} C to "
         return f"{low or 'at most '}{conditions.battery_temp_max:g} C"
 
-    def told(self, state: DeviceState) -> str:
+    def describe(self, state: DeviceState) -> str:
         return "" if state.battery_temp_c is None else f"{state.battery_temp_c:g} C"
 
     def check(self, state: DeviceState, wanted: Conditions, reference_c: float | None) -> None:

@@ -13,7 +13,7 @@ class ThermalStatus:
     def wanted(self, conditions: Conditions) -> str:
         return f"at most {conditions.thermal_status_max}"
 
-    def told(self, state: DeviceState) -> str:
+    def describe(self, state: DeviceState) -> str:
         return "" if state.thermal_status is None else str(state.thermal_status)
 
     def check(self, state: DeviceState, wanted: Conditions, reference_c: float | None) -> None:  # noqa: ARG002 (a verdict)

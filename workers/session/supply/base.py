@@ -22,8 +22,8 @@ class Switch(Protocol):
     needs_device: bool
     """Whether the device itself is asked to switch, so that it must be connected to restore the supply."""
 
-    def told(self) -> dict[str, Any]:
-        """What `from_told` of this way makes the same switch from: it outlives this process, on the host's disk."""
+    def parameters(self) -> dict[str, Any]:
+        """What the same switch is made from after a crash of this process; kept on the host's disk."""
         ...
 
     def cut(self) -> None:

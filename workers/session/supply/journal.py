@@ -15,7 +15,7 @@ from workers.durable_files import file_name, write_durably
 from workers.session.saved_settings import JournalUnreadable
 
 from .base import Switch
-from .program import from_told
+from .program import from_parameters
 from .root_node import RootNode
 from .virtual import VirtualPort
 from .wireless import NoCable
@@ -43,7 +43,7 @@ class SupplyJournal:
     def cut(self, switch: Switch) -> None:
         """Journal, then cut. Raises SupplyStuck, TransportLost; the journal then stays."""
         write_durably(
-            self._path, json.dumps({"serial": self._serial, "way": switch.way, "told": switch.told()}, indent=1)
+            self._path, json.dumps({"serial": self._serial, "way": switch.way, "told": switch.parameters()}, indent=1)
         )
         switch.cut()
 
@@ -81,9 +81,9 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _switch(found: dict[str, Any], serial: str, connection: DeviceConnection | None) -> Switch:
-    way, told = found["way"], found["told"]
+    way, parameters = found["way"], found["told"]
     if way in ("uhubctl", "command"):
-        return from_told(serial, way, told)
+        return from_parameters(serial, way, parameters)
     if way == "root":
-        return RootNode(serial, connection, told["path"])
-    return VirtualPort(serial, Path(told["control"])) if way == "virtual" else NoCable()
+        return RootNode(serial, connection, parameters["path"])
+    return VirtualPort(serial, Path(parameters["control"])) if way == "virtual" else NoCable()

@@ -25,7 +25,7 @@ class Program:
         self.way = way
         self._serial, self._cut, self._restore = serial, tuple(cut), tuple(restore)
 
-    def told(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Any]:
         return {"cut": list(self._cut), "restore": list(self._restore)}
 
     def check(self) -> None:
@@ -50,8 +50,8 @@ class Program:
         except (OSError, subprocess.TimeoutExpired) as e:
             raise self._stuck(argv, str(e)) from e
         if done.returncode != 0:
-            said = (done.stderr or done.stdout).decode(errors="replace").strip()[-300:]
-            raise self._stuck(argv, f"exit status {done.returncode}: {said}")
+            output = (done.stderr or done.stdout).decode(errors="replace").strip()[-300:]
+            raise self._stuck(argv, f"exit status {done.returncode}: {output}")
 
     def _stuck(self, argv: tuple[str, ...], why: str) -> SupplyStuck:
         return SupplyStuck(f"`{' '.join(argv)}`: {why}", device=self._serial, remedy="try this command by hand")
@@ -66,5 +66,5 @@ def of_wiring(serial: str, supply: WiredSupply) -> Program:
     return Program(serial, "uhubctl", (*port, "off"), (*port, "on"))
 
 
-def from_told(serial: str, way: Literal["uhubctl", "command"], told: dict[str, Any]) -> Program:
-    return Program(serial, way, told["cut"], told["restore"])
+def from_parameters(serial: str, way: Literal["uhubctl", "command"], parameters: dict[str, Any]) -> Program:
+    return Program(serial, way, parameters["cut"], parameters["restore"])

@@ -29,7 +29,7 @@ class RootNode:
     def __init__(self, serial: str, connection: DeviceConnection | None, path: str) -> None:
         self._serial, self._connection, self._path = serial, connection, path
 
-    def told(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Any]:
         return {"path": self._path}
 
     def cut(self) -> None:

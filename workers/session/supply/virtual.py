@@ -23,7 +23,7 @@ class VirtualPort:
     def __init__(self, serial: str, control: Path) -> None:
         self._serial, self._control = serial, control
 
-    def told(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Any]:
         return {"control": str(self._control)}
 
     def cut(self) -> None:

@@ -15,7 +15,7 @@ class NoCable:
     way: SupplyWay = "wireless"
     needs_device = False
 
-    def told(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Any]:
         return {}
 
     def cut(self) -> None: ...

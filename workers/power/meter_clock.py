@@ -22,7 +22,7 @@ class Arrival(NamedTuple):
     """When it had arrived, CLOCK_MONOTONIC."""
 
 
-class OwnClock(NamedTuple):
+class MeterClock(NamedTuple):
     """host = own * (1 + drift) + offset."""
 
     offset_ns: float
@@ -33,7 +33,7 @@ class OwnClock(NamedTuple):
         return np.asarray(np.rint(own_s * (1 + self.drift) * 1e9 + self.offset_ns), dtype=np.int64)
 
 
-def fit_arrivals(arrivals: Sequence[Arrival]) -> OwnClock:
+def fit_arrivals(arrivals: Sequence[Arrival]) -> MeterClock:
     """The line below all arrivals: through the quickest transfer of the first half and of the second.
 
     The residual is half of what a usual transfer takes more than the quickest one.
@@ -43,7 +43,7 @@ def fit_arrivals(arrivals: Sequence[Arrival]) -> OwnClock:
     drift = _drift(own_s, delay_ns)
     late_ns = delay_ns - drift * own_s * 1e9
     offset_ns = float(late_ns.min())
-    return OwnClock(offset_ns, drift, round(float(np.median(late_ns) - offset_ns) / 2))
+    return MeterClock(offset_ns, drift, round(float(np.median(late_ns) - offset_ns) / 2))
 
 
 def _drift(own_s: npt.NDArray[np.float64], delay_ns: npt.NDArray[np.float64]) -> float:
