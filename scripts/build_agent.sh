@@ -1,2 +1,0 @@
-#!/bin/sh
-exec .venv/bin/python -m device_agent.build
