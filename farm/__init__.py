@@ -1,1 +1,1 @@
-"""COMPOSES: the command line, the supervisor behind `farm up`, the doctor."""
+"""The command line, the supervisor behind `farm up`, and the doctor."""

@@ -1,4 +1,4 @@
-"""Which parts a farm has, and what they tell each other through the environment."""
+"""Choose the parts of a farm, and connect them through environment variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps of the demo: a farm of its own in a folder of its own."""
+"""The steps of the demo, on a farm of its own in a folder of its own."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Demo:
             if not build.binary().is_file():
                 build.build()
         except build.BuildError as e:
-            raise SetupError(f"the agent: {e}", remedy="mend that, then: python -m device_agent.build") from e
+            raise SetupError(f"the agent: {e}", remedy="fix that, then: python -m device_agent.build") from e
 
     def start(self) -> None:
         """Start `farm up` and wait until it is up. Raises SetupError with what it said where it does not come up."""

@@ -1,4 +1,4 @@
-"""What this machine has of what the farm needs, and the exact line that mends what it lacks."""
+"""Check this machine for what the farm needs, with the command that fixes each problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a running farm can be reached: `farm.json` in its state folder, and the lock that says that it runs."""
+"""Where a running farm can be reached (`farm.json` in its state folder), and the lock that shows that it runs."""
 
 from __future__ import annotations
 

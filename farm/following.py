@@ -1,4 +1,4 @@
-"""Follow an experiment to its end, whatever comes and goes meanwhile."""
+"""Follow an experiment to its end, through restarts of the farm's parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the farm is at one moment: who works on what, what waits and why, how far an experiment is."""
+"""A snapshot of the farm: which device runs what, what waits and why, how far an experiment is."""
 
 from __future__ import annotations
 

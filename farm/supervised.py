@@ -1,4 +1,4 @@
-"""Run one part of the farm so that nothing of it outlives its supervisor.
+"""Run one part of the farm so that none of its processes outlives the supervisor.
 
     python -m farm.supervised --parent PID --grace SECONDS -- COMMAND...
 

@@ -1,4 +1,4 @@
-"""The story of `farm up`: lock the state, end leftovers, start the parts, watch them, end them."""
+"""The steps of `farm up`: lock the state, end leftovers, start the parts, watch them, end them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""DECIDES: what runs where and when, and what came of it."""
+"""Decide what runs where and when, keep the records and derive the results."""

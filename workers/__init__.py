@@ -1,1 +1,1 @@
-"""ACTS: finds devices, holds sessions with them, drives the agent, returns records."""
+"""Find devices, hold sessions with them, drive the agent, return records."""

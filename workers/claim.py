@@ -1,4 +1,4 @@
-"""A claimed assignment: lease renewed, progress announced, and an answer to `may I go on?` for who works under it."""
+"""A claimed assignment: renews its lease, announces progress, and tells its user when it must stop."""
 
 from __future__ import annotations
 

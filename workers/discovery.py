@@ -1,4 +1,4 @@
-"""Devices come and go: every change of adb's list is followed, every usable device enrolled, all of them announced.
+"""Follow the changes of adb's list: admit every usable device, and announce all of them.
 
 One device's failure is that device's state, with the reason and what to do; the others do not notice.
 """

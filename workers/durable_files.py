@@ -1,4 +1,4 @@
-"""Files that survive a crash, and names for them."""
+"""Write files that survive a crash, and make safe names for them."""
 
 from __future__ import annotations
 

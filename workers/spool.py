@@ -1,4 +1,4 @@
-"""Records on this host's disk until the ledger has them.
+"""Keep records on this host's disk until the ledger has them.
 
 A record is written and flushed to disk first, then sent to the stream, again every few seconds, and removed only when
 the ledger's receipt is there. Sending twice is harmless: the ledger keeps one record per (job, attempt).

@@ -1,4 +1,4 @@
-"""Celery's entry: a wake-up names a device and a token. Everything else is in the lease."""
+"""The Celery task: a wake-up that names a device and a token. Everything else is in the lease."""
 
 from __future__ import annotations
 

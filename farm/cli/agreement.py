@@ -1,4 +1,4 @@
-"""`farm agreement`: compare what the results of a network predict"""
+"""`farm agreement`: compare what the results of a network predict."""
 
 from __future__ import annotations
 

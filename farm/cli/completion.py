@@ -1,4 +1,4 @@
-"""What the shell offers for a word that is being typed: experiments, devices, networks."""
+"""Complete experiments, devices and networks in the shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`farm enrol`: the device profile, measured now."""
+"""`farm enrol`: measure the device profile now."""
 
 from __future__ import annotations
 

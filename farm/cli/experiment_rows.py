@@ -1,4 +1,4 @@
-"""Experiments as the ledger has them, for people and programs."""
+"""Print experiments of the ledger, as a table or as JSON."""
 
 from __future__ import annotations
 

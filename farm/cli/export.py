@@ -1,4 +1,4 @@
-"""`farm export`: an experiment's raw figures as a table, one row a figure."""
+"""`farm export`: write the raw figures of an experiment, one a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How commands reach the farm: its ledger, its inventory, its leases."""
+"""Open the farm's ledger, inventory and leases for a command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`farm import samples`: what others measured, into the same ledger."""
+"""`farm import samples`: import measurements of others into the ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `farm infer` found: as data, as a table, as files."""
+"""Show the result of `farm infer`: as data, as a table, as files."""
 
 from __future__ import annotations
 

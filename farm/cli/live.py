@@ -1,4 +1,4 @@
-"""The live view: one line a device, what waits and why, how far the whole is."""
+"""The live view of `farm watch`: devices, reasons of waiting, progress."""
 
 from __future__ import annotations
 

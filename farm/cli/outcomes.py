@@ -1,4 +1,4 @@
-"""How jobs ended, for people and programs."""
+"""Count how jobs ended, as text and as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A compiled plan for people: steps, programs, memory, and what it moves without computing."""
+"""Summarise a compiled plan: steps, programs, memory, and what it moves without computing."""
 
 from __future__ import annotations
 

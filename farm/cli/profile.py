@@ -1,4 +1,4 @@
-"""How a device profile is shown: what matters of it; `--json` has all."""
+"""Show the main parts of a device profile; `--json` has all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`farm schema`: JSON Schemas of what people and programs write and read."""
+"""`farm schema`: print JSON Schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is about to be submitted, and what was."""
+"""Confirm and print a submission."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def confirm_size(experiment: Any, devices: int, *, yes: bool) -> None:
         return
     extent = f"{jobs:,} jobs: {' x '.join(axes(experiment, devices))}"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise SpecError(f"this matrix comes to up to {extent}", remedy="shorten an axis, or confirm it with --yes")
-    log().print(f"This matrix comes to up to [bold]{extent}[/].")
+        raise SpecError(f"this matrix has up to {extent}", remedy="shorten an axis, or confirm it with --yes")
+    log().print(f"This matrix has up to [bold]{extent}[/].")
     if not typer.confirm("Submit it?", err=True):
         raise typer.Abort
 

@@ -1,4 +1,4 @@
-"""What tuning found: as data and as a table."""
+"""Show the result of tuning, as data and as a table."""
 
 from __future__ import annotations
 

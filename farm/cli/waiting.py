@@ -1,4 +1,4 @@
-"""Wait for the end of an experiment: seen live, given up after a time, told for people and programs."""
+"""Wait for the end of an experiment: with a live view or lines, with a time limit, as text or JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the supervisor must know of a part."""
+"""The interface between the supervisor and a part."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Figures from records: statistics, best values of an axis, agreement of predictions, stopping rules."""
+"""Compute figures from records: statistics, best values of an axis, agreement of predictions, stopping rules."""

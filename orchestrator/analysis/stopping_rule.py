@@ -1,4 +1,4 @@
-"""Sequential sampling: whether a cell on a device needs more blocks. Pure: block figures -> a decision per cell.
+"""Decide whether a cell on a device needs more blocks (sequential sampling). Pure.
 
 A cell is measured until the half-width of the 95 % interval of its median (over blocks) is at most `target_interval` of
 that median, for the latency and, where power is measured with rests, for the net energy per inference too; or until it

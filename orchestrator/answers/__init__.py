@@ -1,4 +1,4 @@
-"""Answers about the farm that more than one place shows: the terminal, `--json` and the exporter give the same ones."""
+"""Answers that the terminal, `--json` and the exporter share."""
 
 from __future__ import annotations
 

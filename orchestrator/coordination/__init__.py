@@ -1,1 +1,1 @@
-"""Everything that is in Redis, and the files that hosts share."""
+"""Access to everything that is in Redis, and to the files that hosts share."""

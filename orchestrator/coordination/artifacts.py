@@ -1,4 +1,4 @@
-"""Files of experiments (models, inputs), kept by their content: a file is its SHA-256."""
+"""Store the files of experiments (models, inputs) under their SHA-256."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The connection to Redis: found, authenticated, checked; its errors translated."""
+"""Connect to Redis: find it, authenticate, check it, and translate its errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Devices, hosts and sessions as last announced; what is not announced for a while is gone."""
+"""Read devices, hosts and sessions as they were last announced; an announcement expires."""
 
 from __future__ import annotations
 

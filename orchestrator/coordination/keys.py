@@ -1,4 +1,4 @@
-"""Names of everything the farm keeps in Redis: nothing here is the only copy of anything.
+"""Names of all keys in Redis. Nothing there is the only copy of anything.
 
 | key | type | written by | meaning |
 |---|---|---|---|

@@ -1,4 +1,4 @@
-"""Readings of power -> energy with its uncertainty, and whether a block counts. Pure: numpy and models."""
+"""Compute energy with its uncertainty from readings of power, and decide whether a block counts. Pure."""
 
 from .block import BlockEnergy, block_energy, check_comparable
 from .charge import ChargeCheck

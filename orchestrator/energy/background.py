@@ -1,4 +1,4 @@
-"""Whether others than the agent kept the cores busy."""
+"""Detect that other processes than the agent kept the cores busy during a block."""
 
 from __future__ import annotations
 

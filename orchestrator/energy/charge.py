@@ -1,4 +1,4 @@
-"""Cross-check of the gauge against itself: the integral of its current against what its charge counter went down."""
+"""Check a gauge against itself: the integral of its current against the fall of its charge counter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the battery was charged, or the phone supplied from outside, during the block."""
+"""Detect that the battery was charged, or the phone supplied from outside, during a block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be wrong with the energy of a block that counts."""
+"""Find doubts about the energy of a block that counts."""
 
 from __future__ import annotations
 

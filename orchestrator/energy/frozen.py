@@ -1,4 +1,4 @@
-"""Whether the battery gauge stopped telling news: readings that stay the same for longer than chance allows.
+"""Detect a frozen battery gauge: readings that stay the same for longer than chance allows.
 
 A quiet gauge with coarse steps may print the same for a minute at rest and be well. So what counts as long is learnt
 from the same block: how often successive refreshes agree elsewhere in the same kind of phase. And whatever the noise,

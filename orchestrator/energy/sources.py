@@ -1,4 +1,4 @@
-"""The traces of a record, each of one source; sources are never mixed."""
+"""Split the power readings of a record into traces of one source each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether clocks were taken away during the block, or inferences became slower."""
+"""Detect that clocks fell or inferences became slower during a block."""
 
 from __future__ import annotations
 

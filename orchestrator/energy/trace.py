@@ -1,4 +1,4 @@
-"""A trace: power over time on one clock, and what can be summed from it without any model of the gauge.
+"""A trace: power over time on one clock, with its integral and mean.
 
 Momentary readings are joined by lines (time-weighted trapezoid) with both edges of a window interpolated; readings that
 are means since the reading before (energy counters) are steps, of which the first and last count in part. A sum of

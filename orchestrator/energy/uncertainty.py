@@ -1,4 +1,4 @@
-"""How far an integral of power may be off: the budget of one window, term by term.
+"""Compute the uncertainty of an integral of power over one window, term by term.
 
 Standard uncertainties, combined as the root of the sum of squares (JCGM 100, "Guide to the expression of uncertainty in
 measurement"). The gain's share is kept apart: it is the same in every block of a device, so comparisons on one device

@@ -1,4 +1,4 @@
-"""Whether a block counts: everything in its own record that makes its figures unusable. Pure.
+"""Decide from its own record whether a block counts, with every reason against it. Pure.
 
 The reasons and their thresholds are those of the measurement protocol (docs/decisions/0015-measurement-protocol.md);
 the record is kept with them.
@@ -66,9 +66,7 @@ def _suspended(record: Record) -> Iterator[Invalidity]:
     """A suspended device computes nothing, and its clocks and caches are cold when it goes on: latencies do not count
     either, as nobody can tell which of them the sleep touched."""
     if has_slept(record.suspended_s):
-        detail = (
-            f"it slept for {record.suspended_s:.3f} s of the run; docs/howto/conditions.md says how to keep it awake"
-        )
+        detail = f"the phone slept for {record.suspended_s:.3f} s of the run; see docs/howto/conditions.md"
         yield Invalidity(code=InvalidCode.SUSPENDED, detail=detail)
 
 

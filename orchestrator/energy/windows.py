@@ -1,4 +1,4 @@
-"""The phases of a block as windows of time, and the energy of one phase.
+"""Compute the phases of a block as windows of time, and the energy of one phase.
 
 At the edges of a phase the power jumps. A reading near the edge may belong to the phase before: a gauge shows what was,
 up to its refresh period and its averaging ago. So a phase is integrated from its own readings only: those of its first

@@ -1,1 +1,1 @@
-"""From an experiment and devices to jobs and exclusions: cells, device selection, run order. Pure."""
+"""Expand an experiment over devices into jobs and exclusions: cells, device selection, run order. Pure."""

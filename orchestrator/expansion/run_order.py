@@ -1,4 +1,4 @@
-"""The design of a run: in which order a device runs its blocks, and where its canaries stand. Pure.
+"""Order the blocks of a device and place its canaries among them. Pure.
 
 A round is one block of every cell. What drifts over the run (heat, charge, background work) must not fall on one cell
 alone: rounds are interleaved as they are, shuffled (R. A. Fisher, "The Design of Experiments", 1935), or run in the

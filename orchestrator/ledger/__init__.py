@@ -1,4 +1,4 @@
-"""The ledger: the only truth about experiments, jobs, attempts and records.
+"""The ledger: the database that owns experiments, jobs, attempts and records.
 
 One transaction a call; threads may share it. Every attempt gets a fencing token that only grows. A record is kept once
 per (job, attempt), and only from the job's newest token; a job whose attempt was lost waits again until its retry

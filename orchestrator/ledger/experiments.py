@@ -1,4 +1,4 @@
-"""Experiments in the ledger: stored with all their jobs or not at all, found, cancelled."""
+"""Store, find and cancel experiments; one is stored with all its jobs or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sequential sampling in the ledger: jobs that are held, and the one decision about them.
+"""Keep the held jobs of sequential sampling, and apply the decision about them.
 
 A held job is open, so its experiment is not finished; it is not placed either. When nothing else of its lane (its
 experiment and choice of devices) is open, it is decided whether more blocks follow. The decision names the held jobs

@@ -1,4 +1,4 @@
-"""Devices that lose attempts: each loss is followed by a rest, and too many in a row by quarantine.
+"""Count the attempts that a device lost; let it rest after each, and quarantine it after too many in a row.
 
 The rest gives discovery time to notice that a phone was unplugged, before the next job is lost on it too. A quarantine
 ends by hand, or after its term with probation: the losses stay counted, so that one more puts the device back for twice

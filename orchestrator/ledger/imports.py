@@ -1,4 +1,4 @@
-"""Imports: an experiment whose jobs were over before the ledger heard of them."""
+"""Store imports: experiments whose jobs are over from the start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One transaction a call around what the other modules do."""
+"""The class `Ledger`: each method is one transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ledger can be asked."""
+"""Queries of the ledger that change nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records as the ledger has them: packed, to be read in batches and unpacked one after the other."""
+"""Read stored records in batches, unpacking one at a time."""
 
 from __future__ import annotations
 

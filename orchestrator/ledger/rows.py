@@ -1,4 +1,4 @@
-"""What the ledger answers: frozen rows, and the packing of models into columns."""
+"""Frozen rows that the ledger returns, and the packing of models into columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a database holds the ledger's tables in this version, and making them where it holds none."""
+"""Check the version of the ledger's tables in a database, or create them."""
 
 from __future__ import annotations
 

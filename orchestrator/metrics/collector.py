@@ -1,4 +1,4 @@
-"""One scrape: every part of the farm is asked in turn, and one that is away does not silence the others."""
+"""Collect one scrape from all parts; a part that fails does not stop the others."""
 
 from __future__ import annotations
 

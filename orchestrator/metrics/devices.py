@@ -1,4 +1,4 @@
-"""Devices and hosts, as their hosts last announced them."""
+"""Metrics of devices and hosts, from their last announcements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a probe asks of the exporter without a scrape: is it alive (`/-/healthy`), and HEAD."""
+"""Answer health probes (`/-/healthy`) and HEAD without a scrape."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The nouns: frozen, validated, described data. Imports nothing of ours."""
+"""Data models of the farm: frozen, validated, described. Imports nothing of ours."""

@@ -1,4 +1,4 @@
-"""What every model of the farm has in common."""
+"""Base class of every model of the farm."""
 
 from __future__ import annotations
 

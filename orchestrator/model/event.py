@@ -1,4 +1,4 @@
-"""What the agent says: one JSON object a line. Times are CLOCK_BOOTTIME in ns.
+"""The events that the agent writes: one JSON object a line. Times are CLOCK_BOOTTIME in ns.
 
 The JSON Schema of these models is committed in `device_agent/schema/` (`make schemas` renews it).
 Every event has `event` (its kind), `seq` (0, 1, 2, ... without gaps) and `t_ns` (when it was written; of `power` and

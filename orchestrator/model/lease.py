@@ -1,4 +1,4 @@
-"""Who works on which device until when, under which fencing token."""
+"""Leases and assignments: who works on which device until when, with which fencing token."""
 
 from __future__ import annotations
 

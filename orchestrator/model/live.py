@@ -1,4 +1,4 @@
-"""What hosts and sessions say of themselves while they work; kept in Redis only."""
+"""Live state that hosts and sessions announce; kept in Redis only."""
 
 from __future__ import annotations
 

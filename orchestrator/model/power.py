@@ -1,4 +1,4 @@
-"""Power: where figures come from, how a battery gauge is to be read, and series of readings."""
+"""Power figures: their sources, the calibration of a battery gauge, and series of readings."""
 
 from __future__ import annotations
 

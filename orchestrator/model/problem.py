@@ -1,4 +1,4 @@
-"""What a value should be that a model refuses, in the words of the farm instead of the validator's."""
+"""Describe a validation error in the words of the farm instead of the validator's."""
 
 from __future__ import annotations
 

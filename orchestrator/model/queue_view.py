@@ -1,4 +1,4 @@
-"""The queue as placement must know it."""
+"""The queue as placement needs it: waiting jobs and shares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an attempt leaves behind: raw samples, environment, provenance, outcome, doubts. Append-only."""
+"""The record of an attempt: raw samples, environment, provenance, outcome, doubts. Append-only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wiring file: what a person has wired to the devices of one host. Everything in it is optional."""
+"""The wiring file: supplies and meters that are connected to the devices of one host. All of it is optional."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What colours mean, the same in every chart and table: a backend has one hue, a step of the set-up one colour."""
+"""Colours of charts and tables: one hue for each backend, one colour for each step of set-up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report says, before it takes a form."""
+"""The content of a report, independent of its form."""
 
 from __future__ import annotations
 

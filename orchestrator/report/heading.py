@@ -1,4 +1,4 @@
-"""What stands above a figure: its title and its legend.
+"""Draw the title and the legend of a figure.
 
 Both are measured and wrapped to the figure's width, and the figure grows by their height: no title is cut, and no
 legend covers a curve.

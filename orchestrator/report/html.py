@@ -1,4 +1,4 @@
-"""The report as one HTML file that asks nobody for anything: styles and charts inside, no script."""
+"""Write the report as one HTML file with styles and charts inside and no script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows for a terminal of any width: in columns where there is room, cell below cell where there is not.
+"""Print rows on a terminal of any width: in columns where there is room, else cell below cell.
 
 No line is longer than the terminal is wide, no figure is cut, and a word is broken only where it is longer than a line.
 """

@@ -1,4 +1,4 @@
-"""Recorded power traces as a picture: SVG, PNG, or a page of HTML, by the name of the file."""
+"""Draw recorded power traces as SVG, PNG or HTML, by the suffix of the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How numbers and sources are worded, the same in every form of report."""
+"""Format numbers, names and sources, the same in every form of report."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Which job runs where and when."""
+"""Decide which job runs where and when."""

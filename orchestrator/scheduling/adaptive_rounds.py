@@ -1,4 +1,4 @@
-"""Further rounds of blocks: the part of the scheduler's turn that decides about held jobs (sequential sampling).
+"""Decide in each turn of the scheduler which held jobs are added (sequential sampling).
 
 A device's cells are decided about when its blocks are over. Those that need it get one more block each, as a round in
 the order of the design with a canary at its end where there are canaries; the rest is dropped. The ledger tells when

@@ -1,4 +1,4 @@
-"""Which devices may be given work: as their hosts announce them, less those that the ledger keeps away."""
+"""List the devices that may be given work: those announced, without those at rest or in quarantine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reconcile the ledger's attempts with Redis' leases: what is held, what ended, what a wiped Redis forgot.
+"""Reconcile the ledger's attempts with the leases in Redis, also after Redis was wiped.
 
 For each attempt that the ledger holds as under way there are four cases:
 - its lease lives: a claim is noted, a wake-up that nobody answered is sent again;

@@ -1,1 +1,1 @@
-"""An experiment is accepted: its files checked and kept, its jobs in the ledger."""
+"""Accept an experiment: check and store its files, put its jobs into the ledger."""

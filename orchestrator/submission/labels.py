@@ -1,4 +1,4 @@
-"""Labels of a set: the number of each example's right class."""
+"""Read the labels of a set: the class number of each example."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _lines(path: Path) -> Iterator[tuple[str, int]]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as e:
-        raise ModelFileError(f"{path}: no readable text: {e}", remedy="write one class number a line") from e
+        raise ModelFileError(f"{path}: not readable as text: {e}", remedy="write one class number a line") from e
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue

@@ -1,4 +1,4 @@
-"""Submit an experiment: its files kept, its matrix expanded over the devices of the day, its jobs in the ledger."""
+"""Submit an experiment: store its files, expand its matrix over the known devices, put its jobs into the ledger."""
 
 from __future__ import annotations
 

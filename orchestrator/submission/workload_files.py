@@ -1,4 +1,4 @@
-"""The files of an experiment: checked as a worker will read them, kept as artifacts, named by their content."""
+"""Check the files of an experiment as a worker will read them, and store them as artifacts."""
 
 from __future__ import annotations
 

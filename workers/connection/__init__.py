@@ -1,1 +1,1 @@
-"""How a device is reached: adb, or this host itself."""
+"""Connections to devices: adb, or this host itself."""

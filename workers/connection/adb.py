@@ -1,4 +1,4 @@
-"""A phone over ADB. The only module that knows ADB.
+"""Connect to a phone over ADB. The only module that knows ADB.
 
 adbutils frames the messages; the clock is ours: its `timeout` bounds one read, while a call here has one deadline for
 everything from connecting to the last byte. It also never starts a server: whoever owns the port does that.

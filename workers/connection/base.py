@@ -1,4 +1,4 @@
-"""What a session needs of a device, whatever the transport."""
+"""The Protocol of a connection to a device, whatever the transport."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reaches a shell on a device is quoted here and nowhere else."""
+"""Quote commands for a device's shell. Nothing else does."""
 
 from __future__ import annotations
 

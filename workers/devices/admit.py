@@ -1,4 +1,4 @@
-"""A phone becomes a member of the farm: agent installed and verified, probed, its state read."""
+"""Admit a phone to the farm: install and verify the agent, probe the phone, read its state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The agent's journal, read on from where the last reading ended."""
+"""Read the agent's journal on from where the last reading ended."""
 
 from __future__ import annotations
 

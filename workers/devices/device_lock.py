@@ -1,4 +1,4 @@
-"""One session per device on this host, whatever the leases say."""
+"""Lock a device on this host, so that it has one session whatever the leases say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Android's tools print, as data. Pure functions; formats as AOSP and Samsung print them.
+"""Parse the output of Android's tools, as AOSP and Samsung print it. Pure functions.
 
 Anything missing or unreadable is None or absent: a phone that prints less is not an error.
 """

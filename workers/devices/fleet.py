@@ -1,4 +1,4 @@
-"""The devices of this host: what discovery found, and what sessions do with them. Safe between threads."""
+"""The devices of this host: what discovery found, and which session has which. Thread-safe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the farm calls a phone: its own serial number, however it is connected."""
+"""Identify a phone by its own serial number, however it is connected."""
 
 from __future__ import annotations
 

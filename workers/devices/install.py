@@ -1,4 +1,4 @@
-"""Puts files on a device by content: what is there already is checked, not sent again."""
+"""Install files on a device by content: what is there already is checked, not sent again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A phone of this host's adb server by either of its names, for who is not told by discovery."""
+"""Find a phone of this host's adb server by serial number or address, without discovery."""
 
 from __future__ import annotations
 

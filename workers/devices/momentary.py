@@ -1,4 +1,4 @@
-"""What a phone's gauge and clocks say at one moment: one command asks an idle phone, in a session its agent tells."""
+"""Read a phone's gauge and clocks now: by one command when it is idle, from its agent in a session."""
 
 from __future__ import annotations
 

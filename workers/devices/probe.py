@@ -1,4 +1,4 @@
-"""What a device is and how it is now, asked of the device itself."""
+"""Probe a device: ask it for its facts and its state."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def read_state(connection: DeviceConnection, kind: Literal["phone", "workstation
     battery = parse_battery(_output(connection, "dumpsys", "battery"))
     if battery.updates_stopped:
         raise DeviceSick(
-            "somebody froze its battery figures (UPDATES STOPPED)",
+            "its battery figures are frozen by hand (UPDATES STOPPED)",
             device=connection.serial,
             remedy=f"adb -s {connection.address} shell dumpsys battery reset",
         )

@@ -1,4 +1,4 @@
-"""Temperatures of one phone over the last minutes, and how fast they change. Pure but for the list it keeps."""
+"""The temperatures of one phone over the last minutes, and their rate of change."""
 
 from __future__ import annotations
 

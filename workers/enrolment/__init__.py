@@ -1,4 +1,4 @@
-"""Enrolment: what a device can tell and do, measured once for each system build; see docs/howto/enrol.md."""
+"""Enrol a device: find its power sources and calibrate its gauge, once for each system build (docs/howto/enrol.md)."""
 
 from __future__ import annotations
 

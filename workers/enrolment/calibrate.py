@@ -1,4 +1,4 @@
-"""How a battery gauge is to be read, from load steps: unit, sign, refresh period, noise, gain. Pure functions.
+"""Calibrate a battery gauge from load steps: unit, sign, refresh period, noise, gain. Pure functions.
 
 The phone rests and works in turn while its gauge is read much more often than it has news. What the readings do then
 tells everything but the gain; the charge counter, where it moved far enough, is a second opinion on that.
@@ -54,7 +54,7 @@ class TooShort(CannotCalibrate):
     """The gauge is too slow for these steps; `needed_ns`: how long they should be, where that is known."""
 
     def __init__(self, message: str, needed_ns: int | None = None) -> None:
-        super().__init__(message, remedy="take longer steps; a gauge without any news needs an external meter")
+        super().__init__(message, remedy="take longer steps; a gauge that never changes needs an external meter")
         self.needed_ns = needed_ns
 
 
@@ -121,10 +121,10 @@ def _refresh(t_ns: npt.NDArray[np.int64], raw: Numbers, voltage: Numbers, phases
     if refresh_ns is None:  # a quiet gauge prints the same again and again, but hardly current and voltage both
         refresh_ns = find_refresh_ns(t_ns, _numbered(raw, voltage), least_changes=CHANGES)
     if refresh_ns is None:
-        raise TooShort("the gauge had too little news to tell its refresh period")
+        raise TooShort("the gauge changed too rarely to find its refresh period")
     longest_ns = max((phase.end_ns - phase.start_ns for phase in phases), default=0)
     if longest_ns < (NEWS_OF_A_STEP + 2) * refresh_ns:
-        raise TooShort(f"the gauge has news every {refresh_ns / 1e9:.2f} s only", STEP_NEWS * refresh_ns)
+        raise TooShort(f"the gauge changes only every {refresh_ns / 1e9:.2f} s", STEP_NEWS * refresh_ns)
     return refresh_ns
 
 

@@ -1,4 +1,4 @@
-"""The gauge of a phone, calibrated: load steps, as long as the gauge needs, without a charger."""
+"""Run load steps on a phone without a charger, as long as its gauge needs, and calibrate the gauge."""
 
 from __future__ import annotations
 

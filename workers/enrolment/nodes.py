@@ -1,4 +1,4 @@
-"""The nodes that measuring needs, as the shell finds them: value, or why not."""
+"""Read the nodes that measuring needs: the value of each, or why it cannot be read."""
 
 from __future__ import annotations
 

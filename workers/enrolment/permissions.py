@@ -1,4 +1,4 @@
-"""What the shell user of a phone may do, tried without changing anything."""
+"""Find out what the shell user of a phone may do, without changing anything."""
 
 from __future__ import annotations
 

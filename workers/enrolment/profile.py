@@ -1,4 +1,4 @@
-"""The device profile: looked at quickly at first sight, calibrated by load steps when power is to be measured."""
+"""Make the device profile: a quick part when a device is first seen, load steps when power is to be measured."""
 
 from __future__ import annotations
 

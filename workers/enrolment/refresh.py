@@ -1,4 +1,4 @@
-"""How often a gauge has news: the period that all times between its changes are multiples of. Pure functions."""
+"""Find the refresh period of a gauge from the times between its changes. Pure functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sampling itself costs: blocks of a small network with and without it, in turn."""
+"""Measure what sampling costs: blocks of a small network with and without it, in turn."""
 
 from __future__ import annotations
 

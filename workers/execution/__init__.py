@@ -1,1 +1,1 @@
-"""One attempt at a job, from its plan to its record."""
+"""Run one attempt at a job, from its plan to its record."""

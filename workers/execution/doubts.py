@@ -1,4 +1,4 @@
-"""What may be wrong with a record, found in the record itself. Pure."""
+"""Find doubts about a record in the record itself. Pure."""
 
 from __future__ import annotations
 

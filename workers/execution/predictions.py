@@ -1,4 +1,4 @@
-"""From scores to predictions."""
+"""Turn scores into predictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A record in the making: filled in while the attempt goes on, valid at any moment."""
+"""Build the record of an attempt while it goes on; a valid record can be made at any moment."""
 
 from __future__ import annotations
 

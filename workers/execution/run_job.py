@@ -1,4 +1,4 @@
-"""One assignment from claim to record: the whole story on one screen."""
+"""Run one assignment, from claim to record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validity of a finished record: whether its figures count, and what may be wrong with those that do."""
+"""Decide whether the figures of a finished record count, and add its doubts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outputs against the NumPy reference: what is not right is not a measurement."""
+"""Verify outputs against the NumPy reference."""
 
 from __future__ import annotations
 

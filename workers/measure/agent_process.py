@@ -33,7 +33,7 @@ class AdbdRestarted(TransientError):
     def __init__(self, *, device: str) -> None:
         remedy = 'docs/howto/real-phones.md, "When adbd restarts"'
         super().__init__(
-            "the phone restarted adbd in mid-run, and the agent ended with it", device=device, remedy=remedy
+            "the phone restarted adbd during the run, and the agent ended with it", device=device, remedy=remedy
         )
 
 
@@ -299,7 +299,7 @@ class Follower:
                 return
             time.sleep(1.0)
         raise TransportLost(
-            f"it did not come back within {RECONNECT_S:g} s: {lost.args[0]}",
+            f"the device did not come back within {RECONNECT_S:g} s: {lost.args[0]}",
             device=self._connection.serial,
             remedy="check cable, hub and phone",
         ) from lost
@@ -312,5 +312,5 @@ class Follower:
             self._connection.reconnect()
             return False
         if self._member.facts.boot_id and boot_id != self._member.facts.boot_id:
-            raise TransportLost("it restarted in mid-run", device=self._connection.serial) from lost
+            raise TransportLost("the device restarted during the run", device=self._connection.serial) from lost
         return True

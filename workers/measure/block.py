@@ -1,4 +1,4 @@
-"""How one block is run."""
+"""The settings with which one block is run."""
 
 from __future__ import annotations
 

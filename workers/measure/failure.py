@@ -1,4 +1,4 @@
-"""An error that the agent reported, as one of ours."""
+"""Translate an error event of the agent into an error of the farm."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def raise_if_slept(run: AgentRun, serial: str) -> None:
     """As a block of a job is judged. Raises DeviceSlept."""
     if has_slept(run.suspended_s):
         raise DeviceSlept(
-            f"it slept for {run.suspended_s:.3f} s of a run",
+            f"the phone slept for {run.suspended_s:.3f} s of a run",
             device=serial,
             remedy="switch its screen lock off, or leave it plugged in: docs/howto/conditions.md",
         )

@@ -1,4 +1,4 @@
-"""Inputs onto the device and outputs from it, both by content."""
+"""Push inputs to the device and pull outputs from it, both checked by content."""
 
 from __future__ import annotations
 

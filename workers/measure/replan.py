@@ -1,4 +1,4 @@
-"""A plan that is run, and planned anew where the device's driver refuses the work-group of one of its kernels."""
+"""Run a plan, and plan it again where the device's driver refuses the work-group of a kernel."""
 
 from __future__ import annotations
 

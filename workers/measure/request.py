@@ -1,4 +1,4 @@
-"""A block as options of the agent."""
+"""Turn a block into options of the agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a block may cost on the host: compiling ends by the block's deadline, and when its job is cancelled."""
+"""Limit compiling: it ends by the block's deadline, and when its job is cancelled."""
 
 from __future__ import annotations
 

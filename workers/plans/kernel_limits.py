@@ -1,4 +1,4 @@
-"""Work-groups that drivers refused: `kernel_limits.json` in the state folder, for the next plans of the same device.
+"""Remember the work-groups that drivers refused, in `kernel_limits.json` of the state folder.
 
 How many registers a kernel needs is known to the driver's compiler alone. A plan asks for a work-group within the
 device's limit; where the driver refuses it for one kernel, that kernel's limit is learnt and the plan compiled anew.

@@ -1,4 +1,4 @@
-"""What a job needs from the compiler, made once and kept: graph, inputs, reference outputs, plan."""
+"""Make and cache what a job needs from the compiler: graph, inputs, reference outputs, plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bounded cache for threads: each value is made once, however many ask for it at the same time."""
+"""A bounded cache for threads that makes each value once, however many ask for it at the same time."""
 
 from __future__ import annotations
 

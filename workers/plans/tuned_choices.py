@@ -1,4 +1,4 @@
-"""What tuning found on this host's devices: `tuning.json` in the state folder, and plans that use it."""
+"""Read and store the tuned choices of this host's devices in `tuning.json`, and make plans that use them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a source of power figures is, and what it is made from."""
+"""The Protocol of a source of power figures, and what a source is made from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maps this host's monotonic clock to a device's CLOCK_BOOTTIME: what an external meter's times need.
+"""Map this host's monotonic clock to a device's CLOCK_BOOTTIME, for the times of external meters.
 
 A round trip asks the device for its time: the answer was true at some moment between question and answer. The shortest
 of the round trips before the block and the shortest of those after it give two points; between them the map is a line.

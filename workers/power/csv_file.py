@@ -1,4 +1,4 @@
-"""Any meter that writes CSV: its file is followed while it grows."""
+"""Follow the growing CSV file of any meter."""
 
 from __future__ import annotations
 

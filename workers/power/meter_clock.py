@@ -1,4 +1,4 @@
-"""A meter's own clock on the host's: samples arrive late by some transfer, never early."""
+"""Map a meter's own clock to the host's: samples arrive late by some transfer, never early."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""On-device power monitor: the agent reads its rails, here they become series."""
+"""On-device power monitor: turn the rails that the agent reads into series."""
 
 from __future__ import annotations
 

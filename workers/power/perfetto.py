@@ -1,4 +1,4 @@
-"""Power rails through perfetto on the phone: the way that needs no root."""
+"""Record power rails through perfetto on the phone, without root."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the power rails of a perfetto trace: the few fields that are needed of its protobuf.
+"""Read the power rails of a perfetto trace, decoding only the fields of its protobuf that are needed.
 
 Trace.packet = 1; TracePacket.power_rails = 40
 PowerRails.rail_descriptor = 1 {index = 1, rail_name = 2, subsys_name = 3}

@@ -1,4 +1,4 @@
-"""A reading that is taken again and again by a thread of this host, at absolute times."""
+"""Take a reading periodically in a thread of this host, at absolute times."""
 
 from __future__ import annotations
 

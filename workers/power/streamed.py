@@ -1,4 +1,4 @@
-"""A meter that sends samples on its own clock: collected by a thread, averaged, put onto the host's clock."""
+"""Collect the samples of a meter with its own clock in a thread, average them, map them to the host's clock."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A device held for one attempt: lock, conditions, supply, what is put back."""
+"""Hold a device for one attempt: lock, conditions, supply, and restoring what was changed."""

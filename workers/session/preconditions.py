@@ -1,4 +1,4 @@
-"""The conditions of an experiment against a phone: whether they can be met at all, and whether they are met now."""
+"""Check the conditions of an experiment on a phone: whether they can be met, and whether they are met now."""
 
 from __future__ import annotations
 

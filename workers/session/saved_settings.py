@@ -1,4 +1,4 @@
-"""What was changed on a phone, on the host's disk before it is changed, until it is put back."""
+"""Save the settings of a phone on the host's disk before they are changed, until they are put back."""
 
 from __future__ import annotations
 

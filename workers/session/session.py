@@ -1,4 +1,4 @@
-"""A session: the device is ours alone, free of stale agents, in the wanted condition; and as it was afterwards."""
+"""A session: lock a device, end stale agents, meet the conditions, and put everything back at the end."""
 
 from __future__ import annotations
 

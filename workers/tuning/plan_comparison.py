@@ -1,4 +1,4 @@
-"""A tuned plan against the untuned one as whole networks; the choices that gain nothing there are dropped."""
+"""Compare a tuned plan with the untuned one as whole networks, and drop the choices that gain nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tuning a network on one device, outside the queue: trial plans through its agent, inside one session."""
+"""Tune a network on one device: run trial plans through its agent, inside one session, outside the queue."""
 
 from __future__ import annotations
 

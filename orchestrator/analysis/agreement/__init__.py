@@ -1,4 +1,4 @@
-"""Records -> agreement of predictions: in how many examples of a set results of a workload predict the same. Pure.
+"""Compare predictions: in how many examples of a set the results of a workload agree. Pure.
 
 The independent unit is the example, taken as one of those that the network will meet: intervals are over examples.
 """

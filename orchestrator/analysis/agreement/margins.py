@@ -1,4 +1,4 @@
-"""How sure the base is of its predictions, and of those that another result changes."""
+"""Histograms of the base's margins: over all examples, and over those that another result changes."""
 
 from __future__ import annotations
 

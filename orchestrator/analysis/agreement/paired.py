@@ -1,4 +1,4 @@
-"""Two sets of predictions for the same examples: are they as often right, and do they agree more than by chance?"""
+"""Compare two sets of predictions of the same examples: McNemar's test of accuracy and agreement beyond chance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A count of so many examples, with its 95 % interval."""
+"""A proportion of examples with its 95 % interval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which value of an axis is best in every group: the least mean, its margin, and whether the data resolve it."""
+"""Find the best value of an axis in every group: the least mean, its margin, and whether the data resolve it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The best value of an axis in every group, and how sure that is.
+"""Choose the best value of an axis in every group, and test whether the runner-up is resolved.
 
 The independent unit is the block: its mean is one figure. Only of imports that do not tell blocks apart each sample is
 taken for one. The difference to the runner-up has Welch's 95 % interval (B. L. Welch, Biometrika 34, 1947) and is

@@ -1,4 +1,4 @@
-"""Records -> blocks of times with the columns by which they can be grouped. Pure."""
+"""Turn records into blocks of times with the columns by which they can be grouped. Pure."""
 
 from __future__ import annotations
 

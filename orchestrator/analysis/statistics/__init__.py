@@ -1,4 +1,4 @@
-"""Records -> statistics: what was measured, how precisely, and what casts a doubt on it. Pure and derived.
+"""Turn records into statistics: what was measured, how precisely, and which doubts it has. Pure.
 
 The independent unit is the block (a fresh agent process), not the inference: samples of one block share clocks, heat
 and memory layout. So the latency of a cell on a device is the median over its blocks' medians, and its interval

@@ -1,4 +1,4 @@
-"""The same work by several backends of a device, side by side; from which size on a GPU stays ahead (study P)."""
+"""Compare the backends of a device on the same work, and find the size from which a GPU stays ahead (study P)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Canaries: the same small workload again and again over the run; it tells whether the device has changed."""
+"""Judge the canaries of a device: whether the same small workload took the same time throughout the experiment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Energy of a cell over its blocks, by each source of power apart: figures of different sources are never mixed."""
+"""Summarise the energy of a cell over its blocks, for each source of power apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the three modes of a block are about: cold start, steady state, sustained load."""
+"""Summaries of the three modes of a block: cold start, steady state, sustained load."""
 
 from __future__ import annotations
 

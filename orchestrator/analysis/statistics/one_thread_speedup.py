@@ -1,4 +1,4 @@
-"""How much a stream gains over the same network on one CPU thread of the same device: study C's speed-up."""
+"""Compute the speed-up of a stream over one CPU thread of the same device, as study C does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers and memory: medians over a cell's blocks."""
+"""Summarise layers and memory by medians over a cell's blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells that came to one plan on a device: their difference is no effect of what was varied."""
+"""Find cells that ran the same plan on a device, so that their difference is no effect of their options."""
 
 from __future__ import annotations
 

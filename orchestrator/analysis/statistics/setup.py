@@ -1,4 +1,4 @@
-"""Set-up of a cell: how long, and by which steps.
+"""Summarise the set-up of a cell: its total time and its steps.
 
 Blocks differ in their steps (only the first one writes a cache), so medians of steps do not add up to a set-up that any
 block had. What is told of a cell is its median block: its steps add up to the median of the blocks' totals.

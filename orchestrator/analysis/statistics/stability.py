@@ -1,4 +1,4 @@
-"""Whether a cell's figures are stable: few, drifting, bimodal or stable, with the reason in numbers.
+"""Classify a cell's figures as few, drifting, bimodal or stable, with the reason in numbers.
 
 Drift over the run: the Mann-Kendall test on the blocks' medians in order of time (Mann, "Nonparametric Tests Against
 Trend", 1945; normal approximation with continuity correction, ties counted as in Kendall, "Rank Correlation Methods",

@@ -1,4 +1,4 @@
-"""Which devices take part: a small expression language over device facts. Never `eval`.
+"""Select devices by a small expression language over their facts. Never `eval`.
 
     gpu_vendor == "adreno" and memory >= 3 GiB and "vulkan" in apis
     kind == "workstation" or (model ~ "SM-.*" and battery > 40 % and not charging)

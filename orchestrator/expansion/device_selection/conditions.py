@@ -1,4 +1,4 @@
-"""Parse tree -> checked conditions: types, units and known values are checked here, before any device is met."""
+"""Turn a parse tree into conditions whose types, units and values are checked before any device is looked at."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person asks: workload x axes x devices, how often, under which conditions, measuring what."""
+"""The model of an experiment file: workload, matrix, devices, sampling, conditions, quantities."""
 
 from .affinity import Affinity
 from .conditions import SETTLED_C, SETTLED_C_PER_MIN, Conditions, Range

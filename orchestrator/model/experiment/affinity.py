@@ -1,4 +1,4 @@
-"""Cores by name or number."""
+"""Parse the names and numbers of cores."""
 
 from __future__ import annotations
 

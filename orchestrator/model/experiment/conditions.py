@@ -1,4 +1,4 @@
-"""What must hold on a phone when a block starts."""
+"""Conditions that must hold on a phone when a block starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One experiment file: what on which devices, how often, under which conditions, measuring what."""
+"""One experiment file, checked as a whole."""
 
 from __future__ import annotations
 

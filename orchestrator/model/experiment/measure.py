@@ -1,4 +1,4 @@
-"""What is measured."""
+"""The quantities that are measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What others published, to stand beside our results in a report: facts with a source, never counted as ours."""
+"""Published figures that a report shows beside ours, with their source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often is measured, and the course of a block."""
+"""How many blocks and samples are measured, and the phases of a block."""
 
 from __future__ import annotations
 

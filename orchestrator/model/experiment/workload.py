@@ -1,4 +1,4 @@
-"""What is run."""
+"""The workload: a built-in network, or an ONNX file with an input or a set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Energy per inference by phone, one panel for each source: figures of different sources never stand side by side."""
+"""Chart of energy per inference by phone, with one panel for each source."""
 
 from __future__ import annotations
 

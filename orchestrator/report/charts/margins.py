@@ -1,4 +1,4 @@
-"""How sure the base was of each example, and of those that other results change."""
+"""Chart of the base's margins, and of the examples that other results change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Power over the time of a block: raw readings, the phases that the agent told, and the mean of each."""
+"""Chart of power over the time of a block: raw readings, phases, and the mean of each phase."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Set-up steps, the slowest layers, and memory by layer."""
+"""Charts of set-up steps, the slowest layers, and memory by layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens over time: drift over the run with its canaries, throttling under a sustained load."""
+"""Charts over time: canaries over the experiment, throttling under a sustained load."""
 
 from __future__ import annotations
 

@@ -351,7 +351,7 @@ def test_a_phone_that_sleeps_in_mid_block_is_found_out_by_its_clocks(there: Benc
     record = there(SHORT)
     assert (record.outcome, record.cause) == (Outcome.INVALID, "suspended"), record.reasons
     assert record.suspended_s and record.suspended_s > 0.5
-    assert any("it slept for" in reason for reason in record.reasons)
+    assert any("the phone slept for" in reason for reason in record.reasons)
     awake = proof(record, "awake")
     assert not awake.proven and awake.held.endswith("at the end Asleep, no time-out") and awake.restored
     assert max(sample.duration_ns for sample in record.samples) > 5e8, "the sample in which it slept"

@@ -32,5 +32,5 @@ def test_no_text_and_no_name(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="entry 2 names no image"):
         read_listing(written(tmp_path, "a.jpg 1\n2\n"))
     (tmp_path / "labels.txt").write_bytes(b"\xff\xfe")
-    with pytest.raises(ModelFileError, match="no readable text"):
+    with pytest.raises(ModelFileError, match="not readable as text"):
         read_labels(tmp_path / "labels.txt")

@@ -1,4 +1,4 @@
-"""Cores that the agent may use: the fastest cluster, or the slowest. A system may switch cores off that idle."""
+"""Choose the cores that the agent may use: the fastest cluster, the slowest, or given ones."""
 
 from __future__ import annotations
 

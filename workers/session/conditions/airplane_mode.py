@@ -1,4 +1,4 @@
-"""Radios off for the block.
+"""Switch radios off for the block.
 
 `cmd connectivity airplane-mode` (Android 11 and later) is the only shell command that really switches them: writing the
 setting alone reads back as on and leaves the radios up. A phone that is reached over Wi-Fi would cut itself off.

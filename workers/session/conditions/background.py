@@ -1,4 +1,4 @@
-"""Background processes are ended before the block. What the system starts again in its course is not held down."""
+"""End background processes before the block. Those that the system starts again later are not ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charge of the battery within its window."""
+"""Check that the charge of the battery is within its window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a warm phone will be cool enough, from what was seen of it. Pure."""
+"""Predict when a warm phone will be cool enough, from its temperature history. Pure."""
 
 from __future__ import annotations
 

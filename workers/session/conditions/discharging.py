@@ -1,4 +1,4 @@
-"""The phone runs from its battery: no supply is connected."""
+"""Check that the phone runs from its battery, with no supply connected."""
 
 from __future__ import annotations
 

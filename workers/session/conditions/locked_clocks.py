@@ -1,4 +1,4 @@
-"""All clocks locked at their highest, with root: the lowest clock that the system may choose is the highest there is.
+"""Lock all clocks at their highest, with root: the lowest clock that the system may choose is set to the highest.
 The limits from above stay as they are: what protects the phone from heat goes on, and is seen in the record."""
 
 from __future__ import annotations

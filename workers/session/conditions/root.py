@@ -1,4 +1,4 @@
-"""Commands as root, on a phone whose owner allows it."""
+"""Run commands as root, on a phone that allows it."""
 
 from __future__ import annotations
 

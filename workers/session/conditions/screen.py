@@ -1,4 +1,4 @@
-"""Manual minimum brightness for the block. That the screen has no time-out is `awake`'s."""
+"""Set manual minimum brightness for the block. The time-out of the screen is up to `awake`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The battery is near the device's temperature at rest, and hardly changes: measurement protocol, step 6."""
+"""Check that the battery is near its temperature at rest and hardly changes (measurement protocol, step 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Temperature of the skin at most so high, where the phone's thermal service tells it."""
+"""Check the temperature of the skin, where the phone's thermal service reports it."""
 
 from __future__ import annotations
 

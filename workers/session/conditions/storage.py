@@ -1,4 +1,4 @@
-"""Free space where the farm's folder is."""
+"""Check the free space of the file system that holds the farm's folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Automatic synchronisation is off.
+"""Switch automatic synchronisation off for the block.
 
 The system keeps this switch in files of its own, and no shell command changes it: `settings put global auto_sync` is
 read back as written while synchronisation goes on. What counts is the word of the sync manager (`dumpsys content`).

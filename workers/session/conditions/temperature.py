@@ -1,4 +1,4 @@
-"""Temperature of the battery within its bounds."""
+"""Check that the temperature of the battery is within its bounds."""
 
 from __future__ import annotations
 

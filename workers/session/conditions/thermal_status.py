@@ -1,4 +1,4 @@
-"""Android's own verdict on the heat: 0 none, 1 light, ... 6 shutdown."""
+"""Check Android's thermal status: 0 none, 1 light, ... 6 shutdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to cut the supply of a device for a block, and how it comes back whatever happens."""
+"""Cut the supply of a device for a block, and restore it after any failure."""
 
 from __future__ import annotations
 

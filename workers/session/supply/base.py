@@ -1,4 +1,4 @@
-"""A way to cut a device's supply, and to restore it."""
+"""The Protocol of a switch that cuts a device's supply and restores it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Supplies that were cut, on the host's disk before they are cut, until they are restored.
+"""Journal a supply on the host's disk before it is cut, until it is restored.
 
 A phone without its supply may be off adb, so that this journal must do without it: the next start of a worker and
 `farm restore` read it, and switch the supply on again.

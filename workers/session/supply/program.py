@@ -1,4 +1,4 @@
-"""The supply is switched by a program on this host: uhubctl, or the user's own."""
+"""Switch the supply by a program on this host: uhubctl, or the user's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A virtual phone's supply, over the control socket of the virtual phones."""
+"""Switch a virtual phone's supply over the control socket of the virtual phones."""
 
 from __future__ import annotations
 
