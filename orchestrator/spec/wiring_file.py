@@ -27,6 +27,6 @@ def wiring_path(settings: Settings) -> Path | None:
     return own if own.is_file() else None
 
 
-def parse_wiring(text: str, file: str = "lab") -> Wiring:
+def parse_wiring(text: str, file: str = "wiring.yaml") -> Wiring:
     """Validate the text of a wiring file; `file` names it in errors. Raises SpecError."""
     return validate(text, Wiring, file, "a wiring file is a mapping: `devices: {SERIAL: {supply: ..., meter: ...}}`")
