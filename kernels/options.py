@@ -68,7 +68,7 @@ class Options:
     algorithm: str = axis(
         "auto",
         "algorithm of convolutions; `auto`: tuned where known, else chosen by shape",
-        names={**dict.fromkeys(GPU, "kernels.catalog:ALGORITHMS"), "cpu": "kernels.lower.cpu:ALGORITHMS"},
+        names={**dict.fromkeys(GPU, "kernels.catalog.convolution:ALGORITHMS"), "cpu": "kernels.lower.cpu:ALGORITHMS"},
         conflict=lambda algorithm, threads: (
             f"algorithm `sequential` is the reference on one thread, not on {threads}"
             if algorithm == "sequential" and threads > 1
@@ -87,19 +87,19 @@ class Options:
     product: str = axis(
         "auto",
         "algorithm of matrix products (`dense`, `matmul`), with its tile where wanted: `blocked 16x32`",
-        names=dict.fromkeys(GPU, "kernels.catalog.products:PRODUCTS"),
+        names=dict.fromkeys(GPU, "kernels.catalog.product:ALGORITHMS"),
         backends=GPU,
     )
     transpose: str = axis(
         "auto",
         "algorithm of transpositions, with its tile where wanted: `tiled 32x8`",
-        names=dict.fromkeys(GPU, "kernels.catalog.transposes:TRANSPOSES"),
+        names=dict.fromkeys(GPU, "kernels.catalog.transposition:ALGORITHMS"),
         backends=GPU,
     )
     addition: str = axis(
         "auto",
         "algorithm of additions and multiplications number by number, with its tile where wanted: `vectors 2`",
-        names=dict.fromkeys(GPU, "kernels.catalog.additions:ADDITIONS"),
+        names=dict.fromkeys(GPU, "kernels.catalog.addition:ALGORITHMS"),
         backends=GPU,
     )
     threads: int = axis(

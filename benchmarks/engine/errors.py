@@ -18,11 +18,11 @@ from typing import Any
 
 from benchmarks.command_line import run_command
 from device_agent.build import build
-from kernels.catalog import ALGORITHMS, Convolution
+from kernels.catalog.convolution import ALGORITHMS, CONVOLUTIONS
 from kernels.compile import compile_graph
 from kernels.errors import CompileError
 from kernels.lower.cpu import ALGORITHMS as CPU_ALGORITHMS
-from kernels.options import HALF, Backend, Options, Precision
+from kernels.options import HALF, Backend, Choice, Limits, Options, Precision
 from kernels.tuning import layers
 
 from .agent_process import Agent, limits_of
@@ -93,13 +93,13 @@ def rounding_of(case: Case) -> dict[str, float]:
 
 def algorithms(case: Case, options: Options) -> Iterator[tuple[str, int]]:
     """`auto` and every algorithm that fits a convolution of this network, with the number of those."""
-    convolutions = [layer for layer in layers(case.graph, options).values() if isinstance(layer, Convolution)]
+    convolutions = [layer.sizes for layer in layers(case.graph, options).values() if "conv" in layer.family.ops]
     yield "auto", len(convolutions)
     if options.backend == "cpu":
-        yield from ((name, len(convolutions)) for name in CPU_ALGORITHMS if name != "auto" and convolutions)
+        yield from ((name, len(convolutions)) for name in CPU_ALGORITHMS if convolutions)
         return
-    for name, entry in ALGORITHMS.items():
-        if fitting := sum(entry.why_not(conv) is None for conv in convolutions):
+    for name in ALGORITHMS:
+        if fitting := sum(CONVOLUTIONS.fits(Choice(name), conv, options, Limits()) for conv in convolutions):
             yield name, fitting
 
 

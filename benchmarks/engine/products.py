@@ -26,7 +26,7 @@ from benchmarks.command_line import run_command
 from benchmarks.engine.agent_process import Agent, limits_of
 from benchmarks.engine.kept_rows import KeptRows, Row, add_options, kept_rows
 from benchmarks.engine.machine import describe_machine
-from kernels.catalog.products import PRODUCTS, Product
+from kernels.catalog.product import ALGORITHMS, Product
 from kernels.compile import compile_graph
 from kernels.errors import CompileError
 from kernels.ir.graph import Graph, Node
@@ -73,7 +73,7 @@ def choices_of(size: int, options: Options, limits: Limits, names: Sequence[str]
     product = Product(1, size, size, size)
     found = []
     for name in names:
-        words = PRODUCTS[name].tiles(product, options, limits)
+        words = ALGORITHMS[name].tiles(product, options, limits)
         found += [Choice(name, word) for word in (words if tiles else words[:1])]
     return found
 
@@ -172,7 +172,7 @@ def _compared(
         print(f"  {api}: no device is called {arguments.device!r}", file=sys.stderr)
         return
     limits, options = limits_of(devices[0]), Options(api, arguments.precision)  # type: ignore[arg-type]
-    names = arguments.products.split(",") if arguments.products else list(PRODUCTS)
+    names = arguments.products.split(",") if arguments.products else list(ALGORITHMS)
     found = choices_of(size, options, limits, names, tiles=arguments.tiles)
     choices = [choice for choice in found if not kept.has(size=size, api=api, choice=choice.words)]
     chosen = str(devices[0]["device_name"]) if arguments.device else ""

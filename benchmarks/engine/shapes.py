@@ -20,10 +20,10 @@ import numpy as np
 import pyopencl as cl
 
 from benchmarks.command_line import run_command
-from kernels.catalog import ALGORITHMS, Call, Convolution
+from kernels.catalog.convolution import ALGORITHMS, Convolution
+from kernels.catalog.family import Call
 from kernels.options import Limits, Options
 from kernels.source.dialects import opencl
-from kernels.source.library import KERNELS
 
 # channels, height, width, window, output channels: Kang, table of PyNET's layers
 _TABLE = """
@@ -62,11 +62,12 @@ class Device:
         return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, size)
 
     def kernel(self, call: Call, group: int) -> Any:
-        key = (call.kernel, tuple(sorted(call.tunables.items())), group)
+        constants = {**call.tile.constants, **call.switches}
+        key = (call.kernel.name, tuple(sorted(constants.items())), group)
         if key not in self._kernels:
-            text = opencl.render(KERNELS[call.kernel], dict(call.tunables))
+            text = opencl.render(call.kernel, constants)
             words = opencl.build_options((group, 1, 1), version="1.2", relaxed=False).split()
-            self._kernels[key] = cl.Kernel(cl.Program(self.context, text).build(options=words), call.kernel)
+            self._kernels[key] = cl.Kernel(cl.Program(self.context, text).build(options=words), call.kernel.name)
         return self._kernels[key]
 
 
@@ -86,7 +87,7 @@ def dispatches(device: Device, conv: Convolution, calls: Sequence[Call], buffers
         ints: Mapping[str, int] = {**plain, **call.ints}
         arguments = [
             named[p.name] if p.kind == "buffer" else np.int32(ints[p.name]) if p.kind == "i32" else np.float32(0)
-            for p in KERNELS[call.kernel].parameters
+            for p in call.kernel.parameters
         ]
         group = call.group or 64
         whole = (-(-call.work_items[0] // group) * group, *call.work_items[1:])
@@ -144,11 +145,11 @@ def measure(device: Device, number: int, names: Sequence[str]) -> list[dict[str,
     found = []
     for name in names:
         algorithm = ALGORITHMS[name]
-        if algorithm.why_not(conv):
+        if algorithm.why_not(conv, Options("opencl"), device.limits):
             continue
         timed = []
         for tile in algorithm.tiles(conv, Options("opencl"), device.limits):
-            calls = algorithm.lower(conv, weight, bias, Options("opencl"), device.limits, tile)
+            calls = algorithm.lower(conv, {"weight": weight, "bias": bias}, Options("opencl"), device.limits, tile)
             timed.append((least_ms(device, dispatches(device, conv, calls, dict(ends))), tile, calls))
         best = min(timed, key=lambda one: sum(one[0]))
         cl.enqueue_fill_buffer(device.queue, ends["dst"], np.float32("nan"), 0, 16 * conv.out_stacks * h * w)

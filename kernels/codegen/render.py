@@ -40,7 +40,7 @@ def _opencl(drafts: list[DraftProgram], options: Options, limits: Limits) -> tup
     for draft in drafts:
         checkpoint()
         assert draft.kernel is not None
-        text = opencl.render(draft.kernel, dict(draft.tunables), options.precision).encode()
+        text = opencl.render(draft.kernel, draft.constants, options.precision).encode()
         file = f"programs/{draft.id}_{_digest(text)}.cl"
         files[file] = text
         words = opencl.build_options(draft.work_group, version=limits.opencl_c, relaxed=options.precision == "relaxed")
@@ -50,7 +50,7 @@ def _opencl(drafts: list[DraftProgram], options: Options, limits: Limits) -> tup
                 kernel=draft.name,
                 parameters=draft.kernel.parameters,
                 work_group=draft.work_group,
-                local_bytes=draft.kernel.local_bytes(dict(draft.tunables), options.precision),
+                local_bytes=draft.kernel.local_bytes(draft.constants, options.precision),
                 opencl=OpenClSource(file=file, options=words),
             )
         )
@@ -63,7 +63,7 @@ def _vulkan(
     reading = vulkan.reading_of(limits)
     kernels = [draft.kernel for draft in drafts if draft.kernel is not None]
     texts = [
-        vulkan.render(kernel, dict(draft.tunables), options.precision, reading)
+        vulkan.render(kernel, draft.constants, options.precision, reading)
         for kernel, draft in zip(kernels, drafts, strict=True)
     ]
     programs: list[Program] = []
@@ -78,7 +78,7 @@ def _vulkan(
                 kernel=draft.name,
                 parameters=_with_texels(kernel, reading, options.half),
                 work_group=draft.work_group,
-                local_bytes=kernel.local_bytes(dict(draft.tunables), options.precision),
+                local_bytes=kernel.local_bytes(draft.constants, options.precision),
                 vulkan=SpirvModule(file=f"{stem}.spv"),
             )
         )

@@ -37,12 +37,12 @@ class DraftBuffer:
 
 @dataclass(frozen=True)
 class DraftProgram:
-    """A kernel with chosen tunables and work-group; `kernel` is None for an operation of the CPU backend."""
+    """A kernel with its constants and work-group; `kernel` is None for an operation of the CPU backend."""
 
     id: str
     name: str
     kernel: Kernel | None
-    tunables: tuple[tuple[str, int], ...] = ()
+    constants: Mapping[str, int] = field(default_factory=dict)
     work_group: tuple[int, int, int] = (1, 1, 1)
 
 

@@ -24,16 +24,16 @@ _ONE = """\
 """
 
 
-def chunk_macros(kernel: Kernel, tunables: Mapping[str, int], *, narrow: bool) -> str:
+def chunk_macros(kernel: Kernel, constants: Mapping[str, int], *, narrow: bool) -> str:
     """`CHUNK_SUMS` begins the chunks of `SUMS` sums, `FOLD(n)` tells that n vectors were added, `FOLD_REST` ends."""
-    if not kernel.computes_in_half or "SUMS" not in tunables:
+    if not kernel.computes_in_half or "SUMS" not in constants:
         return ""
     if not narrow:
         return _ONE
     kind, zero, widen = (
-        ("VECTOR", "VSPLAT(0.0f)", "TO_WIDEV") if "LANES" in tunables else ("FLOAT4", "SPLAT(0.0f)", "TO_WIDE4")
+        ("VECTOR", "VSPLAT(0.0f)", "TO_WIDEV") if "LANES" in constants else ("FLOAT4", "SPLAT(0.0f)", "TO_WIDE4")
     )
-    every = range(tunables["SUMS"])
+    every = range(constants["SUMS"])
     clear = " ".join(f"chunk[{i}] = {zero};" for i in every)
     gather = " ".join(f"sums[{i}] += {widen}(chunk[{i}]);" for i in every)
     return (

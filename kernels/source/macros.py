@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .kernel import BufferSpec
+from .kernel import Buffer
 
 MACROS = """\
 #define ACTIVATE(v) \\
@@ -35,7 +35,7 @@ MACROS = """\
 _LANE = "((l) == 0 ? (v).x : (l) == 1 ? (v).y : (l) == 2 ? (v).z : (v).w)"
 
 
-def image_accessors(buffer: BufferSpec, *, width: str, pair: str, load: str, store: str) -> str:
+def image_accessors(buffer: Buffer, *, width: str, pair: str, load: str, store: str) -> str:
     """`LOAD_x(i)` and `LOAD_x_AT(i, x, y)`, or those that store, of a parameter in an image.
 
     The first finds the texel from the element's number by division; the second is told where it is, for which
@@ -63,7 +63,7 @@ def image_accessors(buffer: BufferSpec, *, width: str, pair: str, load: str, sto
     return "\n".join(lines)
 
 
-def buffer_accessors_at(buffer: BufferSpec) -> str:
+def buffer_accessors_at(buffer: Buffer) -> str:
     """The accessors that are told where an element of an image would be, of a parameter in a buffer."""
     name = buffer.name
     nowhere = f"\n#define COLUMN_{name}(i) 0\n#define ROW_{name}(i) 0"

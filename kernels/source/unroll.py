@@ -12,15 +12,15 @@ from collections.abc import Mapping
 _HEADER = re.compile(r"UNROLL for \(int (?P<name>\w+) = 0; (?P=name) < (?P<count>\w+); \+\+(?P=name)\) ")
 
 
-def unroll(text: str, tunables: Mapping[str, int]) -> str:
+def unroll(text: str, constants: Mapping[str, int]) -> str:
     """Replace each `UNROLL for (int i = 0; i < COUNT; ++i) statement` by its iterations.
 
-    COUNT is a number or a tunable. A block keeps its braces, so that its variables stay its own.
+    COUNT is a number or a constant. A block keeps its braces, so that its variables stay its own.
     """
     while (header := _HEADER.search(text)) is not None:
         end = _statement_end(text, header.end())
         statement = text[header.end() : end]
-        count = int(tunables.get(header["count"], 0) or header["count"])
+        count = int(constants.get(header["count"], 0) or header["count"])
         name = re.compile(rf"\b{header['name']}\b")
         line = text[text.rfind("\n", 0, header.start()) + 1 : header.start()]
         indent = line if line.isspace() else " " * (len(line) - len(line.lstrip()))

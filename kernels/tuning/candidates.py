@@ -19,7 +19,7 @@ from kernels.passes.split_weights import largest_weight, oversized, split_weight
 from kernels.plan.model import Bundle
 from kernels.plan.validate import validate
 
-from .kinds import Layer, in_turn, kind_of, layer_of, untuned
+from .layers import Layer, in_turn, layer_of, untuned
 
 BATCH = 12
 """Candidates of one trial plan, at most."""
@@ -64,19 +64,19 @@ def _open(graph: Graph, options: Options, limits: Limits) -> Iterator[tuple[Node
     whole = split_weights(whole, oversized(whole, largest_weight(options, limits)))
     for node in whole.nodes:
         layer = layer_of(whole, node, options)
-        if layer and kind_of(layer, options).is_open(options):
+        if layer and layer.family.is_open(options):
             yield node, layer
 
 
 def default_choice(layer: Layer, options: Options, limits: Limits) -> Choice:
     """What the compiler takes where nothing was tuned; an empty tile is the algorithm's own."""
-    return kind_of(layer, options).default(layer, untuned(options), limits)
+    return layer.family.choose(untuned(options), limits, "", layer.sizes)
 
 
 def candidates(layer: Layer, options: Options, limits: Limits) -> list[Choice]:
     """The compiler's own choice, then every tile worth trying of every algorithm that fits, the algorithms in turn."""
-    tiles = kind_of(layer, options).choices(layer, options, limits)
-    return list(dict.fromkeys([default_choice(layer, options, limits), *in_turn(tiles)]))
+    columns = layer.family.candidates(layer.sizes, options, limits)
+    return list(dict.fromkeys([default_choice(layer, options, limits), *in_turn(columns)]))
 
 
 def applicable(graph: Graph, options: Options, limits: Limits, known: Mapping[str, Choice]) -> dict[str, Choice]:
@@ -87,13 +87,13 @@ def applicable(graph: Graph, options: Options, limits: Limits, known: Mapping[st
     return {key: known[key] for key, layer in own.items() if known[key] in candidates(layer, options, limits)}
 
 
-def batches(layer: Layer, choices: Sequence[Choice], options: Options, limits: Limits) -> Iterator[list[Choice]]:
+def batches(layer: Layer, choices: Sequence[Choice], limits: Limits) -> Iterator[list[Choice]]:
     """Parts that fit into the device's memory together, as far as can be told before they are compiled."""
     budget = min(_BATCH_BYTES, limits.memory_budget_bytes // 2 or _BATCH_BYTES)
     part: list[Choice] = []
     room = 0
     for choice in choices:
-        needed = footprint_bytes(layer, choice, options)
+        needed = layer.family.footprint_bytes(layer.sizes, choice)
         if part and (len(part) == BATCH or needed > room):
             yield part
             part = []
@@ -103,16 +103,11 @@ def batches(layer: Layer, choices: Sequence[Choice], options: Options, limits: L
         yield part
 
 
-def footprint_bytes(layer: Layer, choice: Choice, options: Options) -> int:
-    """About what one candidate adds to a trial plan, in fp32."""
-    return kind_of(layer, options).footprint_bytes(layer, choice)
-
-
 def trial(
     layer: Layer, choices: Sequence[Choice], options: Options, limits: Limits, *, spirv_cache: Path | None = None
 ) -> Trial:
     """A plan that runs each choice once. Raises CompileError."""
-    graph = kind_of(layer, options).graph(layer, [str(index) for index in range(len(choices))])
+    graph = layer.family.trial(layer.sizes, [str(index) for index in range(len(choices))])
     known = {str(index): choice for index, choice in enumerate(choices)}
     tuned = replace(untuned(options), tuned=known, in_place=False)  # else the last one alone would overwrite its input
     draft = lower_cpu(graph, tuned) if options.backend == "cpu" else lower_gpu(graph, tuned, limits)

@@ -16,7 +16,7 @@ from kernels.options import Choice, Limits, Options
 from kernels.reference import evaluate
 
 from .candidates import Trial, batches, trial
-from .kinds import Layer
+from .layers import Layer
 
 TOLERANCES = {"fp32": 1e-4, "relaxed": 1e-4, "fp16": 2e-2, "fp16_arithmetic": 2e-2}
 """Largest absolute difference from the reference, as a share of its largest absolute value."""
@@ -58,7 +58,7 @@ class Trials:
         """As `strategies.Measure`."""
         usable = [choice for choice in choices if choice not in self.failures]
         times: dict[Choice, float] = {}
-        for part in batches(self._layer, usable, self._options, self._limits):
+        for part in batches(self._layer, usable, self._limits):
             times |= self._measure(part, repeats)
         return [times.get(choice) for choice in choices]
 

@@ -13,7 +13,7 @@ from kernels.options import Choice, Limits, Options
 
 from .candidates import candidates, distinct
 from .database import Database, Found
-from .kinds import Layer
+from .layers import Layer
 from .strategies import Strategy, Timing
 from .trials import RunTrial, TrialFailed, Trials
 

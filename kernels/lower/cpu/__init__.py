@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from math import prod
 
-from kernels.catalog import convolution_of
 from kernels.checkpoint import checkpoint
 from kernels.errors import UnsupportedNode
 from kernels.ir.graph import Graph
 from kernels.lower.draft import Draft
 from kernels.lower.outputs import write_outputs_directly
-from kernels.options import Options
+from kernels.options import Limits, Options
 from kernels.plan.model import Copy, Port, Tensor
 
-from .algorithms import FITS, check_algorithm
+from .algorithms import ALGORITHMS, CPU_CONVOLUTIONS
 from .context import CpuContext
 from .operations import LOWERINGS
 
-__all__ = ["ALGORITHMS", "lower_cpu"]
-
-ALGORITHMS = ("auto", *FITS)
-"""Of convolutions."""
+__all__ = ["ALGORITHMS", "CPU_CONVOLUTIONS", "lower_cpu"]
 
 
 def lower_cpu(graph: Graph, options: Options) -> Draft:
     """Lower a graph of canonical operations. Raises OptionError, UnsupportedNode."""
-    check_algorithm(options.algorithm, [convolution_of(graph, node) for node in graph.nodes if node.op == "conv"])
+    CPU_CONVOLUTIONS.check(options, Limits(), CPU_CONVOLUTIONS.cases(graph))
     context = CpuContext(graph, options)
     for name in graph.inputs:
         context.draft.inputs.append(Port(name=name, buffer=context.write(name, "input"), shape=graph.shapes[name]))

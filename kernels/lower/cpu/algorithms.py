@@ -1,91 +1,156 @@
-"""Algorithms of convolution on the CPU: which fits, and which `auto` takes."""
+"""Algorithms of convolution on the CPU backend: an algorithm, no tile.
+
+Most of a network is in blocks of sixteen channels there (docs/decisions/0029). A row-major algorithm between such
+neighbours has its input and result converted, which a layer alone would not show: in a trial each candidate stands
+between two layers in blocks, and the conversions count as its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from kernels.catalog import Convolution, convolution_of
-from kernels.errors import OptionError
-from kernels.ir.graph import Graph, Node
-from kernels.options import Options
+import numpy as np
+
+from kernels.catalog.convolution import Convolution, conv_node, convolution_of, random_constants
+from kernels.catalog.family import Family, Untiled, trial_graph
+from kernels.ir.graph import Array, Graph, Node
+from kernels.options import Choice, Limits, Options
 
 from .packing import BLOCK, WINOGRAD_TILE
 
-
-def _depthwise(conv: Convolution) -> bool:
-    return conv.is_depthwise
-
-
-def _winograd(conv: Convolution) -> bool:
-    alone = conv.kernel == (3, 3) and conv.strides == (1, 1) and conv.dilations == (1, 1)
-    return alone and conv.groups == 1 and conv.c >= BLOCK
+_SEQUENTIAL_FLOPS = 1_000_000
+"""Of a layer that one thread may compute by its definition, at most: about what meeting the other threads costs, with
+a wide margin."""
+_WINOGRAD_GROWTH = 4
+"""36 transformed weights for nine."""
 
 
-def _implicit_gemm(conv: Convolution) -> bool:
-    return conv.groups == 1 or (conv.c // conv.groups % BLOCK == 0 and conv.k // conv.groups % BLOCK == 0)
+@dataclass(frozen=True)
+class CpuAlgorithm(Untiled[Convolution]):
+    """One way to convolve."""
+
+    name: str
+    summary: str
+    unfit: Callable[[Convolution], str | None] = lambda _: None
+    """Why it does not fit; None where it does."""
+    in_blocks: bool = False
+    """Whether it works on blocks of sixteen channels."""
+    most_flops: int = 0
+    """Of a layer on which it is worth trying; 0: any."""
+
+    def why_not(self, sizes: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
+        """Why it does not fit; None where it does."""
+        return self.unfit(sizes) or super().why_not(sizes, options, limits, tile)
+
+    def tiles(self, sizes: Convolution, options: Options, limits: Limits) -> Sequence[str]:
+        """The empty word, where it is worth trying."""
+        del options, limits
+        return [] if self.most_flops and sizes.flops > self.most_flops else [""]
 
 
-def _direct(_: Convolution) -> bool:
-    return True
+def _not_depthwise(conv: Convolution) -> str | None:
+    return None if conv.is_depthwise else "it does not have one filter a channel"
 
 
-FITS: dict[str, Callable[[Convolution], bool]] = {
-    "depthwise": _depthwise,
-    "winograd": _winograd,
-    "implicit_gemm": _implicit_gemm,
-    "direct": _direct,
-    "im2col": _direct,
-    "sequential": _direct,
-}
-"""Algorithm -> whether it fits a convolution. `direct` packs windows as it goes; `im2col` writes the matrix of windows
-out first (study C); `sequential` is the definition on one thread, of fully connected layers too."""
-
-IN_BLOCKS = frozenset({"depthwise", "winograd", "implicit_gemm"})
-"""Those that work on blocks of sixteen channels."""
+def _not_winograd(conv: Convolution) -> str | None:
+    if conv.kernel != (3, 3) or conv.strides != (1, 1) or conv.dilations != (1, 1):
+        return "its window is not 3x3 with stride and dilation 1"
+    return None if conv.groups == 1 and conv.c >= BLOCK else f"it has groups, or fewer than {BLOCK} input channels"
 
 
-def check_algorithm(asked: str, convolutions: list[Convolution]) -> None:
-    """OptionError where the algorithm is unknown, or fits no convolution of the network."""
-    if asked == "auto":
-        return
-    if asked not in FITS:
-        raise OptionError(
-            f"algorithm {asked!r} is not one of the CPU backend; it can use: {', '.join(('auto', *FITS))}"
-        )
-    if convolutions and not any(FITS[asked](conv) for conv in convolutions):
-        fitting = [name for name, fits in FITS.items() if any(fits(conv) for conv in convolutions)]
-        raise OptionError(
-            f"algorithm {asked!r} fits no convolution of this network on the CPU; it can use: "
-            f"{', '.join(('auto', *fitting))}"
-        )
+def _not_implicit_gemm(conv: Convolution) -> str | None:
+    whole = conv.c // conv.groups % BLOCK == 0 and conv.k // conv.groups % BLOCK == 0
+    return None if conv.groups == 1 or whole else f"its groups are not whole blocks of {BLOCK} channels"
 
 
-def choose_algorithm(options: Options, graph: Graph, node: Node) -> str:
-    """As `choose`, of a node. Weights that are computed cannot be reordered: they leave no choice."""
-    return choose(options, node.name, convolution_of(graph, node)) if has_choice(graph, node) else "direct"
+ALGORITHMS = {
+    entry.name: entry
+    for entry in (
+        CpuAlgorithm("depthwise", "one filter a channel", _not_depthwise, in_blocks=True),
+        CpuAlgorithm("winograd", "minimal filtering, tiles of 4x4 outputs", _not_winograd, in_blocks=True),
+        CpuAlgorithm("implicit_gemm", "matrix product of the windows", _not_implicit_gemm, in_blocks=True),
+        CpuAlgorithm("direct", "windows packed as it goes"),
+        CpuAlgorithm("im2col", "the matrix of windows written out first (study C)"),
+        CpuAlgorithm(
+            "sequential", "the definition on one thread, of dense layers too", most_flops=_SEQUENTIAL_FLOPS
+        ),
+    )
+}  # fmt: skip
 
 
-def has_choice(graph: Graph, node: Node) -> bool:
-    """Whether the weights of a convolution are known when the plan is made."""
-    return all(name in graph.constants for name in node.inputs[1:3] if name)
+class CpuConvolutions(Family[Convolution]):
+    """Every way to convolve on CPU threads."""
+
+    option = "algorithm"
+    ops = ("conv",)
+    algorithms = ALGORITHMS
+
+    def sizes(self, graph: Graph, node: Node) -> Convolution:
+        """Read a conv node's sizes."""
+        return convolution_of(graph, node)
+
+    def has_choice(self, graph: Graph, node: Node) -> bool:
+        """Weights that are computed cannot be reordered: they leave no choice."""
+        return all(name in graph.constants for name in node.inputs[1:3] if name)
+
+    def default(self, options: Options, limits: Limits, sizes: Convolution) -> str:
+        """What needs least work."""
+        if self.fits(Choice("depthwise"), sizes, options, limits):
+            return "depthwise"
+        if self.fits(Choice("winograd"), sizes, options, limits) and winograd_pays(sizes):
+            return "winograd"
+        return "implicit_gemm" if self.fits(Choice("implicit_gemm"), sizes, options, limits) else "direct"
+
+    def check(self, options: Options, limits: Limits, cases: Sequence[tuple[str, Convolution]]) -> None:
+        """As every family, but a network without convolutions takes any: dense layers heed `sequential`."""
+        if cases or options.algorithm not in self.algorithms:
+            super().check(options, limits, cases)
+
+    def footprint_bytes(self, sizes: Convolution, choice: Choice) -> int:
+        """Its weights, its input and result in both layouts, and the matrix of windows."""
+        kh, kw = sizes.kernel
+        weight = sizes.k * sizes.c // sizes.groups * kh * kw
+        images = sizes.n * (sizes.c * sizes.h * sizes.w + sizes.k * sizes.oh * sizes.ow)
+        columns = sizes.c // sizes.groups * kh * kw * sizes.oh * sizes.ow if choice.algorithm == "im2col" else 0
+        return 4 * ((_WINOGRAD_GROWTH if choice.algorithm == "winograd" else 1) * weight + 2 * images + columns)
+
+    def trial(self, sizes: Convolution, names: Sequence[str]) -> Graph:
+        """Each between two layers in blocks that do as good as nothing; few channels come from rows, as images do."""
+        constants = random_constants(sizes)
+        source, result = (sizes.n, sizes.c, sizes.h, sizes.w), (sizes.n, sizes.k, sizes.oh, sizes.ow)
+        nodes: list[Node] = []
+        shapes: dict[str, tuple[int, ...]] = {}
+        scales: dict[str, Array] = {"after": np.ones((sizes.k, 1, 1, 1), np.float32)}
+        if sizes.c >= BLOCK:
+            scales["before"] = np.ones((sizes.c, 1, 1, 1), np.float32)
+        for name in names:
+            before = _scaled(f"{name}:before", "x", "before", sizes.c)
+            own = conv_node(sizes, name, before.output if "before" in scales else "x", tuple(constants))
+            after = _scaled(f"{name}:after", own.output, "after", sizes.k)
+            nodes += [before, own, after] if "before" in scales else [own, after]
+            shapes |= {before.output: source} if "before" in scales else {}
+            shapes |= {own.output: result, after.output: result}
+        return trial_graph({"x": source}, nodes, shapes, {**constants, **scales})
 
 
-def choose(options: Options, layer: str, conv: Convolution) -> str:
-    """The asked algorithm where it fits; with `auto` the tuned one; else what needs least work."""
-    asked = options.algorithm
-    if asked == "auto":
-        tuned = options.tuned.get(layer) or options.tuned.get(conv.key)
-        asked = tuned.algorithm if tuned else asked
-    if asked in FITS and FITS[asked](conv):
-        return asked
-    if conv.is_depthwise:
-        return "depthwise"
-    if _winograd(conv) and winograd_pays(conv):
-        return "winograd"
-    return "implicit_gemm" if _implicit_gemm(conv) else "direct"
+CPU_CONVOLUTIONS = CpuConvolutions()
+
+
+def algorithm_of(options: Options, graph: Graph, node: Node) -> CpuAlgorithm:
+    """The algorithm of a conv node; `direct` where there is no choice."""
+    if not CPU_CONVOLUTIONS.has_choice(graph, node):
+        return ALGORITHMS["direct"]
+    choice = CPU_CONVOLUTIONS.choose(options, Limits(), node.name, convolution_of(graph, node))
+    return ALGORITHMS[choice.algorithm]
 
 
 def winograd_pays(conv: Convolution) -> bool:
     """Whether a product for each of 36 positions, its weights four times as many, beats nine taps."""
     tiles = conv.n * -(-conv.oh // WINOGRAD_TILE) * -(-conv.ow // WINOGRAD_TILE)
     return min(conv.c, conv.k) >= BLOCK and tiles >= 8
+
+
+def _scaled(name: str, source: str, weight: str, channels: int) -> Node:
+    attributes = {"strides": (1, 1), "pads": (0, 0, 0, 0), "dilations": (1, 1), "groups": channels}
+    return Node(name, "conv", (source, weight), (f"{name}:0",), attributes)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kernels.catalog import Convolution, convolution_of
+from kernels.catalog.convolution import Convolution, convolution_of
 from kernels.ir.graph import Array, Node
 from kernels.lower.activation import activation_scalars
 from kernels.plan.model import Tensor
 
-from .algorithms import choose_algorithm
+from .algorithms import algorithm_of
 from .context import CpuContext
 from .packing import BLOCK, WINOGRAD_TILE, blocks, pack_bias, pack_depthwise, pack_product, pack_winograd
 
@@ -19,7 +19,7 @@ _WORKSPACE_FLOATS = 384 << 10
 def lower_conv(context: CpuContext, node: Node) -> None:
     """One call; its weights are constants or, for `direct`, any tensor."""
     conv = convolution_of(context.graph, node)
-    algorithm = choose_algorithm(context.options, context.graph, node)
+    algorithm = algorithm_of(context.options, context.graph, node).name
     context.draft.chosen[node.name] = algorithm
     in_blocks = {"winograd": _winograd, "implicit_gemm": _product, "depthwise": _depthwise}
     if algorithm in in_blocks:

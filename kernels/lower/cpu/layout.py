@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kernels.ir.graph import Graph, Node
 from kernels.options import Options
 
-from .algorithms import IN_BLOCKS, choose_algorithm
+from .algorithms import algorithm_of
 from .packing import BLOCK
 
 _POOLS = frozenset({"max_pool", "average_pool", "global_average_pool"})
@@ -25,7 +25,7 @@ def in_blocks(graph: Graph, options: Options) -> frozenset[str]:
 
 def _writes_blocks(graph: Graph, node: Node, options: Options, found: set[str]) -> bool:
     if node.op == "conv":
-        return choose_algorithm(options, graph, node) in IN_BLOCKS
+        return algorithm_of(options, graph, node).in_blocks
     if node.op in _POOLS or node.op in _ELEMENTS or node.op == "lrn":
         return node.inputs[0] in found
     if node.op in ("add", "mul"):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from kernels.catalog.convolution.winograd.matrices import transform_filters
 from kernels.ir.graph import Array
-from kernels.source.winograd import transform_filters
 
 BLOCK = 16
 """Channels of a block."""

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from kernels.catalog import check_algorithm, convolution_of
-from kernels.catalog.additions import check_addition
-from kernels.catalog.products import check_product
-from kernels.catalog.transposes import check_transpose
+from kernels.catalog import FAMILIES
 from kernels.checkpoint import checkpoint
 from kernels.errors import UnsupportedNode
 from kernels.ir.graph import Graph, Node
@@ -19,12 +16,12 @@ from kernels.plan.model import Copy, Port, Tensor
 
 from .context import GpuContext
 from .convolution import lower_conv
-from .elementwise import ADDITION_NODES, addition_of, lower_activation, lower_affine, lower_binary
+from .elementwise import lower_activation, lower_affine, lower_binary
 from .instance_norm import lower_instance_norm
 from .layout import row_major, single, write_single
-from .movement import lower_concat, lower_reshape, lower_slice, lower_transpose, transposition_of
+from .movement import lower_concat, lower_reshape, lower_slice, lower_transpose
 from .pooling import lower_global_average_pool, lower_lrn, lower_pool, lower_softmax
-from .product import PRODUCT_NODES, lower_dense, lower_matmul, product_of
+from .product import lower_dense, lower_matmul
 from .resampling import lower_pad, lower_resize
 from .values import Value
 
@@ -56,7 +53,8 @@ LOWERINGS: dict[str, Callable[[GpuContext, Node], None]] = {
 
 def lower_gpu(graph: Graph, options: Options, limits: Limits) -> Draft:
     """Lower a graph of canonical operations. Raises OptionError, UnsupportedNode."""
-    _check_names(graph, options, limits)
+    for family in FAMILIES:
+        family.check(options, limits, family.cases(graph))
     context = GpuContext(graph, options, limits)
     for name in graph.inputs:
         _add_input(context, name)
@@ -73,17 +71,6 @@ def lower_gpu(graph: Graph, options: Options, limits: Limits) -> Draft:
     context.draft.outputs.sort(key=lambda port: graph.outputs.index(port.name))
     write_outputs_directly(context.draft)
     return context.draft
-
-
-def _check_names(graph: Graph, options: Options, limits: Limits) -> None:
-    """What was asked for by name fits somewhere. Raises OptionError."""
-    named = [(node.name, node) for node in graph.nodes]
-    convolutions = [(name, convolution_of(graph, n)) for name, n in named if n.op == "conv"]
-    check_algorithm(options.algorithm, convolutions, options.precision)
-    products = [(name, product_of(graph, n)) for name, n in named if n.op in PRODUCT_NODES]
-    check_product(options, limits, products)
-    check_transpose(options, limits, [(name, transposition_of(graph, n)) for name, n in named if n.op == "transpose"])
-    check_addition(options, limits, [(name, addition_of(graph, n)) for name, n in named if n.op in ADDITION_NODES])
 
 
 def _add_input(context: GpuContext, name: str) -> None:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from math import prod
+from types import MappingProxyType
 
 import numpy as np
 
+from kernels.catalog.family import Call, Constants, GpuFamily, S
 from kernels.checkpoint import checkpoint
 from kernels.errors import OptionError
+from kernels.ir.dims import Dims, dims_of
 from kernels.ir.graph import Array, Graph, Node
 from kernels.lower.aliases import plan_aliases
 from kernels.lower.draft import Draft, DraftProgram, Role, arguments
 from kernels.options import Limits, Options
 from kernels.plan.model import BufferArgument, Dispatch, Dtype, Tensor
-from kernels.source.library import KERNELS
+from kernels.source.kernel import Kernel
+from kernels.source.tile import UNTILED, Tile
 
 from .flatten import is_read_in_stacks
 from .images import ImageChoice
-from .values import Dims, Value, View, dims_of
+from .values import Value, View
 
 WorkItems = tuple[int, int, int]
 _HALF_MAX = 65504.0
@@ -142,27 +146,28 @@ class GpuContext:
 
     def dispatch(
         self,
-        kernel: str,
+        kernel: Kernel,
         layer: str,
         buffers: Mapping[str, str | View],
         ints: Mapping[str, int],
         work_items: WorkItems,
         *,
         floats: Mapping[str, float] | None = None,
-        tunables: Mapping[str, int] | None = None,
+        tile: Tile = UNTILED,
+        switches: Mapping[str, int] | None = None,
         group: int = 0,
         flops: int = 0,
         traffic: int = 0,
     ) -> None:
-        """Append a step; arguments are given by name."""
+        """Append a step; arguments are given by name. `switches`: constants of the body beside its tile."""
         checkpoint()
         places = {n: b.argument if isinstance(b, View) else BufferArgument(buffer=b) for n, b in buffers.items()}
         in_images = frozenset(name for name, place in places.items() if self.draft.buffers[place.buffer].image)
         size = self._allowed(kernel, group or self._group_x)
         work_items, counts = self._folded(work_items, size)
         fixed = {name: ints[name] for name in _CHOICES if self._fixes_choices and name in ints}
-        program = self._program(kernel, {**(tunables or {}), **counts}, size, in_images, fixed)
-        names = tuple(parameter.name for parameter in KERNELS[kernel].fixing(fixed).parameters)
+        program = self._program(kernel, tile, {**(switches or {}), **counts, **fixed}, size, in_images, fixed)
+        names = tuple(parameter.name for parameter in kernel.fixing(fixed).parameters)
         self.draft.steps.append(
             Dispatch(
                 program=program.id,
@@ -176,14 +181,23 @@ class GpuContext:
             )
         )
 
-    def sharing(self, kernel: str, parts: int) -> int:
+    def calls(
+        self, family: GpuFamily[S], node: Node, constants: Constants = MappingProxyType({})
+    ) -> tuple[S, tuple[Call, ...]]:
+        """The sizes of a node, and the dispatches of the algorithm that is chosen for it."""
+        sizes = family.sizes(self.graph, node)
+        choice = family.choose(self.options, self.limits, node.name, sizes)
+        self.draft.chosen[node.name] = choice.words
+        return sizes, family.lower(choice, sizes, constants, self.options, self.limits)
+
+    def sharing(self, kernel: Kernel, parts: int) -> int:
         """Work-items of a kernel's group that shares out so many parts of one sum; 0 where one work-item does as well.
 
         Always 0 on a CPU behind a GPU interface, where a barrier costs more than it gains.
         """
         if self.limits.cpu_device or parts < _SHARED_FROM:
             return 0
-        own = self.limits.within(kernel).max_work_group or 64
+        own = self.limits.within(kernel.name).max_work_group or 64
         most = min(256, own, *(self.limits.max_work_item_sizes[:1] or (256,)))
         return 1 << (min(most, parts).bit_length() - 1)
 
@@ -205,30 +219,32 @@ class GpuContext:
 
     def _program(
         self,
-        kernel: str,
-        tunables: Mapping[str, int],
+        kernel: Kernel,
+        tile: Tile,
+        switches: Mapping[str, int],
         size: int,
         in_images: frozenset[str],
-        fixed: Mapping[str, int],
+        fixed: Collection[str],
     ) -> DraftProgram:
-        chosen = tuple(sorted({**tunables, **fixed}.items()))
+        chosen = sorted({**tile.chosen, **switches}.items())
         extra = [f"image_{name}" for name in sorted(in_images)]
-        name = "_".join([kernel, *(f"{key.lower()}{value}" for key, value in chosen), *extra])
-        described = KERNELS[kernel].fixing(fixed).with_images(in_images)
-        return self.draft.programs.setdefault(name, DraftProgram(name, kernel, described, chosen, (size, 1, 1)))
+        name = "_".join([kernel.name, *(f"{key.lower()}{value}" for key, value in chosen), *extra])
+        described = kernel.fixing(fixed).with_images(in_images)
+        constants = {**tile.constants, **switches}
+        return self.draft.programs.setdefault(name, DraftProgram(name, kernel.name, described, constants, (size, 1, 1)))
 
-    def _allowed(self, kernel: str, wanted: int) -> int:
+    def _allowed(self, kernel: Kernel, wanted: int) -> int:
         """The work-group, smaller where the driver refused this kernel such a one.
 
         Raises OptionError where its work-items share local memory: then the tile says how many there are.
         """
-        most = self.limits.kernel_groups.get(kernel, wanted)
+        most = self.limits.kernel_groups.get(kernel.name, wanted)
         if wanted <= most:
             return wanted
-        if KERNELS[kernel].locals:
+        if kernel.locals:
             raise OptionError(
-                f"kernel {kernel}: its work-group of {wanted} shares local memory, and the driver allows it {most}; "
-                "choose another algorithm or tile"
+                f"kernel {kernel.name}: its work-group of {wanted} shares local memory, and the driver allows it "
+                f"{most}; choose another algorithm or tile"
             )
         return 1 << (most.bit_length() - 1)
 

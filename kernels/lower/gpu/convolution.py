@@ -1,4 +1,4 @@
-"""conv -> the catalog's choice."""
+"""conv -> the dispatches of its algorithm."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from kernels.catalog import ALGORITHMS, Call, choose, convolution_of
+from kernels.catalog.convolution import CONVOLUTIONS
+from kernels.catalog.convolution.depthwise import KERNEL as DEPTHWISE
+from kernels.catalog.family import Call
 from kernels.errors import UnsupportedNode
 from kernels.ir.graph import Array, Node
 from kernels.lower.activation import activation_scalars
 from kernels.plan.model import Tensor
-from kernels.source.library import KERNELS
 
 from .context import GpuContext
 from .layout import packed
@@ -20,12 +21,9 @@ from .values import View
 
 def lower_conv(context: GpuContext, node: Node) -> None:
     """The dispatches of the chosen algorithm; bias, residual and activation are part of the last of each round."""
-    conv = convolution_of(context.graph, node)
-    choice = choose(context.options, context.limits, node.name, conv)
-    context.draft.chosen[node.name] = choice.words
-    weight = constant(context, node, 1)
-    bias = constant(context, node, 2) if _has(node, 2) else np.zeros(conv.k, np.float32)
-    calls = ALGORITHMS[choice.algorithm].lower(conv, weight, bias, context.options, context.limits, choice.tile)
+    weight, k = constant(context, node, 1), context.dims(node.output).c
+    bias = constant(context, node, 2) if _has(node, 2) else np.zeros(k, np.float32)
+    conv, calls = context.calls(CONVOLUTIONS, node, {"weight": weight, "bias": bias})
     source = packed(context, node.inputs[0])
     residual = packed(context, node.inputs[3]) if _has(node, 3) else None
     sums = node.inputs[3:] if source.buffer != (residual or source).buffer else ()
@@ -35,7 +33,7 @@ def lower_conv(context: GpuContext, node: Node) -> None:
     for call in calls:
         if call.writes not in places:
             places[call.writes] = _scratch(context, node, call)
-        _dispatch(context, node, call, places, views, residual, is_end=call is calls[-1])
+        _dispatch(context, node, call, places, views, residual, flops=conv.flops if call is calls[-1] else 0)
 
 
 def _scratch(context: GpuContext, node: Node, call: Call) -> str:
@@ -52,7 +50,7 @@ def _dispatch(
     views: Mapping[str, int],
     residual: View | None,
     *,
-    is_end: bool,
+    flops: int,
 ) -> None:
     code, lo, hi = activation_scalars(node) if call.is_last else (0, 0.0, 0.0)
     buffers: dict[str, str | View] = {
@@ -71,7 +69,7 @@ def _dispatch(
         "activation": code,
         **call.ints,
     }
-    wanted = {parameter.name for parameter in KERNELS[call.kernel].parameters}
+    wanted = {parameter.name for parameter in call.kernel.parameters}
     context.dispatch(
         call.kernel,
         node.name,
@@ -79,10 +77,11 @@ def _dispatch(
         {name: value for name, value in ints.items() if name in wanted},
         call.work_items,
         floats={name: value for name, value in (("lo", lo), ("hi", hi)) if name in wanted},
-        tunables={**call.tunables, **_last_lanes(context, node, call)},
+        tile=call.tile,
+        switches={**call.switches, **_last_lanes(context, node, call)},
         group=call.group,
-        flops=convolution_of(context.graph, node).flops if is_end else 0,
-        traffic=context.traffic(node) if is_end else 0,
+        flops=flops,
+        traffic=context.traffic(node) if flops else 0,
     )
 
 
@@ -92,7 +91,7 @@ def _last_lanes(context: GpuContext, node: Node, call: Call) -> dict[str, int]:
     Their weights are zero, and zero times infinity would be NaN, which the next layer would spread.
     """
     lanes = context.dims(node.output).c % 4
-    return {"LAST_LANES": lanes} if lanes and call.is_last and call.kernel != "conv_depthwise" else {}
+    return {"LAST_LANES": lanes} if lanes and call.is_last and call.kernel is not DEPTHWISE else {}
 
 
 def constant(context: GpuContext, node: Node, index: int) -> Array:

@@ -6,17 +6,40 @@ from math import prod
 
 import numpy as np
 
-from kernels.catalog.additions import ADDITIONS, Addition, choose_addition
+from kernels.catalog.addition import ADDITIONS
 from kernels.catalog.packing import padded
-from kernels.ir.graph import Array, Graph, Node
+from kernels.ir.dims import Dims, has_channels
+from kernels.ir.graph import Array, Node
 from kernels.lower.activation import activation_scalars
+from kernels.source.kernel import Buffer, Kernel, result, view
 
+from .bodies import body
 from .context import GpuContext
 from .convolution import constant
 from .layout import packed, plain
-from .values import Dims, View, dims_of, has_channels
+from .values import View
 
-ADDITION_NODES = ("add", "mul")
+_VIEWS = (*view("src"), *view("dst"))
+_ACTIVATION = Kernel(
+    "activation",
+    body("activation"),
+    (Buffer("src"), result("dst")),
+    (*_VIEWS, "stacks", "hw", "activation"),
+    ("lo", "hi"),
+)
+_AFFINE = Kernel(
+    "affine",
+    body("affine"),
+    (Buffer("src"), Buffer("scale"), Buffer("shift"), result("dst")),
+    (*_VIEWS, "hw"),
+    computes_in_half=True,
+)
+_AFFINE_PLAIN = Kernel(
+    "affine_plain",
+    body("affine_plain"),
+    (Buffer("src", 1), Buffer("scale", 1), Buffer("shift", 1), result("dst", 1)),
+    ("channels", "inner", "count"),
+)
 
 
 def lower_activation(context: GpuContext, node: Node) -> None:
@@ -25,7 +48,7 @@ def lower_activation(context: GpuContext, node: Node) -> None:
     target = context.new_packed(node.output, over=node.inputs)
     code, lo, hi = activation_scalars(node)
     context.dispatch(
-        "activation", node.name, {"src": source, "dst": target},
+        _ACTIVATION, node.name, {"src": source, "dst": target},
         {**source.ints("src"), **target.ints("dst"), "stacks": dims.stacks, "hw": dims.hw, "activation": code},
         (dims.stacks * dims.hw, 1, dims.n), floats={"lo": lo, "hi": hi},
         flops=prod(context.graph.shapes[node.output]), traffic=context.traffic(node),
@@ -39,10 +62,7 @@ def lower_binary(context: GpuContext, node: Node) -> None:
         a, b = b, a
     dims, shape = context.dims(node.output), context.graph.shapes[node.output]
     left = packed(context, a)
-    sizes = addition_of(context.graph, node)
-    choice = choose_addition(context.options, context.limits, node.name, sizes)
-    context.draft.chosen[node.name] = choice.words
-    call = ADDITIONS[choice.algorithm].lower(sizes, context.options, context.limits, choice.tile)
+    sizes, (call,) = context.calls(ADDITIONS, node)
     right = _channel_vector(context, node, b, dims) if sizes.by_channel else _operand(context, b, shape, node)
     target = context.new_packed(node.output, over=(a,) if sizes.by_channel else (a, b))
     code, lo, hi = activation_scalars(node)
@@ -52,17 +72,9 @@ def lower_binary(context: GpuContext, node: Node) -> None:
             **left.ints("a"), **right.ints("b"), **target.ints("dst"), "stacks": dims.stacks, "hw": dims.hw,
             "multiply": int(node.op == "mul"), "activation": code, **call.ints,
         },
-        call.work_items, floats={"lo": lo, "hi": hi}, tunables=call.tunables, flops=prod(shape),
+        call.work_items, floats={"lo": lo, "hi": hi}, tile=call.tile, flops=prod(shape),
         traffic=context.traffic(node),
     )  # fmt: skip
-
-
-def addition_of(graph: Graph, node: Node) -> Addition:
-    """Read the sizes of an add or mul node."""
-    dims = dims_of(graph.shapes[node.output])
-    constant_one = next((name for name in node.inputs[:2] if name in graph.constants), None)
-    by_channel = constant_one is not None and _is_by_channel(graph.shapes[constant_one], graph.shapes[node.output])
-    return Addition(dims.n, dims.stacks * dims.hw, by_channel)
 
 
 def lower_affine(context: GpuContext, node: Node) -> None:
@@ -74,7 +86,7 @@ def lower_affine(context: GpuContext, node: Node) -> None:
     target = context.new_packed(node.output, over=node.inputs[:1])
     scale, shift = (context.weight(node.inputs[i], padded(constant(context, node, i), 0, 4)) for i in (1, 2))
     context.dispatch(
-        "affine", node.name, {"src": source, "scale": scale, "shift": shift, "dst": target},
+        _AFFINE, node.name, {"src": source, "scale": scale, "shift": shift, "dst": target},
         {**source.ints("src"), **target.ints("dst"), "hw": dims.hw}, (dims.hw, dims.stacks, dims.n),
         flops=2 * prod(context.graph.shapes[node.output]), traffic=context.traffic(node),
     )  # fmt: skip
@@ -85,18 +97,10 @@ def _affine_plain(context: GpuContext, node: Node) -> None:
     scale, shift = (context.weight(node.inputs[i], constant(context, node, i)) for i in (1, 2))
     buffers = {"src": plain(context, node.inputs[0]), "scale": scale, "shift": shift}
     context.dispatch(
-        "affine_plain", node.name, {**buffers, "dst": context.new_plain(node.output)},
+        _AFFINE_PLAIN, node.name, {**buffers, "dst": context.new_plain(node.output)},
         {"channels": shape[1], "inner": prod(shape[2:]), "count": prod(shape)}, (prod(shape), 1, 1),
         flops=2 * prod(shape), traffic=context.traffic(node),
     )  # fmt: skip
-
-
-def _is_by_channel(b: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Whether a constant varies along the channels only."""
-    if not has_channels(shape):
-        return False
-    full = (1,) * (len(shape) - len(b)) + b
-    return len(full) == len(shape) and all(size == 1 for axis, size in enumerate(full) if axis != 1)
 
 
 def _channel_vector(context: GpuContext, node: Node, name: str, dims: Dims) -> View:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from kernels.ir.dims import dims_of
 from kernels.ir.graph import Array, Graph, Node
-
-from .values import dims_of
 
 
 def is_read_in_stacks(graph: Graph, reshape: Node) -> bool:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kernels.catalog import choose, convolution_of
+from kernels.catalog.convolution import CONVOLUTIONS
+from kernels.ir.dims import Dims
 from kernels.ir.graph import Graph, Node
 from kernels.options import Limits, Options
 from kernels.plan.model import Image
-
-from .values import Dims
 
 _BY_LANES = "winograd"
 """How the algorithms are called whose last kernel writes single channels, which a kernel cannot do in an image."""
@@ -52,7 +51,8 @@ def _writes_lanes(
 ) -> str:
     """Why a node cannot write an image; empty where it can."""
     if node.op == "conv":
-        chosen = choose(options, limits, node.name, convolution_of(graph, node)).algorithm
+        sizes = CONVOLUTIONS.sizes(graph, node)
+        chosen = CONVOLUTIONS.choose(options, limits, node.name, sizes).algorithm
         return "winograd writes channels singly" if chosen.startswith(_BY_LANES) else ""
     if node.op == "concat" and any(aliases.get(name, ("", 0))[0] != node.output for name in node.inputs):
         return "parts of the concat are copied"

@@ -9,13 +9,39 @@ from kernels.catalog.packing import padded
 from kernels.ir.graph import Node
 from kernels.lower.activation import activation_scalars
 from kernels.plan.model import Tensor
+from kernels.source.kernel import Buffer, Kernel, LocalArray, result, view
+from kernels.source.tile import SharedSum
 
+from .bodies import body
 from .context import GpuContext
 from .convolution import constant
 from .layout import packed
 
 CHUNK_PIXELS = 4096
 """Pixels of one chunk; their fp32 sum loses little."""
+
+_STATISTICS = Kernel(
+    "instance_statistics",
+    body("instance_statistics"),
+    (Buffer("src"), result("sums", storage="f32")),
+    (*view("src"), "stacks", "hw", "span", "chunks"),
+    tile=SharedSum,
+    locals=(LocalArray("partial", "SHARED"),),
+)
+_FACTORS = Kernel(
+    "instance_factors",
+    body("instance_factors"),
+    (Buffer("sums", storage="f32"), Buffer("scale"), result("factors", storage="f32")),
+    ("stacks", "hw", "span", "chunks"),
+    ("epsilon",),
+)
+_NORMALISE = Kernel(
+    "instance_normalise",
+    body("instance_normalise"),
+    (Buffer("src"), Buffer("factors", storage="f32"), Buffer("shift"), result("dst")),
+    (*view("src"), *view("dst"), "stacks", "hw", "activation"),
+    ("lo", "hi"),
+)
 
 
 def lower_instance_norm(context: GpuContext, node: Node) -> None:
@@ -24,23 +50,23 @@ def lower_instance_norm(context: GpuContext, node: Node) -> None:
     span = -(-dims.hw // chunks)
     common = {"stacks": dims.stacks, "hw": dims.hw}
     sums, factors = (_scratch(context, node, name, count) for name, count in (("sums", chunks), ("factors", 1)))
-    group = context.sharing("instance_statistics", span) or 1
+    group = context.sharing(_STATISTICS, span) or 1
     context.dispatch(
-        "instance_statistics", node.name, {"src": source, "sums": sums},
+        _STATISTICS, node.name, {"src": source, "sums": sums},
         {**source.ints("src"), **common, "span": span, "chunks": chunks}, (chunks * group, dims.stacks, dims.n),
-        tunables={"CX": 1, "KY": group}, group=group,
+        tile=SharedSum(1, group), group=group,
         flops=4 * dims.n * dims.c * dims.hw, traffic=context.traffic(node) // 2,
     )  # fmt: skip
     scale, shift = (context.weight(node.inputs[i], padded(constant(context, node, i), 0, 4)) for i in (1, 2))
     context.dispatch(
-        "instance_factors", node.name, {"sums": sums, "scale": scale, "factors": factors},
+        _FACTORS, node.name, {"sums": sums, "scale": scale, "factors": factors},
         {**common, "span": span, "chunks": chunks}, (dims.stacks, 1, dims.n),
         floats={"epsilon": node.attributes["epsilon"]},
     )  # fmt: skip
     target = context.new_packed(node.output, over=node.inputs[:1])
     code, lo, hi = activation_scalars(node)
     context.dispatch(
-        "instance_normalise", node.name,
+        _NORMALISE, node.name,
         {"src": source, "factors": factors, "shift": shift, "dst": target},
         {**source.ints("src"), **target.ints("dst"), **common, "activation": code}, (dims.hw, dims.stacks, dims.n),
         floats={"lo": lo, "hi": hi}, flops=3 * dims.n * dims.c * dims.hw, traffic=context.traffic(node),

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from kernels.ir.dims import Dims, has_channels
 from kernels.plan.model import Tensor
+from kernels.source.kernel import Buffer, Kernel, result, view
 
+from .bodies import body
 from .context import GpuContext
-from .values import Dims, Value, View, has_channels
+from .values import Value, View
+
+_PLACES = ("channels", "hw")
+PACK = Kernel("pack", body("pack"), (Buffer("src", 1, "f32"), result("dst")), (*_PLACES, *view("dst")))
+PACK_DATA = Kernel("pack_data", body("pack"), (Buffer("src", 1), result("dst")), PACK.ints)
+UNPACK = Kernel("unpack", body("unpack"), (Buffer("src"), result("dst", 1, "f32")), (*_PLACES, *view("src")))
+UNPACK_DATA = Kernel("unpack_data", body("unpack"), (Buffer("src"), result("dst", 1)), UNPACK.ints)
+_NARROW = Kernel("narrow", body("convert"), (Buffer("src", 1, "f32"), result("dst", 1)), ("count",))
+_WIDEN = Kernel("widen", body("convert"), (Buffer("src", 1), result("dst", 1, "f32")), ("count",))
 
 
 def packed(context: GpuContext, tensor: str) -> View:
@@ -31,9 +42,9 @@ def plain(context: GpuContext, tensor: str) -> str:
         if shared is not None:
             value.plain = shared
         elif value.packed is not None:
-            value.plain = _unpack(context, tensor, value.packed, "unpack_data", context.plain_buffer(tensor))
+            value.plain = _unpack(context, tensor, value.packed, UNPACK_DATA, context.plain_buffer(tensor))
         else:
-            value.plain = _convert(context, tensor, "narrow", str(value.single), context.plain_buffer(tensor))
+            value.plain = _convert(context, tensor, _NARROW, str(value.single), context.plain_buffer(tensor))
     return value.plain
 
 
@@ -54,9 +65,9 @@ def write_single(context: GpuContext, tensor: str, target: str) -> str:
     value = _value(context, tensor)
     source = value.plain or row_major(context, tensor, value)
     if source is not None:
-        return _convert(context, tensor, "widen", source, target)
+        return _convert(context, tensor, _WIDEN, source, target)
     assert value.packed is not None
-    return _unpack(context, tensor, value.packed, "unpack", target)
+    return _unpack(context, tensor, value.packed, UNPACK, target)
 
 
 def _value(context: GpuContext, tensor: str) -> Value:
@@ -78,22 +89,22 @@ def row_major(context: GpuContext, tensor: str, value: Value) -> str | None:
 
 
 def _pack(context: GpuContext, tensor: str, value: Value, dims: Dims) -> View:
-    kernel, source = ("pack", value.single) if value.single is not None else ("pack_data", value.plain)
+    kernel, source = (PACK, value.single) if value.single is not None else (PACK_DATA, value.plain)
     view = context.new_packed(tensor)
     context.dispatch(
         kernel, f"{tensor}:pack", {"src": str(source), "dst": view.buffer},
         {"channels": dims.c, "hw": dims.hw, **view.ints("dst")}, (dims.hw, dims.stacks, dims.n),
-        traffic=_moved(context, dims, plain_is_single=kernel == "pack"),
+        traffic=_moved(context, dims, plain_is_single=kernel is PACK),
     )  # fmt: skip
     return view
 
 
-def _unpack(context: GpuContext, tensor: str, view: View, kernel: str, target: str) -> str:
+def _unpack(context: GpuContext, tensor: str, view: View, kernel: Kernel, target: str) -> str:
     dims = context.dims(tensor)
     context.dispatch(
         kernel, f"{tensor}:unpack", {"src": view.buffer, "dst": target},
         {"channels": dims.c, "hw": dims.hw, **view.ints("src")}, (dims.hw, dims.stacks, dims.n),
-        traffic=_moved(context, dims, plain_is_single=kernel == "unpack"),
+        traffic=_moved(context, dims, plain_is_single=kernel is UNPACK),
     )  # fmt: skip
     return target
 
@@ -104,9 +115,9 @@ def _moved(context: GpuContext, dims: Dims, *, plain_is_single: bool) -> int:
     return dims.elements * (4 if plain_is_single else item) + dims.packed_elements * item
 
 
-def _convert(context: GpuContext, tensor: str, kernel: str, source: str, target: str) -> str:
+def _convert(context: GpuContext, tensor: str, kernel: Kernel, source: str, target: str) -> str:
     dims = context.dims(tensor)
     count = dims.elements
     buffers = {"src": source, "dst": target}
-    context.dispatch(kernel, f"{tensor}:{kernel}", buffers, {"count": count}, (count, 1, 1), traffic=6 * count)
+    context.dispatch(kernel, f"{tensor}:{kernel.name}", buffers, {"count": count}, (count, 1, 1), traffic=6 * count)
     return target

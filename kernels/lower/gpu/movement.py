@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from math import prod
 
-from kernels.catalog.transposes import TRANSPOSES, Transpose, choose_transpose, transpose_of
-from kernels.ir.graph import Graph, Node
+from kernels.catalog.transposition import TRANSPOSITIONS
+from kernels.ir.dims import dims_of, has_channels
+from kernels.ir.graph import Node
+from kernels.source.kernel import Buffer, Kernel, result, view
 
+from .bodies import body
 from .context import GpuContext
 from .flatten import is_read_in_stacks
 from .layout import packed, plain, single
-from .values import Value, View, dims_of, has_channels
+from .values import Value, View
+
+_PAIR = (Buffer("src", 1), result("dst", 1))
+_COPY_CHANNELS = Kernel(
+    "copy_channels",
+    body("copy_channels"),
+    _PAIR,
+    (*view("src"), *view("dst"), "channels", "written", "dst_channel0", "hw"),
+)
+_COPY_BLOCK = Kernel("copy_block", body("copy_block"), _PAIR, ("count", "dst_stride", "dst_offset"))
+_TAKE_BLOCK = Kernel("take_block", body("take_block"), _PAIR, ("count", "src_stride", "src_offset"))
 
 
 def lower_concat(context: GpuContext, node: Node) -> None:
@@ -33,7 +46,7 @@ def _concat_channels(context: GpuContext, node: Node) -> None:
             last = index == len(node.inputs) - 1
             written = part.c + (-(offset + part.c) % 4 if last else 0)
             context.dispatch(
-                "copy_channels", node.name, {"src": view.buffer, "dst": target.buffer},
+                _COPY_CHANNELS, node.name, {"src": view.buffer, "dst": target.buffer},
                 {
                     **view.ints("src"), **target.ints("dst"), "channels": part.c, "written": written,
                     "dst_channel0": offset, "hw": dims.hw,
@@ -53,7 +66,7 @@ def _concat_plain(context: GpuContext, node: Node, axis: int) -> None:
         ints = {"count": count, "dst_stride": stride, "dst_offset": offset}
         items = (count, prod(shape[:axis]), 1)
         traffic = 2 * prod(context.graph.shapes[name]) * (2 if context.half else 4)
-        context.dispatch("copy_block", node.name, {"src": source, "dst": target}, ints, items, traffic=traffic)
+        context.dispatch(_COPY_BLOCK, node.name, {"src": source, "dst": target}, ints, items, traffic=traffic)
         offset += count
 
 
@@ -70,7 +83,7 @@ def lower_slice(context: GpuContext, node: Node) -> None:
     buffers = {"src": plain(context, node.inputs[0]), "dst": context.new_plain(node.output)}
     ints = {"count": count, "src_stride": shape[axis] * inner, "src_offset": start * inner}
     traffic = 2 * prod(context.graph.shapes[node.output]) * (2 if context.half else 4)
-    context.dispatch("take_block", node.name, buffers, ints, (count, prod(shape[:axis]), 1), traffic=traffic)
+    context.dispatch(_TAKE_BLOCK, node.name, buffers, ints, (count, prod(shape[:axis]), 1), traffic=traffic)
 
 
 def lower_reshape(context: GpuContext, node: Node) -> None:
@@ -88,19 +101,11 @@ def lower_reshape(context: GpuContext, node: Node) -> None:
         context.values[node.output] = Value(single=single(context, source))
 
 
-def transposition_of(graph: Graph, node: Node) -> Transpose:
-    """Read the sizes of a transpose node."""
-    return transpose_of(graph.shapes[node.inputs[0]], tuple(node.attributes["perm"]))
-
-
 def lower_transpose(context: GpuContext, node: Node) -> None:
     """Any permutation of up to four axes, row-major to row-major."""
-    sizes = transposition_of(context.graph, node)
-    choice = choose_transpose(context.options, context.limits, node.name, sizes)
-    context.draft.chosen[node.name] = choice.words
-    call = TRANSPOSES[choice.algorithm].lower(sizes, context.options, context.limits, choice.tile)
+    _, (call,) = context.calls(TRANSPOSITIONS, node)
     buffers = {"src": plain(context, node.inputs[0]), "dst": context.new_plain(node.output)}
     context.dispatch(
-        call.kernel, node.name, buffers, call.ints, call.work_items, tunables=call.tunables, group=call.group,
+        call.kernel, node.name, buffers, call.ints, call.work_items, tile=call.tile, group=call.group,
         traffic=context.traffic(node),
     )  # fmt: skip

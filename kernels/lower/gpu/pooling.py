@@ -4,14 +4,42 @@ from __future__ import annotations
 
 from math import prod
 
+from kernels.ir.dims import has_channels
 from kernels.ir.graph import Node
+from kernels.source.kernel import Buffer, Kernel, LocalArray, result, view
+from kernels.source.tile import SharedSum
 
+from .bodies import body
 from .context import GpuContext
 from .layout import packed, plain
-from .values import has_channels
 
 _FEW_PIXELS = 4096
 """With more pixels than this, one work-item each keeps a GPU busy."""
+
+_PAIR = (Buffer("src"), result("dst"))
+_VIEWS = (*view("src"), *view("dst"))
+_PARTIAL = (LocalArray("partial", "SHARED"),)
+_POOL = Kernel(
+    "pool",
+    body("pool"),
+    _PAIR,
+    (*_VIEWS, "h", "w", "oh", "ow", "kh", "kw", "sh", "sw", "pad_t", "pad_l", "pad_b", "pad_r", "mode"),
+)
+_AVERAGE = Kernel("global_average_pool", body("global_average_pool"), _PAIR, (*_VIEWS, "hw", "stacks"))
+_AVERAGE_GROUP = Kernel(
+    "global_average_group",
+    body("global_average_group"),
+    _PAIR,
+    (*_VIEWS, "hw"),
+    tile=SharedSum,
+    locals=_PARTIAL,
+)
+_SOFTMAX = Kernel("softmax_channels", body("softmax_channels"), _PAIR, (*_VIEWS, "channels", "hw"))
+_SOFTMAX_GROUP = Kernel("softmax_group", body("softmax_group"), _PAIR, _SOFTMAX.ints, tile=SharedSum, locals=_PARTIAL)
+_SOFTMAX_PLAIN = Kernel(
+    "softmax_plain", body("softmax_plain"), (Buffer("src", 1), result("dst", 1)), ("axis", "inner", "count")
+)
+_LRN = Kernel("lrn", body("lrn"), _PAIR, (*_VIEWS, "channels", "hw", "size"), ("alpha", "beta", "bias"))
 
 
 def lower_pool(context: GpuContext, node: Node) -> None:
@@ -22,7 +50,7 @@ def lower_pool(context: GpuContext, node: Node) -> None:
     top, left, bottom, right = a.get("pads", (0, 0, 0, 0))
     mode = 0 if node.op == "max_pool" else 2 if a.get("count_include_pad", 0) else 1
     context.dispatch(
-        "pool", node.name, {"src": source, "dst": target},
+        _POOL, node.name, {"src": source, "dst": target},
         {
             **source.ints("src"), **target.ints("dst"), "h": inner.h, "w": inner.w, "oh": outer.h, "ow": outer.w,
             "kh": kh, "kw": kw, "sh": sh, "sw": sw, "pad_t": top, "pad_l": left, "pad_b": bottom, "pad_r": right,
@@ -37,16 +65,16 @@ def lower_global_average_pool(context: GpuContext, node: Node) -> None:
     """Mean over the pixels."""
     source, target = packed(context, node.inputs[0]), context.new_packed(node.output)
     dims = context.dims(node.inputs[0])
-    if group := context.sharing("global_average_group", dims.hw):
+    if group := context.sharing(_AVERAGE_GROUP, dims.hw):
         context.dispatch(
-            "global_average_group", node.name, {"src": source, "dst": target},
+            _AVERAGE_GROUP, node.name, {"src": source, "dst": target},
             {**source.ints("src"), **target.ints("dst"), "hw": dims.hw}, (group, dims.stacks, dims.n),
-            tunables={"CX": 1, "KY": group}, group=group,
+            tile=SharedSum(1, group), group=group,
             flops=dims.n * dims.c * dims.hw, traffic=context.traffic(node),
         )  # fmt: skip
         return
     context.dispatch(
-        "global_average_pool", node.name, {"src": source, "dst": target},
+        _AVERAGE, node.name, {"src": source, "dst": target},
         {**source.ints("src"), **target.ints("dst"), "hw": dims.hw, "stacks": dims.stacks}, (dims.stacks, 1, dims.n),
         flops=dims.n * dims.c * dims.hw, traffic=context.traffic(node),
     )  # fmt: skip
@@ -61,19 +89,19 @@ def lower_softmax(context: GpuContext, node: Node) -> None:
         dims = context.dims(node.inputs[0])
         ints = {**source.ints("src"), **target.ints("dst"), "channels": dims.c, "hw": dims.hw}
         views = {"src": source, "dst": target}
-        if group := context.sharing("softmax_group", dims.stacks) if dims.hw * dims.n <= _FEW_PIXELS else 0:
+        if group := context.sharing(_SOFTMAX_GROUP, dims.stacks) if dims.hw * dims.n <= _FEW_PIXELS else 0:
             context.dispatch(
-                "softmax_group", node.name, views, ints, (group, dims.hw, dims.n),
-                tunables={"CX": 1, "KY": group}, group=group, flops=flops, traffic=traffic,
+                _SOFTMAX_GROUP, node.name, views, ints, (group, dims.hw, dims.n),
+                tile=SharedSum(1, group), group=group, flops=flops, traffic=traffic,
             )  # fmt: skip
             return
         items = (dims.hw, 1, dims.n)
-        context.dispatch("softmax_channels", node.name, views, ints, items, flops=flops, traffic=traffic)
+        context.dispatch(_SOFTMAX, node.name, views, ints, items, flops=flops, traffic=traffic)
         return
     arrays = {"src": plain(context, node.inputs[0]), "dst": context.new_plain(node.output)}
     count = prod(shape) // shape[axis]
     ints = {"axis": shape[axis], "inner": prod(shape[axis + 1 :]), "count": count}
-    context.dispatch("softmax_plain", node.name, arrays, ints, (count, 1, 1), flops=flops, traffic=traffic)
+    context.dispatch(_SOFTMAX_PLAIN, node.name, arrays, ints, (count, 1, 1), flops=flops, traffic=traffic)
 
 
 def lower_lrn(context: GpuContext, node: Node) -> None:
@@ -82,7 +110,7 @@ def lower_lrn(context: GpuContext, node: Node) -> None:
     dims = context.dims(node.inputs[0])
     a = node.attributes
     context.dispatch(
-        "lrn", node.name, {"src": source, "dst": target},
+        _LRN, node.name, {"src": source, "dst": target},
         {**source.ints("src"), **target.ints("dst"), "channels": dims.c, "hw": dims.hw, "size": int(a["size"])},
         (dims.hw, dims.stacks, dims.n),
         floats={name: float(a[name]) for name in ("alpha", "beta", "bias")},

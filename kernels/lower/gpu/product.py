@@ -1,42 +1,41 @@
-"""dense and matmul -> the catalog's choice."""
+"""dense and matmul -> the dispatch of its algorithm."""
 
 from __future__ import annotations
 
 from math import prod
 
-from kernels.catalog.packing import pack_panels, padded
-from kernels.catalog.products import Product, ProductCall, choose_product, lower_product
-from kernels.ir.graph import Graph, Node
+from kernels.catalog.family import Call
+from kernels.catalog.packing import padded
+from kernels.catalog.product import PRODUCTS
+from kernels.ir.graph import Node
 from kernels.lower.activation import activation_scalars
 from kernels.plan.model import Tensor
-from kernels.source.library import KERNELS
 
 from .context import GpuContext
 from .convolution import constant
 from .flatten import flattened_from, rows_by_stack
-from .layout import packed, plain
+from .layout import PACK_DATA, UNPACK_DATA, packed, plain
 from .values import Value, View
-
-PRODUCT_NODES = ("dense", "matmul")
 
 
 def lower_dense(context: GpuContext, node: Node) -> None:
     """x (N, C) in stacks times w (C, M) packed in rows of vectors."""
     n, c = context.graph.shapes[node.inputs[0]]
     m = context.graph.shapes[node.output][1]
-    weight, call = constant(context, node, 1), _call(context, node)
+    weight = constant(context, node, 1)
     has_bias = len(node.inputs) > 2 and node.inputs[2] != ""
     image, pixels = flattened_from(context.graph, node), 1
     if image is not None:
         pixels = context.dims(image).hw
         weight = rows_by_stack(weight, pixels)
-    weight = pack_panels(weight, call.panel) if call.panel else padded(weight, 1, 4)
+    product, (call,) = context.calls(PRODUCTS, node, {"weight": weight})
+    weight = padded(weight, 1, 4) if call.weight is None else call.weight
     source = packed(context, image or node.inputs[0])
     target = context.new_packed(node.output)
     weights = context.weight(node.inputs[1], weight)
     bias = context.weight(f"{node.name}:bias", padded(constant(context, node, 2), 0, 4)) if has_bias else weights
     _product(
-        context, node, call, source, weights, bias, target,
+        context, node, call, product.flops, source, weights, bias, target,
         {
             "rows": n, "depth": c, "columns4": -(-m // 4), "a_start": source.stack0 * pixels,
             "a_stride": source.stacks * pixels, "a_batch": 0, "b_stride": -(-m // 4), "b_batch": 0,
@@ -56,8 +55,9 @@ def lower_matmul(context: GpuContext, node: Node) -> None:
     left = _rows(context, node.inputs[0], prod(a_shape[:-1]), depth)
     right = _rows(context, node.inputs[1], prod(b_shape[:-1]), columns)
     target, direct = _result_rows(context, node.output, batch * rows, columns)
+    product, (call,) = context.calls(PRODUCTS, node)
     _product(
-        context, node, _call(context, node), left, right, right, target,
+        context, node, call, product.flops, left, right, right, target,
         {
             "rows": rows, "depth": depth, "columns4": columns4, "a_start": 0, "a_stride": depth4,
             "a_batch": rows * depth4 if prod(a_shape[:-2]) > 1 else 0, "b_stride": columns4,
@@ -71,34 +71,17 @@ def lower_matmul(context: GpuContext, node: Node) -> None:
         _unpad(context, node, target, batch * rows, columns)
 
 
-def product_of(graph: Graph, node: Node) -> Product:
-    """Read the sizes of a dense or matmul node."""
-    a_shape, b_shape, shape = (graph.shapes[name] for name in (node.inputs[0], node.inputs[1], node.output))
-    return Product(
-        prod(shape[:-2]), shape[-2], a_shape[-1], shape[-1], right_is_shared=prod(b_shape[:-2]) == 1,
-        right_is_constant=node.op == "dense",
-    )  # fmt: skip
-
-
-def _call(context: GpuContext, node: Node) -> ProductCall:
-    """The dispatch of the catalogue's choice."""
-    product = product_of(context.graph, node)
-    choice = choose_product(context.options, context.limits, node.name, product)
-    context.draft.chosen[node.name] = choice.words
-    return lower_product(choice, context.options, context.limits, product)
-
-
 def _product(
-    context: GpuContext, node: Node, call: ProductCall, a: str | View, b: str, bias: str, target: str | View,
+    context: GpuContext, node: Node, call: Call, flops: int, a: str | View, b: str, bias: str, target: str | View,
     ints: dict[str, int],
 ) -> None:  # fmt: skip
     code, lo, hi = activation_scalars(node)
-    wanted = {parameter.name for parameter in KERNELS[call.kernel].parameters}
+    wanted = {parameter.name for parameter in call.kernel.parameters}
     context.dispatch(
         call.kernel, node.name, {"a": a, "b": b, "bias": bias, "dst": target},
         {name: value for name, value in {**ints, "activation": code}.items() if name in wanted}, call.work_items,
-        floats={"lo": lo, "hi": hi}, tunables=call.tunables, group=call.group,
-        flops=product_of(context.graph, node).flops, traffic=context.traffic(node),
+        floats={"lo": lo, "hi": hi}, tile=call.tile, switches=call.switches, group=call.group,
+        flops=flops, traffic=context.traffic(node),
     )  # fmt: skip
 
 
@@ -109,7 +92,7 @@ def _rows(context: GpuContext, tensor: str, rows: int, columns: int) -> str:
         return source
     view, _ = _new_rows(context, tensor, rows, columns)
     context.dispatch(
-        "pack_data", f"{tensor}:rows", {"src": source, "dst": view.buffer},
+        PACK_DATA, f"{tensor}:rows", {"src": source, "dst": view.buffer},
         {"channels": columns, "hw": 1, **view.ints("dst")}, (1, view.stacks, rows),
         traffic=_moved(context, rows, columns),
     )  # fmt: skip
@@ -127,7 +110,7 @@ def _unpad(context: GpuContext, node: Node, source: str, rows: int, columns: int
     target = context.new_plain(node.output)
     stacks = -(-columns // 4)
     context.dispatch(
-        "unpack_data", f"{node.name}:rows", {"src": source, "dst": target},
+        UNPACK_DATA, f"{node.name}:rows", {"src": source, "dst": target},
         {"channels": columns, "hw": 1, "src_stacks": stacks, "src_stack0": 0}, (1, stacks, rows),
         traffic=_moved(context, rows, columns),
     )  # fmt: skip

@@ -4,25 +4,37 @@ from __future__ import annotations
 
 from math import isfinite
 
+from kernels.ir.dims import Dims
 from kernels.ir.graph import Node
 from kernels.ir.resampling import PAD_MODES, ratio
+from kernels.source.kernel import Buffer, Kernel, result, view
 
+from .bodies import body
 from .context import GpuContext
 from .layout import packed
-from .values import Dims
+
+_PAIR = (Buffer("src"), result("dst"))
+_PLACES = (*view("src"), *view("dst"), "h", "w", "oh", "ow")
+_PAD = Kernel("pad", body("pad"), _PAIR, (*_PLACES, "pad_t", "pad_l", "mode"), ("value",))
+_RESIZE = Kernel(
+    "resize",
+    body("resize"),
+    _PAIR,
+    (*_PLACES, "step_y", "start_y", "divisor_y", "step_x", "start_x", "divisor_x", "linear"),
+)
 
 
 def lower_pad(context: GpuContext, node: Node) -> None:
     source, target = packed(context, node.inputs[0]), context.new_packed(node.output)
     inner, outer, a = context.dims(node.inputs[0]), context.dims(node.output), node.attributes
     context.dispatch(
-        "pad", node.name, {"src": source, "dst": target},
+        _PAD, node.name, {"src": source, "dst": target},
         {
             **source.ints("src"), **target.ints("dst"), "h": inner.h, "w": inner.w, "oh": outer.h, "ow": outer.w,
             "pad_t": a["pads"][0], "pad_l": a["pads"][1], "mode": PAD_MODES[a["mode"]],
         },
         (outer.hw, outer.stacks, outer.n), floats={"value": float(a["value"])}, traffic=context.traffic(node),
-        tunables=_last_lanes(outer, float(a["value"])),
+        switches=_last_lanes(outer, float(a["value"])),
     )  # fmt: skip
 
 
@@ -37,7 +49,7 @@ def lower_resize(context: GpuContext, node: Node) -> None:
     inner, outer, a = context.dims(node.inputs[0]), context.dims(node.output), node.attributes
     y, x = (ratio(a["mode"], a["coordinates"], *ends) for ends in ((inner.h, outer.h), (inner.w, outer.w)))
     context.dispatch(
-        "resize", node.name, {"src": source, "dst": target},
+        _RESIZE, node.name, {"src": source, "dst": target},
         {
             **source.ints("src"), **target.ints("dst"), "h": inner.h, "w": inner.w, "oh": outer.h, "ow": outer.w,
             "step_y": y.step, "start_y": y.start, "divisor_y": y.divisor,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 from kernels.plan.model import BufferArgument, PartArgument
 
@@ -41,46 +40,3 @@ class Value:
     def lies_in(self, buffer: str) -> bool:
         """Whether any representation is in a buffer."""
         return buffer in (self.plain, self.single) or (self.packed is not None and self.packed.buffer == buffer)
-
-
-@dataclass(frozen=True)
-class Dims:
-    """A tensor seen as images of channels: rank 4 as it is, rank 2 with one pixel, any other as one flat row.
-
-    The "channels" of a flat row are its elements: only what works element by element may use them (`has_channels`).
-    """
-
-    n: int
-    c: int
-    h: int
-    w: int
-
-    @property
-    def hw(self) -> int:
-        return self.h * self.w
-
-    @property
-    def stacks(self) -> int:
-        return -(-self.c // 4)
-
-    @property
-    def elements(self) -> int:
-        return self.n * self.c * self.hw
-
-    @property
-    def packed_elements(self) -> int:
-        return self.n * self.stacks * 4 * self.hw
-
-
-def has_channels(shape: tuple[int, ...]) -> bool:
-    """Whether the stacks of a tensor are of its channels (axis 1)."""
-    return len(shape) in (2, 4)
-
-
-def dims_of(shape: tuple[int, ...]) -> Dims:
-    """See `Dims`."""
-    if len(shape) == 4:
-        return Dims(*shape)
-    if len(shape) == 2:
-        return Dims(shape[0], shape[1], 1, 1)
-    return Dims(1, prod(shape), 1, 1)

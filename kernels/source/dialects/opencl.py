@@ -1,4 +1,4 @@
-"""OpenCL C, down to 1.1: tunables are `#define`s, the work-group size is given by `-D` options.
+"""OpenCL C, down to 1.1: constants are `#define`s, the work-group size is given by `-D` options.
 
 Half storage needs no `cl_khr_fp16`: `vload_half` and `vstore_half` are core, and arithmetic is single. Half arithmetic
 (`fp16_arithmetic`) needs it.
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from kernels.options import HALF, Precision
 from kernels.source.chunks import chunk_macros
-from kernels.source.kernel import BufferSpec, Kernel, derived
+from kernels.source.kernel import Buffer, Kernel
 from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors
 
 PRELUDE = """\
@@ -80,10 +80,10 @@ _VECTORS = """\
 _HALF_EXTENSION = "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n"
 
 
-def render(kernel: Kernel, tunables: Mapping[str, int], precision: Precision = "fp32") -> str:
+def render(kernel: Kernel, constants: Mapping[str, int], precision: Precision = "fp32") -> str:
     """Text of the program."""
-    tunables, narrow = derived(tunables), kernel.is_narrow(precision)
-    defines = "".join(f"#define {name} {value}\n" for name, value in tunables.items())
+    narrow = kernel.is_narrow(precision)
+    defines = "".join(f"#define {name} {value}\n" for name, value in constants.items())
     accessors = "\n".join(_accessors(buffer, precision, narrow) for buffer in kernel.buffers)
     arguments = [_argument(buffer, precision, narrow) for buffer in kernel.buffers]
     arguments += [f"int {name}" for name in kernel.ints] + [f"float {name}" for name in kernel.floats]
@@ -92,31 +92,32 @@ def render(kernel: Kernel, tunables: Mapping[str, int], precision: Precision = "
     clamps = _RELAXED if precision == "relaxed" else _KEEPING_NAN
     return (
         f"{_HALF_EXTENSION if narrow else ''}{defines}{PRELUDE}{clamps}{computed}"
-        f"{_vectors(tunables, precision, narrow)}{chunk_macros(kernel, tunables, narrow=narrow)}{MACROS}{accessors}\n\n"
+        f"{_vectors(constants, precision, narrow)}{chunk_macros(kernel, constants, narrow=narrow)}{MACROS}"
+        f"{accessors}\n\n"
         "__kernel __attribute__((reqd_work_group_size(GROUP_X, GROUP_Y, GROUP_Z)))\n"
-        f"void {kernel.name}(\n    {joined})\n{_with_locals(kernel, tunables)}"
+        f"void {kernel.name}(\n    {joined})\n{_with_locals(kernel, constants)}"
     )
 
 
-def _with_locals(kernel: Kernel, tunables: Mapping[str, int]) -> str:
+def _with_locals(kernel: Kernel, constants: Mapping[str, int]) -> str:
     """The body; arrays in local memory are declared in the kernel's outermost block."""
     types = {"computed": "FLOAT4", "f32": "float4"}
     arrays = "".join(
         f"    __local {types[array.storage] if array.lanes == 4 else 'float'} {array.name}[{array.size}];\n"
         for array in kernel.locals
     )
-    source = kernel.source(tunables)
+    source = kernel.source(constants)
     if not arrays:
         return source
     head, brace, rest = source.partition("{\n")
     return head + brace + arrays + rest
 
 
-def _vectors(tunables: Mapping[str, int], precision: Precision, narrow: bool) -> str:
+def _vectors(constants: Mapping[str, int], precision: Precision, narrow: bool) -> str:
     """Vectors of `LANES` lanes, for kernels that compute in them."""
-    if "LANES" not in tunables:
+    if "LANES" not in constants:
         return ""
-    lanes = tunables["LANES"]
+    lanes = constants["LANES"]
     load, pointer = f"vload{lanes}", f"(__global const {'half' if narrow else 'float'}*)"
     b, bias = "b + (i)", "bias + (i)"
     if precision in HALF and not narrow:
@@ -132,11 +133,11 @@ def build_options(work_group: tuple[int, int, int], *, version: str, relaxed: bo
     return " ".join([f"-cl-std={standard}", *sizes, *(["-cl-fast-relaxed-math"] if relaxed else [])])
 
 
-def _is_half(buffer: BufferSpec, precision: Precision) -> bool:
+def _is_half(buffer: Buffer, precision: Precision) -> bool:
     return precision in HALF and buffer.storage == "data"
 
 
-def _argument(buffer: BufferSpec, precision: Precision, narrow: bool) -> str:
+def _argument(buffer: Buffer, precision: Precision, narrow: bool) -> str:
     if buffer.image:
         return f"__{buffer.access}_only image2d_t {buffer.name}"
     const = "const " if buffer.access == "read" else ""
@@ -147,7 +148,7 @@ def _argument(buffer: BufferSpec, precision: Precision, narrow: bool) -> str:
     return f"__global {const}{scalar}* restrict {buffer.name}"
 
 
-def _accessors(buffer: BufferSpec, precision: Precision, narrow: bool) -> str:
+def _accessors(buffer: Buffer, precision: Precision, narrow: bool) -> str:
     name, suffix = buffer.name, "4" if buffer.lanes == 4 else ""
     if buffer.image:
         return image_accessors(

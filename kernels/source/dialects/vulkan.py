@@ -1,4 +1,4 @@
-"""GLSL for Vulkan 1.1: tunables are `#define`s, the work-group size is specialisation constants 0, 1, 2.
+"""GLSL for Vulkan 1.1: constants are `#define`s, the work-group size is specialisation constants 0, 1, 2.
 
 Where a driver computes work-items as the lanes of a vector and loads storage buffers lane by lane (`Reading`), operands
 are read as texels, and the lanes of a subgroup load different weights and hand them to each other.
@@ -16,7 +16,7 @@ from typing import Literal
 
 from kernels.options import HALF, Limits, Precision
 from kernels.source.chunks import chunk_macros
-from kernels.source.kernel import BufferSpec, Kernel, derived
+from kernels.source.kernel import Buffer, Kernel
 from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors
 
 PRELUDE = """\
@@ -112,7 +112,7 @@ def reading_of(limits: Limits) -> Reading:
     return Reading(limits.cpu_device, size if limits.cpu_device and size >= 4 and size & (size - 1) == 0 else 0)
 
 
-def texel_of(buffer: BufferSpec, reading: Reading, *, half: bool) -> Texel:
+def texel_of(buffer: Buffer, reading: Reading, *, half: bool) -> Texel:
     """The format of a buffer that is read as texels; empty: a storage buffer."""
     if not reading.texels or buffer.access != "read" or buffer.image:
         return ""
@@ -122,18 +122,18 @@ def texel_of(buffer: BufferSpec, reading: Reading, *, half: bool) -> Texel:
 
 
 def render(
-    kernel: Kernel, tunables: Mapping[str, int], precision: Precision = "fp32", reading: Reading = Reading()
+    kernel: Kernel, constants: Mapping[str, int], precision: Precision = "fp32", reading: Reading = Reading()
 ) -> str:
     """Text of the compute shader."""
-    tunables, narrow = derived(tunables), kernel.is_narrow(precision)
+    narrow = kernel.is_narrow(precision)
     extensions = (_STORAGE_EXTENSION if precision in HALF else "") + (_ARITHMETIC_EXTENSION if narrow else "")
     if any(buffer.image and buffer.access == "read" for buffer in kernel.buffers):
         extensions += _IMAGE_EXTENSION
     weights = _EACH_LOADS
-    if reading.sharing and not narrow and "FETCH_WEIGHTS" in kernel.source(tunables):  # few drivers shuffle halves
+    if reading.sharing and not narrow and "FETCH_WEIGHTS" in kernel.source(constants):  # few drivers shuffle halves
         extensions += _SHUFFLE_EXTENSIONS
-        weights = _shared_weights(tunables["WEIGHTS"], reading.sharing)
-    defines = "".join(f"#define {name} {value}\n" for name, value in tunables.items())
+        weights = _shared_weights(constants["WEIGHTS"], reading.sharing)
+    defines = "".join(f"#define {name} {value}\n" for name, value in constants.items())
     buffers = "\n".join(
         _buffer(binding, buffer, precision, texel_of(buffer, reading, half=precision in HALF))
         for binding, buffer in enumerate(kernel.buffers)
@@ -148,19 +148,19 @@ def render(
         for array in kernel.locals
     )
     scalars = f"layout(push_constant) uniform Scalars {{\n{members}}};\n" if members else ""
-    folded = "GROUPS_X" in tunables
-    groups, body = _FOLDED_GROUPS if folded else _GROUPS, kernel.source(tunables)
+    folded = "GROUPS_X" in constants
+    groups, body = _FOLDED_GROUPS if folded else _GROUPS, kernel.source(constants)
     if folded:
         body = f"{{\nif (GROUP_ID(2) >= GROUPS_Z) return;\n{body}}}\n"
     return (
         f"#version 450\n{extensions}{defines}{PRELUDE}{groups}{computed}{weights}"
-        f"{chunk_macros(kernel, tunables, narrow=narrow)}{MACROS}"
+        f"{chunk_macros(kernel, constants, narrow=narrow)}{MACROS}"
         f"layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;\n"
         f"{buffers}\n{scalars}{arrays}\nvoid main()\n{body}"
     )
 
 
-def _image(binding: int, buffer: BufferSpec, precision: Precision) -> str:
+def _image(binding: int, buffer: Buffer, precision: Precision) -> str:
     """Read through a sampled image, which texture units cache; written through a storage image."""
     name, place = buffer.name, f"set = 0, binding = {binding}"
     if buffer.access == "read":
@@ -187,7 +187,7 @@ def _shared_weights(count: int, size: int) -> str:
     )
 
 
-def _buffer(binding: int, buffer: BufferSpec, precision: Precision, texel: Texel) -> str:
+def _buffer(binding: int, buffer: Buffer, precision: Precision, texel: Texel) -> str:
     """A buffer and its accessor; what is read is converted to what the kernel computes in."""
     if buffer.image:
         return _image(binding, buffer, precision)

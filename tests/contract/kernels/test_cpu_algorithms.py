@@ -9,7 +9,7 @@ import pytest
 
 from kernels.compile import compile_graph
 from kernels.ir.graph import Array, Graph
-from kernels.lower.cpu.algorithms import FITS
+from kernels.lower.cpu.algorithms import ALGORITHMS
 from kernels.options import Limits, Options
 from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent
@@ -113,7 +113,7 @@ def test_dense_layers_and_normalisation_across_channels(agent: Agent, isa: str) 
     assert len(errors) == 8
 
 
-@pytest.mark.parametrize("algorithm", ["auto", *FITS])
+@pytest.mark.parametrize("algorithm", ["auto", *ALGORITHMS])
 def test_a_network_of_every_kind_of_layer(agent: Agent, algorithm: str) -> None:
     """Concat in blocks and out of them, pooling, sums, and a reader of each layout."""
     build = Builder()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kernels.catalog import ALGORITHMS, convolution_of
+from kernels.catalog.convolution import ALGORITHMS, convolution_of
 from kernels.compile import compile_graph
 from kernels.ir.graph import Graph
 from kernels.options import Choice, Limits, Options

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from kernels.catalog import Convolution
 from kernels.frontend.load import load_workload
 from kernels.options import Choice, Options
-from kernels.tuning import Database, Found, device_key, distinct
+from kernels.tuning import Database, Found, Layer, device_key, distinct
 from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Precision, Source
 from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell
@@ -52,10 +51,8 @@ def entry(key: str, conv: str, **changes: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def convolution() -> Convolution:
-    first = next(iter(distinct(load_workload(network="lenet", onnx=None, seed=1), Options("cpu")).values()))
-    assert isinstance(first, Convolution)
-    return first
+def convolution() -> Layer:
+    return next(iter(distinct(load_workload(network="lenet", onnx=None, seed=1), Options("cpu")).values()))
 
 
 def takes(plans: Plans, cpus: int = 0, **options: int | str | bool) -> bool:
@@ -64,7 +61,7 @@ def takes(plans: Plans, cpus: int = 0, **options: int | str | bool) -> bool:
     return OTHER.words in plans.plan(cell, device(), cpus=cpus).plan.options.values()
 
 
-def test_a_choice_is_taken_for_its_number_of_threads_alone(tmp_path: Path, convolution: Convolution) -> None:
+def test_a_choice_is_taken_for_its_number_of_threads_alone(tmp_path: Path, convolution: Layer) -> None:
     plans = Plans(tmp_path)
     assert not takes(plans, threads=2)
     (tmp_path / FILE).write_text(json.dumps([entry(key_of(device(), Api.CPU, 2), convolution.key)]))
@@ -85,7 +82,7 @@ def test_a_choice_is_taken_for_its_number_of_threads_alone(tmp_path: Path, convo
     assert takes(plans) and takes(plans, threads=CORES) and not takes(plans, threads=2)
 
 
-def test_a_file_without_threads_is_read_and_goes_on_to_count(tmp_path: Path, convolution: Convolution) -> None:
+def test_a_file_without_threads_is_read_and_goes_on_to_count(tmp_path: Path, convolution: Layer) -> None:
     """Of an earlier version: OpenCL as it is now, and nothing of the CPU that could be taken for some number."""
     old = [entry("opencl | Mali | 7", convolution.key), entry("cpu | arm64-v8a processor | agent 1 neon", "conv")]
     (tmp_path / FILE).write_text(json.dumps(old))

@@ -9,7 +9,8 @@ from fractions import Fraction
 
 import pytest
 
-from kernels.catalog import ALGORITHMS, check_algorithm, choose, convolution_of
+from kernels.catalog.convolution import ALGORITHMS, CONVOLUTIONS, convolution_of
+from kernels.catalog.convolution.winograd.matrices import matrices
 from kernels.compile import compile_graph
 from kernels.errors import OptionError
 from kernels.ir.graph import Graph
@@ -17,7 +18,6 @@ from kernels.options import HALF, Choice, Limits, Options, Precision
 from kernels.passes import optimise
 from kernels.plan.opencl_interpreter import run_opencl
 from kernels.reference import evaluate
-from kernels.source.winograd import matrices
 
 from .graphs import Builder, check, inputs_of, relative_error, side_by_side, some
 
@@ -55,7 +55,7 @@ def convolution(shape: str) -> Graph:
 
 def why_not(algorithm: str, shape: str) -> str | None:
     graph = convolution(shape)
-    return ALGORITHMS[algorithm].why_not(convolution_of(graph, graph.nodes[0]))
+    return ALGORITHMS[algorithm].why_not(convolution_of(graph, graph.nodes[0]), Options("opencl"), Limits())
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,9 @@ def test_auto_takes_the_most_specialised() -> None:
     for name, (size, *rest) in SHAPES.items():
         build = Builder()
         graph = build.outputs(build.conv(build.input(*size), *rest))
-        chosen[name] = choose(Options("opencl"), Limits(), "conv0", convolution_of(graph, graph.nodes[0])).algorithm
+        chosen[name] = CONVOLUTIONS.choose(
+            Options("opencl"), Limits(), "conv0", convolution_of(graph, graph.nodes[0])
+        ).algorithm
     assert chosen["pointwise"] == "pointwise"
     assert chosen["pointwise_stride"] == "direct"
     assert chosen["depthwise"] == "depthwise"
@@ -158,7 +160,9 @@ def test_auto_goes_through_local_memory_on_a_device_with_memory_of_its_own() -> 
     for name, (size, *rest) in {**SHAPES, **wide}.items():
         build = Builder()
         graph = build.outputs(build.conv(build.input(*size), *rest))
-        chosen[name] = choose(Options("vulkan"), limits, "conv0", convolution_of(graph, graph.nodes[0])).algorithm
+        chosen[name] = CONVOLUTIONS.choose(
+            Options("vulkan"), limits, "conv0", convolution_of(graph, graph.nodes[0])
+        ).algorithm
     assert chosen["28x28 3"] == "winograd"
     assert chosen["128x128 3"] == chosen["28x28 5"] == chosen["28x28 7"] == "winograd_large"
     assert chosen["pointwise"] == "implicit_gemm"
@@ -172,7 +176,7 @@ def test_auto_filters_minimally_on_pocl_only_where_it_paid() -> None:
     def chosen(channels: int, size: int, options: Options, limits: Limits = pocl) -> str:
         build = Builder()
         graph = build.outputs(build.conv(build.input(1, channels, size, size), 32, (3, 3), (1, 1), (1, 1, 1, 1)))
-        return choose(options, limits, "conv0", convolution_of(graph, graph.nodes[0])).algorithm
+        return CONVOLUTIONS.choose(options, limits, "conv0", convolution_of(graph, graph.nodes[0])).algorithm
 
     assert [chosen(16, size, Options("opencl")) for size in (3, 4, 9, 10)] == [
         "window", "winograd_2x2", "winograd_2x2", "winograd",
@@ -189,7 +193,7 @@ def test_unknown_algorithm_names_those_that_fit() -> None:
     with pytest.raises(
         OptionError, match=r"'wino' is not known; this network can use: auto, window, direct, implicit_gemm"
     ):
-        check_algorithm("wino", [("conv", convolution_of(graph, graph.nodes[0]))])
+        CONVOLUTIONS.check(Options("opencl", algorithm="wino"), Limits(), CONVOLUTIONS.cases(graph))
 
 
 @pytest.mark.parametrize("granularity", [3, 6, 68, -4])
@@ -284,7 +288,7 @@ def test_padding_by_reflection_is_part_of_the_convolution(algorithm: str, precis
         padded = (*size[:2], size[2] + t + b, size[3] + left + r)
         mirror = build.node("pad", [x], padded, pads=pads, mode="reflect", value=0.0)
         graph = build.outputs(build.conv(mirror, *rest[:3], (0, 0, 0, 0), *rest[4:]))
-        if ALGORITHMS[algorithm].why_not(convolution_of(graph, graph.nodes[1])) is None:
+        if ALGORITHMS[algorithm].why_not(convolution_of(graph, graph.nodes[1]), Options("opencl"), Limits()) is None:
             graphs[name] = graph
     whole = side_by_side(graphs)
     assert Counter(node.op for node in optimise(whole, reflect=True).nodes) == {"conv": len(graphs)}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kernels.catalog import Convolution
+from kernels.catalog.convolution import Convolution
 from kernels.compile import compile_graph
 from kernels.frontend.load import load_workload
 from kernels.ir.graph import Graph
-from kernels.lower.cpu.algorithms import IN_BLOCKS
+from kernels.lower.cpu.algorithms import ALGORITHMS, CPU_CONVOLUTIONS
 from kernels.options import Choice, Limits, Options
 from kernels.plan.model import Dispatch
 from kernels.reference import evaluate
@@ -26,34 +26,34 @@ from kernels.tuning import (
     tune,
 )
 from kernels.tuning.candidates import batches
-from kernels.tuning.kinds import layer_of
+from kernels.tuning.layers import Layer, layer_of
 
 from .graphs import Builder
 
 CPU = Options("cpu")
-SHAPES: dict[str, tuple[Convolution, list[str]]] = {
+SHAPES: dict[str, tuple[Layer, list[str]]] = {
     "3x3": (
-        Convolution(1, 64, 15, 14, 48, 15, 14, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1),
+        Layer(CPU_CONVOLUTIONS, Convolution(1, 64, 15, 14, 48, 15, 14, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1)),
         ["winograd", "implicit_gemm", "direct", "im2col"],
     ),
     "strided": (
-        Convolution(2, 64, 31, 31, 20, 16, 16, (3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 1),
+        Layer(CPU_CONVOLUTIONS, Convolution(2, 64, 31, 31, 20, 16, 16, (3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 1)),
         ["implicit_gemm", "direct", "im2col"],
     ),
     "first": (
-        Convolution(1, 3, 31, 31, 20, 16, 16, (3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 1),
+        Layer(CPU_CONVOLUTIONS, Convolution(1, 3, 31, 31, 20, 16, 16, (3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 1)),
         ["implicit_gemm", "direct", "im2col", "sequential"],
     ),
     "depthwise": (
-        Convolution(1, 24, 14, 14, 24, 14, 14, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 24),
+        Layer(CPU_CONVOLUTIONS, Convolution(1, 24, 14, 14, 24, 14, 14, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 24)),
         ["depthwise", "direct", "im2col", "sequential"],
     ),
     "grouped": (
-        Convolution(1, 24, 13, 13, 48, 13, 13, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 3),
+        Layer(CPU_CONVOLUTIONS, Convolution(1, 24, 13, 13, 48, 13, 13, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 3)),
         ["direct", "im2col"],
     ),
     "one_result": (
-        Convolution(1, 20, 9, 9, 1, 9, 9, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1),
+        Layer(CPU_CONVOLUTIONS, Convolution(1, 20, 9, 9, 1, 9, 9, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1)),
         ["implicit_gemm", "direct", "im2col", "sequential"],
     ),
 }
@@ -79,7 +79,7 @@ def test_a_row_major_candidate_pays_for_the_conversions() -> None:
     layers = [step.layer for step in plan.bundle.plan.steps if isinstance(step, Dispatch)]
     for index, choice in enumerate(tried):
         own = [layer for layer in layers if layer in plan.steps[str(index)]]
-        assert len(own) == (1 if choice.algorithm in IN_BLOCKS else 3), choice
+        assert len(own) == (1 if ALGORITHMS[choice.algorithm].in_blocks else 3), choice
 
 
 def test_images_come_in_rows() -> None:
@@ -106,8 +106,8 @@ def test_computed_weights_leave_no_choice() -> None:
 def test_batches_count_both_layouts() -> None:
     conv, _ = SHAPES["3x3"]
     tried = candidates(conv, CPU, Limits())
-    assert list(batches(conv, tried, CPU, Limits())) == [tried]
-    assert list(batches(conv, tried, CPU, Limits(memory_budget_bytes=1 << 10))) == [[each] for each in tried]
+    assert list(batches(conv, tried, Limits())) == [tried]
+    assert list(batches(conv, tried, Limits(memory_budget_bytes=1 << 10))) == [[each] for each in tried]
 
 
 def test_what_is_known_shapes_the_plan_where_it_fits() -> None:

@@ -14,8 +14,8 @@ from kernels.options import Limits, Options
 from kernels.plan.model import Program
 from kernels.plan.opencl_interpreter import run_opencl
 from kernels.reference import evaluate
-from kernels.source.library import KERNELS
 
+from .every_kernel import KERNELS
 from .graphs import Builder, inputs_of, relative_error
 
 DESKTOP = Limits(max_work_group=1024, local_bytes=32 << 10, unified_memory=False)

@@ -6,8 +6,8 @@ from itertools import permutations
 
 import pytest
 
-from kernels.catalog.additions import ADDITIONS, Addition, choose_addition
-from kernels.catalog.transposes import TRANSPOSES, choose_transpose, transpose_of
+from kernels.catalog.addition import ADDITIONS, Addition
+from kernels.catalog.transposition import TRANSPOSITIONS, transpose_of
 from kernels.compile import compile_graph
 from kernels.errors import OptionError
 from kernels.ir.graph import Graph
@@ -59,24 +59,24 @@ def test_addition_equals_the_reference(words: str, precision: str) -> None:
 
 def test_choices_follow_the_device_and_what_was_tuned() -> None:
     options, large = Options("opencl"), transpose_of((512, 256), (1, 0))
-    assert choose_transpose(options, Limits(), "", large) == Choice("tiled")
-    assert choose_transpose(options, Limits(cpu_device=True), "", large) == Choice("naive")
-    assert choose_transpose(options, Limits(), "", transpose_of((4, 8, 16), (1, 0, 2))) == Choice("naive")
+    assert TRANSPOSITIONS.choose(options, Limits(), "", large) == Choice("tiled")
+    assert TRANSPOSITIONS.choose(options, Limits(cpu_device=True), "", large) == Choice("naive")
+    assert TRANSPOSITIONS.choose(options, Limits(), "", transpose_of((4, 8, 16), (1, 0, 2))) == Choice("naive")
     tuned = Options("opencl", tuned={large.key: Choice("tiled", "16x4"), "add0": Choice("vectors", "4")})
-    assert choose_transpose(tuned, Limits(), "", large) == Choice("tiled", "16x4")
-    assert choose_addition(tuned, Limits(), "add0", Addition(1, 100)) == Choice("vectors", "4")
-    assert choose_addition(options, Limits(), "add0", Addition(1, 100)) == Choice("vectors")
+    assert TRANSPOSITIONS.choose(tuned, Limits(), "", large) == Choice("tiled", "16x4")
+    assert ADDITIONS.choose(tuned, Limits(), "add0", Addition(1, 100)) == Choice("vectors", "4")
+    assert ADDITIONS.choose(options, Limits(), "add0", Addition(1, 100)) == Choice("vectors")
 
 
 def test_tiles_worth_trying_fit() -> None:
     options, limits = Options("opencl"), Limits(max_work_group=1024, local_bytes=16 << 10)
     for sizes in (transpose_of((64, 32), (1, 0)), transpose_of((64, 32), (0, 1)), transpose_of((2, 3, 4), (2, 0, 1))):
-        for name, way in TRANSPOSES.items():
+        for name, way in TRANSPOSITIONS.algorithms.items():
             tiles = way.tiles(sizes, options, limits)
             assert bool(tiles) == (way.why_not(sizes, options, limits) is None), name
             assert not [tile for tile in tiles if way.why_not(sizes, options, limits, tile)], name
     for added in (Addition(1, 1), Addition(2, 100), Addition(1, 9, by_channel=True)):
-        for name, how in ADDITIONS.items():
+        for name, how in ADDITIONS.algorithms.items():
             tiles = how.tiles(added, options, limits)
             assert bool(tiles) == (how.why_not(added, options, limits) is None), name
             assert not [tile for tile in tiles if how.why_not(added, options, limits, tile)], name

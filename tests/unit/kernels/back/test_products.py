@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernels.catalog.products import PRODUCTS, Product, check_product, choose_product
+from kernels.catalog.product import ALGORITHMS, PRODUCTS, Product
 from kernels.compile import compile_graph
 from kernels.errors import OptionError
 from kernels.ir.graph import Graph
@@ -98,7 +98,7 @@ def test_tiles_worth_trying_fit(size: str, backend: str, cpu_device: bool) -> No
     options = Options(backend)  # type: ignore[arg-type]
     batch, rows, depth, columns = SIZES[size]
     sizes = Product(int(np.prod(batch)), rows, depth, columns, right_is_constant=not batch)
-    for name, entry in PRODUCTS.items():
+    for name, entry in ALGORITHMS.items():
         tiles = entry.tiles(sizes, options, limits)
         assert len(set(tiles)) == len(tiles), name
         assert bool(tiles) == (entry.why_not(sizes, options, limits) is None), name
@@ -121,16 +121,16 @@ def test_auto_is_by_the_kind_of_device() -> None:
     large, row = Product(1, 512, 512, 512), Product(1, 1, 512, 512)
     desktop, phone, cpu = Limits(unified_memory=False), Limits(), Limits(cpu_device=True)
     options = Options("opencl")
-    assert choose_product(options, desktop, "", large) == Choice("tiled")
-    assert choose_product(options, phone, "", large) == choose_product(options, cpu, "", large) == Choice("registers")
-    assert choose_product(options, phone, "", row) == Choice("split_depth")
+    assert PRODUCTS.choose(options, desktop, "", large) == Choice("tiled")
+    assert PRODUCTS.choose(options, phone, "", large) == PRODUCTS.choose(options, cpu, "", large) == Choice("registers")
+    assert PRODUCTS.choose(options, phone, "", row) == Choice("split_depth")
     tuned = Options("opencl", tuned={large.key: Choice("registers", "2x1x8"), row.key: Choice("registers", "1x2x8")})
-    assert choose_product(tuned, desktop, "", large) == Choice("registers", "2x1x8")
+    assert PRODUCTS.choose(tuned, desktop, "", large) == Choice("registers", "2x1x8")
     weights = [Product(1, rows, 512, 512, right_is_constant=True) for rows in (512, 1)]
-    assert [choose_product(options, cpu, "", one) for one in weights] == [Choice("panels")] * 2
-    assert [choose_product(options, phone, "", one).algorithm for one in weights] == ["registers", "split_depth"]
+    assert [PRODUCTS.choose(options, cpu, "", one) for one in weights] == [Choice("panels")] * 2
+    assert [PRODUCTS.choose(options, phone, "", one).algorithm for one in weights] == ["registers", "split_depth"]
     asked = Options("opencl", product="blocked 16x16", tuned=tuned.tuned)
-    assert choose_product(asked, desktop, "", large) == Choice("blocked", "16x16")
+    assert PRODUCTS.choose(asked, desktop, "", large) == Choice("blocked", "16x16")
 
 
 def test_what_fits_one_product_is_taken_there_and_auto_elsewhere() -> None:
@@ -170,6 +170,6 @@ def test_panels_need_weights() -> None:
 
 
 def test_a_network_without_products_takes_auto_only() -> None:
-    check_product(Options("opencl"), Limits(), [])
-    with pytest.raises(OptionError, match=r"fits nowhere in this network; it can use: auto$"):
-        check_product(Options("opencl", product="naive"), Limits(), [])
+    PRODUCTS.check(Options("opencl"), Limits(), [])
+    with pytest.raises(OptionError, match=r"\(it has no dense or matmul\); it can use: auto$"):
+        PRODUCTS.check(Options("opencl", product="naive"), Limits(), [])

@@ -19,7 +19,7 @@ from .graphs import Builder
 CASES: dict[str, tuple[dict[str, Any], Limits, type[CompileError], str]] = {
     "an algorithm that fits nowhere": (
         {"algorithm": "winograd"}, Limits(), OptionError,
-        r"'winograd' .* fits no convolution of this network \(conv0: it has a stride or dilation\); it can use: auto, ",
+        r"'winograd' .* fits nowhere in this network \(conv0: it has a stride or dilation\); it can use: auto, ",
     ),
     "an unknown algorithm": (
         {"algorithm": "wino"}, Limits(), OptionError, "'wino' is not known; this network can use: ",

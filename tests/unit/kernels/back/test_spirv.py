@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kernels.catalog.convolution.output_tile import OutputTile
 from kernels.codegen.no_contraction import forbid_contraction
 from kernels.codegen.spirv import compile_all, compile_spirv
 from kernels.compile import compile_graph
@@ -16,10 +17,12 @@ from kernels.options import PRECISIONS, Limits, Options
 from kernels.plan.model import MAX_SCALARS
 from kernels.source.dialects import opencl, vulkan
 from kernels.source.kernel import Kernel
-from kernels.source.library import KERNELS
+from kernels.source.tile import Tile
 
+from .every_kernel import KERNELS, small_tile
 from .graphs import Builder, some
 
+SWITCHES = {"TAIL": 1, "WHOLE": 0}
 READINGS = (vulkan.Reading(), vulkan.Reading(texels=True), vulkan.Reading(texels=True, sharing=8))
 
 
@@ -36,24 +39,16 @@ def test_every_kernel_compiles_in_every_precision(reading: vulkan.Reading, tmp_p
 
 def texts_of(reading: vulkan.Reading) -> list[str]:
     return [
-        vulkan.render(
-            kernel,
-            {
-                name: {"LANES": 4, "KW": 3, "WIDE": int(kernel.name.endswith("_wide"))}.get(name, tile)
-                for name in kernel.tunables
-            },
-            precision,
-            reading,
-        )
+        vulkan.render(kernel, {**SWITCHES, **small_tile(kernel, size).constants}, precision, reading)
         for kernel in KERNELS.values()
         for precision in PRECISIONS
-        for tile in _tiles(kernel, precision)
+        for size in _sizes(kernel, precision)
     ]
 
 
-def _tiles(kernel: Kernel, precision: str) -> list[int]:
+def _sizes(kernel: Kernel, precision: str) -> list[int]:
     """Both in single precision; elsewhere one or the other."""
-    if not kernel.tunables:
+    if kernel.tile is Tile:
         return [1]
     return [1, 2] if precision == "fp32" else some((1, 2), 1, kernel.name + precision)
 
@@ -64,7 +59,7 @@ def test_scalars_fit_the_push_constants(kernel: object) -> None:
     assert sum(parameter.kind != "buffer" for parameter in parameters) <= MAX_SCALARS
 
 
-TILE = {"PIXELS": 1, "VECTORS": 1, "LANES": 4}
+TILE = OutputTile(1, 1, 4).constants
 
 
 def test_half_is_only_rendered_where_asked() -> None:
@@ -88,7 +83,7 @@ def test_operands_are_texels_on_a_cpu_behind_vulkan_only() -> None:
 @pytest.mark.parametrize("vectors", [1, 2, 3, 5])
 def test_work_items_share_out_the_weights_and_load_none_beyond_them(vectors: int) -> None:
     text = vulkan.render(
-        KERNELS["conv_pointwise"], {**TILE, "VECTORS": vectors}, reading=vulkan.Reading(True, sharing=8)
+        KERNELS["conv_pointwise"], OutputTile(1, vectors, 4).constants, reading=vulkan.Reading(True, sharing=8)
     )
     loads = re.findall(r"weights\[(\d)\] = LOAD_weight\(\(at\) \+ IMIN\((\d+) \+ \S+ (\d+)\)\)", text)
     assert [(int(turn), int(first)) for turn, first, _ in loads] == [(t, 8 * t) for t in range(-(-vectors // 2))]

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kernels.catalog import Convolution
-from kernels.catalog.additions import Addition
-from kernels.catalog.products import Product
-from kernels.catalog.transposes import transpose_of
+from kernels.catalog.addition import ADDITIONS, Addition
+from kernels.catalog.convolution import CONVOLUTIONS as CONV
+from kernels.catalog.convolution import Convolution
+from kernels.catalog.product import PRODUCTS, Product
+from kernels.catalog.transposition import TRANSPOSITIONS, transpose_of
 from kernels.catalog.work_group import in_groups
 from kernels.compile import compile_graph
 from kernels.errors import CompileError, InputError, OptionError
@@ -37,8 +38,8 @@ from kernels.tuning import (
     trial,
     tune,
 )
-from kernels.tuning.candidates import BATCH, batches, footprint_bytes
-from kernels.tuning.kinds import Layer, layer_of
+from kernels.tuning.candidates import BATCH, batches
+from kernels.tuning.layers import Layer, layer_of
 
 from .graphs import Builder, relative_error
 
@@ -48,24 +49,24 @@ LIMITS = {
     "pocl": Limits(max_work_group=4096, local_bytes=2 << 20, cpu_device=True),
 }
 SHAPES: dict[str, Layer] = {
-    "3x3": Convolution(1, 32, 15, 14, 48, 15, 14, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1),
-    "5x5": Convolution(1, 20, 12, 12, 50, 8, 8, (5, 5), (1, 1), (0, 0, 0, 0), (1, 1), 1),
-    "1x1": Convolution(1, 64, 7, 7, 130, 7, 7, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1),
-    "strided": Convolution(2, 3, 31, 31, 20, 16, 16, (3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 1),
-    "depthwise": Convolution(1, 24, 14, 14, 24, 14, 14, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 24),
-    "grouped": Convolution(1, 32, 13, 13, 64, 13, 13, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 2),
-    "mirrored": Convolution(1, 8, 9, 9, 8, 9, 9, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, mirrored=True),
-    "product": Product(1, 64, 96, 120),
-    "product_row": Product(1, 1, 384, 100),
-    "product_batch": Product(6, 31, 17, 50),
-    "product_shared": Product(2, 5, 17, 50, right_is_shared=True),
-    "dense": Product(1, 5, 70, 50, right_is_constant=True),
-    "dense_row": Product(1, 1, 384, 100, right_is_constant=True),
-    "transpose": transpose_of((64, 48), (1, 0)),
-    "transpose_short_axes": transpose_of((1, 40, 1, 33), (0, 3, 2, 1)),
-    "transpose_images": transpose_of((2, 24, 5, 34), (0, 2, 3, 1)),
-    "addition": Addition(2, 130),
-    "addition_by_channel": Addition(1, 50, by_channel=True),
+    "3x3": Layer(CONV, Convolution(1, 32, 15, 14, 48, 15, 14, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1)),
+    "5x5": Layer(CONV, Convolution(1, 20, 12, 12, 50, 8, 8, (5, 5), (1, 1), (0, 0, 0, 0), (1, 1), 1)),
+    "1x1": Layer(CONV, Convolution(1, 64, 7, 7, 130, 7, 7, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1)),
+    "strided": Layer(CONV, Convolution(2, 3, 31, 31, 20, 16, 16, (3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 1)),
+    "depthwise": Layer(CONV, Convolution(1, 24, 14, 14, 24, 14, 14, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 24)),
+    "grouped": Layer(CONV, Convolution(1, 32, 13, 13, 64, 13, 13, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 2)),
+    "mirrored": Layer(CONV, Convolution(1, 8, 9, 9, 8, 9, 9, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, mirrored=True)),
+    "product": Layer(PRODUCTS, Product(1, 64, 96, 120)),
+    "product_row": Layer(PRODUCTS, Product(1, 1, 384, 100)),
+    "product_batch": Layer(PRODUCTS, Product(6, 31, 17, 50)),
+    "product_shared": Layer(PRODUCTS, Product(2, 5, 17, 50, right_is_shared=True)),
+    "dense": Layer(PRODUCTS, Product(1, 5, 70, 50, right_is_constant=True)),
+    "dense_row": Layer(PRODUCTS, Product(1, 1, 384, 100, right_is_constant=True)),
+    "transpose": Layer(TRANSPOSITIONS, transpose_of((64, 48), (1, 0))),
+    "transpose_short_axes": Layer(TRANSPOSITIONS, transpose_of((1, 40, 1, 33), (0, 3, 2, 1))),
+    "transpose_images": Layer(TRANSPOSITIONS, transpose_of((2, 24, 5, 34), (0, 2, 3, 1))),
+    "addition": Layer(ADDITIONS, Addition(2, 130)),
+    "addition_by_channel": Layer(ADDITIONS, Addition(1, 50, by_channel=True)),
 }
 OPENCL = Options("opencl")
 CONVOLUTIONS = Options("opencl", product="naive")
@@ -87,12 +88,12 @@ def test_trials_are_of_the_layer_itself() -> None:
     for shape in SHAPES.values():
         graph = trial(shape, [default_choice(shape, OPENCL, LIMITS["phone"])], OPENCL, LIMITS["phone"]).graph
         layer = layer_of(graph, graph.nodes[0], OPENCL)
-        assert layer is not None and layer.key == shape.key
+        assert layer is not None and (layer.family, layer.key) == (shape.family, shape.key)
 
 
 @pytest.mark.parametrize("shape", ["3x3", "1x1", "depthwise", "grouped"])
 def test_work_groups_are_searched_where_a_kernel_works_in_any(shape: str) -> None:
-    large = Convolution(**{**vars(SHAPES[shape]), "h": 40, "w": 40, "oh": 40, "ow": 40})
+    large = Layer(CONV, Convolution(**{**vars(SHAPES[shape].sizes), "h": 40, "w": 40, "oh": 40, "ow": 40}))
     limits = Limits(max_work_group=128, local_bytes=32 << 10)
     grouped = [choice for choice in candidates(large, OPENCL, limits) if "@" in choice.tile]
     assert grouped and {choice.tile.partition("@")[2] for choice in grouped} == {"32", "128"}
@@ -119,16 +120,18 @@ def test_a_work_group_that_cannot_be_read_is_refused(words: str) -> None:
 def test_batches_hold_everything_once_and_fit() -> None:
     conv, limits = SHAPES["3x3"], Limits(memory_budget_bytes=4 << 20)
     tried = candidates(conv, OPENCL, limits)
-    parts = list(batches(conv, tried, OPENCL, limits))
+    parts = list(batches(conv, tried, limits))
     assert [choice for part in parts for choice in part] == tried
     for part in parts:
-        assert len(part) == 1 or sum(footprint_bytes(conv, each, OPENCL) for each in part) <= 2 << 20
+        assert len(part) == 1 or sum(conv.family.footprint_bytes(conv.sizes, each) for each in part) <= 2 << 20
     assert max(map(len, parts)) <= BATCH < len(tried)
 
 
 def test_packed_weights_count_in_a_trials_memory() -> None:
     layer = Product(1, 1, 512, 512, right_is_constant=True)
-    packed, rows = (footprint_bytes(layer, Choice.of(words), OPENCL) for words in ("panels 1x1x16", "registers 1x1x16"))
+    packed, rows = (
+        PRODUCTS.footprint_bytes(layer, Choice.of(words)) for words in ("panels 1x1x16", "registers 1x1x16")
+    )
     assert packed - rows == 4 * 512 * 512
 
 

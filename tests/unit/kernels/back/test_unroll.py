@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kernels.source.kernel import derived
-from kernels.source.library import KERNELS
+from kernels.source.kernel import Kernel
 from kernels.source.unroll import unroll
+
+from .every_kernel import KERNELS, small_tile
 
 
 def test_a_statement_and_a_block() -> None:
@@ -25,8 +26,7 @@ def test_an_unknown_count_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=lambda kernel: kernel.name)
-def test_no_marked_loop_is_left_in_a_kernel(kernel: object) -> None:
-    tunables = {name: {"LANES": 4}.get(name, 3) for name in kernel.tunables}  # type: ignore[attr-defined]
-    text = kernel.source(derived(tunables))  # type: ignore[attr-defined]
+def test_no_marked_loop_is_left_in_a_kernel(kernel: Kernel) -> None:
+    text = kernel.source(small_tile(kernel, 3).constants)
     assert "UNROLL" not in text
     assert text.count("{") == text.count("}")

@@ -1,0 +1,47 @@
+"""Direct convolution: sums over the window in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernels.catalog.convolution.kernel_parts import BOUNDS, DILATION, ENDING, OPERANDS, VIEWS, WINDOW
+from kernels.catalog.convolution.output_tile import OutputTile
+from kernels.catalog.convolution.register_tiles import register_call, register_tile, register_tiles
+from kernels.catalog.convolution.sizes import Convolution
+from kernels.catalog.family import Call, Constants
+from kernels.options import Limits, Options
+from kernels.source.kernel import Kernel
+
+KERNEL = Kernel(
+    "conv_direct",
+    Path(__file__).with_name("kernel.c"),
+    OPERANDS,
+    (*VIEWS, "in_stacks", "out_stacks", "group_stacks", *WINDOW, *DILATION, *ENDING),
+    BOUNDS,
+    OutputTile,
+    computes_in_half=True,
+)
+
+
+class Direct:
+    """Granularity g of study S: each work-item computes g output channels of a few adjacent pixels."""
+
+    name = "direct"
+    summary = "sums over the window in registers; fits every convolution"
+
+    def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
+        """It fits every convolution."""
+        del conv, options, limits, tile
+        return None
+
+    def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
+        """Tiles worth trying, the default first."""
+        return register_tiles(conv, options, limits)
+
+    def lower(
+        self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = ""
+    ) -> tuple[Call, ...]:
+        """The dispatch; constants: weight (K, C / groups, kh, kw), bias (K). Raises OptionError."""
+        shape, group = register_tile(conv, options, limits, tile)
+        return (register_call(KERNEL, conv, constants, shape, group, {**conv.window, **conv.dilation}),)

@@ -1,0 +1,204 @@
+"""The tile that a work-group computes together through local memory."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from kernels.errors import OptionError
+from kernels.options import Limits, Options
+from kernels.source.tile import Tile, derived
+
+
+@dataclass(frozen=True)
+class GroupTile(Tile):
+    """`tx` x `ty` work-items, each `tp` pixels x `tv` vectors of four channels; `depth` stacks of inputs a stage;
+    `split` such parts in a work-group, which share out the sum; `ahead` 1: the first stage is fetched ahead of the
+    loop, which then has no branches.
+
+    The source lies in local memory in vectors of four pixels of a channel (`square`), so that fewer registers hold what
+    is multiplied, or else in vectors of four channels of a pixel.
+    """
+
+    tx: int
+    ty: int
+    tp: int
+    tv: int
+    depth: int
+    split: int = 1
+    ahead: int = 0
+
+    @property
+    def work_group(self) -> int:
+        """Work-items of a work-group."""
+        return self.group * self.split
+
+    @property
+    def local_bytes(self) -> int:
+        """Of both operands in single precision."""
+        return 16 * (self.local_src + self.local_weight)
+
+    @derived
+    def group(self) -> int:
+        """Work-items of a part."""
+        return self.tx * self.ty
+
+    @derived
+    def tile_pixels(self) -> int:
+        return self.tx * self.tp
+
+    @derived
+    def tile_vectors(self) -> int:
+        return self.ty * self.tv
+
+    @derived
+    def tile_depth(self) -> int:
+        return 4 * self.depth
+
+    @derived
+    def square(self) -> int:
+        return int(self.tp % 4 == 0)
+
+    @derived
+    def pixel_vectors(self) -> int:
+        return max(1, self.tp // 4)
+
+    @derived
+    def sums(self) -> int:
+        return self.tp * self.tv
+
+    @derived
+    def loads_src(self) -> int:
+        return self.half_src // self.group
+
+    @derived
+    def loads_weight(self) -> int:
+        return -(-self.half_weight // self.group)
+
+    @derived
+    def pixel_slots(self) -> int:
+        return max(1, self.tile_pixels // self.group)
+
+    @derived
+    def stack_slots(self) -> int:
+        return self.loads_src // self.pixel_slots
+
+    @derived
+    def stack_step(self) -> int:
+        return max(1, self.group // self.tile_pixels)
+
+    @derived
+    def half_src(self) -> int:
+        """Vectors of a stage of the source."""
+        return self.tile_pixels * self.depth
+
+    @derived
+    def half_weight(self) -> int:
+        """Vectors of a stage of the weights."""
+        return 4 * self.tile_vectors * self.depth
+
+    @derived
+    def local_src(self) -> int:
+        """Two stages of every part; afterwards the sums of all parts but one."""
+        return max(2 * self.half_src * self.split, (self.split - 1) * self.sums * self.group)
+
+    @derived
+    def local_weight(self) -> int:
+        return 2 * self.half_weight * self.split
+
+    @property
+    def words(self) -> str:
+        """As `parse_group_tile` reads it."""
+        sizes = (self.tx, self.ty, self.tp, self.tv, self.depth, self.split)
+        return "x".join(map(str, (*sizes, *([1] if self.ahead else []))))
+
+
+TILES = tuple(
+    GroupTile(*sizes)
+    for sizes in (
+        (16, 16, 8, 2, 2), (32, 8, 8, 2, 2), (16, 8, 8, 2, 2), (32, 4, 8, 2, 2), (16, 8, 4, 2, 2), (32, 4, 4, 2, 2),
+        (64, 2, 4, 2, 2), (64, 1, 4, 4, 2), (64, 1, 8, 1, 2), (16, 4, 4, 2, 2), (8, 8, 4, 1, 2), (8, 8, 2, 1, 4),
+        (16, 4, 4, 2, 2, 4), (16, 4, 2, 1, 4), (8, 8, 4, 1, 2, 4), (8, 8, 2, 1, 4, 4), (16, 4, 2, 1, 4, 4),
+        (8, 8, 1, 1, 8, 4), (16, 2, 1, 1, 8, 4), (8, 4, 1, 1, 8, 8),
+    )
+)  # fmt: skip
+"""Large first. Every work-item of a part loads at least one vector of the source: tx * tp * depth >= tx * ty."""
+_LOCAL_BYTES = 32 << 10
+_MAX_WASTE = 4.0
+_BUSY = 2
+"""Work-groups a compute unit that keep it busy."""
+_UNITS, _DESKTOP_UNITS = 8, 64
+"""Compute units where the device does not tell: of a phone, and of a device with memory of its own."""
+
+
+def group_tile_words(options: Options, limits: Limits, *, pixels: int, stacks: int, matrices: int) -> list[str]:
+    """Tiles worth trying, the default first; none that would compute more than four times what is wanted."""
+    default = choose_group_tile(options, limits, pixels=pixels, stacks=stacks, matrices=matrices)
+
+    def waste(tile: GroupTile) -> float:
+        groups = -(-pixels // tile.tile_pixels) * -(-stacks // tile.tile_vectors)
+        return groups * tile.tile_pixels * tile.tile_vectors / (pixels * stacks)
+
+    others = [_as_wanted(tile, options) for tile in _fitting(limits) if waste(tile) <= _MAX_WASTE]
+    return list(dict.fromkeys(tile.words for tile in (default, replace(default, ahead=0), *others)))
+
+
+def parse_group_tile(words: str) -> GroupTile:
+    """`16x8x4x2x2`. Raises OptionError."""
+    try:
+        tile = GroupTile(*map(int, words.split("x")))
+    except (ValueError, TypeError) as e:
+        example = TILES[0].words
+        raise OptionError(
+            f"tile {words!r} is not known; write tx x ty x tp x tv x depth x split, e.g. {example}, and x1 behind it "
+            "where the first stage is fetched ahead"
+        ) from e
+    if tile.ahead not in (0, 1):
+        raise OptionError(f"tile {words!r}: its seventh number is 1 or is left out")
+    return tile
+
+
+def group_tile(words: str, options: Options, limits: Limits, *, pixels: int, stacks: int, matrices: int) -> GroupTile:
+    """The tile in words; where there are none, the default. Raises OptionError."""
+    if words:
+        return parse_group_tile(words)
+    return choose_group_tile(options, limits, pixels=pixels, stacks=stacks, matrices=matrices)
+
+
+def _fitting(limits: Limits) -> list[GroupTile]:
+    return [
+        tile
+        for tile in TILES
+        if tile.local_bytes <= (limits.local_bytes or _LOCAL_BYTES)
+        and tile.work_group <= (limits.max_work_group or 256)
+    ]
+
+
+def _as_wanted(tile: GroupTile, options: Options) -> GroupTile:
+    """Vulkan's compiler likes the loop without branches (docs/decisions/0037)."""
+    return replace(tile, ahead=int(options.backend == "vulkan" and tile.split == 1))
+
+
+def choose_group_tile(options: Options, limits: Limits, *, pixels: int, stacks: int, matrices: int) -> GroupTile:
+    """The tile that wastes least of what it computes, large ones first as long as there are enough work-groups.
+
+    Raises OptionError where the device has too little local memory, or too small work-groups, for any.
+    """
+    fitting = _fitting(limits)
+    if not fitting:
+        least = min(TILES, key=lambda tile: tile.local_bytes)
+        raise OptionError(
+            f"a tile needs {least.local_bytes} bytes of local memory and a work-group of {least.work_group}; the "
+            f"device has {limits.local_bytes} and {limits.max_work_group}"
+        )
+
+    units = limits.compute_units or (_UNITS if limits.unified_memory else _DESKTOP_UNITS)
+
+    def cost(tile: GroupTile) -> float:
+        groups = -(-pixels // tile.tile_pixels) * -(-stacks // tile.tile_vectors) * matrices
+        computed = groups * tile.tile_pixels * tile.tile_vectors
+        idle = max(1.0, _BUSY * units / (groups * math.sqrt(tile.split)))
+        reuse = 1 + 4.0 / (tile.tp + 4 * tile.tv) + 0.1 * (tile.split - 1)
+        return computed * idle * reuse
+
+    return _as_wanted(min(fitting, key=cost), options)

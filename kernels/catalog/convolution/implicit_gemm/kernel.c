@@ -1,0 +1,42 @@
+// Implicit matrix product: a work-group computes TILE_PIXELS pixels x TILE_VECTORS vectors of four output channels.
+// Both operands pass through local memory, DEPTH (tap, stack) pairs a stage, in two sides that alternate: while one is
+// read the other is filled, with one barrier a stage. Addresses of the window are computed where they are needed.
+// Groups of channels are computed side by side; in_stacks and out_stacks are those of one group.
+// Weights: [group][channel tile][tap][in stack], padded to whole stages, then [4 inputs][TILE_VECTORS] vectors of four outputs.
+{
+    const int part = LOCAL_ID(0) / GROUP;  // of the sum: SPLIT parts of a work-group take turns at the stages
+    const int me = LOCAL_ID(0) % GROUP;
+    const int tx = me % TX;
+    const int ty = me / TX;
+    const int picture = GROUP_ID(2) / groups;
+    const int group = GROUP_ID(2) - picture * groups;
+    const int first_stack = group * out_stacks;
+    const int channel_tile = group * ((out_stacks + TILE_VECTORS - 1) / TILE_VECTORS) + GROUP_ID(1);
+    const int pixels = oh * ow;
+    const int first_pixel = GROUP_ID(0) * TILE_PIXELS;
+    const int plane = (picture * src_stacks + src_stack0 + group * in_stacks) * h * w;
+
+    int top[PIXEL_SLOTS];
+    int left[PIXEL_SLOTS];
+    UNROLL for (int i = 0; i < PIXEL_SLOTS; ++i) {
+        const int pixel = first_pixel + me % TILE_PIXELS + i * GROUP;
+        const int oy = pixel / ow;
+        top[i] = pixel < pixels ? oy * sh - pad_t : -100000;
+        left[i] = (pixel - oy * ow) * sw - pad_l;
+    }
+    int stack[STACK_SLOTS];
+    int ky[STACK_SLOTS];
+    int kx[STACK_SLOTS];
+    UNROLL for (int j = 0; j < STACK_SLOTS; ++j) {
+        const int at = part * DEPTH + me / TILE_PIXELS + j * STACK_STEP;
+        const int tap = at / in_stacks;
+        stack[j] = at - tap * in_stacks;
+        ky[j] = tap / kw;
+        kx[j] = tap - ky[j] * kw;
+    }
+    INCLUDE tiled_sums
+    FLOAT4 next_src[LOADS_SRC];
+    FLOAT4 next_weight[LOADS_WEIGHT];
+    int weight_at = (channel_tile * stages + part) * HALF_WEIGHT + me;
+    INCLUDE tiled_pipeline
+}

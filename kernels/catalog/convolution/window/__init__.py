@@ -1,0 +1,69 @@
+"""Direct convolution with rows that are loaded once: columns of the window are adjacent pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernels.catalog.convolution.kernel_parts import BOUNDS, ENDING, OPERANDS, VIEWS, WINDOW
+from kernels.catalog.convolution.output_tile import OutputTile
+from kernels.catalog.convolution.register_tiles import register_call, register_tile, register_tiles
+from kernels.catalog.convolution.sizes import Convolution
+from kernels.catalog.family import Call, Constants
+from kernels.options import Limits, Options
+from kernels.source.kernel import Kernel
+from kernels.source.tile import derived
+
+
+@dataclass(frozen=True)
+class WindowTile(OutputTile):
+    """Outputs of a work-item, and the columns of the window."""
+
+    kw: int = 3
+
+    @derived
+    def columns(self) -> int:
+        """Of the source that all of its pixels read."""
+        return self.pixels - 1 + self.kw
+
+
+_INTS = tuple(name for name in WINDOW if name not in ("kw", "sw"))
+KERNEL = Kernel(
+    "conv_window",
+    Path(__file__).with_name("kernel.c"),
+    OPERANDS,
+    (*VIEWS, "in_stacks", "out_stacks", "group_stacks", *_INTS, "dh", *ENDING),
+    BOUNDS,
+    WindowTile,
+    computes_in_half=True,
+)
+
+
+class Window:
+    """Where columns of the window are adjacent pixels, each row is loaded once for the tile's every column."""
+
+    name = "window"
+    summary = "direct with every row of the source loaded once: windows 3 wide, stride and dilation 1 along the row"
+
+    def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
+        """Why it does not fit; None where it does."""
+        del options, limits, tile
+        if conv.kernel[1] != 3:
+            return f"its window is {conv.kernel[1]} wide, not 3"
+        if conv.strides[1] != 1 or conv.dilations[1] != 1:
+            return "it has a stride or dilation along the row"
+        return None
+
+    def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
+        """Tiles worth trying, the default first."""
+        return register_tiles(conv, options, limits)
+
+    def lower(
+        self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = ""
+    ) -> tuple[Call, ...]:
+        """The dispatch; constants: weight (K, C / groups, kh, 3), bias (K). Raises OptionError."""
+        shape, group = register_tile(conv, options, limits, tile)
+        whole = WindowTile(shape.pixels, shape.vectors, shape.lanes)
+        ints = {name: conv.window[name] for name in _INTS}
+        return (register_call(KERNEL, conv, constants, whole, group, {**ints, "dh": conv.dilations[0]}),)

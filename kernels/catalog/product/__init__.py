@@ -1,0 +1,79 @@
+"""Matrix products, of weights or of two activations, on OpenCL and Vulkan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kernels.catalog.family import GpuFamily, alike, registry, trial_graph
+from kernels.ir.graph import Graph, Node
+from kernels.options import Choice, Limits, Options
+
+from .blocked import Blocked
+from .naive import Naive
+from .panels import Panels
+from .registers import Registers
+from .sizes import Product, product_of
+from .split_depth import SplitDepth
+from .tiled import Tiled
+
+ALGORITHMS = registry(Naive(), Blocked(), Tiled(), Registers(), SplitDepth(), Panels())
+
+_FEW_ROWS = 4
+"""Up to so many rows, a product is a matter of reading the matrix."""
+_TILED_SIZE = 32
+"""From so many rows and columns on, a tile a work-group pays on a desktop GPU."""
+
+
+class Products(GpuFamily[Product]):
+    """Every way to multiply matrices."""
+
+    option = "product"
+    ops = ("dense", "matmul")
+    algorithms = ALGORITHMS
+
+    def sizes(self, graph: Graph, node: Node) -> Product:
+        """Read the sizes of a dense or matmul node."""
+        return product_of(graph, node)
+
+    def default(self, options: Options, limits: Limits, sizes: Product) -> str:
+        """By the kind of device; on a CPU behind a GPU interface a barrier costs more than reuse gains."""
+
+        def fits(name: str) -> bool:
+            return ALGORITHMS[name].why_not(sizes, options, limits) is None
+
+        if limits.cpu_device:
+            return "panels" if fits("panels") else "registers"
+        if sizes.rows <= _FEW_ROWS and fits("split_depth"):
+            return "split_depth"
+        large = min(sizes.rows, sizes.columns) >= _TILED_SIZE and not limits.unified_memory
+        return "tiled" if large and fits("tiled") else "registers"
+
+    def footprint_bytes(self, sizes: Product, choice: Choice) -> int:
+        """Its result, padded to whole vectors twice where its rows are not, and weights in an order of its own."""
+        packed = 16 * sizes.depth * sizes.columns4 if choice.algorithm == "panels" else 0
+        return 8 * sizes.batch * sizes.rows * 4 * sizes.columns4 + packed
+
+    def trial(self, sizes: Product, names: Sequence[str]) -> Graph:
+        """A dense layer, or a product of two inputs."""
+        rng = np.random.default_rng(1)
+        right = (sizes.depth, sizes.columns)
+        if sizes.right_is_constant:
+            weight = (rng.standard_normal(right) * sizes.depth**-0.5).astype(np.float32)
+            constants = {"weight": weight, "bias": rng.standard_normal(sizes.columns).astype(np.float32)}
+            nodes = [Node(name, "dense", ("x", *constants), (f"{name}:0",)) for name in names]
+            shapes = alike(nodes, (sizes.rows, sizes.columns))
+            return trial_graph({"x": (sizes.rows, sizes.depth)}, nodes, shapes, constants)
+        batch = () if sizes.batch == 1 else (sizes.batch,)
+        inputs: dict[str, tuple[int, ...]] = {
+            "x": (*batch, sizes.rows, sizes.depth),
+            "y": right if sizes.right_is_shared else (*batch, *right),
+        }
+        nodes = [Node(name, "matmul", ("x", "y"), (f"{name}:0",)) for name in names]
+        return trial_graph(inputs, nodes, alike(nodes, (*batch, sizes.rows, sizes.columns)), {})
+
+
+PRODUCTS = Products()
+
+__all__ = ["ALGORITHMS", "PRODUCTS", "Product", "product_of"]

@@ -1,0 +1,201 @@
+"""A register tile a work-item, and a large tile a work-group through local memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernels.catalog.family import Call, Constants
+from kernels.catalog.product.kernel_parts import BATCHED, BOUNDS, operands
+from kernels.catalog.product.sizes import Product
+from kernels.catalog.tile_text import numbers
+from kernels.catalog.work_group import group_conflict
+from kernels.errors import OptionError
+from kernels.options import Limits, Options
+from kernels.source.kernel import Kernel, LocalArray
+from kernels.source.tile import Tile, derived
+
+_MEANING, _EXAMPLE = "gx x gy x rows4 x columns4 x depth4", "16x16x2x2x4"
+_BUSY = 2
+"""Work-groups a compute unit that keep it busy."""
+_UNLIKE = 1.2
+"""What the other form of the loop costs: Vulkan's compilers like it without branches (docs/decisions/0037)."""
+_UNITS, _DESKTOP_UNITS = 8, 64
+"""Compute units where the device does not tell: of a phone, and of a device with memory of its own."""
+
+
+@dataclass(frozen=True)
+class ProductTile(Tile):
+    """`gx` x `gy` work-items (columns x rows), each `rv` vectors of four rows x `cv` vectors of four columns;
+    `depth` vectors of four deep a stage; `ahead` 1: the first stage is fetched ahead of the loop, which then has no
+    branches. A fetch is a square of 4 x 4 numbers; those of the left operand come first."""
+
+    gx: int
+    gy: int
+    rv: int
+    cv: int
+    depth: int
+    ahead: int = 0
+
+    @property
+    def rows(self) -> int:
+        return 4 * self.tile_rows4
+
+    @property
+    def columns(self) -> int:
+        return 4 * self.tile_columns4
+
+    @property
+    def local_bytes(self) -> int:
+        """Of both operands in single precision."""
+        return 16 * (self.local_a + self.local_b)
+
+    @property
+    def words(self) -> str:
+        """As `--product 'tiled 16x16x2x2x4'` takes it."""
+        sizes = (self.gx, self.gy, self.rv, self.cv, self.depth)
+        return "x".join(map(str, (*sizes, *([1] if self.ahead else []))))
+
+    @derived
+    def group(self) -> int:
+        """Work-items of a work-group."""
+        return self.gx * self.gy
+
+    @derived
+    def tile_rows4(self) -> int:
+        return self.gy * self.rv
+
+    @derived
+    def tile_columns4(self) -> int:
+        return self.gx * self.cv
+
+    @derived
+    def tile_depth(self) -> int:
+        return 4 * self.depth
+
+    @derived
+    def pitch(self) -> int:
+        """Of the left operand: a vector more a row, against conflicts of banks."""
+        return self.tile_rows4 + 1
+
+    @derived
+    def sums(self) -> int:
+        return 4 * self.rv * self.cv
+
+    @derived
+    def fetches_a(self) -> int:
+        return self.tile_rows4 * self.depth
+
+    @derived
+    def fetches_all(self) -> int:
+        return (self.tile_rows4 + self.tile_columns4) * self.depth
+
+    @derived
+    def fetches(self) -> int:
+        """Of a work-item."""
+        return -(-self.fetches_all // self.group)
+
+    @derived
+    def fetched(self) -> int:
+        """Vectors of a work-item."""
+        return 4 * self.fetches
+
+    @derived
+    def half_a(self) -> int:
+        """Vectors of a stage of the left operand."""
+        return 4 * self.depth * self.pitch
+
+    @derived
+    def half_b(self) -> int:
+        return 4 * self.depth * self.tile_columns4
+
+    @derived
+    def local_a(self) -> int:
+        return 2 * self.half_a
+
+    @derived
+    def local_b(self) -> int:
+        return 2 * self.half_b
+
+
+TILES = tuple(
+    ProductTile(*sizes)
+    for sizes in (
+        (16, 16, 4, 2, 2), (16, 16, 2, 4, 2), (16, 8, 4, 2, 2), (8, 16, 2, 4, 2), (8, 8, 4, 2, 2), (8, 8, 2, 4, 2),
+        (16, 16, 2, 2, 2), (16, 16, 2, 2, 4), (16, 8, 2, 2, 2), (16, 8, 2, 2, 4), (8, 16, 2, 2, 2), (8, 8, 2, 2, 2),
+        (8, 8, 2, 2, 4), (16, 8, 1, 2, 4), (16, 16, 1, 1, 4), (8, 8, 1, 2, 4), (8, 8, 1, 1, 4), (8, 4, 1, 1, 4),
+        (16, 16, 4, 2, 2, 1), (16, 16, 2, 4, 2, 1), (16, 8, 4, 2, 2, 1), (16, 16, 2, 2, 2, 1), (16, 16, 2, 2, 4, 1),
+        (16, 8, 2, 2, 2, 1), (16, 8, 2, 2, 4, 1), (8, 8, 2, 2, 2, 1),
+    )
+)  # fmt: skip
+"""gx is a multiple of 8 and gy of 4, as the kernel deals work-items out; depth4 is even."""
+
+KERNEL = Kernel(
+    "matmul_tiled",
+    Path(__file__).with_name("kernel.c"),
+    operands(4),
+    ("rows", *BATCHED),
+    BOUNDS,
+    ProductTile,
+    (LocalArray("tile_a", "LOCAL_A", storage="computed"), LocalArray("tile_b", "LOCAL_B", storage="computed")),
+    computes_in_half=True,
+)
+
+
+class Tiled:
+    """For desktop GPUs: each number that is loaded from local memory is used four to sixteen times."""
+
+    name = "tiled"
+    summary = f"a register tile a work-item, a tile a group through local memory; tile: {_MEANING}, e.g. {_EXAMPLE}"
+
+    def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
+        """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
+        del options, product
+        shape = _parse(tile) if tile else min(TILES, key=lambda one: (one.local_bytes, one.group))
+        return group_conflict(limits.within(KERNEL.name), group=shape.group, local_bytes=shape.local_bytes)
+
+    def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
+        """Tiles worth trying, the default first."""
+        fitting = [tile for tile in TILES if self.why_not(product, options, limits, tile.words) is None]
+        wasted = {tile: _computed(tile, product) / (product.rows * product.columns * product.batch) for tile in fitting}
+        least = min(wasted.values(), default=0)
+        usable = [tile for tile in fitting if wasted[tile] <= max(4.0, least)]
+        return [tile.words for tile in sorted(usable, key=lambda tile: _cost(tile, product, options, limits))]
+
+    def lower(
+        self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = ""
+    ) -> tuple[Call, ...]:
+        """The dispatch; `tile` empty: the default. Raises OptionError."""
+        del constants
+        shape = _parse(tile or self.tiles(product, options, limits)[0])
+        across, down = -(-4 * product.columns4 // shape.columns), -(-product.rows // shape.rows)
+        rest = product.rows % shape.rows, 4 * product.columns4 % shape.columns, product.depth % shape.tile_depth
+        whole = {"WHOLE": int(not any(rest))}
+        return (Call(KERNEL, (across * shape.group, down, product.batch), shape, whole, group=shape.group),)
+
+
+def _parse(words: str) -> ProductTile:
+    is_ahead = words.count("x") == 5 and words.endswith("x1")
+    gx, gy, rv, cv, depth = numbers(words[:-2] if is_ahead else words, _MEANING, _EXAMPLE)
+    tile = ProductTile(gx, gy, rv, cv, depth, int(is_ahead))
+    if tile.gx % 8 or tile.gy % 4 or tile.depth % 2:
+        raise OptionError(f"tile {words!r}: gx is a multiple of 8, gy one of 4, depth4 one of 2, e.g. {_EXAMPLE}")
+    return tile
+
+
+def _computed(tile: ProductTile, product: Product) -> int:
+    """Outputs computed, those beyond the edges too."""
+    groups = -(-product.rows // tile.rows) * -(-product.columns // tile.columns) * product.batch
+    return groups * tile.rows * tile.columns
+
+
+def _cost(tile: ProductTile, product: Product, options: Options, limits: Limits) -> float:
+    """What is computed, times what idles, the loads from local memory a multiplication, and what branches cost."""
+    units = limits.compute_units or (_UNITS if limits.unified_memory else _DESKTOP_UNITS)
+    computed = _computed(tile, product)
+    rounds = computed / (tile.rows * tile.columns * units)
+    idle = math.ceil(rounds) / rounds if rounds > _BUSY else max(1.0, 1 / rounds)
+    unlike = _UNLIKE if (options.backend == "vulkan") != bool(tile.ahead) else 1.0
+    return unlike * computed * idle * (1 + 0.5 / tile.rv + 0.5 / tile.cv)

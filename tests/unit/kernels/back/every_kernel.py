@@ -1,0 +1,30 @@
+"""Every kernel of the product, found where it is declared."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import kernels.catalog
+import kernels.lower.gpu
+from kernels.source.kernel import Kernel
+from kernels.source.tile import Tile
+
+
+def _declared() -> dict[str, Kernel]:
+    found = {}
+    for package in (kernels.catalog, kernels.lower.gpu):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            values = vars(importlib.import_module(module.name)).values()
+            found |= {kernel.name: kernel for kernel in values if isinstance(kernel, Kernel)}
+    return found
+
+
+KERNELS = _declared()
+
+
+def small_tile(kernel: Kernel, size: int) -> Tile:
+    """A tile of the kernel, of `size` where any number will do."""
+    fixed = {"lanes": 4, "kw": 3, "wide": int(kernel.name.endswith("_wide"))}
+    names = (name.lower() for name in kernel.tile.__dataclass_fields__)
+    return kernel.tile(**{name: fixed.get(name, size) for name in names})
