@@ -117,8 +117,8 @@ def plan(
 ) -> None:
     """Compile a model and write the plan that the agent would run: plan.json, weights, kernel sources.
 
-    Without `--for` no limit of a device is checked. `--check` needs neither a phone nor the agent: it ends with status
-    1 where an output is wrong.
+    Without `--device` no limit of a device is checked. `--check` needs neither a phone nor the agent: it ends with
+    status 1 where an output is wrong.
 
     Example: `farm plan squeezenet.onnx -o plan --backend vulkan --precision fp16`
     """

@@ -16,6 +16,7 @@ from .direct import Direct
 from .im2col import Im2col
 from .implicit_gemm import ImplicitGemm
 from .pointwise import Pointwise
+from .scalar import Scalar
 from .sizes import Convolution, convolution_of
 from .window import Window
 from .winograd import Winograd
@@ -35,6 +36,7 @@ ALGORITHMS = registry(
     _LARGE,
     Winograd("winograd_2x2", "tiles of 2x2 outputs", {3: 2, 5: 2}),
     Winograd("winograd_4x4", "tiles of 4x4 outputs", {3: 4}),
+    Scalar(),
 )
 """The most specialised first: the default of a phone is the first that fits."""
 
