@@ -25,6 +25,9 @@ from .tables import COUNTERS
 
 BUSY_MS = 10_000
 """How long a SQLite writer waits for another."""
+SYNCHRONOUS = "FULL"
+"""A commit is on the disk when it returns: by then the receipt lets a host drop its copy of a record. WAL with
+less may roll back after a power cut, fencing tokens too. `benchmarks/farm/ledger_commits.py` measures what it costs."""
 CONNECT_S = 10
 """How long PostgreSQL may take to answer at first, unless the URL says `connect_timeout`."""
 
@@ -125,7 +128,7 @@ def _engine(url: str) -> Engine:
 
 def _configure_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # transactions begin where SQLAlchemy says, see _begin_sqlite
-    for pragma in (f"busy_timeout={BUSY_MS}", "journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+    for pragma in (f"busy_timeout={BUSY_MS}", "journal_mode=WAL", f"synchronous={SYNCHRONOUS}", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 
