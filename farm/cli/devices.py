@@ -73,25 +73,26 @@ def release(
     serial: Annotated[
         str,
         typer.Argument(
-            metavar="SERIAL",
-            help="Device to release.",
+            metavar="SERIAL|HOST",
+            help="Device or host to release.",
             autocompletion=completion.serials,
         ),
     ],
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Release a device from quarantine: it gets work at once, and its losses are forgotten. Needs no running farm.
+    """Release a device or host from quarantine: it gets work at once, its losses are forgotten. Needs no running farm.
 
-    A device that loses several attempts in a row is put into quarantine, for a minute the first time. After that it
-    gets work again by itself if its host finds it well, on probation: one more loss puts it back for twice as long.
+    A device that loses several attempts in a row is put into quarantine, for a minute the first time; a host is after
+    several faults of its own. After that it gets work again by itself if it is found well, on probation: one more loss
+    puts it back for twice as long.
 
     Example: `farm release R58M123ABC`
     """
     with open_ledger(settings_of(state)) as ledger:
-        held = [each.serial for each in ledger.quarantined()]
-        if not ledger.clear_quarantine(serial):
-            known = f"in quarantine: {', '.join(held)}" if held else "no device is in quarantine"
+        held = [each.serial for each in (*ledger.quarantined(), *ledger.quarantined_hosts())]
+        if not (ledger.clear_quarantine(serial) or ledger.clear_host(serial)):
+            known = f"in quarantine: {', '.join(held)}" if held else "no device or host is in quarantine"
             raise Unsupported(f"{serial!r} is not in quarantine; {known}", remedy="farm devices")
     if as_json:
         print_json({"released": serial})

@@ -133,6 +133,8 @@ def status(
 
     settings = settings_of(state)
     with open_ledger(settings) as ledger:
+        for held in ledger.quarantined_hosts():
+            log().print(f"host {held.serial} gets no work: {held.reason}; {held.remedy}", markup=False)
         if experiment is None:
             show_all(ledger.experiments(), why_jobs_wait(ledger, reasons_of(settings)), as_json=as_json)
             return

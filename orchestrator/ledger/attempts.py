@@ -1,29 +1,21 @@
-"""Attempts: begun with a growing token, ended by a record or by the sweeper, counted against job and device."""
+"""Attempts: begun with a growing token, ended by a record or by the sweeper, counted against job, device or host."""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from orchestrator.model.job import Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 
+from .blame import KILLS_WORKER, NOT_THE_JOB, judge
 from .database import count_up
-from .health import update_health
+from .health import absolve_host, update_health
 from .rows import AnyRow, JobState, KeepResult, pack, unpack
 from .tables import ATTEMPTS, EXPERIMENTS, JOBS, RECORDS
-
-NOT_COUNTED = frozenset(
-    {"condition_not_met", "device_busy", "not_claimed", "lease_refused", "lease_missing", "host_stopping",
-     "service_down"}
-)  # fmt: skip
-"""Causes of a loss that say nothing against the job: they do not use up its retry budget."""
-PAUSES_S = {"condition_not_met": 10.0, "device_busy": 10.0, "service_down": 5.0}
-"""Wait before the next attempt after these; others are tried again at once."""
-UNCOUNTED_LIMIT = 50
-"""Even losses that are not counted end at some time."""
 
 
 def begin(connection: Connection, job_id: str, serial: str, host: str, ttl_s: float) -> Assignment | None:
@@ -99,25 +91,38 @@ def conclude(
     """
     known_lost = attempt.ended_at is not None and outcome in (Outcome.LOST, Outcome.CANCELLED)
     key = (ATTEMPTS.c.job_id == attempt.job_id) & (ATTEMPTS.c.attempt == attempt.attempt)
+    before = _lost(connection, attempt)
     ended_at = attempt.ended_at or time.time()
     connection.execute(update(ATTEMPTS).where(key).values(ended_at=ended_at, outcome=outcome, cause=cause[:40]))
     if known_lost or job.state == JobState.CANCELLED:
         return JobState(job.state)
-    update_health(connection, attempt.serial, outcome, cause, quarantine_after)
-    changes = _after(job, outcome, cause, budget)
-    connection.execute(update(JOBS).where(JOBS.c.id == job.id).values(cause=cause[:40], **changes))
+    changes = {"cause": cause[:40], **_after(job, outcome, cause, before, budget)}
+    if changes["cause"] == KILLS_WORKER:
+        absolve_host(connection, attempt.host)
+    else:
+        update_health(connection, attempt, outcome, cause, quarantine_after)
+    connection.execute(update(JOBS).where(JOBS.c.id == job.id).values(**changes))
     return JobState(str(changes["state"]))
 
 
-def _after(job: AnyRow, outcome: Outcome, cause: str, budget: int) -> dict[str, object]:
-    """The columns of a job after an attempt with this outcome."""
+def _lost(connection: Connection, attempt: AnyRow) -> Counter[str]:
+    """Causes of the other attempts of the same job that were lost."""
+    others = (ATTEMPTS.c.job_id == attempt.job_id) & (ATTEMPTS.c.attempt != attempt.attempt)
+    rows = select(ATTEMPTS.c.cause, func.count().label("lost")).where(others, ATTEMPTS.c.outcome == Outcome.LOST)
+    return Counter({row.cause: row.lost for row in connection.execute(rows.group_by(ATTEMPTS.c.cause))})
+
+
+def _after(job: AnyRow, outcome: Outcome, cause: str, before: Counter[str], budget: int) -> dict[str, object]:
+    """The columns of a job after an attempt with this outcome. `before`: its earlier losses by cause."""
     now = time.time()
     if outcome not in (Outcome.LOST, Outcome.CANCELLED):
         return {"state": JobState.DONE, "outcome": outcome, "ended_at": now}
-    failures = job.failures + (cause not in NOT_COUNTED)
-    if failures >= budget or job.attempts >= budget + UNCOUNTED_LIMIT:
-        return {"state": JobState.DONE, "outcome": Outcome.LOST, "ended_at": now, "failures": failures}
-    return {"state": JobState.WAITING, "failures": failures, "not_before": now + PAUSES_S.get(cause, 0.0)}
+    failures = job.failures + (cause not in NOT_THE_JOB)
+    verdict = judge(cause, before, failures, budget)
+    changes = {"failures": failures, "cause": verdict.cause}
+    if verdict.is_final:
+        return {**changes, "state": JobState.DONE, "outcome": Outcome.LOST, "ended_at": now}
+    return {**changes, "state": JobState.WAITING, "not_before": now + verdict.pause_s}
 
 
 def record_columns(record: Record) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -65,16 +65,20 @@ class Database:
         with self._readable(), self.read() as connection:
             found = schema.fault(connection)
         if found is schema.EMPTY:
-            self._make_tables()
+            self._make(schema.create)
             with self.read() as connection:
                 found = schema.fault(connection)
         if found is not None:
             raise SetupError(f"the ledger {self._name} cannot be used: {found.what}", remedy=found.remedy)
+        with self.read() as connection:
+            is_complete = schema.is_complete(connection)
+        if not is_complete:
+            self._make(schema.complete)
 
-    def _make_tables(self) -> None:
+    def _make(self, make: Callable[[Connection], None]) -> None:
         try:
             with self.write() as connection:
-                schema.create(connection)
+                make(connection)
         except (IntegrityError, ProgrammingError):
             return  # another process made them at the same moment
 

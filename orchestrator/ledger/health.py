@@ -1,62 +1,84 @@
-"""Count the attempts that a device lost; let it rest after each, and quarantine it after too many in a row.
+"""Count what a device or a host lost: a device rests after each loss, either is quarantined after too many in a row.
 
 The rest gives discovery time to notice that a phone was unplugged, before the next job is lost on it too. A quarantine
-ends by hand, or after its term with probation: the losses stay counted, so that one more puts the device back for twice
-as long; one attempt that is not lost clears it.
+ends by hand, or after its term with probation: the losses stay counted, so that one more brings it back for twice as
+long; one attempt that is not lost clears it.
 """
 
 from __future__ import annotations
 
 import time
+from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Column, Connection, Table, insert, select, update
 
 from orchestrator.model.record import Outcome
 
-from .rows import Quarantine
-from .tables import DEVICE_HEALTH
+from .blame import HOST, NOT_THE_DEVICE
+from .rows import AnyRow, Quarantine
+from .tables import DEVICE_HEALTH, HOST_HEALTH
 
-NOT_THE_DEVICE = frozenset(
-    {"condition_not_met", "device_busy", "not_claimed", "lease_refused", "lease_missing", "lease_expired",
-     "record_missing", "lease_lost", "service_down", "host_stopping", "cancelled"}
-)  # fmt: skip
-"""Causes of a loss that say nothing against the device: its host, Redis or a person was the reason."""
 MAX_TERM_S = 3600.0
 """No quarantine is longer: somebody may have mended the phone."""
 
 
-def update_health(connection: Connection, serial: str, outcome: Outcome, cause: str, quarantine_after: int) -> None:
-    """Count one attempt's end for or against its device."""
-    if outcome is Outcome.CANCELLED or (outcome is Outcome.LOST and cause in NOT_THE_DEVICE):
+def update_health(connection: Connection, attempt: AnyRow, outcome: Outcome, cause: str, quarantine_after: int) -> None:
+    """Count one attempt's end for or against its device and its host."""
+    if outcome is Outcome.CANCELLED:
         return
-    row = connection.execute(select(DEVICE_HEALTH).where(DEVICE_HEALTH.c.serial == serial)).first()
     if outcome is not Outcome.LOST:
-        if row is not None and row.failures:
-            _set(connection, serial, failures=0)
-        return
-    failures = (row.failures if row is not None else 0) + 1
+        _forgive(connection, DEVICE_HEALTH, attempt.serial)
+        _forgive(connection, HOST_HEALTH, attempt.host)
+    elif cause in HOST:
+        _blame_host(connection, attempt, cause, quarantine_after)
+    elif cause not in NOT_THE_DEVICE:
+        _blame(connection, DEVICE_HEALTH, attempt.serial, cause, quarantine_after)
+
+
+def _blame_host(connection: Connection, attempt: AnyRow, cause: str, quarantine_after: int) -> None:
+    """Attempts that were under way together are lost together: they are one fault, not one each."""
+    row = _row(connection, HOST_HEALTH, attempt.host)
+    if row is None or attempt.started_at > row.failed_at:
+        _blame(connection, HOST_HEALTH, attempt.host, cause, quarantine_after)
+
+
+def absolve_host(connection: Connection, host: str) -> None:
+    """A job was the reason: forget the host's faults, and let it work."""
+    if not clear(connection, HOST_HEALTH, host):
+        _forgive(connection, HOST_HEALTH, host)
+
+
+def _blame(connection: Connection, table: Table, name: str, cause: str, quarantine_after: int) -> None:
+    row = _row(connection, table, name)
     if row is None:
-        connection.execute(insert(DEVICE_HEALTH).values(serial=serial, failures=0, reason=""))
-    _set(connection, serial, failures=failures, failed_at=time.time())
+        connection.execute(insert(table).values({_key(table).name: name, "failures": 0, "reason": ""}))
+    failures = (row.failures if row is not None else 0) + 1
+    _set(connection, table, name, failures=failures, failed_at=time.time())
     if failures >= quarantine_after and (row is None or row.quarantined_at is None):
-        reason = f"{failures} attempts in a row were lost on it, the last by {cause or 'an unknown cause'}"
-        _set(connection, serial, quarantined_at=time.time(), reason=reason)
+        lost = "faults of its own in a row" if table is HOST_HEALTH else "attempts in a row were lost on it"
+        reason = f"{failures} {lost}, the last by {cause or 'an unknown cause'}"
+        _set(connection, table, name, quarantined_at=time.time(), reason=reason)
 
 
-def clear(connection: Connection, serial: str) -> bool:
+def _forgive(connection: Connection, table: Table, name: str) -> None:
+    row = _row(connection, table, name)
+    if row is not None and row.failures:
+        _set(connection, table, name, failures=0)
+
+
+def clear(connection: Connection, table: Table, name: str) -> bool:
     """Lift a quarantine and forget its losses; False where there is none."""
-    return _lift(connection, serial, failures=0)
+    return _lift(connection, table, name, failures=0)
 
 
-def parole(connection: Connection, serial: str) -> bool:
+def parole(connection: Connection, table: Table, name: str) -> bool:
     """Lift a quarantine on probation; False where there is none."""
-    return _lift(connection, serial)
+    return _lift(connection, table, name)
 
 
-def _lift(connection: Connection, serial: str, **more: object) -> bool:
-    key = (DEVICE_HEALTH.c.serial == serial) & DEVICE_HEALTH.c.quarantined_at.is_not(None)
-    statement = update(DEVICE_HEALTH).where(key).values(quarantined_at=None, reason="", **more)
-    return connection.execute(statement).rowcount > 0
+def _lift(connection: Connection, table: Table, name: str, **more: object) -> bool:
+    statement = update(table).where(_key(table) == name, table.c.quarantined_at.is_not(None))
+    return connection.execute(statement.values(quarantined_at=None, reason="", **more)).rowcount > 0
 
 
 def resting(connection: Connection, rest_s: float) -> dict[str, float]:
@@ -67,14 +89,14 @@ def resting(connection: Connection, rest_s: float) -> dict[str, float]:
     return {serial: at for serial, at in until.items() if at > time.time()}
 
 
-def quarantined(connection: Connection, quarantine_after: int, term_s: float) -> list[Quarantine]:
-    """Devices in quarantine: the first time for `term_s`, doubled by each loss on probation."""
+def quarantined(connection: Connection, table: Table, quarantine_after: int, term_s: float) -> list[Quarantine]:
+    """Devices or hosts in quarantine: the first time for `term_s`, doubled by each loss on probation."""
     rows = connection.execute(
-        select(DEVICE_HEALTH).where(DEVICE_HEALTH.c.quarantined_at.is_not(None)).order_by(DEVICE_HEALTH.c.serial)
+        select(_key(table).label("name"), table).where(table.c.quarantined_at.is_not(None)).order_by(_key(table))
     )
     return [
         Quarantine(
-            serial=row.serial,
+            serial=row.name,
             reason=row.reason,
             since=row.quarantined_at,
             until=row.quarantined_at + _term_s(row.failures - quarantine_after, term_s),
@@ -87,5 +109,14 @@ def _term_s(relapses: int, term_s: float) -> float:
     return float(min(term_s * 2 ** min(max(0, relapses), 20), MAX_TERM_S))
 
 
-def _set(connection: Connection, serial: str, **values: object) -> None:
-    connection.execute(update(DEVICE_HEALTH).where(DEVICE_HEALTH.c.serial == serial).values(**values))
+def _row(connection: Connection, table: Table, name: str) -> AnyRow | None:
+    return connection.execute(select(table).where(_key(table) == name)).first()
+
+
+def _set(connection: Connection, table: Table, name: str, **values: object) -> None:
+    connection.execute(update(table).where(_key(table) == name).values(**values))
+
+
+def _key(table: Table) -> Column[Any]:
+    (column,) = table.primary_key.columns
+    return column

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 
+from sqlalchemy import Table
+
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
@@ -16,6 +18,7 @@ from . import attempts, experiments, extension, health, imports, queries, record
 from .database import Database
 from .imports import Imported
 from .rows import ExperimentRow, JobRow, JobState, KeepResult, Lane, Quarantine, RunningRow, WaitingGroup
+from .tables import DEVICE_HEALTH, HOST_HEALTH
 from .waiting_groups import waiting_groups
 
 
@@ -23,8 +26,8 @@ class Ledger:
     """`url` is a SQLAlchemy URL. Raises SetupError where it cannot be used, ServiceDown where the database is away.
 
     `retries` is the number of counted losses after which a job is lost for good, `quarantine_after` the number of
-    consecutive losses that put a device into quarantine; after each it rests `rest_s` longer. The first quarantine
-    lasts `quarantine_s`, each following one twice as long.
+    consecutive losses that put a device (and of faults that put a host) into quarantine; after each a device rests
+    `rest_s` longer. The first quarantine lasts `quarantine_s`, each following one twice as long.
     """
 
     def __init__(
@@ -201,11 +204,14 @@ class Ledger:
         with self._database.write() as connection:
             return imports.adopt(connection, experiment_id, experiment, found)
 
-    # devices
+    # devices and hosts
 
     def quarantined(self) -> list[Quarantine]:
-        with self._database.read() as connection:
-            return health.quarantined(connection, self._quarantine_after, self._quarantine_s)
+        """Devices in quarantine."""
+        return self._quarantined(DEVICE_HEALTH)
+
+    def quarantined_hosts(self) -> list[Quarantine]:
+        return self._quarantined(HOST_HEALTH)
 
     def resting(self) -> dict[str, float]:
         """Devices that get no work for a while after a loss -> until when (Unix time)."""
@@ -215,12 +221,26 @@ class Ledger:
     def clear_quarantine(self, serial: str) -> bool:
         """Give a device work again and forget its losses; False where it was not in quarantine."""
         with self._database.write() as connection:
-            return health.clear(connection, serial)
+            return health.clear(connection, DEVICE_HEALTH, serial)
+
+    def clear_host(self, host: str) -> bool:
+        """Give a host work again and forget its faults; False where it was not in quarantine."""
+        with self._database.write() as connection:
+            return health.clear(connection, HOST_HEALTH, host)
 
     def parole(self, serial: str) -> bool:
         """Give a device work again on probation: one more loss puts it back. False where it was not in quarantine."""
         with self._database.write() as connection:
-            return health.parole(connection, serial)
+            return health.parole(connection, DEVICE_HEALTH, serial)
+
+    def parole_host(self, host: str) -> bool:
+        """The same of a host."""
+        with self._database.write() as connection:
+            return health.parole(connection, HOST_HEALTH, host)
+
+    def _quarantined(self, table: Table) -> list[Quarantine]:
+        with self._database.read() as connection:
+            return health.quarantined(connection, table, self._quarantine_after, self._quarantine_s)
 
     def _spec(self, experiment_id: str) -> Experiment:
         if experiment_id not in self._specs:

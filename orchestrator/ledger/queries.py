@@ -14,7 +14,7 @@ from orchestrator.model.lease import Assignment
 from orchestrator.model.queue_view import Share, WaitingJob
 from orchestrator.model.record import Outcome
 
-from .attempts import NOT_COUNTED
+from .blame import HOST, NOBODY, SILENCE, SUSPECT_AFTER
 from .rows import OPEN, AnyRow, JobRow, JobState, RunningRow, unpack
 from .tables import ATTEMPTS, EXPERIMENTS, JOBS
 
@@ -43,7 +43,7 @@ def waiting(connection: Connection, limit: int, spec: Callable[[str], Experiment
     ids = select(_in_turn().c.id).union_all(_paused())
     order = (JOBS.c.priority.desc(), JOBS.c.experiment_sequence, JOBS.c.sequence)
     rows = connection.execute(select(*columns).where(JOBS.c.id.in_(ids)).order_by(*order).limit(limit)).all()
-    failed = _failed_on(connection)
+    failed, suspects = _failed_on(connection), _suspects(connection, JobState.WAITING)
     return [
         WaitingJob(
             job_id=row.id,
@@ -54,6 +54,7 @@ def waiting(connection: Connection, limit: int, spec: Callable[[str], Experiment
             priority=row.priority,
             order=(row.experiment_sequence, row.sequence),
             failed_on=frozenset(failed.get(row.id, ())),
+            alone=row.id in suspects,
             not_before=row.not_before,
         )
         for row in rows
@@ -78,13 +79,26 @@ def _failed_on(connection: Connection) -> dict[str, set[str]]:
     rows = connection.execute(
         select(ATTEMPTS.c.job_id, ATTEMPTS.c.serial)
         .join(JOBS, JOBS.c.id == ATTEMPTS.c.job_id)
-        .where(JOBS.c.state == JobState.WAITING, JOBS.c.failures > 0)
-        .where(ATTEMPTS.c.outcome == Outcome.LOST, ATTEMPTS.c.cause.not_in(NOT_COUNTED))
+        .where(JOBS.c.state == JobState.WAITING, JOBS.c.attempts > 0)
+        .where(ATTEMPTS.c.outcome == Outcome.LOST, ATTEMPTS.c.cause.not_in(NOBODY | HOST))
     )
     failed: dict[str, set[str]] = {}
     for job_id, serial in rows:
         failed.setdefault(job_id, set()).add(serial)
     return failed
+
+
+def _suspects(connection: Connection, *states: JobState) -> set[str]:
+    """Jobs in these states that run alone on their host."""
+    silent = (ATTEMPTS.c.outcome == Outcome.LOST) & ATTEMPTS.c.cause.in_(SILENCE)
+    rows = (
+        select(ATTEMPTS.c.job_id)
+        .join(JOBS, JOBS.c.id == ATTEMPTS.c.job_id)
+        .where(JOBS.c.state.in_(states), JOBS.c.attempts >= SUSPECT_AFTER, silent)
+        .group_by(ATTEMPTS.c.job_id)
+        .having(func.count() >= SUSPECT_AFTER)
+    )
+    return set(connection.scalars(rows))
 
 
 def shares(connection: Connection) -> dict[str, Share]:
@@ -112,7 +126,8 @@ def running(connection: Connection) -> list[RunningRow]:
         .join(JOBS, JOBS.c.id == ATTEMPTS.c.job_id)
         .where(ATTEMPTS.c.ended_at.is_(None))
         .order_by(ATTEMPTS.c.token)
-    )
+    ).all()
+    suspects = _suspects(connection, JobState.PLACED, JobState.RUNNING, JobState.CANCELLED) if rows else set()
     return [
         RunningRow(
             job_id=row.job_id,
@@ -125,6 +140,7 @@ def running(connection: Connection) -> list[RunningRow]:
             ttl_s=row.ttl_s,
             started_at=row.started_at,
             state=JobState(row.state),
+            alone=row.job_id in suspects,
         )
         for row in rows
     ]

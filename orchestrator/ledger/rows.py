@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -112,16 +113,26 @@ class RunningRow:
     started_at: float
     state: JobState
     """State of its job: placed, running, or cancelled while the session still stops."""
+    alone: bool = False
+    """Its host runs nothing beside it: workers fell silent while it ran."""
 
 
 @dataclass(frozen=True)
 class Quarantine:
     serial: str
+    """Of a device, or the name of a host."""
     reason: str
     since: float
     """Unix time."""
     until: float
     """Unix time from which a device that is well gets work again, on probation."""
+    released_by: str = ""
+    """Name that `farm release` wants, where that is another: of the device's host."""
+
+    @property
+    def remedy(self) -> str:
+        clock = time.strftime("%H:%M:%S", time.localtime(self.until))
+        return f"tried again from {clock}, or at once with `farm release {self.released_by or self.serial}`"
 
 
 def job_columns(job: Job, sequence: int, state: JobState = JobState.WAITING) -> dict[str, object]:

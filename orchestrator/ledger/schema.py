@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, insert, inspect, select
 
-from .tables import COUNTERS, METADATA, SCHEMA_VERSION
+from .tables import COUNTERS, LATER, METADATA, SCHEMA_VERSION
 
 REMEDY = "move it aside and start anew, or give another folder with --state (or database with FARM_LEDGER_URL)"
 
@@ -30,9 +30,11 @@ def fault(connection: Connection) -> Fault | None:
     version = _version(connection) if COUNTERS.name in found else None
     if version != SCHEMA_VERSION:
         return _of_another_version(version)
+    later = {table.name for table in LATER} - found.keys()
     lacking = [
         f"{table.name}.{column.name}"
         for table in METADATA.sorted_tables
+        if table.name not in later
         for column in table.columns
         if column.name not in found.get(table.name, set())
     ]
@@ -41,6 +43,16 @@ def fault(connection: Connection) -> Fault | None:
             f"its tables say version {SCHEMA_VERSION}, but lack {', '.join(lacking)}: written by another build"
         )
     return None
+
+
+def is_complete(connection: Connection) -> bool:
+    """Whether the tables are there that came later in this version."""
+    return {table.name for table in LATER} <= _columns(connection).keys()
+
+
+def complete(connection: Connection) -> None:
+    """Make the tables that came later."""
+    METADATA.create_all(connection, tables=LATER)
 
 
 def create(connection: Connection) -> None:

@@ -112,6 +112,19 @@ DEVICE_HEALTH = Table(
     Column("reason", Text, nullable=False, default=""),
 )
 
+HOST_HEALTH = Table(
+    "host_health",
+    METADATA,
+    Column("host", String(200), primary_key=True),
+    Column("failures", Integer, nullable=False),
+    Column("failed_at", Float, nullable=False, default=0.0),
+    Column("quarantined_at", Float),
+    Column("reason", Text, nullable=False, default=""),
+)
+
+LATER = (HOST_HEALTH,)
+"""Tables that an earlier build of this version did not make: they are added to its ledgers."""
+
 COUNTERS = Table(
     "counters",
     METADATA,

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, func, select
 
 from orchestrator.answers import Wait, explain
 from orchestrator.ledger.rows import OPEN, JobState
-from orchestrator.ledger.tables import ATTEMPTS, DEVICE_HEALTH, EXPERIMENTS, JOBS, RECORDS
+from orchestrator.ledger.tables import ATTEMPTS, DEVICE_HEALTH, EXPERIMENTS, HOST_HEALTH, JOBS, RECORDS
 from orchestrator.ledger.waiting_groups import waiting_groups
 from orchestrator.model.waiting import WaitKind, WaitReason
 
@@ -26,7 +26,7 @@ def queue_families(connection: Connection, reasons: Mapping[str, WaitReason] | N
     yield _oldest_waiting(connection)
     yield from _attempts(connection)
     yield _records(connection)
-    yield _quarantined(connection)
+    yield from _quarantined(connection)
     yield from _experiments(connection)
 
 
@@ -94,16 +94,20 @@ def _records(connection: Connection) -> Metric:
     return family
 
 
-def _quarantined(connection: Connection) -> Metric:
-    family = GaugeMetricFamily(
-        "farm_device_quarantined_timestamp_seconds",
-        "Since when a device is in quarantine; absent where it is not.",
-        labels=("serial",),
-    )
-    rows = select(DEVICE_HEALTH.c.serial, DEVICE_HEALTH.c.quarantined_at)
-    for serial, since in connection.execute(rows.where(DEVICE_HEALTH.c.quarantined_at.is_not(None))):
-        family.add_metric([serial], since)
-    return family
+def _quarantined(connection: Connection) -> Iterator[Metric]:
+    for what, label, name in (
+        ("device", "serial", DEVICE_HEALTH.c.serial),
+        ("host", "host", HOST_HEALTH.c.host),
+    ):
+        family = GaugeMetricFamily(
+            f"farm_{what}_quarantined_timestamp_seconds",
+            f"Since when a {what} is in quarantine; absent where it is not.",
+            labels=(label,),
+        )
+        since = name.table.c.quarantined_at
+        for each, at in connection.execute(select(name, since).where(since.is_not(None))):
+            family.add_metric([each], at)
+        yield family
 
 
 def _experiments(connection: Connection) -> Iterator[Metric]:

@@ -21,6 +21,8 @@ class WaitingJob:
     """Order of submission: of the experiment, and within it."""
     failed_on: frozenset[str] = frozenset()
     """Devices on which earlier attempts were lost."""
+    alone: bool = False
+    """It may run only where its host runs nothing else: workers fell silent while it ran."""
     not_before: float = 0.0
     """Unix time before which it is not tried again."""
 

@@ -1,9 +1,8 @@
-"""List the devices that may be given work: those announced, without those at rest or in quarantine."""
+"""List the devices that may be given work: those announced, without those at rest or in quarantine with their host."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from orchestrator.ledger import Ledger, Quarantine
@@ -12,7 +11,17 @@ from orchestrator.model.device import Device, Health
 
 def devices_for_work(announced: Sequence[Device], ledger: Ledger) -> list[Device]:
     """Devices as placement sees them: in quarantine, or at rest after a loss. Raises ServiceDown."""
-    return with_quarantine(announced, ledger.resting(), ledger.quarantined())
+    held = [*ledger.quarantined(), *_on_hosts(announced, ledger.quarantined_hosts())]
+    return with_quarantine(announced, ledger.resting(), held)
+
+
+def _on_hosts(announced: Sequence[Device], hosts: Iterable[Quarantine]) -> Iterator[Quarantine]:
+    """The quarantine of a host is that of its devices; it ends for all at once."""
+    for host in hosts:
+        reason = f"its host {host.serial} had {host.reason}"
+        for device in announced:
+            if device.facts.host == host.serial:
+                yield Quarantine(device.serial, reason, host.since, host.until, released_by=host.serial)
 
 
 def with_quarantine(
@@ -38,8 +47,7 @@ def has_recovered(held: Quarantine, announced: Mapping[str, Device]) -> bool:
 
 
 def _quarantine_text(held: Quarantine) -> str:
-    clock = time.strftime("%H:%M:%S", time.localtime(held.until))
-    return f"{held.reason}; tried again from {clock}, or at once with `farm release {held.serial}`"
+    return f"{held.reason}; {held.remedy}"
 
 
 def _changed(device: Device, changes: dict[str, Any] | None) -> Device:

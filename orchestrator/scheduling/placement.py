@@ -2,7 +2,8 @@
 
 Laws: at most one job a device; only devices that are ready, free and candidates; no runnable job is left while one of
 its devices is free; priority first, then the experiment that runs least (and was served longest ago), then the order
-of submission.
+of submission. A job that must be alone comes before all: its host takes nothing beside it, and nothing new until it is
+empty.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from orchestrator.model.device import Device, DeviceState, Health
 from orchestrator.model.experiment import SETTLED_C, SETTLED_C_PER_MIN, Conditions
@@ -30,6 +32,8 @@ class Policy:
     """By experiment."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Names for people of the jobs that hold leases."""
+    alone: frozenset[str] = frozenset()
+    """Of these jobs, those whose host takes nothing beside them."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,9 @@ def place(
     demand = Counter(serial for job in waiting for serial in job.candidates)
     assignments: list[tuple[str, str]] = []
     reasons: dict[str, WaitReason] = {}
-    for job in _in_turn(waiting, policy, assignments):
+    first = sorted((job for job in waiting if job.alone), key=lambda job: (job.order, job.job_id))
+    others = [job for job in waiting if not job.alone]
+    for job in chain(first, _in_turn(others, policy, assignments)):
         runnable = [serial for serial in floor.usable(job) if not floor.obstacle(job, serial)]
         if runnable:
             serial = min(runnable, key=lambda s: (demand[s], s))
@@ -60,6 +66,8 @@ def place(
             assignments.append((job.job_id, serial))
         else:
             reasons[job.job_id] = floor.reason(job)
+            if job.alone:
+                floor.empty_for(job)
     return Placement(tuple(sorted(assignments)), reasons)
 
 
@@ -98,11 +106,27 @@ class _Floor:
             serial: _busy(policy.labels.get(lease.job_id, f"job {lease.job_id}")) for serial, lease in leases.items()
         }
         self._sessions = Counter(self._devices[s].facts.host for s in leases if s in self._devices)
+        self._kept: dict[str, str] = {}
+        """Host -> label of the job for which it runs nothing else."""
+        for serial, lease in leases.items():
+            if lease.job_id in policy.alone and serial in self._devices:
+                self._kept[self._devices[serial].facts.host] = policy.labels.get(lease.job_id, f"job {lease.job_id}")
         self._blocked = {serial: self._unready(device) for serial, device in self._devices.items()}
 
     def take(self, serial: str, job: WaitingJob) -> None:
+        host = self._devices[serial].facts.host
         self._busy[serial] = _busy(job.label)
-        self._sessions[self._devices[serial].facts.host] += 1
+        self._sessions[host] += 1
+        if job.alone:
+            self._kept[host] = job.label
+
+    def empty_for(self, job: WaitingJob) -> None:
+        """Give the first host nothing new that lacks nothing but rest from other sessions for this job."""
+        for serial in self.usable(job):
+            found = self.obstacle(job, serial)
+            if found is not None and found.kind in (WaitKind.BUSY, WaitKind.HOST_FULL) and serial in self._devices:
+                self._kept.setdefault(self._devices[serial].facts.host, job.label)
+                return
 
     def usable(self, job: WaitingJob) -> list[str]:
         """Candidates that can meet its conditions, without those where it failed as long as another one is alive.
@@ -128,6 +152,12 @@ class _Floor:
                 kind=WaitKind.RETRY, text=f"waits before the next attempt, until {_clock(job.not_before)}"
             )
         device = self._devices[serial]
+        if (kept := self._kept.get(device.facts.host)) is not None:
+            text = f"host {device.facts.host} runs nothing beside {kept}, in whose attempts its worker fell silent"
+            return WaitReason(kind=WaitKind.HOST_FULL, text=text)
+        if job.alone and self._sessions[device.facts.host]:
+            text = f"host {device.facts.host} has other sessions, and it runs alone: its worker fell silent before"
+            return WaitReason(kind=WaitKind.HOST_FULL, text=text)
         if self._sessions[device.facts.host] >= self._host_limit:
             text = f"host {device.facts.host} is at its limit of {self._host_limit} sessions"
             return WaitReason(kind=WaitKind.HOST_FULL, text=text)

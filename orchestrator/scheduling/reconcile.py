@@ -41,6 +41,8 @@ class Reconciled:
     """Live leases, and one for each device whose session may still run although Redis has forgotten it."""
     labels: dict[str, str] = field(default_factory=dict)
     """Job -> its name for people, of the attempts under way."""
+    alone: frozenset[str] = frozenset()
+    """Jobs under way whose host runs nothing beside them."""
     restored: int = 0
     lost: int = 0
     woken: int = 0
@@ -68,10 +70,14 @@ class Reconciler:
     def run(self, hosts: Sequence[HostAnnouncement]) -> Reconciled:
         """One pass. Raises ServiceDown where Redis or the ledger is away."""
         announced = {(s, j, a, t): h for h in hosts for s, j, a, t in h.running}
-        alive = {h.host for h in hosts}
+        alive = {h.host: h for h in hosts}
         leases, now = self._leases.all(), self._leases.now()
         rows = self._ledger.running()
-        done = Reconciled(leases=dict(leases), labels={row.job_id: row.label for row in rows})
+        done = Reconciled(
+            leases=dict(leases),
+            labels={row.job_id: row.label for row in rows},
+            alone=frozenset(row.job_id for row in rows if row.alone),
+        )
         self._publish_cancelled(row.job_id for row in rows if row.state is JobState.CANCELLED)
         claimed = []
         for row in rows:
@@ -79,7 +85,7 @@ class Reconciler:
             if lease is None or lease.token != row.token:
                 self._without_lease(row, announced, done)
             elif lease.expires_at <= now:
-                self._expired(row, lease, done)
+                self._expired(row, lease, alive, done)
             elif lease.holder:
                 claimed += [row.job_id] if row.state is JobState.PLACED else []
             else:
@@ -89,13 +95,18 @@ class Reconciler:
         self._forget({row.token for row in rows})
         return done
 
-    def _expired(self, row: RunningRow, lease: Lease, done: Reconciled) -> None:
+    def _expired(self, row: RunningRow, lease: Lease, alive: Mapping[str, HostAnnouncement], done: Reconciled) -> None:
         if self._clock() < self._patient_until or not self._leases.reap(row.serial, row.token):
             return
         done.leases.pop(row.serial, None)
-        self._lose(row, "lease_expired" if lease.holder else "not_claimed", done)
+        if not lease.holder:
+            self._lose(row, "not_claimed", done)
+        elif row.host in alive and alive[row.host].worker != lease.holder:
+            self._lose(row, "worker_died", done)
+        else:
+            self._lose(row, "lease_expired", done)
 
-    def _unclaimed(self, row: RunningRow, alive: set[str], done: Reconciled) -> None:
+    def _unclaimed(self, row: RunningRow, alive: Mapping[str, HostAnnouncement], done: Reconciled) -> None:
         """Nobody has answered the wake-up yet: send another; a host that is alive keeps the lease for its turn."""
         if row.state is JobState.CANCELLED:
             if self._leases.release(row.serial, row.token):

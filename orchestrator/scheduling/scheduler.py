@@ -26,6 +26,7 @@ from orchestrator.errors import FarmError, ServiceDown
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Device, Health
 from orchestrator.model.lease import Assignment
+from orchestrator.model.live import HostAnnouncement
 from orchestrator.model.record import Outcome
 from orchestrator.model.waiting import WaitReason
 
@@ -102,7 +103,9 @@ class Scheduler:
 
     def _turn(self) -> TickReport:
         taken = self._intake.drain()
-        reconciled = self._reconciler.run(self._inventory.hosts())
+        hosts = self._inventory.hosts()
+        reconciled = self._reconciler.run(hosts)
+        self._release_hosts(hosts)
         devices = self._devices()
         added = self._rounds.run()
         changed = bool(taken or reconciled.lost or reconciled.restored or added)
@@ -127,6 +130,13 @@ class Scheduler:
                 log.warning("event=probation serial=%s after_s=%.0f", held.serial, time.time() - held.since)
         return devices_for_work(list(announced.values()), self._ledger)
 
+    def _release_hosts(self, hosts: Sequence[HostAnnouncement]) -> None:
+        """Hosts that have served their term and announce themselves leave quarantine."""
+        alive = {host.host for host in hosts}
+        for held in self._ledger.quarantined_hosts():
+            if held.serial in alive and held.until <= time.time() and self._ledger.parole_host(held.serial):
+                log.warning("event=probation host=%s after_s=%.0f", held.serial, time.time() - held.since)
+
     def _place(self, devices: list[Device], reconciled: Reconciled, *, changed: bool) -> Placement:
         """Place what waits. A turn that placed nothing need not be repeated at once on the same free devices."""
         free = frozenset(d.serial for d in devices if d.state.health is Health.READY) - set(reconciled.leases)
@@ -134,7 +144,7 @@ class Scheduler:
             return self._last.placement
         waiting = self._ledger.waiting()
         shares = self._ledger.shares() if waiting else {}
-        policy = Policy(host_limit=self._farm.sessions, shares=shares, labels=reconciled.labels)
+        policy = Policy(host_limit=self._farm.sessions, shares=shares, labels=reconciled.labels, alone=reconciled.alone)
         placement = place(waiting, devices, reconciled.leases, policy, time.time())
         self._last = _Idle(placement, free, time.monotonic()) if not placement.assignments and waiting else _Idle()
         return placement

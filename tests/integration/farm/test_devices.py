@@ -52,7 +52,23 @@ def test_what_is_not_in_quarantine_cannot_be_released(quarantined: str, cli: Cli
     assert json.loads(out)["error"]["message"] == "'B' is not in quarantine; in quarantine: A"
     assert "farm devices" in err
     cli("release", "A")
-    assert "no device is in quarantine" in cli("release", "A")[2]
+    assert "no device or host is in quarantine" in cli("release", "A")[2]
+
+
+def test_a_host_in_quarantine_is_shown_and_released(settings: Settings, redis: Redis, cli: Cli) -> None:
+    Inventory(redis).announce_device(make.device("A"))
+    with Ledger(settings.ledger) as ledger:
+        jobs = expand(make.many(1), "e-1", [make.device("A")]).jobs
+        ledger.submit("e-1", make.many(1), jobs)
+        for _ in range(3):
+            begun = ledger.begin_attempt(jobs[0].job_id, "A", "lab", 15.0)
+            assert begun is not None
+            ledger.end_attempt(jobs[0].job_id, begun.attempt, Outcome.LOST, "record_missing")
+    (shown,) = json.loads(cli("devices", "--json")[1])
+    assert shown["state"]["health"] == "quarantined" and "its host lab had 3 faults" in shown["state"]["reason"]
+    assert "host lab gets no work: 3 faults of its own" in cli("status")[2]
+    assert json.loads(cli("release", "lab", "--json")[1]) == {"released": "lab"}
+    assert json.loads(cli("devices", "A", "--json")[1])["state"]["health"] == "ready"
 
 
 def test_the_table_fits_a_terminal_of_100_columns() -> None:

@@ -196,13 +196,18 @@ def _record(begun: Assignment, facts: DeviceFacts, rng: random.Random, inference
 
 
 def _quarantine(ledger: Ledger, serial: str) -> None:
-    """Three losses in a row on one phone, as the sweeper counts them."""
+    """Three losses in a row on one phone, and three faults of another host, as the sweeper counts them."""
     mine = [row for row in ledger.jobs("first-1") if row.job.candidates == (serial,)]
     for row in mine[-3:]:
         begun = ledger.begin_attempt(row.job_id, serial, "lab", 15.0)
         assert begun is not None
         ledger.end_attempt(row.job_id, begun.attempt, Outcome.LOST, "transport_lost")
     assert [each.serial for each in ledger.quarantined()] == [serial]
+    for row in mine[-3:]:
+        begun = ledger.begin_attempt(row.job_id, serial, "attic", 15.0)
+        assert begun is not None
+        ledger.end_attempt(row.job_id, begun.attempt, Outcome.LOST, "record_missing")
+    assert [each.serial for each in ledger.quarantined_hosts()] == ["attic"]
 
 
 def state_settings(folder: Path, redis_url: str) -> dict[str, str]:

@@ -97,10 +97,11 @@ def test_queue(farm: Farm, samples: Samples) -> None:
     done, leased = len(farm.content.records + farm.content.streams), len(farm.content.leased)
     assert value(samples, "farm_jobs", state="done", outcome="ok") == done
     assert value(samples, "farm_jobs", state="placed") == leased
-    assert value(samples, "farm_attempts_started_total") == done + leased + 3
+    assert value(samples, "farm_attempts_started_total") == done + leased + 3 + 3
     assert value(samples, "farm_attempts_total", outcome="lost", cause="transport_lost") == 3
     assert value(samples, "farm_records_total", outcome="ok", source="virtual") == 2 * BLOCKS * len(PHONES)
     assert value(samples, "farm_device_quarantined_timestamp_seconds", serial="nexus-5") <= time.time()
+    assert value(samples, "farm_host_quarantined_timestamp_seconds", host="attic") <= time.time()
 
 
 def test_only_experiments_under_way_have_progress(samples: Samples) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,10 +15,11 @@ from sqlalchemy import create_engine
 
 from orchestrator.errors import ServiceDown, SetupError, StableError
 from orchestrator.expansion.expand import expand
-from orchestrator.ledger import JobState, KeepResult, Ledger
+from orchestrator.ledger import JobState, KeepResult, Ledger, blame
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.job import Job
 from orchestrator.model.lease import Assignment
+from orchestrator.model.queue_view import WaitingJob
 from orchestrator.model.record import Outcome
 from tests.servers import private_postgres
 from tests.unit.orchestrator import make
@@ -106,6 +108,63 @@ def test_a_lost_attempt_is_retried_until_the_budget_is_used_up(ledger: Ledger) -
     assert ledger.experiment(experiment_id).finished
     assert len(list(ledger.records(experiment_id, outcomes=["lost"]))) == 3
     assert list(ledger.records(experiment_id, outcomes=["ok"])) == []
+
+
+def waiting_job(ledger: Ledger, experiment_id: str) -> WaitingJob:
+    (found,) = [each for each in ledger.waiting() if each.experiment_id == experiment_id]
+    return found
+
+
+@pytest.mark.parametrize("cause", ["lease_expired", "record_missing", "claim_overdue"])
+def test_what_its_host_did_uses_up_no_budget_of_a_job(ledger: Ledger, cause: str) -> None:
+    experiment_id, (job,) = submitted(ledger, blocks=1)
+    pauses = []
+    for _ in range(60):
+        ledger.end_attempt(job.job_id, begun(ledger, job).attempt, Outcome.LOST, cause)
+        pauses.append(round(waiting_job(ledger, experiment_id).not_before - time.time()))
+    assert pauses[:4] == [0, 4, 8, 16] and pauses[-1] == blame.MAX_PAUSE_S
+    assert waiting_job(ledger, experiment_id).failed_on == frozenset()
+    assert ledger.keep(answer(begun(ledger, job))) is KeepResult.NEW
+    assert ledger.counts(experiment_id) == {"ok": 1}
+
+
+def test_a_job_whose_workers_die_runs_alone_and_then_is_lost(ledger: Ledger) -> None:
+    experiment_id, (job,) = submitted(ledger, blocks=1)
+    for _ in range(blame.SUSPECT_AFTER):
+        assert not waiting_job(ledger, experiment_id).alone
+        ledger.end_attempt(job.job_id, begun(ledger, job).attempt, Outcome.LOST, "worker_died")
+    assert waiting_job(ledger, experiment_id).alone
+    last = begun(ledger, job)
+    assert [row.alone for row in ledger.running() if row.experiment_id == experiment_id] == [True]
+    assert ledger.end_attempt(job.job_id, last.attempt, Outcome.LOST, "worker_died") is JobState.DONE
+    (row,) = ledger.jobs(experiment_id)
+    assert (row.outcome, row.cause) == ("lost", "kills_worker")
+
+
+def test_a_host_is_quarantined_for_faults_of_its_own_not_for_each_session(ledger: Ledger) -> None:
+    host = f"h{next(count)}"
+    _, jobs = submitted(ledger, blocks=1, serials="ABCDEF")
+
+    def fault() -> bool:
+        """All sessions of the host are lost at once; whether it is in quarantine then."""
+        together = [ledger.begin_attempt(job.job_id, job.candidates[0], host, 15.0) for job in jobs]
+        for assignment in together:
+            assert assignment is not None
+            ledger.end_attempt(assignment.job.job_id, assignment.attempt, Outcome.LOST, "record_missing")
+        return host in [each.serial for each in ledger.quarantined_hosts()]
+
+    assert [fault() for _ in range(3)] == [False, False, True]
+    assert "3 faults of its own in a row, the last by record_missing" in ledger.quarantined_hosts()[-1].reason
+    assert not {each.serial for each in ledger.quarantined()} & set("ABCDEF")
+    assert ledger.parole_host(host) and not ledger.parole_host(host)
+    assert fault(), "one more on probation puts it back"
+    assert ledger.clear_host(host)
+    assert not fault()
+    good = ledger.begin_attempt(jobs[0].job_id, "A", host, 15.0)
+    assert good is not None
+    ledger.keep(answer(good))
+    jobs.pop(0)
+    assert [fault(), fault(), fault()] == [False, False, True], "a record clears its faults"
 
 
 def test_conditions_that_were_not_met_use_up_no_budget(ledger: Ledger) -> None:
@@ -294,6 +353,11 @@ def test_a_ledger_of_another_schema_is_refused_with_what_to_do(file: Path, state
         Ledger(changed(file, statement))
     assert str(file) in str(caught.value)
     assert "--state" in str(caught.value.remedy)
+
+
+def test_a_ledger_without_the_tables_that_came_later_gets_them(file: Path) -> None:
+    with Ledger(changed(file, "DROP TABLE host_health")) as ledger:
+        assert ledger.quarantined_hosts() == []
 
 
 def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from orchestrator.coordination import keys
 from orchestrator.coordination.leases import Leases
 from orchestrator.errors import ServiceDown
 from orchestrator.expansion.expand import expand
-from orchestrator.ledger import Ledger
+from orchestrator.ledger import Ledger, blame
 from orchestrator.model.device import Health
 from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome
@@ -120,6 +120,58 @@ def test_a_dead_worker_costs_one_attempt(redis: Redis, ledger: Ledger, farm: Set
     assert scheduler.tick().taken == {"stale": 1, "new": 1}
     assert [r.attempt for r in ledger.records("e-1")] == [2]
     assert ledger.quarantined() == []
+
+
+def test_a_job_that_kills_its_worker_is_found_out_and_costs_the_others_nothing(
+    farm: Settings, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blame, "MAX_PAUSE_S", 0.0)
+    with Ledger(farm.ledger, rest_s=0.0, quarantine_s=0.01) as ledger:
+        scheduler, host = Scheduler(farm, ledger, redis), host_of(farm, redis, "ABC")
+        submit(ledger, host, blocks=6)
+        poison = ledger.jobs("e-1")[0].job_id
+        beside = []
+
+        def turn() -> bool:
+            host.announce()
+            scheduler.tick()
+            host.claim()
+            if poison in [each.job.job_id for each in host.running.values()]:
+                beside.append(len(host.running) - 1)
+                for assignment in host.running.values():
+                    expire(host, assignment)
+                host.running.clear()
+                host.worker = f"lab:{len(beside)}"  # as the supervisor starts it again
+            host.finish()
+            return ledger.experiment("e-1").finished
+
+        eventually(turn)
+        assert ledger.counts("e-1") == {"ok": 17, "lost": 1}
+        (lost,) = [row for row in ledger.jobs("e-1") if row.outcome == "lost"]
+        assert (lost.job_id, lost.cause) == (poison, "kills_worker")
+        assert beside[0] == 2 and len(beside) == blame.SUSPECT_AFTER + 1 and beside[-1] == 0
+        assert ledger.quarantined_hosts() == [] == ledger.quarantined()
+
+
+def test_a_host_that_loses_every_record_is_quarantined_and_no_job_is_lost(
+    farm: Settings, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reconcile, "RECORD_GRACE_S", 0.0)
+    host = host_of(farm, redis, "A")
+    with Ledger(farm.ledger) as ledger:
+        scheduler = Scheduler(farm, ledger, redis)
+        submit(ledger, host, blocks=8)
+        for _ in range(20):
+            scheduler.tick()
+            for assignment in host.claim():
+                host.leases.release("A", assignment.token)  # and its record never comes
+                host.running.clear()
+        (held,) = ledger.quarantined_hosts()
+        assert held.serial == "lab" and ledger.counts("e-1") == {"waiting": 8}
+        (reason,) = {each.text for each in scheduler.tick().waiting.values() if "lab" in each.text}
+        assert "its host lab had 3 faults of its own" in reason and "`farm release lab`" in reason
+    with Ledger(farm.ledger, quarantine_s=0.0) as ledger:
+        assert len(Scheduler(farm, ledger, redis).tick().placed) == 1, "probation, by itself"
 
 
 def test_a_wiped_redis_costs_no_job_and_no_attempt(

@@ -104,6 +104,21 @@ def one(job: WaitingJob, *devices: Device, leases: dict[str, Lease] | None = Non
     return place([job], list(devices), leases or {}, Policy(host_limit=limit), NOW)
 
 
+def test_a_job_that_must_be_alone_empties_its_host_first() -> None:
+    jobs = [make.waiting("suspect", "A", alone=True), make.waiting("b", "B", priority=1), make.waiting("c", "C")]
+    devices = [make.device("A", host="h1"), make.device("B", host="h1"), make.device("C", host="h2")]
+    busy = place(jobs, devices, {"B": lease("B")}, Policy(), NOW)
+    assert busy.assignments == (("c", "C"),)
+    assert "runs alone" in busy.waiting["suspect"].text
+    empty = place(jobs, devices, {}, Policy(labels={"suspect": "lenet #1"}), NOW)
+    assert empty.assignments == (("c", "C"), ("suspect", "A"))
+    assert "runs nothing beside" in empty.waiting["b"].text
+    under_way = Policy(alone=frozenset({"other"}))
+    assert place(jobs[1:], devices, {"A": lease("A")}, under_way, NOW).assignments == (("c", "C"),)
+    away = place(jobs, devices[1:], {}, Policy(), NOW)
+    assert away.assignments == (("b", "B"), ("c", "C")), "what lacks its device keeps no host"
+
+
 def test_priority_then_fairness_then_order() -> None:
     jobs = [make.waiting(f"a{i}", "A", "B", "C", experiment_id="a", order=(0, i)) for i in range(9)]
     jobs += [make.waiting(f"b{i}", "A", "B", "C", experiment_id="b", order=(1, i)) for i in range(9)]

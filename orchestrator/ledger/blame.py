@@ -1,0 +1,63 @@
+"""Say by its cause whose fault a lost attempt is: the job's and the device's, the device's alone, the host's, nobody's.
+
+What a host did says nothing against the job: it is tried again however often that happens, ever later. Only a job in
+whose attempts the worker falls silent again and again is under suspicion: it then runs alone on its host, and if the
+worker dies of it there too, it is over.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+NOBODY = frozenset(
+    {"condition_not_met", "device_busy", "not_claimed", "lease_refused", "lease_missing", "lease_lost",
+     "host_stopping", "service_down", "cancelled"}
+)  # fmt: skip
+"""A schedulable fact, an outage or a person."""
+SILENCE = frozenset({"worker_died", "lease_expired"})
+"""Its lease ran out: another worker has taken the dead one's place; or nobody knows why it fell silent."""
+HOST = SILENCE | {"record_missing", "claim_overdue"}
+"""The worker or its machine: killed, suspended, cut off, stuck, or it cannot write its records."""
+DEVICE_ALONE = frozenset({"settings_left", "journal_unreadable"})
+"""What an earlier session left changed on a device says nothing against the job that comes next."""
+NOT_THE_JOB = NOBODY | HOST | DEVICE_ALONE
+NOT_THE_DEVICE = NOBODY | HOST
+
+KILLS_WORKER = "kills_worker"
+"""Cause of a job's end: its worker died while it ran alone."""
+SUSPECT_AFTER = 3
+"""Silences of its worker after which a job runs alone."""
+NOBODY_LIMIT = 50
+"""Even losses that are nobody's fault end at some time: a condition that is never met."""
+MAX_PAUSE_S = 300.0
+_PAUSES_S = {"condition_not_met": 10.0, "device_busy": 10.0, "service_down": 5.0} | dict.fromkeys(DEVICE_ALONE, 10.0)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What follows for a job from a lost attempt."""
+
+    is_final: bool
+    cause: str
+    pause_s: float = 0.0
+    """Wait before the next attempt."""
+
+
+def is_suspect(lost: Mapping[str, int]) -> bool:
+    """Whether a job runs alone on its host. `lost`: its lost attempts by cause."""
+    return sum(lost.get(cause, 0) for cause in SILENCE) >= SUSPECT_AFTER
+
+
+def judge(cause: str, before: Mapping[str, int], counted: int, budget: int) -> Verdict:
+    """`before`: the job's earlier losses by cause; `counted`: those that are its own fault, with this one."""
+    if cause == "worker_died" and is_suspect(before):
+        return Verdict(True, KILLS_WORKER)
+    lost = Counter(before) + Counter([cause])
+    if counted >= budget or sum(lost[each] for each in NOBODY) > NOBODY_LIMIT:
+        return Verdict(True, cause)
+    if cause in HOST:
+        times = sum(lost[each] for each in HOST)
+        return Verdict(False, cause, min(2.0 ** min(times, 20), MAX_PAUSE_S) if times > 1 else 0.0)
+    return Verdict(False, cause, _PAUSES_S.get(cause, 0.0))
