@@ -10,6 +10,7 @@
     |   |-- UnknownName        no experiment, job, column or result has this name
     |   |-- NoData             the records lack what a figure needs
     |   |-- NotComparable      figures of different things would be taken together
+    |   |-- Unstorable         a record that the ledger can never keep as it is: set aside
     |   |-- AgentFault         the agent reported an error of the workload itself
     |   `-- SetupError         this machine lacks a part, or a part has the wrong version
     `-- TransientError     phone, cable or host failed: another attempt, elsewhere if need be
@@ -90,6 +91,12 @@ class NotComparable(StableError):
     """Figures of different things would be taken together."""
 
     cause = "not_comparable"
+
+
+class Unstorable(StableError):
+    """A record that the ledger can never keep as it is: it is no record, or not of an attempt that the ledger began."""
+
+    cause = "unstorable"
 
 
 class AgentFault(StableError):

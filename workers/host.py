@@ -50,7 +50,7 @@ class Host:
     def __init__(self, farm: Settings, redis: Redis) -> None:
         self._farm, self._redis = farm, redis
         self._leases, self._inventory = Leases(redis), Inventory(redis)
-        self._spool = Spool(farm.state)
+        self._spool = Spool(farm.state, farm.host)
         self._fleet = Fleet()
         self._discovery = Discovery(self._fleet, farm, AdbServer(farm.adb_port, farm.adb_path or "adb"))
         self._worker = f"{farm.host}-{os.getpid()}-{secrets.token_hex(2)}"

@@ -1,21 +1,24 @@
 """Keep records on this host's disk until the ledger has them.
 
-A record is written and flushed to disk first, then sent to the stream, again every few seconds, and removed only when
-the ledger's receipt is there. Sending twice is harmless: the ledger keeps one record per (job, attempt).
+A record is written and flushed to disk first, then sent to the stream, and removed only when the ledger's receipt says
+that it is stored. What the ledger had to set aside is moved to `spool/dead/`. Nothing here reads a record: whether
+bytes are one is the ledger's to say. Sending twice is harmless: the ledger keeps one record per (job, attempt).
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
 from redis import Redis
 from redis.exceptions import RedisError
 
-from orchestrator.coordination.keys import RECORDS, receipt
+from orchestrator.coordination.record_stream import STORED, RecordStream
 from orchestrator.errors import FarmError
 from orchestrator.model.record import Record
 from workers.durable_files import write_durably
@@ -23,30 +26,46 @@ from workers.durable_files import write_durably
 log = logging.getLogger(__name__)
 PERIOD_S = 1.0
 RESEND_S = 10.0
-"""A record without a receipt is sent again after this."""
-MAX_STREAM = 100_000
+"""A record without a receipt is asked for again after this, and sent again where the stream has lost it."""
+MAX_RESEND_S = 300.0
+"""Each time that a record is sent, or fails, its next turn is twice as far away, up to this."""
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """When a record is looked at again, by the spool's clock."""
+
+    due: float
+    wait_s: float
 
 
 class Spool:
-    """The folder `state/spool`; one thread sends, any thread may add."""
+    """The folder `state/spool`; one thread sends, any thread may add. `clock`: monotonic, seconds."""
 
-    def __init__(self, state: Path) -> None:
-        self._folder = state / "spool"
-        self._sent_at: dict[str, float] = {}
+    def __init__(self, state: Path, host: str = "", *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._folder, self._host, self._clock = state / "spool", host, clock
+        self._turns: dict[str, _Turn] = {}
+        self._unwritten: dict[str, str] = {}
         self._added = threading.Event()
 
     def add(self, record: Record) -> Path:
-        """Returns when the record is on disk."""
+        """Returns when the record is on disk; where the disk does not take it, it is kept in memory, sent from there
+        and written as soon as the disk does."""
         path = self._folder / f"{record.job_id}-{record.attempt}.json"
-        write_durably(path, record.model_dump_json())
-        self._sent_at.pop(path.name, None)
+        self._turns.pop(path.name, None)
+        self._write(path, record.model_dump_json())
         self._added.set()
         return path
 
     def waiting(self) -> list[Path]:
-        """Records without a receipt, oldest first."""
-        files = self._folder.glob("*.json") if self._folder.is_dir() else ()
-        return sorted(files, key=lambda path: path.stat().st_mtime)
+        """Records without a receipt, oldest first; those that the disk did not take come last. Raises OSError."""
+        try:
+            with os.scandir(self._folder) as entries:
+                files = {entry.name: _modified(entry) for entry in entries if entry.name.endswith(".json")}
+        except (FileNotFoundError, NotADirectoryError):
+            files = {}
+        files.update(dict.fromkeys(list(self._unwritten), float("inf")))
+        return [self._folder / name for name in sorted(files, key=lambda name: files[name])]
 
     def nudge(self) -> None:
         """Have the sender look at once."""
@@ -54,31 +73,104 @@ class Spool:
 
     def run(self, redis: Redis, stop: threading.Event) -> None:
         """Send until `stop`; then once more, so that a clean end leaves as little as it can."""
+        self._pass(self._take_back)
         while not stop.is_set():
-            self.send(redis)
+            self._pass(lambda: self.send(redis))
             self._added.wait(PERIOD_S)
             self._added.clear()
-        self.send(redis)
+        self._pass(lambda: self.send(redis))
+
+    def _pass(self, do: Callable[[], None]) -> None:
+        try:
+            do()
+        except Exception:  # whatever it is, the records that wait need this thread
+            log.exception("a pass over %s failed and is repeated", self._folder)
 
     def send(self, redis: Redis) -> None:
-        """One pass: drop what the ledger has, send what is due. A Redis that is away costs time only."""
+        """One pass: let go of what was answered, send what is due. A Redis that is away costs time only, and a record
+        that fails by itself holds back no other."""
+        for name, text in list(self._unwritten.items()):
+            self._write(self._folder / name, text)
+        stream = RecordStream(redis)
         try:
-            for path in self.waiting():
-                self._handle(redis, path)
+            paths = self.waiting()
+            words = stream.receipts([_name(path) for path in paths])
         except (RedisError, FarmError, OSError) as e:
             log.warning("records wait in %s: %s", self._folder, e)
-
-    def _handle(self, redis: Redis, path: Path) -> None:
-        try:
-            text = path.read_text()
-            record = Record.model_validate_json(text)
-        except (OSError, ValidationError) as e:
-            log.error("%s is no record and is set aside: %s", path, e)
-            path.rename(path.with_suffix(".unreadable"))
             return
-        if redis.exists(receipt(record.job_id, record.attempt)):
+        for path in paths:
+            try:
+                self._handle(stream, path, words.get(_name(path)))
+            except (RedisError, FarmError, OSError) as e:
+                if not _answers(redis):
+                    log.warning("records wait in %s: %s", self._folder, e)
+                    return
+                log.error("%s waits %.0f s: %s", path, self._put_off(path), e)
+
+    def _handle(self, stream: RecordStream, path: Path, word: str | None) -> None:
+        if word is not None:
+            self._settle(path, word)
+            return
+        turn = self._turns.get(path.name)
+        if turn is not None and self._clock() < turn.due:
+            return
+        if stream.holds(_name(path)):
+            self._turns[path.name] = _Turn(self._clock() + RESEND_S, turn.wait_s if turn else RESEND_S)
+        else:
+            text = self._unwritten.get(path.name)
+            stream.send(path.read_bytes() if text is None else text.encode(), _name(path), self._host)
+            self._put_off(path)
+
+    def _settle(self, path: Path, word: str) -> None:
+        """Only against a word that says that the ledger has the record does it leave this disk."""
+        if word in STORED:
             path.unlink(missing_ok=True)
-            self._sent_at.pop(path.name, None)
-        elif time.monotonic() >= self._sent_at.get(path.name, 0.0) + RESEND_S or path.name not in self._sent_at:
-            redis.xadd(RECORDS, {"record": text}, maxlen=MAX_STREAM, approximate=True)
-            self._sent_at[path.name] = time.monotonic()
+        elif path.name not in self._unwritten:
+            dead = path.parent / "dead" / path.name
+            dead.parent.mkdir(exist_ok=True)
+            path.replace(dead)
+            log.error("the ledger could not store %s (%s): `farm records` says why; it is in %s", path.name, word, dead)
+        self._unwritten.pop(path.name, None)
+        self._turns.pop(path.name, None)
+
+    def _put_off(self, path: Path) -> float:
+        """Seconds until this record's next turn."""
+        turn = self._turns.get(path.name)
+        wait_s = turn.wait_s if turn else RESEND_S
+        self._turns[path.name] = _Turn(self._clock() + wait_s, min(wait_s * 2, MAX_RESEND_S))
+        return wait_s
+
+    def _write(self, path: Path, text: str) -> None:
+        try:
+            write_durably(path, text)
+        except OSError as e:
+            if path.name not in self._unwritten:
+                log.error("%s is kept in memory only: %s; give its disk room", path, e)
+            self._unwritten[path.name] = text
+        else:
+            self._unwritten.pop(path.name, None)
+
+    def _take_back(self) -> None:
+        """Send what earlier versions set aside here by themselves."""
+        for path in self._folder.glob("*.unreadable"):
+            path.rename(path.with_suffix(".json"))
+
+
+def _name(path: Path) -> str:
+    """`JOB:ATTEMPT` of a file `JOB-ATTEMPT.json`."""
+    job, _, attempt = path.stem.rpartition("-")
+    return f"{job}:{attempt}"
+
+
+def _modified(entry: os.DirEntry[str]) -> float:
+    try:
+        return entry.stat().st_mtime
+    except OSError:
+        return float("inf")
+
+
+def _answers(redis: Redis) -> bool:
+    try:
+        return bool(redis.ping())
+    except RedisError:
+        return False

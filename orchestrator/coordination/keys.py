@@ -7,11 +7,11 @@
 | farm:device:SERIAL | string, JSON `Device`, TTL 15 s | workers/discovery.py | facts and state, announced every 2 s |
 | farm:host:HOST | string, JSON `HostAnnouncement`, TTL 15 s | workers/discovery.py | a worker and what it runs |
 | farm:live:SERIAL | string, JSON `Progress`, TTL 15 s | workers/execution/run_job.py | which phase, how far |
-| farm:records | stream, field `record`: JSON `Record` | workers/spool.py | records on their way to the ledger |
-| farm:kept:JOB:ATTEMPT | string, TTL 1 day | intake.py | the ledger has this record: drop it from the spool |
+| farm:records | stream: record (JSON `Record`), host, name | record_stream.py | records on their way to the ledger |
+| farm:sent:JOB:ATTEMPT | string, TTL 1 day | record_stream.py | which entry of the stream this record is |
+| farm:kept:JOB:ATTEMPT | string, TTL 1 day | record_stream.py | what became of this record: the spool lets go of it |
 | farm:leases, :devices, :hosts, :lives | sorted sets of names | leases.py, inventory.py | indices, to avoid scans |
 | farm:waiting | string, JSON {job: `WaitReason`}, TTL 15 s | scheduler.py | why jobs wait |
-| farm:poison | list, bounded | intake.py | what came as a record and was none |
 | farm:cancelled | set of job ids | scheduler.py | jobs whose sessions must stop |
 """
 
@@ -25,7 +25,6 @@ DEVICES = PREFIX + "devices"
 HOSTS = PREFIX + "hosts"
 LIVES = PREFIX + "lives"
 WAITING = PREFIX + "waiting"
-POISON = PREFIX + "poison"
 ANNOUNCE_S = 2.0
 """Period of announcements."""
 ANNOUNCE_TTL_S = 15
@@ -52,5 +51,9 @@ def live(serial: str) -> str:
     return f"{PREFIX}live:{serial}"
 
 
-def receipt(job_id: str, attempt: int) -> str:
-    return f"{PREFIX}kept:{job_id}:{attempt}"
+def receipt(name: str) -> str:
+    return f"{PREFIX}kept:{name}"
+
+
+def sent(name: str) -> str:
+    return f"{PREFIX}sent:{name}"

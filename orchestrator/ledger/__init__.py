@@ -7,9 +7,10 @@ budget is used up.
 
 from .imports import Imported
 from .ledger import Ledger
-from .rows import ExperimentRow, JobRow, JobState, KeepResult, Lane, Quarantine, RunningRow
+from .rows import DeadRecord, ExperimentRow, JobRow, JobState, KeepResult, Lane, Quarantine, RunningRow
 
 __all__ = [
+    "DeadRecord",
     "ExperimentRow",
     "Imported",
     "JobRow",

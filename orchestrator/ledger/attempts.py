@@ -7,6 +7,7 @@ from collections import Counter
 
 from sqlalchemy import Connection, func, insert, select, update
 
+from orchestrator.errors import Unstorable
 from orchestrator.model.job import Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome, Record
@@ -14,8 +15,10 @@ from orchestrator.model.record import Outcome, Record
 from .blame import KILLS_WORKER, NOT_THE_JOB, judge
 from .database import count_up
 from .health import absolve_host, update_health
-from .rows import AnyRow, JobState, KeepResult, pack, unpack
+from .rows import AnyRow, JobState, KeepResult, pack, pack_json, unpack
 from .tables import ATTEMPTS, EXPERIMENTS, JOBS, RECORDS
+
+ANOTHER_LEDGER = "it is another farm's, or this ledger was put back to an earlier state; replay it where it belongs"
 
 
 def begin(connection: Connection, job_id: str, serial: str, host: str, ttl_s: float) -> Assignment | None:
@@ -44,18 +47,26 @@ def mark_running(connection: Connection, job_ids: list[str]) -> None:
     connection.execute(statement.values(state=JobState.RUNNING))
 
 
-def keep(connection: Connection, record: Record, budget: int, quarantine_after: int) -> KeepResult:
-    """Keep a record once, if it is of its job's newest attempt; conclude that attempt."""
+def keep(connection: Connection, record: Record, body: bytes, budget: int, quarantine_after: int) -> KeepResult:
+    """Keep a record once, if it is of its job's newest attempt; conclude that attempt. `body`: its JSON as it came.
+
+    Raises Unstorable where it is not of an attempt that this ledger began.
+    """
     row = _locked(connection, record.job_id)
     if row is None:
-        return KeepResult.STALE
+        raise Unstorable(f"the ledger has no job {record.job_id}", remedy=ANOTHER_LEDGER)
+    if row.experiment_id != record.experiment_id:
+        raise Unstorable(f"job {record.job_id} is of {row.experiment_id}, not of {record.experiment_id}")
     key = (RECORDS.c.job_id == record.job_id) & (RECORDS.c.attempt == record.attempt)
     if connection.execute(select(RECORDS.c.token).where(key)).first() is not None:
         return KeepResult.DUPLICATE
     attempt = _attempt(connection, record.job_id, record.attempt)
-    if attempt is None or attempt.token != record.token or row.token != record.token:
+    if attempt is None or attempt.token != record.token:
+        what = f"attempt {record.attempt} at job {record.job_id} with token {record.token}"
+        raise Unstorable(f"the ledger did not begin {what}", remedy=ANOTHER_LEDGER)
+    if row.token != record.token:
         return KeepResult.STALE
-    connection.execute(insert(RECORDS).values(**record_columns(record)))
+    connection.execute(insert(RECORDS).values(**{**record_columns(record), "body": pack_json(body)}))
     conclude(connection, row, attempt, record.outcome, record.cause, budget, quarantine_after)
     return KeepResult.NEW
 

@@ -12,11 +12,13 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import (
     ArgumentError,
     DatabaseError,
+    DataError,
+    DBAPIError,
     IntegrityError,
     NoSuchModuleError,
-    OperationalError,
     ProgrammingError,
 )
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from orchestrator.errors import ServiceDown, SetupError
 
@@ -86,17 +88,24 @@ class Database:
     def _readable(self) -> Iterator[None]:
         try:
             yield
+        except ServiceDown as e:
+            if type(e.__cause__) is not DatabaseError:  # its classes say what is away, itself that this is no database
+                raise
+            raise SetupError(f"{self._name} is no ledger: {e.__cause__.orig}", remedy=schema.REMEDY) from e
         except DatabaseError as e:
             raise SetupError(f"{self._name} is no ledger: {e.orig}", remedy=schema.REMEDY) from e
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
+        """What is wrong with one statement passes; every other fault is the store's: away, read-only, full, damaged."""
         try:
             yield
-        except OperationalError as e:
+        except (DataError, IntegrityError, ProgrammingError):
+            raise
+        except (DBAPIError, PoolTimeout, MemoryError) as e:
             raise ServiceDown(
-                f"the ledger {self._name} does not answer: {e.orig}",
-                remedy="check that the database runs and that its disk has space",
+                f"the ledger {self._name} does not answer: {getattr(e, 'orig', None) or repr(e)}",
+                remedy="check that the database runs, that it may be written and that its disk has space",
             ) from e
 
 

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 
 from sqlalchemy import Table
+from sqlalchemy.exc import DataError
 
+from orchestrator.errors import Unstorable
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
@@ -14,10 +16,20 @@ from orchestrator.model.lease import Assignment
 from orchestrator.model.queue_view import Share, WaitingJob
 from orchestrator.model.record import Outcome, Record
 
-from . import attempts, experiments, extension, health, imports, queries, records
+from . import attempts, dead_records, experiments, extension, health, imports, queries, records
 from .database import Database
 from .imports import Imported
-from .rows import ExperimentRow, JobRow, JobState, KeepResult, Lane, Quarantine, RunningRow, WaitingGroup
+from .rows import (
+    DeadRecord,
+    ExperimentRow,
+    JobRow,
+    JobState,
+    KeepResult,
+    Lane,
+    Quarantine,
+    RunningRow,
+    WaitingGroup,
+)
 from .tables import DEVICE_HEALTH, HOST_HEALTH
 from .waiting_groups import waiting_groups
 
@@ -175,10 +187,60 @@ class Ledger:
 
     # records
 
-    def keep(self, record: Record) -> KeepResult:
-        """Keep a record once per (job, attempt), from the job's newest token only, and conclude its attempt."""
+    def keep(self, record: Record, body: bytes | None = None) -> KeepResult:
+        """Keep a record once per (job, attempt), from the job's newest token only, and conclude its attempt.
+
+        `body`: its JSON as it came, with what a newer version has put in. Raises Unstorable where this ledger can never
+        keep it, ServiceDown where the store cannot now.
+        """
+        text = body if body is not None else record.model_dump_json().encode()
+        try:
+            with self._database.write() as connection:
+                return attempts.keep(connection, record, text, self._retries, self._quarantine_after)
+        except (DataError, OverflowError) as e:  # no column can hold it
+            raise Unstorable(f"a value of the record does not fit into the ledger: {e}") from e
+
+    def offer(self, body: bytes) -> KeepResult:
+        """Keep a record as it was sent: JSON of this version or a newer one. Raises as `keep` does."""
+        return self.keep(records.parsed(body), body)
+
+    def set_aside(self, body: bytes, reason: str, *, host: str = "", name: str = "") -> str:
+        """Keep what can never be stored, as it came; its id.
+
+        The attempt that it says it is of ends as failed: another one's record would not be stored either. A replay
+        after an update puts that right.
+        """
         with self._database.write() as connection:
-            return attempts.keep(connection, record, self._retries, self._quarantine_after)
+            dead_id = dead_records.add(connection, body, reason, host, name)
+            if (key := dead_records.attempt_under_way(connection, body)) is not None:
+                cause = Unstorable.cause
+                attempts.end(connection, *key, Outcome.FAILED, cause, self._retries, self._quarantine_after)
+        return dead_id
+
+    def dead_records(self) -> list[DeadRecord]:
+        """What was set aside, the oldest first."""
+        with self._database.read() as connection:
+            return dead_records.every(connection)
+
+    def dead_body(self, dead_id: str) -> bytes:
+        """A dead record as it came. Raises UnknownName."""
+        with self._database.read() as connection:
+            return dead_records.body_of(connection, dead_id)
+
+    def replay(self, dead_id: str) -> KeepResult:
+        """Take a dead record in again; it is dead no more where the ledger then has it.
+
+        Raises UnknownName, and Unstorable where it still cannot be stored.
+        """
+        result = self.offer(self.dead_body(dead_id))
+        if result is not KeepResult.STALE:
+            self.drop_dead([dead_id])
+        return result
+
+    def drop_dead(self, dead_ids: Sequence[str]) -> None:
+        """Delete dead records for good, all or none. Raises UnknownName."""
+        with self._database.write() as connection:
+            dead_records.drop(connection, dead_ids)
 
     def records(
         self, experiment_id: str, *, outcomes: Iterable[str] | None = None, serial: str | None = None

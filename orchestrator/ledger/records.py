@@ -1,11 +1,14 @@
-"""Read stored records in batches, unpacking one at a time."""
+"""Read records: those that are sent, and stored ones in batches, unpacking one at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from pydantic import ValidationError
 from sqlalchemy import Connection, select
 
+from orchestrator.errors import Unstorable
+from orchestrator.model import problem
 from orchestrator.model.record import Record
 
 from .rows import unpack
@@ -44,4 +47,17 @@ def packed_of(connection: Connection, job_ids: Sequence[str]) -> list[bytes]:
 
 
 def unpacked(body: bytes) -> Record:
-    return Record.model_validate_json(unpack(body))
+    return Record.model_validate_json(unpack(body), extra="ignore")
+
+
+def parsed(text: bytes) -> Record:
+    """A record of this version or of a newer one, whose further fields are ignored. Raises Unstorable."""
+    try:
+        return Record.model_validate_json(text, extra="ignore")
+    except ValidationError as e:
+        first = e.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the whole"
+        raise Unstorable(
+            f"it is no record of this version: {where}: {problem.describe(first)}",
+            remedy="update pocketfarm here, then `farm records replay`",
+        ) from e

@@ -42,7 +42,7 @@ class KeepResult(StrEnum):
     NEW = "new"
     DUPLICATE = "duplicate"
     STALE = "stale"
-    """From an attempt that is not its job's newest, or of a job that the ledger does not know."""
+    """From an attempt that a newer one of its job has replaced."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,23 @@ class RunningRow:
 
 
 @dataclass(frozen=True)
+class DeadRecord:
+    """What was sent as a record and could not be stored: kept as it came until it is replayed or dropped."""
+
+    id: str
+    name: str
+    """`JOB:ATTEMPT`, as far as it is known."""
+    reason: str
+    """Why it could not be stored."""
+    host: str
+    """Where it came from; empty: not told."""
+    set_aside_at: float
+    """Unix time."""
+    size: int
+    """Bytes."""
+
+
+@dataclass(frozen=True)
 class Quarantine:
     serial: str
     """Of a device, or the name of a host."""
@@ -158,7 +175,11 @@ def label(job: Job) -> str:
 
 
 def pack(model: BaseModel) -> bytes:
-    return zlib.compress(model.model_dump_json().encode(), 6)
+    return pack_json(model.model_dump_json().encode())
+
+
+def pack_json(text: bytes) -> bytes:
+    return zlib.compress(text, 6)
 
 
 def unpack(body: bytes) -> bytes:

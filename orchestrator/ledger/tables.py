@@ -102,6 +102,18 @@ Index("records_by_experiment", RECORDS.c.experiment_id, RECORDS.c.started_at)
 Index("records_by_device", RECORDS.c.serial, RECORDS.c.started_at)
 Index("records_by_kept_at", RECORDS.c.kept_at)
 
+DEAD_RECORDS = Table(
+    "dead_records",
+    METADATA,
+    Column("id", String(16), primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("host", String(200), nullable=False),
+    Column("name", String(200), nullable=False),
+    Column("set_aside_at", Float, nullable=False),
+)
+"""What was sent as a record and can never be one of this ledger: the bytes as they came, under their hash."""
+
 DEVICE_HEALTH = Table(
     "device_health",
     METADATA,
@@ -122,7 +134,7 @@ HOST_HEALTH = Table(
     Column("reason", Text, nullable=False, default=""),
 )
 
-LATER = (HOST_HEALTH,)
+LATER = (HOST_HEALTH, DEAD_RECORDS)
 """Tables that an earlier build of this version did not make: they are added to its ledgers."""
 
 COUNTERS = Table(

@@ -84,8 +84,3 @@ def _record_families(redis: Redis) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "farm_stream_records", "Records in Redis on their way to the ledger.", value=redis.xlen(keys.RECORDS)
     )
-    yield GaugeMetricFamily(
-        "farm_dead_letters",
-        "Entries that the ledger could not take; the newest 200 are kept.",
-        value=redis.llen(keys.POISON),
-    )

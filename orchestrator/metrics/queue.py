@@ -11,7 +11,7 @@ from sqlalchemy import Connection, func, select
 
 from orchestrator.answers import Wait, explain
 from orchestrator.ledger.rows import OPEN, JobState
-from orchestrator.ledger.tables import ATTEMPTS, DEVICE_HEALTH, EXPERIMENTS, HOST_HEALTH, JOBS, RECORDS
+from orchestrator.ledger.tables import ATTEMPTS, DEAD_RECORDS, DEVICE_HEALTH, EXPERIMENTS, HOST_HEALTH, JOBS, RECORDS
 from orchestrator.ledger.waiting_groups import waiting_groups
 from orchestrator.model.waiting import WaitKind, WaitReason
 
@@ -26,6 +26,7 @@ def queue_families(connection: Connection, reasons: Mapping[str, WaitReason] | N
     yield _oldest_waiting(connection)
     yield from _attempts(connection)
     yield _records(connection)
+    yield _dead_records(connection)
     yield from _quarantined(connection)
     yield from _experiments(connection)
 
@@ -92,6 +93,14 @@ def _records(connection: Connection) -> Metric:
     for outcome, source, count in connection.execute(select(*columns, func.count()).group_by(*columns)):
         family.add_metric([outcome, source], count)
     return family
+
+
+def _dead_records(connection: Connection) -> Metric:
+    return GaugeMetricFamily(
+        "farm_dead_letters",
+        "Records that could not be stored and wait to be replayed or dropped.",
+        value=connection.scalar(select(func.count()).select_from(DEAD_RECORDS)) or 0,
+    )
 
 
 def _quarantined(connection: Connection) -> Iterator[Metric]:

@@ -51,7 +51,7 @@ class TickReport:
     """What one turn of the scheduler did."""
 
     taken: Mapping[str, int]
-    """Records by what became of them: new, duplicate, stale, poison."""
+    """Records by what became of them: new, duplicate, stale, dead, held."""
     placed: tuple[Assignment, ...]
     waiting: Mapping[str, WaitReason]
     """Job -> why it waits."""

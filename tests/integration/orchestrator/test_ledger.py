@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine
 
-from orchestrator.errors import ServiceDown, SetupError, StableError
+from orchestrator.errors import ServiceDown, SetupError, StableError, Unstorable
 from orchestrator.expansion.expand import expand
 from orchestrator.ledger import JobState, KeepResult, Ledger, blame
 from orchestrator.model.exclusion import Exclusion
@@ -192,7 +192,8 @@ def test_an_older_token_is_refused(ledger: Ledger) -> None:
     assert ledger.keep(answer(old)) is KeepResult.STALE
     assert ledger.keep(answer(new)) is KeepResult.NEW
     assert [r.token for r in ledger.records(experiment_id)] == [new.token]
-    assert ledger.keep(make.record(make.job("unknown"), attempt=1, token=10**9)) is KeepResult.STALE
+    with pytest.raises(Unstorable, match="the ledger has no job"):
+        ledger.keep(make.record(make.job("unknown"), attempt=1, token=10**9))
 
 
 def test_a_late_record_of_the_newest_token_still_counts(ledger: Ledger) -> None:

@@ -77,7 +77,7 @@ def test_from_waiting_to_done(farm: Settings, redis: Redis, ledger: Ledger, sche
     assert scheduler.tick().taken == {"new": 2}
     assert ledger.counts("e-1") == {"ok": 4}
     assert redis.xlen(keys.RECORDS) == 0
-    assert all(redis.exists(keys.receipt(r.job_id, r.attempt)) for r in ledger.records("e-1"))
+    assert all(redis.exists(keys.receipt(f"{r.job_id}:{r.attempt}")) for r in ledger.records("e-1"))
 
 
 def test_doubled_and_lost_wake_ups_do_no_harm(
@@ -316,7 +316,9 @@ def test_cancelling_reaches_the_session(farm: Settings, redis: Redis, ledger: Le
     assert ledger.running() == [] and ledger.counts("e-1") == {"cancelled": 4}
 
 
-def test_poison_disturbs_nothing(farm: Settings, redis: Redis, ledger: Ledger, scheduler: Scheduler) -> None:
+def test_what_is_no_record_is_kept_and_disturbs_nothing(
+    farm: Settings, redis: Redis, ledger: Ledger, scheduler: Scheduler
+) -> None:
     host = host_of(farm, redis, "A")
     submit(ledger, host, blocks=1)
     scheduler.tick()
@@ -324,10 +326,13 @@ def test_poison_disturbs_nothing(farm: Settings, redis: Redis, ledger: Ledger, s
     redis.xadd(keys.RECORDS, {"record": "{not json"})
     redis.xadd(keys.RECORDS, {"other": "field"})
     redis.xadd(keys.RECORDS, {"record": b"\xff\x00"})
-    send(redis, answered(assignment, Outcome.OK).model_copy(update={"experiment_id": "unknown"}))
+    foreign = make.record(make.job("unknown"), attempt=1, token=assignment.token)
+    send(redis, foreign)
     host.finish()
-    assert scheduler.tick().taken["poison"] == 4
-    assert redis.llen(keys.POISON) == 4 and redis.xlen(keys.RECORDS) == 0
+    assert scheduler.tick().taken["dead"] == 4
+    assert redis.xlen(keys.RECORDS) == 0
+    bodies = {ledger.dead_body(each.id) for each in ledger.dead_records()}
+    assert bodies >= {b"{not json", b"\xff\x00", foreign.model_dump_json().encode()} and len(bodies) == 4
     assert ledger.counts("e-1") == {"ok": 1}
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
+import resource
 import threading
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from redis import Redis
 from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.client import client_of
+from orchestrator.coordination.record_stream import RecordStream
 from orchestrator.model.device import DeviceFacts, Source
 from orchestrator.model.record import Outcome, Record
 from tests.servers import RedisServer
@@ -64,7 +68,7 @@ def test_kept_on_disk_until_the_receipt(tmp_path: Path, redis: Redis) -> None:
     spool.send(redis)
     assert sent(redis) == [record()], "sent once, not in every pass"
     assert path.exists()
-    redis.set(keys.receipt("job1", 1), "1")
+    redis.set(keys.receipt("job1:1"), "new")
     spool.send(redis)
     assert spool.waiting() == []
     assert len(sent(redis)) == 1
@@ -106,11 +110,144 @@ def test_redis_away_and_back(
         sender.join(60)
 
 
-def test_an_unreadable_file_does_not_stop_the_others(tmp_path: Path, redis: Redis) -> None:
+@pytest.mark.parametrize("content", [b'{"half a rec', b"\xff\x00 no text"])
+def test_bytes_that_are_no_record_are_sent_as_they_are(tmp_path: Path, redis: Redis, content: bytes) -> None:
+    """Whether they are one is the ledger's to say, which keeps what is none."""
+    spool = Spool(tmp_path, "lab")
+    spool.add(record("bad")).write_bytes(content)
+    spool.add(record("good"))
+    spool.send(redis)
+    bad, good = RecordStream(redis).read("", 10)
+    assert (bad.body, bad.host, bad.name) == (content, "lab", "bad:1")
+    assert Record.model_validate_json(good.body) == record("good")
+    redis.set(keys.receipt("bad:1"), "dead")
+    spool.send(redis)
+    assert (tmp_path / "spool" / "dead" / "bad-1.json").read_bytes() == content
+    assert [path.name for path in spool.waiting()] == ["good-1.json"]
+
+
+def test_what_an_earlier_version_put_away_is_sent(tmp_path: Path, redis: Redis) -> None:
+    spool, stop = Spool(tmp_path), threading.Event()
+    spool.add(record()).rename(tmp_path / "spool" / "job1-1.unreadable")
+    stop.set()
+    spool.run(redis, stop)
+    assert sent(redis) == [record()]
+
+
+def test_an_unknown_word_deletes_nothing(tmp_path: Path, redis: Redis) -> None:
+    """Of a scheduler of another version."""
     spool = Spool(tmp_path)
-    bad = spool.add(record("bad"))
-    bad.write_text('{"half a rec')
+    spool.add(record())
+    redis.set(keys.receipt("job1:1"), "poison")
+    spool.send(redis)
+    assert [path.name for path in (tmp_path / "spool" / "dead").iterdir()] == ["job1-1.json"]
+
+
+def test_no_descriptors_cost_time_only(tmp_path: Path, redis: Redis) -> None:
+    spool = Spool(tmp_path)
+    spool.add(record())
+    redis.ping()  # connected
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        spool.send(redis)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert sent(redis) == []
+    spool.send(redis)
+    assert sent(redis) == [record()]
+    assert [path.name for path in (tmp_path / "spool").iterdir()] == ["job1-1.json"]
+
+
+def test_a_file_that_cannot_be_read_now_holds_back_no_other(tmp_path: Path, redis: Redis) -> None:
+    spool = Spool(tmp_path)
+    (tmp_path / "spool" / "bad-1.json").mkdir(parents=True)  # reading it is an OSError
     spool.add(record("good"))
     spool.send(redis)
     assert [each.job_id for each in sent(redis)] == ["good"]
-    assert bad.with_suffix(".unreadable").exists() and len(spool.waiting()) == 1
+    assert [path.name for path in spool.waiting()] == ["bad-1.json", "good-1.json"]
+
+
+def test_a_record_that_redis_refuses_holds_back_no_other(tmp_path: Path, redis: Redis) -> None:
+    """It is tried again ever later; the others are sent in the same pass."""
+    redis.config_set("proto-max-bulk-len", 1 << 20)
+    now = [0.0]
+    spool = Spool(tmp_path, clock=lambda: now[0])
+    large = record("large").model_copy(update={"reasons": ("x" * (2 << 20),)})
+    os.utime(spool.add(large), (1, 1))
+    spool.add(record("good"))
+    spool.send(redis)
+    assert [each.job_id for each in sent(redis)] == ["good"]
+    redis.config_set("proto-max-bulk-len", 512 << 20)
+    now[0] = spool_module.RESEND_S - 1
+    spool.send(redis)
+    assert len(sent(redis)) == 1
+    now[0] = spool_module.RESEND_S
+    spool.send(redis)
+    assert [each.job_id for each in sent(redis)] == ["good", "large"]
+
+
+def test_a_long_outage_of_the_ledger_fills_no_stream(tmp_path: Path, redis: Redis) -> None:
+    """Ten minutes without a receipt, and a worker that is started again: the stream has the record twice at most."""
+    now = [0.0]
+    large = record().model_copy(update={"evidence": ("x" * 500,) * 50})
+    spool = Spool(tmp_path, clock=lambda: now[0])
+    spool.add(large)
+    for second in range(600):
+        now[0] = float(second)
+        if second == 300:
+            spool = Spool(tmp_path, clock=lambda: now[0])
+        spool.send(redis)
+    assert redis.xlen(keys.RECORDS) == 1
+
+
+def test_entries_that_vanish_are_sent_ever_more_rarely(tmp_path: Path, redis: Redis) -> None:
+    """As of a scheduler that takes them and answers nothing."""
+    now, taken = [0.0], []
+    spool = Spool(tmp_path, clock=lambda: now[0])
+    spool.add(record())
+    for second in range(3600):
+        now[0] = float(second)
+        spool.send(redis)
+        if redis.delete(keys.RECORDS):
+            taken.append(second)
+    assert taken[:5] == [0, 10, 30, 70, 150]
+    assert max(later - sooner for sooner, later in pairwise(taken)) == spool_module.MAX_RESEND_S
+
+
+def test_a_disk_that_takes_nothing_loses_no_record(tmp_path: Path, redis: Redis) -> None:
+    (tmp_path / "spool").write_text("in the way of the folder")
+    spool = Spool(tmp_path)
+    spool.add(record())
+    spool.send(redis)
+    assert sent(redis) == [record()] and len(spool.waiting()) == 1
+    (tmp_path / "spool").unlink()
+    spool.send(redis)
+    assert Record.model_validate_json((tmp_path / "spool" / "job1-1.json").read_text()) == record()
+    redis.set(keys.receipt("job1:1"), "new")
+    spool.send(redis)
+    assert spool.waiting() == [] and list((tmp_path / "spool").iterdir()) == []
+
+
+def test_the_sender_outlives_what_nobody_foresaw(tmp_path: Path, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    spool, stop = Spool(tmp_path), threading.Event()
+    failures = iter([RuntimeError("out of the blue"), MemoryError()])
+
+    def fail(*_: object) -> list[Path]:
+        error = next(failures, None)
+        if error is None:
+            monkeypatch.undo()
+            return []
+        raise error
+
+    monkeypatch.setattr(Spool, "waiting", fail)
+    monkeypatch.setattr(spool_module, "PERIOD_S", 0.01)
+    sender = threading.Thread(target=spool.run, args=(redis, stop))
+    sender.start()
+    try:
+        spool.add(record())
+        eventually(lambda: redis.xlen(keys.RECORDS))
+        assert sender.is_alive()
+    finally:
+        stop.set()
+        sender.join(60)

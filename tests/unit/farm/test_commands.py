@@ -31,7 +31,7 @@ COMMANDS = set(typer.main.get_command(app).commands)  # type: ignore[attr-define
 EXPECTED = {
     "up", "down", "doctor", "devices", "enrol", "networks", "run", "status", "watch", "results", "report", "cancel",
     "infer", "plan", "schema", "demo", "release", "restore", "energy", "import", "best", "export",
-    "tune", "dataset", "agreement",
+    "tune", "dataset", "agreement", "records",
 }  # fmt: skip
 
 
@@ -100,7 +100,8 @@ def test_an_empty_ledger_has_no_experiments(farm: Run) -> None:
 OF_A_STATE = [
     ("status",), ("results",), ("report",), ("watch",), ("export",), ("agreement",), ("best", "--axis", "backend"),
     ("cancel", "latest"), ("down",), ("devices",), ("devices", "A"), ("release", "A"), ("restore",), ("tune", "show"),
-    ("tune", "export", "x.json"),
+    ("tune", "export", "x.json"), ("records",), ("records", "replay"), ("records", "drop", "A"),
+    ("records", "show", "A"),
 ]  # fmt: skip
 
 
@@ -111,6 +112,31 @@ def test_a_wrong_state_folder_is_told_and_not_made(farm: Run, tmp_path: Path, co
     assert code == 1 and error["cause"] in ("setup", "service_down")
     assert "no where" in error["message"] and "`farm up --state 'no where'`" in error["remedy"]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("ledger")
+def test_dead_records_are_listed_shown_replayed_and_dropped(farm: Run, tmp_path: Path) -> None:
+    assert farm("records", "--json")[:2] == (0, "[]\n")
+    assert farm("records")[1] == "no record is set aside\n"
+    job, body = make.job(), b"\xff no text"
+    with Ledger(Settings(state=tmp_path / ".farm").ledger) as ledger:
+        ledger.submit("first-1", make.many(1), [job])
+        begun = ledger.begin_attempt(job.job_id, "A", "lab", 15.0)
+        assert begun is not None
+        good = make.record(job, attempt=1, token=begun.token).model_dump_json().encode()
+        bad_id = ledger.set_aside(body, "it is no [record]", host="lab", name="x:1")
+        good_id = ledger.set_aside(good, "an earlier version could not read it", host="lab")
+    listed = json.loads(farm("records", "--json")[1])
+    assert {each["id"] for each in listed} == {bad_id, good_id}
+    assert "it is no [record]" in farm("records")[1] and "x:1" in farm("records")[1]
+    assert json.loads(farm("records", "show", bad_id, "--json")[1])["reason"] == "it is no [record]"
+    assert farm("records", "show", good_id)[1].encode() == good
+    code, out, _ = farm("records", "replay", "--json")
+    assert (code, json.loads(out)["replayed"][good_id], json.loads(out)["left"]) == (1, "new", [bad_id])
+    assert farm("records", "drop", bad_id, "--json")[0] == 0
+    assert farm("records", "--json")[1] == "[]\n"
+    code, out, _ = farm("records", "drop", bad_id, "--json")
+    assert code == 1 and bad_id in json.loads(out)["error"]["message"]
 
 
 def test_restore_of_a_device_on_which_nothing_is_left_is_an_error(farm: Run, tmp_path: Path) -> None:

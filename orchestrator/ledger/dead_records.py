@@ -1,0 +1,71 @@
+"""Set aside what was sent as a record and can never be stored: kept as it came, until it is replayed or dropped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, delete, func, insert, select
+
+from orchestrator.errors import UnknownName
+
+from .rows import DeadRecord
+from .tables import ATTEMPTS, DEAD_RECORDS
+
+_COLUMNS = (
+    *(DEAD_RECORDS.c[name] for name in ("id", "name", "reason", "host", "set_aside_at")),
+    func.length(DEAD_RECORDS.c.body).label("size"),
+)
+
+
+def add(connection: Connection, body: bytes, reason: str, host: str, name: str) -> str:
+    """Keep these bytes; their id. The same bytes are kept once."""
+    dead_id = hashlib.sha256(body).hexdigest()[:16]
+    if connection.execute(select(DEAD_RECORDS.c.id).where(DEAD_RECORDS.c.id == dead_id)).first() is None:
+        words = {"reason": _text(reason, 2000), "host": _text(host, 200), "name": _text(name, 200)}
+        row = {"id": dead_id, "body": body, "set_aside_at": time.time(), **words}
+        connection.execute(insert(DEAD_RECORDS).values(**row))
+    return dead_id
+
+
+def attempt_under_way(connection: Connection, body: bytes) -> tuple[str, int] | None:
+    """The job and attempt that these bytes say they are of, where the ledger has that attempt under way."""
+    try:
+        said = json.loads(body)
+        key = (str(said["job_id"]), int(said["attempt"]), int(said["token"]))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    if not all(0 < number < 2**31 for number in key[1:]):
+        return None
+    attempt = ATTEMPTS.c
+    mine = (attempt.job_id == key[0].replace("\0", "")) & (attempt.attempt == key[1]) & (attempt.token == key[2])
+    found = connection.execute(select(attempt.job_id, attempt.attempt).where(mine, attempt.ended_at.is_(None))).first()
+    return (found.job_id, found.attempt) if found is not None else None
+
+
+def every(connection: Connection) -> list[DeadRecord]:
+    """The oldest first."""
+    order = (DEAD_RECORDS.c.set_aside_at, DEAD_RECORDS.c.id)
+    return [DeadRecord(**row._mapping) for row in connection.execute(select(*_COLUMNS).order_by(*order))]
+
+
+def body_of(connection: Connection, dead_id: str) -> bytes:
+    """The bytes as they came. Raises UnknownName."""
+    body = connection.scalar(select(DEAD_RECORDS.c.body).where(DEAD_RECORDS.c.id == dead_id))
+    if body is None:
+        raise UnknownName(f"no dead record has the id {dead_id!r}", remedy="`farm records` lists them")
+    return bytes(body)
+
+
+def drop(connection: Connection, dead_ids: Sequence[str]) -> None:
+    """Delete them for good. Raises UnknownName, and deletes none, where one is not there."""
+    for dead_id in dead_ids:
+        body_of(connection, dead_id)
+    connection.execute(delete(DEAD_RECORDS).where(DEAD_RECORDS.c.id.in_(dead_ids)))
+
+
+def _text(value: str, limit: int) -> str:
+    """As a column can hold it: PostgreSQL's text has no NUL."""
+    return value.replace("\0", "?").encode(errors="replace").decode()[:limit]

@@ -1,0 +1,222 @@
+"""No fault of the store costs a record: what is not in the ledger stays in the stream and in the spool."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from redis import Redis
+from sqlalchemy import Engine, create_engine, event, text
+
+from orchestrator.config import Settings
+from orchestrator.coordination import keys
+from orchestrator.errors import ServiceDown, Unstorable
+from orchestrator.ledger import JobState, KeepResult, Ledger
+from orchestrator.model.job import Job
+from orchestrator.model.lease import Assignment
+from orchestrator.model.record import Outcome, Record
+from orchestrator.scheduling import intake as intake_module
+from orchestrator.scheduling.intake import Intake
+from tests.servers import private_postgres
+from tests.unit.orchestrator import make
+from workers.spool import Spool
+
+JOBS = [make.job(block=block) for block in range(5)]
+
+
+@pytest.fixture(scope="module")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with private_postgres(tmp_path_factory.mktemp("postgres")) as url:
+        yield url
+
+
+@pytest.fixture
+def spool(farm: Settings) -> Spool:
+    return Spool(farm.state, "lab")
+
+
+def begun(ledger: Ledger, job: Job) -> Assignment:
+    assignment = ledger.begin_attempt(job.job_id, "A", "lab", 15.0)
+    assert assignment is not None
+    return assignment
+
+
+def measured(ledger: Ledger, spool: Spool, redis: Redis) -> list[Record]:
+    """An experiment of five blocks, whose records are in the spool and in the stream."""
+    ledger.submit("first-1", make.many(5), JOBS)
+    found = [make.record(job, attempt=1, token=begun(ledger, job).token) for job in JOBS]
+    for record in found:
+        spool.add(record)
+    spool.send(redis)
+    return found
+
+
+def nothing_is_lost(spool: Spool, redis: Redis, records: list[Record]) -> None:
+    """All copies are there during the outage."""
+    assert redis.xlen(keys.RECORDS) == len(spool.waiting()) == len(records)
+
+
+def all_are_kept(ledger: Ledger, spool: Spool, redis: Redis, records: list[Record]) -> None:
+    Intake(redis, ledger).drain()
+    spool.send(redis)
+    assert sorted(r.job_id for r in ledger.records("first-1")) == sorted(r.job_id for r in records)
+    assert ledger.dead_records() == [] and spool.waiting() == [] and redis.xlen(keys.RECORDS) == 0
+
+
+def test_a_read_only_postgres_is_an_outage(postgres: str, redis: Redis, spool: Spool) -> None:
+    """As after a failover to a standby."""
+    with Ledger(postgres) as ledger:
+        records = measured(ledger, spool, redis)
+        read_only(postgres, "on")
+        with pytest.raises(ServiceDown, match="read-only"):
+            Intake(redis, ledger).drain()
+        nothing_is_lost(spool, redis, records)
+        read_only(postgres, "off")
+        all_are_kept(ledger, spool, redis, records)
+
+
+def read_only(postgres: str, word: str) -> None:
+    """For every connection from now on; the present ones are ended."""
+    engine = create_engine(postgres, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text("SET default_transaction_read_only = off"))
+        connection.execute(text(f"ALTER DATABASE postgres SET default_transaction_read_only = {word}"))
+        others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'postgres'"
+        connection.execute(text(f"{others} AND pid <> pg_backend_pid()"))
+    engine.dispose()
+
+
+def test_a_damaged_page_is_an_outage(farm: Settings, redis: Redis, spool: Spool) -> None:
+    with Ledger(farm.ledger) as ledger:
+        records = measured(ledger, spool, redis)
+    file = Path(farm.ledger.removeprefix("sqlite:///"))
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        query = "SELECT rootpage FROM sqlite_master WHERE name = 'records_by_kept_at'"
+        (page,) = connection.execute(query).fetchone()
+    sound, start = file.read_bytes(), (page - 1) * size
+    file.write_bytes(sound[:start] + b"\xff" * size + sound[start + size :])
+    with Ledger(farm.ledger) as ledger:
+        with pytest.raises(ServiceDown, match="malformed"):
+            Intake(redis, ledger).drain()
+        nothing_is_lost(spool, redis, records)
+    for beside in file.parent.glob(f"{file.name}-*"):
+        beside.unlink()
+    file.write_bytes(sound)
+    with Ledger(farm.ledger) as ledger:
+        all_are_kept(ledger, spool, redis, records)
+
+
+def test_a_full_disk_is_an_outage(farm: Settings, redis: Redis, spool: Spool) -> None:
+    with Ledger(farm.ledger) as ledger:
+        records = [
+            record.model_copy(update={"reasons": tuple(str(n) for n in range(20_000))})
+            for record in measured(ledger, spool, redis)
+        ]
+    redis.flushall()
+    for record in records:
+        spool.add(record)
+    spool.send(redis)
+
+    def no_room(connection: sqlite3.Connection, _: object) -> None:
+        connection.execute("PRAGMA max_page_count = 1")  # no page more than there are
+
+    event.listen(Engine, "connect", no_room)
+    try:
+        with Ledger(farm.ledger) as ledger:
+            with pytest.raises(ServiceDown, match="full"):
+                Intake(redis, ledger).drain()
+            nothing_is_lost(spool, redis, records)
+    finally:
+        event.remove(Engine, "connect", no_room)
+    with Ledger(farm.ledger) as ledger:
+        all_are_kept(ledger, spool, redis, records)
+
+
+def test_a_record_that_fails_by_itself_waits_and_holds_back_no_other(
+    farm: Settings, redis: Redis, spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A constraint says no, and nobody knows why: it is neither acknowledged nor set aside."""
+    with Ledger(farm.ledger) as ledger:
+        records = measured(ledger, spool, redis)
+        refused = records[1].job_id
+        with closing(sqlite3.connect(farm.ledger.removeprefix("sqlite:///"))) as connection:
+            connection.execute(
+                f"CREATE TRIGGER refuse BEFORE INSERT ON records WHEN NEW.job_id = '{refused}' "
+                "BEGIN SELECT RAISE(ABORT, 'not this one'); END"
+            )
+            intake = Intake(redis, ledger)
+            assert intake.drain() == {"new": 4, "held": 1}
+            assert intake.drain() == {}, "not before its time"
+            spool.send(redis)
+            assert [path.stem for path in spool.waiting()] == [f"{refused}-1"] and redis.xlen(keys.RECORDS) == 1
+            connection.execute("DROP TRIGGER refuse")
+        monkeypatch.setattr(intake_module.time, "monotonic", lambda: float("inf"))
+        assert intake.drain() == {"new": 1}
+        monkeypatch.undo()
+        all_are_kept(ledger, spool, redis, records)
+
+
+def test_a_newer_version_s_field_is_kept_and_ignored(farm: Settings, redis: Redis, spool: Spool) -> None:
+    with Ledger(farm.ledger) as ledger:
+        ledger.submit("first-1", make.many(1), JOBS[:1])
+        record = make.record(JOBS[0], attempt=1, token=begun(ledger, JOBS[0]).token)
+        newer = record.model_dump(mode="json") | {"humidity": 0.4}
+        newer["device"]["colour"] = "red"
+        spool.add(record).write_text(json.dumps(newer))
+        spool.send(redis)
+        assert Intake(redis, ledger).drain() == {"new": 1}
+        assert list(ledger.records("first-1")) == [record]
+    with closing(sqlite3.connect(farm.ledger.removeprefix("sqlite:///"))) as connection:
+        (body,) = connection.execute("SELECT body FROM records").fetchone()
+    assert json.loads(zlib.decompress(body)) == newer
+
+
+def test_a_record_of_another_version_is_set_aside_and_not_measured_again(
+    farm: Settings, redis: Redis, spool: Spool
+) -> None:
+    with Ledger(farm.ledger) as ledger:
+        ledger.submit("first-1", make.many(1), JOBS[:1])
+        record = make.record(JOBS[0], attempt=1, token=begun(ledger, JOBS[0]).token)
+        other = record.model_dump(mode="json") | {"schema_version": 2}
+        spool.add(record).write_text(json.dumps(other))
+        spool.send(redis)
+        assert Intake(redis, ledger).drain() == {"dead": 1}
+        spool.send(redis)
+        assert spool.waiting() == []
+        file = farm.state / "spool" / "dead" / f"{record.job_id}-1.json"
+        (dead,) = ledger.dead_records()
+        assert ledger.dead_body(dead.id) == file.read_bytes() == json.dumps(other).encode()
+        assert (dead.host, dead.name, dead.size) == ("lab", f"{record.job_id}:1", file.stat().st_size)
+        assert "schema_version" in dead.reason
+        assert ledger.counts("first-1") == {"failed": 1} and ledger.waiting() == []
+        with pytest.raises(Unstorable):
+            ledger.replay(dead.id)
+        assert ledger.dead_records() == [dead]
+
+
+def test_a_dead_record_that_can_be_read_after_all_is_replayed(farm: Settings) -> None:
+    with Ledger(farm.ledger) as ledger:
+        ledger.submit("first-1", make.many(1), JOBS[:1])
+        record = make.record(JOBS[0], attempt=1, token=begun(ledger, JOBS[0]).token)
+        dead_id = ledger.set_aside(record.model_dump_json().encode(), "an earlier version could not read it")
+        (job,) = ledger.jobs("first-1")
+        assert (job.state, job.outcome, job.cause) == (JobState.DONE, Outcome.FAILED, "unstorable")
+        assert ledger.replay(dead_id) is KeepResult.NEW
+        assert ledger.dead_records() == [] and ledger.counts("first-1") == {"ok": 1}
+        assert list(ledger.records("first-1")) == [record]
+
+
+def test_a_ledger_of_an_earlier_build_gets_the_table(farm: Settings) -> None:
+    with Ledger(farm.ledger) as ledger:
+        ledger.submit("first-1", make.many(1), JOBS[:1])
+    with closing(sqlite3.connect(farm.ledger.removeprefix("sqlite:///"))) as connection:
+        connection.execute("DROP TABLE dead_records")
+    with Ledger(farm.ledger) as ledger:
+        assert ledger.dead_records() == [] and ledger.counts("first-1") == {"waiting": 1}
