@@ -32,7 +32,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     ),
     "workers": (
         *("durable_files", "connection", "devices", "power", "session", "plans", "measure", "enrolment", "claim"),
-        *("execution", "discovery", "spool", "tasks", "crash_recovery", "infer", "tuning", "host"),
+        *("execution", "crash_recovery", "discovery", "spool", "tasks", "infer", "tuning", "host"),
     ),
     "kernels": (
         *("errors", "checkpoint", "axis", "ir", "options", "reference", "frontend", "plan", "source", "catalog"),

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.config import Settings
 from orchestrator.errors import FarmError
+from orchestrator.model.device import Device
 
 from .connection.adb import AdbServer
 from .connection.base import DeviceConnection
 from .devices.device_lock import device_lock
 from .devices.lookup import find_phone
-from .session.saved_settings import SavedSettings, changed_phones
+from .session.saved_settings import SavedSettings, changed_phones, changed_settings, forget_changes
 from .session.session import await_device
 from .session.supply import SupplyJournal, cut_supplies
 
@@ -43,6 +44,45 @@ class Restored:
 def left_behind(state: Path) -> tuple[str, ...]:
     """Serials of the devices on which something is not put back, whoever works on them now."""
     return tuple(sorted({*cut_supplies(state), *changed_phones(state)}))
+
+
+def left_changed(state: Path) -> dict[str, tuple[str, ...]]:
+    """Device -> what a session changed on it and has not put back, sessions that go on included."""
+    left: dict[str, tuple[str, ...]] = dict.fromkeys(cut_supplies(state), ("supply",))
+    for serial, names in changed_settings(state).items():
+        left[serial] = (*left.get(serial, ()), *names)
+    return left
+
+
+def with_left_changed(devices: Iterable[Device], state: Path, in_session: Container[str]) -> list[Device]:
+    """The devices as they are announced, with what nobody has put back yet."""
+    left = {serial: names for serial, names in left_changed(state).items() if serial not in in_session}
+    return [
+        device.model_copy(update={"state": device.state.model_copy(update={"left_changed": left[device.serial]})})
+        if device.serial in left
+        else device
+        for device in devices
+    ]
+
+
+def put_back(state: Path, connection: DeviceConnection) -> tuple[str, ...]:
+    """Put back what the journals of a device name; what that was. The caller holds the device's lock.
+
+    Raises SettingsLeft, SupplyStuck, TransportLost.
+    """
+    supply = ("supply",) * SupplyJournal(state, connection.serial).restore(connection)
+    return (*supply, *SavedSettings(state, connection).restore())
+
+
+def let_be(state: Path, serial: str) -> bool:
+    """Forget what was left changed on a device, as a person says that it may work as it is; whether anything was.
+
+    Raises DeviceBusy while a session holds it.
+    """
+    if serial not in changed_phones(state):
+        return False
+    with device_lock(state, serial, wait_s=LOCK_WAIT_S):
+        return forget_changes(state, serial)
 
 
 def restore_devices(settings: Settings, serials: Iterable[str], *, patient: bool = True) -> tuple[Restored, ...]:

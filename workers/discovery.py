@@ -19,6 +19,7 @@ from orchestrator.model.device import Device, DeviceFacts, DeviceState, Health, 
 from workers.devices.lookup import unusable
 
 from .connection.adb import AdbConnection, AdbServer, ListedDevice
+from .crash_recovery import put_back
 from .devices.admit import enrol_phone
 from .devices.device_lock import device_lock
 from .devices.fleet import Fleet, Member
@@ -26,6 +27,7 @@ from .devices.identity import Name, Names, read_identity
 from .devices.probe import read_state
 from .devices.workstation import enrol_workstation
 from .enrolment import at_rest, first_sight
+from .session.saved_settings import SettingsLeft
 
 log = logging.getLogger(__name__)
 
@@ -167,14 +169,22 @@ class Discovery:
         watched.stands_by = name is None
         if name is not None:
             with device_lock(self._settings.state, name.serial):
+                self._put_back(address, name)
                 self._refresh(name) if watched.enrolled else self._enrol(address, name)
             watched.enrolled, watched.failures = True, 0
+
+    def _put_back(self, address: str, name: Name) -> None:
+        """What a crashed session left changed: no other job need come for it. Raises SettingsLeft, TransientError."""
+        done = put_back(self._settings.state, AdbConnection(address, self._server, serial=name.serial))
+        if done:
+            log.warning("%s: put back what a session had left changed: %s", name.serial, ", ".join(done))
 
     def _failed(self, address: str, watched: _Watched, error: Exception) -> None:
         if not isinstance(error, FarmError):
             log.exception("probing %s", address)
         watched.failures += 1
-        watched.due_at = time.monotonic() + retry_s(watched.failures)
+        left = isinstance(error, SettingsLeft)  # somebody may put it back or release it: to look costs little
+        watched.due_at = time.monotonic() + (REFRESH_S if left else retry_s(watched.failures))
         message = str(error) or type(error).__name__
         if isinstance(error, TransportLost):
             self._away(address, watched, Health.OFFLINE, message)

@@ -25,7 +25,7 @@ from orchestrator.model.live import HostAnnouncement
 
 from .claim import Claim
 from .connection.adb import AdbServer
-from .crash_recovery import restore_supplies
+from .crash_recovery import restore_supplies, with_left_changed
 from .devices.device_lock import device_lock
 from .devices.fleet import Fleet
 from .discovery import Discovery
@@ -123,7 +123,8 @@ class Host:
                 seen_at=time.time(),
             )
         )
-        for device in devices:
+        in_session = {serial for serial, *_ in self._fleet.running()}
+        for device in with_left_changed(devices, self._farm.state, in_session):
             self._inventory.announce_device(device)
 
 

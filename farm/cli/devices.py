@@ -85,13 +85,18 @@ def release(
 
     A device that loses several attempts in a row is put into quarantine, for a minute the first time; a host is after
     several faults of its own. After that it gets work again by itself if it is found well, on probation: one more loss
-    puts it back for twice as long.
+    puts it back for twice as long. A phone of this host that is sick because an earlier session's settings cannot be
+    put back is taken as it is.
 
     Example: `farm release R58M123ABC`
     """
-    with open_ledger(settings_of(state)) as ledger:
+    from workers.crash_recovery import let_be
+
+    settings = settings_of(state)
+    with open_ledger(settings) as ledger:
         held = [each.serial for each in (*ledger.quarantined(), *ledger.quarantined_hosts())]
-        if not (ledger.clear_quarantine(serial) or ledger.clear_host(serial)):
+        released = [ledger.clear_quarantine(serial), ledger.clear_host(serial), let_be(settings.state, serial)]
+        if not any(released):
             known = f"in quarantine: {', '.join(held)}" if held else "no device or host is in quarantine"
             raise Unsupported(f"{serial!r} is not in quarantine; {known}", remedy="farm devices")
     if as_json:
@@ -154,6 +159,8 @@ def _battery(device: Device) -> str:
         parts.append(f"{now.battery_temp_c:.1f} C")
     if now.charging:
         parts.append("charging")
+    if now.left_changed:
+        parts.append(f"[red]left changed: {escape(', '.join(now.left_changed))}[/]")
     if now.ready_at is not None and now.ready_at > time.time():
         parts.append(f"ready in {now.ready_at - time.time():.0f} s")
     return " ".join(parts)

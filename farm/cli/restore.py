@@ -37,8 +37,8 @@ def restore(
 ) -> None:
     """Put phones back as they were before a crash: cut supplies, changed settings. Needs no running farm.
 
-    The next session with a phone does the same. A device that a session holds now is left to it. Exit status 1 where
-    something could not be put back, or nothing is left to put back on a device that was named.
+    A running worker does the same once it reaches a phone. A device that a session holds now is left to it. Exit
+    status 1 where something could not be put back, or nothing is left to put back on a device that was named.
 
     Example: `farm restore`, `farm restore R58M123ABC --json`
     """

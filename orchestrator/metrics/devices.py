@@ -27,6 +27,10 @@ STATE: dict[str, tuple[str, Callable[[DeviceState], float | bool | None]]] = {
         lambda state: state.thermal_status,
     ),
     "farm_device_storage_free_bytes": ("Free space on the device.", lambda state: state.free_storage_bytes),
+    "farm_device_left_changed": (
+        "Settings that a session has left changed, and nobody has put back yet.",
+        lambda state: len(state.left_changed),
+    ),
     "farm_device_ready_timestamp_seconds": (
         "When a hot or flat device is predicted to be ready.",
         lambda state: state.ready_at,

@@ -148,6 +148,8 @@ class DeviceState(Model):
     charging: bool | None = None
     thermal_status: int | None = None
     free_storage_bytes: int | None = None
+    left_changed: tuple[str, ...] = ()
+    """What a session that crashed changed on it (settings, `supply`), and nobody has put back yet."""
     ready_at: float | None = None
     """Unix time when a hot or flat device is predicted to be ready; None: now or unknown."""
     reading: Reading | None = None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from kernels.checkpoint import checkpoint
-from orchestrator.errors import TransientError
+from orchestrator.errors import ConditionNotMet, DeviceSick, FarmError, StableError
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.record import ConditionProof
 from workers.connection.base import DeviceConnection
@@ -19,7 +20,13 @@ Changes = dict[str, dict[str, str]]
 """Name of a setting -> its values before, in the order of the changes."""
 
 
-class JournalUnreadable(TransientError):
+class SettingsLeft(DeviceSick):
+    """The phone refuses to be put back: it gets no work until it is, or until a person says that it may."""
+
+    cause = "settings_left"
+
+
+class JournalUnreadable(SettingsLeft):
     """What a crash left on a device is not known any more: a person must look at it."""
 
     cause = "journal_unreadable"
@@ -48,16 +55,32 @@ class SavedSettings:
     def restore(self) -> tuple[str, ...]:
         """Put back whatever the journal names, the last change first, also after a crash; returns the names.
 
-        Raises JournalUnreadable, and the transient errors of the device; what is not put back yet then stays in the
-        journal.
+        What is not put back stays in the journal. Raises SettingsLeft where the phone refuses something, after all
+        others; and at once what is no refusal: TransportLost, and whatever the thread's checkpoint raises.
         """
-        saved = self._read()
+        saved, refused = self._read(), dict[str, Exception]()
         names = [name for name in reversed(saved) if name in SETTINGS]
         for name in names:
-            SETTINGS[name].restore(self._connection, saved.pop(name))
+            try:
+                SETTINGS[name].restore(self._connection, saved[name])
+            except (StableError, DeviceSick, ConditionNotMet, KeyError, ValueError) as e:
+                refused[name] = e
+                continue
+            del saved[name]
             self._write(saved)
+        if refused:
+            raise self._left(refused)
         self._path.unlink(missing_ok=True)
         return tuple(names)
+
+    def _left(self, refused: Mapping[str, Exception]) -> SettingsLeft:
+        serial = self._connection.serial
+        whys = [f"{name}: {e.args[0] if isinstance(e, FarmError) else repr(e)}" for name, e in refused.items()]
+        return SettingsLeft(
+            f"an earlier session left settings changed that cannot be put back: {'; '.join(whys)}",
+            device=serial,
+            remedy=f"mend that, then `farm restore {serial}`; or put it right by hand, then `farm release {serial}`",
+        )
 
     @property
     def changed(self) -> tuple[str, ...]:
@@ -77,13 +100,29 @@ class SavedSettings:
 
 def changed_phones(state: Path) -> tuple[str, ...]:
     """Serials of the phones on which something is not put back yet; of an unreadable journal its file's name."""
-    serials = []
+    return tuple(changed_settings(state))
+
+
+def changed_settings(state: Path) -> dict[str, tuple[str, ...]]:
+    """The same serials -> names of the settings; of an unreadable journal `unknown`."""
+    found: dict[str, tuple[str, ...]] = {}
     for path in sorted((state / FOLDER).glob("*.json")):
         try:
-            serials.append(read_changes(path)[0])
+            serial, changes = read_changes(path)
         except JournalUnreadable:  # whoever restores it says what is wrong with it
-            serials.append(path.stem)
-    return tuple(serials)
+            serial, changes = path.stem, {"unknown": {}}
+        if serial:  # else it has just been put back
+            found[serial] = tuple(changes)
+    return found
+
+
+def forget_changes(state: Path, serial: str) -> bool:
+    """Set a phone's journal aside; whether there was one. The caller holds the phone's lock."""
+    path = state / FOLDER / f"{file_name(serial)}.json"
+    if not path.exists():
+        return False
+    path.replace(path.with_suffix(".released"))
+    return True
 
 
 def read_changes(path: Path) -> tuple[str, Changes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,17 +15,25 @@ from device_agent.virtual.faults import Unauthorized, Unplug
 from device_agent.virtual.launch import start_phones
 from orchestrator.config import Settings
 from orchestrator.errors import Unsupported
+from orchestrator.ledger import blame
 from orchestrator.model.device import Api, Device, Health, Source
+from orchestrator.model.experiment import Conditions
+from orchestrator.model.record import Outcome
 from tests.waiting import LIMIT_S
 from workers.connection.adb import AdbConnection, AdbServer
+from workers.crash_recovery import left_changed, let_be, with_left_changed
 from workers.devices.admit import enrol_phone
 from workers.devices.device_lock import device_lock
 from workers.devices.fleet import Fleet
 from workers.devices.lookup import find_phone
 from workers.devices.workstation import CPU_SERIAL
 from workers.discovery import Discovery
+from workers.execution.run_job import Workbench, run_job
+from workers.plans.plan_store import Plans
+from workers.session.saved_settings import SavedSettings
 
 from .conftest import Wiring
+from .jobs import assignment_of
 
 
 class Watch:
@@ -213,6 +222,63 @@ def test_a_phone_in_a_session_is_left_alone(lab: Wiring, lab_settings: Settings)
         watch.until(lambda all_: CPU_SERIAL in all_)
         with pytest.raises(AssertionError):
             watch.health(lab.serial, Health.READY, limit_s=1.0)
+    watch.health(lab.serial, Health.READY)
+
+
+def brightness(lab: Wiring) -> str:
+    return lab.connection.shell(["settings", "get", "system", "screen_brightness"]).stdout.decode().strip()
+
+
+def test_what_a_crashed_session_left_is_put_back_without_another_job(
+    lab: Wiring, lab_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.discovery.REFRESH_S", 0.2)
+    lab.connection.shell(["settings", "put", "system", "screen_brightness", "77"])
+    watch = Watch(lab_settings, lab.server)
+
+    def crash() -> None:
+        with device_lock(lab_settings.state, lab.serial, wait_s=LIMIT_S):
+            SavedSettings(lab_settings.state, lab.connection).prepare(Conditions(screen_dimmed=True))
+        assert left_changed(lab_settings.state) == {lab.serial: ("awake", "screen")}
+
+    crash()
+    assert brightness(lab) == "1"
+    watch.health(lab.serial, Health.READY)
+    assert brightness(lab) == "77" and left_changed(lab_settings.state) == {}
+    crash()  # of a phone that is known
+    watch.until(lambda _: not left_changed(lab_settings.state))
+    assert brightness(lab) == "77"
+
+
+def test_a_phone_that_cannot_be_put_back_is_sick_and_its_jobs_pay_nothing(
+    lab: Wiring, lab_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.discovery.REFRESH_S", 0.2)
+    watch = Watch(lab_settings, lab.server)
+    watch.health(lab.serial, Health.READY)
+    lab.connection.shell(["settings", "put", "system", "screen_brightness", "77"])
+    lowest = "/sys/devices/system/cpu/cpufreq/policy0/scaling_min_freq"
+    with device_lock(lab_settings.state, lab.serial, wait_s=LIMIT_S):
+        SavedSettings(lab_settings.state, lab.connection).prepare(Conditions(screen_dimmed=True))
+        journal = next((lab_settings.state / "restore").glob("*.json"))
+        left = json.loads(journal.read_text())
+        left["changed"]["locked_clocks"] = {lowest: "300000"}  # and root is gone since
+        journal.write_text(json.dumps(left))
+    sick = watch.health(lab.serial, Health.SICK, "needs root")
+    assert f"farm restore {lab.serial}" in sick.state.reason and f"farm release {lab.serial}" in sick.state.reason
+    assert brightness(lab) == "77", "what could be put back was"
+    (shown,) = with_left_changed([sick], lab_settings.state, ())
+    assert shown.state.left_changed == ("locked_clocks",)
+    (busy,) = with_left_changed([sick], lab_settings.state, {lab.serial})
+    assert busy.state.left_changed == ()
+    bench = Workbench(lab_settings, watch.fleet, Plans(lab_settings.state), "w")
+    made = assignment_of(lab.serial, {"warmup": 0, "samples": 1})
+    watch.discovery._watched[lab.address].due_at = float("inf")  # the session alone
+    record = run_job(made, bench, lambda: None, lambda *_: None)
+    assert (record.outcome, record.cause) == (Outcome.LOST, "settings_left")
+    assert {"settings_left", "journal_unreadable"} <= blame.NOT_THE_JOB
+    watch.discovery._watched[lab.address].due_at = 0.0
+    assert let_be(lab_settings.state, lab.serial) and not let_be(lab_settings.state, lab.serial)
     watch.health(lab.serial, Health.READY)
 
 
