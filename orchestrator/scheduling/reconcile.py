@@ -27,6 +27,8 @@ from orchestrator.model.record import Outcome
 log = logging.getLogger(__name__)
 
 REWAKE_S = 2.0
+LATE_S = 5.0
+"""A turn that comes this long after the one before it is late: holders renew three times in a lease's life of 15 s."""
 RECORD_GRACE_S = 60.0
 """How long a record may be on its way after its session has released the device."""
 MISSING_GRACE_S = 3 * keys.ANNOUNCE_S
@@ -59,10 +61,23 @@ class Reconciler:
         self._missing_since: dict[int, float] = {}
         self._woken_at: dict[int, float] = {}
         self._patient_until = 0.0
+        self._turned_at = (clock(), 0.0)
+        self._spared: dict[int, float] = {}
+        """Token of a lease that had run out when a late turn found it -> until when it is not reaped."""
+        self._is_late = False
 
     def redis_was_away(self, ttl_s: float) -> None:
         """Holders could not renew: give them one life of a lease before any is reaped."""
         self._patient_until = self._clock() + ttl_s
+
+    def _note_turn(self, redis_now: float) -> None:
+        """Whoever kept this process from its turn (the machine slept, all of it starved), or set Redis' clock forward,
+        may have kept the holders from renewing as well. A machine's sleep is seen by Redis' clock alone."""
+        now, (clock, redis_clock) = self._clock(), self._turned_at
+        gap_s = max(now - clock, redis_now - redis_clock if redis_clock else 0.0)
+        self._turned_at, self._is_late = (now, redis_now), gap_s > LATE_S
+        if self._is_late:
+            log.warning("event=late_turn gap_s=%.1f", gap_s)
 
     def note_woken(self, token: int) -> None:
         self._woken_at[token] = self._clock()
@@ -72,6 +87,7 @@ class Reconciler:
         announced = {(s, j, a, t): h for h in hosts for s, j, a, t in h.running}
         alive = {h.host: h for h in hosts}
         leases, now = self._leases.all(), self._leases.now()
+        self._note_turn(now)
         rows = self._ledger.running()
         done = Reconciled(
             leases=dict(leases),
@@ -84,19 +100,24 @@ class Reconciler:
             lease = leases.get(row.serial)
             if lease is None or lease.token != row.token:
                 self._without_lease(row, announced, done)
-            elif lease.expires_at <= now:
-                self._expired(row, lease, alive, done)
-            elif lease.holder:
-                claimed += [row.job_id] if row.state is JobState.PLACED else []
+            elif lease.expires_at > now:
+                self._spared.pop(row.token, None)
+                if lease.holder:
+                    claimed += [row.job_id] if row.state is JobState.PLACED else []
+                else:
+                    self._unclaimed(row, alive, done)
             else:
-                self._unclaimed(row, alive, done)
+                self._expired(row, lease, alive, done)
         self._ledger.mark_running(claimed)
         self._free_leftovers(leases, {row.token for row in rows}, now, done)
         self._forget({row.token for row in rows})
         return done
 
     def _expired(self, row: RunningRow, lease: Lease, alive: Mapping[str, HostAnnouncement], done: Reconciled) -> None:
-        if self._clock() < self._patient_until or not self._leases.reap(row.serial, row.token):
+        if self._is_late:  # once: a farm that is always late must reap too
+            self._spared.setdefault(row.token, self._clock() + row.ttl_s)
+        spared_until = max(self._patient_until, self._spared.get(row.token, 0.0))
+        if self._clock() < spared_until or not self._leases.reap(row.serial, row.token):
             return
         done.leases.pop(row.serial, None)
         if not lease.holder:
@@ -169,6 +190,7 @@ class Reconciler:
 
     def _forget(self, tokens: set[int]) -> None:
         self._missing_since = {t: since for t, since in self._missing_since.items() if t in tokens}
+        self._spared = {t: until for t, until in self._spared.items() if t in tokens}
         self._woken_at = {t: at for t, at in self._woken_at.items() if t in tokens}
 
 

@@ -357,6 +357,33 @@ def test_a_restarted_redis_is_survived(server: RedisServer, farm: Settings, redi
     assert ledger.counts("e-1") == {"ok": 1}
 
 
+def test_a_farm_that_was_suspended_lets_its_holders_renew_before_it_reaps(
+    farm: Settings, redis: Redis, ledger: Ledger
+) -> None:
+    times = {"now": 100.0}
+    host = host_of(farm, redis, "AB")
+    submit(ledger, host, blocks=1)
+    Scheduler(farm, ledger, redis).tick()
+    asleep, dead = host.claim()
+    reconciler = reconcile.Reconciler(ledger, redis, lambda *_: None, clock=lambda: times["now"])
+
+    def turn(after_s: float) -> int:
+        times["now"] += after_s
+        host.announce()
+        return reconciler.run(host.inventory.hosts()).lost
+
+    assert turn(0.3) == 0
+    for each in (asleep, dead):
+        expire(host, each)
+    assert turn(30.0) == 0, "the first turn after it"
+    assert host.leases.renew(asleep.serial, asleep.token, host.worker, 60.0) == "held"
+    assert turn(59.0) == 0, "late again: no lease is spared twice, and its time is not over"
+    assert turn(2.0) == 1, "its holder had the life of a lease"
+    assert set(host.leases.all()) == {asleep.serial}
+    expire(host, asleep)
+    assert turn(0.3) == 1, "in time"
+
+
 def test_two_schedulers_do_no_harm(farm: Settings, redis: Redis, ledger: Ledger) -> None:
     host = Host(farm, redis, [make.device(s) for s in "ABCD"])
     submit(ledger, host, blocks=10)
