@@ -1,4 +1,4 @@
-"""`farm run`, `farm status`, `farm watch`, `farm cancel`."""
+"""`farm run`, `farm status`, `farm watch`, `farm cancel`, `farm retry`."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel=PANEL)(status)
     app.command(rich_help_panel=PANEL)(watch)
     app.command(rich_help_panel=PANEL)(cancel)
+    app.command(rich_help_panel=PANEL)(retry)
 
 
 def run(
@@ -206,6 +207,36 @@ def cancel(
         out().print(f"cancelled {len(cancelled)} jobs")
     if not cancelled:
         log().print(f"nothing was cancelled: no job of {escape(target)} is open")
+        raise typer.Exit(1)
+
+
+def retry(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="EXPERIMENT|JOB",
+            help="Id, name (the newest of that name) or `latest`; or the id of one job.",
+            autocompletion=completion.experiments,
+        ),
+    ],
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Put the lost and failed jobs of an experiment back into the queue, or one such job, with their whole budget.
+
+    What they left so far stays: attempts go on counting, records are kept. Exit status 1 where there was nothing to
+    retry.
+
+    Example: `farm retry latest`
+    """
+    with open_ledger(settings_of(state)) as ledger:
+        waiting = ledger.retry(_target(ledger, target))
+    if as_json:
+        print_json({"target": target, "retried": waiting})
+    elif waiting:
+        out().print(f"{len(waiting)} jobs wait again")
+    if not waiting:
+        log().print(f"nothing to retry: no job of {escape(target)} is lost or failed")
         raise typer.Exit(1)
 
 

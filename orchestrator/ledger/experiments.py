@@ -15,6 +15,7 @@ from orchestrator.errors import UnknownName
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
+from orchestrator.model.record import Outcome
 
 from . import queries
 from .database import count_up
@@ -93,6 +94,24 @@ def cancel(connection: Connection, target: str) -> list[str]:
         update(JOBS)
         .where(meant, JOBS.c.state.in_(OPEN))
         .values(state=JobState.CANCELLED, ended_at=time.time())
+        .returning(JOBS.c.id)
+    )
+    return sorted(row.id for row in connection.execute(statement))
+
+
+def retry(connection: Connection, target: str) -> list[str]:
+    """Put the lost and failed jobs of an experiment, or one such job, back into the queue; their ids.
+
+    They have their whole budget again; their attempts and records stay. Raises UnknownName where there is neither.
+    """
+    meant = (JOBS.c.experiment_id == target) | (JOBS.c.id == target)
+    known = connection.execute(select(JOBS.c.id).where(meant).limit(1)).first()
+    if known is None and not is_there(connection, target):
+        raise _unknown(connection, target)
+    statement = (
+        update(JOBS)
+        .where(meant, JOBS.c.state == JobState.DONE, JOBS.c.outcome.in_((Outcome.LOST, Outcome.FAILED)))
+        .values(state=JobState.WAITING, outcome="", cause="", failures=0, not_before=0.0, ended_at=None)
         .returning(JOBS.c.id)
     )
     return sorted(row.id for row in connection.execute(statement))

@@ -115,6 +115,11 @@ class Ledger:
         with self._database.write() as connection:
             return experiments.cancel(connection, target)
 
+    def retry(self, target: str) -> list[str]:
+        """Put the lost and failed jobs of an experiment, or one such job, back into the queue; returns their ids."""
+        with self._database.write() as connection:
+            return experiments.retry(connection, target)
+
     # jobs and attempts
 
     def jobs(self, experiment_id: str, states: Iterable[str] | None = None) -> list[JobRow]:

@@ -71,6 +71,19 @@ def test_a_host_in_quarantine_is_shown_and_released(settings: Settings, redis: R
     assert json.loads(cli("devices", "A", "--json")[1])["state"]["health"] == "ready"
 
 
+def test_a_lost_job_is_retried(quarantined: str, cli: Cli, settings: Settings) -> None:
+    with Ledger(settings.ledger) as ledger:
+        job_id = ledger.jobs("e-1")[0].job_id
+        for _ in range(2):
+            assignment = ledger.begin_attempt(job_id, quarantined, "lab", 15.0)
+            assert assignment is not None
+            ledger.end_attempt(job_id, assignment.attempt, Outcome.LOST, "transport_lost")
+        assert ledger.counts("e-1") == {"lost": 1, "waiting": 2}
+    assert json.loads(cli("retry", "latest", "--json")[1]) == {"target": "latest", "retried": [job_id]}
+    code, _, err = cli("retry", job_id)
+    assert code == 1 and f"no job of {job_id} is lost or failed" in err
+
+
 def test_the_table_fits_a_terminal_of_100_columns() -> None:
     apis = [make.api(api, Precision.FP32, Precision.FP16) for api in Api]
     found = make.device("virtual-galaxy_s7-0", *apis, battery_percent=72, battery_temp_c=24, reason="cooling down")

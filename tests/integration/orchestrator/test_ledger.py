@@ -141,6 +141,26 @@ def test_a_job_whose_workers_die_runs_alone_and_then_is_lost(ledger: Ledger) -> 
     assert (row.outcome, row.cause) == ("lost", "kills_worker")
 
 
+def test_lost_and_failed_jobs_are_retried_and_keep_their_records(ledger: Ledger) -> None:
+    experiment_id, (lost, failed, good, _) = submitted(ledger, blocks=4, serials="R")
+    for _ in range(3):
+        ledger.keep(answer(begun(ledger, lost, "R"), Outcome.LOST, cause="transport_lost"))
+    ledger.keep(answer(begun(ledger, failed, "R"), Outcome.FAILED, cause="unsupported"))
+    ledger.keep(answer(begun(ledger, good, "R")))
+    assert ledger.retry(experiment_id) == sorted([lost.job_id, failed.job_id])
+    assert ledger.retry(experiment_id) == [] == ledger.retry(good.job_id)
+    assert ledger.counts(experiment_id) == {"waiting": 3, "ok": 1}
+    for _ in range(2):
+        ledger.keep(answer(begun(ledger, lost, "R"), Outcome.LOST, cause="transport_lost"))
+    again = begun(ledger, lost, "R")
+    assert again.attempt == 6, "its budget is whole again"
+    ledger.keep(answer(again))
+    assert ledger.counts(experiment_id) == {"waiting": 2, "ok": 2}
+    assert len(list(ledger.records(experiment_id, outcomes=["lost"]))) == 5
+    with pytest.raises(StableError, match=r"there is no experiment or job"):
+        ledger.retry("nothing")
+
+
 def test_a_host_is_quarantined_for_faults_of_its_own_not_for_each_session(ledger: Ledger) -> None:
     host, sick = f"h{next(count)}", ledger.quarantined()  # PostgreSQL is shared by the tests of this module
     _, jobs = submitted(ledger, blocks=1, serials="ABCDEF")

@@ -31,7 +31,7 @@ COMMANDS = set(typer.main.get_command(app).commands)  # type: ignore[attr-define
 EXPECTED = {
     "up", "down", "doctor", "devices", "enrol", "networks", "run", "status", "watch", "results", "report", "cancel",
     "infer", "plan", "schema", "demo", "release", "restore", "energy", "import", "best", "export",
-    "tune", "dataset", "agreement", "records",
+    "tune", "dataset", "agreement", "records", "retry",
 }  # fmt: skip
 
 
@@ -80,7 +80,7 @@ def ledger(farm: Run) -> None:
 
 
 @pytest.mark.usefixtures("ledger")
-@pytest.mark.parametrize("command", ["results", "report", "status", "cancel"])
+@pytest.mark.parametrize("command", ["results", "report", "status", "cancel", "retry"])
 def test_an_unknown_experiment_is_an_error(farm: Run, command: str) -> None:
     code, out, _ = farm(command, "no-such", "--json")
     assert code == 1
@@ -101,7 +101,7 @@ OF_A_STATE = [
     ("status",), ("results",), ("report",), ("watch",), ("export",), ("agreement",), ("best", "--axis", "backend"),
     ("cancel", "latest"), ("down",), ("devices",), ("devices", "A"), ("release", "A"), ("restore",), ("tune", "show"),
     ("tune", "export", "x.json"), ("records",), ("records", "replay"), ("records", "drop", "A"),
-    ("records", "show", "A"),
+    ("records", "show", "A"), ("retry", "latest"),
 ]  # fmt: skip
 
 
