@@ -12,7 +12,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.coordination.keys import CANCELLED
+from orchestrator.coordination.keys import CANCELLED, ENDED
 from orchestrator.coordination.leases import Leases
 from orchestrator.errors import FarmError, LeaseLost
 from orchestrator.model.device import Reading
@@ -22,6 +22,11 @@ from orchestrator.model.live import Phase, Progress
 log = logging.getLogger(__name__)
 REPORT_S = 0.5
 """Progress within a phase is announced no more often: a block may have 100,000 samples."""
+LOOK_S = 2.0
+"""No step on the device begins on older knowledge of the lease than this, where Redis answers."""
+FENCE = 0.8
+"""Share of a lease's life, since it was last renewed, after which its session stops: by our own clock, and before Redis
+lets another have the device."""
 
 
 class JobCancelled(FarmError):
@@ -33,15 +38,21 @@ class JobCancelled(FarmError):
 class Claim:
     """Context manager; renews at a third of the lease's life on a thread of its own.
 
-    `superseded` (a newer token exists) makes `check` raise LeaseLost from then on. A lease that is missing, or a Redis
-    that is away, changes nothing: the ledger decides by the token whose record counts, and the scheduler restores it.
+    `check` raises LeaseLost from then on where the lease was released or reaped, where a newer token exists, where the
+    ledger has ended the attempt, and, before anybody else can be given the device, where Redis was out of reach for
+    most of the lease's life. A lease that a wiped Redis has forgotten changes nothing: the scheduler restores it.
     """
 
     def __init__(self, redis: Redis, assignment: Assignment, holder: str) -> None:
         self._redis, self._assignment, self._holder = redis, assignment, holder
         self._leases, self._inventory = Leases(redis), Inventory(redis)
         self._stop = threading.Event()
-        self._superseded = threading.Event()
+        self._lost = ""
+        """Why the lease is no longer ours; empty: it is, as far as is known."""
+        self._looked_at = time.monotonic()
+        self._renew_at = self._looked_at
+        self._fence_at = self._looked_at + FENCE * assignment.ttl_s
+        """When the session must stop, unless Redis is heard of before."""
         self._cancelled = threading.Event()
         self._progress: Progress | None = None
         self._announced_at = 0.0
@@ -57,14 +68,18 @@ class Claim:
     ) -> None:
         self._stop.set()
         self._thread.join(timeout=10.0)
-        if not self._superseded.is_set():
+        if not self._lost:
             self._quietly(lambda: self._inventory.clear_progress(self._assignment.serial))
 
     def check(self) -> None:
         """Raises LeaseLost or JobCancelled; to be called before each step on the device."""
         serial = self._assignment.serial
-        if self._superseded.is_set():
-            raise LeaseLost(f"token {self._assignment.token} is no longer the newest", device=serial)
+        if not self._lost and time.monotonic() >= self._looked_at + LOOK_S:  # the thread was held up, as this one was
+            self._quietly(self._look)
+        if not self._lost and time.monotonic() >= self._fence_at:
+            self._lost = f"its lease could not be renewed for {FENCE * self._assignment.ttl_s:g} s"
+        if self._lost:
+            raise LeaseLost(f"token {self._assignment.token}: {self._lost}", device=serial)
         if self._cancelled.is_set():
             raise JobCancelled("cancelled", device=serial)
 
@@ -101,21 +116,29 @@ class Claim:
         self._quietly(lambda: self._leases.release(self._assignment.serial, self._assignment.token))
 
     def _renew(self) -> None:
-        a, period_s = self._assignment, self._assignment.ttl_s / 3
-        pause_s = min(period_s, 1.0)  # a cancelled job stops within a second or so
-        renew_at = 0.0
-        while not self._stop.wait(pause_s):
-            try:
-                if self._redis.sismember(CANCELLED, a.job.job_id):
-                    self._cancelled.set()
-                if time.monotonic() >= renew_at:
-                    renew_at = time.monotonic() + period_s
-                    if self._leases.renew(a.serial, a.token, self._holder, a.ttl_s) == "superseded":
-                        self._superseded.set()
-                        return
-                    self._announce()
-            except (RedisError, FarmError) as e:
-                log.warning("%s: lease not renewed: %s", a.serial, e)
+        pause_s = min(self._assignment.ttl_s / 3, 1.0)  # a cancelled job stops within a second or so
+        while not self._lost and not self._stop.wait(pause_s):
+            self._quietly(self._look)
+
+    def _look(self) -> None:
+        """Ask Redis how the lease stands, and renew it where that is due. Raises RedisError, FarmError."""
+        a, now = self._assignment, time.monotonic()
+        self._looked_at = now  # a Redis that is away is asked no more often for it
+        if self._redis.sismember(CANCELLED, a.job.job_id):
+            self._cancelled.set()
+        if self._redis.sismember(ENDED, a.token):
+            self._lost = "the ledger has ended the attempt"
+            return
+        if is_due := now >= self._renew_at:
+            standing = self._leases.renew(a.serial, a.token, self._holder, a.ttl_s)
+        else:
+            standing = self._leases.standing(a.serial, a.token, self._holder)
+        if standing in ("ended", "superseded"):
+            self._lost = f"its lease is {standing}"
+            return
+        if is_due:
+            self._renew_at, self._fence_at = now + a.ttl_s / 3, now + FENCE * a.ttl_s
+            self._announce()
 
     def _announce(self) -> None:
         progress, self._announced_at = self._progress, time.time()

@@ -65,12 +65,21 @@ class _Watched:
 
 
 class Discovery:
-    """Keeps a fleet up to date; `announce` is called with every device in each period."""
+    """Keeps a fleet up to date; `announce` is called with every device in each period.
 
-    def __init__(self, fleet: Fleet, settings: Settings, server: AdbServer) -> None:
+    `is_taken`: whether another host has the phone of this serial; then it is not touched.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        settings: Settings,
+        server: AdbServer,
+        is_taken: Callable[[str], bool] = lambda _: False,
+    ) -> None:
         self._fleet = fleet
         self._settings = settings
-        self._server = server
+        self._server, self._is_taken = server, is_taken
         self._watched: dict[str, _Watched] = {}
         self._names = Names(lambda address: read_identity(AdbConnection(address, server)))
         self._pool = ThreadPoolExecutor(PARALLEL, thread_name_prefix="discovery")
@@ -168,6 +177,8 @@ class Discovery:
         name = watched.name = watched.name or self._claim(address)
         watched.stands_by = name is None
         if name is not None:
+            if self._is_taken(name.serial):
+                raise DeviceBusy("another host has it", device=name.serial)
             with device_lock(self._settings.state, name.serial):
                 self._put_back(address, name)
                 self._refresh(name) if watched.enrolled else self._enrol(address, name)

@@ -52,7 +52,10 @@ class Host:
         self._leases, self._inventory = Leases(redis), Inventory(redis)
         self._spool = Spool(farm.state, farm.host)
         self._fleet = Fleet()
-        self._discovery = Discovery(self._fleet, farm, AdbServer(farm.adb_port, farm.adb_path or "adb"))
+        server = AdbServer(farm.adb_port, farm.adb_path or "adb")
+        self._discovery = Discovery(self._fleet, farm, server, self._is_taken)
+        self._refused: dict[str, str] = {}
+        """Device that this host may not announce -> the host that does."""
         self._worker = f"{farm.host}-{os.getpid()}-{secrets.token_hex(2)}"
         self._bench = Workbench(farm, self._fleet, Plans(farm.state), self._worker)
         self._stopping = threading.Event()
@@ -125,7 +128,22 @@ class Host:
         )
         in_session = {serial for serial, *_ in self._fleet.running()}
         for device in with_left_changed(devices, self._farm.state, in_session):
-            self._inventory.announce_device(device)
+            self._note(device.serial, self._inventory.announce_device(device))
+
+    def _note(self, serial: str, owner: str) -> None:
+        if owner and serial not in self._refused:
+            log.error("%s: host %s announces a device of this serial: ours is left alone", serial, owner)
+        self._refused.pop(serial, None)
+        if owner:
+            self._refused[serial] = owner
+
+    def _is_taken(self, serial: str) -> bool:
+        """Whether another host announces a device, holds its lease, or may do so: where Redis is away nobody knows."""
+        try:
+            holder = self._leases.holder(serial)
+        except FarmError:
+            return True
+        return serial in self._refused or bool(holder and holder.rsplit("-", 2)[0] != self._farm.host)
 
 
 def main() -> int:

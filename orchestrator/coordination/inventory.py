@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from redis import Redis
 
 from orchestrator.model.base import Model
-from orchestrator.model.device import Device
+from orchestrator.model.device import Device, Health
 from orchestrator.model.live import HostAnnouncement, Progress
 from orchestrator.model.waiting import WaitReason
 
@@ -33,8 +33,28 @@ class Inventory:
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 
-    def announce_device(self, device: Device) -> None:
-        self._announce(keys.DEVICES, device.serial, keys.device(device.serial), device)
+    @translated
+    def announce_device(self, device: Device) -> str:
+        """Announce a device, unless another host announces a usable one of this serial: the name of that host then.
+
+        A device that has gone from its host may appear at another.
+        """
+        serial, host = device.serial, device.facts.host
+        key = keys.device_host(serial)
+        is_away = device.state.health is Health.OFFLINE
+        if not is_away:
+            self._redis.set(key, host, ex=keys.ANNOUNCE_TTL_S, nx=True)
+        owner = str(self._redis.get(key) or host)
+        if owner != host:
+            if not is_away:
+                self._redis.set(keys.rival(serial), host, ex=keys.ANNOUNCE_TTL_S)
+            return owner
+        if is_away:
+            self._redis.delete(key)
+        else:
+            self._redis.expire(key, keys.ANNOUNCE_TTL_S)
+        self._announce(keys.DEVICES, serial, keys.device(serial), device)
+        return ""
 
     def announce_host(self, host: HostAnnouncement) -> None:
         self._announce(keys.HOSTS, host.host, keys.host(host.host), host)
@@ -49,9 +69,12 @@ class Inventory:
             pipe.zrem(keys.LIVES, serial)
             pipe.execute()
 
+    @translated
     def devices(self) -> list[Device]:
-        """Devices by serial."""
-        return self._read(keys.DEVICES, keys.PREFIX + "device:", Device)
+        """Devices by serial; one that a second host announces as well says so."""
+        found = self._read(keys.DEVICES, keys.PREFIX + "device:", Device)
+        rivals = self._redis.mget([keys.rival(device.serial) for device in found]) if found else []
+        return [_contested(device, rival) if rival else device for device, rival in zip(found, rivals, strict=True)]
 
     def hosts(self) -> list[HostAnnouncement]:
         """Hosts by name."""
@@ -93,6 +116,12 @@ class Inventory:
         self._redis.zremrangebyscore(index, "-inf", time.time() - FORGET_S)
         found = (_parsed(prefix + name, text, model) for name, text in zip(names, texts, strict=True) if text)
         return [value for value in found if value is not None]
+
+
+def _contested(device: Device, rival: str) -> Device:
+    why = f"device conflict: host {rival} has a device of this serial too, and is refused; disconnect one of them"
+    reason = "; ".join(filter(None, (device.state.reason, why)))
+    return device.model_copy(update={"state": device.state.model_copy(update={"reason": reason})})
 
 
 def _parsed(key: str, text: str, model: type[M]) -> M | None:

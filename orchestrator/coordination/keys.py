@@ -5,6 +5,8 @@
 | farm:lease:SERIAL | hash token,job_id,attempt,holder,expires_at | leases.py (Lua) | exclusive right to a device |
 | farm:assignment:SERIAL | string, JSON `Assignment` | leases.py, with the lease | what to do under that lease |
 | farm:device:SERIAL | string, JSON `Device`, TTL 15 s | workers/discovery.py | facts and state, announced every 2 s |
+| farm:device_host:SERIAL | string, TTL 15 s | inventory.py | the host that may announce this device |
+| farm:rival:SERIAL | string, TTL 15 s | inventory.py | a second host that has a device of this serial, and is refused |
 | farm:host:HOST | string, JSON `HostAnnouncement`, TTL 15 s | workers/discovery.py | a worker and what it runs |
 | farm:live:SERIAL | string, JSON `Progress`, TTL 15 s | workers/execution/run_job.py | which phase, how far |
 | farm:records | stream: record (JSON `Record`), host, name | record_stream.py | records on their way to the ledger |
@@ -12,7 +14,8 @@
 | farm:kept:JOB:ATTEMPT | string, TTL 1 day | record_stream.py | what became of this record: the spool lets go of it |
 | farm:leases, :devices, :hosts, :lives | sorted sets of names | leases.py, inventory.py | indices, to avoid scans |
 | farm:waiting | string, JSON {job: `WaitReason`}, TTL 15 s | scheduler.py | why jobs wait |
-| farm:cancelled | set of job ids | scheduler.py | jobs whose sessions must stop |
+| farm:cancelled | set of job ids | reconcile.py | jobs whose sessions must stop |
+| farm:ended | set of tokens | reconcile.py | attempts that hosts say they run, and that are over in the ledger |
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from __future__ import annotations
 PREFIX = "farm:"
 RECORDS = PREFIX + "records"
 CANCELLED = PREFIX + "cancelled"
+ENDED = PREFIX + "ended"
 LEASES = PREFIX + "leases"
 DEVICES = PREFIX + "devices"
 HOSTS = PREFIX + "hosts"
@@ -41,6 +45,14 @@ def assignment(serial: str) -> str:
 
 def device(serial: str) -> str:
     return f"{PREFIX}device:{serial}"
+
+
+def device_host(serial: str) -> str:
+    return f"{PREFIX}device_host:{serial}"
+
+
+def rival(serial: str) -> str:
+    return f"{PREFIX}rival:{serial}"
 
 
 def host(name: str) -> str:

@@ -17,7 +17,7 @@ from orchestrator.model.lease import Assignment, Lease
 from . import keys
 from .client import translated
 
-Renewal = Literal["held", "missing", "superseded"]
+Renewal = Literal["held", "missing", "ended", "superseded"]
 
 _NOW = "local t = redis.call('TIME'); local now = t[1] + t[2] / 1e6\n"
 _TOKEN = "local token = tonumber(redis.call('HGET', KEYS[1], 'token') or 0)\n"  # noqa: S105
@@ -81,7 +81,8 @@ _RENEW = (
     + """
 local mine = tonumber(ARGV[2])
 if token > mine then return 'superseded' end
-if token < mine or not job then return 'missing' end
+if token < mine then return 'missing' end
+if not job then return 'ended' end
 if redis.call('HGET', KEYS[1], 'holder') ~= ARGV[3] then return 'superseded' end
 keep(tonumber(ARGV[4]))
 return 'held'
@@ -131,10 +132,25 @@ class Leases:
 
     @translated
     def renew(self, serial: str, token: int, holder: str, ttl_s: float) -> Renewal:
-        """Prolong a lease. `superseded`: stop and leave the device alone. `missing`: Redis has forgotten the lease, or
-        it was released or reaped; nobody else has had the device since."""
+        """Prolong a lease. `superseded`: another has had the device since. `ended`: it was released or reaped. Either
+        way stop, and leave the device alone. `missing`: Redis has forgotten it; nobody else has had the device."""
         answer: Renewal = self._renew(self._keys(serial), [serial, token, holder, ttl_s])
         return answer
+
+    @translated
+    def standing(self, serial: str, token: int, holder: str) -> Renewal:
+        """The same answer, and nothing is changed."""
+        newest, job, who = self._redis.hmget(keys.lease(serial), "token", "job_id", "holder")
+        if int(newest or 0) != token:
+            return "superseded" if int(newest or 0) > token else "missing"
+        if not job:
+            return "ended"
+        return "held" if who == holder else "superseded"
+
+    @translated
+    def holder(self, serial: str) -> str:
+        """The worker that holds a device; empty where none does."""
+        return self._redis.hget(keys.lease(serial), "holder") or ""
 
     @translated
     def release(self, serial: str, token: int) -> bool:

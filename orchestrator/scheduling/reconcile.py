@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from redis import Redis
@@ -94,7 +94,8 @@ class Reconciler:
             labels={row.job_id: row.label for row in rows},
             alone=frozenset(row.job_id for row in rows if row.alone),
         )
-        self._publish_cancelled(row.job_id for row in rows if row.state is JobState.CANCELLED)
+        self._publish(keys.CANCELLED, {row.job_id for row in rows if row.state is JobState.CANCELLED})
+        self._publish(keys.ENDED, {str(token) for *_, token in announced} - {str(row.token) for row in rows})
         claimed = []
         for row in rows:
             lease = leases.get(row.serial)
@@ -181,12 +182,12 @@ class Reconciler:
         done.lost += 1
 
     @translated
-    def _publish_cancelled(self, job_ids: Iterable[str]) -> None:
-        wanted, published = set(job_ids), set(self._redis.smembers(keys.CANCELLED))
+    def _publish(self, key: str, wanted: set[str]) -> None:
+        published = set(self._redis.smembers(key))
         if wanted - published:
-            self._redis.sadd(keys.CANCELLED, *(wanted - published))
+            self._redis.sadd(key, *(wanted - published))
         if published - wanted:
-            self._redis.srem(keys.CANCELLED, *(published - wanted))
+            self._redis.srem(key, *(published - wanted))
 
     def _forget(self, tokens: set[int]) -> None:
         self._missing_since = {t: since for t, since in self._missing_since.items() if t in tokens}

@@ -13,6 +13,7 @@ from orchestrator.coordination import client as redis_client
 from orchestrator.coordination import keys
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.errors import ServiceDown, SetupError
+from orchestrator.model.device import Health
 from orchestrator.model.live import HostAnnouncement, Progress
 from orchestrator.model.waiting import WaitKind, WaitReason
 from tests.unit.orchestrator import make
@@ -35,6 +36,20 @@ def test_devices_hosts_and_sessions(redis: Redis) -> None:
     assert 0 < redis.ttl(keys.device("A")) <= keys.ANNOUNCE_TTL_S
     redis.delete(keys.device("A"))
     assert [d.serial for d in inventory.devices()] == ["B"]
+
+
+def test_a_serial_that_two_hosts_announce_is_one_host_s(redis: Redis) -> None:
+    inventory = Inventory(redis)
+    first, second = make.device("A", host="h1"), make.device("A", host="h2")
+    assert inventory.announce_device(first) == ""
+    assert inventory.announce_device(second) == "h1"
+    assert inventory.announce_device(first) == ""
+    (shown,) = inventory.devices()
+    assert shown.facts.host == "h1" and "device conflict: host h2 has a device" in shown.state.reason
+    gone = make.device("A", host="h1", health=Health.OFFLINE)
+    assert inventory.announce_device(gone) == ""
+    assert inventory.announce_device(second) == "", "it has moved"
+    assert inventory.announce_device(gone) == "h2" and inventory.devices()[0].facts.host == "h2"
 
 
 def test_garbage_is_skipped_with_a_log_line(redis: Redis, caplog: pytest.LogCaptureFixture) -> None:

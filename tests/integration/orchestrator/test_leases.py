@@ -38,7 +38,7 @@ def test_from_acquire_to_release(leases: Leases) -> None:
     assert leases.release("A", 7)
     assert not leases.release("A", 7)
     assert leases.all() == {} and leases.floor("A") == 7
-    assert leases.renew("A", 7, "w1", 60.0) == "missing"
+    assert leases.renew("A", 7, "w1", 60.0) == "ended"
 
 
 def test_a_live_lease_keeps_others_out(leases: Leases) -> None:
@@ -71,7 +71,7 @@ def test_expiry_is_by_redis_own_clock(leases: Leases) -> None:
     leases.renew("A", 1, "w", 0.01)
     time.sleep(0.05)
     assert leases.reap("A", 1)
-    assert leases.renew("A", 1, "w", 5.0) == "missing"
+    assert leases.renew("A", 1, "w", 5.0) == "ended" == leases.standing("A", 1, "w")
 
 
 def test_an_expired_lease_cannot_be_claimed_but_replaced(leases: Leases) -> None:
@@ -125,6 +125,9 @@ def test_a_wiped_redis_is_restored_but_not_what_was_released(leases: Leases, red
     assert leases.restore(assignment(3), "w1")
     assert leases.renew("A", 3, "w1", 60.0) == "held"
     assert leases.renew("A", 3, "w2", 5.0) == "superseded"
+    answers = [leases.standing("A", token, who) for token, who in ((3, "w1"), (3, "w2"), (2, "w1"), (4, "w1"))]
+    assert answers == ["held", "superseded", "superseded", "missing"]
+    assert leases.holder("A") == "w1" and leases.holder("B") == ""
     assert not leases.restore(assignment(3), "w1")
 
 

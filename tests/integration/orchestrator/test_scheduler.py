@@ -384,6 +384,25 @@ def test_a_farm_that_was_suspended_lets_its_holders_renew_before_it_reaps(
     assert turn(0.3) == 1, "in time"
 
 
+def test_a_session_whose_attempt_is_over_is_told(
+    farm: Settings, redis: Redis, ledger: Ledger, scheduler: Scheduler
+) -> None:
+    host = host_of(farm, redis, "A")
+    submit(ledger, host, blocks=1)
+    scheduler.tick()
+    (old,) = host.claim()
+    host.announce()
+    scheduler.tick()
+    assert redis.smembers(keys.ENDED) == set()
+    ledger.end_attempt(old.job.job_id, old.attempt, Outcome.LOST, "lease_missing")
+    scheduler.tick()
+    assert redis.smembers(keys.ENDED) == {str(old.token)}
+    host.running.clear()
+    host.announce()
+    scheduler.tick()
+    assert redis.smembers(keys.ENDED) == set()
+
+
 def test_two_schedulers_do_no_harm(farm: Settings, redis: Redis, ledger: Ledger) -> None:
     host = Host(farm, redis, [make.device(s) for s in "ABCD"])
     submit(ledger, host, blocks=10)

@@ -245,7 +245,11 @@ def test_what_a_crashed_session_left_is_put_back_without_another_job(
     assert brightness(lab) == "1"
     watch.health(lab.serial, Health.READY)
     assert brightness(lab) == "77" and left_changed(lab_settings.state) == {}
-    crash()  # of a phone that is known
+    watch.discovery._is_taken = lambda _: True
+    crash()  # of a phone that is known, and that another host has now
+    with pytest.raises(AssertionError):
+        watch.until(lambda _: not left_changed(lab_settings.state), limit_s=1.0)
+    watch.discovery._is_taken = lambda _: False
     watch.until(lambda _: not left_changed(lab_settings.state))
     assert brightness(lab) == "77"
 
