@@ -122,6 +122,7 @@ class Host:
                 pid=os.getpid(),
                 adb=self._discovery.adb,
                 running=self._fleet.running(),
+                sessions=self._farm.sessions,
                 spooled=len(self._spool.waiting()),
                 seen_at=time.time(),
             )

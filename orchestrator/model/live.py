@@ -40,6 +40,8 @@ class HostAnnouncement(Model):
     adb: str = ""
     """Version and port of its adb server, or what is wrong with it."""
     running: tuple[tuple[str, str, int, int], ...] = ()
+    sessions: int = 0
+    """How many it runs at once; 0: it does not say."""
     spooled: int = 0
     """Records waiting in the spool for the ledger."""
     seen_at: float = 0.0

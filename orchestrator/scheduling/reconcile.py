@@ -27,6 +27,8 @@ from orchestrator.model.record import Outcome
 log = logging.getLogger(__name__)
 
 REWAKE_S = 2.0
+UNCLAIMED_S = 120.0
+"""How long a host that is alive, and has room for another session, may leave a lease unclaimed."""
 LATE_S = 5.0
 """A turn that comes this long after the one before it is late: holders renew three times in a lease's life of 15 s."""
 RECORD_GRACE_S = 60.0
@@ -60,6 +62,7 @@ class Reconciler:
         self._wake, self._clock = wake, clock
         self._missing_since: dict[int, float] = {}
         self._woken_at: dict[int, float] = {}
+        self._unclaimed_since: dict[int, float] = {}
         self._patient_until = 0.0
         self._turned_at = (clock(), 0.0)
         self._spared: dict[int, float] = {}
@@ -135,9 +138,17 @@ class Reconciler:
                 done.leases.pop(row.serial, None)
                 self._lose(row, "cancelled", done)
             return
+        host = alive.get(row.host)
+        if host is None or (host.sessions and len(host.running) >= host.sessions):
+            self._unclaimed_since.pop(row.token, None)  # away, or full: it is not stuck
+        elif self._clock() - self._unclaimed_since.setdefault(row.token, self._clock()) > UNCLAIMED_S:
+            if self._leases.release(row.serial, row.token):
+                done.leases.pop(row.serial, None)
+                self._lose(row, "claim_overdue", done)
+            return
         if self._clock() - self._woken_at.get(row.token, 0.0) < REWAKE_S:
             return
-        if row.host in alive:
+        if host is not None:
             self._leases.renew(row.serial, row.token, "", row.ttl_s)
         self.note_woken(row.token)
         self._wake(row.host, row.serial, row.token)
@@ -192,6 +203,7 @@ class Reconciler:
     def _forget(self, tokens: set[int]) -> None:
         self._missing_since = {t: since for t, since in self._missing_since.items() if t in tokens}
         self._spared = {t: until for t, until in self._spared.items() if t in tokens}
+        self._unclaimed_since = {t: since for t, since in self._unclaimed_since.items() if t in tokens}
         self._woken_at = {t: at for t, at in self._woken_at.items() if t in tokens}
 
 

@@ -23,6 +23,7 @@ from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger, blame
 from orchestrator.model.device import Health
 from orchestrator.model.lease import Assignment
+from orchestrator.model.live import HostAnnouncement
 from orchestrator.model.record import Outcome
 from orchestrator.scheduling import reconcile
 from orchestrator.scheduling.scheduler import Scheduler
@@ -401,6 +402,31 @@ def test_a_session_whose_attempt_is_over_is_told(
     host.announce()
     scheduler.tick()
     assert redis.smembers(keys.ENDED) == set()
+
+
+def test_a_live_host_that_claims_nothing_loses_the_lease_and_its_good_name(
+    farm: Settings, redis: Redis, ledger: Ledger
+) -> None:
+    times = {"now": 100.0}
+    host = host_of(farm, redis, "A")
+    submit(ledger, host, blocks=1)
+    Scheduler(farm, ledger, redis).tick()
+    reconciler = reconcile.Reconciler(ledger, redis, lambda *_: None, clock=lambda: times["now"])
+
+    def turn(after_s: float, running: int = 0) -> int:
+        times["now"] += after_s
+        others = tuple(("S", "j", 1, 10**6 + i) for i in range(running))
+        announced = HostAnnouncement(host="lab", worker=host.worker, pid=1, running=others, sessions=2)
+        return reconciler.run([announced]).lost
+
+    assert turn(0.0) == 0
+    assert turn(reconcile.UNCLAIMED_S, running=2) == 0, "it is full: the wake-up waits for its turn"
+    assert turn(1.0, running=1) == 0
+    assert turn(reconcile.UNCLAIMED_S) == 0
+    assert turn(1.0) == 1
+    assert host.leases.all() == {} and host.claim() == []
+    (row,) = ledger.jobs("e-1")
+    assert (row.state, row.cause) == ("waiting", "claim_overdue")
 
 
 def test_two_schedulers_do_no_harm(farm: Settings, redis: Redis, ledger: Ledger) -> None:
