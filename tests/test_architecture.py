@@ -57,6 +57,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "typer": ("farm",),
     "click": ("farm",),
     "rich": ("farm", "orchestrator.report.console", "orchestrator.report.listing"),
+    "alembic": ("orchestrator.ledger",),
     "sqlalchemy": ("orchestrator.ledger", "orchestrator.metrics"),
     "prometheus_client": ("orchestrator.metrics",),
     "pyopencl": ("kernels", "farm"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ from orchestrator.errors import ServiceDown, SetupError
 
 from . import schema
 from .tables import COUNTERS
+
+log = logging.getLogger(__name__)
 
 BUSY_MS = 10_000
 """How long a SQLite writer waits for another."""
@@ -63,24 +66,26 @@ class Database:
             yield connection
 
     def _prepare(self) -> None:
-        """Make the tables where there are none. Raises SetupError where there are others than this version's."""
+        """Make the tables where there are none, upgrade older ones. Raises SetupError where it does not know them."""
         with self._readable(), self.read() as connection:
             found = schema.fault(connection)
         if found is schema.EMPTY:
-            self._make(schema.create)
+            self._make_tables()
+            with self.read() as connection:
+                found = schema.fault(connection)
+        if found is schema.OUTDATED:
+            with self.write() as connection:
+                before, after = schema.upgrade(connection)
+            log.warning("event=ledger_upgraded ledger=%s from=%d to=%d", self._name, before, after)
             with self.read() as connection:
                 found = schema.fault(connection)
         if found is not None:
             raise SetupError(f"the ledger {self._name} cannot be used: {found.what}", remedy=found.remedy)
-        with self.read() as connection:
-            is_complete = schema.is_complete(connection)
-        if not is_complete:
-            self._make(schema.complete)
 
-    def _make(self, make: Callable[[Connection], None]) -> None:
+    def _make_tables(self) -> None:
         try:
             with self.write() as connection:
-                make(connection)
+                schema.create(connection)
         except (IntegrityError, ProgrammingError):
             return  # another process made them at the same moment
 

@@ -17,12 +17,14 @@ from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
 from orchestrator.model.record import Outcome
 
-from . import queries
+from . import lanes, queries
 from .database import count_up
 from .rows import OPEN, AnyRow, ExperimentRow, JobState, job_columns
 from .tables import EXPERIMENTS, JOBS
 
 _BATCH = 200
+NewJob = tuple[tuple[str, ...], dict[str, Any]]
+"""The devices that may run a job, and the columns of its row but its lane's."""
 
 
 def is_there(connection: Connection, experiment_id: str) -> bool:
@@ -47,25 +49,28 @@ def add(
     return sequence
 
 
-def rows_of(jobs: Sequence[Job], reserve: Sequence[Job]) -> list[dict[str, Any]]:
+def rows_of(jobs: Sequence[Job], reserve: Sequence[Job]) -> list[NewJob]:
     """Jobs in their order, and those that are held: packed before the transaction, which others wait for."""
-    waiting = [job_columns(job, index) for index, job in enumerate(jobs)]
-    return waiting + [job_columns(job, index, JobState.HELD) for index, job in enumerate(reserve, len(jobs))]
+    waiting = [(job.candidates, job_columns(job, index)) for index, job in enumerate(jobs)]
+    held = enumerate(reserve, len(jobs))
+    return waiting + [(job.candidates, job_columns(job, index, JobState.HELD)) for index, job in held]
 
 
 def submit(
     connection: Connection,
     experiment_id: str,
     experiment: Experiment,
-    rows: Sequence[dict[str, Any]],
+    rows: Sequence[NewJob],
     exclusions: Iterable[Exclusion],
 ) -> bool:
     """Store an experiment with its jobs; False, and nothing is changed, where it is there already."""
     if is_there(connection, experiment_id):
         return False
     statement = insert(JOBS).values(experiment_sequence=add(connection, experiment_id, experiment, exclusions))
+    numbers = lanes.numbers_of(connection, experiment_id, (candidates for candidates, _ in rows))
     for start in range(0, len(rows), _BATCH):
-        connection.execute(statement, rows[start : start + _BATCH])
+        part = rows[start : start + _BATCH]
+        connection.execute(statement, [{**columns, "lane_id": numbers[candidates]} for candidates, columns in part])
     return True
 
 

@@ -7,16 +7,16 @@ that it was made for: of two made at once the second finds others, and does noth
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 
 from orchestrator.model.job import Job
 
+from .lanes import candidates_of
 from .queries import JOB_BODY_COLUMNS, job_row
-from .rows import OPEN, JobRow, JobState, Lane, job_columns
-from .tables import JOBS
+from .rows import OPEN, AnyRow, JobRow, JobState, Lane, job_columns
+from .tables import JOBS, LANES
 
 BUSY = tuple(state for state in OPEN if state is not JobState.HELD)
 
@@ -24,30 +24,27 @@ BUSY = tuple(state for state in OPEN if state is not JobState.HELD)
 def undecided(connection: Connection, limit: int) -> list[Lane]:
     """Lanes in which only held jobs are open; reads no other jobs than open ones, by an index."""
     held = JOBS.c.state == JobState.HELD
-    lanes = select(JOBS.c.experiment_id, JOBS.c.candidates).where(held).distinct().subquery()
-    busy = select(JOBS.c.id).where(
-        JOBS.c.state.in_(BUSY), JOBS.c.experiment_id == lanes.c.experiment_id, JOBS.c.candidates == lanes.c.candidates
-    )
-    order = (lanes.c.experiment_id, lanes.c.candidates)
-    found = connection.execute(select(lanes).where(~busy.exists()).order_by(*order).limit(limit)).all()
-    return [_lane(connection, row.experiment_id, row.candidates) for row in found]
+    reserved = select(JOBS.c.lane_id).where(held).distinct().subquery()
+    busy = select(JOBS.c.id).where(JOBS.c.state.in_(BUSY), JOBS.c.lane_id == LANES.c.id)
+    ended = select(LANES).join(reserved, reserved.c.lane_id == LANES.c.id).where(~busy.exists())
+    return [_lane(connection, row) for row in connection.execute(ended.order_by(LANES.c.id).limit(limit)).all()]
 
 
-def _lane(connection: Connection, experiment_id: str, candidates: str) -> Lane:
-    of_lane = (JOBS.c.experiment_id == experiment_id) & (JOBS.c.candidates == candidates)
-    held = connection.scalars(select(JOBS.c.id).where(of_lane, JOBS.c.state == JobState.HELD))
-    return Lane(experiment_id, tuple(json.loads(candidates)), frozenset(held))
+def _lane(connection: Connection, row: AnyRow) -> Lane:
+    of_lane = (JOBS.c.lane_id == row.id) & (JOBS.c.state == JobState.HELD)
+    held = connection.scalars(select(JOBS.c.id).where(of_lane))
+    return Lane(row.id, row.experiment_id, candidates_of(row.candidates), frozenset(held))
 
 
 def jobs(connection: Connection, lane: Lane) -> list[JobRow]:
     """All jobs of a lane in order."""
-    statement = select(*JOB_BODY_COLUMNS).where(_is_of(lane)).order_by(JOBS.c.sequence)
+    statement = select(*JOB_BODY_COLUMNS).where(JOBS.c.lane_id == lane.lane_id).order_by(JOBS.c.sequence)
     return [job_row(row) for row in connection.execute(statement)]
 
 
 def extend(connection: Connection, lane: Lane, add: Sequence[Job], reserve: Sequence[Job]) -> bool:
     """Replace a lane's held jobs by `add` (waiting, in this order) and `reserve` (held); False where it has changed."""
-    is_open = _is_of(lane) & JOBS.c.state.in_(OPEN)
+    is_open = (JOBS.c.lane_id == lane.lane_id) & JOBS.c.state.in_(OPEN)
     rows = connection.execute(select(JOBS.c.id, JOBS.c.state).where(is_open).with_for_update()).all()
     if {row.id for row in rows} != lane.held or any(row.state != JobState.HELD for row in rows):
         return False
@@ -57,9 +54,5 @@ def extend(connection: Connection, lane: Lane, add: Sequence[Job], reserve: Sequ
     new = [(job, JobState.WAITING) for job in add] + [(job, JobState.HELD) for job in reserve]
     columns = [job_columns(job, last + 1 + index, state) for index, (job, state) in enumerate(new)]
     if columns:
-        connection.execute(insert(JOBS).values(experiment_sequence=experiment), columns)
+        connection.execute(insert(JOBS).values(experiment_sequence=experiment, lane_id=lane.lane_id), columns)
     return True
-
-
-def _is_of(lane: Lane) -> ColumnElement[bool]:
-    return (JOBS.c.experiment_id == lane.experiment_id) & (JOBS.c.candidates == json.dumps(lane.candidates))

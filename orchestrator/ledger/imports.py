@@ -12,7 +12,7 @@ from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import ForeignJob
 from orchestrator.model.record import Record
 
-from . import experiments
+from . import experiments, lanes
 from .attempts import record_columns
 from .database import count_up
 from .rows import JobState, job_columns
@@ -37,11 +37,13 @@ def adopt(connection: Connection, experiment_id: str, experiment: Experiment, fo
     now = time.time()
     sequence = experiments.add(connection, experiment_id, experiment)
     for index, one in enumerate(found):
+        lane = lanes.numbers_of(connection, experiment_id, [one.job.candidates])[one.job.candidates]
         records = [_numbered(connection, record) for record in one.records]
         last = records[-1]
         columns = job_columns(one.job, index, JobState.DONE)
         done = {"outcome": last.outcome, "cause": last.cause[:40], "attempts": last.attempt, "token": last.token}
-        connection.execute(insert(JOBS).values(experiment_sequence=sequence, ended_at=now, **done, **columns))
+        columns |= {"lane_id": lane, "experiment_sequence": sequence, "ended_at": now}
+        connection.execute(insert(JOBS).values(**done, **columns))
         for record in records:
             connection.execute(insert(ATTEMPTS).values(ended_at=record.ended_at, **_attempt(record)))
             connection.execute(insert(RECORDS).values(**record_columns(record)))

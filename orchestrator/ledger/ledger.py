@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from types import TracebackType
 
 from sqlalchemy import Table
@@ -127,10 +127,11 @@ class Ledger:
         with self._database.read() as connection:
             return queries.jobs(connection, experiment_id, states)
 
-    def waiting(self, limit: int = 5000) -> list[WaitingJob]:
-        """Jobs that could be placed now, the first of each experiment and choice of devices."""
+    def waiting(self, free: Collection[str] = ()) -> list[WaitingJob]:
+        """Jobs that could be placed now, the first of each lane: all that a free device may run, and of the others
+        those whose turn is next, so that it can be said why they wait."""
         with self._database.read() as connection:
-            return queries.waiting(connection, limit, lambda experiment_id: self._spec(experiment_id))
+            return queries.waiting(connection, free, lambda experiment_id: self._spec(experiment_id))
 
     def waiting_groups(self, looked_at: Iterable[str], experiment_id: str | None = None) -> list[WaitingGroup]:
         """Waiting jobs by experiment and choice of devices, with those of `looked_at` that still wait."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 
-from sqlalchemy import Connection, Select, Subquery, case, func, select
+from sqlalchemy import CompoundSelect, Connection, Select, Subquery, case, func, select
 
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import ANY_JOB, Job
@@ -15,8 +14,9 @@ from orchestrator.model.queue_view import Share, WaitingJob
 from orchestrator.model.record import Outcome
 
 from .blame import HOST, NOBODY, SILENCE, SUSPECT_AFTER
+from .lanes import candidates_of
 from .rows import OPEN, AnyRow, JobRow, JobState, RunningRow, unpack
-from .tables import ATTEMPTS, EXPERIMENTS, JOBS
+from .tables import ATTEMPTS, EXPERIMENTS, JOBS, LANE_DEVICES, LANES
 
 JOB_BODY_COLUMNS = (
     JOBS.c.id,
@@ -29,27 +29,35 @@ JOB_BODY_COLUMNS = (
 )
 
 
-_WAITING = (
-    "id", "experiment_id", "label", "candidates", "priority", "experiment_sequence", "sequence", "not_before",
-)  # fmt: skip
+_WAITING = ("id", "experiment_id", "label", "lane_id", "priority", "experiment_sequence", "sequence", "not_before")
 
 MAX_PAUSED = 200
 """Jobs that pause before their next attempt, of which placement is told so that it can say so."""
+MAX_PLACEABLE = 5000
+"""Jobs of which placement is told because a device that is free may run them."""
+MAX_OTHERS = 2000
+"""Jobs of which placement is told so that it can say why they wait."""
+_LANES_AT_ONCE = 500
 
 
-def waiting(connection: Connection, limit: int, spec: Callable[[str], Experiment]) -> list[WaitingJob]:
-    """The jobs that could be placed now, in order: of each experiment and choice of devices no more than devices."""
-    columns = [JOBS.c[name] for name in _WAITING]
-    ids = select(_in_turn().c.id).union_all(_paused())
-    order = (JOBS.c.priority.desc(), JOBS.c.experiment_sequence, JOBS.c.sequence)
-    rows = connection.execute(select(*columns).where(JOBS.c.id.in_(ids)).order_by(*order).limit(limit)).all()
+def waiting(connection: Connection, free: Collection[str], spec: Callable[[str], Experiment]) -> list[WaitingJob]:
+    """The jobs that could be placed now, in order: of each lane no more than it has devices.
+
+    Those that one of the `free` devices may run come first, so that however many jobs wait for devices that are away,
+    or busy, nobody waits behind them.
+    """
+    reachable = select(LANE_DEVICES.c.lane_id).where(LANE_DEVICES.c.serial.in_(free))
+    placeable = _first(connection, select(_in_turn(reachable).c.id), MAX_PLACEABLE) if free else []
+    others = _first(connection, select(_in_turn().c.id).union_all(_paused()), MAX_OTHERS)
+    rows = sorted({row.id: row for row in (*placeable, *others)}.values(), key=_place_in_queue)
+    devices = _devices_of(connection, {row.lane_id for row in rows})
     failed, suspects = _failed_on(connection), _suspects(connection, JobState.WAITING)
     return [
         WaitingJob(
             job_id=row.id,
             experiment_id=row.experiment_id,
             label=row.label,
-            candidates=tuple(json.loads(row.candidates)),
+            candidates=devices[row.lane_id],
             conditions=spec(row.experiment_id).conditions,
             priority=row.priority,
             order=(row.experiment_sequence, row.sequence),
@@ -61,12 +69,37 @@ def waiting(connection: Connection, limit: int, spec: Callable[[str], Experiment
     ]
 
 
-def _in_turn() -> Subquery:
-    """The first waiting jobs of each experiment and choice of devices; read in order of an index."""
-    place = func.row_number().over(partition_by=(JOBS.c.experiment_id, JOBS.c.candidates), order_by=JOBS.c.sequence)
+def _first(connection: Connection, ids: Select[str] | CompoundSelect[str], limit: int) -> Sequence[AnyRow]:
+    """The rows of these jobs, the first in the queue."""
+    order = (JOBS.c.priority.desc(), JOBS.c.experiment_sequence, JOBS.c.sequence)
+    columns = [JOBS.c[name] for name in _WAITING]
+    return connection.execute(select(*columns).where(JOBS.c.id.in_(ids)).order_by(*order).limit(limit)).all()
+
+
+def _place_in_queue(row: AnyRow) -> tuple[int, int, int]:
+    return -row.priority, row.experiment_sequence, row.sequence
+
+
+def _in_turn(lanes: Select[int] | None = None) -> Subquery:
+    """The first waiting jobs of each lane, or of each of these lanes; read in order of an index."""
+    place = func.row_number().over(partition_by=JOBS.c.lane_id, order_by=JOBS.c.sequence)
     ready = (JOBS.c.state == JobState.WAITING) & (JOBS.c.not_before <= time.time())
-    ranked = select(JOBS.c.id, JOBS.c.candidate_count, place.label("place")).where(ready).subquery()
-    return select(ranked.c.id).where(ranked.c.place <= ranked.c.candidate_count).subquery()
+    if lanes is not None:
+        ready &= JOBS.c.lane_id.in_(lanes)
+    ranked = select(JOBS.c.id, JOBS.c.lane_id, place.label("place")).where(ready).subquery()
+    of_lane = select(ranked.c.id).join(LANES, LANES.c.id == ranked.c.lane_id)
+    return of_lane.where(ranked.c.place <= LANES.c.candidate_count).subquery()
+
+
+def _devices_of(connection: Connection, wanted: Collection[int]) -> dict[int, tuple[str, ...]]:
+    """Lane -> its devices."""
+    known: dict[int, tuple[str, ...]] = {}
+    numbers = sorted(wanted)
+    for start in range(0, len(numbers), _LANES_AT_ONCE):
+        part = LANES.c.id.in_(numbers[start : start + _LANES_AT_ONCE])
+        rows = connection.execute(select(LANES.c.id, LANES.c.candidates).where(part))
+        known |= {number: candidates_of(text) for number, text in rows}
+    return known
 
 
 def _paused() -> Select[str]:
@@ -171,12 +204,13 @@ def counts(connection: Connection, experiment_id: str | None) -> dict[str, dict[
 def device_counts(connection: Connection, experiment_id: str | None) -> dict[str, tuple[int, int]]:
     """Device -> (jobs that are over, all jobs), of the jobs that only this device may run; without held ones."""
     over = case((JOBS.c.state.in_(OPEN), 0), else_=1)
-    certain = (JOBS.c.candidate_count == 1) & (JOBS.c.state != JobState.HELD)
-    statement = select(JOBS.c.candidates, func.sum(over), func.count()).where(certain)
+    certain = (LANES.c.candidate_count == 1) & (JOBS.c.state != JobState.HELD)
+    counted = select(LANES.c.candidates, func.sum(over), func.count()).join(LANES, LANES.c.id == JOBS.c.lane_id)
+    statement = counted.where(certain)
     if experiment_id is not None:
         statement = statement.where(JOBS.c.experiment_id == experiment_id)
-    rows = connection.execute(statement.group_by(JOBS.c.candidates))
-    return {json.loads(candidates)[0]: (int(done), int(total)) for candidates, done, total in rows}
+    rows = connection.execute(statement.group_by(LANES.c.candidates))
+    return {candidates_of(candidates)[0]: (int(done), int(total)) for candidates, done, total in rows}
 
 
 def jobs(connection: Connection, experiment_id: str, states: Iterable[str] | None) -> list[JobRow]:

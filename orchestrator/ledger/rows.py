@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import zlib
 from collections.abc import Mapping
@@ -92,6 +91,7 @@ class Lane:
     """The jobs of an experiment for one choice of devices, at the moment when it is to be decided whether more follow:
     all are over but the held ones."""
 
+    lane_id: int
     experiment_id: str
     candidates: tuple[str, ...]
     held: frozenset[str]
@@ -153,7 +153,7 @@ class Quarantine:
 
 
 def job_columns(job: Job, sequence: int, state: JobState = JobState.WAITING) -> dict[str, object]:
-    """The columns of a new job, apart from its experiment's own."""
+    """The columns of a new job, apart from its lane's and its experiment's own."""
     return {
         "id": job.job_id,
         "experiment_id": job.experiment_id,
@@ -161,8 +161,6 @@ def job_columns(job: Job, sequence: int, state: JobState = JobState.WAITING) -> 
         "cell_id": job.cell.cell_id,
         "block": job.block,
         "label": label(job),
-        "candidates": json.dumps(job.candidates),
-        "candidate_count": len(job.candidates),
         "priority": job.priority,
         "state": state,
         "body": pack(job),

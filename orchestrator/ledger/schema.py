@@ -1,12 +1,12 @@
-"""Check the version of the ledger's tables in a database, or create them."""
+"""Check the version of the ledger's tables in a database, create them, or bring older ones to this version."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, insert, inspect, select
+from sqlalchemy import Column, Connection, MetaData, String, Table, insert, inspect, select
 
-from .tables import COUNTERS, LATER, METADATA, SCHEMA_VERSION
+from .tables import COUNTERS, METADATA, SCHEMA_VERSION
 
 REMEDY = "move it aside and start anew, or give another folder with --state (or database with FARM_LEDGER_URL)"
 
@@ -20,21 +20,27 @@ class Fault:
 
 
 EMPTY = Fault("it holds no tables yet")
+OUTDATED = Fault("its tables are of an older version")
+_REVISION = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
+"""Alembic's table; the version is kept among the counters too, where a pocketfarm from before Alembic looks for it."""
 
 
 def fault(connection: Connection) -> Fault | None:
-    """None where the tables are there in this version; `EMPTY` where none is."""
+    """None where the tables are there in this version; `EMPTY` where none is, `OUTDATED` where they can be upgraded."""
+    # the version before the columns: another process may upgrade them meanwhile
+    version = _version(connection) if inspect(connection).has_table(COUNTERS.name) else None
     found = _columns(connection)
     if not found.keys() & METADATA.tables.keys():
         return EMPTY
-    version = _version(connection) if COUNTERS.name in found else None
+    if version is None and COUNTERS.name in found:
+        version = _version(connection)
+    if version is not None and 0 < version < SCHEMA_VERSION:
+        return OUTDATED
     if version != SCHEMA_VERSION:
         return _of_another_version(version)
-    later = {table.name for table in LATER} - found.keys()
     lacking = [
         f"{table.name}.{column.name}"
         for table in METADATA.sorted_tables
-        if table.name not in later
         for column in table.columns
         if column.name not in found.get(table.name, set())
     ]
@@ -45,21 +51,26 @@ def fault(connection: Connection) -> Fault | None:
     return None
 
 
-def is_complete(connection: Connection) -> bool:
-    """Whether the tables are there that came later in this version."""
-    return {table.name for table in LATER} <= _columns(connection).keys()
-
-
-def complete(connection: Connection) -> None:
-    """Make the tables that came later."""
-    METADATA.create_all(connection, tables=LATER)
-
-
 def create(connection: Connection) -> None:
     """Make the tables of this version in an empty database."""
     METADATA.create_all(connection)
     start = {"schema": SCHEMA_VERSION, "token": 0, "experiment": 0}
     connection.execute(insert(COUNTERS), [{"name": name, "value": value} for name, value in start.items()])
+    _REVISION.create(connection)
+    connection.execute(insert(_REVISION).values(version_num=str(SCHEMA_VERSION)))
+
+
+def upgrade(connection: Connection) -> tuple[int, int]:
+    """Bring older tables to this version, in the caller's transaction; the versions before and after."""
+    from .migrations import upgrade as run  # Alembic is read where there is something to upgrade, and not else
+
+    if connection.dialect.name == "postgresql":  # SQLite's writer is alone already
+        connection.exec_driver_sql("LOCK TABLE counters IN ACCESS EXCLUSIVE MODE")
+    before = _version(connection)
+    if before is None or before >= SCHEMA_VERSION:
+        return SCHEMA_VERSION, SCHEMA_VERSION  # another process was first
+    run(connection, holds="" if _REVISION.name in _columns(connection) else str(before))
+    return before, SCHEMA_VERSION
 
 
 def _columns(connection: Connection) -> dict[str, set[str]]:

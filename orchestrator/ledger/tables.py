@@ -1,4 +1,4 @@
-"""Tables of the ledger. Version 1.
+"""Tables of the ledger. A change here is a script in `migrations/versions/` and one more in SCHEMA_VERSION.
 
 A job's state: waiting -> placed (an attempt began) -> running (a worker claimed it) -> done, or waiting again after a
 transient failure; cancelled from any of the first three. `outcome` is set where the state is done. With sequential
@@ -18,9 +18,10 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    UniqueConstraint,
 )  # fmt: skip
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 4
 
 METADATA = MetaData()
 
@@ -35,6 +36,26 @@ EXPERIMENTS = Table(
     Column("served_at", Float, nullable=False, default=0.0),
 )
 
+LANES = Table(
+    "lanes",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("experiment_id", ForeignKey("experiments.id"), nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("candidates", Text, nullable=False),
+    Column("candidate_count", Integer, nullable=False),
+    UniqueConstraint("experiment_id", "digest", name="lanes_by_devices"),
+)
+"""A lane is a choice of devices of one experiment: JSON of their serials, and its SHA-256."""
+
+LANE_DEVICES = Table(
+    "lane_devices",
+    METADATA,
+    Column("lane_id", ForeignKey("lanes.id"), primary_key=True),
+    Column("serial", String(200), primary_key=True),
+)
+Index("lanes_of_device", LANE_DEVICES.c.serial, LANE_DEVICES.c.lane_id)
+
 JOBS = Table(
     "jobs",
     METADATA,
@@ -45,8 +66,6 @@ JOBS = Table(
     Column("cell_id", String(32), nullable=False),
     Column("block", Integer, nullable=False),
     Column("label", Text, nullable=False),
-    Column("candidates", Text, nullable=False),
-    Column("candidate_count", Integer, nullable=False),
     Column("priority", Integer, nullable=False),
     Column("state", String(12), nullable=False),
     Column("outcome", String(12), nullable=False, default=""),
@@ -57,13 +76,10 @@ JOBS = Table(
     Column("not_before", Float, nullable=False, default=0.0),
     Column("ended_at", Float),
     Column("body", LargeBinary, nullable=False),
+    Column("lane_id", ForeignKey("lanes.id")),
 )
 Index("jobs_by_state", JOBS.c.state, JOBS.c.experiment_sequence, JOBS.c.sequence)
-Index(
-    "jobs_in_turn",
-    JOBS.c.state, JOBS.c.experiment_id, JOBS.c.candidates, JOBS.c.sequence, JOBS.c.candidate_count, JOBS.c.not_before,
-    JOBS.c.id,
-)  # fmt: skip
+Index("jobs_in_turn", JOBS.c.state, JOBS.c.lane_id, JOBS.c.sequence, JOBS.c.not_before, JOBS.c.id)
 Index("jobs_by_experiment", JOBS.c.experiment_id, JOBS.c.state)
 
 ATTEMPTS = Table(
@@ -133,9 +149,6 @@ HOST_HEALTH = Table(
     Column("quarantined_at", Float),
     Column("reason", Text, nullable=False, default=""),
 )
-
-LATER = (HOST_HEALTH, DEAD_RECORDS)
-"""Tables that an earlier build of this version did not make: they are added to its ledgers."""
 
 COUNTERS = Table(
     "counters",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable
 
 from sqlalchemy import Connection, func, select
 
+from .lanes import candidates_of
 from .rows import JobState, WaitingGroup
-from .tables import JOBS
+from .tables import JOBS, LANES
 
 BATCH = 500
 
@@ -18,19 +18,27 @@ def waiting_groups(
     connection: Connection, looked_at: Iterable[str], experiment_id: str | None = None
 ) -> list[WaitingGroup]:
     """Of one experiment or of all, in order of priority and submission; with those of `looked_at` that still wait."""
-    key = (JOBS.c.experiment_id, JOBS.c.candidates)
+    key = JOBS.c.lane_id
     mine = [JOBS.c.state == JobState.WAITING]
     if experiment_id is not None:
         mine.append(JOBS.c.experiment_id == experiment_id)
     ids = sorted(looked_at)
-    members: dict[tuple[str, str], list[str]] = defaultdict(list)
+    members: dict[int, list[str]] = defaultdict(list)
     for start in range(0, len(ids), BATCH):
         chunk = JOBS.c.id.in_(ids[start : start + BATCH])
-        for experiment, candidates, job_id in connection.execute(select(*key, JOBS.c.id).where(*mine, chunk)):
-            members[experiment, candidates].append(job_id)
+        for lane, job_id in connection.execute(select(key, JOBS.c.id).where(*mine, chunk)):
+            members[lane].append(job_id)
     order = (func.max(JOBS.c.priority).desc(), func.min(JOBS.c.experiment_sequence), func.min(JOBS.c.sequence))
-    rows = connection.execute(select(*key, func.count()).where(*mine).group_by(*key).order_by(*order))
-    return [
-        WaitingGroup(experiment, tuple(json.loads(candidates)), count, tuple(members[experiment, candidates]))
-        for experiment, candidates, count in rows
-    ]
+    count = func.count().label("jobs")
+    counted = select(key, count).where(*mine).group_by(key).order_by(*order)
+    known = _lanes(connection, experiment_id)
+    return [WaitingGroup(*known[lane], jobs, tuple(members[lane])) for lane, jobs in connection.execute(counted)]
+
+
+def _lanes(connection: Connection, experiment_id: str | None) -> dict[int, tuple[str, tuple[str, ...]]]:
+    """Lane -> experiment and devices, of those in which jobs wait."""
+    waiting = select(JOBS.c.lane_id).where(JOBS.c.state == JobState.WAITING).distinct()
+    statement = select(LANES).where(LANES.c.id.in_(waiting))
+    if experiment_id is not None:
+        statement = statement.where(LANES.c.experiment_id == experiment_id)
+    return {row.id: (row.experiment_id, candidates_of(row.candidates)) for row in connection.execute(statement)}

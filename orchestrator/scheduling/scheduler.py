@@ -142,7 +142,7 @@ class Scheduler:
         free = frozenset(d.serial for d in devices if d.state.health is Health.READY) - set(reconciled.leases)
         if not changed and self._last.holds(free):
             return self._last.placement
-        waiting = self._ledger.waiting()
+        waiting = self._ledger.waiting(free)
         shares = self._ledger.shares() if waiting else {}
         policy = Policy(host_limit=self._farm.sessions, shares=shares, labels=reconciled.labels, alone=reconciled.alone)
         placement = place(waiting, devices, reconciled.leases, policy, time.time())

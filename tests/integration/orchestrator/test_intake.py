@@ -211,12 +211,3 @@ def test_a_dead_record_that_can_be_read_after_all_is_replayed(farm: Settings) ->
         assert ledger.replay(dead_id) is KeepResult.NEW
         assert ledger.dead_records() == [] and ledger.counts("first-1") == {"ok": 1}
         assert list(ledger.records("first-1")) == [record]
-
-
-def test_a_ledger_of_an_earlier_build_gets_the_table(farm: Settings) -> None:
-    with Ledger(farm.ledger) as ledger:
-        ledger.submit("first-1", make.many(1), JOBS[:1])
-    with closing(sqlite3.connect(farm.ledger.removeprefix("sqlite:///"))) as connection:
-        connection.execute("DROP TABLE dead_records")
-    with Ledger(farm.ledger) as ledger:
-        assert ledger.dead_records() == [] and ledger.counts("first-1") == {"waiting": 1}

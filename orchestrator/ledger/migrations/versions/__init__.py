@@ -1,0 +1,1 @@
+"""A script a version; its number is that of `SCHEMA_VERSION`."""
