@@ -70,6 +70,8 @@ def _check_axis(axis: Axis, value: Any, options: Options) -> None:
     reason = (axis.refuse(value) if axis.refuse else "") or axis.why_conflict(options.backend, vars(options))
     if reason:
         raise OptionError(reason)
+    if axis.bounds and not axis.bounds[0] <= value <= axis.bounds[1]:
+        raise OptionError(f"{axis.name} is {axis.bounds[0]} to {axis.bounds[1]}, not {value}")
 
 
 def _check_images(options: Options, limits: Limits) -> None:

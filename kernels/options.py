@@ -23,6 +23,7 @@ Layout = Literal["buffer", "image"]
 
 
 MAX_GRANULARITY = 64
+MAX_PIXELS = 16
 
 
 def granularity_conflict(granularity: int) -> str:
@@ -33,8 +34,8 @@ def granularity_conflict(granularity: int) -> str:
     return f"granularity {granularity} does not fit: kernels compute channels by fours; give {fitting}"
 
 
-def _without_winograd(algorithm: str, granularity: int) -> str:
-    if (algorithm == "auto" and not granularity) or algorithm.startswith("winograd"):
+def _without_winograd(algorithm: str, granularity: int, pixels: int) -> str:
+    if (algorithm == "auto" and not (granularity or pixels)) or algorithm.startswith("winograd"):
         return ""
     return "no convolution uses Winograd's algorithm"
 
@@ -83,6 +84,13 @@ class Options:
         bounds=(1, 64),
         backends=GPU,
         conflict=granularity_conflict,
+    )
+    pixels: int = axis(
+        0,
+        "adjacent pixels per work-item of direct convolution; 1 with `granularity: 4` is study S's kernel",
+        unset="chosen by shape",
+        bounds=(1, MAX_PIXELS),
+        backends=GPU,
     )
     product: str = axis(
         "auto",
@@ -177,7 +185,7 @@ class Options:
     )
     tuned: Mapping[str, Choice] = field(default_factory=dict)
     """What tuning found: layer, or key of a convolution (`Convolution.key`), to the choice; used where `algorithm` is
-    `auto` and `granularity` is 0."""
+    `auto`, and `granularity` and `pixels` are 0."""
 
     @property
     def half(self) -> bool:

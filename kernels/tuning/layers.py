@@ -37,7 +37,7 @@ def layer_of(graph: Graph, node: Node, options: Options) -> Layer | None:
 def untuned(options: Options) -> Options:
     """As if nothing had been asked for or found."""
     asked: dict[str, Any] = {family.option: "auto" for family in FAMILIES}
-    return replace(options, tuned={}, granularity=0, **asked)
+    return replace(options, tuned={}, granularity=0, pixels=0, **asked)
 
 
 def in_turn(columns: Sequence[Sequence[Choice]]) -> list[Choice]:

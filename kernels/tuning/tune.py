@@ -74,8 +74,8 @@ def tune(
 
 
 def _wanted(graph: Graph, options: Options, limits: Limits) -> dict[str, Layer]:
-    if options.algorithm != "auto" or options.granularity:
-        raise CompileError("tuning chooses the algorithm and its tile: leave algorithm and granularity out")
+    if options.algorithm != "auto" or options.granularity or options.pixels:
+        raise CompileError("tuning chooses the algorithm and its tile: leave algorithm, granularity and pixels out")
     wanted = distinct(graph, options, limits)
     if not wanted:
         raise CompileError(

@@ -35,8 +35,10 @@ def _pipeline_conflict(pipeline: str, algorithm: str, threads: int) -> str:
     return "a pipeline has at least two stages, each with a thread of its own" if threads == 1 else ""
 
 
-def _tuned_unused(backend: str, algorithm: str, granularity: int, product: str, transpose: str, addition: str) -> str:
-    convolutions = algorithm != "auto" or granularity > 0
+def _tuned_unused(
+    backend: str, algorithm: str, granularity: int, pixels: int, product: str, transpose: str, addition: str
+) -> str:
+    convolutions = algorithm != "auto" or granularity > 0 or pixels > 0
     if convolutions and (backend == "cpu" or "auto" not in (product, transpose, addition)):
         return "every algorithm is asked for by name"
     return ""

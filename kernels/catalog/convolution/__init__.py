@@ -64,11 +64,11 @@ class Convolutions(GpuFamily[Convolution]):
         return convolution_of(graph, node)
 
     def is_open(self, options: Options) -> bool:
-        """Whether neither algorithm nor granularity is asked for."""
-        return super().is_open(options) and not options.granularity
+        """Whether neither algorithm, granularity nor pixels are asked for."""
+        return super().is_open(options) and not (options.granularity or options.pixels)
 
     def default(self, options: Options, limits: Limits, sizes: Convolution) -> str:
-        """By the kind of device; the first that fits where an algorithm or a granularity was asked for."""
+        """By the kind of device; the first that fits where an algorithm, a granularity or pixels were asked for."""
         if self.is_open(options) and not limits.unified_memory and not limits.cpu_device:
             return _for_desktop(options, limits, sizes)
         if self.is_open(options) and limits.cpu_device and options.backend == "opencl":

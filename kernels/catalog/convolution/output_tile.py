@@ -11,11 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernels.errors import OptionError
-from kernels.options import Limits, Options, granularity_conflict
+from kernels.options import MAX_PIXELS, Limits, Options, granularity_conflict
 from kernels.source.tile import Tile, derived
 
 _WIDTHS = (16, 8, 4)
-_MAX_PIXELS = 16
 
 
 @dataclass(frozen=True)
@@ -79,8 +78,8 @@ def choose_tile(options: Options, limits: Limits, *, width: int, stacks: int, wh
         chosen = _dividing(chosen, whole)
     lanes = next(lanes for lanes in _WIDTHS if lanes <= device.widest and 4 * chosen % lanes == 0)
     vectors = 4 * chosen // lanes
-    pixels = 1 if width == 1 else max(1, min(device.sums // vectors, _MAX_PIXELS))
-    return OutputTile(pixels, vectors, lanes)
+    by_shape = 1 if width == 1 else max(1, min(device.sums // vectors, MAX_PIXELS))
+    return OutputTile(options.pixels or by_shape, vectors, lanes)
 
 
 def tile_words(options: Options, limits: Limits, *, width: int, stacks: int, whole: int = 0) -> list[str]:

@@ -22,6 +22,7 @@ from tests.unit.kernels.back.graphs import Builder
 VALUES: dict[str, tuple[Any, ...]] = {
     "algorithm": ("auto", "direct", "winograd", "im2col", "implicit_gemm"),
     "granularity": (0, 4, 16),
+    "pixels": (0, 1, 2),
     "product": ("auto", "naive", "tiled"),
     "transpose": ("auto", "naive", "tiled"),
     "addition": ("auto", "naive", "vectors 2"),
@@ -99,6 +100,9 @@ def test_what_is_unused_changes_no_plan(backend: str, asked: dict[str, Any], dat
         ("opencl", {"layout": "image", "in_place": False, "concat": "split"}, {"in_place", "concat"}),
         ("vulkan", {"algorithm": "direct", "workspace_split": "channels"}, {"workspace_split"}),
         ("opencl", {"granularity": 8, "workspace": 1 << 18}, {"workspace"}),
+        ("opencl", {"pixels": 1, "workspace": 1 << 18}, {"workspace"}),
+        ("opencl", {"pixels": 1, "product": "naive", "transpose": "naive", "addition": "naive", "tuned": False},
+         {"tuned"}),
         ("opencl", {"algorithm": "winograd", "workspace": 1 << 18}, set()),
         ("cpu", {"layout": "image", "threads": 2, "algorithm": "direct", "tuned": False}, {"layout", "tuned"}),
         ("opencl", {"algorithm": "direct", "tuned": False}, set()),  # products are tuned too

@@ -30,6 +30,7 @@ AXES = st.builds(
     precision=subsets(list(Precision)),
     algorithm=st.none() | subsets(["direct", "winograd", "sequential"]),
     granularity=st.none() | subsets([1, 4]),
+    pixels=st.none() | subsets([1, 4]),
     product=st.none() | subsets(["tiled", "blocked 16x32"]),
     transpose=st.none() | subsets(["naive", "tiled"]),
     addition=st.none() | subsets(["naive", "vectors 2"]),

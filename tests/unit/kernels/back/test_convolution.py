@@ -15,7 +15,7 @@ from kernels.catalog.family import Untiled
 from kernels.compile import compile_graph
 from kernels.errors import OptionError
 from kernels.ir.graph import Graph
-from kernels.options import HALF, Choice, Limits, Options, Precision
+from kernels.options import HALF, Backend, Choice, Limits, Options, Precision
 from kernels.passes import optimise
 from kernels.plan.opencl_interpreter import run_opencl
 from kernels.reference import evaluate
@@ -121,6 +121,23 @@ def test_granularity_changes_the_tile_not_the_result(granularity: int) -> None:
     check(side_by_side({shape: convolution(shape) for shape in shapes}), granularity=granularity)
 
 
+@pytest.mark.parametrize("backend", ["opencl", "vulkan"])
+@pytest.mark.parametrize("cpu_device", [True, False])
+def test_one_pixel_of_four_channels_is_the_kernel_of_study_s(backend: Backend, cpu_device: bool) -> None:
+    options = Options(backend, algorithm="direct", granularity=4, pixels=1)
+    plan = compile_graph(convolution("first_layer"), options, Limits(cpu_device=cpu_device)).plan
+    (program,) = (step.program for step in plan.steps if step.program.startswith("conv_"))
+    assert program.startswith("conv_direct") and "lanes4_pixels1_vectors1" in program
+
+
+@pytest.mark.parametrize("pixels", [1, 3, 16])
+@pytest.mark.parametrize("algorithm", ["auto", "direct"])
+def test_pixels_change_the_tile_not_the_result(pixels: int, algorithm: str) -> None:
+    shapes = ("odd_channels", "one_pixel", "groups_aligned", "pointwise", "first_layer")
+    graph = side_by_side({shape: convolution(shape) for shape in shapes})
+    check(graph, algorithm=algorithm, granularity=4, pixels=pixels)
+
+
 def test_residual_is_added_before_the_activation_and_bias_may_be_absent() -> None:
     layers = ((10, (3, 3), (1, 1), (1, 1, 1, 1)), (10, (1, 1)), (10, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 10))
     graphs = {}
@@ -186,6 +203,7 @@ def test_auto_filters_minimally_on_pocl_only_where_it_paid() -> None:
     assert chosen(16, 10, Options("vulkan")) == "window"
     assert chosen(16, 10, Options("opencl"), Limits()) == "window"
     assert chosen(16, 10, Options("opencl", granularity=8)) == "window"
+    assert chosen(16, 10, Options("opencl", pixels=1)) == "window"
 
 
 def test_unknown_algorithm_names_those_that_fit() -> None:
@@ -203,6 +221,11 @@ def test_granularity_that_does_not_fit(granularity: int) -> None:
     graph = build.outputs(build.conv(build.input(1, 4, 4, 4), 4, (3, 3)))
     with pytest.raises(OptionError, match="give 4, 8, 12"):
         compile_graph(graph, Options("opencl", granularity=granularity), Limits())
+
+
+def test_pixels_beyond_the_most_are_refused() -> None:
+    with pytest.raises(OptionError, match="pixels is 1 to 16, not 17"):
+        compile_graph(convolution("pointwise"), Options("opencl", pixels=17), Limits())
 
 
 @pytest.mark.parametrize("precision", HALF)
