@@ -47,6 +47,7 @@ SHELVES = (
     "device_agent/src/backends/cpu",
     "device_agent/virtual",
     "farm/cli",
+    "workers/session/conditions",
 )
 """Folders of many things of one kind."""
 

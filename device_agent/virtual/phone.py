@@ -36,7 +36,13 @@ _OFF_AFTER_MS = 60_000
 """Where the setting is none."""
 BACKGROUND_APPS = {"org.example.calendar": 2_031, "org.example.messenger": 2_107}
 _DEFAULT_SETTINGS = {
-    "global": {"airplane_mode_on": "0", "stay_on_while_plugged_in": "0", "low_power": "0", "auto_sync": "1"},
+    "global": {
+        "airplane_mode_on": "0",
+        "bluetooth_on": "1",
+        "stay_on_while_plugged_in": "0",
+        "low_power": "0",
+        "auto_sync": "1",
+    },
     "system": {"screen_brightness": "128", "screen_brightness_mode": "1", "screen_off_timeout": "30000"},
     "secure": {},
 }

@@ -64,8 +64,8 @@ class Enrolment(Model):
     agent_sha256: str = ""
     nodes: tuple[NodeFact, ...] = ()
     permissions: dict[str, bool] = Field(default_factory=dict)
-    """What the shell may do: `root`, `write_settings`, `airplane_mode`, `fixed_performance`, `lock_clocks`,
-    `perfetto`."""
+    """What the shell may do: `root`, `write_settings`, `airplane_mode`, `bluetooth`, `fixed_performance`,
+    `lock_clocks`, `perfetto`."""
     sources: tuple[SourceFact, ...] = ()
     gauge: GaugeCalibration | None = None
     """None: not calibrated yet, or there is no gauge."""

@@ -205,6 +205,7 @@ def can_meet(conditions: Conditions, device: Device) -> bool:
         return True
     needed = {
         "airplane_mode": conditions.airplane_mode,
+        "bluetooth": conditions.bluetooth_off,
         "write_settings": conditions.screen_dimmed,
         "fixed_performance": conditions.clocks == "fixed_performance",
         "lock_clocks": conditions.clocks == "locked",

@@ -18,6 +18,7 @@ def probe_permissions(connection: DeviceConnection, nodes: Iterable[NodeFact]) -
         "root": root,
         "write_settings": _may_write_settings(connection),
         "airplane_mode": root or _output(connection, "cmd", "connectivity", "airplane-mode") in ("enabled", "disabled"),
+        "bluetooth": _may_switch_bluetooth(connection),
         "fixed_performance": _succeeds(connection, "cmd", "power", "set-fixed-performance-mode-enabled", "false"),
         "lock_clocks": root and clocks,
         "perfetto": _succeeds(connection, "sh", "-c", "command -v perfetto"),
@@ -31,6 +32,11 @@ def _may_write_settings(connection: DeviceConnection) -> bool:
         return False
     written = _succeeds(connection, "settings", "put", *BRIGHTNESS, value)
     return written and _output(connection, "settings", "get", *BRIGHTNESS) == value
+
+
+def _may_switch_bluetooth(connection: DeviceConnection) -> bool:
+    has_service = _output(connection, "settings", "get", "global", "bluetooth_on") in ("0", "1")
+    return has_service and _succeeds(connection, "sh", "-c", "command -v svc")
 
 
 def _output(connection: DeviceConnection, *argv: str) -> str:

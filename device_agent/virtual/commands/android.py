@@ -96,7 +96,19 @@ async def enter(call: Call) -> int:
     return 0
 
 
-@command("svc", "wm", "appops", "device_config", "monkey", "media", "ime")
+@command("svc")
+async def svc(call: Call) -> int:
+    """`bluetooth` is a setting; other services have no radio to switch."""
+    if call.arguments[:1] == ["bluetooth"]:
+        verbs = {"enable": "1", "disable": "0"}
+        if len(call.arguments) != 2 or call.arguments[1] not in verbs:
+            raise CommandError("usage: svc bluetooth [enable|disable]", 255)
+        call.phone.settings["global"]["bluetooth_on"] = verbs[call.arguments[1]]
+        call.phone.save()
+    return 0
+
+
+@command("wm", "appops", "device_config", "monkey", "media", "ime")
 async def accept(_call: Call) -> int:
     """There are no apps, no screen and no radio on a virtual phone: nothing to do."""
     return 0

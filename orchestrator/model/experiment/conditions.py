@@ -55,6 +55,8 @@ class Conditions(Model):
     """Cores that the agent may use: `any`, `big` (of the highest clock), `little`, or a list such as `0-3,6`."""
     airplane_mode: bool = False
     """Switch the radios off for the block, and back afterwards."""
+    bluetooth_off: bool = False
+    """Switch Bluetooth off for the session, and back afterwards."""
     screen_dimmed: bool = False
     """Manual minimum brightness for the block, restored afterwards."""
     sync_off: bool = False

@@ -79,6 +79,15 @@ def test_airplane_mode_is_read_back_and_put_back(phone: AdbConnection, tmp_path:
     assert said(phone, "cmd", "connectivity", "airplane-mode") == "disabled"
 
 
+def test_bluetooth_goes_off_and_comes_back(phone: AdbConnection, tmp_path: Path) -> None:
+    assert possible(phone, tmp_path, bluetooth_off=True) == ("", None)
+    saved, proof = prepared(phone, tmp_path, bluetooth_off=True)
+    assert (proof.before, proof.held, proof.proven) == ("bluetooth_on=1", "off", True)
+    assert said(phone, "settings", "get", "global", "bluetooth_on") == "0"
+    assert saved.restore() == ("bluetooth", "awake")
+    assert said(phone, "settings", "get", "global", "bluetooth_on") == "1"
+
+
 @pytest.mark.parametrize("phone", ["pixel_7"], indirect=True)
 def test_an_airplane_mode_of_the_owner_stays_on(phone: AdbConnection, tmp_path: Path) -> None:
     phone.shell(["cmd", "connectivity", "airplane-mode", "enable"])

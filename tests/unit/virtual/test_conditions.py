@@ -50,6 +50,14 @@ def test_sync_and_brightness_are_settings(sh: Sh) -> None:
     assert sh(f"{script}; settings get system screen_brightness").out == "1\n"
 
 
+def test_bluetooth_is_a_service_and_a_setting(sh: Sh) -> None:
+    assert sh("settings get global bluetooth_on").out == "1\n"
+    assert sh("svc bluetooth disable; settings get global bluetooth_on").out == "0\n"
+    assert sh("svc bluetooth enable; settings get global bluetooth_on").out == "1\n"
+    assert "usage: svc bluetooth" in sh("svc bluetooth toggle").err
+    assert sh("svc wifi disable").code == 0
+
+
 def test_packages(sh: Sh) -> None:
     everything = sh("pm list packages").out.split()
     assert "package:android" in everything

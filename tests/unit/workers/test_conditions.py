@@ -17,6 +17,7 @@ from workers.session.conditions.affinity import cores_for
 from workers.session.conditions.airplane_mode import AirplaneMode
 from workers.session.conditions.awake import NEVER_MS, Awake, look
 from workers.session.conditions.background import BackgroundStopped
+from workers.session.conditions.bluetooth import BluetoothOff
 from workers.session.conditions.fixed_performance import FixedPerformance
 from workers.session.conditions.locked_clocks import LockedClocks
 from workers.session.conditions.sync import SyncOff
@@ -156,6 +157,48 @@ def test_a_phone_that_takes_no_settings_is_measured_without_the_proof(monkeypatc
     phone.asked.clear()
     Awake().restore(phone, saved)
     assert phone.asked == [], "what was not read is not written"
+
+
+HAS_SVC = {"sh -c command -v svc": "/system/bin/svc"}
+HAS_BLUETOOTH = {**HAS_SVC, "settings get global bluetooth_on": "1\n"}
+
+
+@pytest.mark.parametrize(
+    ("answers", "error", "words"),
+    [
+        ({}, Unsupported, "the phone has no `svc`"),
+        (
+            {**HAS_SVC, "settings get global bluetooth_on": "null\n"},
+            Unsupported,
+            "'null': there is no Bluetooth service",
+        ),
+        ({**HAS_BLUETOOTH, "svc bluetooth disable": (1, "not allowed")}, Unsupported, "be switched: not allowed"),
+        ({**HAS_BLUETOOTH, "svc bluetooth disable": (255, "")}, Unsupported, "ends with status 255"),
+        ({**HAS_BLUETOOTH, "svc bluetooth disable": ""}, ConditionNotMet, "bluetooth_on reads '1'"),
+    ],
+)
+def test_bluetooth_that_does_not_go_off(
+    monkeypatch: pytest.MonkeyPatch, answers: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    monkeypatch.setattr("workers.session.conditions.bluetooth.SWITCH_S", 0.0)
+    with pytest.raises(error, match=words) as caught:
+        BluetoothOff().prepare(ScriptedPhone(answers))
+    assert caught.value.device == "R58M" and "by hand" in caught.value.remedy  # type: ignore[attr-defined]
+
+
+def test_a_bluetooth_that_the_owner_switched_off_stays_off() -> None:
+    phone = ScriptedPhone({**HAS_SVC, "settings get global bluetooth_on": "0\n", "svc bluetooth disable": ""})
+    saved = BluetoothOff().save(phone)
+    assert BluetoothOff().prepare(phone) == ("off", True)
+    BluetoothOff().restore(phone, saved)
+    assert "svc bluetooth enable" not in phone.asked
+
+
+def test_bluetooth_that_does_not_come_back_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.session.conditions.bluetooth.SWITCH_S", 0.0)
+    phone = ScriptedPhone({"settings get global bluetooth_on": "0\n", "svc bluetooth enable": ""})
+    with pytest.raises(ConditionNotMet, match="bluetooth_on reads '0'"):
+        BluetoothOff().restore(phone, {"bluetooth_on": "1"})
 
 
 CONTENT = "Data connected: true\nBattery saver: false\nAuto sync: u0={} \nMemory low: false\n"

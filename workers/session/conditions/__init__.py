@@ -8,6 +8,7 @@ from .awake import Awake
 from .background import BackgroundStopped
 from .base import Gate, Held, Setting
 from .battery import BatteryCharge
+from .bluetooth import BluetoothOff
 from .discharging import Discharging
 from .fixed_performance import FixedPerformance
 from .locked_clocks import LockedClocks
@@ -32,6 +33,7 @@ SETTINGS: dict[str, Setting] = {
     "awake": Awake(),
     "screen": ScreenDimmed(),
     "sync": SyncOff(),
+    "bluetooth": BluetoothOff(),
     "airplane_mode": AirplaneMode(),
     "background": BackgroundStopped(),
     "fixed_performance": FixedPerformance(),
