@@ -10,6 +10,7 @@ import numpy as np
 
 from kernels.errors import ModelError
 
+from .activations import ACTIVATIONS
 from .graph import Node
 from .operands import Shape as Shape
 from .operands import bind
@@ -62,7 +63,7 @@ OPERANDS: dict[str, dict[str, str]] = {
     "conv": {**_IMAGE, "weight": "K c kh kw", "bias?": "K", "residual?": "N K oh ow"},
     "dense": {"x": "N C", "weight": "C M", "bias?": "M"},
     "matmul": {"a": "i j ...", "b": "k l ..."},
-    **dict.fromkeys(("relu", "sigmoid", "clip", "leaky_relu", "softmax", "reshape", "transpose", "slice"), _ANY),
+    **dict.fromkeys((*ACTIVATIONS, "softmax", "reshape", "transpose", "slice"), _ANY),
     **dict.fromkeys(("max_pool", "average_pool", "global_average_pool", "lrn", "pad", "resize"), _IMAGE),
     "concat": {},
     "add": _PAIR,

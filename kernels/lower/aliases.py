@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Graph, Node
 
 WRITES_STACKS = frozenset(
     {
-        "conv", "dense", "relu", "sigmoid", "clip", "max_pool", "average_pool", "global_average_pool", "add", "mul",
-        "affine", "lrn", "concat", "softmax", "instance_norm", "pad", "resize",
-        "leaky_relu",
+        "conv", "dense", *ACTIVATIONS, "max_pool", "average_pool", "global_average_pool", "add", "mul", "affine", "lrn",
+        "concat", "softmax", "instance_norm", "pad", "resize",
     }
 )  # fmt: skip
 """Operations whose kernels write four-channel stacks at any stack offset."""

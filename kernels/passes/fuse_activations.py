@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
+from kernels.ir.activations import ACTIVATIONS, activation_of
 from kernels.ir.graph import Graph, Node
 
-from .rewrite import ACTIVATIONS, rebuilt, use_counts
+from .rewrite import rebuilt, use_counts
 
 TAKES_ACTIVATION = ("conv", "dense", "add", "mul", "instance_norm")
 
@@ -21,7 +21,7 @@ def fuse_activations(graph: Graph) -> Graph:
         index = place.get(node.inputs[0]) if node.op in ACTIVATIONS else None
         if index is not None and _fits(nodes[index]) and counts[node.inputs[0]] == 1:
             before = nodes[index]
-            attributes = {**before.attributes, "activation": _activation(node)}
+            attributes = {**before.attributes, "activation": activation_of(node)}
             nodes[index] = replace(before, outputs=node.outputs, attributes=attributes)
             place[node.output] = index
         else:
@@ -32,11 +32,3 @@ def fuse_activations(graph: Graph) -> Graph:
 
 def _fits(node: Node) -> bool:
     return node.op in TAKES_ACTIVATION and node.attributes.get("activation") is None
-
-
-def _activation(node: Node) -> tuple[Any, ...]:
-    if node.op == "clip":
-        return ("clip", node.attributes["min"], node.attributes["max"])
-    if node.op == "leaky_relu":
-        return ("leaky_relu", node.attributes["slope"])
-    return (node.op,)

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from kernels.checkpoint import checkpoint
+from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Graph, Node
 from kernels.lower.aliases import plan_aliases
 
 from .rewrite import producers
 from .split_channels import packed_elements
 
-OVERWRITES = frozenset({"relu", "sigmoid", "clip", "leaky_relu", "affine", "instance_norm", "add", "mul"})
+OVERWRITES = frozenset({*ACTIVATIONS, "affine", "instance_norm", "add", "mul"})
 """Operations that can leave their result in the place of an operand."""
 
 

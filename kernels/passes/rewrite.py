@@ -9,8 +9,6 @@ from dataclasses import replace
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.shapes import Shape
 
-ACTIVATIONS = ("relu", "sigmoid", "clip", "leaky_relu")
-
 
 def rebuilt(
     graph: Graph,

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from kernels.checkpoint import checkpoint
 from kernels.errors import TooManyParts
+from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.shapes import Shape
 
@@ -23,8 +24,7 @@ Range = tuple[int, int]
 
 BY_CHANNEL = frozenset(
     {
-        "relu", "sigmoid", "clip", "leaky_relu", "max_pool", "average_pool", "global_average_pool", "pad", "resize",
-        "instance_norm", "affine",
+        *ACTIVATIONS, "max_pool", "average_pool", "global_average_pool", "pad", "resize", "instance_norm", "affine",
     }
 )  # fmt: skip
 """Operations each of whose output channels depends on the same channel of the input only."""

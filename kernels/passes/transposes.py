@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Graph, Node
 from kernels.ir.shapes import Shape
 
-from .rewrite import ACTIVATIONS, fresh, producers, rebuilt, use_counts
+from .rewrite import fresh, producers, rebuilt, use_counts
 
 
 def fold_transposes(graph: Graph) -> Graph:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kernels.ir.activations import ACTIVATIONS, activation_of
 from kernels.ir.graph import Node
 
 from . import pooling, resampling
@@ -20,7 +21,7 @@ Shape = tuple[int, ...]
 
 
 def activate(x: AnyArray, activation: tuple[Any, ...] | None) -> AnyArray:
-    """Apply ("relu",), ("sigmoid",), ("clip", min, max), ("leaky_relu", slope) or nothing."""
+    """Apply a fused activation, e.g. ("clip", min, max), or nothing."""
     if activation is None:
         return x
     kind, *bounds = activation
@@ -60,20 +61,8 @@ def _matmul(_: Node, inputs: Inputs, __: Shape) -> AnyArray:
     return out
 
 
-def _relu(_: Node, inputs: Inputs, __: Shape) -> AnyArray:
-    return activate(inputs[0], ("relu",))
-
-
-def _sigmoid(_: Node, inputs: Inputs, __: Shape) -> AnyArray:
-    return activate(inputs[0], ("sigmoid",))
-
-
-def _clip(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
-    return activate(inputs[0], ("clip", node.attributes["min"], node.attributes["max"]))
-
-
-def _leaky_relu(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
-    return activate(inputs[0], ("leaky_relu", node.attributes["slope"]))
+def _activation(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+    return activate(inputs[0], activation_of(node))
 
 
 def _max_pool(node: Node, inputs: Inputs, shape: Shape) -> AnyArray:
@@ -167,10 +156,7 @@ OPERATIONS: dict[str, Callable[[Node, Inputs, Shape], AnyArray]] = {
     "conv": _conv,
     "dense": _dense,
     "matmul": _matmul,
-    "relu": _relu,
-    "sigmoid": _sigmoid,
-    "clip": _clip,
-    "leaky_relu": _leaky_relu,
+    **dict.fromkeys(ACTIVATIONS, _activation),
     "max_pool": _max_pool,
     "average_pool": _average_pool,
     "global_average_pool": _global_average_pool,

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from kernels.ir.activations import ACTIVATIONS, activation_of
 from kernels.ir.graph import Graph, Node
 
 OPSET = 17
@@ -86,10 +87,8 @@ class _Writer:
     def _operation(self, node: Node, output: str) -> None:
         if node.op in _SAME_NAME:
             self._append(_SAME_NAME[node.op], node.inputs, output)
-        elif node.op == "leaky_relu":
-            self._activate(("leaky_relu", node.attributes["slope"]), node.inputs[0], output)
-        elif node.op == "clip":
-            self._activate(("clip", node.attributes["min"], node.attributes["max"]), node.inputs[0], output)
+        elif node.op in ACTIVATIONS:
+            self._activate(activation_of(node), node.inputs[0], output)
         else:
             getattr(self, f"_{node.op}")(node, output)
 

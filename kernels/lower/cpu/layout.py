@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Graph, Node
 from kernels.options import Options
 
@@ -11,7 +12,6 @@ from .algorithms import algorithm_of
 from .packing import BLOCK
 
 _POOLS = frozenset({"max_pool", "average_pool", "global_average_pool"})
-_ELEMENTS = frozenset({"relu", "sigmoid", "clip", "leaky_relu"})
 
 
 def in_blocks(graph: Graph, options: Options) -> frozenset[str]:
@@ -26,7 +26,7 @@ def in_blocks(graph: Graph, options: Options) -> frozenset[str]:
 def _writes_blocks(graph: Graph, node: Node, options: Options, found: set[str]) -> bool:
     if node.op == "conv":
         return algorithm_of(options, graph, node).in_blocks
-    if node.op in _POOLS or node.op in _ELEMENTS or node.op == "lrn":
+    if node.op in _POOLS or node.op in ACTIVATIONS or node.op == "lrn":
         return node.inputs[0] in found
     if node.op in ("add", "mul"):
         shape = graph.shapes[node.output]

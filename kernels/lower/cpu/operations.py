@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 
 from kernels.errors import UnsupportedNode
+from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Node
 from kernels.lower.activation import activation_scalars
 
@@ -212,10 +213,7 @@ LOWERINGS: dict[str, Callable[[CpuContext, Node], None]] = {
     "conv": lower_conv,
     "dense": _dense,
     "matmul": _matmul,
-    "relu": _element,
-    "sigmoid": _element,
-    "clip": _element,
-    "leaky_relu": _element,
+    **dict.fromkeys(ACTIVATIONS, _element),
     "max_pool": _pool,
     "average_pool": _pool,
     "global_average_pool": _global_average_pool,

@@ -8,6 +8,7 @@ from math import prod
 from kernels.catalog import FAMILIES
 from kernels.checkpoint import checkpoint
 from kernels.errors import UnsupportedNode
+from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Graph, Node
 from kernels.lower.draft import Draft
 from kernels.lower.outputs import write_outputs_directly
@@ -29,10 +30,7 @@ LOWERINGS: dict[str, Callable[[GpuContext, Node], None]] = {
     "conv": lower_conv,
     "dense": lower_dense,
     "matmul": lower_matmul,
-    "relu": lower_activation,
-    "sigmoid": lower_activation,
-    "clip": lower_activation,
-    "leaky_relu": lower_activation,
+    **dict.fromkeys(ACTIVATIONS, lower_activation),
     "max_pool": lower_pool,
     "average_pool": lower_pool,
     "global_average_pool": lower_global_average_pool,

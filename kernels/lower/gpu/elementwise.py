@@ -43,7 +43,7 @@ _AFFINE_PLAIN = Kernel(
 
 
 def lower_activation(context: GpuContext, node: Node) -> None:
-    """relu, sigmoid, clip."""
+    """Each of `ACTIVATIONS`."""
     source, dims = packed(context, node.inputs[0]), context.dims(node.output)
     target = context.new_packed(node.output, over=node.inputs)
     code, lo, hi = activation_scalars(node)

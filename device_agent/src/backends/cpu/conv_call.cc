@@ -28,7 +28,7 @@ Status check_conv(const Call& call) {
   check.sizes({v.n, v.c, v.h, v.w, v.k, v.oh, v.ow, v.kh, v.kw, v.sh, v.sw, v.dh, v.dw, v.groups, v.dst_channels})
       .range("pad_t", v.pad_t, 0, Check::kMaxSize)
       .range("pad_l", v.pad_l, 0, Check::kMaxSize)
-      .range("activation", v.activation, 0, 4);
+      .range("activation", v.activation, 0, kLastActivation);
   if (check.status()) return check.status();
   return check.that(v.c % v.groups == 0 && v.k % v.groups == 0, "groups must divide c and k")
       .range("dst_offset", v.dst_offset, 0, v.dst_channels - v.k)

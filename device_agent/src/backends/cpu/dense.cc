@@ -14,7 +14,7 @@ Status check_dense(const Call& call) {
   const DenseCall v(call);
   return Check(call)
       .sizes({v.n, v.c, v.m})
-      .range("activation", v.activation, 0, 4)
+      .range("activation", v.activation, 0, kLastActivation)
       .holds("src", 0, {v.n, v.c})
       .holds("weight", 1, {v.c, v.m})
       .holds("bias", 2, {v.has_bias ? v.m : 1})

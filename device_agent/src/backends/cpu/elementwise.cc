@@ -12,7 +12,7 @@ Status check_activation(const Call& call) {
   const int64_t count = call.ints[0];
   return Check(call)
       .sizes({count})
-      .range("activation", call.ints[1], 0, 4)
+      .range("activation", call.ints[1], 0, kLastActivation)
       .holds("src", 0, {count})
       .holds("dst", 1, {count})
       .status();
@@ -32,7 +32,7 @@ enum Mode : int32_t { kSame = 0, kAlongAxis = 1, kOne = 2 };
 Status check_binary(const Call& call) {
   const int64_t mode = call.ints[1], outer = call.ints[2], axis = call.ints[3], inner = call.ints[4];
   Check check(call);
-  check.range("op", call.ints[0], 0, 1).range("mode", mode, 0, 2).range("activation", call.ints[5], 0, 4);
+  check.range("op", call.ints[0], 0, 1).range("mode", mode, 0, 2).range("activation", call.ints[5], 0, kLastActivation);
   check.sizes({outer, axis, inner}).holds("a", 0, {outer, axis, inner}).holds("dst", 2, {outer, axis, inner});
   if (mode == kSame) return check.holds("b", 1, {outer, axis, inner}).status();
   return check.holds("b", 1, {mode == kAlongAxis ? axis : 1}).status();

@@ -11,7 +11,7 @@ Status check_instance_norm(const Call& call) {
   const int64_t n = call.ints[0], c = call.ints[1], hw = call.ints[2];
   return Check(call)
       .sizes({n, c, hw})
-      .range("activation", call.ints[3], 0, 4)
+      .range("activation", call.ints[3], 0, kLastActivation)
       .holds("src", 0, {n, c, hw})
       .holds("scale", 1, {c})
       .holds("shift", 2, {c})

@@ -16,7 +16,7 @@ Status check(const Call& call) {
   const DenseCall v(call);
   return Check(call)
       .sizes({v.n, v.c, v.m})
-      .range("activation", v.activation, 0, 4)
+      .range("activation", v.activation, 0, kLastActivation)
       .holds("src", 0, {v.n, v.c})
       .holds("weight", 1, {blocks_of(v.m), v.c, kBlock})
       .holds("bias", 2, {v.has_bias ? blocks_of(v.m) * kBlock : 1})

@@ -11,7 +11,7 @@ Output::Output(const Call& call, size_t buffer, size_t first, int64_t channels, 
       lo_(call.floats[0]), hi_(call.floats[1]) {}
 
 Status Output::check(Check& check, const Call& call, size_t buffer, int64_t images, int64_t oh, int64_t ow) const {
-  check.range("activation", activation_, 0, 4).sizes({dst_channels_});
+  check.range("activation", activation_, 0, kLastActivation).sizes({dst_channels_});
   if (check.status()) return check.status();
   return check.range("dst_offset", dst_offset_, 0, dst_channels_ - channels_)
       .that(dst_offset_ % kBlock == 0, "dst_offset must be a multiple of 16")

@@ -56,6 +56,7 @@ class Check {
 };
 
 enum class Activation : int32_t { none = 0, relu = 1, clip = 2, sigmoid = 3, leaky_relu = 4 };
+constexpr int32_t kLastActivation = 4;
 
 // Applies an activation in place; NaN stays NaN.
 void activate(float* data, int64_t count, int32_t activation, float lo, float hi);
