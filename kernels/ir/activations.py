@@ -23,6 +23,8 @@ ACTIVATIONS: dict[str, Activation] = {
     "clip": Activation(2, ("min", "max")),
     "sigmoid": Activation(3),
     "leaky_relu": Activation(4, ("slope",)),
+    "hard_sigmoid": Activation(5, ("alpha", "beta")),
+    "hard_swish": Activation(6),
 }
 
 

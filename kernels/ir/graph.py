@@ -11,6 +11,8 @@ Activations are NCHW or (N, features). `x` is an activation, the other inputs ma
 | relu, sigmoid | x | |
 | clip | x | min, max |
 | leaky_relu | x | slope (0 to 1) of what is negative |
+| hard_sigmoid | x -> alpha * x + beta, clipped to [0, 1] | alpha, beta |
+| hard_swish | x -> x * hard_sigmoid(x) of alpha 1/6, beta 1/2 | |
 | max_pool | x | kernel, strides, pads (t,l,b,r) (ceil_mode resolved into the output's shape) |
 | average_pool | x | kernel, strides, pads, count_include_pad (0/1) |
 | global_average_pool | x -> (N,C,1,1) | |
@@ -28,7 +30,8 @@ Activations are NCHW or (N, features). `x` is an activation, the other inputs ma
 
 A conv may have `pad_mode`: "reflect" (the mirror image, the edge itself not repeated); absent: zeros.
 
-`activation` is absent, or a tuple: ("relu",), ("sigmoid",), ("clip", min, max), ("leaky_relu", slope).
+`activation` is absent, or a tuple: ("relu",), ("sigmoid",), ("clip", min, max), ("leaky_relu", slope),
+("hard_sigmoid", alpha, beta), ("hard_swish",).
 """
 
 from __future__ import annotations

@@ -31,6 +31,11 @@ def activate(x: AnyArray, activation: tuple[Any, ...] | None) -> AnyArray:
         return np.minimum(np.maximum(x, x.dtype.type(bounds[0])), x.dtype.type(bounds[1]))
     if kind == "leaky_relu":
         return np.maximum(x, x * x.dtype.type(bounds[0]))
+    if kind == "hard_sigmoid":
+        alpha, beta = (x.dtype.type(bound) for bound in bounds)
+        return np.clip(alpha * x + beta, x.dtype.type(0), x.dtype.type(1))
+    if kind == "hard_swish":
+        return x * activate(x, ("hard_sigmoid", 1 / 6, 0.5))
     if kind == "sigmoid":
         half = x.dtype.type(0.5)
         return half * (np.tanh(half * x) + 1)

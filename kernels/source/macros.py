@@ -8,11 +8,18 @@ MACROS = """\
 #define ACTIVATE(v) \\
     (activation == 0 ? (v) : activation == 1 ? AT_LEAST((v), WIDE_SPLAT(0.0f)) : activation == 2 \\
         ? AT_MOST(AT_LEAST((v), WIDE_SPLAT(lo)), WIDE_SPLAT(hi)) : activation == 3 \\
-        ? WIDE_SPLAT(1.0f) / (WIDE_SPLAT(1.0f) + EXP(-(v))) : AT_LEAST((v), WIDE_SPLAT(lo) * (v)))
+        ? WIDE_SPLAT(1.0f) / (WIDE_SPLAT(1.0f) + EXP(-(v))) : activation == 4 \\
+        ? AT_LEAST((v), WIDE_SPLAT(lo) * (v)) : activation == 5 \\
+        ? HARD(WIDE_SPLAT(lo) * (v) + WIDE_SPLAT(hi)) \\
+        : (v) * HARD(WIDE_SPLAT(1.0f / 6.0f) * (v) + WIDE_SPLAT(0.5f)))
+#define HARD(v) AT_MOST(AT_LEAST((v), WIDE_SPLAT(0.0f)), WIDE_SPLAT(1.0f))
 #define ACTIVATE1(v) \\
     (activation == 0 ? (v) : activation == 1 ? AT_LEAST1((v), 0.0f) : activation == 2 \\
         ? AT_MOST1(AT_LEAST1((v), lo), hi) : activation == 3 \\
-        ? 1.0f / (1.0f + EXP(-(v))) : AT_LEAST1((v), lo * (v)))
+        ? 1.0f / (1.0f + EXP(-(v))) : activation == 4 \\
+        ? AT_LEAST1((v), lo * (v)) : activation == 5 \\
+        ? HARD1(lo * (v) + hi) : (v) * HARD1((v) * (1.0f / 6.0f) + 0.5f))
+#define HARD1(v) AT_MOST1(AT_LEAST1((v), 0.0f), 1.0f)
 #ifdef LAST_LANES
 #define TRIM(is_last, v) \\
     if (is_last) { (v).w = 0.0f; if (LAST_LANES < 3) (v).z = 0.0f; if (LAST_LANES < 2) (v).y = 0.0f; }

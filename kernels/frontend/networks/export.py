@@ -20,6 +20,7 @@ IR_VERSION = 8
 _SAME_NAME = {
     "relu": "Relu",
     "sigmoid": "Sigmoid",
+    "hard_swish": "HardSwish",
     "global_average_pool": "GlobalAveragePool",
     "matmul": "MatMul",
     "add": "Add",
@@ -78,6 +79,8 @@ class _Writer:
         kind, *bounds = activation
         if kind == "leaky_relu":
             self._append("LeakyRelu", (source,), target, alpha=bounds[0])
+        elif kind == "hard_sigmoid":
+            self._append("HardSigmoid", (source,), target, alpha=bounds[0], beta=bounds[1])
         elif kind == "clip":
             low, high = (self._constant(f"{target}.bound{i}", np.asarray(b, np.float32)) for i, b in enumerate(bounds))
             self._append("Clip", (source, low, high), target)

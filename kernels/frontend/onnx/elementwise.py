@@ -26,6 +26,15 @@ def leaky_relu(node: OnnxNode, to: Context) -> None:
     to.emit(node, "leaky_relu", (to.activation(node),), {"slope": slope})
 
 
+def hard_sigmoid(node: OnnxNode, to: Context) -> None:
+    slope = {"alpha": float(node.attributes.get("alpha", 0.2)), "beta": float(node.attributes.get("beta", 0.5))}
+    to.emit(node, "hard_sigmoid", (to.activation(node),), slope)
+
+
+def hard_swish(node: OnnxNode, to: Context) -> None:
+    to.emit(node, "hard_swish", (to.activation(node),))
+
+
 def clip(node: OnnxNode, to: Context) -> None:
     bounds = {
         "min": _bound(node, to, 1, "min", -FLOAT32_MAX),

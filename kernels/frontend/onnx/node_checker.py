@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import onnx
 
 from kernels.errors import ModelError, UnsupportedNode
 
 from .model_file import VERIFIED_OPSET
 from .operators import is_known
+
+
+@cache
+def _first_opset(op: str) -> int:
+    """The opset in which ONNX had an operator first."""
+    known = (schema for schema in onnx.defs.get_all_schemas_with_history() if (schema.domain, schema.name) == ("", op))
+    return min(int(schema.since_version) for schema in known)
 
 
 class NodeChecker:
@@ -24,6 +33,12 @@ class NodeChecker:
         if not is_known(node.op_type, node.domain):
             return
         name = node.name or (node.output[0] if node.output else "")
+        first = _first_opset(node.op_type)
+        if first > self._opset:
+            raise ModelError(
+                f"node {name!r}: operator {node.op_type} came in opset {first}, the model has opset {self._opset}; "
+                f"export the model with opset {first} or newer"
+            )
         since = onnx.defs.get_schema(node.op_type, self._opset).since_version
         if since > VERIFIED_OPSET:
             raise UnsupportedNode(

@@ -20,8 +20,8 @@ _ANY = ("...",)
 _PAIR = ("...", "...")
 _AXES = ("...", "k")
 OPERANDS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("Cast", "Concat", "Constant", "Flatten", "Identity", "LeakyRelu", "Max", "Min", "Relu"), _ANY),
-    **dict.fromkeys(("Shape", "Sigmoid", "Softmax", "Sqrt", "Transpose"), _ANY),
+    **dict.fromkeys(("Cast", "Concat", "Constant", "Flatten", "HardSigmoid", "HardSwish", "Identity"), _ANY),
+    **dict.fromkeys(("LeakyRelu", "Max", "Min", "Relu", "Shape", "Sigmoid", "Softmax", "Sqrt", "Transpose"), _ANY),
     **dict.fromkeys(("Add", "CastLike", "Div", "Gather", "MatMul", "Mul", "Pow", "Sub"), _PAIR),
     **dict.fromkeys(("Expand", "ReduceMean", "Reshape", "Split", "Squeeze", "Unsqueeze", "Upsample"), _AXES),
     **dict.fromkeys(("AveragePool", "GlobalAveragePool", "LRN", "MaxPool"), ("N C ...",)),

@@ -26,6 +26,8 @@ OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
     "Gather": parts.gather,
     "Gemm": products.gemm,
     "GlobalAveragePool": windows.global_average_pool,
+    "HardSigmoid": elementwise.hard_sigmoid,
+    "HardSwish": elementwise.hard_swish,
     "Identity": elementwise.identity,
     "InstanceNormalization": images.instance_normalization,
     "LRN": products.lrn,

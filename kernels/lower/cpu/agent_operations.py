@@ -1,9 +1,10 @@
 """The agent's built-in CPU operations: a contract with `device_agent/src/backends/cpu/`.
 
 Every buffer is plain row-major fp32 (NCHW). Parameters are given in this order. `activation`: 0 none, 1 relu,
-2 clip to [lo, hi], 3 sigmoid, 4 leaky relu of slope lo (0 to 1). `dst_channels`/`dst_offset`: the destination has
-`dst_channels` channels per image and the result goes to channels from `dst_offset` on (a concat without copies). An
-optional buffer that is absent is given as the destination itself, with its `has_...` flag 0.
+2 clip to [lo, hi], 3 sigmoid, 4 leaky relu of slope lo (0 to 1), 5 hard sigmoid (lo * x + hi, clipped to [0, 1]),
+6 hard swish. `dst_channels`/`dst_offset`: the destination has `dst_channels` channels per image and the result goes to
+channels from `dst_offset` on (a concat without copies). An optional buffer that is absent is given as the destination
+itself, with its `has_...` flag 0.
 
 Operations named `..._nc16` work on blocks of sixteen channels instead: (n, blocks, h, w, 16), where what lies in the
 lanes beyond the last channel has no meaning; biases are padded to whole blocks; `dst_offset` is a multiple of 16.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernels.ir.activations import ACTIVATIONS as KNOWN
 from kernels.ir.graph import Node
 from kernels.ir.resampling import PAD_MODES, ratio
 from kernels.lower.cpu.agent_operations import CPU_OPERATIONS
@@ -18,7 +19,15 @@ from .driver import Agent
 from .plans import Array
 
 CASES = 24
-ACTIVATIONS: list[tuple[Any, ...] | None] = [None, ("relu",), ("clip", -0.25, 0.5), ("sigmoid",), ("leaky_relu", 0.2)]
+ACTIVATIONS: list[tuple[Any, ...] | None] = [
+    None,
+    ("relu",),
+    ("clip", -0.25, 0.5),
+    ("sigmoid",),
+    ("leaky_relu", 0.2),
+    ("hard_sigmoid", 0.3, 0.4),
+    ("hard_swish",),
+]
 
 
 @pytest.fixture
@@ -74,7 +83,7 @@ def conv_case(calls: Calls, draw: np.random.Generator, groups: int, per_group: i
     x, weight = noise(draw, n, c, h, w), noise(draw, k, per_group, kh, kw) / np.float32(per_group * kh * kw) ** 0.5
     bias = noise(draw, k) if draw.random() < 0.7 else None
     residual = noise(draw, n, k, oh, ow) if draw.random() < 0.5 else None
-    activation = ACTIVATIONS[draw.integers(0, 5)]
+    activation = ACTIVATIONS[draw.integers(0, len(ACTIVATIONS))]
     ints, floats = scalars(activation)
     ints |= {
         "n": n, "c": c, "h": h, "w": w, "k": k, "oh": oh, "ow": ow, "kh": kh, "kw": kw, "sh": sh, "sw": sw,
@@ -137,7 +146,10 @@ def test_dense(agent: Agent, draw: np.random.Generator, operation: str) -> None:
     for _ in range(CASES):
         n, c, m = int(draw.integers(1, 12)), int(draw.integers(1, 600)), int(draw.integers(1, 300))
         x, weight = noise(draw, n, c), noise(draw, c, m)
-        bias, activation = noise(draw, m) if draw.random() < 0.7 else None, ACTIVATIONS[draw.integers(0, 5)]
+        bias, activation = (
+            noise(draw, m) if draw.random() < 0.7 else None,
+            ACTIVATIONS[draw.integers(0, len(ACTIVATIONS))],
+        )
         ints, floats = scalars(activation)
         ints |= {"n": n, "c": c, "m": m, "has_bias": int(bias is not None)}
         calls.add({"src": x, "weight": weight, "bias": bias}, ints, (n, m), floats)
@@ -218,7 +230,7 @@ def test_activation(agent: Agent, draw: np.random.Generator, activation: tuple[A
     for count in (1, 7, 100_001):
         x = noise(draw, count) * 3
         calls.add({"src": x}, {"count": count, **ints}, x.shape, floats)
-        names = dict(zip(("slope",) if activation[0] == "leaky_relu" else ("min", "max"), activation[1:], strict=False))
+        names = dict(zip(KNOWN[activation[0]].attributes, activation[1:], strict=True))
         expected.append(reference(activation[0], [x], x.shape, **names))
     compare(calls.run(agent), expected)
 
@@ -230,7 +242,7 @@ def test_binary(agent: Agent, draw: np.random.Generator, op: int, mode: int) -> 
     for _ in range(CASES):
         shape = tuple(draw.integers(1, [5, 30, 400]).tolist())
         a, b = noise(draw, *shape), noise(draw, *(shape, (shape[1],), (1,))[mode])
-        activation = ACTIVATIONS[draw.integers(0, 5)]
+        activation = ACTIVATIONS[draw.integers(0, len(ACTIVATIONS))]
         ints, floats = scalars(activation)
         ints |= {"op": op, "mode": mode, **dict(zip(("outer", "axis", "inner"), shape, strict=True))}
         calls.add({"a": a, "b": b}, ints, shape, floats)
@@ -254,7 +266,7 @@ def test_instance_norm(agent: Agent, draw: np.random.Generator) -> None:
     for _ in range(CASES):
         n, c, h, w = draw.integers([1, 1, 2, 4], [4, 40, 20, 20]).tolist()
         x, scale, shift = noise(draw, n, c, h, w) + 5, noise(draw, c), noise(draw, c)
-        activation = ACTIVATIONS[draw.integers(0, 5)]
+        activation = ACTIVATIONS[draw.integers(0, len(ACTIVATIONS))]
         ints, floats = scalars(activation)
         ints |= {"n": n, "c": c, "hw": h * w}
         calls.add({"src": x, "scale": scale, "shift": shift}, ints, x.shape, {**floats, "epsilon": 0.01})

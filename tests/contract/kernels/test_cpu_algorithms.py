@@ -18,7 +18,7 @@ from tests.unit.kernels.back.graphs import Builder, inputs_of, relative_error
 CASES = 12
 BOUND = {"winograd": 1e-4}
 """Relative error in norm; 1e-5 where none is given."""
-ACTIVATIONS = [(), ("relu",), ("clip", -0.25, 0.5), ("sigmoid",), ("leaky_relu", 0.2)]
+ACTIVATIONS = [(), ("relu",), ("clip", -0.25, 0.5), ("sigmoid",), ("leaky_relu", 0.2), ("hard_swish",)]
 
 
 def wide(values: dict[str, Array]) -> dict[str, Array]:
@@ -64,7 +64,7 @@ def random_convolution(build: Builder, number: int, algorithm: str) -> str:
     pads = (*draw.integers(0, kh + 1, 1).tolist(), *draw.integers(0, kw + 1, 1).tolist(), 1, 2)
     h, w = (int(draw.integers(2 * kh, 32)), int(draw.integers(2 * kw, 32)))
     x = build.input(int(draw.integers(1, 3)), c, h, w, name=f"x{number}")
-    activation = ACTIVATIONS[draw.integers(0, 5)]
+    activation = ACTIVATIONS[draw.integers(0, len(ACTIVATIONS))]
     window = ((kh, kw), tuple(strides), pads, tuple(dilations), groups)
     bias, residual = bool(draw.random() < 0.7), ""
     if draw.random() < 0.4:
@@ -102,7 +102,7 @@ def test_dense_layers_and_normalisation_across_channels(agent: Agent, isa: str) 
     for number, rows in enumerate((1, 2, 17, 30)):
         c, m = build.rng.integers(1, 300, 2).tolist()
         operands = [build.input(rows, c, name=f"x{number}"), build.constant(c, m, scale=c**-0.5), build.constant(m)]
-        activation = ACTIVATIONS[build.rng.integers(0, 5)] or None
+        activation = ACTIVATIONS[build.rng.integers(0, len(ACTIVATIONS))] or None
         outputs.append(build.node("dense", operands[: 2 + number % 2], (rows, m), activation=activation))
     for number, (size, beta) in enumerate(((5, 0.75), (3, 0.5), (4, 0.75), (70, 1.25))):
         shape = (2, int(build.rng.integers(17, 60)), 7, 9)

@@ -26,12 +26,12 @@ from tests.contract.agent.driver import Agent
 
 OPERATORS = (
     "add", "batch_normalization", "clip", "concat", "conv", "div", "dropout", "flatten", "gather", "gemm",
-    "globalaveragepool", "identity", "instance_normalization", "leakyrelu", "lrn", "matmul", "mul", "pad", "reducemean",
-    "relu", "reshape", "resize", "sigmoid", "slice", "softmax", "split", "squeeze", "sub", "transpose", "unsqueeze",
-    "upsample",
+    "globalaveragepool", "hardsigmoid", "hardswish", "identity", "instance_normalization", "leakyrelu", "lrn", "matmul",
+    "mul", "pad", "reducemean", "relu", "reshape", "resize", "sigmoid", "slice", "softmax", "split", "squeeze", "sub",
+    "transpose", "unsqueeze", "upsample",
 )  # fmt: skip
 """Without pooling, whose cases take long to make; it is among the exported models."""
-FEWEST_NODES, FEWEST_MODELS = 140, 45
+FEWEST_NODES, FEWEST_MODELS = 145, 45
 OPSET = 13
 """To which older models are converted."""
 
@@ -121,11 +121,23 @@ def test_what_is_taken_computes_what_it_should(tmp_path: Path, cases: Any, fewes
 def test_batch_normalisation_of_every_rank(tmp_path: Path, agent: Agent, api: str) -> None:
     tried = 0
     for case in exported("test_BatchNorm*"):
-        graph = case.load(tmp_path / "m.onnx", tuple(case.inputs))
-        bundle = compile_graph(graph, Options(api), Limits(cpu_device=True))  # type: ignore[arg-type]
-        ended = agent.run(bundle, dict(case.inputs), "--warmup", 0, "--samples", 1)
-        assert ended.code == 0, ended.events[-1]
-        got = {event.name: ended.output(i) for i, event in enumerate(ended.all("output"))}
-        case.check({name: got[name].reshape(graph.shapes[name]) for name in graph.outputs})
+        run(case, tmp_path / "m.onnx", agent, api)
         tried += 1
     assert tried >= 5
+
+
+@pytest.mark.parametrize("api", ["cpu", "opencl", "vulkan"])
+def test_hard_swish_and_hard_sigmoid(tmp_path: Path, agent: Agent, api: str) -> None:
+    for name in ("test_hardswish", "test_hardswish_expanded", "test_hardsigmoid", "test_hardsigmoid_default"):
+        (case,) = (case for case in nodes() if case.name == name)
+        run(case, tmp_path / "m.onnx", agent, api)
+
+
+def run(case: Case, path: Path, agent: Agent, api: str) -> None:
+    """A case in the agent, all its inputs activations."""
+    graph = case.load(path, tuple(case.inputs))
+    bundle = compile_graph(graph, Options(api), Limits(cpu_device=True))  # type: ignore[arg-type]
+    ended = agent.run(bundle, dict(case.inputs), "--warmup", 0, "--samples", 1)
+    assert ended.code == 0, ended.events[-1]
+    got = {event.name: ended.output(i) for i, event in enumerate(ended.all("output"))}
+    case.check({name: got[name].reshape(graph.shapes[name]) for name in graph.outputs})

@@ -5,7 +5,7 @@
 
 namespace pocketfarm::cpu {
 
-// What a convolution does with its sums: bias, residual, activation. Sigmoid is left to the caller.
+// What a convolution does with its sums: bias, residual, activation. The sigmoids and hard swish are left to the caller.
 struct Epilogue {
   const float* bias = nullptr;      // of the first output channel; null: none
   const float* residual = nullptr;  // like the output; null: none

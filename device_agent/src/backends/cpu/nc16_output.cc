@@ -35,7 +35,12 @@ Epilogue Output::epilogue(int64_t image, int64_t block, int64_t pixel) const {
 }
 
 void Output::finish(float* data, int64_t count) const {
-  if (static_cast<Activation>(activation_) == Activation::sigmoid) activate(data, count, activation_, lo_, hi_);
+  switch (static_cast<Activation>(activation_)) {
+    case Activation::sigmoid:
+    case Activation::hard_sigmoid:
+    case Activation::hard_swish: return activate(data, count, activation_, lo_, hi_);
+    default: return;
+  }
 }
 
 }  // namespace pocketfarm::cpu

@@ -55,8 +55,16 @@ class Check {
   Status status_;
 };
 
-enum class Activation : int32_t { none = 0, relu = 1, clip = 2, sigmoid = 3, leaky_relu = 4 };
-constexpr int32_t kLastActivation = 4;
+enum class Activation : int32_t {
+  none = 0,
+  relu = 1,
+  clip = 2,
+  sigmoid = 3,
+  leaky_relu = 4,
+  hard_sigmoid = 5,
+  hard_swish = 6
+};
+constexpr int32_t kLastActivation = 6;
 
 // Applies an activation in place; NaN stays NaN.
 void activate(float* data, int64_t count, int32_t activation, float lo, float hi);

@@ -169,7 +169,12 @@ def _affine(s: Sketch, x: str) -> None:
 
 def _pointwise(s: Sketch, x: str) -> None:
     op, attributes = s.of(
-        ("relu", {}), ("sigmoid", {}), ("clip", {"min": -0.5, "max": 0.7}), ("leaky_relu", {"slope": 0.2})
+        ("relu", {}),
+        ("sigmoid", {}),
+        ("clip", {"min": -0.5, "max": 0.7}),
+        ("leaky_relu", {"slope": 0.2}),
+        ("hard_sigmoid", {"alpha": 0.3, "beta": 0.4}),
+        ("hard_swish", {}),
     )
     s.add(op, x, **attributes)
 

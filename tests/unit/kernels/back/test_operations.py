@@ -73,6 +73,14 @@ CASES: dict[str, Case] = {
     "clip": lambda b: b.node("clip", [b.input(1, 4, 5, 5)], (1, 4, 5, 5), min=-0.5, max=0.25),
     "leaky_relu": lambda b: b.node("leaky_relu", [b.input(2, 5, 3, 4)], (2, 5, 3, 4), slope=0.2),
     "conv_leaky_relu": lambda b: b.conv(b.input(1, 5, 6, 7), 6, (3, 3), activation=("leaky_relu", 0.2)),
+    "hard_sigmoid": lambda b: b.node("hard_sigmoid", [b.input(2, 5, 3, 4)], (2, 5, 3, 4), alpha=0.3, beta=0.4),
+    "hard_swish": lambda b: b.node("hard_swish", [b.input(2, 5, 3, 4)], (2, 5, 3, 4)),
+    "hard_swish_rank_3": lambda b: b.node("hard_swish", [b.input(3, 5, 7)], (3, 5, 7)),
+    "conv_hard_sigmoid": lambda b: b.conv(b.input(1, 5, 6, 7), 6, (3, 3), activation=("hard_sigmoid", 0.2, 0.5)),
+    "conv_hard_swish": lambda b: b.conv(b.input(1, 5, 6, 7), 6, (3, 3), activation=("hard_swish",)),
+    "dense_hard_swish": lambda b: b.node(
+        "dense", [b.input(9, 13), b.constant(13, 22), b.constant(22)], (9, 22), activation=("hard_swish",)
+    ),
     "clip_open": lambda b: b.node("clip", [b.input(1, 4, 5, 5)], (1, 4, 5, 5), min=0.0, max=float("inf")),
     "add": lambda b: b.node("add", [b.input(2, 5, 3, 3), b.input(2, 5, 3, 3, name="y")], (2, 5, 3, 3)),
     "add_itself": lambda b: b.node("add", [b.input(2, 5, 3, 3), "x"], (2, 5, 3, 3), activation=("relu",)),

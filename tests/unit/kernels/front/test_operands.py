@@ -52,6 +52,7 @@ def whole(*numbers: int) -> np.ndarray[Any, Any]:
 WINDOW = {"kernel_shape": [3, 2], "strides": [2, 1]}
 CASES = (
     *(Case(op) for op in ("Relu", "Sigmoid", "LeakyRelu", "Identity", "GlobalAveragePool", "Flatten", "Softmax")),
+    *(Case(op) for op in ("HardSigmoid", "HardSwish")),
     *(Case(op, constants={"c": floats(1, 4, 1, 1)}) for op in ("Add", "Mul", "Sub", "Div")),
     Case("Add", (2, 3, 4), {"c": floats(3, 4)}),
     Case("Conv", constants={"w": floats(6, 2, 3, 3), "b": floats(6)}, attributes={"group": 2}),

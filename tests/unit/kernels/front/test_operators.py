@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from kernels.errors import UnsupportedNode
+from kernels.errors import ModelError, UnsupportedNode
 from kernels.frontend.onnx import OLDEST_OPSET, VERIFIED_OPSET, load_onnx
 
 from .onnx_models import assert_agrees, save_model
@@ -111,6 +111,23 @@ def test_leaky_relu(tmp_path: Path, rng: np.random.Generator, opset: int) -> Non
         check(tmp_path, node("LeakyRelu", "x", **attributes), {"x": normal(rng, 2, 3, 4)}, opset=opset)
     path = save_model(tmp_path / "m.onnx", [node("LeakyRelu", "x", alpha=-0.5)], {"x": (2, 3)}, ["y"])
     with pytest.raises(UnsupportedNode, match=r"alpha -0\.5; supported: 0 to 1"):
+        load_onnx(path)
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+def test_hard_sigmoid(tmp_path: Path, rng: np.random.Generator, opset: int) -> None:
+    for attributes in ({}, {"alpha": 0.5}, {"alpha": -0.3, "beta": 0.25}):
+        check(tmp_path, node("HardSigmoid", "x", **attributes), {"x": 4 * normal(rng, 2, 3, 4)}, opset=opset)
+
+
+@pytest.mark.parametrize("opset", [opset for opset in OPSETS if opset >= 14])
+def test_hard_swish(tmp_path: Path, rng: np.random.Generator, opset: int) -> None:
+    check(tmp_path, node("HardSwish", "x"), {"x": 4 * normal(rng, 2, 3, 4, 5)}, opset=opset)
+
+
+def test_hard_swish_is_not_in_older_opsets(tmp_path: Path) -> None:
+    path = save_model(tmp_path / "m.onnx", [node("HardSwish", "x")], {"x": (2, 3)}, ["y"], opset=13)
+    with pytest.raises(ModelError, match="HardSwish came in opset 14, the model has opset 13; export"):
         load_onnx(path)
 
 

@@ -66,7 +66,7 @@ class Sketch:
 STEPS = (
     "conv", "conv_no_bias", "affine", "relu", "clip", "sigmoid", "add", "mul", "add_channel", "mul_scalar", "identity",
     "there_and_back", "turned_relu", "concat", "flat_and_back",
-    "leaky_relu", "instance_norm", "mirrored_conv", "zero_padded_conv",
+    "leaky_relu", "hard_swish", "instance_norm", "mirrored_conv", "zero_padded_conv",
 )  # fmt: skip
 
 
@@ -99,6 +99,8 @@ def _step(sketch: Sketch, step: str, x: str, other: str) -> str:
             return add("clip", x, min=-0.5, max=0.5)
         case "leaky_relu":
             return add("leaky_relu", x, slope=0.2)
+        case "hard_swish":
+            return add("hard_swish", x)
         case "instance_norm":
             return add("instance_norm", x, sketch.constant(4), sketch.constant(4), epsilon=1.0)
         case "add" | "mul":
