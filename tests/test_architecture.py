@@ -156,7 +156,11 @@ def test_a_floor_has_few_names() -> None:
             if inner != ROOT and inner.is_relative_to(ROOT) and inner.stem != "__init__":
                 floors.setdefault(inner.parent.relative_to(ROOT).as_posix(), set()).add(inner.stem)
     crowded = {floor: len(names) for floor, names in floors.items() if len(names) > NAMES_ON_A_FLOOR}
-    assert crowded.keys() == set(SHELVES), crowded
+    assert not crowded.keys() - set(SHELVES), (
+        f"{crowded}: more than {NAMES_ON_A_FLOOR} names in a folder: divide it, or, where its "
+        "files are things of one kind, add it to SHELVES"
+    )
+    assert not set(SHELVES) - crowded.keys(), "no longer crowded: take it from SHELVES"
 
 
 def test_models_import_nothing_above_them() -> None:

@@ -1,4 +1,4 @@
-"""The compiler's axes as options of a command: one declaration for `farm plan`, `farm infer` and `farm tune`."""
+"""The compiler's axes as options of a command: `farm plan` and `farm infer` have all, `farm tune run` has `threads`."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 
 from kernels.errors import OptionError
 from kernels.ir.graph import Array, Graph, Node
-from kernels.options import Choice, Limits, Options
+from kernels.options import COMPILE_AXES, Choice, Limits, Options
 from kernels.source.kernel import Kernel
 from kernels.source.tile import UNTILED, Tile
 
@@ -118,6 +118,8 @@ class Family(ABC, Generic[S]):
 
     option: ClassVar[str]
     """The field of `Options` that asks for an algorithm."""
+    tile_options: ClassVar[tuple[str, ...]] = ()
+    """Fields of `Options` that ask for a part of the default's tile: where one is given, nothing is left to tuning."""
     ops: ClassVar[tuple[str, ...]]
     """Operations of the graph that belong to it."""
 
@@ -153,7 +155,12 @@ class Family(ABC, Generic[S]):
 
     def is_open(self, options: Options) -> bool:
         """Whether the options leave the choice to tuning."""
-        return bool(getattr(options, self.option) == "auto")
+        return not self.asked(options)
+
+    def asked(self, options: Options) -> list[str]:
+        """The fields of the options that ask for an algorithm or a part of its tile."""
+        names = (self.option, *self.tile_options)
+        return [name for name in names if getattr(options, name) != COMPILE_AXES[name].default]
 
     def fits(self, choice: Choice, sizes: S, options: Options, limits: Limits) -> bool:
         """Whether a choice can compute a layer. Raises OptionError for a tile that is not known."""

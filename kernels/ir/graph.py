@@ -1,6 +1,6 @@
 """The graph: tensors and nodes with static shapes, between import and lowering.
 
-Canonical operations (what passes and lowering see; `reference/` defines their meaning, `onnx_import/` produces them).
+Canonical operations (what passes and lowering see; `reference/` defines their meaning, `frontend/onnx/` produces them).
 Activations are NCHW or (N, features). `x` is an activation, the other inputs may be constants.
 
 | op | inputs | attributes |

@@ -11,7 +11,7 @@ from kernels.catalog import FAMILIES
 from kernels.catalog.family import Family, Sizes
 from kernels.ir.graph import Graph, Node
 from kernels.lower.cpu import CPU_CONVOLUTIONS
-from kernels.options import Choice, Options
+from kernels.options import COMPILE_AXES, Choice, Options
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ def layer_of(graph: Graph, node: Node, options: Options) -> Layer | None:
 
 def untuned(options: Options) -> Options:
     """As if nothing had been asked for or found."""
-    asked: dict[str, Any] = {family.option: "auto" for family in FAMILIES}
-    return replace(options, tuned={}, granularity=0, pixels=0, **asked)
+    names = {name for family in FAMILIES for name in (family.option, *family.tile_options)}
+    return replace(options, tuned={}, **{name: COMPILE_AXES[name].default for name in names})
 
 
 def in_turn(columns: Sequence[Sequence[Choice]]) -> list[Choice]:

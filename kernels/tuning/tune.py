@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernels.catalog.convolution import CONVOLUTIONS
 from kernels.errors import CompileError
 from kernels.ir.graph import Graph
 from kernels.options import Choice, Limits, Options
@@ -74,8 +75,8 @@ def tune(
 
 
 def _wanted(graph: Graph, options: Options, limits: Limits) -> dict[str, Layer]:
-    if options.algorithm != "auto" or options.granularity or options.pixels:
-        raise CompileError("tuning chooses the algorithm and its tile: leave algorithm, granularity and pixels out")
+    if asked := CONVOLUTIONS.asked(options):
+        raise CompileError(f"tuning chooses the algorithm and its tile: leave {' and '.join(asked)} out")
     wanted = distinct(graph, options, limits)
     if not wanted:
         raise CompileError(

@@ -56,16 +56,13 @@ class Convolutions(GpuFamily[Convolution]):
     """Every way to convolve."""
 
     option = "algorithm"
+    tile_options = ("granularity", "pixels")
     ops = ("conv",)
     algorithms = ALGORITHMS
 
     def sizes(self, graph: Graph, node: Node) -> Convolution:
         """Read a conv node's sizes."""
         return convolution_of(graph, node)
-
-    def is_open(self, options: Options) -> bool:
-        """Whether neither algorithm, granularity nor pixels are asked for."""
-        return super().is_open(options) and not (options.granularity or options.pixels)
 
     def default(self, options: Options, limits: Limits, sizes: Convolution) -> str:
         """By the kind of device; the first that fits where an algorithm, a granularity or pixels were asked for."""

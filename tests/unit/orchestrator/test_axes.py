@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernels.catalog.convolution import CONVOLUTIONS
 from kernels.compile import compile_graph
 from kernels.errors import CompileError
 from kernels.ir.graph import Graph
-from kernels.options import COMPILE_AXES, Backend, Limits, Options
+from kernels.options import COMPILE_AXES, Backend, Choice, Limits, Options
 from orchestrator.model import axes
 from orchestrator.model.axes import AXES
 from tests.unit.kernels.back.graphs import Builder
@@ -43,7 +44,8 @@ BACKENDS = ("opencl", "vulkan", "cpu")
 
 
 def test_every_axis_of_the_compiler_is_tried() -> None:
-    assert VALUES.keys() == COMPILE_AXES.keys()
+    missing, gone = COMPILE_AXES.keys() - VALUES.keys(), VALUES.keys() - COMPILE_AXES.keys()
+    assert not missing and not gone, f"VALUES above lacks values of {missing} that change the plan; it has {gone}"
     assert all(axis.default == getattr(Options("cpu"), name) for name, axis in COMPILE_AXES.items())
 
 
@@ -66,6 +68,8 @@ def network() -> Graph:
 
 def plan_of(backend: str, asked: Mapping[str, Any]) -> str:
     """Hash of the plan; why there is none otherwise."""
+    if "tuned" in asked:
+        return _compiled.__wrapped__(backend, tuple(asked.items()))
     return _compiled(backend, tuple(sorted(asked.items())))
 
 
@@ -126,6 +130,19 @@ def test_the_hash_holds_what_shapes_the_plan(name: str) -> None:
     backend = AXES[name].backends[0]
     found = {plan_of(backend, {**BESIDE.get(name, {}), name: value}) for value in VALUES[name]}
     assert len(found) > 1, found
+
+
+TUNED = {name: Choice("direct", "2x1x4") for name, _ in CONVOLUTIONS.cases(network())}
+
+
+@pytest.mark.parametrize("name", [name for name, axis in COMPILE_AXES.items() if "opencl" in axis.backends])
+def test_what_was_tuned_does_not_hide_what_is_asked(name: str) -> None:
+    for value in VALUES[name]:
+        asked = {**BESIDE.get(name, {}), name: value}
+        left_out = {other: given for other, given in asked.items() if other != name}
+        if plan_of("opencl", asked) != plan_of("opencl", left_out) and "algorithm" not in left_out:
+            hint = f"is {name} among `tile_options` in kernels/catalog/convolution/__init__.py?"
+            assert plan_of("opencl", {**asked, "tuned": TUNED}) != plan_of("opencl", {**left_out, "tuned": TUNED}), hint
 
 
 def test_the_hash_does_not_hold_the_words() -> None:

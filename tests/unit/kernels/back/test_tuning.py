@@ -274,7 +274,8 @@ def test_what_cannot_be_tuned_is_refused() -> None:
     graph = load_workload(network="autoencoder_784", onnx=None, seed=1)
     for options, said in (
         (Options("cpu"), "no convolution"), (CONVOLUTIONS, "no convolution"),
-        (Options("opencl", algorithm="direct"), "leave"),
+        (Options("opencl", algorithm="direct"), "leave algorithm out"),
+        (Options("opencl", granularity=4, pixels=1), "leave granularity and pixels out"),
     ):  # fmt: skip
         with pytest.raises(CompileError, match=said):
             tune(graph, options, LIMITS["phone"], run, device="d", database=Database(), strategy=lambda _: Exhaustive())
