@@ -19,7 +19,7 @@ from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.queue import make_app
 from orchestrator.errors import DeviceBusy, FarmError, LeaseLost, SetupError, TransientError
-from orchestrator.model.device import Device
+from orchestrator.model.device import Device, Health
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import HostAnnouncement
 
@@ -85,7 +85,7 @@ class Host:
 
     def wake(self, serial: str, token: int) -> None:
         """Claim the lease of a device and run what it says. Nothing to claim: nothing to do."""
-        if self._stopping.is_set():
+        if self._stopping.is_set() or self._trouble():
             return
         try:
             assignment = self._leases.claim(serial, token, self._worker)
@@ -94,6 +94,13 @@ class Host:
             return
         if assignment is not None:
             self._serve(assignment)
+
+    def _trouble(self) -> str:
+        """Why this host must not begin a session: its record would be lost. Empty: it may."""
+        trouble = self._spool.check()
+        if trouble:
+            log.error("no work is taken: %s", trouble)
+        return trouble
 
     def _serve(self, assignment: Assignment) -> None:
         serial, job_id = assignment.serial, assignment.job.job_id
@@ -127,6 +134,14 @@ class Host:
                 seen_at=time.time(),
             )
         )
+        if trouble := self._trouble():
+            sick = {"health": Health.SICK, "reason": f"its host {self._farm.host} cannot keep records: {trouble}"}
+            devices = [
+                each.model_copy(update={"state": each.state.model_copy(update=sick)})
+                if each.state.health is Health.READY
+                else each
+                for each in devices
+            ]
         in_session = {serial for serial, *_ in self._fleet.running()}
         for device in with_left_changed(devices, self._farm.state, in_session):
             self._note(device.serial, self._inventory.announce_device(device))

@@ -25,6 +25,7 @@ from workers.durable_files import write_durably
 
 log = logging.getLogger(__name__)
 PERIOD_S = 1.0
+PROBE_BYTES = 1 << 18
 RESEND_S = 10.0
 """A record without a receipt is asked for again after this, and sent again where the stream has lost it."""
 MAX_RESEND_S = 300.0
@@ -56,6 +57,17 @@ class Spool:
         self._write(path, record.model_dump_json())
         self._added.set()
         return path
+
+    def check(self) -> str:
+        """Why the disk takes no record now: no space, no right, no folder; empty where it does."""
+        probe = self._folder / ".probe"
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            probe.write_bytes(bytes(PROBE_BYTES))
+            probe.unlink()
+        except OSError as e:
+            return f"{e.strerror or e}: {self._folder}"
+        return ""
 
     def waiting(self) -> list[Path]:
         """Records without a receipt, oldest first; those that the disk did not take come last. Raises OSError."""

@@ -160,6 +160,26 @@ def test_a_wake_up_becomes_one_record(hosted: Farm) -> None:
     assert [each.token for each in hosted.records() if each.token in (made.token, made.token - 1)] == [made.token]
 
 
+def test_a_host_that_cannot_write_its_spool_claims_nothing(hosted: Farm) -> None:
+    spool, aside = hosted.settings.state / "spool", hosted.settings.state / "aside"
+    if spool.exists():
+        spool.rename(aside)
+    spool.write_text("a file in the folder's place")
+    try:
+        sick = hosted.until(lambda: (found := hosted.device()) and found.state.health == Health.SICK and found)
+        assert f"its host {hosted.settings.host} cannot keep records" in sick.state.reason
+        made = hosted.assign()
+        hosted.until(lambda: "no work is taken" in hosted.log.read_text())
+        assert [lease.holder for lease in hosted.leases.all().values()] == [""]
+    finally:
+        spool.unlink()
+        if aside.exists():
+            aside.rename(spool)
+    hosted.until(lambda: (found := hosted.device()) and found.state.health == Health.READY)
+    hosted.wake(made.token)
+    assert hosted.record(made).outcome == Outcome.OK
+
+
 def test_cancelled_in_mid_run(hosted: Farm) -> None:
     made = hosted.assign(samples=100_000)
     hosted.until(hosted.running)
