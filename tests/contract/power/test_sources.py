@@ -26,7 +26,7 @@ LATE_S = 0.06
 SHORT_S = 0.9
 BRIEF_S = 0.3
 STALL_S = 0.025
-PATIENCE_S = 60.0
+PATIENCE_S = 150.0
 
 
 class Measured(NamedTuple):

@@ -366,7 +366,7 @@ def test_a_phone_that_restarts_without_its_supply_is_lost_and_gets_it_back(there
     there.at = {"sample": restart}
     record = there({**SHORT, "load": "20 s"}, {"supply": "cut", "screen_dimmed": True})
     assert (record.outcome, record.cause) == (Outcome.LOST, "transport_lost"), record.reasons
-    assert "restarted in mid-run" in record.reasons[0]
+    assert "restarted during the run" in record.reasons[0]
     assert lab.phones.control.phones(lab.serial)[0].charging
     assert proof(record, "supply").restored and not proof(record, "supply").proven
     assert proof(record, "screen").restored
