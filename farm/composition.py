@@ -51,7 +51,7 @@ def compose(settings: Settings, profiles: list[str], *, real_phones: bool) -> Co
     )
     parts = [server.part(), *_phone_parts(adb, phones)]
     parts += [
-        services.scheduler(),
+        services.scheduler(server),
         services.host_worker(server, settings.host),
         services.exporter(exporter_port, settings.state, note),
     ]

@@ -11,6 +11,7 @@
     |   |-- NoData             the records lack what a figure needs
     |   |-- NotComparable      figures of different things would be taken together
     |   |-- Unstorable         a record that the ledger can never keep as it is: set aside
+    |   |-- Unreadable         a row of the ledger that this version cannot read: damaged, or another version's
     |   |-- AgentFault         the agent reported an error of the workload itself
     |   `-- SetupError         this machine lacks a part, or a part has the wrong version
     `-- TransientError     phone, cable or host failed: another attempt, elsewhere if need be
@@ -97,6 +98,12 @@ class Unstorable(StableError):
     """A record that the ledger can never keep as it is: it is no record, or not of an attempt that the ledger began."""
 
     cause = "unstorable"
+
+
+class Unreadable(StableError):
+    """A row of the ledger that this version cannot read: it is damaged, or another version wrote it."""
+
+    cause = "unreadable"
 
 
 class AgentFault(StableError):

@@ -7,15 +7,20 @@ never replace a newer one. After a wipe of Redis the scheduler restores leases f
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Literal
 
+from pydantic import ValidationError
 from redis import Redis
+from redis.exceptions import RedisError
 
 from orchestrator.model.lease import Assignment, Lease
 
 from . import keys
 from .client import translated
+
+log = logging.getLogger(__name__)
 
 Renewal = Literal["held", "missing", "ended", "superseded"]
 
@@ -187,11 +192,24 @@ class Leases:
         with self._redis.pipeline(transaction=False) as pipe:
             for serial in serials:
                 pipe.hgetall(keys.lease(serial))
-            fields = pipe.execute()
+            fields = pipe.execute(raise_on_error=False)
         for serial, lease in zip(serials, fields, strict=True):
-            if "job_id" in lease:
-                lease.pop("ttl_s", None)
-                yield serial, Lease(serial=serial, **lease)
+            if isinstance(lease, RedisError) and not str(lease).startswith("WRONGTYPE"):
+                raise lease
+            try:
+                if "job_id" in lease:
+                    lease.pop("ttl_s", None)
+                    yield serial, Lease(serial=serial, **lease)
+            except (TypeError, ValidationError) as e:  # another type of key, or not a lease's fields
+                self._discard(serial, str(e).partition("\n")[0])
+
+    def _discard(self, serial: str, why: str) -> None:
+        """What is no lease goes: Redis holds nothing that the ledger and the hosts' announcements do not bring back."""
+        log.error("event=unreadable lease=%s discarded, as if Redis had lost it: %s", serial, why)
+        with self._redis.pipeline() as pipe:
+            pipe.delete(keys.lease(serial), keys.assignment(serial))
+            pipe.zrem(keys.LEASES, serial)
+            pipe.execute()
 
     @staticmethod
     def _keys(serial: str) -> list[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
-from orchestrator.errors import Unstorable
+from orchestrator.errors import Unreadable, Unstorable
 from orchestrator.model.job import Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome, Record
@@ -15,8 +16,10 @@ from orchestrator.model.record import Outcome, Record
 from .blame import KILLS_WORKER, NOT_THE_JOB, judge
 from .database import count_up
 from .health import absolve_host, update_health
-from .rows import AnyRow, JobState, KeepResult, pack, pack_json, unpack
+from .rows import AnyRow, JobState, KeepResult, pack, pack_json, read_row, unpack
 from .tables import ATTEMPTS, EXPERIMENTS, JOBS, RECORDS
+
+log = logging.getLogger(__name__)
 
 ANOTHER_LEDGER = "it is another farm's, or this ledger was put back to an earlier state; replay it where it belongs"
 
@@ -25,6 +28,12 @@ def begin(connection: Connection, job_id: str, serial: str, host: str, ttl_s: fl
     """Begin an attempt at a waiting job, under a new token; None where the job does not wait any more."""
     row = _locked(connection, job_id)
     if row is None or row.state != JobState.WAITING:
+        return None
+    try:
+        job = read_row(f"job {job_id}", lambda: Job.model_validate_json(unpack(row.body)))
+    except Unreadable as e:
+        log.error("event=unreadable job=%s error=%s", job_id, str(e).replace("\n", " "))
+        fail(connection, JOBS.c.id == job_id, e.cause)
         return None
     token, attempt, now = count_up(connection, "token"), row.attempts + 1, time.time()
     connection.execute(
@@ -37,8 +46,14 @@ def begin(connection: Connection, job_id: str, serial: str, host: str, ttl_s: fl
     )
     served = update(EXPERIMENTS).where(EXPERIMENTS.c.id == row.experiment_id)
     connection.execute(served.values(served_at=now))
-    job = Job.model_validate_json(unpack(row.body))
     return Assignment(serial=serial, host=host, job=job, attempt=attempt, token=token, ttl_s=ttl_s)
+
+
+def fail(connection: Connection, which: ColumnElement[bool], cause: str) -> None:
+    """End jobs that are not under way without an attempt: none could work."""
+    idle = JOBS.c.state.in_((JobState.WAITING, JobState.HELD))
+    over = {"state": JobState.DONE, "outcome": Outcome.FAILED, "cause": cause, "ended_at": time.time()}
+    connection.execute(update(JOBS).where(which, idle).values(**over))
 
 
 def mark_running(connection: Connection, job_ids: list[str]) -> None:

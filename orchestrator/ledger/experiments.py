@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
@@ -19,7 +20,7 @@ from orchestrator.model.record import Outcome
 
 from . import lanes, queries
 from .database import count_up
-from .rows import OPEN, AnyRow, ExperimentRow, JobState, job_columns
+from .rows import OPEN, AnyRow, ExperimentRow, JobState, job_columns, read_row, readable
 from .tables import EXPERIMENTS, JOBS
 
 _BATCH = 200
@@ -75,14 +76,18 @@ def submit(
 
 
 def every(connection: Connection) -> list[ExperimentRow]:
-    """In order of submission."""
+    """In order of submission; what cannot be read is logged and skipped."""
     counts = queries.counts(connection, None)
     rows = connection.execute(select(EXPERIMENTS).order_by(EXPERIMENTS.c.sequence)).all()
-    return [_row(row, counts.get(row.id, {})) for row in rows]
+    return [
+        found
+        for row in rows
+        if (found := readable(f"experiment {row.id}", partial(_row, row, counts.get(row.id, {})))) is not None
+    ]
 
 
 def one(connection: Connection, experiment_id: str) -> ExperimentRow:
-    """Raises UnknownName where there is none, naming close ones."""
+    """Raises UnknownName where there is none, naming close ones; Unreadable."""
     row = connection.execute(select(EXPERIMENTS).where(EXPERIMENTS.c.id == experiment_id)).first()
     if row is None:
         raise _unknown(connection, experiment_id)
@@ -123,12 +128,15 @@ def retry(connection: Connection, target: str) -> list[str]:
 
 
 def _row(row: AnyRow, counts: dict[str, int]) -> ExperimentRow:
-    return ExperimentRow(
-        id=row.id,
-        experiment=Experiment.model_validate_json(row.spec),
-        exclusions=tuple(Exclusion(**fields) for fields in json.loads(row.exclusions)),
-        submitted_at=row.submitted_at,
-        counts=counts,
+    return read_row(
+        f"experiment {row.id}",
+        lambda: ExperimentRow(
+            id=row.id,
+            experiment=Experiment.model_validate_json(row.spec),
+            exclusions=tuple(Exclusion(**fields) for fields in json.loads(row.exclusions)),
+            submitted_at=row.submitted_at,
+            counts=counts,
+        ),
     )
 
 

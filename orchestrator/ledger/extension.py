@@ -14,7 +14,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 from orchestrator.model.job import Job
 
 from .lanes import candidates_of
-from .queries import JOB_BODY_COLUMNS, job_row
+from .queries import JOB_BODY_COLUMNS, job_rows
 from .rows import OPEN, AnyRow, JobRow, JobState, Lane, job_columns
 from .tables import JOBS, LANES
 
@@ -39,7 +39,7 @@ def _lane(connection: Connection, row: AnyRow) -> Lane:
 def jobs(connection: Connection, lane: Lane) -> list[JobRow]:
     """All jobs of a lane in order."""
     statement = select(*JOB_BODY_COLUMNS).where(JOBS.c.lane_id == lane.lane_id).order_by(JOBS.c.sequence)
-    return [job_row(row) for row in connection.execute(statement)]
+    return job_rows(connection.execute(statement))
 
 
 def extend(connection: Connection, lane: Lane, add: Sequence[Job], reserve: Sequence[Job]) -> bool:

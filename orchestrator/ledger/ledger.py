@@ -8,7 +8,7 @@ from types import TracebackType
 from sqlalchemy import Table
 from sqlalchemy.exc import DataError
 
-from orchestrator.errors import Unstorable
+from orchestrator.errors import Unreadable, Unstorable
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
@@ -29,8 +29,9 @@ from .rows import (
     Quarantine,
     RunningRow,
     WaitingGroup,
+    readable,
 )
-from .tables import DEVICE_HEALTH, HOST_HEALTH
+from .tables import DEVICE_HEALTH, HOST_HEALTH, JOBS
 from .waiting_groups import waiting_groups
 
 
@@ -131,7 +132,7 @@ class Ledger:
         """Jobs that could be placed now, the first of each lane: all that a free device may run, and of the others
         those whose turn is next, so that it can be said why they wait."""
         with self._database.read() as connection:
-            return queries.waiting(connection, free, lambda experiment_id: self._spec(experiment_id))
+            return queries.waiting(connection, free, self._spec)
 
     def waiting_groups(self, looked_at: Iterable[str], experiment_id: str | None = None) -> list[WaitingGroup]:
         """Waiting jobs by experiment and choice of devices, with those of `looked_at` that still wait."""
@@ -257,7 +258,7 @@ class Ledger:
         for start in range(0, len(keys), records.BATCH):
             with self._database.read() as connection:
                 found = records.packed(connection, keys[start : start + records.BATCH])
-            yield from map(records.unpacked, found)
+            yield from records.unpacked(found)
 
     def records_of(self, job_ids: Iterable[str]) -> Iterator[Record]:
         """All records of these jobs, read in batches."""
@@ -265,7 +266,7 @@ class Ledger:
         for start in range(0, len(wanted), records.BATCH):
             with self._database.read() as connection:
                 found = records.packed_of(connection, wanted[start : start + records.BATCH])
-            yield from map(records.unpacked, found)
+            yield from records.unpacked(found)
 
     def adopt(self, experiment_id: str, experiment: Experiment, found: Iterable[Imported]) -> bool:
         """Store what somebody else measured, all or nothing; False where the experiment is there already."""
@@ -310,7 +311,13 @@ class Ledger:
         with self._database.read() as connection:
             return health.quarantined(connection, table, self._quarantine_after, self._quarantine_s)
 
-    def _spec(self, experiment_id: str) -> Experiment:
+    def _spec(self, experiment_id: str) -> Experiment | None:
+        """An experiment; None where it cannot be read: its jobs then end as failed, and the others go on."""
         if experiment_id not in self._specs:
-            self._specs[experiment_id] = self.experiment(experiment_id).experiment
+            row = readable(f"experiment {experiment_id}", lambda: self.experiment(experiment_id))
+            if row is None:
+                with self._database.write() as connection:
+                    attempts.fail(connection, JOBS.c.experiment_id == experiment_id, Unreadable.cause)
+                return None
+            self._specs[experiment_id] = row.experiment
         return self._specs[experiment_id]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 
 from sqlalchemy import CompoundSelect, Connection, Select, Subquery, case, func, select
 
@@ -15,7 +16,7 @@ from orchestrator.model.record import Outcome
 
 from .blame import HOST, NOBODY, SILENCE, SUSPECT_AFTER
 from .lanes import candidates_of
-from .rows import OPEN, AnyRow, JobRow, JobState, RunningRow, unpack
+from .rows import OPEN, AnyRow, JobRow, JobState, RunningRow, read_row, readable, unpack
 from .tables import ATTEMPTS, EXPERIMENTS, JOBS, LANE_DEVICES, LANES
 
 JOB_BODY_COLUMNS = (
@@ -40,11 +41,14 @@ MAX_OTHERS = 2000
 _LANES_AT_ONCE = 500
 
 
-def waiting(connection: Connection, free: Collection[str], spec: Callable[[str], Experiment]) -> list[WaitingJob]:
+def waiting(
+    connection: Connection, free: Collection[str], spec: Callable[[str], Experiment | None]
+) -> list[WaitingJob]:
     """The jobs that could be placed now, in order: of each lane no more than it has devices.
 
     Those that one of the `free` devices may run come first, so that however many jobs wait for devices that are away,
-    or busy, nobody waits behind them.
+    or busy, nobody waits behind them. `spec`: an experiment by its id; None where it cannot be read, and its jobs are
+    left out.
     """
     reachable = select(LANE_DEVICES.c.lane_id).where(LANE_DEVICES.c.serial.in_(free))
     placeable = _first(connection, select(_in_turn(reachable).c.id), MAX_PLACEABLE) if free else []
@@ -58,7 +62,7 @@ def waiting(connection: Connection, free: Collection[str], spec: Callable[[str],
             experiment_id=row.experiment_id,
             label=row.label,
             candidates=devices[row.lane_id],
-            conditions=spec(row.experiment_id).conditions,
+            conditions=experiment.conditions,
             priority=row.priority,
             order=(row.experiment_sequence, row.sequence),
             failed_on=frozenset(failed.get(row.id, ())),
@@ -66,6 +70,7 @@ def waiting(connection: Connection, free: Collection[str], spec: Callable[[str],
             not_before=row.not_before,
         )
         for row in rows
+        if (experiment := spec(row.experiment_id)) is not None
     ]
 
 
@@ -180,9 +185,9 @@ def running(connection: Connection) -> list[RunningRow]:
 
 
 def assignment(connection: Connection, row: RunningRow) -> Assignment:
-    """The assignment of an attempt, as it was handed out."""
+    """The assignment of an attempt, as it was handed out. Raises Unreadable."""
     body = connection.execute(select(JOBS.c.body).where(JOBS.c.id == row.job_id)).scalar_one()
-    job = Job.model_validate_json(unpack(body))
+    job = read_row(f"job {row.job_id}", lambda: Job.model_validate_json(unpack(body)))
     return Assignment(serial=row.serial, host=row.host, job=job, attempt=row.attempt, token=row.token, ttl_s=row.ttl_s)
 
 
@@ -218,10 +223,15 @@ def jobs(connection: Connection, experiment_id: str, states: Iterable[str] | Non
     statement = select(*JOB_BODY_COLUMNS).where(JOBS.c.experiment_id == experiment_id)
     if states is not None:
         statement = statement.where(JOBS.c.state.in_([str(state) for state in states]))
-    return [job_row(row) for row in connection.execute(statement.order_by(JOBS.c.sequence))]
+    return job_rows(connection.execute(statement.order_by(JOBS.c.sequence)))
 
 
-def job_row(row: AnyRow) -> JobRow:
+def job_rows(rows: Iterable[AnyRow]) -> list[JobRow]:
+    """What cannot be read is logged and skipped."""
+    return [found for row in rows if (found := readable(f"job {row.id}", partial(_job_row, row))) is not None]
+
+
+def _job_row(row: AnyRow) -> JobRow:
     return JobRow(
         job_id=row.id,
         job=ANY_JOB.validate_json(unpack(row.body)),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from pydantic import ValidationError
 from sqlalchemy import Connection, select
@@ -11,7 +12,7 @@ from orchestrator.errors import Unstorable
 from orchestrator.model import problem
 from orchestrator.model.record import Record
 
-from .rows import unpack
+from .rows import readable, unpack
 from .tables import RECORDS
 
 BATCH = 200
@@ -33,20 +34,30 @@ def keys(
     return [(row.job_id, row.attempt) for row in connection.execute(statement.order_by(*order))]
 
 
-def packed(connection: Connection, wanted: Sequence[Key]) -> list[bytes]:
-    """In the order of the keys."""
+def packed(connection: Connection, wanted: Sequence[Key]) -> list[tuple[Key, bytes]]:
+    """In the order of the keys, each with its key."""
     statement = select(RECORDS.c.job_id, RECORDS.c.attempt, RECORDS.c.body)
     rows = connection.execute(statement.where(RECORDS.c.job_id.in_({job_id for job_id, _ in wanted})))
     bodies = {(row.job_id, row.attempt): row.body for row in rows}
-    return [bodies[key] for key in wanted]
+    return [(key, bodies[key]) for key in wanted]
 
 
-def packed_of(connection: Connection, job_ids: Sequence[str]) -> list[bytes]:
-    """Of every attempt at these jobs."""
-    return list(connection.scalars(select(RECORDS.c.body).where(RECORDS.c.job_id.in_(job_ids))))
+def packed_of(connection: Connection, job_ids: Sequence[str]) -> list[tuple[Key, bytes]]:
+    """Of every attempt at these jobs, each with its key."""
+    statement = select(RECORDS.c.job_id, RECORDS.c.attempt, RECORDS.c.body).where(RECORDS.c.job_id.in_(job_ids))
+    return [((row.job_id, row.attempt), row.body) for row in connection.execute(statement)]
 
 
-def unpacked(body: bytes) -> Record:
+def unpacked(found: Iterable[tuple[Key, bytes]]) -> Iterator[Record]:
+    """One after the other; what cannot be read is logged and skipped."""
+    for (job_id, attempt), body in found:
+        record = readable(f"the record of attempt {attempt} at job {job_id}", partial(stored, body))
+        if record is not None:
+            yield record
+
+
+def stored(body: bytes) -> Record:
+    """A record of this version or of a newer one, from its column. Raises ValueError, zlib.error."""
     return Record.model_validate_json(unpack(body), extra="ignore")
 
 

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 from sqlalchemy import Row
 
+from orchestrator.errors import Unreadable
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
 
 AnyRow = Row[*tuple[Any, ...]]
 
+log = logging.getLogger(__name__)
+
 MAX_UNPACKED_BYTES = 256 << 20
+
+T = TypeVar("T")
 
 
 class JobState(StrEnum):
@@ -187,3 +193,24 @@ def unpack(body: bytes) -> bytes:
     if not unpacker.eof:
         raise ValueError(f"a stored model unpacks to more than {MAX_UNPACKED_BYTES} bytes")
     return text
+
+
+def readable(what: str, read: Callable[[], T]) -> T | None:
+    """What `read` makes of a stored row; None, and an error in the log that names it, where it cannot."""
+    try:
+        return read_row(what, read)
+    except Unreadable as e:
+        log.error("event=unreadable error=%s", str(e).replace("\n", " "))
+        return None
+
+
+def read_row(what: str, read: Callable[[], T]) -> T:
+    """What `read` makes of a stored row. Raises Unreadable, which names the row, where it cannot."""
+    try:
+        return read()
+    except (ValueError, TypeError, LookupError, RecursionError, zlib.error) as e:
+        why = str(e).partition("\n")[0]
+        raise Unreadable(
+            f"{what} in the ledger cannot be read: {why}",
+            remedy="read it with the pocketfarm that wrote it, put the ledger back from a copy, or submit it again",
+        ) from e

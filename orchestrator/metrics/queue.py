@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from sqlalchemy import Connection, func, select
 
 from orchestrator.answers import Wait, explain
-from orchestrator.ledger.rows import OPEN, JobState
+from orchestrator.ledger.rows import OPEN, JobState, readable
 from orchestrator.ledger.tables import ATTEMPTS, DEAD_RECORDS, DEVICE_HEALTH, EXPERIMENTS, HOST_HEALTH, JOBS, RECORDS
 from orchestrator.ledger.waiting_groups import waiting_groups
 from orchestrator.model.waiting import WaitKind, WaitReason
@@ -122,9 +123,14 @@ def _quarantined(connection: Connection) -> Iterator[Metric]:
 def _experiments(connection: Connection) -> Iterator[Metric]:
     """Progress and latest good result of the newest experiments, by name: runs of one name are one series."""
     newest = select(EXPERIMENTS.c.id, EXPERIMENTS.c.spec).order_by(EXPERIMENTS.c.sequence.desc()).limit(MAX_EXPERIMENTS)
-    names = {row.id: str(json.loads(row.spec)["name"]) for row in connection.execute(newest)}
+    found = ((row.id, readable(f"experiment {row.id}", partial(_name, row.spec))) for row in connection.execute(newest))
+    names = {experiment_id: name for experiment_id, name in found if name is not None}
     yield _progress(connection, names)
     yield _latest_results(connection, names)
+
+
+def _name(spec: str) -> str:
+    return str(json.loads(spec)["name"])
 
 
 def _progress(connection: Connection, names: dict[str, str]) -> Metric:

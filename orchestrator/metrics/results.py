@@ -18,7 +18,8 @@ from prometheus_client.core import Metric
 from sqlalchemy import Connection, select
 
 from orchestrator.analysis.statistics import Summary, summarise
-from orchestrator.ledger.rows import unpack
+from orchestrator.ledger.records import stored
+from orchestrator.ledger.rows import readable, unpack
 from orchestrator.ledger.tables import JOBS, RECORDS
 from orchestrator.model.job import ANY_JOB
 from orchestrator.model.record import Outcome, Record
@@ -105,7 +106,9 @@ class Results:
         if not work:
             return  # a canary is no result
         body = connection.execute(select(JOBS.c.body).where(JOBS.c.id == work[0].job_id)).scalar_one()
-        job = ANY_JOB.validate_json(unpack(body))
+        job = readable(f"job {work[0].job_id}", lambda: ANY_JOB.validate_json(unpack(body)))
+        if job is None:
+            return
         (summary,) = summarise(records, {key.cell_id: job.cell}, mode=job.sampling.mode)
         options = " ".join(f"{name}={value}" for name, value in sorted(job.cell.options.items()))
         labels = ResultLabels(
@@ -127,6 +130,6 @@ def _records(connection: Connection, key: Key) -> Iterator[Record]:
     newest = select(RECORDS.c.body).where(*mine).order_by(RECORDS.c.started_at.desc()).limit(MAX_BLOCKS)
     for body in connection.scalars(newest):
         try:
-            yield Record.model_validate_json(unpack(body))
+            yield stored(body)
         except (ValueError, zlib.error) as e:  # of another version: it must not silence the others
             log.warning("a record in the ledger cannot be read and is skipped: %s", e)

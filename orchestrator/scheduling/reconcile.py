@@ -19,6 +19,7 @@ from redis import Redis
 from orchestrator.coordination import keys
 from orchestrator.coordination.client import translated
 from orchestrator.coordination.leases import Leases
+from orchestrator.errors import Unreadable
 from orchestrator.ledger import JobState, Ledger, RunningRow
 from orchestrator.model.lease import Lease
 from orchestrator.model.live import HostAnnouncement
@@ -164,7 +165,13 @@ class Reconciler:
             if missing_s > RECORD_GRACE_S:
                 self._lose(row, "record_missing", done)
         elif host is not None:
-            if self._leases.restore(self._ledger.assignment(row), host.worker):
+            try:
+                assignment = self._ledger.assignment(row)
+            except Unreadable as e:
+                log.error("event=unreadable error=%s", str(e).replace("\n", " "))
+                self._lose(row, e.cause, done)
+                return
+            if self._leases.restore(assignment, host.worker):
                 log.warning("event=restored job=%s serial=%s token=%d", row.job_id, row.serial, row.token)
                 self._missing_since.pop(row.token, None)
                 done.restored += 1

@@ -151,8 +151,18 @@ class Scheduler:
 
     def _dispatch(self, assignments: Sequence[tuple[str, str]], devices: list[Device]) -> tuple[Assignment, ...]:
         hosts = {device.serial: device.facts.host for device in devices}
-        begun = (self._begin(job_id, serial, hosts[serial]) for job_id, serial in assignments[:DISPATCH_PER_TURN])
+        begun = (self._try(job_id, serial, hosts[serial]) for job_id, serial in assignments[:DISPATCH_PER_TURN])
         return tuple(assignment for assignment in begun if assignment is not None)
+
+    def _try(self, job_id: str, serial: str, host: str) -> Assignment | None:
+        """One job that cannot be begun stops no other."""
+        try:
+            return self._begin(job_id, serial, host)
+        except ServiceDown:
+            raise
+        except Exception:
+            log.exception("event=not_begun job=%s serial=%s", job_id, serial)
+            return None
 
     def _begin(self, job_id: str, serial: str, host: str) -> Assignment | None:
         """Attempt, lease, wake-up: in this order, so that whatever is interrupted can be reconciled."""

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from farm.parts import adb_server, redis_server
+from farm.parts import adb_server, redis_server, services
 from farm.parts.adb_server import AdbServer
+from farm.parts.part import Part
 from orchestrator.config import Settings
+from orchestrator.coordination.client import client_of
+from orchestrator.coordination.inventory import Inventory
 from orchestrator.errors import ServiceDown, SetupError
 from tests.servers import free_port, private_adb, required
+from tests.waiting import eventually
 
 
 def settings(state: Path, port: int) -> Settings:
@@ -75,3 +83,33 @@ def test_an_old_redis_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     else:
         with pytest.raises(SetupError, match=r"6\.2 or newer"):
             redis_server.find()
+
+
+@contextmanager
+def running(part: Part, **environment: str) -> Iterator[None]:
+    part.before_start()
+    process = subprocess.Popen(part.command, env={**os.environ, **part.environment, **environment})
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def test_a_scheduler_is_ready_when_it_has_ended_a_turn(tmp_path: Path) -> None:
+    """Not when its process is there: it may wait for its ledger, or end at once."""
+    required("redis-server")
+    server = redis_server.RedisServer(tmp_path)
+    farm = Settings(state=tmp_path, redis_url=server.url, redis_password=server.password)
+    scheduler, redis = services.scheduler(server), server.part()
+    assert not scheduler.is_ready()
+    told = {"FARM_STATE": str(tmp_path), "FARM_REDIS_URL": server.url, "FARM_REDIS_PASSWORD": server.password}
+    with running(redis):
+        eventually(redis.is_ready)
+        with client_of(farm) as client:
+            Inventory(client).announce_waiting({})  # as an earlier one said it
+            with running(scheduler, **told, FARM_LEDGER_URL=f"sqlite:///{tmp_path}"):  # a folder is no ledger
+                assert not scheduler.is_ready()
+            assert not scheduler.is_ready()
+        with running(scheduler, **told):
+            eventually(scheduler.is_ready)

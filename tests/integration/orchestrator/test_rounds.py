@@ -221,16 +221,30 @@ def test_blocks_that_never_go_well_are_not_repeated(farm: Settings, redis: Redis
     assert ledger.counts("e-1") == {"failed": 24}
 
 
-def test_a_record_that_cannot_be_judged_ends_the_experiment_with_what_it_has(
+def test_a_record_that_cannot_be_read_is_left_out_of_the_decision(
     farm: Settings, ledger: Ledger, caplog: pytest.LogCaptureFixture
 ) -> None:
     finished_round(ledger, experiment(blocks=3, target_interval=0.05, max_blocks=9))
-    with closing(sqlite3.connect(farm.ledger.removeprefix("sqlite:///"))) as database:
-        database.execute("update records set body = 'damaged' where job_id = (select min(job_id) from records)")
-        database.commit()
+    damage(farm, "update records set body = 'damaged' where job_id = (select min(job_id) from records)")
+    assert Rounds(ledger).run() >= 1, "whichever cell it was of, the decision is made"
+    assert "the record of attempt 1 at job" in caplog.text and "judging_failed" not in caplog.text
+
+
+def test_an_experiment_that_cannot_be_judged_ends_with_what_it_has(
+    farm: Settings, ledger: Ledger, caplog: pytest.LogCaptureFixture
+) -> None:
+    finished_round(ledger, experiment(blocks=3, target_interval=0.05, max_blocks=9))
+    done = ledger.counts("e-1")["ok"]
+    damage(farm, "update experiments set spec = 'damaged'")
     assert Rounds(ledger).run() == 0
     assert "judging_failed" in caplog.text
-    assert ledger.experiment("e-1").finished
+    assert ledger.counts("e-1") == {"ok": done}
+
+
+def damage(farm: Settings, statement: str) -> None:
+    with closing(sqlite3.connect(farm.ledger.removeprefix("sqlite:///"))) as database:
+        database.execute(statement)
+        database.commit()
 
 
 def test_a_turn_without_news_reads_no_record(

@@ -1,0 +1,135 @@
+"""What cannot be read is set aside one by one, with an error that names it; the scheduler's turn goes on."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from redis import Redis
+
+from orchestrator.config import Settings
+from orchestrator.coordination import keys
+from orchestrator.coordination.leases import Leases
+from orchestrator.errors import Unreadable
+from orchestrator.expansion.expand import expand
+from orchestrator.ledger import Ledger
+from orchestrator.ledger.database import Database
+from orchestrator.metrics.queue import queue_families
+from orchestrator.scheduling.scheduler import Scheduler
+from tests.unit.orchestrator import make
+
+from .hosts import Host
+
+
+@pytest.fixture
+def ledger(farm: Settings) -> Iterator[Ledger]:
+    with Ledger(farm.ledger, rest_s=0.0) as opened:
+        yield opened
+
+
+@pytest.fixture
+def host(farm: Settings, redis: Redis) -> Host:
+    found = Host(farm, redis, [make.device("A")])
+    found.announce()
+    return found
+
+
+def submit(ledger: Ledger, host: Host, experiment_id: str, blocks: int = 1) -> None:
+    experiment = make.many(blocks, name=experiment_id)
+    jobs = expand(experiment, experiment_id, host.devices).jobs
+    assert ledger.submit(experiment_id, experiment, jobs)
+
+
+def damage(farm: Settings, statement: str, *values: object) -> None:
+    with closing(sqlite3.connect(farm.ledger.removeprefix("sqlite:///"))) as connection:
+        connection.execute(statement, values)
+        connection.commit()
+
+
+def until_over(scheduler: Scheduler, ledger: Ledger, host: Host, experiment_id: str) -> None:
+    for _ in range(20):
+        scheduler.tick()
+        host.claim()
+        host.finish()
+        if not ledger.counts(experiment_id).keys() - {"ok"}:
+            return
+    pytest.fail(f"{experiment_id}: {ledger.counts(experiment_id)}")
+
+
+@pytest.mark.parametrize("body", [b"no zlib", b"", b"x\x9c\xabV*I-.Q\xb2R(\xcfH,Q\xb2\x02\x00"])
+def test_a_job_that_cannot_be_read_fails_alone(
+    farm: Settings, redis: Redis, ledger: Ledger, host: Host, caplog: pytest.LogCaptureFixture, body: bytes
+) -> None:
+    submit(ledger, host, "bad-1")
+    submit(ledger, host, "good-1", blocks=3)
+    (bad,) = ledger.jobs("bad-1")
+    damage(farm, "UPDATE jobs SET body = ? WHERE experiment_id = 'bad-1'", body)
+    until_over(Scheduler(farm, ledger, redis), ledger, host, "good-1")
+    assert ledger.counts("bad-1") == {"failed": 1} and ledger.running() == []
+    assert f"job {bad.job_id} in the ledger cannot be read" in caplog.text and "remedy:" in caplog.text
+    assert ledger.jobs("bad-1") == [], "the others of an experiment are shown without it"
+
+
+@pytest.mark.parametrize("spec", ["{half", '{"name": "bad", "no such field": 1}', "[]"])
+def test_an_experiment_that_cannot_be_read_fails_alone(
+    farm: Settings, redis: Redis, ledger: Ledger, host: Host, spec: str
+) -> None:
+    submit(ledger, host, "bad-1", blocks=2)
+    submit(ledger, host, "good-1", blocks=3)
+    damage(farm, "UPDATE experiments SET spec = ? WHERE id = 'bad-1'", spec)
+    with Ledger(farm.ledger) as fresh:
+        until_over(Scheduler(farm, fresh, redis), fresh, host, "good-1")
+    assert ledger.counts("bad-1") == {"failed": 2}
+    assert [row.id for row in ledger.experiments()] == ["good-1"]
+    with pytest.raises(Unreadable, match="experiment bad-1"):
+        ledger.experiment("bad-1")
+    with closing(Database(farm.ledger)) as database, database.read() as connection:
+        assert list(queue_families(connection, {}))
+
+
+def test_a_record_that_cannot_be_read_is_skipped(
+    farm: Settings, redis: Redis, ledger: Ledger, host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    submit(ledger, host, "good-1", blocks=3)
+    until_over(Scheduler(farm, ledger, redis), ledger, host, "good-1")
+    first, *others = ledger.records("good-1")
+    damage(farm, "UPDATE records SET body = x'00' WHERE job_id = ?", first.job_id)
+    assert list(ledger.records("good-1")) == others
+    assert list(ledger.records_of([first.job_id])) == []
+    assert f"the record of attempt 1 at job {first.job_id}" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["fields", "type"])
+def test_a_lease_that_cannot_be_read_is_as_if_redis_had_lost_it(
+    farm: Settings, redis: Redis, ledger: Ledger, host: Host, kind: str
+) -> None:
+    submit(ledger, host, "good-1", blocks=2)
+    scheduler = Scheduler(farm, ledger, redis)
+    scheduler.tick()
+    (running,) = host.claim()
+    host.announce()
+    if kind == "fields":
+        redis.hset(keys.lease("A"), mapping={"expires_at": "soon", "token": "none", "of a newer version": 1})
+    else:
+        redis.set(keys.lease("A"), "no hash")
+    assert scheduler.tick().restored == 1
+    assert Leases(redis).all()["A"].token == running.token
+    until_over(scheduler, ledger, host, "good-1")
+
+
+def test_an_attempt_whose_job_cannot_be_read_any_more_is_not_restored(
+    farm: Settings, redis: Redis, ledger: Ledger, host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.ERROR)
+    submit(ledger, host, "bad-1")
+    scheduler = Scheduler(farm, ledger, redis)
+    scheduler.tick()
+    host.claim()
+    damage(farm, "UPDATE jobs SET body = x'00'")
+    redis.flushall()
+    host.announce()
+    assert scheduler.tick().lost == 1
+    assert "cannot be read" in caplog.text
