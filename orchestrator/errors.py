@@ -11,7 +11,7 @@
     |   |-- NoData             the records lack what a figure needs
     |   |-- NotComparable      figures of different things would be taken together
     |   |-- Unstorable         a record that the ledger can never keep as it is: set aside
-    |   |-- Unreadable         a row of the ledger that this version cannot read: damaged, or another version's
+    |   |-- Unreadable         a stored row or assignment that this version cannot read
     |   |-- AgentFault         the agent reported an error of the workload itself
     |   `-- SetupError         this machine lacks a part, or a part has the wrong version
     `-- TransientError     phone, cable or host failed: another attempt, elsewhere if need be
@@ -101,7 +101,7 @@ class Unstorable(StableError):
 
 
 class Unreadable(StableError):
-    """A row of the ledger that this version cannot read: it is damaged, or another version wrote it."""
+    """A stored row or an assignment that this version cannot read: it is damaged, or another version wrote it."""
 
     cause = "unreadable"
 

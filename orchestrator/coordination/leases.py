@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from redis import Redis
 from redis.exceptions import RedisError
 
+from orchestrator.errors import Unreadable
 from orchestrator.model.lease import Assignment, Lease
 
 from . import keys
@@ -131,9 +132,20 @@ class Leases:
 
     @translated
     def claim(self, serial: str, token: int, holder: str) -> Assignment | None:
-        """The assignment under this token, to the first who claims it; None to everybody else."""
+        """The assignment under this token, to the first who claims it; None to everybody else.
+
+        Raises Unreadable, and gives the device back, where this version cannot read it.
+        """
         text = self._claim(self._keys(serial), [serial, token, holder])
-        return Assignment.model_validate_json(text) if text else None
+        try:
+            return Assignment.model_validate_json(text) if text else None
+        except ValidationError as e:
+            self.release(serial, token)
+            raise Unreadable(
+                f"the assignment with token {token} cannot be read: {e.errors(include_input=False)[:1]!s}",
+                device=serial,
+                remedy="the scheduler is of another version: update pocketfarm on this host, or there",
+            ) from e
 
     @translated
     def renew(self, serial: str, token: int, holder: str, ttl_s: float) -> Renewal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 
@@ -10,7 +11,7 @@ from redis import Redis
 
 from orchestrator.coordination import keys
 from orchestrator.coordination.leases import Leases
-from orchestrator.errors import ServiceDown
+from orchestrator.errors import ServiceDown, Unreadable
 from orchestrator.model.lease import Assignment
 from tests.servers import RedisServer
 from tests.unit.orchestrator import make
@@ -39,6 +40,15 @@ def test_from_acquire_to_release(leases: Leases) -> None:
     assert not leases.release("A", 7)
     assert leases.all() == {} and leases.floor("A") == 7
     assert leases.renew("A", 7, "w1", 60.0) == "ended"
+
+
+def test_an_assignment_of_another_version_gives_the_device_back(leases: Leases, redis: Redis) -> None:
+    assert leases.acquire(assignment(7))
+    redis.set(keys.assignment("A"), json.dumps(assignment(7).model_dump(mode="json") | {"of a newer version": 1}))
+    with pytest.raises(Unreadable, match="token 7 cannot be read") as caught:
+        leases.claim("A", 7, "w1")
+    assert "update pocketfarm" in str(caught.value)
+    assert leases.all() == {} and leases.floor("A") == 7
 
 
 def test_a_live_lease_keeps_others_out(leases: Leases) -> None:
