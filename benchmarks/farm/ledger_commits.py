@@ -13,6 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.command_line import run_command
 from orchestrator.ledger import KeepResult, Ledger, database
 from orchestrator.model.device import Api, DeviceFacts, Source
 from orchestrator.model.experiment import Conditions, Experiment, Measure, Sampling, Workload
@@ -70,4 +71,4 @@ def _record(job: Job, token: int) -> Record:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

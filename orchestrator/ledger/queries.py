@@ -37,7 +37,7 @@ MAX_PAUSED = 200
 MAX_PLACEABLE = 5000
 """Jobs of which placement is told because a device that is free may run them."""
 MAX_OTHERS = 2000
-"""Jobs of which placement is told so that it can say why they wait."""
+"""Jobs of which placement is told so that it can say why they wait, unless as many could be placed."""
 _LANES_AT_ONCE = 500
 
 
@@ -51,8 +51,9 @@ def waiting(
     left out.
     """
     reachable = select(LANE_DEVICES.c.lane_id).where(LANE_DEVICES.c.serial.in_(free))
-    placeable = _first(connection, select(_in_turn(reachable).c.id), MAX_PLACEABLE) if free else []
-    others = _first(connection, select(_in_turn().c.id).union_all(_paused()), MAX_OTHERS)
+    placeable = _first(connection, select(_in_turn(reachable, len(free)).c.id), MAX_PLACEABLE) if free else []
+    told = len(placeable) >= MAX_OTHERS
+    others = [] if told else _first(connection, select(_in_turn().c.id).union_all(_paused()), MAX_OTHERS)
     rows = sorted({row.id: row for row in (*placeable, *others)}.values(), key=_place_in_queue)
     devices = _devices_of(connection, {row.lane_id for row in rows})
     failed, suspects = _failed_on(connection), _suspects(connection, JobState.WAITING)
@@ -85,15 +86,16 @@ def _place_in_queue(row: AnyRow) -> tuple[int, int, int]:
     return -row.priority, row.experiment_sequence, row.sequence
 
 
-def _in_turn(lanes: Select[int] | None = None) -> Subquery:
-    """The first waiting jobs of each lane, or of each of these lanes; read in order of an index."""
+def _in_turn(lanes: Select[int] | None = None, most: int = MAX_PLACEABLE) -> Subquery:
+    """The first waiting jobs of each lane, or of each of these lanes; read in order of an index. No more of a lane than
+    `most`, nor than it has devices."""
     place = func.row_number().over(partition_by=JOBS.c.lane_id, order_by=JOBS.c.sequence)
     ready = (JOBS.c.state == JobState.WAITING) & (JOBS.c.not_before <= time.time())
     if lanes is not None:
         ready &= JOBS.c.lane_id.in_(lanes)
     ranked = select(JOBS.c.id, JOBS.c.lane_id, place.label("place")).where(ready).subquery()
     of_lane = select(ranked.c.id).join(LANES, LANES.c.id == ranked.c.lane_id)
-    return of_lane.where(ranked.c.place <= LANES.c.candidate_count).subquery()
+    return of_lane.where(ranked.c.place <= LANES.c.candidate_count, ranked.c.place <= most).subquery()
 
 
 def _devices_of(connection: Connection, wanted: Collection[int]) -> dict[int, tuple[str, ...]]:

@@ -52,16 +52,14 @@ def place(
     now: float,
 ) -> Placement:
     """Assign waiting jobs to free devices. `now` is Unix time; `leases` by serial, expired ones included."""
-    floor = _Floor(devices, leases, policy, now)
-    demand = Counter(serial for job in waiting for serial in job.candidates)
+    floor = _Floor(devices, leases, policy, now, _demand(waiting))
     assignments: list[tuple[str, str]] = []
     reasons: dict[str, WaitReason] = {}
     first = sorted((job for job in waiting if job.alone), key=lambda job: (job.order, job.job_id))
     others = [job for job in waiting if not job.alone]
     for job in chain(first, _in_turn(others, policy, assignments)):
-        runnable = [serial for serial in floor.usable(job) if not floor.obstacle(job, serial)]
-        if runnable:
-            serial = min(runnable, key=lambda s: (demand[s], s))
+        serial = floor.best(job)
+        if serial is not None:
             floor.take(serial, job)
             assignments.append((job.job_id, serial))
         else:
@@ -69,6 +67,16 @@ def place(
             if job.alone:
                 floor.empty_for(job)
     return Placement(tuple(sorted(assignments)), reasons)
+
+
+def _demand(waiting: Sequence[WaitingJob]) -> Counter[str]:
+    """Serial -> how many of the jobs it may run."""
+    choices = {id(job.candidates): job.candidates for job in waiting}
+    demand: Counter[str] = Counter()
+    for choice, jobs in Counter(id(job.candidates) for job in waiting).items():
+        for serial in choices[choice]:
+            demand[serial] += jobs
+    return demand
 
 
 def _in_turn(
@@ -96,10 +104,32 @@ def _in_turn(
                 heapq.heappush(turns, turn)
 
 
+@dataclass
+class _Alike:
+    """What is known of the jobs that differ in nothing that placement asks for. In one placement a device that cannot
+    start them now never can: devices are taken and hosts fill up, and neither goes back."""
+
+    usable: list[str]
+    left: list[str]
+    """Of the usable ones those that may still start a job, the best one last."""
+    reason: WaitReason | None = None
+    asked: int = -1
+    """How often the floor had changed when the reason was found."""
+
+
 class _Floor:
     """The devices during one placement: what is free, and why the rest is not."""
 
-    def __init__(self, devices: Sequence[Device], leases: Mapping[str, Lease], policy: Policy, now: float) -> None:
+    def __init__(
+        self,
+        devices: Sequence[Device],
+        leases: Mapping[str, Lease],
+        policy: Policy,
+        now: float,
+        demand: Mapping[str, int],
+    ) -> None:
+        self._demand, self._changes = demand, 0
+        self._alike: dict[tuple[object, ...], _Alike] = {}
         self._devices = {device.serial: device for device in devices}
         self._host_limit, self._now = policy.host_limit, now
         self._busy = {
@@ -113,7 +143,24 @@ class _Floor:
                 self._kept[self._devices[serial].facts.host] = policy.labels.get(lease.job_id, f"job {lease.job_id}")
         self._blocked = {serial: self._unready(device) for serial, device in self._devices.items()}
 
+    def best(self, job: WaitingJob) -> str | None:
+        """The device on which a job can start now, of those the one that fewest jobs want; None where there is none."""
+        left = self._known(job).left
+        while left and self.obstacle(job, left[-1]):
+            left.pop()
+        return left[-1] if left else None
+
+    def _known(self, job: WaitingJob) -> _Alike:
+        pause = job.not_before if job.not_before > self._now else 0.0
+        key = (id(job.candidates), id(job.conditions), job.failed_on, job.alone, pause)
+        if key not in self._alike:
+            usable = self._usable(job)
+            left = sorted(usable, key=lambda s: (self._demand[s], s), reverse=True)
+            self._alike[key] = _Alike(usable, left)
+        return self._alike[key]
+
     def take(self, serial: str, job: WaitingJob) -> None:
+        self._changes += 1
         host = self._devices[serial].facts.host
         self._busy[serial] = _busy(job.label)
         self._sessions[host] += 1
@@ -122,13 +169,14 @@ class _Floor:
 
     def empty_for(self, job: WaitingJob) -> None:
         """Give the first host nothing new that lacks nothing but rest from other sessions for this job."""
-        for serial in self.usable(job):
+        for serial in self._known(job).usable:
             found = self.obstacle(job, serial)
             if found is not None and found.kind in (WaitKind.BUSY, WaitKind.HOST_FULL) and serial in self._devices:
                 self._kept.setdefault(self._devices[serial].facts.host, job.label)
+                self._changes += 1
                 return
 
-    def usable(self, job: WaitingJob) -> list[str]:
+    def _usable(self, job: WaitingJob) -> list[str]:
         """Candidates that can meet its conditions, without those where it failed as long as another one is alive.
 
         Where none can, the first to be free refuses the job, with the reason.
@@ -166,7 +214,12 @@ class _Floor:
     def reason(self, job: WaitingJob) -> WaitReason:
         """Why a job waits: of one device, or in words of the first few candidates and by kind of those that it could
         use, where one that is busy comes first: it will be free."""
-        usable = set(self.usable(job))
+        known = self._known(job)
+        if known.reason is None or known.asked != self._changes:
+            known.reason, known.asked = self._reason(job, set(known.usable)), self._changes
+        return known.reason
+
+    def _reason(self, job: WaitingJob, usable: set[str]) -> WaitReason:
         ordered = sorted(job.candidates, key=lambda s: (s not in usable, s))
         found = [self.obstacle(job, serial) or self._passed_over(job, serial) for serial in ordered]
         if len(found) == 1:

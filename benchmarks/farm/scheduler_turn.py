@@ -1,0 +1,174 @@
+"""What a turn of the scheduler costs, by phones and waiting jobs; its ledger and its memory beside.
+
+    python -m benchmarks.farm.scheduler_turn --phones 200 1000 --jobs 10000 --lanes any each [-o raw.json]
+
+A Redis of its own, a SQLite ledger in an empty folder, announced devices that do nothing. A turn that places begins 64
+attempts; a turn that places none finds every device taken. Times are of the processor, of this process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from redis import Redis
+
+from benchmarks.command_line import run_command
+from farm.parts.redis_server import find
+from orchestrator.config import Settings
+from orchestrator.coordination import client as redis_client
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.expansion.expand import expand
+from orchestrator.ledger import Ledger
+from orchestrator.model.device import Api, ApiFacts, Device, DeviceFacts, DeviceState, Health, Precision, Source
+from orchestrator.model.experiment import DeviceChoice, Experiment, Sampling, Workload
+from orchestrator.scheduling.scheduler import Scheduler
+
+Lanes = Literal["any", "each"]
+START_S = 10.0
+TURNS = 7
+BLOCKS = 1000
+"""Of an experiment for any phone."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One row; seconds of the processor are medians."""
+
+    phones: int
+    jobs: int
+    lanes: Lanes
+    submit_s: float
+    ledger_bytes_a_job: float
+    placing_s: float
+    idle_s: float
+    memory_mb: float
+
+
+def devices(count: int) -> list[Device]:
+    """Phones as a real host announces them, with serials of a usual length."""
+    api = ApiFacts(api=Api.OPENCL, version="OpenCL 3.0", device_name="Mali-G710", precisions=(Precision.FP32,))
+    facts = (
+        DeviceFacts(serial=f"R58M{n:08d}", host="lab", kind="phone", source=Source.VIRTUAL, apis=(api,))
+        for n in range(count)
+    )
+    return [Device(facts=each, state=DeviceState(health=Health.READY)) for each in facts]
+
+
+def submit(ledger: Ledger, phones: Sequence[Device], jobs: int, lanes: Lanes) -> int:
+    """Experiments with so many jobs; how many there are."""
+    done = 0
+    while done < jobs:
+        blocks = min(BLOCKS, jobs - done) if lanes == "any" else 1
+        choice = DeviceChoice(count="any" if lanes == "any" else "all")
+        experiment = Experiment(
+            name="turn", workload=Workload(network="lenet"), sampling=Sampling(blocks=blocks), devices=choice
+        )
+        expansion = expand(experiment, f"turn-{done}", list(phones))
+        ledger.submit(f"turn-{done}", experiment, expansion.jobs)
+        done += len(expansion.jobs)
+    return done
+
+
+def cpu_s(turn: Scheduler) -> tuple[float, int]:
+    """Seconds of the processor of a turn, and how many attempts it began."""
+    before = time.process_time()
+    placed = len(turn.tick().placed)
+    return time.process_time() - before, placed
+
+
+def measured(farm: Settings, phones: int, jobs: int, lanes: Lanes) -> Turn:
+    """Submit, then turn until every phone is taken, then a few times more."""
+    with Ledger(farm.ledger) as ledger, redis_client.connect(farm) as redis:
+        inventory, all_phones = Inventory(redis), devices(phones)
+        began = time.process_time()
+        submitted = submit(ledger, all_phones, jobs, lanes)
+        submit_s = time.process_time() - began
+        size = sum(path.stat().st_size for path in farm.state.glob("ledger.sqlite*"))
+        scheduler = Scheduler(farm, ledger, redis)
+        placing: list[float] = []
+        while len(placing) < TURNS:
+            for phone in all_phones:
+                inventory.announce_device(phone)
+            spent, placed = cpu_s(scheduler)
+            if not placed:
+                break
+            placing.append(spent)
+        idle = [cpu_s(scheduler)[0] for _ in range(TURNS)]
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        return Turn(
+            phones, submitted, lanes, submit_s, size / submitted, statistics.median(placing), statistics.median(idle),
+            memory,
+        )  # fmt: skip
+
+
+@contextmanager
+def private_redis(folder: Path) -> Iterator[str]:
+    """A Redis on a socket in the folder; its URL."""
+    path, _ = find()
+    socket = folder / "redis.sock"
+    words = ["--port", "0", "--unixsocket", str(socket), "--dir", str(folder), "--save", "", "--loglevel", "warning"]
+    server = subprocess.Popen([path, *words], stdout=subprocess.DEVNULL)
+    try:
+        ready = Redis(unix_socket_path=str(socket))
+        give_up_at = time.monotonic() + START_S
+        while not socket.exists() or not ready.ping():
+            if time.monotonic() > give_up_at:
+                raise TimeoutError("redis-server did not start")
+            time.sleep(0.05)
+        ready.close()
+        yield f"redis+socket://{socket}"
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def one(phones: int, jobs: int, lanes: Lanes) -> Turn:
+    """In an empty folder."""
+    with tempfile.TemporaryDirectory() as folder, private_redis(Path(folder)) as url:
+        farm = Settings(state=Path(folder), redis_url=url.replace("redis+socket", "unix"), host="lab")
+        return measured(farm, phones, jobs, lanes)
+
+
+def main() -> int:
+    """A process a row, so that memory is its own."""
+    arguments, rows = parser().parse_args(), []
+    for lanes in arguments.lanes:
+        for phones in arguments.phones:
+            if arguments.inside:
+                print(json.dumps(asdict(one(phones, arguments.jobs, lanes))))
+                return 0
+            words = ["--phones", str(phones), "--jobs", str(arguments.jobs), "--lanes", lanes, "--inside"]
+            command = [sys.executable, "-m", "benchmarks.farm.scheduler_turn", *words]
+            found = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            rows.append(Turn(**json.loads(found)))
+            print(rows[-1], flush=True)
+    if arguments.output:
+        Path(arguments.output).write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    made.add_argument("--phones", type=int, nargs="+", default=[200])
+    made.add_argument("--jobs", type=int, default=10_000)
+    made.add_argument("--lanes", choices=["any", "each"], nargs="+", default=["any", "each"])
+    made.add_argument("-o", "--output", default="")
+    made.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    return made
+
+
+if __name__ == "__main__":
+    run_command(main)
