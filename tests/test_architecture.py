@@ -44,7 +44,6 @@ FLOORS: dict[str, tuple[str, ...]] = {
 
 NAMES_ON_A_FLOOR = 20
 SHELVES = (
-    "device_agent/src/backends/cpu",
     "device_agent/virtual",
     "farm/cli",
     "workers/session/conditions",

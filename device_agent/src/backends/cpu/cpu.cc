@@ -7,10 +7,10 @@
 #include "telemetry/clocks.h"
 #include "facts.h"
 #include "instance.h"
-#include "instruction_set.h"
-#include "pipeline.h"
+#include "backends/cpu/processor/instruction_set.h"
+#include "backends/cpu/threads/pipeline.h"
 #include "stages.h"
-#include "thread_pool.h"
+#include "backends/cpu/threads/thread_pool.h"
 
 namespace pocketfarm {
 namespace cpu {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "system/files.h"
-#include "gemm_kernel.h"
+#include "backends/cpu/gemm/kernel.h"
 
 namespace pocketfarm::cpu {
 namespace {

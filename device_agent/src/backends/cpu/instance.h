@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "plan/bundle.h"
-#include "operation.h"
+#include "backends/cpu/operations/operation.h"
 
 namespace pocketfarm::cpu {
 

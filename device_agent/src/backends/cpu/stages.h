@@ -6,7 +6,7 @@
 
 #include "system/cpu_use.h"
 #include "plan/plan.h"
-#include "pipeline.h"
+#include "backends/cpu/threads/pipeline.h"
 
 namespace pocketfarm::cpu {
 

@@ -9,4 +9,4 @@
 #define NAME "generic"
 #define ROWS 4
 #endif
-#include "gemm_kernel.inc"
+#include "kernel.inc"

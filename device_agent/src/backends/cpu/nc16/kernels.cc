@@ -1,6 +1,6 @@
-#include "nc16_kernels.h"
+#include "kernels.h"
 
-#include "instruction_set.h"
+#include "backends/cpu/processor/instruction_set.h"
 
 namespace pocketfarm::cpu {
 

@@ -4,5 +4,5 @@
 #define VECTOR_BYTES 32
 #define ROWS 6
 #define VECTORS 2
-#include "gemm_kernel.inc"
+#include "kernel.inc"
 #endif

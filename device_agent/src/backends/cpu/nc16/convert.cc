@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "nc16.h"
-#include "operation.h"
+#include "backends/cpu/operations/operation.h"
 
 namespace pocketfarm::cpu {
 namespace {

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "nc16.h"
-#include "nc16_kernels.h"
-#include "nc16_output.h"
-#include "operation.h"
+#include "kernels.h"
+#include "output.h"
+#include "backends/cpu/operations/operation.h"
 
 namespace pocketfarm::cpu {
 namespace {

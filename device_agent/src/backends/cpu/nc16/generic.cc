@@ -11,4 +11,4 @@
 #define PIXELS 2
 #define SPAN 4
 #endif
-#include "nc16_kernels.inc"
+#include "kernels.inc"

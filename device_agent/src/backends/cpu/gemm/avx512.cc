@@ -4,5 +4,5 @@
 #define VECTOR_BYTES 64
 #define ROWS 8
 #define VECTORS 2
-#include "gemm_kernel.inc"
+#include "kernel.inc"
 #endif

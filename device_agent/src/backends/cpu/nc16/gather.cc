@@ -1,4 +1,4 @@
-#include "nc16_gather.h"
+#include "gather.h"
 
 #include <algorithm>
 #include <cstring>

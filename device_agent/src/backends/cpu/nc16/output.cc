@@ -1,4 +1,4 @@
-#include "nc16_output.h"
+#include "output.h"
 
 #include "nc16.h"
 

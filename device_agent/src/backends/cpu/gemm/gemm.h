@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "thread_pool.h"
+#include "backends/cpu/threads/thread_pool.h"
 
 namespace pocketfarm::cpu {
 

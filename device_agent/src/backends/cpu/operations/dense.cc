@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "dense_call.h"
-#include "gemm.h"
+#include "backends/cpu/gemm/gemm.h"
 
 namespace pocketfarm::cpu {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "nc16_kernels.h"
+#include "kernels.h"
 
 namespace pocketfarm::cpu {
 

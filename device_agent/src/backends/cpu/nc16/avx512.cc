@@ -5,5 +5,5 @@
 #define PIXELS 14
 #define BLOCKS 2
 #define SPAN 8
-#include "nc16_kernels.inc"
+#include "kernels.inc"
 #endif

@@ -1,8 +1,8 @@
 // The end of every convolution's call on blocks of sixteen channels: bias, residual and result, flags and activation.
 #pragma once
 
-#include "nc16_kernels.h"
-#include "operation.h"
+#include "kernels.h"
+#include "backends/cpu/operations/operation.h"
 
 namespace pocketfarm::cpu {
 

@@ -3,10 +3,10 @@
 #include <vector>
 
 #include "nc16.h"
-#include "nc16_gather.h"
-#include "nc16_kernels.h"
-#include "nc16_output.h"
-#include "operation.h"
+#include "gather.h"
+#include "kernels.h"
+#include "output.h"
+#include "backends/cpu/operations/operation.h"
 
 namespace pocketfarm::cpu {
 namespace {

@@ -2,7 +2,7 @@
 // windows in strides: of T threads the t-th takes t, t + T, t + 2T, ... and writes each column straight to its place.
 // Source: Gao, Zhang and Mei's parallel Caffe for phones (2018).
 #include "conv_call.h"
-#include "gemm.h"
+#include "backends/cpu/gemm/gemm.h"
 
 namespace pocketfarm::cpu {
 namespace {

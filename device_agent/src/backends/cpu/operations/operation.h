@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "system/status.h"
-#include "thread_pool.h"
+#include "backends/cpu/threads/thread_pool.h"
 
 namespace pocketfarm::cpu {
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "dense_call.h"
+#include "backends/cpu/operations/dense_call.h"
 #include "nc16.h"
-#include "nc16_kernels.h"
+#include "kernels.h"
 
 namespace pocketfarm::cpu {
 namespace {

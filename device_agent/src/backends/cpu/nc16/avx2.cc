@@ -5,5 +5,5 @@
 #define PIXELS 6
 #define BLOCKS 1
 #define SPAN 8
-#include "nc16_kernels.inc"
+#include "kernels.inc"
 #endif

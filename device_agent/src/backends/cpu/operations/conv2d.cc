@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "conv_call.h"
-#include "gemm.h"
+#include "backends/cpu/gemm/gemm.h"
 
 namespace pocketfarm::cpu {
 namespace {

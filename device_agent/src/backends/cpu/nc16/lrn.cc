@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "nc16.h"
-#include "nc16_kernels.h"
-#include "operation.h"
+#include "kernels.h"
+#include "backends/cpu/operations/operation.h"
 
 namespace pocketfarm::cpu {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "gemm_kernel.h"
-#include "instruction_set.h"
+#include "kernel.h"
+#include "backends/cpu/processor/instruction_set.h"
 
 namespace pocketfarm::cpu {
 namespace {

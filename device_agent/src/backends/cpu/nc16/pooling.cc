@@ -1,7 +1,7 @@
 // pool2d and global_average_pool on blocks of sixteen channels.
 #include "nc16.h"
-#include "nc16_kernels.h"
-#include "operation.h"
+#include "kernels.h"
+#include "backends/cpu/operations/operation.h"
 
 namespace pocketfarm::cpu {
 namespace {
