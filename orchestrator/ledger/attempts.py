@@ -13,7 +13,7 @@ from orchestrator.model.job import Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 
-from .blame import KILLS_WORKER, NOT_THE_JOB, judge
+from .blame import KILLS_WORKER, NOT_THE_JOB, verdict_on
 from .database import count_up
 from .health import absolve_host, update_health
 from .rows import AnyRow, JobState, KeepResult, pack, pack_json, read_row, unpack
@@ -144,7 +144,7 @@ def _after(job: AnyRow, outcome: Outcome, cause: str, before: Counter[str], budg
     if outcome not in (Outcome.LOST, Outcome.CANCELLED):
         return {"state": JobState.DONE, "outcome": outcome, "ended_at": now}
     failures = job.failures + (cause not in NOT_THE_JOB)
-    verdict = judge(cause, before, failures, budget)
+    verdict = verdict_on(cause, before, failures, budget)
     changes = {"failures": failures, "cause": verdict.cause}
     if verdict.is_final:
         return {**changes, "state": JobState.DONE, "outcome": Outcome.LOST, "ended_at": now}

@@ -32,7 +32,7 @@ SUSPECT_AFTER = 3
 NOBODY_LIMIT = 50
 """Even losses that are nobody's fault end at some time: a condition that is never met."""
 MAX_PAUSE_S = 300.0
-_PAUSES_S = {"condition_not_met": 10.0, "device_busy": 10.0, "service_down": 5.0} | dict.fromkeys(DEVICE_ALONE, 10.0)
+PAUSES_S = {"condition_not_met": 10.0, "device_busy": 10.0, "service_down": 5.0} | dict.fromkeys(DEVICE_ALONE, 10.0)
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def is_suspect(lost: Mapping[str, int]) -> bool:
     return sum(lost.get(cause, 0) for cause in SILENCE) >= SUSPECT_AFTER
 
 
-def judge(cause: str, before: Mapping[str, int], counted: int, budget: int) -> Verdict:
+def verdict_on(cause: str, before: Mapping[str, int], counted: int, budget: int) -> Verdict:
     """`before`: the job's earlier losses by cause; `counted`: those that are its own fault, with this one."""
     if cause == "worker_died" and is_suspect(before):
         return Verdict(True, KILLS_WORKER)
@@ -60,4 +60,4 @@ def judge(cause: str, before: Mapping[str, int], counted: int, budget: int) -> V
     if cause in HOST:
         times = sum(lost[each] for each in HOST)
         return Verdict(False, cause, min(2.0 ** min(times, 20), MAX_PAUSE_S) if times > 1 else 0.0)
-    return Verdict(False, cause, _PAUSES_S.get(cause, 0.0))
+    return Verdict(False, cause, PAUSES_S.get(cause, 0.0))

@@ -90,7 +90,7 @@ class Farm:
 def farm(lab_settings: Settings, lab: Wiring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Farm]:
     monkeypatch.setattr("workers.discovery.REFRESH_S", 0.2)
     monkeypatch.setattr("workers.devices.fleet.MAX_DEFER_S", 2.0)
-    monkeypatch.setattr("orchestrator.ledger.attempts.PAUSES_S", {})
+    monkeypatch.setattr("orchestrator.ledger.blame.PAUSES_S", {})
     with private_redis(tmp_path / "redis") as url:
         settings = lab_settings.model_copy(update={"redis_url": url})
         with Ledger(settings.ledger) as ledger, client_of(settings) as redis:
