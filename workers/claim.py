@@ -29,6 +29,11 @@ FENCE = 0.8
 lets another have the device."""
 
 
+def clock_s() -> float:
+    """Of this host, by a clock that also counts while the machine is suspended, as Redis' own does."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 class JobCancelled(FarmError):
     """A person cancelled the job; neither a fault of the job nor of the device."""
 
@@ -49,7 +54,7 @@ class Claim:
         self._stop = threading.Event()
         self._lost = ""
         """Why the lease is no longer ours; empty: it is, as far as is known."""
-        self._looked_at = time.monotonic()
+        self._looked_at = clock_s()
         self._renew_at = self._looked_at
         self._fence_at = self._looked_at + FENCE * assignment.ttl_s
         """When the session must stop, unless Redis is heard of before."""
@@ -74,9 +79,9 @@ class Claim:
     def check(self) -> None:
         """Raises LeaseLost or JobCancelled; to be called before each step on the device."""
         serial = self._assignment.serial
-        if not self._lost and time.monotonic() >= self._looked_at + LOOK_S:  # the thread was held up, as this one was
+        if not self._lost and clock_s() >= self._looked_at + LOOK_S:  # the thread was held up, as this one was
             self._quietly(self._look)
-        if not self._lost and time.monotonic() >= self._fence_at:
+        if not self._lost and clock_s() >= self._fence_at:
             self._lost = f"its lease could not be renewed for {FENCE * self._assignment.ttl_s:g} s"
         if self._lost:
             raise LeaseLost(f"token {self._assignment.token}: {self._lost}", device=serial)
@@ -122,7 +127,7 @@ class Claim:
 
     def _look(self) -> None:
         """Ask Redis how the lease stands, and renew it where that is due. Raises RedisError, FarmError."""
-        a, now = self._assignment, time.monotonic()
+        a, now = self._assignment, clock_s()
         self._looked_at = now  # a Redis that is away is asked no more often for it
         if self._redis.sismember(CANCELLED, a.job.job_id):
             self._cancelled.set()

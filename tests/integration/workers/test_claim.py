@@ -70,6 +70,22 @@ def test_a_session_that_was_held_up_asks_before_its_next_step(redis: Redis, monk
     assert stops(held_up, "superseded")
 
 
+def test_a_session_that_slept_longer_than_its_lease_stops(
+    server: RedisServer, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A suspended machine: its processes' own clock stood still meanwhile."""
+    claim, awake = claimed(redis), claims.clock_s
+    server.stop(kill=True)
+    assert not stops(claim, "")
+    monkeypatch.setattr(claims, "clock_s", lambda: awake() + 60.0)
+    assert stops(claim, "could not be renewed for 48 s")
+
+
+def test_the_clock_goes_on_while_the_machine_sleeps() -> None:
+    before = time.clock_gettime(time.CLOCK_BOOTTIME)
+    assert before <= claims.clock_s() <= time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 def test_a_session_learns_that_its_attempt_is_over(redis: Redis) -> None:
     with claimed(redis) as reaped:
         Leases(redis).release("A", 1)
