@@ -35,7 +35,7 @@ _FIRST_ADBD_PID = 517
 _OFF_AFTER_MS = 60_000
 """Where the setting is none."""
 BACKGROUND_APPS = {"org.example.calendar": 2_031, "org.example.messenger": 2_107}
-_DEFAULT_SETTINGS = {
+_DEFAULT_SETTINGS: dict[str, dict[str, str]] = {
     "global": {
         "airplane_mode_on": "0",
         "bluetooth_on": "1",
@@ -67,7 +67,8 @@ class Phone:
         self.player = Player(profile.recording, folder / "replay") if profile.recording else None
         saved = self._saved()
         self.port = int(saved.get("port", 0))
-        self.settings = {space: dict(values) for space, values in saved.get("settings", _DEFAULT_SETTINGS).items()}
+        kept = saved.get("settings", {})  # an older phone's lack what later ones have
+        self.settings = {space: values | kept.get(space, {}) for space, values in _DEFAULT_SETTINGS.items()}
         self.radios_on = bool(saved.get("radios_on", True))
         self.supply = Supply(plugged=bool(saved.get("charging", profile.battery.charging)))
         fresh = initial_state(profile)

@@ -123,6 +123,15 @@ def test_state_survives_and_a_broken_state_starts_anew(phone: Phone) -> None:
     assert Phone(phone.profile, 0, phone.folder, phone.table, None).body.charge == phone.profile.battery.level
 
 
+def test_a_phone_of_an_older_farm_has_the_settings_that_came_later(phone: Phone) -> None:
+    phone.settings["system"]["screen_brightness"] = "77"
+    del phone.settings["global"]["bluetooth_on"], phone.settings["secure"]
+    phone.save()
+    again = Phone(phone.profile, 0, phone.folder, phone.table, None)
+    assert (again.settings["system"]["screen_brightness"], again.settings["global"]["bluetooth_on"]) == ("77", "1")
+    assert again.settings["secure"] == {}
+
+
 def test_nodes_are_rewritten_in_place_and_shrink(tmp_path: Path) -> None:
     writer = NodeWriter(tmp_path)
     writer.write({"/a/b": "-123456"})
