@@ -37,7 +37,7 @@ MAX_PAUSED = 200
 MAX_PLACEABLE = 5000
 """Jobs of which placement is told because a device that is free may run them."""
 MAX_OTHERS = 2000
-"""Jobs of which placement is told so that it can say why they wait, unless as many could be placed."""
+"""Jobs of which placement is told so that it can say why they wait."""
 _LANES_AT_ONCE = 500
 
 
@@ -52,8 +52,7 @@ def waiting(
     """
     reachable = select(LANE_DEVICES.c.lane_id).where(LANE_DEVICES.c.serial.in_(free))
     placeable = _first(connection, select(_in_turn(reachable, len(free)).c.id), MAX_PLACEABLE) if free else []
-    told = len(placeable) >= MAX_OTHERS
-    others = [] if told else _first(connection, select(_in_turn().c.id).union_all(_paused()), MAX_OTHERS)
+    others = _first(connection, select(_in_turn().c.id).union_all(_paused()), MAX_OTHERS)
     rows = sorted({row.id: row for row in (*placeable, *others)}.values(), key=_place_in_queue)
     devices = _devices_of(connection, {row.lane_id for row in rows})
     failed, suspects = _failed_on(connection), _suspects(connection, JobState.WAITING)

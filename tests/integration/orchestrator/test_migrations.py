@@ -194,3 +194,6 @@ def test_nobody_waits_behind_jobs_of_devices_that_are_away(url: str, monkeypatch
         found = ledger.waiting({"FREE"})
         assert mine[0].job_id in {job.job_id for job in found} and len(found) <= 40
         assert [job.order for job in found] == sorted(job.order for job in found)
+        monkeypatch.setattr("orchestrator.ledger.queries.MAX_OTHERS", 1)
+        told = {job.experiment_id for job in ledger.waiting({"FREE"})}
+        assert told == {"mine", "away0"}, "it is said of those that are away too why they wait"
