@@ -88,7 +88,7 @@ class Snapshot:
 
 def take(ledger: Ledger, inventory: Inventory, leases: Leases, experiment_id: str | None = None) -> Snapshot:
     """Look once; of one experiment's jobs, or of all. Raises ServiceDown."""
-    devices = sorted(devices_for_work(inventory.devices(), ledger), key=lambda device: device.serial)
+    devices = sorted(devices_for_work(inventory.devices(), inventory.hosts(), ledger), key=lambda device: device.serial)
     held = leases.all()
     progress = {one.serial: one for one in inventory.progress()}
     waits = why_jobs_wait(ledger, inventory.waiting(), experiment_id)

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from importlib.metadata import version
 
 from redis import Redis
 
@@ -21,7 +22,7 @@ from orchestrator.coordination.queue import make_app
 from orchestrator.errors import DeviceBusy, FarmError, LeaseLost, SetupError, TransientError
 from orchestrator.model.device import Device, Health
 from orchestrator.model.lease import Assignment
-from orchestrator.model.live import HostAnnouncement
+from orchestrator.model.live import PROTOCOL, HostAnnouncement
 
 from .claim import Claim
 from .connection.adb import AdbServer
@@ -56,6 +57,7 @@ class Host:
         self._discovery = Discovery(self._fleet, farm, server, self._is_taken)
         self._refused: dict[str, str] = {}
         """Device that this host may not announce -> the host that does."""
+        self._version = version("pocketfarm")
         self._worker = f"{farm.host}-{os.getpid()}-{secrets.token_hex(2)}"
         self._bench = Workbench(farm, self._fleet, Plans(farm.state), self._worker)
         self._stopping = threading.Event()
@@ -130,6 +132,8 @@ class Host:
                 adb=self._discovery.adb,
                 running=self._fleet.running(),
                 sessions=self._farm.sessions,
+                protocol=PROTOCOL,
+                version=self._version,
                 spooled=len(self._spool.waiting()),
                 seen_at=time.time(),
             )

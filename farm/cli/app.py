@@ -23,6 +23,7 @@ from . import (
     enrol,
     experiments,
     export,
+    hosts,
     imports,
     lifecycle,
     records,
@@ -68,6 +69,7 @@ def _common(
 for group in (
     lifecycle,
     devices,
+    hosts,
     enrol,
     restore,
     experiments,

@@ -53,9 +53,10 @@ def devices(
     if serial is not None and not settings.redis_url:
         _show_stored(settings, serial, as_json)
         return
-    announced = open_inventory(settings).devices()
+    inventory = open_inventory(settings)
+    announced, hosts = inventory.devices(), inventory.hosts()
     with open_ledger(settings) as ledger:
-        found = sorted(devices_for_work(announced, ledger), key=lambda device: device.serial)
+        found = sorted(devices_for_work(announced, hosts, ledger), key=lambda device: device.serial)
     if serial is None:
         if as_json:
             print_json(found)

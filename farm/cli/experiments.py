@@ -131,11 +131,14 @@ def status(
     from orchestrator.model.record import Outcome
 
     from .experiment_rows import problem_data, row_data, show, show_all
+    from .hosts import closed_hosts
 
     settings = settings_of(state)
     with open_ledger(settings) as ledger:
         for held in ledger.quarantined_hosts():
             log().print(f"host {held.serial} gets no work: {held.reason}; {held.remedy}", markup=False)
+        for why in closed_hosts(settings, ledger):
+            log().print(why, markup=False)
         if experiment is None:
             show_all(ledger.experiments(), why_jobs_wait(ledger, reasons_of(settings)), as_json=as_json)
             return

@@ -77,7 +77,7 @@ class Inventory:
         return [_contested(device, rival) if rival else device for device, rival in zip(found, rivals, strict=True)]
 
     def hosts(self) -> list[HostAnnouncement]:
-        """Hosts by name."""
+        """Hosts by name, those of newer versions too, whose further fields are ignored."""
         return self._read(keys.HOSTS, keys.PREFIX + "host:", HostAnnouncement)
 
     def progress(self) -> list[Progress]:
@@ -126,7 +126,7 @@ def _contested(device: Device, rival: str) -> Device:
 
 def _parsed(key: str, text: str, model: type[M]) -> M | None:
     try:
-        return model.model_validate_json(text)
+        return model.model_validate_json(text, extra="ignore")
     except ValidationError as e:
         log.warning("%s in Redis cannot be read and is skipped: %s", key, _first_line(e))
         return None

@@ -7,11 +7,24 @@ budget is used up.
 
 from .imports import Imported
 from .ledger import Ledger
-from .rows import DeadRecord, ExperimentRow, JobRow, JobState, KeepResult, Lane, Quarantine, RunningRow
+from .rows import (
+    DeadRecord,
+    ExperimentRow,
+    HostRow,
+    HostState,
+    JobRow,
+    JobState,
+    KeepResult,
+    Lane,
+    Quarantine,
+    RunningRow,
+)
 
 __all__ = [
     "DeadRecord",
     "ExperimentRow",
+    "HostRow",
+    "HostState",
     "Imported",
     "JobRow",
     "JobState",

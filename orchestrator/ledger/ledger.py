@@ -16,12 +16,14 @@ from orchestrator.model.lease import Assignment
 from orchestrator.model.queue_view import Share, WaitingJob
 from orchestrator.model.record import Outcome, Record
 
-from . import attempts, dead_records, experiments, extension, health, imports, queries, records
+from . import attempts, dead_records, experiments, extension, health, hosts, imports, queries, records
 from .database import Database
 from .imports import Imported
 from .rows import (
     DeadRecord,
     ExperimentRow,
+    HostRow,
+    HostState,
     JobRow,
     JobState,
     KeepResult,
@@ -306,6 +308,16 @@ class Ledger:
         """The same of a host."""
         with self._database.write() as connection:
             return health.parole(connection, HOST_HEALTH, host)
+
+    def hosts(self) -> list[HostRow]:
+        """Hosts of which a person has said something, by name."""
+        with self._database.read() as connection:
+            return hosts.every(connection)
+
+    def say_of_host(self, name: str, state: HostState) -> None:
+        """Drain a host, remove it, or give it work again."""
+        with self._database.write() as connection:
+            hosts.say(connection, name, state)
 
     def _quarantined(self, table: Table) -> list[Quarantine]:
         with self._database.read() as connection:

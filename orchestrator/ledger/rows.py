@@ -140,6 +140,26 @@ class DeadRecord:
     """Bytes."""
 
 
+class HostState(StrEnum):
+    """What a person has said of a host."""
+
+    ACTIVE = "active"
+    DRAINING = "draining"
+    """It finishes what it runs, and gets nothing new."""
+    REMOVED = "removed"
+    """It is none of the farm's any more: it gets nothing, and its records are refused."""
+
+
+@dataclass(frozen=True)
+class HostRow:
+    """A host of which a person has said something."""
+
+    name: str
+    state: HostState
+    since: float
+    """Unix time."""
+
+
 @dataclass(frozen=True)
 class Quarantine:
     serial: str

@@ -21,7 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )  # fmt: skip
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 METADATA = MetaData()
 
@@ -149,6 +149,15 @@ HOST_HEALTH = Table(
     Column("quarantined_at", Float),
     Column("reason", Text, nullable=False, default=""),
 )
+
+HOSTS = Table(
+    "hosts",
+    METADATA,
+    Column("name", String(200), primary_key=True),
+    Column("state", String(12), nullable=False),
+    Column("since", Float, nullable=False),
+)
+"""What people have said of hosts: added, being drained, removed. A host that announces itself needs no row."""
 
 COUNTERS = Table(
     "counters",

@@ -114,6 +114,10 @@ class Health(StrEnum):
     PROBING = "probing"
     SICK = "sick"
     QUARANTINED = "quarantined"
+    DRAINING = "draining"
+    """Its host finishes what it runs, and gets nothing new: a person said so."""
+    UNFIT = "unfit"
+    """Its host's worker is of a version that this farm does not work with."""
 
 
 class Reading(Model):

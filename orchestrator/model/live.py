@@ -7,6 +7,11 @@ from typing import Literal
 from .base import Model
 from .device import Reading
 
+PROTOCOL = 1
+"""Version of what scheduler and workers say to each other through Redis: keys, assignments, records, announcements."""
+OLDEST_PROTOCOL = 1
+"""The oldest one that a scheduler of this version works with: hosts may be upgraded one after the other."""
+
 Phase = Literal["claimed", "waiting", "preparing", "compiling", "pushing", "running", "collecting", "restoring"]
 
 
@@ -42,6 +47,10 @@ class HostAnnouncement(Model):
     running: tuple[tuple[str, str, int, int], ...] = ()
     sessions: int = 0
     """How many it runs at once; 0: it does not say."""
+    protocol: int = 0
+    """`PROTOCOL` of its worker; 0: a worker from before there was one."""
+    version: str = ""
+    """Of pocketfarm there."""
     spooled: int = 0
     """Records waiting in the spool for the ledger."""
     seen_at: float = 0.0

@@ -1,18 +1,49 @@
-"""List the devices that may be given work: those announced, without those at rest or in quarantine with their host."""
+"""List the devices that may be given work: those announced, without those at rest or in quarantine with their host,
+and those whose host gets no work: it is being drained, was removed, or its worker is of a version that does not fit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from orchestrator.ledger import Ledger, Quarantine
+from orchestrator.ledger import HostRow, HostState, Ledger, Quarantine
 from orchestrator.model.device import Device, Health
+from orchestrator.model.live import OLDEST_PROTOCOL, PROTOCOL, HostAnnouncement
 
 
-def devices_for_work(announced: Sequence[Device], ledger: Ledger) -> list[Device]:
-    """Devices as placement sees them: in quarantine, or at rest after a loss. Raises ServiceDown."""
+def devices_for_work(announced: Sequence[Device], hosts: Iterable[HostAnnouncement], ledger: Ledger) -> list[Device]:
+    """Devices as placement sees them: of a host that gets no work, in quarantine, or at rest after a loss.
+
+    Raises ServiceDown.
+    """
     held = [*ledger.quarantined(), *_on_hosts(announced, ledger.quarantined_hosts())]
-    return with_quarantine(announced, ledger.resting(), held)
+    closed = closed_hosts(hosts, ledger.hosts())
+    usable = [_changed(device, closed.get(device.facts.host)) for device in announced]
+    return with_quarantine(usable, ledger.resting(), held)
+
+
+def closed_hosts(hosts: Iterable[HostAnnouncement], known: Iterable[HostRow]) -> dict[str, dict[str, Any]]:
+    """Hosts that get no work -> what follows for the state of their devices that are ready, with why and what to do."""
+    closed = {host.host: {"health": Health.UNFIT, "reason": why} for host in hosts if (why := misfit(host))}
+    for row in known:
+        if row.state is HostState.DRAINING:
+            why = f"host {row.name} is being drained; `farm host resume {row.name}` gives it work again"
+            closed[row.name] = {"health": Health.DRAINING, "reason": why}
+        elif row.state is HostState.REMOVED:
+            why = f"host {row.name} was removed; end its worker, or `farm host resume {row.name}`"
+            closed[row.name] = {"health": Health.DRAINING, "reason": why}
+    return closed
+
+
+def misfit(host: HostAnnouncement) -> str:
+    """Why this farm does not work with the worker of a host, and what to do; empty: it does."""
+    protocol = host.protocol
+    if OLDEST_PROTOCOL <= protocol <= PROTOCOL:
+        return ""
+    known = str(PROTOCOL) if OLDEST_PROTOCOL == PROTOCOL else f"{OLDEST_PROTOCOL} to {PROTOCOL}"
+    there = f"host {host.host} runs pocketfarm {host.version or 'of an older version'} with worker protocol {protocol}"
+    mend = "update the scheduler's machine" if protocol > PROTOCOL else f"update pocketfarm on {host.host}"
+    return f"{there}, this farm works with {known}: {mend}"
 
 
 def _on_hosts(announced: Sequence[Device], hosts: Iterable[Quarantine]) -> Iterator[Quarantine]:

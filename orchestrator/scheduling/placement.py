@@ -26,8 +26,8 @@ from orchestrator.model.waiting import WaitKind, WaitReason
 class Policy:
     """What placement respects beyond the devices themselves."""
 
-    host_limit: int = 400
-    """Sessions that one host runs at once."""
+    host_limits: Mapping[str, int] = field(default_factory=dict)
+    """Sessions that a host runs at once, as it announces them; one that says nothing has no limit."""
     shares: Mapping[str, Share] = field(default_factory=dict)
     """By experiment."""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -131,7 +131,7 @@ class _Floor:
         self._demand, self._changes = demand, 0
         self._alike: dict[tuple[object, ...], _Alike] = {}
         self._devices = {device.serial: device for device in devices}
-        self._host_limit, self._now = policy.host_limit, now
+        self._host_limits, self._now = policy.host_limits, now
         self._busy = {
             serial: _busy(policy.labels.get(lease.job_id, f"job {lease.job_id}")) for serial, lease in leases.items()
         }
@@ -206,8 +206,9 @@ class _Floor:
         if job.alone and self._sessions[device.facts.host]:
             text = f"host {device.facts.host} has other sessions, and it runs alone: its worker fell silent before"
             return WaitReason(kind=WaitKind.HOST_FULL, text=text)
-        if self._sessions[device.facts.host] >= self._host_limit:
-            text = f"host {device.facts.host} is at its limit of {self._host_limit} sessions"
+        limit = self._host_limits.get(device.facts.host, 0)
+        if limit and self._sessions[device.facts.host] >= limit:
+            text = f"host {device.facts.host} is at its limit of {limit} sessions"
             return WaitReason(kind=WaitKind.HOST_FULL, text=text)
         return _unmet(job.conditions, device)
 

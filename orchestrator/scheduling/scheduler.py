@@ -106,10 +106,10 @@ class Scheduler:
         hosts = self._inventory.hosts()
         reconciled = self._reconciler.run(hosts)
         self._release_hosts(hosts)
-        devices = self._devices()
+        devices = self._devices(hosts)
         added = self._rounds.run()
         changed = bool(taken or reconciled.lost or reconciled.restored or added)
-        placement = self._place(devices, reconciled, changed=changed)
+        placement = self._place(devices, hosts, reconciled, changed=changed)
         placed = self._dispatch(placement.assignments, devices)
         self._inventory.announce_waiting(dict(list(placement.waiting.items())[:MAX_REASONS]))
         return TickReport(
@@ -122,13 +122,13 @@ class Scheduler:
             added=added,
         )
 
-    def _devices(self) -> list[Device]:
+    def _devices(self, hosts: Sequence[HostAnnouncement]) -> list[Device]:
         """Devices as placement sees them; those that have recovered leave quarantine."""
         announced = {device.serial: device for device in self._inventory.devices()}
         for held in self._ledger.quarantined():
             if has_recovered(held, announced) and self._ledger.parole(held.serial):
                 log.warning("event=probation serial=%s after_s=%.0f", held.serial, time.time() - held.since)
-        return devices_for_work(list(announced.values()), self._ledger)
+        return devices_for_work(list(announced.values()), hosts, self._ledger)
 
     def _release_hosts(self, hosts: Sequence[HostAnnouncement]) -> None:
         """Hosts that have served their term and announce themselves leave quarantine."""
@@ -137,14 +137,17 @@ class Scheduler:
             if held.serial in alive and held.until <= time.time() and self._ledger.parole_host(held.serial):
                 log.warning("event=probation host=%s after_s=%.0f", held.serial, time.time() - held.since)
 
-    def _place(self, devices: list[Device], reconciled: Reconciled, *, changed: bool) -> Placement:
+    def _place(
+        self, devices: list[Device], hosts: Sequence[HostAnnouncement], reconciled: Reconciled, *, changed: bool
+    ) -> Placement:
         """Place what waits. A turn that placed nothing need not be repeated at once on the same free devices."""
         free = frozenset(d.serial for d in devices if d.state.health is Health.READY) - set(reconciled.leases)
         if not changed and self._last.holds(free):
             return self._last.placement
         waiting = self._ledger.waiting(free)
         shares = self._ledger.shares() if waiting else {}
-        policy = Policy(host_limit=self._farm.sessions, shares=shares, labels=reconciled.labels, alone=reconciled.alone)
+        limits = {host.host: host.sessions for host in hosts if host.sessions}
+        policy = Policy(limits, shares, reconciled.labels, reconciled.alone)
         placement = place(waiting, devices, reconciled.leases, policy, time.time())
         self._last = _Idle(placement, free, time.monotonic()) if not placement.assignments and waiting else _Idle()
         return placement

@@ -105,7 +105,9 @@ def announce(redis: Redis, devices: list[Device], leased: list[Assignment]) -> N
         inventory.announce_device(each)
     running = tuple((a.serial, a.job.job_id, a.attempt, a.token) for a in leased)
     inventory.announce_host(
-        HostAnnouncement(host="lab", worker="lab-1", pid=4711, running=running, spooled=2, seen_at=time.time())
+        HostAnnouncement(
+            host="lab", worker="lab-1", pid=4711, running=running, spooled=2, protocol=1, seen_at=time.time()
+        )
     )
     for a in leased:
         progress = Progress(

@@ -14,7 +14,7 @@ from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.model.device import Device
 from orchestrator.model.lease import Assignment
-from orchestrator.model.live import HostAnnouncement
+from orchestrator.model.live import PROTOCOL, HostAnnouncement
 from orchestrator.model.record import Outcome, Record
 from tests.unit.orchestrator import make
 
@@ -40,13 +40,23 @@ class Host:
         self.farm, self.redis, self.devices, self.answer = farm, redis, devices, answer
         self.leases, self.inventory = Leases(redis), Inventory(redis)
         self.worker = f"{farm.host}:test"
+        self.protocol = PROTOCOL
         self.running: dict[str, Assignment] = {}
 
     def announce(self) -> None:
         for device in self.devices:
             self.inventory.announce_device(device)
         running = tuple((a.serial, a.job.job_id, a.attempt, a.token) for a in self.running.values())
-        self.inventory.announce_host(HostAnnouncement(host="lab", worker=self.worker, pid=1, running=running))
+        self.inventory.announce_host(
+            HostAnnouncement(
+                host=self.farm.host,
+                worker=self.worker,
+                pid=1,
+                running=running,
+                sessions=self.farm.sessions,
+                protocol=self.protocol,
+            )
+        )
 
     def wake_ups(self) -> int:
         """Messages that wait; taken away."""
@@ -57,7 +67,10 @@ class Host:
     def claim(self) -> list[Assignment]:
         """Claim every lease of our devices; what was claimed is running until `finish`."""
         claimed = []
+        own = {device.serial for device in self.devices}
         for serial, lease in self.leases.all().items():
+            if serial not in own:
+                continue
             assignment = self.leases.claim(serial, lease.token, self.worker)
             if assignment is not None:
                 self.running[serial] = assignment

@@ -16,6 +16,7 @@ from sqlalchemy import create_engine
 from orchestrator.errors import ServiceDown, SetupError, StableError, Unstorable
 from orchestrator.expansion.expand import expand
 from orchestrator.ledger import JobState, KeepResult, Ledger, blame
+from orchestrator.ledger.tables import SCHEMA_VERSION
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.job import Job
 from orchestrator.model.lease import Assignment
@@ -365,8 +366,8 @@ def changed(path: Path, statement: str) -> str:
 @pytest.mark.parametrize(
     ("statement", "told"),
     [
-        ("UPDATE counters SET value = 99 WHERE name = 'schema'", "version 99, this pocketfarm knows 4: a newer"),
-        ("UPDATE counters SET value = 0 WHERE name = 'schema'", "version 0, this pocketfarm knows 4: an older"),
+        ("UPDATE counters SET value = 99 WHERE name = 'schema'", f"version 99, .* knows {SCHEMA_VERSION}: a newer"),
+        ("UPDATE counters SET value = 0 WHERE name = 'schema'", f"version 0, .* knows {SCHEMA_VERSION}: an older"),
         ("DELETE FROM counters WHERE name = 'schema'", "without a version"),
         ("DROP TABLE counters", "without a version"),
         ("ALTER TABLE device_health DROP COLUMN failed_at", r"lack device_health\.failed_at"),

@@ -23,7 +23,7 @@ from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger, blame
 from orchestrator.model.device import Health
 from orchestrator.model.lease import Assignment
-from orchestrator.model.live import HostAnnouncement
+from orchestrator.model.live import PROTOCOL, HostAnnouncement
 from orchestrator.model.record import Outcome
 from orchestrator.scheduling import reconcile
 from orchestrator.scheduling.scheduler import Scheduler
@@ -416,7 +416,9 @@ def test_a_live_host_that_claims_nothing_loses_the_lease_and_its_good_name(
     def turn(after_s: float, running: int = 0) -> int:
         times["now"] += after_s
         others = tuple(("S", "j", 1, 10**6 + i) for i in range(running))
-        announced = HostAnnouncement(host="lab", worker=host.worker, pid=1, running=others, sessions=2)
+        announced = HostAnnouncement(
+            host="lab", worker=host.worker, pid=1, running=others, sessions=2, protocol=PROTOCOL
+        )
         return reconciler.run([announced]).lost
 
     assert turn(0.0) == 0
@@ -520,8 +522,8 @@ def test_the_program_starts_works_and_ends(farm: Settings, redis: Redis, ledger:
 def test_a_thousand_jobs_on_a_hundred_devices(
     farm: Settings, redis: Redis, ledger: Ledger, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    scheduler = Scheduler(farm.model_copy(update={"sessions": 100}), ledger, redis)
-    host = Host(farm, redis, [make.device(f"S{i:03}") for i in range(100)])
+    scheduler = Scheduler(farm, ledger, redis)
+    host = Host(farm.model_copy(update={"sessions": 100}), redis, [make.device(f"S{i:03}") for i in range(100)])
     host.announce()
     submit(ledger, host, blocks=10)
     times = []
@@ -546,8 +548,9 @@ def test_an_offline_device_is_waited_for(farm: Settings, redis: Redis, ledger: L
 
 
 def test_a_host_gets_no_more_sessions_than_it_holds(farm: Settings, redis: Redis, ledger: Ledger) -> None:
-    scheduler = Scheduler(farm.model_copy(update={"sessions": 2}), ledger, redis)
-    host = host_of(farm, redis, "ABC")
+    """By its own word: the scheduler's machine has another limit."""
+    scheduler = Scheduler(farm, ledger, redis)
+    host = host_of(farm.model_copy(update={"sessions": 2}), redis, "ABC")
     submit(ledger, host, blocks=1)
     assert len(scheduler.tick().placed) == 2
     assert [reason.text for reason in scheduler.tick().waiting.values()] == ["host lab is at its limit of 2 sessions"]

@@ -20,7 +20,7 @@ from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Api, Health
 from orchestrator.model.experiment import Conditions, DeviceChoice, Experiment, Matrix, Sampling, Workload
-from orchestrator.model.live import HostAnnouncement
+from orchestrator.model.live import PROTOCOL, HostAnnouncement
 from orchestrator.scheduling.scheduler import Scheduler, TickReport
 from tests.phones import connect, disconnect
 from tests.servers import private_redis
@@ -57,7 +57,9 @@ class Farm:
 
     def announce(self) -> None:
         self.discovery.tick()
-        self.inventory.announce_host(HostAnnouncement(host="testhost", worker="w", pid=1, seen_at=time.time()))
+        self.inventory.announce_host(
+            HostAnnouncement(host="testhost", worker="w", pid=1, protocol=PROTOCOL, seen_at=time.time())
+        )
         for device in self.fleet.devices():
             self.inventory.announce_device(device)
 

@@ -50,7 +50,7 @@ def situations(draw: st.DrawFn) -> tuple[list[WaitingJob], list[Device], dict[st
     ]  # fmt: skip
     leases = {s: lease(s) for s in draw(st.lists(st.sampled_from(SERIALS), max_size=2, unique=True))}
     shares = {"e1": Share(draw(st.integers(0, 2)), draw(st.sampled_from([0.0, 5.0])))}
-    return jobs, devices, leases, Policy(host_limit=draw(st.integers(1, 4)), shares=shares)
+    return jobs, devices, leases, Policy({"h1": draw(st.integers(1, 4)), "h2": draw(st.integers(1, 4))}, shares)
 
 
 def runnable(job: WaitingJob, device: Device, devices: list[Device]) -> bool:
@@ -84,7 +84,8 @@ def test_laws(situation: tuple[list[WaitingJob], list[Device], dict[str, Lease],
     sessions = Counter(by_serial[s].facts.host for s in [*taken, *(s for s in leases if s in by_serial)])
     free = [
         d for d in devices
-        if d.serial not in taken and d.serial not in leases and sessions[d.facts.host] < policy.host_limit
+        if d.serial not in taken and d.serial not in leases
+        and sessions[d.facts.host] < policy.host_limits[d.facts.host]
     ]  # fmt: skip
     assert not any(runnable(by_id[j], d, devices) for j in placement.waiting for d in free)
 
@@ -101,7 +102,9 @@ def test_the_order_of_arguments_does_not_matter(situation: tuple, random: object
 
 
 def one(job: WaitingJob, *devices: Device, leases: dict[str, Lease] | None = None, limit: int = 400) -> Placement:
-    return place([job], list(devices), leases or {}, Policy(host_limit=limit), NOW)
+    return place(
+        [job], list(devices), leases or {}, Policy(dict.fromkeys({device.facts.host for device in devices}, limit)), NOW
+    )
 
 
 def test_a_job_that_must_be_alone_empties_its_host_first() -> None:

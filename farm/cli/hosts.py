@@ -1,0 +1,140 @@
+"""`farm host`: the machines of the farm."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from orchestrator.errors import ServiceDown
+
+from .farm_access import open_inventory, open_leases, open_ledger, settings_of
+from .output import JsonOption, StateOption, log, out, print_json
+
+if TYPE_CHECKING:
+    from farm.hosts import HostView
+    from orchestrator.config import Settings
+    from orchestrator.ledger import Ledger
+
+group = typer.Typer(
+    name="host",
+    help="The machines of the farm: list them, drain, remove or take back one. What is said of a host is kept in the "
+    "ledger.\n\nExample: `farm host list`, `farm host drain lab2`",
+    no_args_is_help=True,
+)
+STYLES = {"ready": "green", "unfit": "red", "silent": "red"}
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Its name, as `farm host list` says it.")]
+
+
+def register(app: typer.Typer) -> None:
+    group.command("list")(listed)
+    for command in (drain, resume, remove):
+        group.command()(command)
+    app.add_typer(group, rich_help_panel="The farm")
+
+
+def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
+    """List the hosts: whether each gets work and why not, its version, and the sessions that it has left to finish.
+
+    Example: `farm host list --json`
+    """
+    from orchestrator.report.listing import Head, Listing
+
+    settings = settings_of(state)
+    with open_ledger(settings) as ledger:
+        found = _views(settings, ledger)
+    if as_json:
+        print_json([asdict(host) for host in found])
+        return
+    rows = [
+        (
+            escape(host.name), f"[{STYLES.get(host.state, 'yellow')}]{host.state}[/]",
+            f"{host.running} of {host.sessions}" if host.sessions else str(host.running),
+            str(host.spooled), f"{host.version or '?'} ({host.protocol})", escape(host.why),
+        )
+        for host in found
+    ]  # fmt: skip
+    heads = (
+        "host",
+        "state",
+        Head("sessions", True),
+        Head("spooled", True),
+        "version",
+        "why it gets no work",
+    )
+    out().print(Listing(heads, rows) if rows else "no host is known")
+
+
+def drain(name: NameArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
+    """Give a host nothing new; what it runs, it finishes. `farm host list` says how many sessions are left.
+
+    Example: `farm host drain lab2`
+    """
+    _say(name, "draining", state, as_json)
+
+
+def resume(name: NameArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
+    """Give a host work again that was drained or removed.
+
+    Example: `farm host resume lab2`
+    """
+    _say(name, "active", state, as_json)
+
+
+def remove(
+    name: NameArgument,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also where it runs something: its jobs are tried again elsewhere.")
+    ] = False,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take a host out of the farm. Refused while it runs something, unless --force.
+
+    Example: `farm host remove lab2`
+    """
+    from farm import hosts
+
+    settings = settings_of(state)
+    with open_ledger(settings) as ledger:
+        hosts.check_known(name, _views(settings, ledger))
+        back = hosts.remove(ledger, open_leases(settings), name, force=force)
+    if as_json:
+        print_json({"host": name, "state": "removed", "handed_back": back})
+    else:
+        log().print(f"{name} is removed" + f"; {back} jobs are tried again elsewhere" * bool(back), markup=False)
+
+
+def _say(name: str, word: str, state: StateOption, as_json: bool) -> None:
+    from farm import hosts
+    from orchestrator.ledger import HostState
+
+    settings = settings_of(state)
+    with open_ledger(settings) as ledger:
+        hosts.check_known(name, _views(settings, ledger))
+        ledger.say_of_host(name, HostState(word))
+        (now,) = (host for host in _views(settings, ledger) if host.name == name)
+    if as_json:
+        print_json(asdict(now))
+    else:
+        left = f", {now.running} sessions left" if now.state == "draining" else ""
+        log().print(f"{name} is {now.state}{left}", markup=False)
+
+
+def _views(settings: Settings, ledger: Ledger) -> list[HostView]:
+    """Works without a running farm: then nobody announces anything."""
+    from farm import hosts
+
+    try:
+        announced = open_inventory(settings).hosts()
+    except ServiceDown:
+        announced = []
+    return hosts.views(announced, ledger.hosts(), ledger.running())
+
+
+def closed_hosts(settings: Settings, ledger: Ledger) -> list[str]:
+    """A line for each host that gets no work: why, and what to do. One that is silent is no news: its devices are."""
+    found = [host for host in _views(settings, ledger) if host.why and host.state != "silent"]
+    return [f"host {host.name} gets no work: {host.state}; {host.why}" for host in found]

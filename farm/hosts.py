@@ -1,0 +1,93 @@
+"""Hosts of the farm: what each is and does, and what a person says of them (drain, resume, remove)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from orchestrator.coordination.leases import Leases
+from orchestrator.errors import DeviceBusy, UnknownName
+from orchestrator.ledger import HostRow, HostState, Ledger, RunningRow
+from orchestrator.model.live import HostAnnouncement
+from orchestrator.model.record import Outcome
+from orchestrator.scheduling.eligible_devices import misfit
+
+CAUSE = "host_removed"
+
+
+@dataclass(frozen=True)
+class HostView:
+    """One host for people."""
+
+    name: str
+    state: str
+    """ready, draining, drained, removed, unfit, or silent: nobody announces it."""
+    why: str
+    """Why it gets no work, and what to do; empty: it does."""
+    running: int
+    """Attempts that it has in hand."""
+    sessions: int
+    """How many it runs at once; 0: it does not say."""
+    version: str
+    protocol: int
+    spooled: int
+    """Records on its disk that the ledger does not have yet."""
+
+
+def views(
+    announced: Iterable[HostAnnouncement], known: Iterable[HostRow], running: Iterable[RunningRow]
+) -> list[HostView]:
+    """Every host that announces itself, or of which somebody has said something, by name."""
+    alive, said = {host.host: host for host in announced}, {row.name: row.state for row in known}
+    in_hand = Counter(row.host for row in running)
+    return [_view(name, alive.get(name), said.get(name), in_hand[name]) for name in sorted({*alive, *said, *in_hand})]
+
+
+def _view(name: str, host: HostAnnouncement | None, said: HostState | None, running: int) -> HostView:
+    misfits = misfit(host) if host else ""
+    if said is HostState.REMOVED:
+        state, why = "removed", f"`farm host resume {name}` takes it in again"
+    elif said is HostState.DRAINING:
+        state, why = "draining" if running else "drained", f"`farm host resume {name}` gives it work again"
+    elif host is None:
+        state, why = (
+            "silent",
+            "nobody announces it: start its worker, or see in its log why it does not reach this Redis",
+        )
+    else:
+        state, why = ("unfit", misfits) if misfits else ("ready", "")
+    known = host or HostAnnouncement(host=name, worker="", pid=0)
+    return HostView(name, state, why, running, known.sessions, known.version, known.protocol, known.spooled)
+
+
+def check_known(name: str, found: Sequence[HostView]) -> None:
+    """Raises UnknownName where the farm has never heard of the host."""
+    names = [host.name for host in found]
+    if name not in names:
+        near = get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]}?" if near else "farm host list"
+        raise UnknownName(f"no host {name!r} on this farm; there are: {', '.join(names) or 'none'}", remedy=hint)
+
+
+def remove(ledger: Ledger, leases: Leases, name: str, *, force: bool) -> int:
+    """Take a host out of the farm; how many attempts were handed back. What is handed back is tried again elsewhere,
+    and costs its job nothing.
+
+    Raises DeviceBusy where it still runs something and `force` is not given: nothing is changed then.
+    """
+    before = next((row.state for row in ledger.hosts() if row.name == name), HostState.ACTIVE)
+    ledger.say_of_host(name, HostState.REMOVED)  # first: what is counted now grows no more
+    in_hand = [row for row in ledger.running() if row.host == name]
+    if in_hand and not force:
+        ledger.say_of_host(name, before)
+        what = ", ".join(f"{row.label} on {row.serial}" for row in in_hand[:3])
+        raise DeviceBusy(
+            f"host {name} still runs {len(in_hand)} sessions: {what}{' ...' * (len(in_hand) > 3)}",
+            remedy=f"`farm host drain {name}` and wait, or --force: its jobs are then tried again elsewhere",
+        )
+    for row in in_hand:
+        leases.release(row.serial, row.token)  # its session finds that out before its next step
+        ledger.end_attempt(row.job_id, row.attempt, Outcome.LOST, CAUSE)
+    return len(in_hand)
