@@ -5,6 +5,7 @@ per (job, attempt), and only from the job's newest token; a job whose attempt wa
 budget is used up.
 """
 
+from .figures import Renewed
 from .imports import Imported
 from .ledger import Ledger
 from .rows import (
@@ -32,5 +33,6 @@ __all__ = [
     "Lane",
     "Ledger",
     "Quarantine",
+    "Renewed",
     "RunningRow",
 ]

@@ -13,6 +13,7 @@ from orchestrator.model.job import Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 
+from . import figures
 from .blame import KILLS_WORKER, NOT_THE_JOB, verdict_on
 from .database import count_up
 from .health import absolve_host, update_health
@@ -82,6 +83,7 @@ def keep(connection: Connection, record: Record, body: bytes, budget: int, quara
     if row.token != record.token:
         return KeepResult.STALE
     connection.execute(insert(RECORDS).values(**{**record_columns(record), "body": pack_json(body)}))
+    figures.add(connection, record)
     conclude(connection, row, attempt, record.outcome, record.cause, budget, quarantine_after)
     return KeepResult.NEW
 

@@ -12,7 +12,7 @@ from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import ForeignJob
 from orchestrator.model.record import Record
 
-from . import experiments, lanes
+from . import experiments, figures, lanes
 from .attempts import record_columns
 from .database import count_up
 from .rows import JobState, job_columns
@@ -47,6 +47,7 @@ def adopt(connection: Connection, experiment_id: str, experiment: Experiment, fo
         for record in records:
             connection.execute(insert(ATTEMPTS).values(ended_at=record.ended_at, **_attempt(record)))
             connection.execute(insert(RECORDS).values(**record_columns(record)))
+            figures.add(connection, record)
     return True
 
 

@@ -8,6 +8,7 @@ from types import TracebackType
 from sqlalchemy import Table
 from sqlalchemy.exc import DataError
 
+from orchestrator.analysis.figures import BlockFigures
 from orchestrator.errors import Unreadable, Unstorable
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
@@ -16,8 +17,9 @@ from orchestrator.model.lease import Assignment
 from orchestrator.model.queue_view import Share, WaitingJob
 from orchestrator.model.record import Outcome, Record
 
-from . import attempts, dead_records, experiments, extension, health, hosts, imports, queries, records
+from . import attempts, dead_records, experiments, extension, figures, health, hosts, imports, queries, records
 from .database import Database
+from .figures import Renewed
 from .imports import Imported
 from .rows import (
     DeadRecord,
@@ -269,6 +271,37 @@ class Ledger:
             with self._database.read() as connection:
                 found = records.packed_of(connection, wanted[start : start + records.BATCH])
             yield from records.unpacked(found)
+
+    # figures
+
+    def figures(self, experiment_id: str, *, whole: bool = False) -> list[BlockFigures]:
+        """Of an experiment's records, in no order; those that have no row of this version are made first.
+
+        `whole`: with times of layers and predictions.
+        """
+        for _ in self.renew_figures(experiment_id):
+            pass
+        with self._database.read() as connection:
+            return list(figures.of_experiment(connection, experiment_id, whole=whole))
+
+    def figures_of(self, job_ids: Collection[str]) -> list[BlockFigures]:
+        """Of all attempts at these jobs, as far as there are rows of this version."""
+        with self._database.read() as connection:
+            return list(figures.of_jobs(connection, sorted(job_ids)))
+
+    def renew_figures(self, experiment_id: str, *, everything: bool = False, faulty: bool = False) -> Iterator[Renewed]:
+        """Make rows of figures anew from the records, a batch a transaction: those that are missing or of another
+        version; with `faulty` those that could not be made too; or `everything`."""
+        with self._database.read() as connection:
+            wanted = (
+                figures.keys(connection, experiment_id)
+                if everything
+                else figures.lacking(connection, experiment_id, faulty=faulty)
+            )
+        for start in range(0, len(wanted), figures.BATCH):
+            with self._database.write() as connection:
+                found = figures.renew(connection, wanted[start : start + figures.BATCH])
+            yield found
 
     def adopt(self, experiment_id: str, experiment: Experiment, found: Iterable[Imported]) -> bool:
         """Store what somebody else measured, all or nothing; False where the experiment is there already."""

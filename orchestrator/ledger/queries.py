@@ -9,7 +9,7 @@ from functools import partial
 from sqlalchemy import CompoundSelect, Connection, Select, Subquery, case, func, select
 
 from orchestrator.model.experiment import Experiment
-from orchestrator.model.job import ANY_JOB, Job
+from orchestrator.model.job import ANY_JOB, AnyJob, Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.queue_view import Share, WaitingJob
 from orchestrator.model.record import Outcome
@@ -227,15 +227,26 @@ def jobs(connection: Connection, experiment_id: str, states: Iterable[str] | Non
     return job_rows(connection.execute(statement.order_by(JOBS.c.sequence)))
 
 
+def jobs_by_id(connection: Connection, job_ids: Collection[str]) -> dict[str, AnyJob]:
+    """Those of these jobs that are there and can be read; the others are logged."""
+    rows = connection.execute(select(JOBS.c.id, JOBS.c.body).where(JOBS.c.id.in_(set(job_ids))))
+    read = {row.id: readable(f"job {row.id}", partial(_any_job, row.body)) for row in rows}
+    return {job_id: job for job_id, job in read.items() if job is not None}
+
+
 def job_rows(rows: Iterable[AnyRow]) -> list[JobRow]:
     """What cannot be read is logged and skipped."""
     return [found for row in rows if (found := readable(f"job {row.id}", partial(_job_row, row))) is not None]
 
 
+def _any_job(body: bytes) -> AnyJob:
+    return ANY_JOB.validate_json(unpack(body))
+
+
 def _job_row(row: AnyRow) -> JobRow:
     return JobRow(
         job_id=row.id,
-        job=ANY_JOB.validate_json(unpack(row.body)),
+        job=_any_job(row.body),
         state=JobState(row.state),
         outcome=row.outcome,
         cause=row.cause,

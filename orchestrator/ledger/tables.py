@@ -21,7 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )  # fmt: skip
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 METADATA = MetaData()
 
@@ -117,6 +117,29 @@ RECORDS = Table(
 Index("records_by_experiment", RECORDS.c.experiment_id, RECORDS.c.started_at)
 Index("records_by_device", RECORDS.c.serial, RECORDS.c.started_at)
 Index("records_by_kept_at", RECORDS.c.kept_at)
+
+FIGURES = Table(
+    "figures",
+    METADATA,
+    Column("job_id", ForeignKey("jobs.id"), primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    Column("version", Integer, nullable=False),
+    Column("experiment_id", ForeignKey("experiments.id"), nullable=False),
+    Column("cell_id", String(32), nullable=False),
+    Column("serial", String(200), nullable=False),
+    Column("source", String(12), nullable=False),
+    Column("outcome", String(12), nullable=False),
+    Column("started_at", Float, nullable=False),
+    Column("kept_at", Float, nullable=False),
+    Column("median_ms", Float),
+    Column("error", Text, nullable=False),
+    Column("body", LargeBinary),
+    Column("per_layer", LargeBinary),
+    Column("predictions", LargeBinary),
+)
+"""A row a record, derived from it (`orchestrator/analysis/figures/`); `body` is null where that failed, as `error`
+says. `median_ms` is of a block's timed samples, null where it did not go well."""
+Index("figures_by_result", FIGURES.c.experiment_id, FIGURES.c.serial, FIGURES.c.cell_id, FIGURES.c.started_at)
 
 DEAD_RECORDS = Table(
     "dead_records",

@@ -11,17 +11,19 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine
+from sqlalchemy import Row, create_engine, text
 
+from orchestrator.analysis.figures import FIGURES_VERSION, figures_of
 from orchestrator.errors import ServiceDown, SetupError, StableError, Unstorable
 from orchestrator.expansion.expand import expand
-from orchestrator.ledger import JobState, KeepResult, Ledger, blame
+from orchestrator.ledger import JobState, KeepResult, Ledger, Renewed, blame
 from orchestrator.ledger.tables import SCHEMA_VERSION
+from orchestrator.model.event import Sample
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.job import Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.queue_view import WaitingJob
-from orchestrator.model.record import Outcome
+from orchestrator.model.record import Outcome, Record
 from tests.servers import private_postgres
 from tests.unit.orchestrator import make
 
@@ -437,3 +439,79 @@ def test_urls_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(ServiceDown, match="does not answer") as caught:
         Ledger(f"postgresql+psycopg://farm:secret@/postgres?host={tmp_path}")
     assert "secret" not in str(caught.value)
+
+
+def timed(assignment: Assignment, *times_ms: float, **more: object) -> Record:
+    samples = tuple(
+        Sample(seq=i, t_ns=i, index=i, phase="timed", start_ns=i, duration_ns=int(ms * 1e6))
+        for i, ms in enumerate(times_ms)
+    )
+    return answer(assignment, samples=samples, **more)
+
+
+def in_database(url: str, statement: str, **values: object) -> list[Row]:
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        found = connection.execute(text(statement), values)
+        rows = list(found.all()) if found.returns_rows else []
+    engine.dispose()
+    return rows
+
+
+def test_a_record_is_kept_with_its_figures(ledger: Ledger, url: str) -> None:
+    experiment_id, jobs = submitted(ledger)
+    kept = [timed(begun(ledger, job), *times) for job, times in zip(jobs, [(4.0, 5.0, 7.0), ()], strict=True)]
+    for record in (*kept, kept[0]):  # the last is a duplicate
+        ledger.keep(record)
+    query = "SELECT job_id, serial, outcome, median_ms, version, error FROM figures WHERE experiment_id = :id"
+    rows = {tuple(row) for row in in_database(url, query, id=experiment_id)}
+    medians = (5.0, None)
+    assert rows == {(j.job_id, "A", "ok", ms, FIGURES_VERSION, "") for j, ms in zip(jobs, medians, strict=True)}
+    found = {each.job_id: each for each in ledger.figures(experiment_id)}
+    assert found == {job.job_id: figures_of(record, job.cell) for job, record in zip(jobs, kept, strict=True)}
+    assert ledger.figures_of([jobs[0].job_id]) == [found[jobs[0].job_id]]
+
+
+def test_figures_that_cannot_be_made_cost_no_record(
+    ledger: Ledger, url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    experiment_id, (job,) = submitted(ledger, blocks=1)
+    record = timed(begun(ledger, job), 5.0)
+
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("a value of \0 nobody thought of")
+
+    monkeypatch.setattr("orchestrator.ledger.figures.intake.figures_of", broken)
+    assert ledger.keep(record) is KeepResult.NEW
+    assert list(ledger.records(experiment_id)) == [record] and ledger.counts(experiment_id) == {"ok": 1}
+    assert ledger.figures(experiment_id) == [] and "ZeroDivisionError" in caplog.text
+    (row,) = in_database(url, "SELECT error, version FROM figures WHERE job_id = :id", id=job.job_id)
+    assert row.error == "ZeroDivisionError: a value of ? nobody thought of"
+    assert list(ledger.renew_figures(experiment_id)) == [], "it is not tried again and again"
+    monkeypatch.undo()
+    assert list(ledger.renew_figures(experiment_id, faulty=True)) == [Renewed(1, 1, 0)]
+    assert ledger.figures(experiment_id) == [figures_of(record, job.cell)]
+
+
+@pytest.mark.parametrize(
+    "damage", ["DELETE FROM figures", "UPDATE figures SET version = 0, body = NULL"], ids=["missing", "older"]
+)
+def test_rows_that_are_missing_or_older_are_made_when_asked_for(ledger: Ledger, url: str, damage: str) -> None:
+    experiment_id, jobs = submitted(ledger, blocks=3)
+    for number, job in enumerate(jobs):
+        ledger.keep(timed(begun(ledger, job), 5.0 + number))
+    before = sorted(ledger.figures(experiment_id), key=lambda each: each.token)
+    in_database(url, f"{damage} WHERE experiment_id = :id", id=experiment_id)
+    assert ledger.figures_of([job.job_id for job in jobs]) == []
+    assert sorted(ledger.figures(experiment_id), key=lambda each: each.token) == before
+    assert len(ledger.figures_of([job.job_id for job in jobs])) == 3, "they are kept"
+    assert list(ledger.renew_figures(experiment_id, everything=True)) == [Renewed(3, 0, 0)]
+
+
+def test_figures_outlive_their_record(ledger: Ledger, url: str) -> None:
+    experiment_id, (job,) = submitted(ledger, blocks=1)
+    ledger.keep(timed(begun(ledger, job), 5.0))
+    (before,) = ledger.figures(experiment_id)
+    in_database(url, "DELETE FROM records WHERE job_id = :id", id=job.job_id)
+    assert list(ledger.renew_figures(experiment_id, everything=True)) == []
+    assert ledger.figures(experiment_id) == [before]

@@ -102,6 +102,7 @@ def test_an_old_ledger_keeps_all_that_it_held_and_goes_on(url: str) -> None:
             assert ledger.counts() == {"ok": 1, "waiting": len(every) - 1}
             assert [w.candidates for w in ledger.waiting({"A", "B"})] == [job.candidates for job in every[1:3]]
             assert [record.job_id for record in ledger.records("old")] == [every[0].job_id]
+            assert [figures.job_id for figures in ledger.figures("old")] == [every[0].job_id]
             assert dict(ledger.device_counts("old")) == {"A": (1, 2), "B": (0, 2)}
     with Ledger(url) as ledger:
         assignment = ledger.begin_attempt(every[1].job_id, every[1].candidates[0], "lab", 15.0)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -31,7 +33,7 @@ COMMANDS = set(typer.main.get_command(app).commands)  # type: ignore[attr-define
 EXPECTED = {
     "up", "down", "doctor", "devices", "enrol", "networks", "run", "status", "watch", "results", "report", "cancel",
     "infer", "plan", "schema", "demo", "release", "restore", "energy", "import", "best", "export",
-    "tune", "dataset", "agreement", "records", "retry",
+    "tune", "dataset", "agreement", "records", "retry", "ledger",
 }  # fmt: skip
 
 
@@ -101,7 +103,7 @@ OF_A_STATE = [
     ("status",), ("results",), ("report",), ("watch",), ("export",), ("agreement",), ("best", "--axis", "backend"),
     ("cancel", "latest"), ("down",), ("devices",), ("devices", "A"), ("release", "A"), ("restore",), ("tune", "show"),
     ("tune", "export", "x.json"), ("records",), ("records", "replay"), ("records", "drop", "A"),
-    ("records", "show", "A"), ("retry", "latest"),
+    ("records", "show", "A"), ("retry", "latest"), ("ledger", "recompute"),
 ]  # fmt: skip
 
 
@@ -112,6 +114,28 @@ def test_a_wrong_state_folder_is_told_and_not_made(farm: Run, tmp_path: Path, co
     assert code == 1 and error["cause"] in ("setup", "service_down")
     assert "no where" in error["message"] and "`farm up --state 'no where'`" in error["remedy"]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("ledger")
+def test_figures_are_recomputed(farm: Run, tmp_path: Path) -> None:
+    job = make.job()
+    with Ledger(Settings(state=tmp_path / ".farm").ledger) as ledger:
+        ledger.submit("first-1", make.many(1), [job])
+        begun = ledger.begin_attempt(job.job_id, "A", "lab", 15.0)
+        assert begun is not None
+        ledger.keep(make.record(job, attempt=1, token=begun.token))
+    none = {"experiments": 1, "looked_at": 0, "changed": 0, "faulty": 0}
+    assert json.loads(farm("ledger", "recompute", "--json")[1]) == none
+    file = tmp_path / ".farm" / "ledger.sqlite"
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("UPDATE figures SET version = 0, body = x'00'")
+    code, out, _ = farm("ledger", "recompute", "latest")
+    assert (code, out) == (0, "1 rows of 1 experiments made anew: 1 changed, 0 without figures\n")
+    assert json.loads(farm("ledger", "recompute", "--all", "--json")[1]) == {**none, "looked_at": 1}
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("UPDATE jobs SET body = x'00'")
+    code, out, _ = farm("ledger", "recompute", "first-1", "--all", "--json")
+    assert (code, json.loads(out)) == (1, {"experiments": 1, "looked_at": 1, "changed": 0, "faulty": 1})
 
 
 @pytest.mark.usefixtures("ledger")

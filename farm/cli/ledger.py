@@ -1,0 +1,69 @@
+"""`farm ledger`: look after the ledger itself."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .experiments import PANEL
+from .farm_access import find_experiment, open_ledger, settings_of
+from .output import JsonOption, StateOption, log, out, print_json
+
+group = typer.Typer(
+    name="ledger",
+    help="Look after the ledger. Needs no running farm.\n\nExample: `farm ledger recompute` (`--state DIR`, `--json`)",
+    no_args_is_help=True,
+)
+
+
+def register(app: typer.Typer) -> None:
+    group.command()(recompute)
+    app.add_typer(group, rich_help_panel=PANEL)
+
+
+@group.callback()
+def _together() -> None:
+    """A group even while it has one command."""
+
+
+def recompute(
+    experiment: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="EXPERIMENT", help="Its id or name, or `latest`; without it every one.", show_default=False
+        ),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every row, those of this version too: after a row was damaged.")
+    ] = False,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make the figures of blocks anew from their records: rows that are missing, faulty, or of another version.
+
+    Results are made of these rows. What is asked for and lacks them is made at once; this does it beforehand, for a
+    ledger of an older version for instance. Records are never changed. Exit status 1 where a record has no figures.
+
+    Example: `farm ledger recompute`, `farm ledger recompute latest --all`
+    """
+    from orchestrator.ledger import Renewed
+
+    total = Renewed()
+    with open_ledger(settings_of(state)) as ledger:
+        names = [find_experiment(ledger, experiment).id] if experiment else [row.id for row in ledger.experiments()]
+        with log().status("reading") as status:
+            for number, name in enumerate(names, 1):
+                for done in ledger.renew_figures(name, everything=everything, faulty=True):
+                    total = total.plus(done)
+                    status.update(f"{name} ({number} of {len(names)}): {total.looked_at} rows")
+    if as_json:
+        print_json({"experiments": len(names), **total._asdict()})
+    else:
+        out().print(
+            f"{total.looked_at} rows of {len(names)} experiments made anew: {total.changed} changed, "
+            f"{total.faulty} without figures",
+            soft_wrap=True,
+        )
+    if total.faulty:
+        raise typer.Exit(1)

@@ -1,0 +1,29 @@
+"""The figures of one block: everything that statistics need of a record, derived from it once, when the ledger gets it.
+
+Every number that the farm tells of a cell is made of these rows, never of records. They are small, say by which version
+of this package they were made, and can be made again from the records.
+"""
+
+from __future__ import annotations
+
+from .block import FIGURES_VERSION, BlockFigures, Course, Energy, LayerTime, Memory, PerLayer, Rate, Value
+from .derive import figures_of
+from .times import NS_PER_MS, Mean, Times, mean_of, times_of
+
+__all__ = [
+    "FIGURES_VERSION",
+    "NS_PER_MS",
+    "BlockFigures",
+    "Course",
+    "Energy",
+    "LayerTime",
+    "Mean",
+    "Memory",
+    "PerLayer",
+    "Rate",
+    "Times",
+    "Value",
+    "figures_of",
+    "mean_of",
+    "times_of",
+]

@@ -1,0 +1,162 @@
+"""`BlockFigures`: one block as the statistics see it. A change here, or of what a field means, is one more in
+`FIGURES_VERSION`: rows of another version are made anew from their records when they are asked for."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from orchestrator.model.base import Model
+from orchestrator.model.device import Source
+from orchestrator.model.job import Role
+from orchestrator.model.power import PowerSource, Scope
+from orchestrator.model.record import (
+    ConditionProof,
+    Doubt,
+    Invalidity,
+    LayerMemory,
+    Outcome,
+    Predictions,
+    Provenance,
+    RunsOn,
+)
+
+from .times import Mean, Times
+
+FIGURES_VERSION = 1
+
+
+class Rate(Model):
+    """Frames per second of a block's timed samples."""
+
+    samples: int = Field(ge=1)
+    frames: int = Field(ge=1)
+    """Of the largest sample."""
+    median_per_s: float
+    slowest_per_s: float
+
+
+class Value(Model):
+    """A figure with its standard uncertainty, in the unit of its name; the gain's uncertainty is in it."""
+
+    value: float
+    std: float = Field(ge=0)
+
+
+class Energy(Model):
+    """Energy of the block's load phase by the first of its sources of power."""
+
+    source: PowerSource
+    scope: Scope
+    name: str
+    """Which gauge, meter, rail or counter."""
+    absolute: bool
+    """Whether the gain is known; otherwise figures compare only on this device."""
+    gain_uncertainty: float = Field(ge=0)
+    """Standard uncertainty of the gain as a share, which all blocks of the device have in common."""
+    load_s: float
+    inferences: int = Field(ge=0)
+    per_inference_j: Value | None = None
+    """Net of the idle power; None without a rest or an inference."""
+    gross_per_inference_j: Value | None = None
+    load_power_w: Value
+    idle_power_w: Value | None = None
+    doubts: tuple[Doubt, ...] = ()
+
+
+class Course(Model):
+    """How the latency went under a sustained load, ms."""
+
+    load_s: float = Field(gt=0)
+    bins_ms: tuple[float | None, ...]
+    """Medians of equal parts of the load; None of one in which no sample ended."""
+    first_ms: float | None
+    """Median of the first minute, or of the first fifth of a shorter load."""
+    last_ms: float | None
+    """Median of the last tenth."""
+
+
+class Memory(Model):
+    """Bytes; the figures have different meanings and are never added up."""
+
+    device_peak_bytes: int
+    vm_hwm_bytes: int
+    pss_bytes: int | None = None
+
+
+class LayerTime(Model):
+    """Device time of one step of the plan, from the profiled passes."""
+
+    index: int
+    layer: str
+    program: str
+    median_ms: float
+
+
+class PerLayer(Model):
+    """What a block tells layer by layer; a row holds it apart, because few questions are about it."""
+
+    steps: tuple[LayerTime, ...] = ()
+    """In the plan's order."""
+    layers: dict[str, Mean] = Field(default_factory=dict)
+    """By name: the time of all steps of a layer in one profiled pass."""
+    planned: tuple[LayerMemory, ...] = ()
+    """Memory by layer of the plan (not measured)."""
+
+
+class BlockFigures(Model):
+    """One block of one cell on one device, in one attempt."""
+
+    version: int = FIGURES_VERSION
+    experiment_id: str
+    job_id: str
+    attempt: int
+    token: int
+    cell_id: str
+    block: int
+    """Number of the round."""
+    role: Role = "work"
+    worker: str
+    serial: str
+    model: str = ""
+    """Of the device."""
+    profile: str = ""
+    """Of a virtual phone; empty elsewhere."""
+    source: Source
+    boot_id: str = ""
+    fingerprint: str = ""
+    """The device's, where the run told none."""
+    started_at: float
+    """Unix time."""
+    ended_at: float
+    outcome: Outcome
+    cause: str = ""
+    reasons: tuple[str, ...] = ()
+    invalid: tuple[Invalidity, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
+    conditions: tuple[ConditionProof, ...] = ()
+    runs_on: RunsOn | None = None
+    provenance: Provenance = Provenance()
+    times: Times | None = None
+    """None without a timed sample."""
+    inferences: int = 0
+    """Of all timed samples."""
+    stream: bool = False
+    """Whether a sample has several inferences, so that its time is no latency."""
+    rate: Rate | None = None
+    setup_ns: dict[str, int] = Field(default_factory=dict)
+    """Time in each step of the agent, in order of first appearance, with waiting for the slot and reading back."""
+    setup_cached: bool = False
+    """Whether a step used what the farm had kept."""
+    first_ns: int | None = 0
+    """Time of the first sample, a warm-up or not; None where it is a stream, 0 without a sample."""
+    first_timed_ms: float = 0.0
+    memory: Memory | None = None
+    pass_ms: float | None = None
+    """Median time of a whole profiled pass on the device."""
+    energy: Energy | None = None
+    """None where power was not measured, or not over the load."""
+    course: Course | None = None
+    """In mode `sustained`."""
+    per_layer: PerLayer | None = None
+    predictions: Predictions | None = None
+    """Where the workload has a set: what agreement is made of; a row holds them apart."""

@@ -1,0 +1,139 @@
+"""Derive the figures of a block from its record. Pure: the same record, cell and mode give the same figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from orchestrator.energy import block_energy
+from orchestrator.model.event import Sample
+from orchestrator.model.job import Cell
+from orchestrator.model.power import Estimate
+from orchestrator.model.record import Record
+
+from .block import BlockFigures, Energy, LayerTime, Memory, PerLayer, Rate, Value
+from .course import course_of
+from .times import NS_PER_MS, mean_of, times_of
+
+
+def figures_of(record: Record, cell: Cell, *, sustained: bool = False) -> BlockFigures:
+    """The figures of a block. `sustained`: whether that is the mode of its experiment."""
+    timed = [sample for sample in record.samples if sample.phase == "timed"]
+    first = record.samples[0] if record.samples else None
+    times = [sample.duration_ns / NS_PER_MS for sample in timed]
+    device = record.device
+    return BlockFigures(
+        experiment_id=record.experiment_id,
+        job_id=record.job_id,
+        attempt=record.attempt,
+        token=record.token,
+        cell_id=record.cell_id,
+        block=record.block,
+        role=record.role,
+        worker=record.worker,
+        serial=device.serial,
+        model=device.model,
+        profile=device.profile,
+        source=record.source,
+        boot_id=device.boot_id,
+        fingerprint="" if record.provenance.fingerprint else device.fingerprint,
+        started_at=record.started_at,
+        ended_at=record.ended_at,
+        outcome=record.outcome,
+        cause=record.cause,
+        reasons=record.reasons,
+        invalid=record.invalid,
+        doubts=record.doubts,
+        conditions=record.conditions,
+        runs_on=record.runs_on,
+        provenance=record.provenance,
+        times=times_of(times),
+        inferences=sum(sample.inferences for sample in timed),
+        stream=any(sample.inferences > 1 for sample in record.samples),
+        rate=_rate(timed, cell.batch or 1),
+        setup_ns=_setup_ns(record),
+        setup_cached=any(step.cached for step in record.setup),
+        first_ns=0 if first is None else None if first.inferences > 1 else first.duration_ns,
+        first_timed_ms=times[0] if times else 0.0,
+        memory=_memory(record),
+        pass_ms=_pass_ms(record),
+        energy=_energy(record),
+        course=course_of(timed) if sustained else None,
+        per_layer=_per_layer(record),
+        predictions=record.predictions,
+    )
+
+
+def _rate(timed: Sequence[Sample], batch: int) -> Rate | None:
+    rates = [s.inferences * batch * 1e9 / s.duration_ns for s in timed if s.duration_ns > 0]
+    if not rates:
+        return None
+    frames = max(sample.inferences * batch for sample in timed)
+    return Rate(samples=len(rates), frames=frames, median_per_s=median(rates), slowest_per_s=min(rates))
+
+
+def _setup_ns(record: Record) -> dict[str, int]:
+    spent: dict[str, int] = {}
+    for step in record.setup:
+        spent[step.step] = spent.get(step.step, 0) + step.duration_ns
+    return spent
+
+
+def _memory(record: Record) -> Memory | None:
+    use = record.memory
+    if use is None:
+        return None
+    return Memory(device_peak_bytes=use.device_peak_bytes, vm_hwm_bytes=use.vm_hwm_bytes, pss_bytes=use.pss_bytes)
+
+
+def _energy(record: Record) -> Energy | None:
+    found = block_energy(record)
+    if found is None:
+        return None
+    load_power_w = _value(found.load_power_w)
+    assert load_power_w is not None
+    return Energy(
+        source=found.source,
+        scope=found.scope,
+        name=found.name,
+        absolute=found.absolute,
+        gain_uncertainty=found.gain_uncertainty,
+        load_s=found.load_s,
+        inferences=found.inferences,
+        per_inference_j=_value(found.per_inference_j),
+        gross_per_inference_j=_value(found.gross_per_inference_j),
+        load_power_w=load_power_w,
+        idle_power_w=_value(found.idle_power_w),
+        doubts=found.doubts,
+    )
+
+
+def _value(estimate: Estimate | None) -> Value | None:
+    return None if estimate is None else Value(value=estimate.value, std=estimate.std)
+
+
+def _pass_ms(record: Record) -> float | None:
+    passes: dict[int, float] = {}
+    for layer in record.layers:
+        passes[layer.repeat] = passes.get(layer.repeat, 0.0) + layer.duration_ns / NS_PER_MS
+    return median(passes.values()) if passes else None
+
+
+def _per_layer(record: Record) -> PerLayer | None:
+    steps: dict[tuple[int, str, str], list[float]] = {}
+    layers: dict[str, dict[int, float]] = {}
+    for layer in record.layers:
+        time_ms = layer.duration_ns / NS_PER_MS
+        steps.setdefault((layer.index, layer.layer, layer.program), []).append(time_ms)
+        passes = layers.setdefault(layer.layer, {})
+        passes[layer.repeat] = passes.get(layer.repeat, 0.0) + time_ms
+    if not steps and not record.layer_memory:
+        return None
+    return PerLayer(
+        steps=tuple(
+            LayerTime(index=index, layer=layer, program=program, median_ms=median(times))
+            for (index, layer, program), times in sorted(steps.items())
+        ),
+        layers={name: mean_of(list(passes.values())) for name, passes in layers.items()},
+        planned=record.layer_memory,
+    )

@@ -1,0 +1,84 @@
+"""Reduce the times of a block to a few numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean, median, variance
+
+import numpy as np
+from pydantic import Field
+
+from orchestrator.model.base import Model
+
+NS_PER_MS = 1e6
+QUANTILES = 32
+"""At most so many of a block's times stand for all: blocks with as many samples or fewer lose nothing but the order."""
+FEWEST_OF_FIFTHS = 10
+"""With fewer times, fifths of them tell nothing of a change within the block."""
+
+
+class Mean(Model):
+    """The mean of some times, with what an interval of it needs."""
+
+    count: int = Field(ge=1)
+    mean_ms: float
+    variance: float | None = None
+    """In ms squared; None of one time."""
+    whole: bool = False
+    """Whether all are whole milliseconds, so that they were rounded."""
+
+
+class Times(Mean):
+    """Of a block's timed samples, ms: latencies, except those of a stream."""
+
+    median_ms: float
+    min_ms: float
+    p90_ms: float
+    p99_ms: float
+    mad_ms: float
+    """Median absolute deviation from the median."""
+    quantiles_ms: tuple[float, ...]
+    """All times in ascending order; of more than `QUANTILES` so many, each for an equal share of them."""
+    fifths_ms: tuple[float, float] | None = None
+    """Medians of the first and of the last fifth, in order of time; None of fewer than ten times."""
+
+
+def mean_of(times_ms: Sequence[float]) -> Mean:
+    """Of one time or more."""
+    return Mean(
+        count=len(times_ms),
+        mean_ms=fmean(times_ms),
+        variance=variance(times_ms) if len(times_ms) > 1 else None,
+        whole=all(time == int(time) for time in times_ms),
+    )
+
+
+def times_of(times_ms: Sequence[float]) -> Times | None:
+    """Of a block's times in their order; None of none."""
+    if not times_ms:
+        return None
+    ordered = sorted(times_ms)
+    middle = median(ordered)
+    p90_ms, p99_ms = np.percentile(ordered, (90, 99)).tolist()
+    return Times(
+        **mean_of(times_ms).model_dump(),
+        median_ms=middle,
+        min_ms=ordered[0],
+        p90_ms=p90_ms,
+        p99_ms=p99_ms,
+        mad_ms=median(abs(time - middle) for time in ordered),
+        quantiles_ms=_quantiles(ordered),
+        fifths_ms=_fifths(times_ms),
+    )
+
+
+def _quantiles(ordered: Sequence[float]) -> tuple[float, ...]:
+    count = min(len(ordered), QUANTILES)
+    return tuple(ordered[(2 * i + 1) * len(ordered) // (2 * count)] for i in range(count))
+
+
+def _fifths(times_ms: Sequence[float]) -> tuple[float, float] | None:
+    fifth = len(times_ms) // 5
+    if len(times_ms) < FEWEST_OF_FIFTHS:
+        return None
+    return median(times_ms[:fifth]), median(times_ms[-fifth:])
