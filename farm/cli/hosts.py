@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 group = typer.Typer(
     name="host",
     help="The machines of the farm: list them, drain, remove or take back one. What is said of a host is kept in the "
-    "ledger.\n\nExample: `farm host list`, `farm host drain lab2`",
+    "ledger.\n\nExample: `farm host list`, `farm host drain lab2` (`--state DIR`, `--json`)",
     no_args_is_help=True,
 )
 STYLES = {"ready": "green", "unfit": "red", "silent": "red"}
