@@ -11,13 +11,14 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -81,6 +82,13 @@ def submit(ledger: Ledger, phones: Sequence[Device], jobs: int, lanes: Lanes) ->
     return done
 
 
+def ledger_bytes(farm: Settings) -> int:
+    """Of the file, when everything is in it."""
+    with closing(sqlite3.connect(farm.ledger_file)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return farm.ledger_file.stat().st_size
+
+
 def cpu_s(turn: Scheduler) -> tuple[float, int]:
     """Seconds of the processor of a turn, and how many attempts it began."""
     before = time.process_time()
@@ -95,7 +103,7 @@ def measured(farm: Settings, phones: int, jobs: int, lanes: Lanes) -> Turn:
         began = time.process_time()
         submitted = submit(ledger, all_phones, jobs, lanes)
         submit_s = time.process_time() - began
-        size = sum(path.stat().st_size for path in farm.state.glob("ledger.sqlite*"))
+        size = ledger_bytes(farm)
         scheduler = Scheduler(farm, ledger, redis)
         placing: list[float] = []
         while len(placing) < TURNS:

@@ -104,13 +104,26 @@ def expand(experiment: Experiment, experiment_id: str, devices: Sequence[Device]
         placed += [(cell, serials) for serials in candidates]
         exclusions += lacking + unneeded
     slots = run_order.arrange(placed, range(experiment.sampling.blocks), experiment.sampling.order, experiment_id)
-    slots = run_order.with_canaries(slots, experiment.sampling.canary, _references(experiment, chosen))
+    if experiment.sampling.canary:
+        slots = run_order.with_canaries(slots, experiment.sampling.canary, _references(experiment, chosen))
     return Expansion(
-        jobs=tuple(job(experiment, experiment_id, slot) for slot in slots),
+        jobs=tuple(_jobs(experiment, experiment_id, slots)),
         exclusions=tuple(exclusions),
         cells=tuple(cells),
-        reserve=tuple(job(experiment, experiment_id, slot) for slot in _reserve(experiment, placed)),
+        reserve=tuple(_jobs(experiment, experiment_id, _reserve(experiment, placed))),
     )
+
+
+def _jobs(experiment: Experiment, experiment_id: str, slots: Sequence[run_order.Slot]) -> Iterator[Job]:
+    """The jobs of these slots; the blocks of a cell on one choice of devices differ in their number alone."""
+    first: dict[tuple[int, int, str], Job] = {}
+    for slot in slots:
+        key = (id(slot.cell), id(slot.candidates), slot.role)
+        known = first.get(key)
+        if known is None:
+            known = first[key] = job(experiment, experiment_id, slot)
+            _ = known.text_after_block  # written out once for all blocks
+        yield known if known.block == slot.block else known.with_block(slot.block)
 
 
 def job(experiment: Experiment, experiment_id: str, slot: run_order.Slot) -> Job:

@@ -17,8 +17,9 @@ from . import figures
 from .blame import KILLS_WORKER, NOT_THE_JOB, verdict_on
 from .database import count_up
 from .health import absolve_host, update_health
-from .rows import AnyRow, JobState, KeepResult, pack, pack_json, read_row, unpack
+from .rows import AnyRow, JobState, KeepResult, pack, pack_json
 from .tables import ATTEMPTS, EXPERIMENTS, JOBS, RECORDS
+from .templates import ORDINARY, JobReader
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ def begin(connection: Connection, job_id: str, serial: str, host: str, ttl_s: fl
     if row is None or row.state != JobState.WAITING:
         return None
     try:
-        job = read_row(f"job {job_id}", lambda: Job.model_validate_json(unpack(row.body)))
+        job: Job = JobReader(connection, ORDINARY).read(row)
     except Unreadable as e:
         log.error("event=unreadable job=%s error=%s", job_id, str(e).replace("\n", " "))
         fail(connection, JOBS.c.id == job_id, e.cause)
@@ -45,7 +46,7 @@ def begin(connection: Connection, job_id: str, serial: str, host: str, ttl_s: fl
     connection.execute(
         update(JOBS).where(JOBS.c.id == job_id).values(state=JobState.PLACED, attempts=attempt, token=token)
     )
-    served = update(EXPERIMENTS).where(EXPERIMENTS.c.id == row.experiment_id)
+    served = update(EXPERIMENTS).where(EXPERIMENTS.c.sequence == row.experiment)
     connection.execute(served.values(served_at=now))
     return Assignment(serial=serial, host=host, job=job, attempt=attempt, token=token, ttl_s=ttl_s)
 
@@ -172,7 +173,9 @@ def record_columns(record: Record) -> dict[str, object]:
 
 def _locked(connection: Connection, job_id: str) -> AnyRow | None:
     """A job's row, locked until the transaction ends (SQLite's writers have the whole database)."""
-    return connection.execute(select(JOBS).where(JOBS.c.id == job_id).with_for_update()).first()
+    named = select(JOBS, EXPERIMENTS.c.id.label("experiment_id"))
+    mine = named.join(EXPERIMENTS, EXPERIMENTS.c.sequence == JOBS.c.experiment).where(JOBS.c.id == job_id)
+    return connection.execute(mine.with_for_update(of=JOBS)).first()
 
 
 def _attempt(connection: Connection, job_id: str, attempt: int) -> AnyRow | None:

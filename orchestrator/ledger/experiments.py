@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
 from functools import partial
-from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
@@ -18,14 +17,11 @@ from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
 from orchestrator.model.record import Outcome
 
-from . import lanes, queries
+from . import queries, templates
 from .database import count_up
-from .rows import OPEN, AnyRow, ExperimentRow, JobState, job_columns, read_row, readable
-from .tables import EXPERIMENTS, JOBS
-
-_BATCH = 200
-NewJob = tuple[tuple[str, ...], dict[str, Any]]
-"""The devices that may run a job, and the columns of its row but its lane's."""
+from .rows import OPEN, AnyRow, ExperimentRow, JobState, read_row, readable
+from .tables import EXPERIMENTS, JOBS, number_of
+from .templates import NewJobs
 
 
 def is_there(connection: Connection, experiment_id: str) -> bool:
@@ -50,28 +46,22 @@ def add(
     return sequence
 
 
-def rows_of(jobs: Sequence[Job], reserve: Sequence[Job]) -> list[NewJob]:
+def rows_of(jobs: Sequence[Job], reserve: Sequence[Job]) -> NewJobs:
     """Jobs in their order, and those that are held: packed before the transaction, which others wait for."""
-    waiting = [(job.candidates, job_columns(job, index)) for index, job in enumerate(jobs)]
-    held = enumerate(reserve, len(jobs))
-    return waiting + [(job.candidates, job_columns(job, index, JobState.HELD)) for index, job in held]
+    return templates.prepare(((jobs, JobState.WAITING), (reserve, JobState.HELD)))
 
 
 def submit(
     connection: Connection,
     experiment_id: str,
     experiment: Experiment,
-    rows: Sequence[NewJob],
+    rows: NewJobs,
     exclusions: Iterable[Exclusion],
 ) -> bool:
     """Store an experiment with its jobs; False, and nothing is changed, where it is there already."""
     if is_there(connection, experiment_id):
         return False
-    statement = insert(JOBS).values(experiment_sequence=add(connection, experiment_id, experiment, exclusions))
-    numbers = lanes.numbers_of(connection, experiment_id, (candidates for candidates, _ in rows))
-    for start in range(0, len(rows), _BATCH):
-        part = rows[start : start + _BATCH]
-        connection.execute(statement, [{**columns, "lane_id": numbers[candidates]} for candidates, columns in part])
+    templates.store(connection, add(connection, experiment_id, experiment, exclusions), rows)
     return True
 
 
@@ -96,7 +86,7 @@ def one(connection: Connection, experiment_id: str) -> ExperimentRow:
 
 def cancel(connection: Connection, target: str) -> list[str]:
     """Cancel the open jobs of an experiment, or one job; their ids. Raises UnknownName where there is neither."""
-    meant = (JOBS.c.experiment_id == target) | (JOBS.c.id == target)
+    meant = (JOBS.c.experiment == number_of(target)) | (JOBS.c.id == target)
     known = connection.execute(select(JOBS.c.id).where(meant).limit(1)).first()
     if known is None and not is_there(connection, target):
         raise _unknown(connection, target)
@@ -114,7 +104,7 @@ def retry(connection: Connection, target: str) -> list[str]:
 
     They have their whole budget again; their attempts and records stay. Raises UnknownName where there is neither.
     """
-    meant = (JOBS.c.experiment_id == target) | (JOBS.c.id == target)
+    meant = (JOBS.c.experiment == number_of(target)) | (JOBS.c.id == target)
     known = connection.execute(select(JOBS.c.id).where(meant).limit(1)).first()
     if known is None and not is_there(connection, target):
         raise _unknown(connection, target)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, func, select
 
 from orchestrator.model.job import Job
 
+from . import templates
 from .lanes import candidates_of
-from .queries import JOB_BODY_COLUMNS, job_rows
-from .rows import OPEN, AnyRow, JobRow, JobState, Lane, job_columns
-from .tables import JOBS, LANES
+from .queries import JOB_COLUMNS, job_rows
+from .rows import OPEN, AnyRow, JobRow, JobState, Lane
+from .tables import CHOICES, EXPERIMENTS, JOBS, LANES, number_of
 
 BUSY = tuple(state for state in OPEN if state is not JobState.HELD)
 
@@ -26,7 +27,13 @@ def undecided(connection: Connection, limit: int) -> list[Lane]:
     held = JOBS.c.state == JobState.HELD
     reserved = select(JOBS.c.lane_id).where(held).distinct().subquery()
     busy = select(JOBS.c.id).where(JOBS.c.state.in_(BUSY), JOBS.c.lane_id == LANES.c.id)
-    ended = select(LANES).join(reserved, reserved.c.lane_id == LANES.c.id).where(~busy.exists())
+    ended = (
+        select(LANES.c.id, EXPERIMENTS.c.id.label("experiment_id"), CHOICES.c.candidates)
+        .join(reserved, reserved.c.lane_id == LANES.c.id)
+        .join(EXPERIMENTS, EXPERIMENTS.c.sequence == LANES.c.experiment)
+        .join(CHOICES, CHOICES.c.id == LANES.c.choice_id)
+        .where(~busy.exists())
+    )
     return [_lane(connection, row) for row in connection.execute(ended.order_by(LANES.c.id).limit(limit)).all()]
 
 
@@ -38,8 +45,8 @@ def _lane(connection: Connection, row: AnyRow) -> Lane:
 
 def jobs(connection: Connection, lane: Lane) -> list[JobRow]:
     """All jobs of a lane in order."""
-    statement = select(*JOB_BODY_COLUMNS).where(JOBS.c.lane_id == lane.lane_id).order_by(JOBS.c.sequence)
-    return job_rows(connection.execute(statement))
+    statement = select(*JOB_COLUMNS).where(JOBS.c.lane_id == lane.lane_id).order_by(JOBS.c.sequence)
+    return job_rows(connection, connection.execute(statement).all())
 
 
 def extend(connection: Connection, lane: Lane, add: Sequence[Job], reserve: Sequence[Job]) -> bool:
@@ -48,11 +55,9 @@ def extend(connection: Connection, lane: Lane, add: Sequence[Job], reserve: Sequ
     rows = connection.execute(select(JOBS.c.id, JOBS.c.state).where(is_open).with_for_update()).all()
     if {row.id for row in rows} != lane.held or any(row.state != JobState.HELD for row in rows):
         return False
-    newest = select(func.max(JOBS.c.sequence), func.max(JOBS.c.experiment_sequence))
-    last, experiment = connection.execute(newest.where(JOBS.c.experiment_id == lane.experiment_id)).one()
+    newest = select(func.max(JOBS.c.sequence), func.max(JOBS.c.experiment))
+    last, experiment = connection.execute(newest.where(JOBS.c.experiment == number_of(lane.experiment_id))).one()
     connection.execute(delete(JOBS).where(JOBS.c.id.in_(lane.held)))
-    new = [(job, JobState.WAITING) for job in add] + [(job, JobState.HELD) for job in reserve]
-    columns = [job_columns(job, last + 1 + index, state) for index, (job, state) in enumerate(new)]
-    if columns:
-        connection.execute(insert(JOBS).values(experiment_sequence=experiment, lane_id=lane.lane_id), columns)
+    new = templates.prepare(((add, JobState.WAITING), (reserve, JobState.HELD)), last + 1)
+    templates.store(connection, experiment, new)
     return True

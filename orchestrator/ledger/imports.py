@@ -6,16 +6,16 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, insert, update
 
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import ForeignJob
 from orchestrator.model.record import Record
 
-from . import experiments, figures, lanes
+from . import experiments, figures, templates
 from .attempts import record_columns
 from .database import count_up
-from .rows import JobState, job_columns
+from .rows import JobState
 from .tables import ATTEMPTS, JOBS, RECORDS
 
 
@@ -36,14 +36,14 @@ def adopt(connection: Connection, experiment_id: str, experiment: Experiment, fo
         return False
     now = time.time()
     sequence = experiments.add(connection, experiment_id, experiment)
-    for index, one in enumerate(found):
-        lane = lanes.numbers_of(connection, experiment_id, [one.job.candidates])[one.job.candidates]
+    blocks = list(found)
+    jobs = templates.prepare([([one.job for one in blocks], JobState.DONE)])
+    templates.store(connection, sequence, jobs, ended_at=now)
+    for one in blocks:
         records = [_numbered(connection, record) for record in one.records]
         last = records[-1]
-        columns = job_columns(one.job, index, JobState.DONE)
         done = {"outcome": last.outcome, "cause": last.cause[:40], "attempts": last.attempt, "token": last.token}
-        columns |= {"lane_id": lane, "experiment_sequence": sequence, "ended_at": now}
-        connection.execute(insert(JOBS).values(**done, **columns))
+        connection.execute(update(JOBS).where(JOBS.c.id == one.job.job_id).values(**done))
         for record in records:
             connection.execute(insert(ATTEMPTS).values(ended_at=record.ended_at, **_attempt(record)))
             connection.execute(insert(RECORDS).values(**record_columns(record)))

@@ -4,41 +4,79 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import Connection, insert, select
 
-from .tables import LANE_DEVICES, LANES
+from .tables import CHOICE_DEVICES, CHOICES, LANES
+
+AT_ONCE = 500
+"""Values that one statement names: a database has a limit."""
 
 
-def numbers_of(
-    connection: Connection, experiment_id: str, choices: Iterable[tuple[str, ...]]
-) -> dict[tuple[str, ...], int]:
-    """Choice of devices -> number of its lane; lanes that are not there yet are made."""
-    digests = {choice: _digest(choice) for choice in choices}
-    known = select(LANES.c.digest, LANES.c.id).where(LANES.c.experiment_id == experiment_id)
-    numbers: dict[str, int] = {row.digest: row.id for row in connection.execute(known)}
-    new = {digest: choice for choice, digest in digests.items() if digest not in numbers}
+def numbers_of(connection: Connection, experiment: int, choices: Sequence[tuple[str, ...]]) -> list[int]:
+    """The number of the lane of each choice of devices; lanes that are not there yet are made."""
+    numbers = _choices(connection, choices)
+    known = select(LANES.c.choice_id, LANES.c.id).where(LANES.c.experiment == experiment)
+    lanes: dict[int, int] = {row.choice_id: row.id for row in connection.execute(known)}
+    if new := [{"choice_id": number} for number in dict.fromkeys(numbers) if number not in lanes]:
+        made = insert(LANES).values(experiment=experiment).returning(LANES.c.choice_id, LANES.c.id)
+        lanes |= {row.choice_id: row.id for row in connection.execute(made, new)}
+    return [lanes[number] for number in numbers]
+
+
+def _choices(connection: Connection, choices: Sequence[tuple[str, ...]]) -> list[int]:
+    texts = [json.dumps(choice) for choice in choices]
+    digests = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
+    numbers = _known(connection, digests)
+    new = {
+        digest: {"digest": digest, "candidates": text, "candidate_count": len(choice)}
+        for digest, text, choice in zip(digests, texts, choices, strict=True)
+        if digest not in numbers
+    }
     if new:
-        rows = [
-            {"digest": digest, "candidates": json.dumps(choice), "candidate_count": len(choice)}
-            for digest, choice in new.items()
-        ]
-        made = insert(LANES).values(experiment_id=experiment_id).returning(LANES.c.digest, LANES.c.id)
-        numbers |= {row.digest: row.id for row in connection.execute(made, rows)}
+        made = insert(CHOICES).returning(CHOICES.c.digest, CHOICES.c.id)
+        numbers |= {row.digest: row.id for row in connection.execute(made, list(new.values()))}
         devices = [
-            {"lane_id": numbers[digest], "serial": serial}
-            for digest, choice in new.items()
-            for serial in dict.fromkeys(choice)
+            {"choice_id": numbers[digest], "serial": serial}
+            for digest, row in new.items()
+            for serial in dict.fromkeys(candidates_of(str(row["candidates"])))
         ]
-        connection.execute(insert(LANE_DEVICES), devices)
-    return {choice: numbers[digest] for choice, digest in digests.items()}
+        connection.execute(insert(CHOICE_DEVICES), devices)
+    return [numbers[digest] for digest in digests]
 
 
-def _digest(choice: tuple[str, ...]) -> str:
-    return hashlib.sha256(json.dumps(choice).encode()).hexdigest()
+def _known(connection: Connection, digests: Sequence[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for start in range(0, len(digests), AT_ONCE):
+        asked = CHOICES.c.digest.in_(digests[start : start + AT_ONCE])
+        found |= {row.digest: row.id for row in connection.execute(select(CHOICES.c.digest, CHOICES.c.id).where(asked))}
+    return found
+
+
+def devices_of(connection: Connection, lanes: Collection[int]) -> dict[int, tuple[str, ...]]:
+    """Lane -> its devices; lanes with the same choice share one."""
+    numbers = sorted(lanes)
+    choice_of: dict[int, int] = {}
+    for start in range(0, len(numbers), AT_ONCE):
+        asked = LANES.c.id.in_(numbers[start : start + AT_ONCE])
+        rows = connection.execute(select(LANES.c.id, LANES.c.choice_id).where(asked))
+        choice_of |= {row.id: row.choice_id for row in rows}
+    choices = choices_of(connection, set(choice_of.values()))
+    return {lane: choices[choice] for lane, choice in choice_of.items()}
+
+
+def choices_of(connection: Connection, wanted: Collection[int]) -> dict[int, tuple[str, ...]]:
+    """Choice -> its devices."""
+    numbers = sorted(wanted)
+    found: dict[int, tuple[str, ...]] = {}
+    for start in range(0, len(numbers), AT_ONCE):
+        asked = CHOICES.c.id.in_(numbers[start : start + AT_ONCE])
+        rows = connection.execute(select(CHOICES.c.id, CHOICES.c.candidates).where(asked))
+        found |= {row.id: candidates_of(row.candidates) for row in rows}
+    return found
 
 
 def candidates_of(text: str) -> tuple[str, ...]:
-    """The devices of a lane, from its column."""
+    """The devices of a choice, from its column."""
     return tuple(json.loads(text))

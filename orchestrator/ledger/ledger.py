@@ -35,7 +35,7 @@ from .rows import (
     WaitingGroup,
     readable,
 )
-from .tables import DEVICE_HEALTH, HOST_HEALTH, JOBS
+from .tables import DEVICE_HEALTH, HOST_HEALTH, JOBS, number_of
 from .waiting_groups import waiting_groups
 
 
@@ -362,7 +362,7 @@ class Ledger:
             row = readable(f"experiment {experiment_id}", lambda: self.experiment(experiment_id))
             if row is None:
                 with self._database.write() as connection:
-                    attempts.fail(connection, JOBS.c.experiment_id == experiment_id, Unreadable.cause)
+                    attempts.fail(connection, JOBS.c.experiment == number_of(experiment_id), Unreadable.cause)
                 return None
             self._specs[experiment_id] = row.experiment
         return self._specs[experiment_id]

@@ -178,24 +178,14 @@ class Quarantine:
         return f"tried again from {clock}, or at once with `farm release {self.released_by or self.serial}`"
 
 
-def job_columns(job: Job, sequence: int, state: JobState = JobState.WAITING) -> dict[str, object]:
-    """The columns of a new job, apart from its lane's and its experiment's own."""
-    return {
-        "id": job.job_id,
-        "experiment_id": job.experiment_id,
-        "sequence": sequence,
-        "cell_id": job.cell.cell_id,
-        "block": job.block,
-        "label": label(job),
-        "priority": job.priority,
-        "state": state,
-        "body": pack(job),
-    }
-
-
 def label(job: Job) -> str:
-    """A job's name for people: `lenet opencl fp32 #2`, `canary #0`."""
-    return f"{job.role} #{job.block}" if job.role == "canary" else f"{job.cell.label} #{job.block}"
+    """The name for people of a job's blocks: `lenet opencl fp32`, `canary`."""
+    return job.role if job.role == "canary" else job.cell.label
+
+
+def block_label(label: str, block: int) -> str:
+    """A block's name for people: `lenet opencl fp32 #2`, `canary #0`."""
+    return f"{label} #{block}"
 
 
 def pack(model: BaseModel) -> bytes:

@@ -15,13 +15,15 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    ScalarSelect,
     String,
     Table,
     Text,
     UniqueConstraint,
+    select,
 )  # fmt: skip
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 METADATA = MetaData()
 
@@ -36,36 +38,56 @@ EXPERIMENTS = Table(
     Column("served_at", Float, nullable=False, default=0.0),
 )
 
+CHOICES = Table(
+    "choices",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("digest", String(64), nullable=False, unique=True),
+    Column("candidates", Text, nullable=False),
+    Column("candidate_count", Integer, nullable=False),
+)
+"""A choice of devices, the same for all experiments: JSON of their serials, and its SHA-256."""
+
+CHOICE_DEVICES = Table(
+    "choice_devices",
+    METADATA,
+    Column("choice_id", ForeignKey("choices.id"), primary_key=True),
+    Column("serial", String(200), primary_key=True),
+)
+Index("choices_of_device", CHOICE_DEVICES.c.serial, CHOICE_DEVICES.c.choice_id)
+
 LANES = Table(
     "lanes",
     METADATA,
     Column("id", Integer, primary_key=True),
-    Column("experiment_id", ForeignKey("experiments.id"), nullable=False),
-    Column("digest", String(64), nullable=False),
-    Column("candidates", Text, nullable=False),
-    Column("candidate_count", Integer, nullable=False),
-    UniqueConstraint("experiment_id", "digest", name="lanes_by_devices"),
+    Column("experiment", ForeignKey("experiments.sequence"), nullable=False),
+    Column("choice_id", ForeignKey("choices.id"), nullable=False),
+    UniqueConstraint("experiment", "choice_id", name="lanes_by_choice"),
 )
-"""A lane is a choice of devices of one experiment: JSON of their serials, and its SHA-256."""
+"""A lane is a choice of devices of one experiment."""
 
-LANE_DEVICES = Table(
-    "lane_devices",
+TEMPLATES = Table(
+    "templates",
     METADATA,
-    Column("lane_id", ForeignKey("lanes.id"), primary_key=True),
-    Column("serial", String(200), primary_key=True),
+    Column("id", Integer, primary_key=True),
+    Column("experiment", ForeignKey("experiments.sequence"), nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("cell_id", String(32), nullable=False),
+    Column("label", Text, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    UniqueConstraint("experiment", "digest", name="templates_by_content"),
 )
-Index("lanes_of_device", LANE_DEVICES.c.serial, LANE_DEVICES.c.lane_id)
+"""What the blocks of a cell have in common: the packed JSON of a job without its block and its candidates."""
 
 JOBS = Table(
     "jobs",
     METADATA,
     Column("id", String(32), primary_key=True),
-    Column("experiment_id", ForeignKey("experiments.id"), nullable=False),
-    Column("experiment_sequence", Integer, nullable=False),
+    Column("experiment", ForeignKey("experiments.sequence"), nullable=False),
     Column("sequence", Integer, nullable=False),
-    Column("cell_id", String(32), nullable=False),
+    Column("template_id", ForeignKey("templates.id"), nullable=False),
+    Column("lane_id", ForeignKey("lanes.id"), nullable=False),
     Column("block", Integer, nullable=False),
-    Column("label", Text, nullable=False),
     Column("priority", Integer, nullable=False),
     Column("state", String(12), nullable=False),
     Column("outcome", String(12), nullable=False, default=""),
@@ -75,12 +97,10 @@ JOBS = Table(
     Column("token", Integer, nullable=False, default=0),
     Column("not_before", Float, nullable=False, default=0.0),
     Column("ended_at", Float),
-    Column("body", LargeBinary, nullable=False),
-    Column("lane_id", ForeignKey("lanes.id")),
 )
-Index("jobs_by_state", JOBS.c.state, JOBS.c.experiment_sequence, JOBS.c.sequence)
-Index("jobs_in_turn", JOBS.c.state, JOBS.c.lane_id, JOBS.c.sequence, JOBS.c.not_before, JOBS.c.id)
-Index("jobs_by_experiment", JOBS.c.experiment_id, JOBS.c.state)
+"""A job is a block of its template for the devices of its lane; its experiment is named by number."""
+Index("jobs_in_turn", JOBS.c.state, JOBS.c.lane_id, JOBS.c.sequence)
+Index("jobs_by_experiment", JOBS.c.experiment, JOBS.c.state)
 
 ATTEMPTS = Table(
     "attempts",
@@ -189,3 +209,8 @@ COUNTERS = Table(
     Column("value", Integer, nullable=False),
 )
 """`schema` is the version of these tables, `token` the newest fencing token, `experiment` the newest sequence."""
+
+
+def number_of(experiment_id: str) -> ScalarSelect[int]:
+    """An experiment's number, by which other tables name it."""
+    return select(EXPERIMENTS.c.sequence).where(EXPERIMENTS.c.id == experiment_id).scalar_subquery()

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection, func, select
 
-from .lanes import candidates_of
+from .lanes import choices_of
 from .rows import JobState, WaitingGroup
-from .tables import JOBS, LANES
+from .tables import EXPERIMENTS, JOBS, LANES, number_of
 
 BATCH = 500
 
@@ -21,14 +21,14 @@ def waiting_groups(
     key = JOBS.c.lane_id
     mine = [JOBS.c.state == JobState.WAITING]
     if experiment_id is not None:
-        mine.append(JOBS.c.experiment_id == experiment_id)
+        mine.append(JOBS.c.experiment == number_of(experiment_id))
     ids = sorted(looked_at)
     members: dict[int, list[str]] = defaultdict(list)
     for start in range(0, len(ids), BATCH):
         chunk = JOBS.c.id.in_(ids[start : start + BATCH])
         for lane, job_id in connection.execute(select(key, JOBS.c.id).where(*mine, chunk)):
             members[lane].append(job_id)
-    order = (func.max(JOBS.c.priority).desc(), func.min(JOBS.c.experiment_sequence), func.min(JOBS.c.sequence))
+    order = (func.max(JOBS.c.priority).desc(), func.min(JOBS.c.experiment), func.min(JOBS.c.sequence))
     count = func.count().label("jobs")
     counted = select(key, count).where(*mine).group_by(key).order_by(*order)
     known = _lanes(connection, experiment_id)
@@ -38,7 +38,11 @@ def waiting_groups(
 def _lanes(connection: Connection, experiment_id: str | None) -> dict[int, tuple[str, tuple[str, ...]]]:
     """Lane -> experiment and devices, of those in which jobs wait."""
     waiting = select(JOBS.c.lane_id).where(JOBS.c.state == JobState.WAITING).distinct()
-    statement = select(LANES).where(LANES.c.id.in_(waiting))
+    named = select(LANES.c.id, LANES.c.choice_id, EXPERIMENTS.c.id.label("experiment_id"))
+    of_experiment = named.join(EXPERIMENTS, EXPERIMENTS.c.sequence == LANES.c.experiment)
+    statement = of_experiment.where(LANES.c.id.in_(waiting))
     if experiment_id is not None:
-        statement = statement.where(LANES.c.experiment_id == experiment_id)
-    return {row.id: (row.experiment_id, candidates_of(row.candidates)) for row in connection.execute(statement)}
+        statement = statement.where(EXPERIMENTS.c.id == experiment_id)
+    rows = connection.execute(statement).all()
+    choices = choices_of(connection, {row.choice_id for row in rows})
+    return {row.id: (row.experiment_id, choices[row.choice_id]) for row in rows}

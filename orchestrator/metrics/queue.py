@@ -60,8 +60,8 @@ def _oldest_waiting(connection: Connection) -> Metric:
     family = GaugeMetricFamily(
         "farm_jobs_oldest_waiting_timestamp_seconds", "When the oldest job that waits was submitted."
     )
-    waiting = select(JOBS.c.experiment_id).where(JOBS.c.state == JobState.WAITING)
-    oldest = connection.scalar(select(func.min(EXPERIMENTS.c.submitted_at)).where(EXPERIMENTS.c.id.in_(waiting)))
+    waiting = select(JOBS.c.experiment).where(JOBS.c.state == JobState.WAITING)
+    oldest = connection.scalar(select(func.min(EXPERIMENTS.c.submitted_at)).where(EXPERIMENTS.c.sequence.in_(waiting)))
     if oldest is not None:
         family.add_metric([], oldest)
     return family
@@ -138,8 +138,10 @@ def _progress(connection: Connection, names: dict[str, str]) -> Metric:
         "farm_experiment_jobs", "Jobs of an experiment that is not over, by state.", labels=("experiment", "state")
     )
     counted: Counter[tuple[str, str]] = Counter()
-    states = select(JOBS.c.experiment_id, JOBS.c.state, func.count()).where(JOBS.c.experiment_id.in_(names))
-    for experiment_id, state, count in connection.execute(states.group_by(JOBS.c.experiment_id, JOBS.c.state)):
+    of_experiment = JOBS.join(EXPERIMENTS, EXPERIMENTS.c.sequence == JOBS.c.experiment)
+    states = select(EXPERIMENTS.c.id, JOBS.c.state, func.count()).select_from(of_experiment)
+    named = states.where(EXPERIMENTS.c.id.in_(names)).group_by(EXPERIMENTS.c.id, JOBS.c.state)
+    for experiment_id, state, count in connection.execute(named):
         counted[names[experiment_id], state] += count
     active = {name for name, state in counted if state in OPEN}
     for (name, state), count in sorted(counted.items()):

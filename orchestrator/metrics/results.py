@@ -18,10 +18,10 @@ from prometheus_client.core import Metric
 from sqlalchemy import Connection, select
 
 from orchestrator.analysis.statistics import Summary, summarise
+from orchestrator.ledger import queries
 from orchestrator.ledger.records import stored
-from orchestrator.ledger.rows import readable, unpack
-from orchestrator.ledger.tables import JOBS, RECORDS
-from orchestrator.model.job import ANY_JOB
+from orchestrator.ledger.rows import readable
+from orchestrator.ledger.tables import RECORDS
 from orchestrator.model.record import Outcome, Record
 
 from .result_families import ResultLabels, result_families
@@ -105,8 +105,7 @@ class Results:
         work = [record for record in records if record.role == "work" and record.outcome is Outcome.OK]
         if not work:
             return  # a canary is no result
-        body = connection.execute(select(JOBS.c.body).where(JOBS.c.id == work[0].job_id)).scalar_one()
-        job = readable(f"job {work[0].job_id}", lambda: ANY_JOB.validate_json(unpack(body)))
+        job = readable(f"job {work[0].job_id}", lambda: queries.job(connection, work[0].job_id))
         if job is None:
             return
         (summary,) = summarise(records, {key.cell_id: job.cell}, mode=job.sampling.mode)

@@ -17,7 +17,7 @@ from orchestrator.errors import SetupError
 from orchestrator.expansion.expand import expand
 from orchestrator.ledger import KeepResult, Ledger, migrations
 from orchestrator.ledger.attempts import record_columns
-from orchestrator.ledger.rows import job_columns
+from orchestrator.ledger.rows import JobState, block_label, label, pack
 from orchestrator.ledger.tables import METADATA, SCHEMA_VERSION
 from orchestrator.model.job import Job
 from tests.servers import private_postgres
@@ -90,7 +90,13 @@ def of_version_1(url: str) -> list[Job]:
 def _add_job(connection: Connection, table: Table, job: Job, index: int) -> None:
     start = {"outcome": "", "cause": "", "attempts": 0, "failures": 0, "token": 0, "not_before": 0.0}
     lane = {"candidates": json.dumps(job.candidates), "candidate_count": len(job.candidates)}
-    columns = {**job_columns(job, index), **lane, **start, "experiment_sequence": 1}
+    names = {
+        "experiment_id": job.experiment_id,
+        "cell_id": job.cell.cell_id,
+        "label": block_label(label(job), job.block),
+    }
+    own = {"id": job.job_id, "sequence": index, "block": job.block, "priority": job.priority, "body": pack(job)}
+    columns = {**names, **own, **lane, **start, "experiment_sequence": 1, "state": JobState.WAITING}
     connection.execute(insert(table).values(columns))
 
 
@@ -147,6 +153,26 @@ def test_an_upgrade_that_is_interrupted_changes_nothing(url: str, monkeypatch: p
         assert connection.scalar(text("SELECT count(candidates) FROM jobs")) == len(every)
     with Ledger(url) as ledger:
         assert [row.job for row in ledger.jobs("old")] == every
+
+
+def test_a_job_that_could_not_be_read_is_still_one_after_the_upgrade(url: str) -> None:
+    every = of_version_1(url)
+    with opened(url) as connection:
+        damaged = {"id": every[1].job_id, "body": b"no zlib"}
+        connection.execute(text("UPDATE jobs SET body = :body WHERE id = :id"), damaged)
+    with Ledger(url) as ledger:
+        assert [row.job for row in ledger.jobs("old")] == [every[0], *every[2:]]
+        assert ledger.begin_attempt(every[1].job_id, "A", "lab", 15.0) is None
+        assert ledger.counts() == {"ok": 1, "failed": 1, "waiting": len(every) - 2}
+
+
+def test_a_waiting_job_takes_little_room(tmp_path: Path) -> None:
+    file, jobs = tmp_path / "ledger.sqlite", 3000
+    with Ledger(f"sqlite:///{file}") as ledger:
+        for experiment_id in ("a", "b", "c"):
+            made = expand(make.many(jobs // 3, count="any"), experiment_id, [make.device(s) for s in SERIALS])
+            assert ledger.submit(experiment_id, make.many(jobs // 3, count="any"), made.jobs)
+    assert file.stat().st_size / jobs <= 300, "bytes a job, 300 phones that may run it included"
 
 
 def test_processes_that_open_an_old_ledger_at_once_all_can(url: str) -> None:

@@ -66,7 +66,7 @@ def test_a_job_that_cannot_be_read_fails_alone(
     submit(ledger, host, "bad-1")
     submit(ledger, host, "good-1", blocks=3)
     (bad,) = ledger.jobs("bad-1")
-    damage(farm, "UPDATE jobs SET body = ? WHERE experiment_id = 'bad-1'", body)
+    damage(farm, "UPDATE templates SET body = ? WHERE experiment = 1", body)
     until_over(Scheduler(farm, ledger, redis), ledger, host, "good-1")
     assert ledger.counts("bad-1") == {"failed": 1} and ledger.running() == []
     assert f"job {bad.job_id} in the ledger cannot be read" in caplog.text and "remedy:" in caplog.text
@@ -128,7 +128,7 @@ def test_an_attempt_whose_job_cannot_be_read_any_more_is_not_restored(
     scheduler = Scheduler(farm, ledger, redis)
     scheduler.tick()
     host.claim()
-    damage(farm, "UPDATE jobs SET body = x'00'")
+    damage(farm, "UPDATE templates SET body = x'00'")
     redis.flushall()
     host.announce()
     assert scheduler.tick().lost == 1

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from orchestrator.errors import SpecError
 from orchestrator.expansion.expand import expand, size
 from orchestrator.model.axes import AXES as AXES_BY_NAME
+from orchestrator.model.base import content_hash
 from orchestrator.model.device import Api, Device, Precision
 from orchestrator.model.experiment import DeviceChoice, Experiment, Matrix, Sampling, Workload
 
@@ -81,6 +82,7 @@ def test_jobs_and_exclusions_partition_the_matrix(experiment: Experiment, device
     wanted = product((c.label for c in expansion.cells), (d.serial for d in devices), range(blocks))
     assert seen == Counter(wanted)
     assert len({job.job_id for job in expansion.jobs}) == len(expansion.jobs)
+    assert all(job.job_id == content_hash(job) for job in expansion.jobs), "blocks share the rest of their text"
 
 
 @settings(max_examples=60, deadline=None)

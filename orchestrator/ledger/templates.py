@@ -1,0 +1,134 @@
+"""Take jobs apart, and put them together: a row holds numbers, of its template, its lane and its block."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import TypeAdapter
+from sqlalchemy import Connection, insert, select
+
+from orchestrator.model.job import ANY_JOB, AnyJob, Job
+
+from . import lanes
+from .rows import AnyRow, JobState, label, pack_json, read_row, unpack
+from .tables import JOBS, LANES, TEMPLATES
+
+LARGE_BYTES = 10_000
+"""Content of a job from which hashing in threads pays: Python lets go of its lock above two kilobytes."""
+ORDINARY: TypeAdapter[Job] = TypeAdapter(Job)
+
+JOB_PARTS = (JOBS.c.id, JOBS.c.template_id, JOBS.c.lane_id, JOBS.c.block)
+"""The columns that `JobReader` asks for."""
+
+
+@dataclass
+class NewJobs:
+    """Jobs that are to be stored, packed before the transaction, which others wait for."""
+
+    templates: list[dict[str, Any]] = field(default_factory=list)
+    choices: list[tuple[str, ...]] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    """Columns; `template_id` and `lane_id` are places in the lists above until they are stored."""
+
+
+def prepare(groups: Iterable[tuple[Sequence[Job], JobState]], first: int = 0) -> NewJobs:
+    """Jobs in their order, numbered from `first`, each group in its state."""
+    made, templates, choices = NewJobs(), dict[tuple[Any, ...], int](), dict[int, int]()
+    for jobs, state in groups:
+        for job, job_id in zip(jobs, _ids(jobs), strict=True):
+            parts = (job.cell, job.sampling, job.conditions, job.measure)
+            content = (*map(id, parts), job.priority, job.role)
+            if content not in templates:
+                templates[content] = len(made.templates)
+                made.templates.append(_columns(job))
+            if id(job.candidates) not in choices:
+                choices[id(job.candidates)] = len(made.choices)
+                made.choices.append(job.candidates)
+            made.rows.append(
+                {
+                    "id": job_id,
+                    "sequence": first + len(made.rows),
+                    "template_id": templates[content],
+                    "lane_id": choices[id(job.candidates)],
+                    "block": job.block,
+                    "priority": job.priority,
+                    "state": state,
+                }
+            )
+    return made
+
+
+def _ids(jobs: Sequence[Job]) -> list[str]:
+    if jobs and len(jobs[0].text_after_block) > LARGE_BYTES:
+        with ThreadPoolExecutor() as pool:
+            return list(pool.map(lambda job: job.job_id, jobs, chunksize=100))
+    return [job.job_id for job in jobs]
+
+
+def _columns(job: Job) -> dict[str, Any]:
+    text = job.model_dump_json(exclude={"block", "candidates"}).encode()
+    digest = hashlib.sha256(text).hexdigest()
+    return {"digest": digest, "cell_id": job.cell.cell_id, "label": label(job), "body": pack_json(text)}
+
+
+def store(connection: Connection, experiment: int, new: NewJobs, **columns: Any) -> None:
+    """Store jobs of an experiment, with the templates and lanes that they need. `columns`: of all of them."""
+    if not new.rows:
+        return
+    templates = _numbers(connection, experiment, new.templates)
+    lane_ids = lanes.numbers_of(connection, experiment, new.choices)
+    rows = [
+        {**row, "template_id": templates[row["template_id"]], "lane_id": lane_ids[row["lane_id"]]} for row in new.rows
+    ]
+    connection.execute(insert(JOBS).values(experiment=experiment, **columns), rows)
+
+
+def _numbers(connection: Connection, experiment: int, templates: Sequence[dict[str, Any]]) -> list[int]:
+    known = select(TEMPLATES.c.digest, TEMPLATES.c.id).where(TEMPLATES.c.experiment == experiment)
+    numbers: dict[str, int] = {row.digest: row.id for row in connection.execute(known)}
+    new = {each["digest"]: each for each in templates if each["digest"] not in numbers}
+    if new:
+        made = insert(TEMPLATES).values(experiment=experiment).returning(TEMPLATES.c.digest, TEMPLATES.c.id)
+        numbers |= {row.digest: row.id for row in connection.execute(made, list(new.values()))}
+    return [numbers[each["digest"]] for each in templates]
+
+
+class JobReader:
+    """Puts jobs together in one transaction; reads each template and each choice of devices once."""
+
+    def __init__(self, connection: Connection, kind: TypeAdapter[Any] = ANY_JOB) -> None:
+        self._connection, self._kind = connection, kind
+        self._templates: dict[int, dict[str, Any]] = {}
+        self._choices: dict[int, tuple[str, ...]] = {}
+        self._jobs: dict[tuple[int, int], AnyJob] = {}
+
+    def read(self, row: AnyRow) -> AnyJob:
+        """The job of a row that has `JOB_PARTS`. Raises Unreadable, which names it."""
+        return read_row(f"job {row.id}", lambda: self._read(row))
+
+    def _read(self, row: AnyRow) -> AnyJob:
+        key = (row.template_id, row.lane_id)
+        if key not in self._jobs:
+            data = {**self._template(row.template_id), "block": row.block, "candidates": self._devices(row.lane_id)}
+            self._jobs[key] = self._kind.validate_python(data)
+        return self._jobs[key].with_block(row.block)
+
+    def _template(self, number: int) -> dict[str, Any]:
+        if number not in self._templates:
+            body = self._connection.scalar(select(TEMPLATES.c.body).where(TEMPLATES.c.id == number))
+            found = json.loads(unpack(body or b""))
+            if not isinstance(found, dict):
+                raise ValueError("its template is no object")
+            self._templates[number] = found
+        return self._templates[number]
+
+    def _devices(self, lane: int) -> tuple[str, ...]:
+        choice = int(self._connection.execute(select(LANES.c.choice_id).where(LANES.c.id == lane)).scalar_one())
+        if choice not in self._choices:
+            self._choices |= lanes.choices_of(self._connection, [choice])
+        return self._choices[choice]
