@@ -22,7 +22,7 @@ class Settings(BaseSettings):
     redis_url: str = ""
     """redis://, rediss:// or unix:// URL; empty: what `farm up` wrote into the state folder."""
     redis_password: SecretStr = SecretStr("")
-    host: str = Field(default_factory=lambda: socket.gethostname().split(".")[0] or "host")
+    host: str = Field(default_factory=lambda: socket.gethostname().split(".")[0] or "host", pattern=r"^[\w.-]+$")
     """Name of this farm host: one adb server and the worker that owns it."""
     adb_path: str = ""
     """Absolute path of the adb binary; empty: the one on PATH."""

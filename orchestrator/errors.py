@@ -11,6 +11,7 @@
     |   |-- NoData             the records lack what a figure needs
     |   |-- NotComparable      figures of different things would be taken together
     |   |-- Unstorable         a record that the ledger can never keep as it is: set aside
+    |   |   `-- Forged         a record that another host sends than the one that has the attempt
     |   |-- Unreadable         a stored row or assignment that this version cannot read
     |   |-- AgentFault         the agent reported an error of the workload itself
     |   `-- SetupError         this machine lacks a part, or a part has the wrong version
@@ -98,6 +99,12 @@ class Unstorable(StableError):
     """A record that the ledger can never keep as it is: it is no record, or not of an attempt that the ledger began."""
 
     cause = "unstorable"
+
+
+class Forged(Unstorable):
+    """A record of an attempt that was handed to another host than the one that sends it."""
+
+    cause = "forged"
 
 
 class Unreadable(StableError):

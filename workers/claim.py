@@ -74,7 +74,7 @@ class Claim:
         self._stop.set()
         self._thread.join(timeout=10.0)
         if not self._lost:
-            self._quietly(lambda: self._inventory.clear_progress(self._assignment.serial))
+            self._quietly(lambda: self._inventory.clear_progress(self._assignment.serial, self._assignment.host))
 
     def check(self) -> None:
         """Raises LeaseLost or JobCancelled; to be called before each step on the device."""
@@ -148,7 +148,7 @@ class Claim:
     def _announce(self) -> None:
         progress, self._announced_at = self._progress, time.time()
         if progress is not None:
-            self._quietly(lambda: self._inventory.announce_progress(progress))
+            self._quietly(lambda: self._inventory.announce_progress(progress, self._assignment.host))
 
     def _quietly(self, act: Callable[[], object]) -> None:
         try:

@@ -103,7 +103,7 @@ class Spool:
         that fails by itself holds back no other."""
         for name, text in list(self._unwritten.items()):
             self._write(self._folder / name, text)
-        stream = RecordStream(redis)
+        stream = RecordStream(redis, self._host)
         try:
             paths = self.waiting()
             words = stream.receipts([_name(path) for path in paths])
@@ -130,7 +130,7 @@ class Spool:
             self._turns[path.name] = _Turn(self._clock() + RESEND_S, turn.wait_s if turn else RESEND_S)
         else:
             text = self._unwritten.get(path.name)
-            stream.send(path.read_bytes() if text is None else text.encode(), _name(path), self._host)
+            stream.send(path.read_bytes() if text is None else text.encode(), _name(path))
             self._put_off(path)
 
     def _settle(self, path: Path, word: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import time
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import TypeVar
 
@@ -20,8 +20,12 @@ from .client import translated
 
 log = logging.getLogger(__name__)
 
-FORGET_S = 3600.0
-"""Names that were not announced for this long leave the index."""
+# ARGV: index, kind, names: out of the index, unless somebody has announced them meanwhile.
+_FORGET = """
+for i = 3, #ARGV do
+  if redis.call('EXISTS', 'farm:' .. ARGV[2] .. ':' .. ARGV[i]) == 0 then redis.call('ZREM', ARGV[1], ARGV[i]) end
+end
+"""
 
 M = TypeVar("M", bound=Model)
 _REASONS = TypeAdapter(dict[str, WaitReason])
@@ -32,6 +36,7 @@ class Inventory:
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
+        self._forget = redis.register_script(_FORGET)
 
     @translated
     def announce_device(self, device: Device) -> str:
@@ -53,36 +58,49 @@ class Inventory:
             self._redis.delete(key)
         else:
             self._redis.expire(key, keys.ANNOUNCE_TTL_S)
-        self._announce(keys.DEVICES, serial, keys.device(serial), device)
+        self._announce(keys.DEVICES, keys.device(host, serial), device)
         return ""
 
     def announce_host(self, host: HostAnnouncement) -> None:
-        self._announce(keys.HOSTS, host.host, keys.host(host.host), host)
+        self._announce(keys.HOSTS, keys.host(host.host), host)
 
-    def announce_progress(self, progress: Progress) -> None:
-        self._announce(keys.LIVES, progress.serial, keys.live(progress.serial), progress)
+    def announce_progress(self, progress: Progress, host: str) -> None:
+        self._announce(keys.LIVES, keys.live(host, progress.serial), progress)
 
     @translated
-    def clear_progress(self, serial: str) -> None:
-        with self._redis.pipeline() as pipe:
-            pipe.delete(keys.live(serial))
-            pipe.zrem(keys.LIVES, serial)
-            pipe.execute()
+    def clear_progress(self, serial: str, host: str) -> None:
+        self._redis.delete(keys.live(host, serial))
 
     @translated
     def devices(self) -> list[Device]:
         """Devices by serial; one that a second host announces as well says so."""
-        found = self._read(keys.DEVICES, keys.PREFIX + "device:", Device)
+        said = self._read(keys.DEVICES, "device", Device)
+        found = self._of_their_hosts(
+            [device for name, device in said if name == f"{device.facts.host}:{device.serial}"]
+        )
         rivals = self._redis.mget([keys.rival(device.serial) for device in found]) if found else []
         return [_contested(device, rival) if rival else device for device, rival in zip(found, rivals, strict=True)]
 
+    def _of_their_hosts(self, announced: list[Device]) -> list[Device]:
+        """One for each serial: where a device has just moved, that of the host that has it now."""
+        by_serial: dict[str, list[Device]] = defaultdict(list)
+        for device in announced:
+            by_serial[device.serial].append(device)
+        moved = {
+            serial: self._redis.get(keys.device_host(serial)) for serial, all_ in by_serial.items() if len(all_) > 1
+        }
+        return [
+            max(all_, key=lambda device: (device.facts.host == moved.get(serial), device.state.health is Health.READY))
+            for serial, all_ in sorted(by_serial.items())
+        ]
+
     def hosts(self) -> list[HostAnnouncement]:
         """Hosts by name, those of newer versions too, whose further fields are ignored."""
-        return self._read(keys.HOSTS, keys.PREFIX + "host:", HostAnnouncement)
+        return [host for name, host in self._read(keys.HOSTS, "host", HostAnnouncement) if name == host.host]
 
     def progress(self) -> list[Progress]:
         """Sessions by serial."""
-        return self._read(keys.LIVES, keys.PREFIX + "live:", Progress)
+        return [progress for _, progress in self._read(keys.LIVES, "live", Progress)]
 
     @translated
     def announce_waiting(self, reasons: Mapping[str, WaitReason]) -> None:
@@ -101,21 +119,22 @@ class Inventory:
             return None
 
     @translated
-    def _announce(self, index: str, name: str, key: str, value: Model) -> None:
+    def _announce(self, index: str, key: str, value: Model) -> None:
         with self._redis.pipeline() as pipe:
             pipe.set(key, value.model_dump_json(), ex=keys.ANNOUNCE_TTL_S)
-            pipe.zadd(index, {name: time.time()})
+            pipe.zadd(index, {key.removeprefix(keys.PREFIX).split(":", 1)[1]: 0})
             pipe.execute()
 
     @translated
-    def _read(self, index: str, prefix: str, model: type[M]) -> list[M]:
+    def _read(self, index: str, kind: str, model: type[M]) -> list[tuple[str, M]]:
+        """What is announced, by the name in its key; names of which nothing is left leave the index."""
         names = sorted(self._redis.zrange(index, 0, -1))
-        if not names:
-            return []
-        texts = self._redis.mget([prefix + name for name in names])
-        self._redis.zremrangebyscore(index, "-inf", time.time() - FORGET_S)
-        found = (_parsed(prefix + name, text, model) for name, text in zip(names, texts, strict=True) if text)
-        return [value for value in found if value is not None]
+        prefix = f"{keys.PREFIX}{kind}:"
+        texts = dict(zip(names, self._redis.mget([prefix + name for name in names]) if names else [], strict=True))
+        if gone := [name for name, text in texts.items() if not text]:
+            self._forget((), [index, kind, *gone])
+        found = ((name, _parsed(prefix + name, text, model)) for name, text in texts.items() if text)
+        return [(name, value) for name, value in found if value is not None]
 
 
 def _contested(device: Device, rival: str) -> Device:

@@ -1,18 +1,24 @@
 """Names of all keys in Redis. Nothing there is the only copy of anything.
 
+What a host writes has the host's name in it, in front of a device's: a host's user may write its own keys alone
+(access.py). Keys without a host are the scheduler's, but for the two that settle which host has a device.
+
 | key | type | written by | meaning |
 |---|---|---|---|
-| farm:lease:SERIAL | hash token,job_id,attempt,holder,expires_at | leases.py (Lua) | exclusive right to a device |
-| farm:assignment:SERIAL | string, JSON `Assignment` | leases.py, with the lease | what to do under that lease |
-| farm:device:SERIAL | string, JSON `Device`, TTL 15 s | workers/discovery.py | facts and state, announced every 2 s |
+| farm:lease:SERIAL | hash token,host | leases.py, for the scheduler | newest token of a device, and whose it is |
+| farm:held:HOST:SERIAL | hash token,job_id,attempt,holder,expires_at,ttl_s | leases.py | exclusive right to a device |
+| farm:assignment:HOST:SERIAL | string, JSON `Assignment` | leases.py, with the lease | what to do under that lease |
+| farm:device:HOST:SERIAL | string, JSON `Device`, TTL 15 s | workers/discovery.py | its facts and state, every 2 s |
 | farm:device_host:SERIAL | string, TTL 15 s | inventory.py | the host that may announce this device |
 | farm:rival:SERIAL | string, TTL 15 s | inventory.py | a second host that has a device of this serial, and is refused |
 | farm:host:HOST | string, JSON `HostAnnouncement`, TTL 15 s | workers/discovery.py | a worker and what it runs |
-| farm:live:SERIAL | string, JSON `Progress`, TTL 15 s | workers/execution/run_job.py | which phase, how far |
-| farm:records | stream: record (JSON `Record`), host, name | record_stream.py | records on their way to the ledger |
-| farm:sent:JOB:ATTEMPT | string, TTL 1 day | record_stream.py | which entry of the stream this record is |
-| farm:kept:JOB:ATTEMPT | string, TTL 1 day | record_stream.py | what became of this record: the spool lets go of it |
-| farm:leases, :devices, :hosts, :lives | sorted sets of names | leases.py, inventory.py | indices, to avoid scans |
+| farm:live:HOST:SERIAL | string, JSON `Progress`, TTL 15 s | workers/execution/run_job.py | which phase, how far |
+| farm:records:HOST | stream: record (JSON `Record`), name | record_stream.py | records on their way to the ledger |
+| farm:sent:HOST:JOB:ATTEMPT | string, TTL 1 day | record_stream.py | which entry of the stream this record is |
+| farm:kept:HOST:JOB:ATTEMPT | string, TTL 1 day | record_stream.py | what became of it: the spool lets go of it |
+| farm:leased | set of HOST:SERIAL | leases.py, for the scheduler | index, to avoid scans |
+| farm:devices, :hosts, :lives | sorted sets of names | inventory.py | indices; a host may add to them |
+| farm:senders | set of hosts | record_stream.py | index of the streams; a host may add to it |
 | farm:waiting | string, JSON {job: `WaitReason`}, TTL 15 s | scheduler.py | why jobs wait |
 | farm:cancelled | set of job ids | reconcile.py | jobs whose sessions must stop |
 | farm:ended | set of tokens | reconcile.py | attempts that hosts say they run, and that are over in the ledger |
@@ -21,10 +27,10 @@
 from __future__ import annotations
 
 PREFIX = "farm:"
-RECORDS = PREFIX + "records"
+SENDERS = PREFIX + "senders"
 CANCELLED = PREFIX + "cancelled"
 ENDED = PREFIX + "ended"
-LEASES = PREFIX + "leases"
+LEASED = PREFIX + "leased"
 DEVICES = PREFIX + "devices"
 HOSTS = PREFIX + "hosts"
 LIVES = PREFIX + "lives"
@@ -39,12 +45,16 @@ def lease(serial: str) -> str:
     return f"{PREFIX}lease:{serial}"
 
 
-def assignment(serial: str) -> str:
-    return f"{PREFIX}assignment:{serial}"
+def held(host: str, serial: str) -> str:
+    return f"{PREFIX}held:{host}:{serial}"
 
 
-def device(serial: str) -> str:
-    return f"{PREFIX}device:{serial}"
+def assignment(host: str, serial: str) -> str:
+    return f"{PREFIX}assignment:{host}:{serial}"
+
+
+def device(host: str, serial: str) -> str:
+    return f"{PREFIX}device:{host}:{serial}"
 
 
 def device_host(serial: str) -> str:
@@ -59,13 +69,17 @@ def host(name: str) -> str:
     return f"{PREFIX}host:{name}"
 
 
-def live(serial: str) -> str:
-    return f"{PREFIX}live:{serial}"
+def live(host: str, serial: str) -> str:
+    return f"{PREFIX}live:{host}:{serial}"
 
 
-def receipt(name: str) -> str:
-    return f"{PREFIX}kept:{name}"
+def records(host: str) -> str:
+    return f"{PREFIX}records:{host}"
 
 
-def sent(name: str) -> str:
-    return f"{PREFIX}sent:{name}"
+def receipt(host: str, name: str) -> str:
+    return f"{PREFIX}kept:{host}:{name}"
+
+
+def sent(host: str, name: str) -> str:
+    return f"{PREFIX}sent:{host}:{name}"

@@ -25,38 +25,38 @@ log = logging.getLogger(__name__)
 
 Renewal = Literal["held", "missing", "ended", "superseded"]
 
+# ARGV[1]: serial. A host may read whose lease it is, and write its own: so the keys are found here, and not declared.
 _NOW = "local t = redis.call('TIME'); local now = t[1] + t[2] / 1e6\n"
-_TOKEN = "local token = tonumber(redis.call('HGET', KEYS[1], 'token') or 0)\n"  # noqa: S105
-_JOB = "local job = redis.call('HGET', KEYS[1], 'job_id')\n"
+_GUARD = """
+local guard = 'farm:lease:' .. ARGV[1]
+local token = tonumber(redis.call('HGET', guard, 'token') or 0)
+local host = redis.call('HGET', guard, 'host') or ''
+local held = 'farm:held:' .. host .. ':' .. ARGV[1]
+local assigned = 'farm:assignment:' .. host .. ':' .. ARGV[1]
+"""
 _KEEP = """
-local function keep(ttl)
-  local expires = string.format('%.6f', now + ttl)
-  redis.call('HSET', KEYS[1], 'expires_at', expires)
-  redis.call('ZADD', KEYS[3], expires, ARGV[1])
-end
+local function keep(ttl) redis.call('HSET', held, 'expires_at', string.format('%.6f', now + ttl)) end
 """
-_FREE = """
-local function free()
-  redis.call('HDEL', KEYS[1], 'job_id', 'attempt', 'holder', 'expires_at', 'ttl_s')
-  redis.call('DEL', KEYS[2])
-  redis.call('ZREM', KEYS[3], ARGV[1])
-end
-"""
+_JOB = "local job = redis.call('HGET', held, 'job_id')\n"
 
-# ARGV: serial, token, job, attempt, ttl, assignment, holder, mode. A live lease is replaced only by `restore`.
+# ARGV: serial, token, job, attempt, ttl, assignment, holder, mode, host. `restore` alone replaces a live lease.
 _ACQUIRE = (
     _NOW
-    + _TOKEN
-    + _JOB
+    + _GUARD
     + _KEEP
+    + _JOB
     + """
-local mine = tonumber(ARGV[2])
-if token >= mine then return 0 end
-local expires = tonumber(redis.call('HGET', KEYS[1], 'expires_at') or 0)
+if token >= tonumber(ARGV[2]) then return 0 end
+local expires = tonumber(redis.call('HGET', held, 'expires_at') or 0)
 if job and expires > now and ARGV[8] ~= 'restore' then return 0 end
-redis.call('HSET', KEYS[1], 'token', ARGV[2], 'job_id', ARGV[3], 'attempt', ARGV[4])
-redis.call('HSET', KEYS[1], 'ttl_s', ARGV[5], 'holder', ARGV[7])
-redis.call('SET', KEYS[2], ARGV[6])
+redis.call('DEL', held, assigned)
+redis.call('SREM', 'farm:leased', host .. ':' .. ARGV[1])
+held = 'farm:held:' .. ARGV[9] .. ':' .. ARGV[1]
+redis.call('HSET', guard, 'token', ARGV[2], 'host', ARGV[9])
+redis.call('DEL', held)
+redis.call('HSET', held, 'token', ARGV[2], 'job_id', ARGV[3], 'attempt', ARGV[4], 'ttl_s', ARGV[5], 'holder', ARGV[7])
+redis.call('SET', 'farm:assignment:' .. ARGV[9] .. ':' .. ARGV[1], ARGV[6])
+redis.call('SADD', 'farm:leased', ARGV[9] .. ':' .. ARGV[1])
 keep(tonumber(ARGV[5]))
 return 1
 """
@@ -64,32 +64,36 @@ return 1
 # ARGV: serial, token, holder
 _CLAIM = (
     _NOW
-    + _TOKEN
-    + _JOB
+    + _GUARD
     + _KEEP
     + """
-if not job or token ~= tonumber(ARGV[2]) then return false end
-if redis.call('HGET', KEYS[1], 'holder') ~= '' then return false end
-if tonumber(redis.call('HGET', KEYS[1], 'expires_at')) <= now then return false end
-local assignment = redis.call('GET', KEYS[2])
+if token ~= tonumber(ARGV[2]) then return false end
+"""
+    + _JOB
+    + """
+if not job or redis.call('HGET', held, 'holder') ~= '' then return false end
+if tonumber(redis.call('HGET', held, 'expires_at')) <= now then return false end
+local assignment = redis.call('GET', assigned)
 if not assignment then return false end
-redis.call('HSET', KEYS[1], 'holder', ARGV[3])
-keep(tonumber(redis.call('HGET', KEYS[1], 'ttl_s')))
+redis.call('HSET', held, 'holder', ARGV[3])
+keep(tonumber(redis.call('HGET', held, 'ttl_s')))
 return assignment
 """
 )
 # ARGV: serial, token, holder, ttl
 _RENEW = (
     _NOW
-    + _TOKEN
-    + _JOB
+    + _GUARD
     + _KEEP
     + """
 local mine = tonumber(ARGV[2])
 if token > mine then return 'superseded' end
 if token < mine then return 'missing' end
+"""
+    + _JOB
+    + """
 if not job then return 'ended' end
-if redis.call('HGET', KEYS[1], 'holder') ~= ARGV[3] then return 'superseded' end
+if redis.call('HGET', held, 'holder') ~= ARGV[3] then return 'superseded' end
 keep(tonumber(ARGV[4]))
 return 'held'
 """
@@ -97,16 +101,24 @@ return 'held'
 # ARGV: serial, token, 'expired' or ''
 _RELEASE = (
     _NOW
-    + _TOKEN
-    + _JOB
-    + _FREE
+    + _GUARD
     + """
-if not job or token ~= tonumber(ARGV[2]) then return 0 end
-if ARGV[3] == 'expired' and tonumber(redis.call('HGET', KEYS[1], 'expires_at')) > now then return 0 end
-free()
+if token ~= tonumber(ARGV[2]) then return 0 end
+"""
+    + _JOB
+    + """
+if not job then return 0 end
+if ARGV[3] == 'expired' and tonumber(redis.call('HGET', held, 'expires_at')) > now then return 0 end
+redis.call('DEL', held, assigned)
 return 1
 """
 )
+# ARGV: HOST:SERIAL of leases that were released: out of the index, unless they are there again.
+_FORGET = """
+for _, name in ipairs(ARGV) do
+  if redis.call('EXISTS', 'farm:held:' .. name) == 0 then redis.call('SREM', 'farm:leased', name) end
+end
+"""
 
 
 class Leases:
@@ -118,17 +130,18 @@ class Leases:
         self._claim = redis.register_script(_CLAIM)
         self._renew = redis.register_script(_RENEW)
         self._release = redis.register_script(_RELEASE)
+        self._forget = redis.register_script(_FORGET)
 
     @translated
     def acquire(self, assignment: Assignment) -> bool:
         """Lease the device to this assignment; False where it is leased, or a token as new was seen before."""
-        return bool(self._acquire(self._keys(assignment.serial), self._arguments(assignment, "", "")))
+        return bool(self._acquire((), self._arguments(assignment, "", "")))
 
     @translated
     def restore(self, assignment: Assignment, holder: str) -> bool:
         """Lease again what a wiped Redis forgot, to the worker that holds it; False where the token is not newer than
         what Redis knows: the lease is there, was released, or was superseded."""
-        return bool(self._acquire(self._keys(assignment.serial), self._arguments(assignment, holder, "restore")))
+        return bool(self._acquire((), self._arguments(assignment, holder, "restore")))
 
     @translated
     def claim(self, serial: str, token: int, holder: str) -> Assignment | None:
@@ -136,7 +149,7 @@ class Leases:
 
         Raises Unreadable, and gives the device back, where this version cannot read it.
         """
-        text = self._claim(self._keys(serial), [serial, token, holder])
+        text = self._claim((), [serial, token, holder])
         try:
             return Assignment.model_validate_json(text) if text else None
         except ValidationError as e:
@@ -151,15 +164,16 @@ class Leases:
     def renew(self, serial: str, token: int, holder: str, ttl_s: float) -> Renewal:
         """Prolong a lease. `superseded`: another has had the device since. `ended`: it was released or reaped. Either
         way stop, and leave the device alone. `missing`: Redis has forgotten it; nobody else has had the device."""
-        answer: Renewal = self._renew(self._keys(serial), [serial, token, holder, ttl_s])
+        answer: Renewal = self._renew((), [serial, token, holder, ttl_s])
         return answer
 
     @translated
     def standing(self, serial: str, token: int, holder: str) -> Renewal:
         """The same answer, and nothing is changed."""
-        newest, job, who = self._redis.hmget(keys.lease(serial), "token", "job_id", "holder")
+        newest, host = self._redis.hmget(keys.lease(serial), "token", "host")
         if int(newest or 0) != token:
             return "superseded" if int(newest or 0) > token else "missing"
+        job, who = self._redis.hmget(keys.held(host, serial), "job_id", "holder")
         if not job:
             return "ended"
         return "held" if who == holder else "superseded"
@@ -167,27 +181,29 @@ class Leases:
     @translated
     def holder(self, serial: str) -> str:
         """The worker that holds a device; empty where none does."""
-        return self._redis.hget(keys.lease(serial), "holder") or ""
+        host = self._redis.hget(keys.lease(serial), "host") or ""
+        return self._redis.hget(keys.held(host, serial), "holder") or ""
 
     @translated
     def release(self, serial: str, token: int) -> bool:
         """Give the device back; False where this token does not hold it."""
-        return bool(self._release(self._keys(serial), [serial, token, ""]))
+        return bool(self._release((), [serial, token, ""]))
 
     @translated
     def reap(self, serial: str, token: int) -> bool:
         """Free a lease if it has expired still; False where it was renewed, released or replaced meanwhile."""
-        return bool(self._release(self._keys(serial), [serial, token, "expired"]))
+        return bool(self._release((), [serial, token, "expired"]))
 
     @translated
     def all(self) -> dict[str, Lease]:
         """Every lease by serial, expired ones included."""
-        return dict(self._read(self._redis.zrange(keys.LEASES, 0, -1)))
+        return dict(self._read(sorted(self._redis.smembers(keys.LEASED))))
 
     @translated
     def expired(self) -> dict[str, Lease]:
         """Leases that have run out and were not reaped yet."""
-        return dict(self._read(self._redis.zrangebyscore(keys.LEASES, "-inf", self.now())))
+        now = self.now()
+        return {serial: lease for serial, lease in self.all().items() if lease.expires_at <= now}
 
     @translated
     def floor(self, serial: str) -> int:
@@ -200,34 +216,34 @@ class Leases:
         seconds, micros = self._redis.time()
         return float(seconds) + float(micros) / 1e6
 
-    def _read(self, serials: list[str]) -> Iterator[tuple[str, Lease]]:
+    def _read(self, names: list[str]) -> Iterator[tuple[str, Lease]]:
+        """`names`: HOST:SERIAL."""
         with self._redis.pipeline(transaction=False) as pipe:
-            for serial in serials:
-                pipe.hgetall(keys.lease(serial))
+            for name in names:
+                pipe.hgetall(keys.held(*name.split(":", 1)))
             fields = pipe.execute(raise_on_error=False)
-        for serial, lease in zip(serials, fields, strict=True):
+        if released := [name for name, lease in zip(names, fields, strict=True) if lease == {}]:
+            self._forget((), released)
+        for name, lease in zip(names, fields, strict=True):
+            host, serial = name.split(":", 1)
             if isinstance(lease, RedisError) and not str(lease).startswith("WRONGTYPE"):
                 raise lease
             try:
-                if "job_id" in lease:
+                if lease != {}:
                     lease.pop("ttl_s", None)
                     yield serial, Lease(serial=serial, **lease)
-            except (TypeError, ValidationError) as e:  # another type of key, or not a lease's fields
-                self._discard(serial, str(e).partition("\n")[0])
+            except (AttributeError, TypeError, ValidationError) as e:  # another type of key, or not a lease's fields
+                self._discard(host, serial, str(e).partition("\n")[0])
 
-    def _discard(self, serial: str, why: str) -> None:
+    def _discard(self, host: str, serial: str, why: str) -> None:
         """What is no lease goes: Redis holds nothing that the ledger and the hosts' announcements do not bring back."""
         log.error("event=unreadable lease=%s discarded, as if Redis had lost it: %s", serial, why)
         with self._redis.pipeline() as pipe:
-            pipe.delete(keys.lease(serial), keys.assignment(serial))
-            pipe.zrem(keys.LEASES, serial)
+            pipe.delete(keys.lease(serial), keys.held(host, serial), keys.assignment(host, serial))
+            pipe.srem(keys.LEASED, f"{host}:{serial}")
             pipe.execute()
-
-    @staticmethod
-    def _keys(serial: str) -> list[str]:
-        return [keys.lease(serial), keys.assignment(serial), keys.LEASES]
 
     @staticmethod
     def _arguments(assignment: Assignment, holder: str, mode: str) -> list[str | int | float]:
         a = assignment
-        return [a.serial, a.token, a.job.job_id, a.attempt, a.ttl_s, a.model_dump_json(), holder, mode]
+        return [a.serial, a.token, a.job.job_id, a.attempt, a.ttl_s, a.model_dump_json(), holder, mode, a.host]

@@ -36,6 +36,7 @@ def configuration(farm: Settings) -> dict[str, Any]:
         "broker_connection_max_retries": None,
         "broker_transport_options": {
             "priority_steps": [0],
+            **{f"{key}_key": f"{queue_name(farm.host)}.{key}" for key in ("unacked", "unacked_index", "unacked_mutex")},
             "socket_connect_timeout": 2.0,
             "socket_timeout": 10.0,
             "socket_keepalive": not farm.redis_url.startswith("unix:"),

@@ -1,7 +1,8 @@
-"""The stream of records from the hosts' spools to the ledger, and the receipts that come back.
+"""The streams of records from the hosts' spools to the ledger, one a host, and the receipts that come back.
 
-A host's own name of a record (`JOB:ATTEMPT`, from its file) goes with it, so that bytes that cannot be read get a
-receipt too. The stream remembers which names are in it: to ask before sending costs no bytes of a record.
+A host alone may write its stream: that is how the ledger knows from whom a record comes. A host's own name of a record
+(`JOB:ATTEMPT`, from its file) goes with it, so that bytes that cannot be read get a receipt too. Redis remembers which
+names are in a stream: to ask before sending costs no bytes of a record.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ STORED = ("new", "duplicate", "stale")
 
 # KEYS: stream, sent. ARGV: record, host, name, longest stream, life of the name.
 _SEND = """
-local fields = {'record', ARGV[1], 'host', ARGV[2], 'name', ARGV[3]}
-local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[4], '*', unpack(fields))
+local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[4], '*', 'record', ARGV[1], 'name', ARGV[3])
 redis.call('SET', KEYS[2], id, 'EX', ARGV[5])
+redis.call('SADD', 'farm:senders', ARGV[2])
 """
 _IN_STREAM = """
 local id = redis.call('GET', KEYS[2])
@@ -40,31 +41,32 @@ class Entry:
 
     entry_id: str
     body: bytes
-    host: str = ""
+    host: str
+    """In whose stream it came."""
     name: str = ""
     """`JOB:ATTEMPT`; empty: not told."""
 
 
 class RecordStream:
-    """Every method raises ServiceDown where Redis is away; a record that Redis refuses is a RedisError."""
+    """One host's. Every method raises ServiceDown where Redis is away; a record that Redis refuses is a RedisError."""
 
-    def __init__(self, redis: Redis) -> None:
-        self._redis = redis
+    def __init__(self, redis: Redis, host: str) -> None:
+        self._redis, self.host, self._key = redis, host, keys.records(host)
         self._send, self._in_stream = redis.register_script(_SEND), redis.register_script(_IN_STREAM)
 
     @translated
-    def send(self, body: bytes, name: str, host: str) -> None:
-        self._send([keys.RECORDS, keys.sent(name)], [body, host, name, MAX_ENTRIES, RECEIPT_S])
+    def send(self, body: bytes, name: str) -> None:
+        self._send([self._key, self._sent(name)], [body, self.host, name, MAX_ENTRIES, RECEIPT_S])
 
     @translated
     def holds(self, name: str) -> bool:
         """Whether the record was sent and waits in the stream still."""
-        return bool(self._in_stream([keys.RECORDS, keys.sent(name)], []))
+        return bool(self._in_stream([self._key, self._sent(name)], []))
 
     @translated
     def receipts(self, names: Sequence[str]) -> dict[str, str]:
         """The words of those that were answered, by name."""
-        words = self._redis.mget([keys.receipt(name) for name in names]) if names else []
+        words = self._redis.mget([keys.receipt(self.host, name) for name in names]) if names else []
         return {name: word for name, word in zip(names, words, strict=True) if word is not None}
 
     @translated
@@ -72,22 +74,36 @@ class RecordStream:
         """The next entries behind one (empty: from the start), the oldest first."""
         start = f"({after}" if after else "-"
         # undecoded: what is no text stays as it came
-        found = self._redis.execute_command("XRANGE", keys.RECORDS, start, "+", "COUNT", count, NEVER_DECODE=True)
-        return [_entry(entry_id.decode(), fields) for entry_id, fields in found]
+        found = self._redis.execute_command("XRANGE", self._key, start, "+", "COUNT", count, NEVER_DECODE=True)
+        return [_entry(entry_id.decode(), fields, self.host) for entry_id, fields in found]
 
     @translated
     def acknowledge(self, entry: Entry, name: str, word: str) -> None:
         """Take an entry out; where its name is known, tell its host what became of it."""
         with self._redis.pipeline() as pipe:
             if name:
-                pipe.set(keys.receipt(name), word, ex=RECEIPT_S)
-                pipe.delete(keys.sent(name))
-            pipe.xdel(keys.RECORDS, entry.entry_id)
+                pipe.set(keys.receipt(self.host, name), word, ex=RECEIPT_S)
+                pipe.delete(self._sent(name))
+            pipe.xdel(self._key, entry.entry_id)
             pipe.execute()
 
+    @translated
+    def waiting(self) -> int:
+        """How many records are in it."""
+        return int(self._redis.xlen(self._key))
 
-def _entry(entry_id: str, fields: dict[bytes, bytes]) -> Entry:
+    def _sent(self, name: str) -> str:
+        return keys.sent(self.host, name)
+
+
+@translated
+def streams(redis: Redis) -> list[RecordStream]:
+    """Of every host that has sent something."""
+    return [RecordStream(redis, host) for host in sorted(redis.smembers(keys.SENDERS))]
+
+
+def _entry(entry_id: str, fields: dict[bytes, bytes], host: str) -> Entry:
     body = fields.get(b"record")
     if body is None:  # whatever it is, all of it is kept
         body = json.dumps({key.decode(errors="replace"): repr(value) for key, value in fields.items()}).encode()
-    return Entry(entry_id, body, *(fields.get(key, b"").decode(errors="replace") for key in (b"host", b"name")))
+    return Entry(entry_id, body, host, fields.get(b"name", b"").decode(errors="replace"))

@@ -8,7 +8,7 @@ from collections import Counter
 
 from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
-from orchestrator.errors import Unreadable, Unstorable
+from orchestrator.errors import Forged, Unreadable, Unstorable
 from orchestrator.model.job import Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome, Record
@@ -64,20 +64,28 @@ def mark_running(connection: Connection, job_ids: list[str]) -> None:
     connection.execute(statement.values(state=JobState.RUNNING))
 
 
-def keep(connection: Connection, record: Record, body: bytes, budget: int, quarantine_after: int) -> KeepResult:
+def keep(
+    connection: Connection, record: Record, body: bytes, host: str | None, budget: int, quarantine_after: int
+) -> KeepResult:
     """Keep a record once, if it is of its job's newest attempt; conclude that attempt. `body`: its JSON as it came.
 
-    Raises Unstorable where it is not of an attempt that this ledger began.
+    Raises Unstorable where it is not of an attempt that this ledger began, Forged where `host`, which sends it, is not
+    the one that was given the attempt.
     """
     row = _locked(connection, record.job_id)
     if row is None:
         raise Unstorable(f"the ledger has no job {record.job_id}", remedy=ANOTHER_LEDGER)
     if row.experiment_id != record.experiment_id:
         raise Unstorable(f"job {record.job_id} is of {row.experiment_id}, not of {record.experiment_id}")
+    attempt = _attempt(connection, record.job_id, record.attempt)
+    if attempt is not None and host is not None and attempt.host != host:
+        what = (
+            f"host {host} sends a record of attempt {record.attempt} at job {record.job_id}, which {attempt.host} has"
+        )
+        raise Forged(what, remedy=f"find out who has the secret of {host}; `farm host remove {host}`")
     key = (RECORDS.c.job_id == record.job_id) & (RECORDS.c.attempt == record.attempt)
     if connection.execute(select(RECORDS.c.token).where(key)).first() is not None:
         return KeepResult.DUPLICATE
-    attempt = _attempt(connection, record.job_id, record.attempt)
     if attempt is None or attempt.token != record.token:
         what = f"attempt {record.attempt} at job {record.job_id} with token {record.token}"
         raise Unstorable(f"the ledger did not begin {what}", remedy=ANOTHER_LEDGER)

@@ -30,8 +30,8 @@ def add(connection: Connection, body: bytes, reason: str, host: str, name: str) 
     return dead_id
 
 
-def attempt_under_way(connection: Connection, body: bytes) -> tuple[str, int] | None:
-    """The job and attempt that these bytes say they are of, where the ledger has that attempt under way."""
+def attempt_under_way(connection: Connection, body: bytes, host: str) -> tuple[str, int] | None:
+    """The job and attempt that these bytes say they are of, where that host (empty: any) has it under way."""
     try:
         said = json.loads(body)
         key = (str(said["job_id"]), int(said["attempt"]), int(said["token"]))
@@ -41,6 +41,8 @@ def attempt_under_way(connection: Connection, body: bytes) -> tuple[str, int] | 
         return None
     attempt = ATTEMPTS.c
     mine = (attempt.job_id == key[0].replace("\0", "")) & (attempt.attempt == key[1]) & (attempt.token == key[2])
+    if host:
+        mine &= attempt.host == host
     found = connection.execute(select(attempt.job_id, attempt.attempt).where(mine, attempt.ended_at.is_(None))).first()
     return (found.job_id, found.attempt) if found is not None else None
 

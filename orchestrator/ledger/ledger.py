@@ -198,32 +198,33 @@ class Ledger:
 
     # records
 
-    def keep(self, record: Record, body: bytes | None = None) -> KeepResult:
+    def keep(self, record: Record, body: bytes | None = None, host: str | None = None) -> KeepResult:
         """Keep a record once per (job, attempt), from the job's newest token only, and conclude its attempt.
 
-        `body`: its JSON as it came, with what a newer version has put in. Raises Unstorable where this ledger can never
-        keep it, ServiceDown where the store cannot now.
+        `body`: its JSON as it came, with what a newer version has put in; `host`: who sends it, None where nobody does.
+        Raises Unstorable where this ledger can never keep it (Forged: the attempt is another host's), ServiceDown where
+        the store cannot now.
         """
         text = body if body is not None else record.model_dump_json().encode()
         try:
             with self._database.write() as connection:
-                return attempts.keep(connection, record, text, self._retries, self._quarantine_after)
+                return attempts.keep(connection, record, text, host, self._retries, self._quarantine_after)
         except (DataError, OverflowError) as e:  # no column can hold it
             raise Unstorable(f"a value of the record does not fit into the ledger: {e}") from e
 
-    def offer(self, body: bytes) -> KeepResult:
-        """Keep a record as it was sent: JSON of this version or a newer one. Raises as `keep` does."""
-        return self.keep(records.parsed(body), body)
+    def offer(self, body: bytes, host: str | None = None) -> KeepResult:
+        """Keep a record as `host` sent it: JSON of this version or a newer one. Raises as `keep` does."""
+        return self.keep(records.parsed(body), body, host)
 
     def set_aside(self, body: bytes, reason: str, *, host: str = "", name: str = "") -> str:
         """Keep what can never be stored, as it came; its id.
 
-        The attempt that it says it is of ends as failed: another one's record would not be stored either. A replay
-        after an update puts that right.
+        The attempt that it says it is of ends as failed, where that host has it: another one's record would not be
+        stored either. A replay after an update puts that right.
         """
         with self._database.write() as connection:
             dead_id = dead_records.add(connection, body, reason, host, name)
-            if (key := dead_records.attempt_under_way(connection, body)) is not None:
+            if (key := dead_records.attempt_under_way(connection, body, host)) is not None:
                 cause = Unstorable.cause
                 attempts.end(connection, *key, Outcome.FAILED, cause, self._retries, self._quarantine_after)
         return dead_id
@@ -243,10 +244,14 @@ class Ledger:
 
         Raises UnknownName, and Unstorable where it still cannot be stored.
         """
-        result = self.offer(self.dead_body(dead_id))
+        result = self.offer(self.dead_body(dead_id), self._dead_host(dead_id))
         if result is not KeepResult.STALE:
             self.drop_dead([dead_id])
         return result
+
+    def _dead_host(self, dead_id: str) -> str | None:
+        """Who sent a dead record; None: that is not known."""
+        return next((each.host for each in self.dead_records() if each.id == dead_id), None) or None
 
     def drop_dead(self, dead_ids: Sequence[str]) -> None:
         """Delete dead records for good, all or none. Raises UnknownName."""

@@ -147,7 +147,7 @@ class HostState(StrEnum):
     DRAINING = "draining"
     """It finishes what it runs, and gets nothing new."""
     REMOVED = "removed"
-    """It is none of the farm's any more: it gets nothing, and its records are refused."""
+    """It is none of the farm's any more, and gets nothing."""
 
 
 @dataclass(frozen=True)

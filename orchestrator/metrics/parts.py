@@ -8,10 +8,10 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from redis import Redis
 
 from orchestrator.config import Settings
-from orchestrator.coordination import keys
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
+from orchestrator.coordination.record_stream import streams
 from orchestrator.errors import FarmError
 from orchestrator.ledger.database import Database
 from orchestrator.model.waiting import WaitReason
@@ -81,6 +81,5 @@ class LedgerPart:
 
 def _record_families(redis: Redis) -> Iterator[Metric]:
     """Records between a host's spool and the ledger."""
-    yield GaugeMetricFamily(
-        "farm_stream_records", "Records in Redis on their way to the ledger.", value=redis.xlen(keys.RECORDS)
-    )
+    waiting = sum(stream.waiting() for stream in streams(redis))
+    yield GaugeMetricFamily("farm_stream_records", "Records in Redis on their way to the ledger.", value=waiting)

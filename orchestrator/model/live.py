@@ -7,9 +7,9 @@ from typing import Literal
 from .base import Model
 from .device import Reading
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Version of what scheduler and workers say to each other through Redis: keys, assignments, records, announcements."""
-OLDEST_PROTOCOL = 1
+OLDEST_PROTOCOL = 2
 """The oldest one that a scheduler of this version works with: hosts may be upgraded one after the other."""
 
 Phase = Literal["claimed", "waiting", "preparing", "compiling", "pushing", "running", "collecting", "restoring"]

@@ -65,7 +65,7 @@ def test_a_host_that_does_not_fit_gets_no_work_and_says_why(lab: Lab, cli: Cli) 
     assert lab.turn() == {"A"}
     lab.two.protocol = 0
     assert lab.turn() == set()
-    why = "worker protocol 0, this farm works with 1: update pocketfarm on two"
+    why = "worker protocol 0, this farm works with 2: update pocketfarm on two"
     (reason,) = lab.scheduler.tick().waiting.values()
     assert reason.kind == "busy" and why in reason.text
     unfit = {each["facts"]["serial"]: each["state"] for each in json.loads(cli("devices", "--json")[1])}["B"]

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from redis import Redis
 
-from orchestrator.coordination import keys
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
+from orchestrator.coordination.record_stream import RecordStream
 from orchestrator.ledger import JobRow, KeepResult, Ledger
 from orchestrator.model.device import (
     Api,
@@ -115,7 +115,7 @@ def announce(redis: Redis, devices: list[Device], leased: list[Assignment]) -> N
             phase="running", done=1, total=5, since=time.time(), last_ms=30.0,
             reading=Reading(at=time.time(), current_raw=-700_000, voltage_v=3.8, status="Discharging"),
         )  # fmt: skip
-        inventory.announce_progress(progress)
+        inventory.announce_progress(progress, "lab")
 
 
 def fill(redis: Redis, ledger: Ledger, seed: int) -> Content:
@@ -137,7 +137,7 @@ def fill(redis: Redis, ledger: Ledger, seed: int) -> Content:
         assert begun is not None and leases.acquire(begun)
         assert leases.claim(begun.serial, begun.token, "lab-1") is not None
         content.leased.append(begun)
-    redis.xadd(keys.RECORDS, {"record": content.records[-1].model_dump_json()})
+    RecordStream(redis, "lab").send(content.records[-1].model_dump_json().encode(), "j:1")
     announce(redis, content.devices, content.leased)
     return content
 

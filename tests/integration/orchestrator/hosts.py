@@ -9,9 +9,10 @@ from collections.abc import Callable
 from redis import Redis
 
 from orchestrator.config import Settings
-from orchestrator.coordination import keys, queue
+from orchestrator.coordination import queue
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
+from orchestrator.coordination.record_stream import RecordStream
 from orchestrator.model.device import Device
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import PROTOCOL, HostAnnouncement
@@ -82,13 +83,13 @@ class Host:
         for serial, assignment in list(self.running.items()):
             record = self.answer(assignment)
             if record is not None:
-                send(self.redis, record)
+                send(self.redis, record, self.farm.host)
                 self.leases.release(serial, assignment.token)
             del self.running[serial]
 
 
-def send(redis: Redis, record: Record) -> None:
-    redis.xadd(keys.RECORDS, {"record": record.model_dump_json()})
+def send(redis: Redis, record: Record, host: str = "lab") -> None:
+    RecordStream(redis, host).send(record.model_dump_json().encode(), f"{record.job_id}:{record.attempt}")
 
 
 class HostThread(threading.Thread):

@@ -15,7 +15,8 @@ from sqlalchemy import Engine, create_engine, event, text
 
 from orchestrator.config import Settings
 from orchestrator.coordination import keys
-from orchestrator.errors import ServiceDown, Unstorable
+from orchestrator.coordination.record_stream import RecordStream
+from orchestrator.errors import Forged, ServiceDown, Unstorable
 from orchestrator.ledger import JobState, KeepResult, Ledger
 from orchestrator.model.job import Job
 from orchestrator.model.lease import Assignment
@@ -58,14 +59,14 @@ def measured(ledger: Ledger, spool: Spool, redis: Redis) -> list[Record]:
 
 def nothing_is_lost(spool: Spool, redis: Redis, records: list[Record]) -> None:
     """All copies are there during the outage."""
-    assert redis.xlen(keys.RECORDS) == len(spool.waiting()) == len(records)
+    assert redis.xlen(keys.records("lab")) == len(spool.waiting()) == len(records)
 
 
 def all_are_kept(ledger: Ledger, spool: Spool, redis: Redis, records: list[Record]) -> None:
     Intake(redis, ledger).drain()
     spool.send(redis)
     assert sorted(r.job_id for r in ledger.records("first-1")) == sorted(r.job_id for r in records)
-    assert ledger.dead_records() == [] and spool.waiting() == [] and redis.xlen(keys.RECORDS) == 0
+    assert ledger.dead_records() == [] and spool.waiting() == [] and redis.xlen(keys.records("lab")) == 0
 
 
 def test_a_read_only_postgres_is_an_outage(postgres: str, redis: Redis, spool: Spool) -> None:
@@ -155,7 +156,7 @@ def test_a_record_that_fails_by_itself_waits_and_holds_back_no_other(
             assert intake.drain() == {"new": 4, "held": 1}
             assert intake.drain() == {}, "not before its time"
             spool.send(redis)
-            assert [path.stem for path in spool.waiting()] == [f"{refused}-1"] and redis.xlen(keys.RECORDS) == 1
+            assert [path.stem for path in spool.waiting()] == [f"{refused}-1"] and redis.xlen(keys.records("lab")) == 1
             connection.execute("DROP TRIGGER refuse")
         monkeypatch.setattr(intake_module.time, "monotonic", lambda: float("inf"))
         assert intake.drain() == {"new": 1}
@@ -199,6 +200,29 @@ def test_a_record_of_another_version_is_set_aside_and_not_measured_again(
         with pytest.raises(Unstorable):
             ledger.replay(dead.id)
         assert ledger.dead_records() == [dead]
+
+
+@pytest.mark.parametrize("readable", [True, False])
+def test_a_record_of_another_host_s_attempt_is_refused_and_changes_nothing(
+    farm: Settings, redis: Redis, spool: Spool, readable: bool
+) -> None:
+    """Host `evil` knows job, attempt and token of what `lab` was given, and is quicker."""
+    with Ledger(farm.ledger) as ledger:
+        ledger.submit("first-1", make.many(1), JOBS[:1])
+        record = make.record(JOBS[0], attempt=1, token=begun(ledger, JOBS[0]).token)
+        forged = record.model_dump(mode="json") | {"ended_at": 0.5} | ({} if readable else {"schema_version": 2})
+        RecordStream(redis, "evil").send(json.dumps(forged).encode(), f"{record.job_id}:1")
+        assert Intake(redis, ledger).drain() == {"forged" if readable else "dead": 1}
+        (dead,) = ledger.dead_records()
+        assert dead.host == "evil" and (not readable or "which lab has" in dead.reason)
+        assert ledger.counts("first-1") == {"placed": 1}, "its attempt goes on"
+        if readable:
+            with pytest.raises(Forged):
+                ledger.replay(dead.id)
+        spool.add(record)
+        spool.send(redis)
+        assert Intake(redis, ledger).drain() == {"new": 1}
+        assert list(ledger.records("first-1")) == [record]
 
 
 def test_a_dead_record_that_can_be_read_after_all_is_replayed(farm: Settings) -> None:

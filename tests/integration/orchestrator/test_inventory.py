@@ -29,12 +29,12 @@ def test_devices_hosts_and_sessions(redis: Redis) -> None:
     inventory.announce_host(host)
     assert inventory.hosts() == [host]
     progress = Progress(serial="A", job_id="j", attempt=1, token=7, label="x", phase="running", since=1.0)
-    inventory.announce_progress(progress)
+    inventory.announce_progress(progress, "lab")
     assert inventory.progress() == [progress]
-    inventory.clear_progress("A")
+    inventory.clear_progress("A", "lab")
     assert inventory.progress() == []
-    assert 0 < redis.ttl(keys.device("A")) <= keys.ANNOUNCE_TTL_S
-    redis.delete(keys.device("A"))
+    assert 0 < redis.ttl(keys.device("lab", "A")) <= keys.ANNOUNCE_TTL_S
+    redis.delete(keys.device("lab", "A"))
     assert [d.serial for d in inventory.devices()] == ["B"]
 
 
@@ -56,10 +56,10 @@ def test_garbage_is_skipped_with_a_log_line(redis: Redis, caplog: pytest.LogCapt
     inventory = Inventory(redis)
     inventory.announce_device(make.device("A"))
     inventory.announce_device(make.device("B"))
-    redis.set(keys.device("A"), b"\xff{not json")
+    redis.set(keys.device("lab", "A"), b"\xff{not json")
     with caplog.at_level(logging.WARNING):
         assert [d.serial for d in inventory.devices()] == ["B"]
-    assert "farm:device:A" in caplog.text
+    assert "farm:device:lab:A" in caplog.text
 
 
 def test_reasons_of_waiting(redis: Redis) -> None:

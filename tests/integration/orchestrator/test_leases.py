@@ -17,8 +17,10 @@ from tests.servers import RedisServer
 from tests.unit.orchestrator import make
 
 
-def assignment(token: int, *, ttl_s: float = 60.0, attempt: int = 1, serial: str = "A") -> Assignment:
-    return Assignment(serial=serial, host="lab", job=make.job(), attempt=attempt, token=token, ttl_s=ttl_s)
+def assignment(
+    token: int, *, ttl_s: float = 60.0, attempt: int = 1, serial: str = "A", host: str = "lab"
+) -> Assignment:
+    return Assignment(serial=serial, host=host, job=make.job(), attempt=attempt, token=token, ttl_s=ttl_s)
 
 
 @pytest.fixture
@@ -44,7 +46,9 @@ def test_from_acquire_to_release(leases: Leases) -> None:
 
 def test_an_assignment_of_another_version_gives_the_device_back(leases: Leases, redis: Redis) -> None:
     assert leases.acquire(assignment(7))
-    redis.set(keys.assignment("A"), json.dumps(assignment(7).model_dump(mode="json") | {"of a newer version": 1}))
+    redis.set(
+        keys.assignment("lab", "A"), json.dumps(assignment(7).model_dump(mode="json") | {"of a newer version": 1})
+    )
     with pytest.raises(Unreadable, match="token 7 cannot be read") as caught:
         leases.claim("A", 7, "w1")
     assert "update pocketfarm" in str(caught.value)
@@ -67,6 +71,17 @@ def test_an_older_token_never_replaces_a_newer_one(leases: Leases) -> None:
     leases.release("A", 5)
     assert not leases.acquire(assignment(5)) and not leases.acquire(assignment(4))
     assert not leases.restore(assignment(5), "w")
+
+
+def test_a_device_that_moves_to_another_host_has_one_lease(leases: Leases) -> None:
+    assert leases.acquire(assignment(1)) and leases.claim("A", 1, "w1") is not None
+    assert not leases.acquire(assignment(2, host="other")), "the first host has it still"
+    leases.release("A", 1)
+    assert leases.acquire(assignment(3, host="other"))
+    assert leases.renew("A", 1, "w1", 60.0) == "superseded" and not leases.release("A", 1)
+    assert leases.claim("A", 3, "w2") == assignment(3, host="other")
+    assert leases.holder("A") == "w2" and {lease.token for lease in leases.all().values()} == {3}
+    assert not leases.acquire(assignment(4))
 
 
 def test_expiry_is_by_redis_own_clock(leases: Leases) -> None:
@@ -148,4 +163,4 @@ def test_script_cache_lost_with_redis_restart(server: RedisServer, leases: Lease
         leases.acquire(assignment(10))
     server.start()
     assert leases.claim("A", 9, "w") is not None
-    assert redis.exists(keys.assignment("A"))
+    assert redis.exists(keys.assignment("lab", "A"))

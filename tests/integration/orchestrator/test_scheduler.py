@@ -77,8 +77,8 @@ def test_from_waiting_to_done(farm: Settings, redis: Redis, ledger: Ledger, sche
     host.finish()
     assert scheduler.tick().taken == {"new": 2}
     assert ledger.counts("e-1") == {"ok": 4}
-    assert redis.xlen(keys.RECORDS) == 0
-    assert all(redis.exists(keys.receipt(f"{r.job_id}:{r.attempt}")) for r in ledger.records("e-1"))
+    assert redis.xlen(keys.records("lab")) == 0
+    assert all(redis.exists(keys.receipt("lab", f"{r.job_id}:{r.attempt}")) for r in ledger.records("e-1"))
 
 
 def test_doubled_and_lost_wake_ups_do_no_harm(
@@ -324,14 +324,15 @@ def test_what_is_no_record_is_kept_and_disturbs_nothing(
     submit(ledger, host, blocks=1)
     scheduler.tick()
     (assignment,) = host.claim()
-    redis.xadd(keys.RECORDS, {"record": "{not json"})
-    redis.xadd(keys.RECORDS, {"other": "field"})
-    redis.xadd(keys.RECORDS, {"record": b"\xff\x00"})
+    redis.xadd(keys.records("lab"), {"record": "{not json"})
+    redis.xadd(keys.records("lab"), {"other": "field"})
+    redis.xadd(keys.records("lab"), {"record": b"\xff\x00"})
+    redis.sadd(keys.SENDERS, "lab")
     foreign = make.record(make.job("unknown"), attempt=1, token=assignment.token)
     send(redis, foreign)
     host.finish()
     assert scheduler.tick().taken["dead"] == 4
-    assert redis.xlen(keys.RECORDS) == 0
+    assert redis.xlen(keys.records("lab")) == 0
     bodies = {ledger.dead_body(each.id) for each in ledger.dead_records()}
     assert bodies >= {b"{not json", b"\xff\x00", foreign.model_dump_json().encode()} and len(bodies) == 4
     assert ledger.counts("e-1") == {"ok": 1}

@@ -112,9 +112,9 @@ def test_a_lease_that_cannot_be_read_is_as_if_redis_had_lost_it(
     (running,) = host.claim()
     host.announce()
     if kind == "fields":
-        redis.hset(keys.lease("A"), mapping={"expires_at": "soon", "token": "none", "of a newer version": 1})
+        redis.hset(keys.held("lab", "A"), mapping={"expires_at": "soon", "token": "none", "of a newer version": 1})
     else:
-        redis.set(keys.lease("A"), "no hash")
+        redis.set(keys.held("lab", "A"), "no hash")
     assert scheduler.tick().restored == 1
     assert Leases(redis).all()["A"].token == running.token
     until_over(scheduler, ledger, host, "good-1")

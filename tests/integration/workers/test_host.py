@@ -108,7 +108,10 @@ class Farm:
         wake(self.settings.host, CPU_SERIAL, token, by=self.app)
 
     def records(self) -> list[Record]:
-        return [Record.model_validate_json(fields["record"]) for _, fields in self.redis.xrange(keys.RECORDS)]
+        return [
+            Record.model_validate_json(fields["record"])
+            for _, fields in self.redis.xrange(keys.records(self.settings.host))
+        ]
 
     def record(self, made: Assignment) -> Record:
         """Wait for the record of one assignment."""
@@ -155,7 +158,7 @@ def test_a_wake_up_becomes_one_record(hosted: Farm) -> None:
     hosted.until(lambda: not hosted.leases.all())
     spooled = hosted.settings.state / "spool" / f"{made.job.job_id}-1.json"
     assert spooled.exists(), "kept until the ledger has it"
-    hosted.redis.set(keys.receipt(f"{made.job.job_id}:1"), "new")
+    hosted.redis.set(keys.receipt(hosted.settings.host, f"{made.job.job_id}:1"), "new")
     hosted.until(lambda: not spooled.exists())
     assert [each.token for each in hosted.records() if each.token in (made.token, made.token - 1)] == [made.token]
 

@@ -12,7 +12,6 @@ from redis import Redis
 from device_agent.virtual.control import PhoneStatus
 from device_agent.virtual.faults import ThermalTrip
 from orchestrator.config import Settings
-from orchestrator.coordination import keys
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
@@ -22,6 +21,7 @@ from orchestrator.model.device import Api, Health
 from orchestrator.model.experiment import Conditions, DeviceChoice, Experiment, Matrix, Sampling, Workload
 from orchestrator.model.live import PROTOCOL, HostAnnouncement
 from orchestrator.scheduling.scheduler import Scheduler, TickReport
+from tests.integration.orchestrator.hosts import send
 from tests.phones import connect, disconnect
 from tests.servers import private_redis
 from tests.waiting import LIMIT_S
@@ -70,7 +70,7 @@ class Farm:
             assignment = self.leases.claim(made.serial, made.token, "w")
             assert assignment is not None
             record = run_job(assignment, self.bench, lambda: None, lambda *_: None)
-            self.redis.xadd(keys.RECORDS, {"record": record.model_dump_json()})
+            send(self.redis, record, record.device.host)
             self.leases.release(made.serial, made.token)
         return report, [made.job.experiment_id for made in report.placed]
 

@@ -58,7 +58,7 @@ def record(job_id: str = "job1", attempt: int = 1) -> Record:
 
 
 def sent(redis: Redis) -> list[Record]:
-    return [Record.model_validate_json(fields["record"]) for _, fields in redis.xrange(keys.RECORDS)]
+    return [Record.model_validate_json(fields["record"]) for _, fields in redis.xrange(keys.records(""))]
 
 
 def test_kept_on_disk_until_the_receipt(tmp_path: Path, redis: Redis) -> None:
@@ -68,7 +68,7 @@ def test_kept_on_disk_until_the_receipt(tmp_path: Path, redis: Redis) -> None:
     spool.send(redis)
     assert sent(redis) == [record()], "sent once, not in every pass"
     assert path.exists()
-    redis.set(keys.receipt("job1:1"), "new")
+    redis.set(keys.receipt("", "job1:1"), "new")
     spool.send(redis)
     assert spool.waiting() == []
     assert len(sent(redis)) == 1
@@ -86,7 +86,7 @@ def test_sent_again_without_a_receipt(tmp_path: Path, redis: Redis, monkeypatch:
     spool = Spool(tmp_path)
     spool.add(record())
     spool.send(redis)
-    redis.delete(keys.RECORDS)  # a wiped Redis
+    redis.delete(keys.records(""))  # a wiped Redis
     spool.send(redis)
     assert sent(redis) == [record()]
 
@@ -103,7 +103,7 @@ def test_redis_away_and_back(
         spool.add(record())
         eventually(lambda: "records wait in" in caplog.text)
         server.start()
-        eventually(lambda: redis.xlen(keys.RECORDS))
+        eventually(lambda: redis.xlen(keys.records("")))
         assert sent(redis) == [record()]
     finally:
         stop.set()
@@ -117,10 +117,10 @@ def test_bytes_that_are_no_record_are_sent_as_they_are(tmp_path: Path, redis: Re
     spool.add(record("bad")).write_bytes(content)
     spool.add(record("good"))
     spool.send(redis)
-    bad, good = RecordStream(redis).read("", 10)
+    bad, good = RecordStream(redis, "lab").read("", 10)
     assert (bad.body, bad.host, bad.name) == (content, "lab", "bad:1")
     assert Record.model_validate_json(good.body) == record("good")
-    redis.set(keys.receipt("bad:1"), "dead")
+    redis.set(keys.receipt("lab", "bad:1"), "dead")
     spool.send(redis)
     assert (tmp_path / "spool" / "dead" / "bad-1.json").read_bytes() == content
     assert [path.name for path in spool.waiting()] == ["good-1.json"]
@@ -138,7 +138,7 @@ def test_an_unknown_word_deletes_nothing(tmp_path: Path, redis: Redis) -> None:
     """Of a scheduler of another version."""
     spool = Spool(tmp_path)
     spool.add(record())
-    redis.set(keys.receipt("job1:1"), "poison")
+    redis.set(keys.receipt("", "job1:1"), "poison")
     spool.send(redis)
     assert [path.name for path in (tmp_path / "spool" / "dead").iterdir()] == ["job1-1.json"]
 
@@ -198,7 +198,7 @@ def test_a_long_outage_of_the_ledger_fills_no_stream(tmp_path: Path, redis: Redi
         if second == 300:
             spool = Spool(tmp_path, clock=lambda: now[0])
         spool.send(redis)
-    assert redis.xlen(keys.RECORDS) == 1
+    assert redis.xlen(keys.records("")) == 1
 
 
 def test_entries_that_vanish_are_sent_ever_more_rarely(tmp_path: Path, redis: Redis) -> None:
@@ -209,7 +209,7 @@ def test_entries_that_vanish_are_sent_ever_more_rarely(tmp_path: Path, redis: Re
     for second in range(3600):
         now[0] = float(second)
         spool.send(redis)
-        if redis.delete(keys.RECORDS):
+        if redis.delete(keys.records("")):
             taken.append(second)
     assert taken[:5] == [0, 10, 30, 70, 150]
     assert max(later - sooner for sooner, later in pairwise(taken)) == spool_module.MAX_RESEND_S
@@ -224,7 +224,7 @@ def test_a_disk_that_takes_nothing_loses_no_record(tmp_path: Path, redis: Redis)
     (tmp_path / "spool").unlink()
     spool.send(redis)
     assert Record.model_validate_json((tmp_path / "spool" / "job1-1.json").read_text()) == record()
-    redis.set(keys.receipt("job1:1"), "new")
+    redis.set(keys.receipt("", "job1:1"), "new")
     spool.send(redis)
     assert spool.waiting() == [] and list((tmp_path / "spool").iterdir()) == []
 
@@ -246,7 +246,7 @@ def test_the_sender_outlives_what_nobody_foresaw(tmp_path: Path, redis: Redis, m
     sender.start()
     try:
         spool.add(record())
-        eventually(lambda: redis.xlen(keys.RECORDS))
+        eventually(lambda: redis.xlen(keys.records("")))
         assert sender.is_alive()
     finally:
         stop.set()
