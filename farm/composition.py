@@ -36,7 +36,7 @@ def compose(settings: Settings, profiles: list[str], *, real_phones: bool) -> Co
     private one. Raises SetupError where this machine lacks a part.
     """
     server = RedisServer(settings.state)
-    adb = AdbServer(settings, virtual_only=not real_phones)
+    adb = AdbServer(settings, real=real_phones, virtual=bool(profiles))
     exporter_port, note = _exporter_port(settings)
     phones = VirtualPhones(settings.state, adb, profiles) if profiles else None
     endpoints = Endpoints(
@@ -45,6 +45,7 @@ def compose(settings: Settings, profiles: list[str], *, real_phones: bool) -> Co
         redis_password=SecretStr(server.password),
         adb_path=adb.path,
         adb_port=adb.port,
+        adb_socket=adb.socket,
         host=settings.host,
         exporter_port=exporter_port,
         virtual_phones=len(profiles),
@@ -97,6 +98,7 @@ def _environment(settings: Settings, endpoints: Endpoints) -> dict[str, str]:
         "FARM_REDIS_PASSWORD": endpoints.redis_password.get_secret_value(),
         "FARM_ADB_PATH": endpoints.adb_path,
         "FARM_ADB_PORT": str(endpoints.adb_port),
+        **({"FARM_ADB_SOCKET": str(endpoints.adb_socket)} if endpoints.adb_socket else {}),
         "FARM_HOST": endpoints.host,
         "FARM_EXPORTER_PORT": str(endpoints.exporter_port),
         "FARM_ENGINE_SLOT": str(settings.engine_slot or state / "engine.slot"),

@@ -27,6 +27,7 @@ class Endpoints(BaseModel):
     redis_password: SecretStr
     adb_path: str = ""
     adb_port: int
+    adb_socket: Path | None = None
     host: str
     exporter_port: int
     virtual_phones: int = 0
@@ -156,6 +157,7 @@ def settings_for(state: Path | None) -> Settings:
             "redis_url": endpoints.redis_url,
             "redis_password": endpoints.redis_password,
             "adb_port": endpoints.adb_port,
+            "adb_socket": endpoints.adb_socket,
             "adb_path": settings.adb_path or endpoints.adb_path,
             "host": endpoints.host,
             "exporter_port": endpoints.exporter_port,

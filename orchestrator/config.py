@@ -28,6 +28,9 @@ class Settings(BaseSettings):
     """Absolute path of the adb binary; empty: the one on PATH."""
     adb_port: int = 5037
     """Port of this host's adb server."""
+    adb_socket: Path | None = None
+    """Unix socket of this host's adb server, as the private server of `farm up` has; None: it listens on `adb_port`,
+    where every user of this machine may use it."""
     exporter_host: str = "127.0.0.1"
     """Address that the metrics exporter listens on; another one only inside a container's own network."""
     exporter_port: int = 9464

@@ -6,14 +6,26 @@ One failing test must not spoil the next, nor its own second try; what a test le
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
+from device_agent.virtual import launch
 from device_agent.virtual.control import ControlClient
 from device_agent.virtual.faults import Charging
+from device_agent.virtual.launch import VirtualPhones
 from orchestrator.errors import FarmError
-from tests.servers import PrivateAdb, required
+from tests.servers import PrivateAdb, adb_key, required
 from tests.waiting import LIMIT_S, eventually
 from workers.connection.adb import AdbConnection, AdbServer
+
+
+@contextmanager
+def start_phones(state: Path, profiles: Sequence[str], **options: Any) -> Iterator[VirtualPhones]:
+    """Virtual phones that let the private adb servers of the tests in."""
+    with launch.start_phones(state, profiles, key=adb_key().with_suffix(".pub"), **options) as running:
+        yield running
 
 
 def mend(adb: PrivateAdb, control: ControlClient, addresses: Sequence[str]) -> None:

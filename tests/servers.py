@@ -9,6 +9,7 @@ A binary that is missing skips the test at home and fails it in CI (`CI=true`).
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import socket
@@ -18,6 +19,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +139,15 @@ class RedisServer(Server):
         self._short.cleanup()
 
 
+@lru_cache
+def adb_key() -> Path:
+    """The private key of every adb server of these tests; `adb_key().with_suffix(".pub")` is what phones are told."""
+    folder = Path(tempfile.mkdtemp(prefix="adb-key-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    subprocess.run([required("adb"), "keygen", str(folder / "adbkey")], check=True, capture_output=True, timeout=60)
+    return folder / "adbkey"
+
+
 @contextmanager
 def private_redis(folder: Path) -> Iterator[str]:
     """A real redis-server of our own; yields its `unix://` URL."""
@@ -149,11 +160,15 @@ def private_redis(folder: Path) -> Iterator[str]:
 
 
 class PrivateAdb(Server):
-    """A real adb server of our own for loopback phones only, on `port`. HOME (keys) is `folder`."""
+    """A real adb server of our own for loopback phones only, on `port`. HOME is `folder`; it has the tests' key."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.port = free_port()
+        keys = folder / ".android"
+        keys.mkdir(exist_ok=True)
+        for key in (adb_key(), adb_key().with_suffix(".pub")):
+            shutil.copy(key, keys)
         quiet = {"ADB_USB": "0", "ADB_MDNS": "0", "ADB_EMU": "0", "ADB_MDNS_AUTO_CONNECT": "", "HOME": str(folder)}
         environment = {**os.environ, **quiet, "ANDROID_ADB_SERVER_PORT": str(self.port)}
         argv = [required("adb"), "-P", str(self.port), "nodaemon", "server"]

@@ -13,7 +13,7 @@ from orchestrator.config import Settings
 from orchestrator.errors import FarmError
 from orchestrator.model.device import Device
 
-from .connection.adb import AdbServer
+from .connection.adb import server_of
 from .connection.base import DeviceConnection
 from .devices.device_lock import device_lock
 from .devices.lookup import find_phone
@@ -90,7 +90,7 @@ def restore_devices(settings: Settings, serials: Iterable[str], *, patient: bool
 
     `patient`: wait for phones whose supply was just switched on.
     """
-    server = AdbServer(settings.adb_port, settings.adb_path or "adb")
+    server = server_of(settings)
     return tuple(
         _restore_device(settings.state, serial, lambda s: find_phone(s, server), patient) for serial in serials
     )

@@ -116,7 +116,7 @@ class Discovery:
 
     def _list(self) -> list[ListedDevice]:
         if not self.adb.startswith("version"):
-            self.adb = f"version {self._server.check()} on port {self._server.port}"
+            self.adb = f"version {self._server.check()} on {self._server.place}"
         return self._server.devices()
 
     def _all_away(self, reason: str) -> None:
@@ -152,7 +152,7 @@ class Discovery:
             watched.failures, watched.due_at = 0, 0.0
         watched.row = row
         if row.state != "device":
-            self._away(row.address, watched, *unusable(row, self._server.port))
+            self._away(row.address, watched, *unusable(row, self._server))
         elif not watched.busy and time.monotonic() >= watched.due_at:
             watched.busy = True
             self._pool.submit(self._work, row.address, watched)

@@ -25,7 +25,7 @@ from orchestrator.model.lease import Assignment
 from orchestrator.model.live import PROTOCOL, HostAnnouncement
 
 from .claim import Claim
-from .connection.adb import AdbServer
+from .connection.adb import server_of
 from .crash_recovery import restore_supplies, with_left_changed
 from .devices.device_lock import device_lock
 from .devices.fleet import Fleet
@@ -53,7 +53,7 @@ class Host:
         self._leases, self._inventory = Leases(redis), Inventory(redis)
         self._spool = Spool(farm.state, farm.host)
         self._fleet = Fleet()
-        server = AdbServer(farm.adb_port, farm.adb_path or "adb")
+        server = server_of(farm)
         self._discovery = Discovery(self._fleet, farm, server, self._is_taken)
         self._refused: dict[str, str] = {}
         """Device that this host may not announce -> the host that does."""

@@ -20,7 +20,7 @@ from orchestrator.model.device import Api, DeviceFacts, Precision
 from orchestrator.model.event import Memory, Sample, Setup
 from orchestrator.model.record import Replan, RunsOn
 
-from .connection.adb import AdbServer
+from .connection.adb import server_of
 from .devices.admit import enrol_phone
 from .devices.device_lock import device_lock
 from .devices.fleet import Member
@@ -98,7 +98,7 @@ def infer(
 def find_member(serial: str | None, api: Api, settings: Settings) -> Member:
     """The named device, or this host's own: a GPU before the CPU. Raises Unsupported, TransportLost, SetupError."""
     if serial is not None and not serial.startswith("local-"):
-        server = AdbServer(settings.adb_port, settings.adb_path or "adb")
+        server = server_of(settings)
         server.check()
         connection = find_phone(serial, server)
         with device_lock(settings.state, connection.serial, wait_s=LOCK_WAIT_S):

@@ -115,8 +115,11 @@ def ask_for(port: int, serials: list[str], seconds: float) -> list[float]:
 def measure(phones: int, seconds: float, threads: int) -> dict[str, object]:
     """Run the benchmark once."""
     with tempfile.TemporaryDirectory(prefix="virtual-phones-") as name, adb_server(Path(name)) as (port, adb_pid):
+        key = Path(name) / ".android" / "adbkey.pub"
         start = time.perf_counter()
-        with start_phones(Path(name) / "phones", ["galaxy_s7", "pixel_7"], count=phones, ready_s=120) as running:
+        with start_phones(
+            Path(name) / "phones", ["galaxy_s7", "pixel_7"], count=phones, key=key, ready_s=120
+        ) as running:
             up_s = time.perf_counter() - start
             server = psutil.Process(running.pid)
             start = time.perf_counter()

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from .adb_key import read_public_key
 from .faults import load_script
 from .profile import load_model, profile_names
 from .server import Options, serve
@@ -33,6 +34,7 @@ def _locked(state: Path) -> Iterator[None]:
 def _parse(arguments: Sequence[str] | None) -> Options:
     parser = argparse.ArgumentParser(prog="python -m device_agent.virtual", description="Start virtual phones.")
     parser.add_argument("--state", type=Path, required=True, help="folder that keeps the phones")
+    parser.add_argument("--key", type=Path, required=True, help="adbkey.pub of the only adb server that is let in")
     phones = "profiles or replay:FILE, with commas between them"
     parser.add_argument("--phones", default=",".join(profile_names()), help=phones)
     parser.add_argument("--count", type=int, help="how many phones in all; the profiles take turns")
@@ -47,6 +49,7 @@ def _parse(arguments: Sequence[str] | None) -> Options:
     return Options(
         state=Path(os.path.realpath(given.state)),
         profiles=tuple(itertools.islice(itertools.cycle(profiles), count)),
+        key=read_public_key(given.key),
         base_port=given.base_port,
         slot=given.slot.absolute() if given.slot else None,
         speed=given.speed,

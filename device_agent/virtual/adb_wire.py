@@ -14,6 +14,7 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from .adb_key import TOKEN_BYTES, PublicKey
 from .adb_message import MAX_PAYLOAD, VERSION, Message, ProtocolError, encode_header, read_message
 
 log = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ class Link(Protocol):
     silent: bool
     """The phone does not answer the handshake: the adb server shows `offline`."""
     authorized: asyncio.Event
-    """Clear while the person at the phone has not yet accepted the host's key."""
+    """Clear while the person at the phone has taken back the trust in the host's key."""
 
     async def carry(self, size: int) -> None:
         """Return when a message of `size` bytes has passed: late on a slow cable, never on a hung one."""
@@ -90,7 +91,8 @@ class Stream:
 
 class Connection:
     """One TCP connection from an adb server. `open_service` maps a destination such as `shell:ls` to its service,
-    or to None where the phone has none (answered with CLSE, as adbd does)."""
+    or to None where the phone has none (answered with CLSE, as adbd does). A host is admitted when `key` has signed the
+    token that this connection was given last; a public key that it offers is never taken."""
 
     def __init__(
         self,
@@ -98,6 +100,7 @@ class Connection:
         writer: asyncio.StreamWriter,
         link: Link,
         banner: bytes,
+        key: PublicKey,
         open_service: Callable[[str], Service | None],
     ) -> None:
         self.max_payload = MAX_PAYLOAD
@@ -105,6 +108,8 @@ class Connection:
         self._writer = writer
         self._link = link
         self._banner = banner
+        self._key = key
+        self._token = b""
         self._open_service = open_service
         self._with_sum = False
         self._online = False
@@ -149,8 +154,8 @@ class Connection:
         if message.command == b"CNXN":
             await self._greet(message)
         elif message.command == b"AUTH":
-            if message.arg0 == _AUTH_SIGNATURE and not self._link.authorized.is_set():
-                await self._ask_for_key()
+            if message.arg0 == _AUTH_SIGNATURE:
+                await self._check(message.data)
         elif not self._online:
             pass  # streams are for admitted hosts; adbd drops what else they send
         elif message.command == b"OPEN":
@@ -182,14 +187,20 @@ class Connection:
         self.max_payload = min(message.arg1, MAX_PAYLOAD)
         if self._link.silent:
             return
-        if not self._link.authorized.is_set():
-            await self._ask_for_key()
-        if self._admission is None:
-            self._admission = asyncio.create_task(self._admit())
+        await self._ask_for_signature()
 
-    async def _ask_for_key(self) -> None:
+    async def _ask_for_signature(self) -> None:
+        self._token = os.urandom(TOKEN_BYTES)
         with contextlib.suppress(StreamClosed):
-            await self.send(Message(b"AUTH", _AUTH_TOKEN, 0, os.urandom(20)))
+            await self.send(Message(b"AUTH", _AUTH_TOKEN, 0, self._token))
+
+    async def _check(self, signature: bytes) -> None:
+        """Admit the farm's own key, and ask everybody else again: a token is good for one answer."""
+        token, self._token = self._token, b""
+        if self._key.verifies(token, signature) and self._admission is None:
+            self._admission = asyncio.create_task(self._admit())
+        if self._admission is None or not self._link.authorized.is_set():
+            await self._ask_for_signature()
 
     async def _admit(self) -> None:
         await self._link.authorized.wait()

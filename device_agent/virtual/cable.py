@@ -7,6 +7,7 @@ import contextlib
 import socket
 from collections.abc import Callable
 
+from .adb_key import PublicKey
 from .adb_wire import Connection, Service
 
 _LATENCY_S = 0.001
@@ -18,7 +19,9 @@ _BUFFER_BYTES = 2 << 20
 class Cable:
     """Holds the phone's TCP port for its whole life, also while nothing listens there."""
 
-    def __init__(self, open_service: Callable[[str], Service | None], banner: Callable[[], bytes]) -> None:
+    def __init__(
+        self, open_service: Callable[[str], Service | None], banner: Callable[[], bytes], key: PublicKey
+    ) -> None:
         self.silent = False
         self.slow_factor = 0.0
         """Times slower than a USB 2 cable; 0: as fast as the host."""
@@ -28,6 +31,7 @@ class Cable:
         self.flowing.set()
         self._open_service = open_service
         self._banner = banner
+        self._key = key
         self._placeholder: socket.socket | None = None
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
@@ -85,7 +89,7 @@ class Cable:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             with contextlib.suppress(asyncio.CancelledError):
-                await Connection(reader, writer, self, self._banner(), self._open_service).serve()
+                await Connection(reader, writer, self, self._banner(), self._key, self._open_service).serve()
         finally:
             self._connections.discard(task)
             writer.transport.abort()

@@ -31,7 +31,7 @@ def find_executable(phone: Phone, name: str, cwd: str) -> Path:
     path = phone.tree.host(name, cwd)
     if not path.exists():
         raise refusal(errno.ENOENT, name)
-    if path.is_dir() or not path.stat().st_mode & 0o111:
+    if path.is_dir() or not path.stat().st_mode & 0o111 or not phone.pushed.knows(path):
         raise refusal(errno.EACCES, name)
     return path
 

@@ -36,6 +36,7 @@ def start_phones(
     state: Path,
     profiles: Sequence[str],
     *,
+    key: Path,
     count: int | None = None,
     slot: Path | None = None,
     speed: float = 1.0,
@@ -44,10 +45,11 @@ def start_phones(
 ) -> Iterator[VirtualPhones]:
     """Run virtual phones inside a `with` block; they end with it, and everything that runs in them.
 
-    Raises RuntimeError with what the process said where they are not up within `ready_s`.
+    `key`: the `adbkey.pub` of the only adb server that is let in. Raises RuntimeError with what the process said where
+    they are not up within `ready_s`.
     """
     command = [sys.executable, "-m", "device_agent.virtual", "--state", str(state), "--phones", ",".join(profiles)]
-    command += ["--speed", str(speed), "--with-parent"]
+    command += ["--key", str(key), "--speed", str(speed), "--with-parent"]
     command += ["--count", str(count)] if count is not None else []
     command += ["--slot", str(slot)] if slot else []
     command += ["--faults", str(script)] if script else []

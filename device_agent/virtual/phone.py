@@ -22,6 +22,7 @@ from .processes import Process, ProcessTable, limit_growth, send_signal
 from .processor_time import HOST_CORES, ProcessorTime, SteadyCount
 from .profile import Profile
 from .properties import properties
+from .pushed import PushedPrograms
 from .replay.player import Player
 from .supply import Supply
 from .sysfs import CHARGING_ENABLED, INPUT_SUSPEND, NodeWriter, denied_nodes, dynamic_nodes, static_nodes
@@ -34,6 +35,17 @@ _DETACHING_S = 2.0
 _FIRST_ADBD_PID = 517
 _OFF_AFTER_MS = 60_000
 """Where the setting is none."""
+_PROCESS_NODES = {
+    "cmdline",
+    "comm",
+    "io",
+    "oom_score_adj",
+    "schedstat",
+    "smaps",
+    "stat",
+    "statm",
+    "status",
+}
 BACKGROUND_APPS = {"org.example.calendar": 2_031, "org.example.messenger": 2_107}
 _DEFAULT_SETTINGS: dict[str, dict[str, str]] = {
     "global": {
@@ -67,6 +79,8 @@ class Phone:
         self.player = Player(profile.recording, folder / "replay") if profile.recording else None
         saved = self._saved()
         self.port = int(saved.get("port", 0))
+        self.pushed = PushedPrograms(saved.get("programs", ()))
+        self.pushed.drop_others(self.tree.root / "data/local/tmp")
         kept = saved.get("settings", {})  # an older phone's lack what later ones have
         self.settings = {space: values | kept.get(space, {}) for space, values in _DEFAULT_SETTINGS.items()}
         self.radios_on = bool(saved.get("radios_on", True))
@@ -288,9 +302,9 @@ class Phone:
         return send_signal(self.table.of(self.tree.root), number)
 
     def _host_process(self, path: str) -> Path | None:
-        """/proc/<pid> of the phone's own processes is the host's."""
-        pid = path.split("/")[2] if path.startswith("/proc/") else ""
-        if not pid.isdigit() or Path(path).name in ("root", "cwd", "exe", "environ"):
+        """/proc/<pid> of the phone's own processes is the host's, as far as it shows figures and opens nothing else."""
+        _, top, pid, *rest = [*path.split("/"), "", ""]
+        if top != "proc" or not pid.isdigit() or not set(filter(None, rest)) <= _PROCESS_NODES:
             return None
         return Path(path) if any(process.pid == int(pid) for process in self.table.of(self.tree.root)) else None
 
@@ -305,6 +319,7 @@ class Phone:
         """Write `state.json`, atomically."""
         state = {
             "port": self.port,
+            "programs": sorted(self.pushed.digests),
             "settings": self.settings,
             "radios_on": self.radios_on,
             "charge": self.body.charge,

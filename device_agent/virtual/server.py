@@ -15,6 +15,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from .adb_key import PublicKey
 from .cable import Cable
 from .control import Controlled, PhoneStatus, select, serve_control
 from .execution import reap_orphans
@@ -41,6 +42,8 @@ class Options:
     """Folder that keeps everything: phones' files, settings, charge, ports."""
     profiles: tuple[Profile, ...]
     """One phone each."""
+    key: PublicKey
+    """The farm's; nobody without it is let in."""
     base_port: int = 0
     """Ports from here on; 0: the last time's if free, else any."""
     slot: Path | None = None
@@ -108,7 +111,7 @@ class Server:
             phone.properties["ro.pocketfarm.control"] = str(self.control)
             self._slowings[phone.serial] = Slowing()
             numbers[profile.name] += 1
-            cable = _cable(phone)
+            cable = _cable(phone, self._options.key)
             self._cables.append(cable)
             await _plug(cable, phone, self._options.base_port + index if self._options.base_port else 0)
             phone.save()
@@ -190,8 +193,8 @@ class Server:
         reap_orphans([entry.phone for entry in self._phones])
 
 
-def _cable(phone: Phone) -> Cable:
-    return Cable(lambda destination: open_service(phone, destination), phone.banner)
+def _cable(phone: Phone, key: PublicKey) -> Cable:
+    return Cable(lambda destination: open_service(phone, destination), phone.banner, key)
 
 
 async def _plug(cable: Cable, phone: Phone, port: int) -> None:

@@ -174,6 +174,7 @@ class SyncService:
                     file.write(block)
         except OSError as error:
             return error
+        self._phone.pushed.note(target)
         target.chmod(mode & 0o777)
         os.utime(target, (mtime, mtime))
         await self._stream.write(_REQUEST.pack(b"OKAY", 0))
@@ -184,7 +185,11 @@ class SyncService:
         while not isinstance(block := await self._block(), int):
             pieces.append(block)
         name = b"".join(pieces).rstrip(b"\0").decode("utf-8", "surrogateescape")
-        target.symlink_to(self._phone.tree.host(name) if name.startswith("/") else name)
+        try:
+            self._phone.tree.link(target, name)
+        except OSError as error:
+            await self._fail(f"symlink failed: {error.strerror}")
+            return
         await self._stream.write(_REQUEST.pack(b"OKAY", 0))
 
     async def _block(self) -> bytes | int:

@@ -85,10 +85,23 @@ class Tree:
         if passed := self.pass_through(absolute):
             return passed
         target = self._below(absolute)
-        real = os.path.realpath(target.parent)
-        if real != str(self.root) and not real.startswith(f"{self.root}/") and target != self.root:
+        if target != self.root and not (
+            self._holds(target.parent) and (not target.is_symlink() or self._holds(target))
+        ):
             raise refusal(errno.EACCES, path)
         return target
+
+    def _holds(self, target: Path) -> bool:
+        """Whether a host path, followed to its end, lies in this phone."""
+        real = os.path.realpath(target)
+        return real == str(self.root) or real.startswith(f"{self.root}/")
+
+    def link(self, link: Path, target: str) -> None:
+        """Make a symbolic link to a phone path. Raises OSError where it would lead out of the phone."""
+        words = str(self.host(target)) if target.startswith("/") else target
+        if not self._holds(link.parent / words):
+            raise refusal(errno.EACCES, target)
+        link.symlink_to(words)
 
     def check_readable(self, path: str, cwd: str = "/") -> None:
         """Raises PermissionError where the profile denies this node to the shell user."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from .adb_server import AdbServer
 from .part import Part
+from .private_folder import make_private
 
 PROFILES = ("galaxy_s7", "nexus_5", "pixel_7", "sd888_hdk")
 """What `farm up --virtual N` takes, in turn."""
@@ -39,6 +40,8 @@ class VirtualPhones:
                 "device_agent.virtual",
                 "--state",
                 str(self._folder),
+                "--key",
+                str(self._adb.key.with_suffix(".pub")),
                 "--phones",
                 ",".join(self._profiles),
                 "--slot",
@@ -53,7 +56,7 @@ class VirtualPhones:
 
     def _forget(self) -> None:
         """The ports of an earlier run are nobody's, or somebody else's, now."""
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_private(self._folder)
         self._file.unlink(missing_ok=True)
         for address in self._connected:
             self._adb.disconnect(address)

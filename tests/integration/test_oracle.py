@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from device_agent.virtual.launch import VirtualPhones, start_phones
-from tests.phones import mend
+from device_agent.virtual.launch import VirtualPhones
+from tests.phones import mend, start_phones
 from tests.servers import PrivateAdb, private_adb_server
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import adbutils
 
 from kernels.checkpoint import checkpoint
+from orchestrator.config import Settings
 from orchestrator.errors import DeviceSick, ServiceDown, SetupError, TransportLost
 
 from .base import ShellResult
@@ -48,14 +49,16 @@ class ListedDevice(NamedTuple):
 class _Socket(adbutils.AdbConnection):  # type: ignore[misc]
     """A connection to the adb server of which every read and write ends by one deadline."""
 
-    def __init__(self, port: int, deadline_s: float) -> None:
-        self._port, self._deadline_s = port, deadline_s
+    def __init__(self, server: AdbServer, deadline_s: float) -> None:
+        self._server, self._deadline_s = server, deadline_s
         self._ends_at = time.monotonic() + deadline_s
-        super().__init__("127.0.0.1", port)
+        super().__init__("127.0.0.1", server.port)
 
     def _safe_connect(self) -> socket.socket:
         """adbutils' own would start a server of its own version where none listens."""
-        return socket.create_connection(("127.0.0.1", self._port), timeout=self._deadline_s)
+        if self._server.socket is None:
+            return socket.create_connection(("127.0.0.1", self._server.port), timeout=self._deadline_s)
+        return connect_unix(self._server.socket, self._deadline_s)
 
     def _await(self) -> None:
         left_s = self._ends_at - time.monotonic()
@@ -92,12 +95,42 @@ _WENT_AWAY = (OSError, EOFError, ValueError, adbutils.AdbError)
 """What a lost peer or a garbled message looks like (an AdbTimeout is an AdbError)."""
 
 
-class AdbServer:
-    """This host's adb server: the one that listens on `port`, of the same version as the binary `path`."""
+def connect_unix(path: Path, timeout_s: float) -> socket.socket:
+    """Connect to a unix socket; where many come at once (adb's queue holds 4), wait for one's turn. Raises OSError."""
+    client = socket.socket(socket.AF_UNIX)
+    try:
+        seconds, rest = divmod(timeout_s, 1.0)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", int(seconds), int(rest * 1e6)))
+        client.connect(str(path))  # Python's own timeout would fail at once where the queue is full
+    except BlockingIOError as e:
+        client.close()
+        raise TimeoutError(f"{path} takes no connection within {timeout_s:g} s") from e
+    except BaseException:
+        client.close()
+        raise
+    return client
 
-    def __init__(self, port: int = 5037, path: str = "adb") -> None:
+
+class AdbServer:
+    """This host's adb server: the one that listens on `port`, or on the unix socket `socket` where one is given, of the
+    same version as the binary `path`."""
+
+    def __init__(self, port: int = 5037, path: str = "adb", socket: Path | None = None) -> None:
         self.port = port
         self.path = path
+        self.socket = socket
+
+    @property
+    def place(self) -> str:
+        """Where it listens, for people."""
+        return f"port {self.port}" if self.socket is None else str(self.socket)
+
+    @property
+    def command(self) -> str:
+        """How a person's `adb` reaches this server."""
+        if self.socket is None:
+            return f"adb -P {self.port}"
+        return f"ADB_SERVER_SOCKET=localfilesystem:{self.socket} adb"
 
     def check(self, *, deadline_s: float = 5.0) -> str:
         """Compare the server's version with the binary's; returns it, e.g. `41`.
@@ -111,10 +144,10 @@ class AdbServer:
         except (ServiceDown, ValueError) as e:
             if isinstance(e.__cause__, ConnectionRefusedError):
                 raise
-            raise SetupError(f"what listens on port {self.port} is no adb server: {e}", remedy=self._move()) from e
+            raise SetupError(f"what listens on {self.place} is no adb server: {e}", remedy=self._move()) from e
         if version != wanted:
             raise SetupError(
-                f"the adb server on port {self.port} has version {version}, {self.path} has {wanted}",
+                f"the adb server on {self.place} has version {version}, {self.path} has {wanted}",
                 remedy=self._move(),
             )
         return version
@@ -141,14 +174,16 @@ class AdbServer:
 
     def _ask(self, service: str, deadline_s: float) -> str:
         try:
-            stream = _Socket(self.port, deadline_s)
+            stream = _Socket(self, deadline_s)
             with stream:
                 stream.request(service)
                 return str(stream.read_string_block())
         except _WENT_AWAY as e:
             raise ServiceDown(
-                f"adb server on port {self.port}: {service}: {e or type(e).__name__}",
-                remedy=f"start it: {self.path} -P {self.port} start-server",
+                f"adb server on {self.place}: {service}: {e or type(e).__name__}",
+                remedy=f"start it: {self.path} -P {self.port} start-server"
+                if self.socket is None
+                else "see `farm status`",
             ) from e
 
     def _binary_version(self) -> str:
@@ -162,6 +197,11 @@ class AdbServer:
 
     def _move(self) -> str:
         return "give the farm a port of its own with FARM_ADB_PORT, or the other server's binary with FARM_ADB_PATH"
+
+
+def server_of(settings: Settings) -> AdbServer:
+    """The adb server that the settings name."""
+    return AdbServer(settings.adb_port, settings.adb_path or "adb", settings.adb_socket)
 
 
 def parse_devices(listing: str) -> list[ListedDevice]:
@@ -195,7 +235,6 @@ class AdbConnection:
     def __init__(self, address: str, server: AdbServer, *, serial: str = "") -> None:
         self.address = address
         self.serial = serial or address
-        self._port = server.port
         self._server = server
 
     def shell(self, argv: Sequence[str], *, deadline_s: float = 10.0) -> ShellResult:
@@ -235,7 +274,7 @@ class AdbConnection:
     def _service(self, service: str, command: str, deadline_s: float) -> Iterator[_Socket]:
         """A stream to a service of the phone; whatever breaks it becomes TransportLost."""
         try:
-            with _Socket(self._port, deadline_s) as stream:
+            with _Socket(self._server, deadline_s) as stream:
                 stream.request(f"host:transport:{self.address}")
                 stream.request(service)
                 yield stream

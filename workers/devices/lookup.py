@@ -30,7 +30,7 @@ def find_phone(name: str, server: AdbServer) -> AdbConnection:
     for address in fitting.values():
         return AdbConnection(address, server, serial=name)
     raise TransportLost(
-        f"not found; the adb server on port {server.port} has: {_listed(rows, identities)}",
+        f"not found; the adb server on {server.place} has: {_listed(rows, identities)}",
         device=name,
         remedy="connect the phone, then see `adb devices`",
     )
@@ -38,7 +38,7 @@ def find_phone(name: str, server: AdbServer) -> AdbConnection:
 
 def _named(row: ListedDevice, server: AdbServer) -> AdbConnection:
     if row.state != "device":
-        raise TransportLost(unusable(row, server.port)[1], device=row.address)
+        raise TransportLost(unusable(row, server)[1], device=row.address)
     return AdbConnection(row.address, server, serial=read_identity(AdbConnection(row.address, server)).serial)
 
 
@@ -66,7 +66,7 @@ def _listed(rows: Iterable[ListedDevice], identities: dict[str, Identity]) -> st
     return ", ".join(map(name, rows)) or "no phone"
 
 
-def unusable(row: ListedDevice, port: int) -> tuple[Health, str]:
+def unusable(row: ListedDevice, server: AdbServer) -> tuple[Health, str]:
     """Health of a listed device that cannot be used, with what to do."""
     where = f" ({row.detail})" if row.detail else ""
     if row.state == "unauthorized":
@@ -74,5 +74,5 @@ def unusable(row: ListedDevice, port: int) -> tuple[Health, str]:
     if row.state.startswith("no permissions"):
         return Health.UNAUTHORIZED, f"{row.state}: add a udev rule for the phone and replug it{where}"
     if row.state == "offline":
-        return Health.OFFLINE, f"replug it, or: adb -P {port} reconnect offline{where}"
+        return Health.OFFLINE, f"replug it, or: {server.command} reconnect offline{where}"
     return Health.OFFLINE, f"adb says `{row.state}`: start Android on it{where}"

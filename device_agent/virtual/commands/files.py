@@ -236,10 +236,9 @@ async def ln(call: Call) -> int:
     if "s" not in options or len(paths) != 2:
         raise CommandError("only `ln -s TARGET NAME` on a virtual phone")
     link = call.tree.writable_file(paths[1], call.shell.cwd)
-    target = str(call.tree.host(paths[0])) if paths[0].startswith("/") else paths[0]
     if "f" in options:
         link.unlink(missing_ok=True)
-    link.symlink_to(target)
+    call.tree.link(link, paths[0])
     return 0
 
 

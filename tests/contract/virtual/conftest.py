@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from device_agent.virtual.control import ControlClient, PhoneStatus
-from device_agent.virtual.launch import VirtualPhones, start_phones
-from tests.phones import mend
+from device_agent.virtual.launch import VirtualPhones
+from tests.phones import mend, start_phones
 from tests.servers import PrivateAdb, private_adb_server, required
 from tests.waiting import LIMIT_S, eventually
 
@@ -114,15 +114,18 @@ def adb(adb_port: int, phone: PhoneStatus) -> Adb:
 
 
 @pytest.fixture
-def program(phone: PhoneStatus) -> Iterator[Callable[[str], str]]:
-    """Put a shell script for the host on the phone as an executable; its phone path."""
+def program(adb: Adb, phone: PhoneStatus, tmp_path: Path) -> Iterator[Callable[[str], str]]:
+    """Push a shell script for the host to the phone as an executable; its phone path."""
     made: list[Path] = []
 
     def make(text: str, name: str = "program") -> str:
-        path = phone.root / TMP.lstrip("/") / name
-        path.write_text(f"#!/bin/sh\n{text}\n")
-        path.chmod(0o755)
-        made.append(path)
+        script = tmp_path / "pushed" / name
+        script.parent.mkdir(exist_ok=True)
+        script.write_text(f"#!/bin/sh\n{text}\n")
+        script.chmod(0o755)
+        done = adb("push", str(script), f"{TMP}/{name}")
+        assert done.returncode == 0, done
+        made.append(phone.root / TMP.lstrip("/") / name)
         return f"{TMP}/{name}"
 
     yield make

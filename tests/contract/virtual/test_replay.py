@@ -12,10 +12,11 @@ import pytest
 
 import kernels.compile
 from device_agent.virtual.control import ControlClient
-from device_agent.virtual.launch import VirtualPhones, start_phones
+from device_agent.virtual.launch import VirtualPhones
 from kernels.frontend.load import load_workload, random_inputs
 from kernels.options import Limits, Options
 from orchestrator.model.event import parse_event
+from tests.phones import start_phones
 
 from .conftest import TMP, Adb, eventually
 from .test_agent import ON_PHONE, events, installed

@@ -14,7 +14,8 @@ import adbutils
 import psutil
 import pytest
 
-from device_agent.virtual.launch import start_phones
+from tests.phones import start_phones
+from tests.servers import adb_key
 from tests.waiting import LIMIT_S
 
 from .conftest import TMP, Adb, eventually
@@ -71,11 +72,12 @@ def test_its_end_ends_what_runs_inside(tmp_path: Path, adb_port: int, number: in
     """After SIGKILL nobody is there to do it, so that the next start does."""
     with start_phones(tmp_path, ["nexus_5"]) as phones:
         (phone,) = phones.phones
-        program = phone.root / "data/local/tmp/program"
+        program = tmp_path / "program"
         program.write_text("#!/bin/sh\ntrap '' HUP TERM\nsleep 77\n")
         program.chmod(0o755)
         adb = Adb(adb_port, phone.serial)
         adb("connect", phone.serial)
+        assert adb("push", str(program), f"{TMP}/program").returncode == 0
         adb.shell(f"nohup setsid {TMP}/program > /dev/null 2>&1 &")
         eventually(lambda: len(inside(phone.root)) == 2)
         os.kill(phones.pid, number)
@@ -91,7 +93,8 @@ def test_its_end_ends_what_runs_inside(tmp_path: Path, adb_port: int, number: in
 def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     script = (
         "import sys, time; from pathlib import Path; from device_agent.virtual.launch import start_phones\n"
-        f"with start_phones(Path({str(tmp_path)!r}), ['nexus_5']) as phones:\n"
+        f"key = Path({str(adb_key().with_suffix('.pub'))!r})\n"
+        f"with start_phones(Path({str(tmp_path)!r}), ['nexus_5'], key=key) as phones:\n"
         "    print(phones.pid, flush=True); time.sleep(60)\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
@@ -124,6 +127,7 @@ def test_time_can_run_faster_for_the_body(tmp_path: Path) -> None:
 
 def test_wrong_arguments_are_refused_in_one_line(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "device_agent.virtual", "--state", str(tmp_path), "--phones", "nokia_3310"]
+    command += ["--key", str(adb_key().with_suffix(".pub"))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
     assert done.returncode == 2
     assert done.stderr.startswith("error: no virtual phone profile 'nokia_3310'; there are: galaxy_s24")

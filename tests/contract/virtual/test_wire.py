@@ -2,61 +2,23 @@
 
 from __future__ import annotations
 
-import socket
+import shutil
 import struct
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from device_agent.virtual.adb_key import read_public_key
 from device_agent.virtual.adb_message import MAX_PAYLOAD, VERSION, Message, encode_header
 from device_agent.virtual.control import ControlClient, PhoneStatus
 from device_agent.virtual.faults import Unauthorized
-from device_agent.virtual.launch import start_phones
-from tests.waiting import LIMIT_S
+from tests.phones import start_phones
+from tests.servers import PrivateAdb, adb_key, required
 
-
-class Host:
-    """The adb server's end of a connection."""
-
-    def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=LIMIT_S)
-
-    def send(self, command: bytes, arg0: int, arg1: int, data: bytes = b"") -> None:
-        self.socket.sendall(encode_header(Message(command, arg0, arg1, data)) + data)
-
-    def take(self) -> Message:
-        """The next message. Raises TimeoutError where none comes, EOFError at the end; checks magic and sum."""
-        command, arg0, arg1, size, total, magic = struct.unpack("<4sIIIII", self._exactly(24))
-        assert magic == int.from_bytes(command, "little") ^ 0xFFFFFFFF
-        data = self._exactly(size)
-        assert total in (0, sum(data))
-        self.sum = total
-        return Message(command, arg0, arg1, data)
-
-    def greet(self, version: int = VERSION) -> Message:
-        self.send(b"CNXN", version, MAX_PAYLOAD, b"host::features=shell_v2")
-        return self.take()
-
-    def is_quiet(self, for_s: float = 0.3) -> bool:
-        """Whether nothing comes for a while."""
-        self.socket.settimeout(for_s)
-        try:
-            self.socket.recv(1, socket.MSG_PEEK)
-        except TimeoutError:
-            return True
-        finally:
-            self.socket.settimeout(LIMIT_S)
-        return False
-
-    def _exactly(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            piece = self.socket.recv(size - len(data))
-            if not piece:
-                raise EOFError
-            data += piece
-        return data
+from .conftest import Adb
+from .wire_host import PUBLIC_KEY, SIGNATURE, TOKEN, Host, sign
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +38,7 @@ def host(lone: tuple[PhoneStatus, ControlClient]) -> Iterator[Host]:
 
 
 def test_the_banner_names_product_and_features(host: Host) -> None:
-    reply = host.greet()
+    reply = host.admitted()
     assert (reply.command, reply.arg0, reply.arg1) == (b"CNXN", VERSION, MAX_PAYLOAD)
     assert reply.data == (
         b"device::ro.product.name=heroqltevzw_virtual;ro.product.model=SM-G930V;ro.product.device=heroqltevzw;"
@@ -85,7 +47,7 @@ def test_the_banner_names_product_and_features(host: Host) -> None:
 
 
 def test_one_block_is_in_flight_until_it_is_acknowledged(host: Host) -> None:
-    host.greet()
+    host.admitted()
     host.send(b"OPEN", 7, 0, b"shell:echo one; echo two\0")
     opened = host.take()
     assert (opened.command, opened.arg1) == (b"OKAY", 7)
@@ -98,8 +60,7 @@ def test_one_block_is_in_flight_until_it_is_acknowledged(host: Host) -> None:
 
 
 def test_blocks_respect_the_limit_of_the_other_end(host: Host) -> None:
-    host.send(b"CNXN", VERSION, 4096, b"host::")
-    host.take()
+    host.admitted(limit=4096)
     host.send(b"OPEN", 1, 0, b"exec:dd if=/dev/zero bs=10000 count=1 status=none\0")
     opened = host.take()
     sizes = []
@@ -110,7 +71,7 @@ def test_blocks_respect_the_limit_of_the_other_end(host: Host) -> None:
 
 
 def test_streams_do_not_disturb_each_other(host: Host) -> None:
-    host.greet()
+    host.admitted()
     for stream in (1, 2):
         host.send(b"OPEN", stream, 0, b"shell:cat\0")
     ids = {message.arg1: message.arg0 for message in (host.take(), host.take())}
@@ -126,13 +87,13 @@ def test_streams_do_not_disturb_each_other(host: Host) -> None:
 
 @pytest.mark.parametrize("service", [b"tcpip:5555\0", b"root:\0", b"tcp:80\0", b"reverse:forward:x\0", b"\0"])
 def test_unknown_services_are_closed_at_once(host: Host, service: bytes) -> None:
-    host.greet()
+    host.admitted()
     host.send(b"OPEN", 9, 0, service)
     assert host.take() == Message(b"CLSE", 0, 9)
 
 
 def test_an_old_host_gets_sums(host: Host) -> None:
-    reply = host.greet(version=0x01000000)
+    reply = host.admitted(version=0x01000000)
     assert host.sum == sum(reply.data)
 
 
@@ -148,7 +109,7 @@ def test_garbage_ends_the_connection_and_nothing_else(
         host.take()
     another = Host(lone[0].port)
     with another.socket:
-        assert another.greet().command == b"CNXN"
+        assert another.admitted().command == b"CNXN"
 
 
 def test_a_payload_beyond_the_limit_ends_the_connection(host: Host) -> None:
@@ -160,7 +121,7 @@ def test_a_payload_beyond_the_limit_ends_the_connection(host: Host) -> None:
 
 
 def test_a_bad_sync_request_is_answered_with_its_fault(host: Host) -> None:
-    host.greet()
+    host.admitted()
     host.send(b"OPEN", 1, 0, b"sync:\0")
     opened = host.take()
     host.send(b"WRTE", 1, opened.arg0, struct.pack("<4sI", b"HELO", 1) + b"/")
@@ -175,14 +136,73 @@ def test_no_signature_is_accepted_before_the_person_agrees(host: Host, lone: tup
     host.socket.close()  # the fault has dropped it
     host.socket = Host(phone.port).socket
     token = host.greet()
-    assert (token.command, token.arg0, len(token.data)) == (b"AUTH", 1, 20)
-    host.send(b"AUTH", 2, 0, b"signature")
+    assert (token.command, token.arg0, len(token.data)) == (b"AUTH", TOKEN, 20)
+    host.send(b"AUTH", SIGNATURE, 0, sign(adb_key(), token.data))
     again = host.take()
     assert again.command == b"AUTH"
     assert again.data != token.data
-    host.send(b"AUTH", 3, 0, b"public key\0")
+    host.send(b"AUTH", PUBLIC_KEY, 0, b"public key\0")
     assert host.is_quiet()
     host.send(b"OPEN", 1, 0, b"shell:id\0")
     control.clear(phone.name)
     assert host.take().command == b"CNXN"
     host.socket.close()
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Another user's key, well made."""
+    key = tmp_path_factory.mktemp("stranger") / "adbkey"
+    subprocess.run([required("adb"), "keygen", str(key)], check=True, capture_output=True)
+    return key
+
+
+def test_a_stranger_opens_nothing_whatever_he_sends(host: Host, stranger: Path) -> None:
+    token = host.greet()
+    answers = [sign(stranger, token.data), sign(adb_key(), bytes(20)), bytes(256), b"\xff" * 256, b"", b"\1"]
+    for signature in answers:
+        host.send(b"AUTH", SIGNATURE, 0, signature)
+        again = host.take()
+        assert (again.command, again.arg0) == (b"AUTH", TOKEN)
+        assert again.data != token.data
+    host.send(b"AUTH", PUBLIC_KEY, 0, stranger.with_suffix(".pub").read_bytes() + b"\0")
+    for service in (b"shell:id\0", b"sync:\0", b"exec:id\0", b"reboot:\0"):
+        host.send(b"OPEN", 1, 0, service)
+    assert host.is_quiet()
+
+
+def test_a_signature_is_good_for_one_connection_and_once(host: Host, lone: tuple[PhoneStatus, ControlClient]) -> None:
+    seen = sign(adb_key(), host.greet().data)
+    another = Host(lone[0].port)
+    with another.socket:
+        another.greet()
+        for _ in range(2):
+            another.send(b"AUTH", SIGNATURE, 0, seen)
+            assert another.take().command == b"AUTH"
+    host.send(b"AUTH", SIGNATURE, 0, seen)
+    assert host.take().command == b"CNXN"
+
+
+def test_adb_with_another_key_is_unauthorized(
+    lone: tuple[PhoneStatus, ControlClient], stranger: Path, tmp_path: Path
+) -> None:
+    address = f"127.0.0.1:{lone[0].port}"
+    adb = PrivateAdb(tmp_path / "adb")
+    for name in ("adbkey", "adbkey.pub"):
+        shutil.copy(stranger.with_name(name), tmp_path / "adb" / ".android" / name)
+    adb.start()
+    try:
+        stranger_s = Adb(adb.port, address)
+        stranger_s("connect", address)
+        assert stranger_s.state() in ("unauthorized", "authorizing", "offline")
+        done = stranger_s("shell", "id")
+        assert done.returncode != 0 and b"uid" not in done.stdout
+    finally:
+        adb.stop()
+
+
+@pytest.mark.parametrize("content", [b"", b"AAAA user@host", b"\xff\xfe", b"not base64!", b"QAAAAA=="])
+def test_a_file_that_holds_no_key_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "adbkey.pub").write_bytes(content)
+    with pytest.raises(ValueError, match=r"adbkey\.pub"):
+        read_public_key(tmp_path / "adbkey.pub")

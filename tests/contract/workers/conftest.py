@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from device_agent.virtual.launch import VirtualPhones, start_phones
-from tests.phones import mend
+from device_agent.virtual.launch import VirtualPhones
+from tests.phones import mend, start_phones
 from tests.servers import PrivateAdb, private_adb_server
 from workers.connection.adb import AdbConnection, AdbServer
 from workers.connection.base import DeviceConnection

@@ -27,20 +27,20 @@ def settings(state: Path, port: int) -> Settings:
 
 def test_a_running_server_of_the_same_version_is_used_and_not_ours_to_end(tmp_path: Path) -> None:
     with private_adb(tmp_path / "adb") as port:
-        assert AdbServer(settings(tmp_path, port), virtual_only=False).part() is None
+        assert AdbServer(settings(tmp_path, port), real=True, virtual=False).part() is None
 
 
 def test_a_server_of_another_version_is_an_error_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with private_adb(tmp_path / "adb") as port:
         monkeypatch.setattr(adb_server, "client_version", lambda path: 32)
         with pytest.raises(SetupError, match=f"port {port} has version 41") as caught:
-            AdbServer(settings(tmp_path, port), virtual_only=False).part()
+            AdbServer(settings(tmp_path, port), real=True, virtual=False).part()
         assert "kill-server" in str(caught.value.remedy)
 
 
 def test_without_a_server_one_is_started_there(tmp_path: Path) -> None:
     port = free_port()
-    part = AdbServer(settings(tmp_path, port), virtual_only=False).part()
+    part = AdbServer(settings(tmp_path, port), real=True, virtual=False).part()
     assert part is not None
     assert part.command[1:3] == ("-P", str(port))
     assert "HOME" not in part.environment  # real phones trust the user's own key
@@ -48,18 +48,29 @@ def test_without_a_server_one_is_started_there(tmp_path: Path) -> None:
 
 def test_virtual_phones_get_a_private_server(tmp_path: Path) -> None:
     with private_adb(tmp_path / "adb") as port:
-        server = AdbServer(settings(tmp_path, port), virtual_only=True)
+        server = AdbServer(settings(tmp_path, port), real=False, virtual=True)
         part = server.part()
-    assert part is not None
-    assert server.port != port
+    assert part is not None and server.socket is not None
+    assert part.command[1:3] == ("-L", f"localfilesystem:{server.socket}")
     assert part.environment["ADB_USB"] == "0"
     assert Path(part.environment["HOME"]).is_relative_to(tmp_path)
+
+
+def test_real_and_virtual_phones_share_the_private_server_alone(tmp_path: Path) -> None:
+    """Whoever reaches a server on TCP would command the virtual phones, which run programs here."""
+    with private_adb(tmp_path / "adb") as port:
+        server = AdbServer(settings(tmp_path, port), real=True, virtual=True)
+        with pytest.raises(SetupError, match=f"runs on port {port} and holds the real phones"):
+            server.part()
+    part = server.part()
+    assert part is not None and "ADB_USB" not in part.environment
+    assert part.command[1] == "-L"
 
 
 def test_a_phone_that_is_not_there_is_said_so(tmp_path: Path) -> None:
     nobody = f"127.0.0.1:{free_port()}"
     with private_adb(tmp_path / "adb") as port:
-        server = AdbServer(settings(tmp_path, port), virtual_only=False)
+        server = AdbServer(settings(tmp_path, port), real=True, virtual=False)
         with pytest.raises(ServiceDown, match=nobody):
             server.connect(nobody)
         server.disconnect(nobody)

@@ -170,7 +170,8 @@ def _adb_devices(up: Up) -> str:
     from farm.parts.adb_server import ask
 
     try:
-        return ask(settings_for(up.state).adb_port, "host:devices").partition("\t")[2]
+        used = settings_for(up.state)
+        return ask(used.adb_socket or used.adb_port, "host:devices").partition("\t")[2]
     except Exception:  # it is being started again
         return ""
 

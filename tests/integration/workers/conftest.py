@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from device_agent.build import binary
-from device_agent.virtual.launch import VirtualPhones, start_phones
+from device_agent.virtual.launch import VirtualPhones
 from orchestrator.config import Settings
 from tests import phones as mending
+from tests.phones import start_phones
 from tests.servers import PrivateAdb, private_adb_server, required
 from workers.connection.adb import AdbConnection, AdbServer
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from device_agent.virtual.launch import VirtualPhones, start_phones
+from device_agent.virtual.launch import VirtualPhones
 from orchestrator.errors import ConditionNotMet, Unsupported
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.record import ConditionProof
 from orchestrator.model.wiring import WiredDevice
 from tests import phones as mending
+from tests.phones import start_phones
 from tests.servers import private_adb_server, required
 from workers.connection.adb import AdbConnection, AdbServer
 from workers.devices.fleet import Member

@@ -12,13 +12,13 @@ from typing import ClassVar
 import pytest
 
 from device_agent.virtual.faults import Unauthorized, Unplug
-from device_agent.virtual.launch import start_phones
 from orchestrator.config import Settings
 from orchestrator.errors import Unsupported
 from orchestrator.ledger import blame
 from orchestrator.model.device import Api, Device, Health, Source
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.record import Outcome
+from tests.phones import start_phones
 from tests.waiting import LIMIT_S
 from workers.connection.adb import AdbConnection, AdbServer
 from workers.crash_recovery import left_changed, let_be, with_left_changed

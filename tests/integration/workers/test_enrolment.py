@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from device_agent.virtual.faults import Charging
-from device_agent.virtual.launch import VirtualPhones, start_phones
+from device_agent.virtual.launch import VirtualPhones
 from device_agent.virtual.profile import load_profile
 from orchestrator.config import Settings
 from orchestrator.model.enrolment import Enrolment
 from orchestrator.model.power import PowerSource
 from tests import phones as mending
+from tests.phones import start_phones
 from tests.servers import private_adb_server, required
 from tests.waiting import eventually
 from workers.connection.adb import AdbConnection, AdbServer

@@ -24,6 +24,7 @@ def run(phone: Phone, script: str, meanwhile: Callable[[], None]) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
+    phone.pushed.note(path)
 
     async def watch() -> None:
         while True:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from device_agent.virtual.adb_key import PublicKey
 from device_agent.virtual.cable import Cable
 from device_agent.virtual.control import Controlled, PhoneStatus, Request, answer
 from device_agent.virtual.fault_injector import FaultInjector
@@ -30,11 +31,15 @@ CPU = "sys/devices/system/cpu/cpufreq/policy2"
 KGSL = "sys/class/kgsl/kgsl-3d0/devfreq"
 
 
+def _cable(phone: Phone) -> Cable:
+    return Cable(lambda _: None, phone.banner, PublicKey(modulus=3, exponent=3))
+
+
 def after(phone: Phone, *faults: Fault, clear: bool = False) -> PhoneStatus:
     """The phone's status after these faults, which must change its nodes at once."""
 
     async def go() -> PhoneStatus:
-        injector = FaultInjector(phone, Cable(lambda _: None, phone.banner))
+        injector = FaultInjector(phone, _cable(phone))
         for fault in faults:
             await injector.apply(fault)
         if clear:
@@ -132,6 +137,7 @@ def test_a_program_that_starts_when_it_is_full_feels_it_too(phone: Phone, sh: Sh
     program = phone.tree.root / "data/local/tmp/program"
     program.write_text('#!/bin/sh\nsleep 0.2; echo text > "$1"; echo "$?"\n')
     program.chmod(0o755)
+    phone.pushed.note(program)
     assert sh("/data/local/tmp/program /data/local/tmp/a").out == "0\n"
     phone.tree.full = True
     assert sh("/data/local/tmp/program /data/local/tmp/b").out != "0\n"
@@ -140,7 +146,11 @@ def test_a_program_that_starts_when_it_is_full_feels_it_too(phone: Phone, sh: Sh
 
 def test_the_truth_is_integrated_up_to_the_moment_of_the_answer(phone: Phone) -> None:
     async def ask() -> tuple[PhoneStatus, PhoneStatus]:
-        entries = [Controlled(phone, FaultInjector(phone, Cable(lambda _: None, phone.banner)))]
+        entries = [
+            Controlled(
+                phone, FaultInjector(phone, Cable(lambda _: None, phone.banner, PublicKey(modulus=3, exponent=3)))
+            )
+        ]
         line = Request(do="truth", phone=phone.serial).model_dump_json().encode()
         first = await answer(line, entries)
         await asyncio.sleep(0.2)

@@ -219,6 +219,7 @@ def test_executables_are_real_processes_inside_the_phone(sh: Sh, phone: Phone) -
         "echo sad >&2; exit 9\n"
     )
     assert sh(f"{TMP}/program x").code == 126
+    phone.pushed.note(program)
     result = sh(f"chmod +x {TMP}/program; cd {TMP}; ./program --file={TMP}/x", stdin=b"input\n")
     assert result.code == 9
     assert result.out == f"--file={phone.tree.root}/data/local/tmp/x opencl,vulkan,cpu\nBattery\ninput\n"
@@ -229,13 +230,14 @@ def test_a_killed_executable_says_by_which_signal(sh: Sh, phone: Phone) -> None:
     program = phone.tree.root / "data/local/tmp/program"
     program.write_text("#!/bin/sh\nkill -9 $$\n")
     program.chmod(0o755)
+    phone.pushed.note(program)
     assert sh(f"{TMP}/program").code == 0x80 | 9
 
 
 def test_processes_are_found_by_their_phone(sh: Sh, phone: Phone) -> None:
     sleeper = shutil.which("sleep")
     assert sleeper
-    shutil.copy(sleeper, phone.tree.root / "data/local/tmp/sleeper")
+    phone.pushed.note(Path(shutil.copy(sleeper, phone.tree.root / "data/local/tmp/sleeper")))
     script = f"{TMP}/sleeper 30 & sleep 0.3; pidof sleeper; pgrep -f 'sleeper 30'; cat /proc/$(pidof sleeper)/stat; "
     result = sh(script + "kill -0 $(pidof sleeper) && kill -9 $(pidof sleeper); wait; pidof sleeper")
     assert result.code == 1

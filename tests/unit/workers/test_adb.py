@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import socket
 import struct
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -234,3 +236,35 @@ def test_a_phone_is_reached_by_its_address_and_called_by_its_serial() -> None:
         AdbConnection("127.0.0.1:41000", AdbServer(port), serial="R58M42").shell(["true"])
     assert asked == ["host:transport:127.0.0.1:41000"]
     assert caught.value.device == "R58M42"
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A folder whose path leaves room for a socket's name."""
+    with tempfile.TemporaryDirectory(prefix="adb-") as name:
+        yield Path(name)
+
+
+def test_many_at_once_wait_for_a_unix_socket_with_a_short_queue(short: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener, ThreadPoolExecutor(12) as pool:
+        listener.bind(str(short / "s"))
+        listener.listen(1)
+        asked = [pool.submit(AdbServer(socket=short / "s").devices, deadline_s=20.0) for _ in range(12)]
+        for _ in asked:
+            client, _ = listener.accept()
+            with client:
+                assert request(client) == "host:devices-l"
+                client.sendall(b"OKAY0009p1 device")
+        assert {rows.result()[0].address for rows in asked} == {"p1"}
+
+
+def test_a_unix_socket_that_nobody_serves_is_given_up_in_time(short: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as first:
+        listener.bind(str(short / "s"))
+        listener.listen(0)
+        first.connect(str(short / "s"))
+        with pytest.raises(ServiceDown, match=str(short)):
+            AdbServer(socket=short / "s").devices(deadline_s=0.3)
+    (short / "s").unlink()
+    with pytest.raises(ServiceDown, match="farm status"):
+        AdbServer(socket=short / "s").devices(deadline_s=0.3)
