@@ -17,6 +17,7 @@ from orchestrator.coordination.leases import Leases
 from orchestrator.errors import SetupError
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Device, Health, Source
+from orchestrator.private_files import make_private
 from orchestrator.submission.submit import Submission, submit
 
 from . import endpoints
@@ -54,7 +55,8 @@ class Demo:
         """Start `farm up` and wait until it is up. Raises SetupError with what it said where it does not come up."""
         log = self.state / "logs" / "up.log"
         try:
-            log.parent.mkdir(parents=True, exist_ok=True)
+            make_private(self.state)
+            log.parent.mkdir(exist_ok=True, mode=0o700)
             log.unlink(missing_ok=True)
         except OSError as e:
             raise endpoints.unusable(self.state, e) from e

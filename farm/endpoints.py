@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError, field_se
 from orchestrator.config import Settings
 from orchestrator.errors import SetupError
 from orchestrator.model import problem
+from orchestrator.private_files import make_private
 
 from .processes import marks
 
@@ -75,7 +76,7 @@ class StateLock:
     def __init__(self, state: Path) -> None:
         """Take it. Raises SetupError naming the pid that holds it, or why the folder cannot be used."""
         try:
-            state.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(state)
             self._fd = os.open(_lock_file(state), os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as e:
             raise unusable(state, e) from e

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 from orchestrator.config import Settings
+from orchestrator.private_files import UMASK
 
 from . import endpoints
 from .composition import compose
@@ -27,6 +29,7 @@ def run_farm(
 
     Raises SetupError where one runs already, this machine lacks a part, or a part does not start.
     """
+    os.umask(UMASK)  # of every part, too: what the farm makes is this user's alone
     state = settings.state
     lock = StateLock(state)
     try:

@@ -23,6 +23,7 @@ from orchestrator.errors import DeviceBusy, FarmError, LeaseLost, SetupError, Tr
 from orchestrator.model.device import Device, Health
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import PROTOCOL, HostAnnouncement
+from orchestrator.private_files import UMASK
 
 from .claim import Claim
 from .connection.adb import server_of
@@ -168,6 +169,7 @@ class Host:
 
 def main() -> int:
     """Run this machine's host worker in the foreground."""
+    os.umask(UMASK)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(name)s: %(message)s")
     farm = settings()
     try:

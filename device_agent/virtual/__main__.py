@@ -60,6 +60,7 @@ def _parse(arguments: Sequence[str] | None) -> Options:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line: prints one JSON line when all phones are up; 2 with a message where they cannot be started."""
+    os.umask(0o077)  # phones are this user's alone
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     try:

@@ -17,6 +17,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import os
 import socket
 import sys
 from collections.abc import Sequence
@@ -174,9 +175,11 @@ async def serve_control(path: Path, phones: Sequence[Controlled]) -> asyncio.Ser
         writer.close()
 
     path.unlink(missing_ok=True)
-    server = await asyncio.start_unix_server(converse, path)
-    path.chmod(0o600)
-    return server
+    before = os.umask(0o177)
+    try:
+        return await asyncio.start_unix_server(converse, path)
+    finally:
+        os.umask(before)
 
 
 async def answer(line: bytes, phones: Sequence[Controlled]) -> Reply:

@@ -16,10 +16,11 @@ from pathlib import Path
 
 from orchestrator.config import Settings
 from orchestrator.errors import ServiceDown, SetupError
+from orchestrator.private_files import make_private
 from workers.connection.adb import connect_unix
 
 from .part import Part, nothing
-from .private_folder import make_private, socket_path
+from .socket_path import socket_path
 
 INSTALL = "sudo apt-get install adb"
 TIMEOUT_S = 15.0
@@ -132,7 +133,11 @@ class AdbServer:
         """The folders, and the key that virtual phones trust. Raises SetupError."""
         assert self.socket is not None
         for folder in (self._home, self.key.parent, self.socket.parent):
-            make_private(folder)
+            try:
+                make_private(folder)
+            except OSError as e:
+                remedy = f"see whose it is: ls -ld {folder}"
+                raise SetupError(f"{folder} cannot be used: {e.strerror}", remedy=remedy) from e
         if not (self.key.is_file() and self.key.with_suffix(".pub").is_file()):
             made = subprocess.run([self.path, "keygen", str(self.key)], capture_output=True, timeout=30, check=False)
             if made.returncode != 0:

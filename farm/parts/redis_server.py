@@ -12,6 +12,7 @@ from pathlib import Path
 import redis
 
 from orchestrator.errors import SetupError
+from orchestrator.private_files import make_private
 
 from .part import Part, free_port
 
@@ -57,7 +58,7 @@ class RedisServer:
 
     def _configure(self) -> None:
         """Write the configuration; the password is in no command line."""
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(self.folder)
         lines = {
             "bind": "127.0.0.1",
             "port": self.port,

@@ -7,9 +7,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from orchestrator.private_files import make_private
+
 from .adb_server import AdbServer
 from .part import Part
-from .private_folder import make_private
 
 PROFILES = ("galaxy_s7", "nexus_5", "pixel_7", "sd888_hdk")
 """What `farm up --virtual N` takes, in turn."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from orchestrator.errors import ModelFileError
+from orchestrator.private_files import make_private
 
 CHUNK_BYTES = 1 << 20
 
@@ -43,7 +44,7 @@ class Artifacts:
         return stored
 
     def _copy(self, source: BinaryIO) -> str:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_private(self._folder)
         digest = hashlib.sha256()
         handle, name = tempfile.mkstemp(dir=self._folder, prefix=".new-")
         try:
@@ -54,7 +55,7 @@ class Artifacts:
                 target.flush()
                 os.fsync(target.fileno())
             stored = self._place(digest.hexdigest())
-            stored.parent.mkdir(exist_ok=True)
+            stored.parent.mkdir(0o700, exist_ok=True)
             Path(name).replace(stored)
         finally:
             Path(name).unlink(missing_ok=True)

@@ -22,6 +22,7 @@ from sqlalchemy.exc import (
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from orchestrator.errors import ServiceDown, SetupError
+from orchestrator.private_files import make_file, make_private
 
 from . import schema
 from .tables import COUNTERS
@@ -120,11 +121,19 @@ def count_up(connection: Connection, name: str) -> int:
     return int(connection.execute(statement.returning(COUNTERS.c.value)).scalar_one())
 
 
+def _make_private(file: Path) -> None:
+    """A new ledger, and the folder that is made for it, are this user's alone."""
+    if not file.parent.exists():
+        make_private(file.parent)
+    if str(file) != ":memory:" and not file.exists():
+        make_file(file)
+
+
 def _engine(url: str) -> Engine:
     try:
         parsed = make_url(url)
         if parsed.get_backend_name() == "sqlite" and parsed.database:
-            Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+            _make_private(Path(parsed.database))
         if parsed.get_backend_name() == "postgresql":
             parsed = parsed.set(query={"connect_timeout": str(CONNECT_S), **parsed.query})
         engine = create_engine(parsed, pool_pre_ping=parsed.get_backend_name() != "sqlite")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import threading
@@ -12,6 +13,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.process_collector import ProcessCollector
 
 from orchestrator.config import Settings
+from orchestrator.private_files import UMASK
 
 from .collector import FarmCollector, Part
 from .parts import LedgerPart, RedisPart
@@ -45,6 +47,7 @@ def serve(settings: Settings, stop: threading.Event) -> int:
 
 def main() -> int:
     """Run in the foreground; SIGTERM and SIGINT end it."""
+    os.umask(UMASK)
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -7,6 +7,7 @@ one may take over at any moment, and two at once do no harm (the ledger and the 
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import threading
@@ -29,6 +30,7 @@ from orchestrator.model.lease import Assignment
 from orchestrator.model.live import HostAnnouncement
 from orchestrator.model.record import Outcome
 from orchestrator.model.waiting import WaitReason
+from orchestrator.private_files import UMASK
 
 from .adaptive_rounds import Rounds
 from .eligible_devices import devices_for_work, has_recovered
@@ -213,6 +215,7 @@ def run(farm: Settings, stop: threading.Event) -> None:
 
 def main() -> int:
     """Entry point: run until SIGTERM or SIGINT; exit status 1 with a message where the set-up is wrong."""
+    os.umask(UMASK)
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format="time=%(asctime)s level=%(levelname)s logger=%(name)s %(message)s"
     )

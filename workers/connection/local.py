@@ -48,7 +48,7 @@ class LocalConnection:
     def push(self, source: Path, target: str, *, mode: int = 0o644, deadline_s: float = 120.0) -> None:  # noqa: ARG002
         path = Path(target)
         self._copy(source, path, f"push {target}")
-        path.chmod(mode)
+        path.chmod(mode & 0o700)
 
     def pull(self, source: str, target: Path, *, deadline_s: float = 120.0) -> None:  # noqa: ARG002
         self._copy(Path(source), target, f"pull {source}")

@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
+import stat
 import subprocess
 import sys
+import tempfile
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 import redis
 
+from device_agent.virtual.adb_message import VERSION, Message, encode_header
 from farm.endpoints import read, settings_for
 from farm.processes import marked
 from orchestrator.coordination.client import client_of
@@ -60,7 +65,7 @@ class Up:
         self.log = state.with_suffix(".up")
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                command, cwd=ROOT, env=CALM, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+                command, cwd=ROOT, env=CALM, stdout=log, stderr=subprocess.STDOUT, start_new_session=True, umask=0
             )
 
     def wait_until_ready(self) -> None:
@@ -89,13 +94,16 @@ class Up:
 
 
 @pytest.fixture
-def up(tmp_path: Path) -> Iterator[Up]:
-    found = Up(tmp_path / "farm", "--virtual", "1")
-    try:
-        found.wait_until_ready()
-        yield found
-    finally:
-        found.kill()
+def up() -> Iterator[Up]:
+    """In a folder that everybody may enter, as a project's is; started by somebody who hides nothing (umask 0)."""
+    with tempfile.TemporaryDirectory(prefix="farm-") as folder:
+        Path(folder).chmod(0o755)
+        found = Up(Path(folder) / "farm", "--virtual", "1")
+        try:
+            found.wait_until_ready()
+            yield found
+        finally:
+            found.kill()
 
 
 @pytest.mark.timeout(400)
@@ -114,6 +122,7 @@ def test_up_serves_restarts_refuses_a_second_and_ends(up: Up) -> None:
     _the_secret_is_in_no_command_line(up, endpoints.redis_password.get_secret_value())
 
     _the_phone_is_listed(up)
+    _nobody_else_gets_in(up, endpoints.exporter_port)
     _a_second_one_is_refused(up)
     _a_dead_redis_and_adb_server_come_back(up, client)
     client.close()
@@ -136,6 +145,68 @@ def _the_phone_is_listed(up: Up) -> None:
 
     eventually(ready, 60)
     assert "VIRTUAL" in farm("devices", "--state", str(up.state)).stdout
+
+
+def _nobody_else_gets_in(up: Up, exporter_port: int) -> None:
+    """Of files the modes; of sockets and ports what another user meets."""
+    phones = {found / "root" for found in (up.state / "virtual").iterdir() if found.is_dir()}
+    made = [path for path in (up.state, *up.state.rglob("*")) if not phones & {path, *path.parents}]
+    open_ = [
+        f"{path.lstat().st_mode:o} {path}" for path in made if not path.is_symlink() and path.lstat().st_mode & 0o077
+    ]
+    assert not open_, "open to others: " + ", ".join(open_)
+    assert {"ledger.sqlite", "farm.json", "redis.conf", "adbkey", "adb.sock", "control.sock"} <= {p.name for p in made}
+    listening = [c for p in up.family() for c in p.net_connections("tcp") if c.status == psutil.CONN_LISTEN]
+    ports = {each.laddr.port for each in listening}
+    assert exporter_port in ports and {each.laddr.ip for each in listening} == {"127.0.0.1"}
+    met = as_nobody(lambda: _what_a_stranger_meets(made, sorted(ports)))
+    assert met.pop(str(exporter_port)), "figures are everybody's"
+    assert set(met.values()) <= {"-NOAUTH", "AUTH", "PermissionError"}, met
+    assert {"-NOAUTH", "AUTH"} <= set(met.values()), "Redis and the phone were asked"
+
+
+def _what_a_stranger_meets(paths: list[Path], ports: list[int]) -> dict[str, str]:
+    """File or port -> the first word that one gets from it."""
+    met = {}
+    for path in paths:
+        try:
+            if stat.S_ISSOCK(path.stat().st_mode):
+                with socket.socket(socket.AF_UNIX) as client:
+                    client.connect(str(path))
+            met[str(path)] = str(list(path.iterdir()) if path.is_dir() else path.read_bytes()[:20])
+        except OSError as e:
+            met[str(path)] = type(e).__name__
+    adb = encode_header(Message(b"CNXN", VERSION, 4096, b"host::")) + b"host::"
+    for port in ports:
+        for first in (b"PING\r\n", b"GET /metrics HTTP/1.0\r\n\r\n", adb):
+            with socket.create_connection(("127.0.0.1", port), timeout=20) as client, suppress(OSError):
+                client.sendall(first)
+                client.shutdown(socket.SHUT_WR) if first != adb else None
+                words = client.recv(100).split(b"\1" if first == adb else b" ")
+                if words != [b""]:
+                    met[str(port)] = words[0].decode(errors="replace")
+                    break
+    return met
+
+
+def as_nobody(ask: Callable[[], dict[str, str]]) -> dict[str, str]:
+    """The answer of a process of another user; of our own rights where we are not root, as nobody else's can be had."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            if os.geteuid() == 0:
+                os.setgroups([])
+                os.setgid(65534)
+                os.setuid(65534)
+            os.write(writer, json.dumps(ask()).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as file:
+        said = file.read()
+    os.waitpid(pid, 0)
+    return dict(json.loads(said))
 
 
 def _a_second_one_is_refused(up: Up) -> None:

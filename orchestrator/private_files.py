@@ -1,0 +1,30 @@
+"""Folders and files that only this user may enter and read, made so from the start."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+UMASK = 0o077
+"""Of every process of the farm: what it makes is this user's alone."""
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder, and what lacks above it, this user's alone; an existing one of this user's is closed to others.
+
+    Raises OSError; PermissionError where it is somebody else's, or one that all users share.
+    """
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(0o700, exist_ok=True)
+    facts = folder.stat()
+    if facts.st_mode & stat.S_ISVTX or facts.st_uid not in (os.getuid(), os.geteuid()):
+        raise PermissionError(1, "it is not this user's own folder", str(folder))
+    if facts.st_mode & UMASK:  # of an older version, or made by hand
+        folder.chmod(0o700)
+
+
+def make_file(path: Path) -> None:
+    """An empty file for this user's eyes, where there is none yet: who opens it later finds its mode."""
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
