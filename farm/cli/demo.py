@@ -76,7 +76,7 @@ def _all_measured(content: Any) -> bool:
 
     from .outcomes import all_ok
 
-    disturbed = [r for r in content.records if r.outcome == Outcome.INVALID and r.cause != InvalidCode.WRONG_OUTPUT]
+    disturbed = [b for b in content.blocks if b.outcome == Outcome.INVALID and b.cause != InvalidCode.WRONG_OUTPUT]
     others = {
         **content.outcomes,
         Outcome.INVALID.value: content.outcomes.get(Outcome.INVALID.value, 0) - len(disturbed),
@@ -105,7 +105,7 @@ def _run(session: Demo, state: Path) -> tuple[Any, Path]:
         with live.view(console_, "first") as show:
             session.follow(ledger, inventory, open_leases(settings), submission.experiment_id, show)
         content = gather(settings, ledger, ledger.experiment(submission.experiment_id))
-    return content, write_html(content, state / "report.html")
+        return content, write_html(content, ledger, state / "report.html")
 
 
 def _interrupt_on_signals() -> dict[int, Any]:

@@ -73,7 +73,7 @@ def report(
     settings = settings_of(state)
     with open_ledger(settings) as ledger:
         content = gather(settings, ledger, find_measured(ledger, experiment))
-    written = write_html(content, output)
+        written = write_html(content, ledger, output)
     if as_json:
         print_json({"experiment": content.experiment_id, "file": written, "results": len(content.summaries)})
     log().print(f"report of {content.experiment_id} written to {written}")
@@ -97,7 +97,7 @@ def gather(settings: Settings, ledger: Ledger, row: ExperimentRow) -> Content:
         row.id,
         row.experiment,
         cells=cells,
-        records=ledger.records(row.id),
+        blocks=ledger.figures(row.id, whole=True),
         outcomes=present(row.counts),
         exclusions=row.exclusions,
         made=Counter((job.candidates[0], job.cell.cell_id) for job in over if len(job.candidates) == 1),
@@ -116,11 +116,14 @@ def _labels(settings: Settings, row: ExperimentRow) -> tuple[int, ...] | None:
         return None
 
 
-def write_html(content: Content, path: Path) -> Path:
+def write_html(content: Content, ledger: Ledger, path: Path) -> Path:
     """Write the HTML report, whole or not at all. Raises SetupError where it cannot be written."""
+    from orchestrator.analysis.statistics import newest_attempts
+    from orchestrator.report.drawn_blocks import drawn_blocks
     from orchestrator.report.html import render
 
-    return write_whole(path, render(content), "-o")
+    records = newest_attempts(ledger.records_of(drawn_blocks(content.blocks)))
+    return write_whole(path, render(content, records), "-o")
 
 
 def write_whole(path: Path, content: str | bytes, option: str) -> Path:

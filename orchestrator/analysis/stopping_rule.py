@@ -12,28 +12,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 
-from orchestrator.energy import block_energy
 from orchestrator.model.base import Model
+from orchestrator.model.device import Source
 from orchestrator.model.experiment import Experiment, Sampling
-from orchestrator.model.record import Outcome, Record
+from orchestrator.model.power import PowerSource, Scope
+from orchestrator.model.record import Outcome
 
-from .statistics import Mode, block_value_ms, relative_half_width
+from .figures import BlockFigures
+from .statistics import block_value_ms, relative_half_width
 
-EnergyKind = tuple[str, str, str]
-"""Source and scope of power figures, and source of the record: only figures of one kind are put together."""
-
-
-@dataclass(frozen=True)
-class BlockFigures:
-    """What sequential sampling needs of one block."""
-
-    cell_id: str
-    good: bool
-    value_ms: float | None = None
-    energy_j: Mapping[EnergyKind, float] = field(default_factory=dict)
+EnergyKind = tuple[PowerSource, Scope, Source]
+"""Source and scope of power figures, and source of the block: only figures of one kind are put together."""
 
 
 class Need(StrEnum):
@@ -77,27 +68,11 @@ class StoppingDecision(Model):
         return ("throughput" if self.stream else "latency", self.latency), ("energy", self.energy)
 
 
-def figures(record: Record, mode: Mode) -> BlockFigures:
-    """The figures of one block."""
-    if record.outcome is not Outcome.OK:
-        return BlockFigures(record.cell_id, good=False)
-    value_ms = block_value_ms(record, mode)
-    return BlockFigures(record.cell_id, good=value_ms is not None, value_ms=value_ms, energy_j=_energy_j(record))
-
-
-def _energy_j(record: Record) -> dict[EnergyKind, float]:
-    """Net energy per inference; nothing where power was not measured, or the block had no rest."""
-    found = block_energy(record)
-    if found is None or found.per_inference_j is None:
-        return {}
-    return {(found.source.value, found.scope.value, record.source.value): found.per_inference_j.value}
-
-
 def decide(sampling: Sampling, found: Sequence[BlockFigures], made: int) -> StoppingDecision:
     """Judge one cell on one device by its blocks. `made`: blocks that are over, those without a record included."""
     assert sampling.target_interval is not None
-    good = [block for block in found if block.good]
-    latency = relative_half_width([block.value_ms for block in good if block.value_ms is not None])
+    good = [block for block in found if block.outcome is Outcome.OK and block.times]
+    latency = relative_half_width([ms for block in good if (ms := block_value_ms(block, sampling.mode)) is not None])
     energies = energy_values(good)
     energy = relative_half_width(energies)
     shares = (latency, energy) if energies else (latency,)
@@ -122,26 +97,26 @@ def _need(sampling: Sampling, made: int, *, good: int, wide: bool) -> Need:
 
 
 def energy_values(blocks: Iterable[BlockFigures]) -> list[float]:
-    """Energies per inference of the kind that most blocks have; kinds are never mixed."""
+    """Net energies per inference of the kind that most blocks have; kinds are never mixed."""
     by_kind: dict[EnergyKind, list[float]] = defaultdict(list)
     for block in blocks:
-        for kind, value in block.energy_j.items():
-            by_kind[kind].append(value)
+        if (energy := block.energy) is not None and energy.per_inference_j is not None:
+            by_kind[energy.source, energy.scope, block.source].append(energy.per_inference_j.value)
     return max(by_kind.values(), key=len, default=[])
 
 
 def decide_all(
-    experiment: Experiment, records: Iterable[Record], made: Mapping[tuple[str, str], int]
+    experiment: Experiment, blocks: Iterable[BlockFigures], made: Mapping[tuple[str, str], int]
 ) -> dict[tuple[str, str], StoppingDecision]:
-    """Judge every (serial, cell id) of an experiment with a target by its records; nothing without one.
+    """Judge every (serial, cell id) of an experiment with a target by its blocks; nothing without one.
 
-    `records`: of each block the one that counts, canaries left aside.
+    `blocks`: of each the attempt that counts, canaries left aside.
     """
     sampling = experiment.sampling
     if sampling.target_interval is None:
         return {}
     found: dict[tuple[str, str], list[BlockFigures]] = {key: [] for key in made}
-    for record in records:
-        if record.role == "work":
-            found.setdefault((record.device.serial, record.cell_id), []).append(figures(record, sampling.mode))
-    return {key: decide(sampling, blocks, made.get(key, len(blocks))) for key, blocks in found.items()}
+    for block in blocks:
+        if block.role == "work":
+            found.setdefault((block.serial, block.cell_id), []).append(block)
+    return {key: decide(sampling, own, made.get(key, len(own))) for key, own in found.items()}

@@ -19,7 +19,7 @@ from orchestrator.model.record import Outcome, Record
 
 from . import attempts, dead_records, experiments, extension, figures, health, hosts, imports, queries, records
 from .database import Database
-from .figures import Renewed
+from .figures import Renewed, Selector
 from .imports import Imported
 from .rows import (
     DeadRecord,
@@ -284,25 +284,28 @@ class Ledger:
 
         `whole`: with times of layers and predictions.
         """
-        for _ in self.renew_figures(experiment_id):
+        return self._figures({"experiment_id": experiment_id}, whole=whole)
+
+    def figures_of(self, job_ids: Iterable[str]) -> list[BlockFigures]:
+        """Of all attempts at these jobs; the same."""
+        wanted = sorted(job_ids)
+        parts = [wanted[start : start + records.BATCH] for start in range(0, len(wanted), records.BATCH)]
+        return [found for part in parts for found in self._figures({"job_id": part})]
+
+    def _figures(self, of: Selector, *, whole: bool = False) -> list[BlockFigures]:
+        for _ in self._renewed(of):
             pass
         with self._database.read() as connection:
-            return list(figures.of_experiment(connection, experiment_id, whole=whole))
-
-    def figures_of(self, job_ids: Collection[str]) -> list[BlockFigures]:
-        """Of all attempts at these jobs, as far as there are rows of this version."""
-        with self._database.read() as connection:
-            return list(figures.of_jobs(connection, sorted(job_ids)))
+            return list(figures.read(connection, of, whole=whole))
 
     def renew_figures(self, experiment_id: str, *, everything: bool = False, faulty: bool = False) -> Iterator[Renewed]:
         """Make rows of figures anew from the records, a batch a transaction: those that are missing or of another
         version; with `faulty` those that could not be made too; or `everything`."""
+        return self._renewed({"experiment_id": experiment_id}, everything=everything, faulty=faulty)
+
+    def _renewed(self, of: Selector, *, everything: bool = False, faulty: bool = False) -> Iterator[Renewed]:
         with self._database.read() as connection:
-            wanted = (
-                figures.keys(connection, experiment_id)
-                if everything
-                else figures.lacking(connection, experiment_id, faulty=faulty)
-            )
+            wanted = figures.keys(connection, of) if everything else figures.lacking(connection, of, faulty=faulty)
         for start in range(0, len(wanted), figures.BATCH):
             with self._database.write() as connection:
                 found = figures.renew(connection, wanted[start : start + figures.BATCH])

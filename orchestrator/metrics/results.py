@@ -1,15 +1,14 @@
 """Results as time series: the latest figures of each result (device, network, backend, precision, options).
 
-The ledger's new records are followed by their keys; where a cell of an experiment has news on a device, its records are
-read again and summarised by the function that the report uses (`orchestrator.analysis.statistics.summarise`), and
-the figures alone are kept: samples and power series do not stay in memory.
+The ledger's new records are followed by their keys; where a cell of an experiment has news on a device, the figures of
+its blocks are read again and summarised by the function that the report uses
+(`orchestrator.analysis.statistics.summarise`).
 """
 
 from __future__ import annotations
 
 import logging
 import time
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -18,11 +17,10 @@ from prometheus_client.core import Metric
 from sqlalchemy import Connection, select
 
 from orchestrator.analysis.statistics import Summary, summarise
-from orchestrator.ledger import queries
-from orchestrator.ledger.records import stored
+from orchestrator.ledger import figures, queries
 from orchestrator.ledger.rows import readable
 from orchestrator.ledger.tables import RECORDS
-from orchestrator.model.record import Outcome, Record
+from orchestrator.model.record import Outcome
 
 from .result_families import ResultLabels, result_families
 
@@ -101,34 +99,23 @@ class Results:
 
     def _renew(self, connection: Connection, key: Key, kept_at: float) -> None:
         """Summarise a cell on a device, unless something newer is known of the same result."""
-        records = list(_records(connection, key))
-        work = [record for record in records if record.role == "work" and record.outcome is Outcome.OK]
+        blocks = list(figures.read(connection, key._asdict(), most=MAX_BLOCKS))
+        work = [block for block in blocks if block.role == "work" and block.outcome is Outcome.OK]
         if not work:
             return  # a canary is no result
         job = readable(f"job {work[0].job_id}", lambda: queries.job(connection, work[0].job_id))
         if job is None:
             return
-        (summary,) = summarise(records, {key.cell_id: job.cell}, mode=job.sampling.mode)
+        (summary,) = summarise(blocks, {key.cell_id: job.cell}, mode=job.sampling.mode)
         options = " ".join(f"{name}={value}" for name, value in sorted(job.cell.options.items()))
         labels = ResultLabels(
             key.serial, summary.workload, summary.backend, summary.precision, options, summary.source.value
         )
         known = self._latest.get(labels)
         if known is None or known.kept_at <= kept_at:
-            figures = summary.model_copy(update={"layers": (), "planned": (), "conditions": (), "reasons": ()})
-            self._latest[labels] = _Latest(kept_at, max(record.ended_at for record in work), figures)
+            kept = summary.model_copy(update={"layers": (), "planned": (), "conditions": (), "reasons": ()})
+            self._latest[labels] = _Latest(kept_at, max(block.ended_at for block in work), kept)
 
     def families(self) -> Iterator[Metric]:
         """The newest figures as metrics."""
         return result_families({each: (found.summary, found.measured_at) for each, found in self._latest.items()})
-
-
-def _records(connection: Connection, key: Key) -> Iterator[Record]:
-    """Of a cell on a device in one experiment, however they ended; those that cannot be read are skipped."""
-    mine = [RECORDS.c[name] == value for name, value in key._asdict().items()]
-    newest = select(RECORDS.c.body).where(*mine).order_by(RECORDS.c.started_at.desc()).limit(MAX_BLOCKS)
-    for body in connection.scalars(newest):
-        try:
-            yield stored(body)
-        except (ValueError, zlib.error) as e:  # of another version: it must not silence the others
-            log.warning("a record in the ledger cannot be read and is skipped: %s", e)

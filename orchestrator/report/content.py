@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pydantic import Field
 
 from orchestrator.analysis.agreement import Agreement, agreements
+from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.statistics import CanaryVerdict, Summary, canary_verdicts, newest_attempts, summarise
 from orchestrator.analysis.stopping_rule import StoppingDecision, decide_all
 from orchestrator.model.base import Model
@@ -15,7 +16,7 @@ from orchestrator.model.device import Source
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Cell
-from orchestrator.model.record import DoubtCode, Record
+from orchestrator.model.record import DoubtCode
 
 
 class DoubtCount(Model):
@@ -38,15 +39,15 @@ class CellDecision(Model):
 
 
 class Content(Model):
-    """Everything that a report shows, derived from one experiment's records."""
+    """Everything that a report shows, derived from the figures of one experiment's blocks."""
 
     experiment_id: str
     experiment: Experiment
     outcomes: dict[str, int]
     """Jobs by outcome; those without a record are `waiting` or `running`."""
     summaries: tuple[Summary, ...]
-    records: tuple[Record, ...]
-    """The record that counts of each job, oldest first."""
+    blocks: tuple[BlockFigures, ...]
+    """The attempt that counts of each job, oldest first."""
     exclusions: tuple[Exclusion, ...]
     doubts: tuple[DoubtCount, ...]
     canaries: tuple[CanaryVerdict, ...] = ()
@@ -77,7 +78,7 @@ def build(
     experiment: Experiment,
     *,
     cells: Mapping[str, Cell],
-    records: Iterable[Record],
+    blocks: Iterable[BlockFigures],
     outcomes: Mapping[str, int],
     exclusions: Iterable[Exclusion] = (),
     made: Mapping[tuple[str, str], int] | None = None,
@@ -85,13 +86,13 @@ def build(
     labels: Sequence[int] | None = None,
     now: float,
 ) -> Content:
-    """Derive a report's content. `cells` must hold the cell of every record.
+    """Derive a report's content. `cells` must hold the cell of every block. `blocks`: with what rows hold apart.
 
     `made`: blocks that are over of each (serial, cell id), those without a record included. `jobs`: those of each
     device that no other may run, by outcome or state. `labels`: the right class of each example, where the workload
     has a set.
     """
-    newest = sorted(newest_attempts(records), key=lambda record: (record.started_at, record.job_id))
+    newest = sorted(newest_attempts(blocks), key=lambda block: (block.started_at, block.job_id))
     summaries = tuple(summarise(newest, cells, mode=experiment.sampling.mode))
     measured = {summary.serial for summary in summaries}
     decisions = decide_all(experiment, newest, made or {})
@@ -100,7 +101,7 @@ def build(
         experiment=experiment,
         outcomes=dict(outcomes),
         summaries=summaries,
-        records=tuple(newest),
+        blocks=tuple(newest),
         exclusions=tuple(exclusions),
         doubts=count_doubts(summaries),
         canaries=canary_verdicts(newest),

@@ -15,7 +15,7 @@ EACH_CHANGE: Any = {"__all__": {"rows": {"__all__": {"comparison": {"changed"}}}
 
 def as_data(content: Content, records: Iterable[Record] | None = None) -> dict[str, Any]:
     """The report as plain data; with `records` these too, in full: all samples, events and provenance."""
-    data = content.model_dump(mode="json", exclude={"records": True, "agreements": EACH_CHANGE})
+    data = content.model_dump(mode="json", exclude={"blocks": True, "agreements": EACH_CHANGE})
     named = {"experiment": data.pop("experiment_id"), "spec": data.pop("experiment"), **data}
     if records is not None:
         named["records"] = [record.model_dump(mode="json") for record in records]

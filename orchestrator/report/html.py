@@ -12,6 +12,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.statistics import MIN_BLOCKS, RESAMPLES, Summary
 from orchestrator.model.record import Outcome, Record
 
@@ -26,8 +27,11 @@ MAX_LAYER_CHARTS = 24
 MAX_MEMORY_CHARTS = 24
 
 
-def render(content: Content) -> str:
-    """The page. Every name in it that came from outside is escaped by the template engine or by the SVG writer."""
+def render(content: Content, records: Sequence[Record] = ()) -> str:
+    """The page. Every name in it that came from outside is escaped by the template engine or by the SVG writer.
+
+    `records`: the raw ones of the blocks that are drawn over time (`drawn_blocks`).
+    """
     environment = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
@@ -40,7 +44,7 @@ def render(content: Content) -> str:
     return environment.get_template("report.html.j2").render(
         c=content,
         css=Markup((FOLDER / "report.css").read_text()),  # noqa: S704  (our own file)
-        charts=_charts(content),
+        charts=_charts(content, records),
         colours=backend_colours(content.summaries),
         layers=_charts_by_device(
             content.summaries,
@@ -52,7 +56,7 @@ def render(content: Content) -> str:
         facts=_headline(content),
         names=wording.naming(content.summaries),
         common_doubts=wording.common_doubts(content.doubts, len(content.summaries)),
-        provenance=_provenance(content.records),
+        provenance=_provenance(content.blocks),
         spec=json.dumps(content.experiment.model_dump(mode="json", exclude_defaults=True), indent=2),
         sections=sections(content),
         agreement_note=predictions.NOTE,
@@ -67,12 +71,12 @@ def _utc(unix_s: float) -> str:
     return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def _charts(content: Content) -> dict[str, list[Markup]]:
+def _charts(content: Content, records: Sequence[Record]) -> dict[str, list[Markup]]:
     """By name; each drawn and written before the next one, because figures are large."""
-    summaries, records = content.summaries, content.records
+    summaries, blocks = content.summaries, content.blocks
     draw: dict[str, Callable[[], Sequence[Chart | None]]] = {
-        "latency": lambda: [charts.latency(summaries, records)],
-        "distribution": lambda: charts.distribution(summaries, records),
+        "latency": lambda: [charts.latency(summaries, blocks)],
+        "distribution": lambda: charts.distribution(summaries, blocks),
         "drift": lambda: charts.drift(summaries, records),
         "throttling": lambda: charts.throttling(summaries),
         "setup": lambda: [charts.setup(summaries)],
@@ -101,11 +105,10 @@ def _charts_by_device(
 def _headline(content: Content) -> list[tuple[str, str]]:
     """The figures at the head of the page."""
     inferences = sum(
-        sample.inferences for record in content.records if record.outcome is Outcome.OK and record.role == "work"
-        for sample in record.samples if sample.phase == "timed"
-    )  # fmt: skip
-    started = min((record.started_at for record in content.records), default=0.0)
-    ended = max((record.ended_at for record in content.records), default=0.0)
+        block.inferences for block in content.blocks if block.outcome is Outcome.OK and block.role == "work"
+    )
+    started = min((block.started_at for block in content.blocks), default=0.0)
+    ended = max((block.ended_at for block in content.blocks), default=0.0)
     return [
         ("devices", str(len({summary.serial for summary in content.summaries}))),
         ("results", str(len(content.summaries))),
@@ -121,21 +124,21 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def _provenance(records: Iterable[Record]) -> list[dict[str, Any]]:
+def _provenance(blocks: Iterable[BlockFigures]) -> list[dict[str, Any]]:
     """What exactly ran, one row per device and driver."""
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
-    for record in records:
-        facts = record.runs_on.facts if record.runs_on else None
+    for block in blocks:
+        facts = block.runs_on.facts if block.runs_on else None
         row = {
-            "device": record.device.serial,
+            "device": block.serial,
             "api": f"{facts.api} {facts.version}" if facts else "",
             "driver": f"{facts.device_name} · {facts.driver}" if facts else "",
             "library": facts.library if facts else "",
-            "fingerprint": record.provenance.fingerprint or record.device.fingerprint,
-            "agent": f"{record.provenance.agent_version} {record.provenance.agent_sha256[:12]}".strip(),
-            "farm": record.provenance.farm_version,
+            "fingerprint": block.provenance.fingerprint or block.fingerprint,
+            "agent": f"{block.provenance.agent_version} {block.provenance.agent_sha256[:12]}".strip(),
+            "farm": block.provenance.farm_version,
         }
         known = rows.setdefault(tuple(row.values()), {**row, "plans": {}, "models": {}})
-        known["plans"][record.provenance.plan_hash] = None
-        known["models"][record.provenance.model_sha256[:12]] = None
+        known["plans"][block.provenance.plan_hash] = None
+        known["models"][block.provenance.model_sha256[:12]] = None
     return list(rows.values())

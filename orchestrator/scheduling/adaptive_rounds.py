@@ -9,12 +9,11 @@ any time.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Sequence
 
 from orchestrator.analysis import stopping_rule
 from orchestrator.analysis.statistics import newest_attempts
-from orchestrator.analysis.stopping_rule import BlockFigures, Need
+from orchestrator.analysis.stopping_rule import Need
 from orchestrator.errors import ServiceDown
 from orchestrator.expansion import run_order
 from orchestrator.expansion.expand import job as job_of
@@ -25,32 +24,23 @@ from orchestrator.model.job import Job
 log = logging.getLogger(__name__)
 
 LANES_PER_TURN = 5
-READ_S = 0.5
-"""Time of a turn for reading records, of which one may have a hundred thousand samples: the rest is read in later
-turns, and what is not read yet is not decided."""
-MAX_KNOWN = 20_000
-"""Blocks whose figures are kept in memory: a record is large, and each round needs all of its cell."""
 
 
 class Rounds:
-    """Remembers the figures of the blocks that it has read; it may forget them at any time."""
+    """Decides by the figures of blocks, which are read anew each time: it remembers nothing."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._known: dict[str, BlockFigures | None] = {}
 
     def run(self) -> int:
         """Decide where something is to be decided; the number of blocks that were added."""
-        until = time.monotonic() + READ_S
-        return sum(self._decide(lane, until) for lane in self._ledger.undecided(LANES_PER_TURN))
+        return sum(self._decide(lane) for lane in self._ledger.undecided(LANES_PER_TURN))
 
-    def _decide(self, lane: Lane, until: float) -> int:
+    def _decide(self, lane: Lane) -> int:
         """A decision that fails adds nothing: what was measured stands, and the experiment ends."""
         try:
             experiment = self._ledger.experiment(lane.experiment_id).experiment
             jobs = self._ledger.lane_jobs(lane)
-            if not self._read(experiment, _over(jobs), until):
-                return 0
             add, reserve = self._more(experiment, lane, jobs)
         except ServiceDown:
             raise
@@ -67,22 +57,10 @@ class Rounds:
         )  # fmt: skip
         return len(add)
 
-    def _read(self, experiment: Experiment, rows: Sequence[JobRow], until: float) -> bool:
-        """Read the figures of these blocks that are not known; False where the time was not enough for all."""
-        if len(self._known) > MAX_KNOWN:
-            self._known = {}
-        for row in (row for row in rows if row.job_id not in self._known):
-            records = newest_attempts(self._ledger.records_of([row.job_id]))
-            found = [stopping_rule.figures(record, experiment.sampling.mode) for record in records]
-            self._known[row.job_id] = found[0] if found else None
-            if time.monotonic() > until:
-                break
-        return all(row.job_id in self._known for row in rows)
-
     def _more(self, experiment: Experiment, lane: Lane, jobs: Sequence[JobRow]) -> tuple[list[Job], list[Job]]:
         """The jobs of the next round, and those that are held for the one after."""
         over = _over(jobs)
-        found = [known for row in over if (known := self._known[row.job_id]) is not None]
+        found = newest_attempts(self._ledger.figures_of([row.job_id for row in over]))
         wanting = []
         for row in (row for row in jobs if row.state is JobState.HELD):
             cell_id = row.job.cell.cell_id

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from orchestrator.analysis.figures import BlockFigures
 from orchestrator.errors import UnknownName
 from orchestrator.model.base import Model
 from orchestrator.model.device import Precision
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Cell
-from orchestrator.model.record import Record
 
 from .cell_results import Answered, CellResult, answered
 from .comparison import Comparison, compare
@@ -38,7 +38,7 @@ class Agreement(Model):
 
 
 def agreements(
-    records: Iterable[Record],
+    blocks: Iterable[BlockFigures],
     cells: Mapping[str, Cell],
     experiment: Experiment,
     labels: Sequence[int] | None = None,
@@ -46,11 +46,12 @@ def agreements(
 ) -> tuple[Agreement, ...]:
     """One for each workload with a set; what is predicted by different ones is never compared.
 
+    `blocks`: with what rows hold apart.
     `cells`: those of all jobs, by id. `labels`: the right class of each example of the set. `base`: words of a
     result's label and serials, each of them whole; the first result that has them all, and predictions, is the base.
     Without it that is the first in fp32, or else the first of all. Raises UnknownName where no result has the words.
     """
-    found = answered(records, cells, experiment, labels)
+    found = answered(blocks, cells, experiment, labels)
     chosen = {workload: _base(own, base) for workload, own in found.items()}
     if base and found and not any(chosen.values()):
         raise _unknown(base, [one for own in found.values() for one in own])

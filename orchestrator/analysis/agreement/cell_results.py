@@ -1,17 +1,18 @@
-"""Put together what each result predicts: the shards of a cell, from the records that count."""
+"""Put together what each result predicts: the shards of a cell, from the blocks that count."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.statistics import newest_attempts
 from orchestrator.expansion.expand import cells_of
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
 from orchestrator.model.experiment import Experiment, Workload
 from orchestrator.model.job import Cell
-from orchestrator.model.record import InvalidCode, Outcome, Record
+from orchestrator.model.record import InvalidCode, Outcome
 
 from .proportion import Proportion, proportion
 
@@ -67,17 +68,17 @@ class Answered(NamedTuple):
 
 
 def answered(
-    records: Iterable[Record], cells: Mapping[str, Cell], experiment: Experiment, labels: Sequence[int] | None
+    blocks: Iterable[BlockFigures], cells: Mapping[str, Cell], experiment: Experiment, labels: Sequence[int] | None
 ) -> dict[Workload, list[Answered]]:
     """Results of each workload with a set: cells in the experiment's order, each by device in order of serial.
 
     `cells`: those of all jobs, by id. Of several attempts at a block the newest counts, if it went well.
     """
     known = _in_order(cells, experiment)
-    work = [record for record in newest_attempts(records) if record.role == "work" and record.cell_id in known]
-    groups: dict[tuple[str, str], list[Record]] = {}
-    for record in work:
-        groups.setdefault((record.cell_id, _own_device(record, experiment)), []).append(record)
+    work = [block for block in newest_attempts(blocks) if block.role == "work" and block.cell_id in known]
+    groups: dict[tuple[str, str], list[BlockFigures]] = {}
+    for block in work:
+        groups.setdefault((block.cell_id, _own_device(block, experiment)), []).append(block)
     for cell_id in known.keys() - {cell_id for cell_id, _ in groups}:
         groups[cell_id, ""] = []
     places = list(known)
@@ -94,26 +95,26 @@ def _in_order(cells: Mapping[str, Cell], experiment: Experiment) -> dict[str, Ce
     return {cell_id: own[cell_id] for cell_id in dict.fromkeys([*order, *own]) if cell_id in own}
 
 
-def _own_device(record: Record, experiment: Experiment) -> str:
-    return "" if experiment.devices.count == "any" else record.device.serial
+def _own_device(block: BlockFigures, experiment: Experiment) -> str:
+    return "" if experiment.devices.count == "any" else block.serial
 
 
-def _result(cell: Cell, records: Sequence[Record], labels: Sequence[int] | None) -> Answered:
+def _result(cell: Cell, blocks: Sequence[BlockFigures], labels: Sequence[int] | None) -> Answered:
     dataset = cell.workload.dataset
     assert dataset is not None and dataset.size is not None
     answers: dict[int, Answer] = {}
     tried: set[int] = set()
-    for record in records:
-        tried.update(dataset.examples(record.block))
-        if _counts(record) and (predictions := record.predictions) is not None:
+    for block in blocks:
+        tried.update(dataset.examples(block.block))
+        if _counts(block) and (predictions := block.predictions) is not None:
             answers.update(enumerate(map(Answer, predictions.top, predictions.margins), predictions.first))
     result = CellResult(
         cell_id=cell.cell_id,
         label=cell.label,
         workload=cell.workload.label,
         precision=str(cell.precision),
-        serials=tuple(sorted({record.device.serial for record in records})),
-        sources=tuple(sorted({record.source for record in records})),
+        serials=tuple(sorted({block.serial for block in blocks})),
+        sources=tuple(sorted({block.source for block in blocks})),
         examples=len(answers),
         of=dataset.size,
         failed=len(tried - answers.keys()),
@@ -124,11 +125,11 @@ def _result(cell: Cell, records: Sequence[Record], labels: Sequence[int] | None)
     return Answered(result, answers)
 
 
-def _counts(record: Record) -> bool:
+def _counts(block: BlockFigures) -> bool:
     """A block whose times were spoilt (a hot phone, a charger) has predicted as well as any; a wrong output has not."""
-    if record.outcome is Outcome.INVALID:
-        return all(reason.code is not InvalidCode.WRONG_OUTPUT for reason in record.invalid)
-    return record.outcome is Outcome.OK
+    if block.outcome is Outcome.INVALID:
+        return all(reason.code is not InvalidCode.WRONG_OUTPUT for reason in block.invalid)
+    return block.outcome is Outcome.OK
 
 
 def _right(answers: Mapping[int, Answer], labels: Sequence[int] | None, best: int) -> Proportion | None:

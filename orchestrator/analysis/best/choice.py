@@ -153,14 +153,18 @@ def _unit(candidates: Sequence[_Candidate]) -> Literal["block", "sample"]:
 
 
 def _mean(candidate: _Candidate, unit: Literal["block", "sample"]) -> ValueMean:
-    samples = [time for block in candidate.blocks for time in block.times_ms]
-    units = samples if unit == "sample" else [fmean(block.times_ms) for block in candidate.blocks]
-    rounding = ROUNDING_VARIANCE if all(time == int(time) for time in samples) else 0.0
-    std = None
-    if len(units) > 1:
-        least = rounding if unit == "sample" else rounding * len(units) / len(samples)
-        std = sqrt(max(variance(units), least) / len(units))
-    return ValueMean(value=candidate.value, mean_ms=fmean(units), std_ms=std, units=len(units), samples=len(samples))
+    blocks = [block.times for block in candidate.blocks]
+    samples = sum(times.count for times in blocks)
+    rounding = ROUNDING_VARIANCE if all(times.whole for times in blocks) else 0.0
+    if unit == "sample":
+        (only,) = blocks
+        mean_ms, spread, units, least = only.mean_ms, only.variance, only.count, rounding
+    else:
+        means = [times.mean_ms for times in blocks]
+        mean_ms, spread = fmean(means), variance(means) if len(means) > 1 else None
+        units, least = len(means), rounding * len(means) / samples
+    std = None if spread is None else sqrt(max(spread, least) / units)
+    return ValueMean(value=candidate.value, mean_ms=mean_ms, std_ms=std, units=units, samples=samples)
 
 
 def _interval(best: ValueMean, other: ValueMean) -> Interval | None:

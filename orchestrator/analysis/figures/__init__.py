@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .block import FIGURES_VERSION, BlockFigures, Course, Energy, LayerTime, Memory, PerLayer, Rate, Value
 from .derive import figures_of
-from .times import NS_PER_MS, Mean, Times, mean_of, times_of
+from .times import NS_PER_MS, Mean, Times, mean_of, timed_ms, times_of
 
 __all__ = [
     "FIGURES_VERSION",
@@ -25,5 +25,6 @@ __all__ = [
     "Value",
     "figures_of",
     "mean_of",
+    "timed_ms",
     "times_of",
 ]

@@ -13,14 +13,14 @@ from orchestrator.model.record import Record
 
 from .block import BlockFigures, Energy, LayerTime, Memory, PerLayer, Rate, Value
 from .course import course_of
-from .times import NS_PER_MS, mean_of, times_of
+from .times import NS_PER_MS, mean_of, timed_ms, times_of
 
 
 def figures_of(record: Record, cell: Cell, *, sustained: bool = False) -> BlockFigures:
     """The figures of a block. `sustained`: whether that is the mode of its experiment."""
     timed = [sample for sample in record.samples if sample.phase == "timed"]
     first = record.samples[0] if record.samples else None
-    times = [sample.duration_ns / NS_PER_MS for sample in timed]
+    times = timed_ms(record)
     device = record.device
     return BlockFigures(
         experiment_id=record.experiment_id,

@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from orchestrator.model.base import Model
+from orchestrator.model.record import Record
 
 NS_PER_MS = 1e6
 QUANTILES = 32
@@ -41,6 +42,11 @@ class Times(Mean):
     """All times in ascending order; of more than `QUANTILES` so many, each for an equal share of them."""
     fifths_ms: tuple[float, float] | None = None
     """Medians of the first and of the last fifth, in order of time; None of fewer than ten times."""
+
+
+def timed_ms(record: Record) -> list[float]:
+    """Durations of a block's timed samples."""
+    return [sample.duration_ns / NS_PER_MS for sample in record.samples if sample.phase == "timed"]
 
 
 def mean_of(times_ms: Sequence[float]) -> Mean:

@@ -1,8 +1,8 @@
-"""Turn records into statistics: what was measured, how precisely, and which doubts it has. Pure.
+"""Turn figures of blocks into statistics: what was measured, how precisely, and which doubts it has. Pure.
 
 The independent unit is the block (a fresh agent process), not the inference: samples of one block share clocks, heat
 and memory layout. So the latency of a cell on a device is the median over its blocks' medians, and its interval
-resamples blocks. With fewer than `MIN_BLOCKS` blocks there is no interval.
+resamples blocks; its percentiles are medians over blocks too. With fewer than `MIN_BLOCKS` there is no interval.
 """
 
 from __future__ import annotations
@@ -15,27 +15,24 @@ from .intervals import (
     RESAMPLES,
     Interval,
     bootstrap_median,
-    mad,
     range_coverage,
     relative_half_width,
 )
+from .latency import Latency, latency
 from .modes import ColdStart, Mode, ThrottleBin, Throttling, block_value_ms, cold_start, throttling
 from .resources import (
-    LayerTime,
     MemoryUse,
     layer_medians,
     memory_medians,
     planned_memory,
 )
-from .samples import NS_PER_MS, Latency, latency, timed_ms
 from .setup import SetupKind, SetupUse, setup_uses, total_setup_ms
 from .stability import Stability, Verdict, mann_kendall, stability
-from .summary import InvalidReason, Summary, invalid_reasons, least_proven, newest_attempts, summarise
-from .throughput import Throughput, frames_per_s, is_stream, throughput
+from .summary import InvalidReason, Summary, newest_attempts, summarise
+from .throughput import Throughput, throughput
 
 __all__ = [
     "MIN_BLOCKS",
-    "NS_PER_MS",
     "RESAMPLES",
     "CanaryVerdict",
     "CanaryWord",
@@ -47,7 +44,6 @@ __all__ = [
     "Interval",
     "InvalidReason",
     "Latency",
-    "LayerTime",
     "MemoryUse",
     "Mode",
     "SetupKind",
@@ -64,13 +60,8 @@ __all__ = [
     "cold_start",
     "detectable",
     "energy_uses",
-    "frames_per_s",
-    "invalid_reasons",
-    "is_stream",
     "latency",
     "layer_medians",
-    "least_proven",
-    "mad",
     "mann_kendall",
     "memory_medians",
     "newest_attempts",
@@ -83,6 +74,5 @@ __all__ = [
     "summarise",
     "throttling",
     "throughput",
-    "timed_ms",
     "total_setup_ms",
 ]

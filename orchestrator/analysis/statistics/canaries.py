@@ -7,11 +7,10 @@ from enum import StrEnum
 from itertools import groupby
 from statistics import median
 
+from orchestrator.analysis.figures import BlockFigures
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
-from orchestrator.model.record import Outcome, Record
-
-from .samples import timed_ms
+from orchestrator.model.record import Outcome
 
 CHANGE_SHARE = 0.05
 """A canary that lies further than this from the median of all canaries says that the device has changed."""
@@ -41,19 +40,19 @@ class CanaryVerdict(Model):
     """Of each, relative to the median of all: 0.03 is 3 % slower."""
 
 
-def canary_verdicts(records: Sequence[Record]) -> tuple[CanaryVerdict, ...]:
-    """One verdict per device that ran canaries; other records are left aside."""
+def canary_verdicts(blocks: Sequence[BlockFigures]) -> tuple[CanaryVerdict, ...]:
+    """One verdict per device that ran canaries; other blocks are left aside."""
     canaries = sorted(
-        (record for record in records if record.role == "canary"),
-        key=lambda record: (record.device.serial, record.source, record.started_at),
+        (block for block in blocks if block.role == "canary"),
+        key=lambda block: (block.serial, block.source, block.started_at),
     )
-    groups = groupby(canaries, key=lambda record: (record.device.serial, record.source))
+    groups = groupby(canaries, key=lambda block: (block.serial, block.source))
     return tuple(_verdict(serial, source, list(group)) for (serial, source), group in groups)
 
 
-def _verdict(serial: str, source: Source, records: Sequence[Record]) -> CanaryVerdict:
-    good = [record for record in records if record.outcome is Outcome.OK and timed_ms(record)]
-    medians = [median(timed_ms(record)) for record in good]
+def _verdict(serial: str, source: Source, blocks: Sequence[BlockFigures]) -> CanaryVerdict:
+    good = [block for block in blocks if block.outcome is Outcome.OK and block.times]
+    medians = [block.times.median_ms for block in good if block.times]
     middle = median(medians) if medians else 0.0
     change = [value / middle - 1 for value in medians]
     verdict, reason = _classify(change)
@@ -61,10 +60,10 @@ def _verdict(serial: str, source: Source, records: Sequence[Record]) -> CanaryVe
         serial=serial,
         source=source,
         canaries=len(good),
-        failed=len(records) - len(good),
+        failed=len(blocks) - len(good),
         verdict=verdict,
         reason=reason,
-        started_at=tuple(record.started_at for record in good),
+        started_at=tuple(block.started_at for block in good),
         median_ms=tuple(medians),
         change=tuple(change),
     )

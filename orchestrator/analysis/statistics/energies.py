@@ -8,10 +8,10 @@ from math import hypot, sqrt
 from statistics import median
 from typing import Literal
 
-from orchestrator.energy import BlockEnergy, block_energy
+from orchestrator.analysis.figures import BlockFigures, Energy, Value
 from orchestrator.model.base import Model
-from orchestrator.model.power import Estimate, PowerSource, Scope
-from orchestrator.model.record import Doubt, Record
+from orchestrator.model.power import PowerSource, Scope
+from orchestrator.model.record import Doubt
 
 from .intervals import Interval, bootstrap_median
 
@@ -83,26 +83,26 @@ def reported_energy(uses: Sequence[EnergyUse]) -> EnergyPerInference | None:
     return uses[0].reported if uses else None
 
 
-def energy_uses(records: Iterable[Record], seed: int = 1) -> tuple[EnergyUse, ...]:
+def energy_uses(blocks: Iterable[BlockFigures], seed: int = 1) -> tuple[EnergyUse, ...]:
     """One figure per source among these blocks of one cell on one device; the source of most blocks first."""
-    by_kind: dict[EnergyKind, list[BlockEnergy]] = defaultdict(list)
-    for record in records:
-        if (found := block_energy(record)) is not None:
+    by_kind: dict[EnergyKind, list[Energy]] = defaultdict(list)
+    for block in blocks:
+        if (found := block.energy) is not None:
             by_kind[found.source, found.scope, found.name].append(found)
     ordered = sorted(by_kind.items(), key=lambda item: (-len(item[1]), item[0]))
-    return tuple(combine(energies, seed) for _, energies in ordered)
+    return tuple(_combine(energies, seed) for _, energies in ordered)
 
 
-def energy_doubts(records: Iterable[Record]) -> list[Doubt]:
+def energy_doubts(blocks: Iterable[BlockFigures]) -> list[Doubt]:
     """What is doubtful about the blocks' energies, beside what their records say."""
-    return [doubt for record in records if (found := block_energy(record)) is not None for doubt in found.doubts]
+    return [doubt for block in blocks if block.energy is not None for doubt in block.energy.doubts]
 
 
-def combine(energies: Sequence[BlockEnergy], seed: int = 1) -> EnergyUse:
+def _combine(energies: Sequence[Energy], seed: int) -> EnergyUse:
     """Blocks of one cell on one device by one source; at least one."""
     first = energies[0]
 
-    def over_blocks(pick: Callable[[BlockEnergy], Estimate | None]) -> Figure | None:
+    def over_blocks(pick: Callable[[Energy], Value | None]) -> Figure | None:
         found = [(estimate, each.gain_uncertainty) for each in energies if (estimate := pick(each)) is not None]
         return _figure(found, seed) if found else None
 
@@ -123,7 +123,7 @@ def combine(energies: Sequence[BlockEnergy], seed: int = 1) -> EnergyUse:
     )
 
 
-def _figure(found: Sequence[tuple[Estimate, float]], seed: int) -> Figure:
+def _figure(found: Sequence[tuple[Value, float]], seed: int) -> Figure:
     """The median of blocks' estimates, each with the standard uncertainty of its gain as a share."""
     values = [estimate.value for estimate, _ in found]
     value = median(values)
@@ -135,5 +135,5 @@ def _figure(found: Sequence[tuple[Estimate, float]], seed: int) -> Figure:
     return Figure(value=value, within=within, total=total)
 
 
-def _without_gain(estimate: Estimate, gain: float) -> float:
+def _without_gain(estimate: Value, gain: float) -> float:
     return sqrt(max(0.0, estimate.std**2 - (gain * estimate.value) ** 2))

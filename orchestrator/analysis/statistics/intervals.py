@@ -43,12 +43,6 @@ def relative_half_width(values: Sequence[float], seed: int = 1) -> float | None:
     return interval.half_width / abs(middle)
 
 
-def mad(values: Sequence[float]) -> float:
-    """Median absolute deviation from the median."""
-    middle = median(values)
-    return median(abs(value - middle) for value in values)
-
-
 def range_coverage(blocks: int) -> float:
     """How often the range of so many values covers the true median, whatever their distribution: 1 - 2 / 2^n."""
     return 1 - 2 * 0.5**blocks if blocks else 0.0

@@ -6,20 +6,13 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Literal
 
+from orchestrator.analysis.figures import BlockFigures
 from orchestrator.model.base import Model
-from orchestrator.model.record import Record
 
 from .intervals import Interval, bootstrap_median
-from .samples import NS_PER_MS, timed_ms
 from .setup import first_result_ms, total_setup_ms
 
 Mode = Literal["steady", "cold", "sustained"]
-
-BINS = 30
-FIRST_S = 60.0
-"""The reference speed of a sustained load is that of its first minute (of its first fifth, where it is shorter)."""
-LAST_SHARE = 0.1
-"""Its end is the last tenth."""
 
 
 class ColdStart(Model):
@@ -50,7 +43,7 @@ class Throttling(Model):
 
     blocks: int
     load_s: float
-    """The shortest of the blocks' loads: as long as the curve."""
+    """The shortest of the blocks' loads: as long as the curve. Each block's own load has as many equal parts."""
     bins: tuple[ThrottleBin, ...]
     first_ms: float
     """Median latency of the first minute."""
@@ -60,70 +53,53 @@ class Throttling(Model):
     """Share of the first minute's speed that is left at the end: 1 is no throttling."""
 
 
-def block_value_ms(record: Record, mode: Mode) -> float | None:
+def block_value_ms(block: BlockFigures, mode: Mode) -> float | None:
     """The one figure of a block in its mode: median latency, or the time to the first result. None without samples."""
-    timed = timed_ms(record)
-    if not timed:
+    if block.times is None:
         return None
-    return first_result_ms(record) if mode == "cold" else median(timed)
+    return first_result_ms(block) if mode == "cold" else block.times.median_ms
 
 
-def cold_start(records: Sequence[Record], seed: int = 1) -> ColdStart | None:
+def cold_start(blocks: Sequence[BlockFigures], seed: int = 1) -> ColdStart | None:
     """Of blocks in mode `cold`; None where none has a sample."""
-    found = [record for record in records if timed_ms(record)]
+    found = [block for block in blocks if block.times]
     if not found:
         return None
-    totals = [first_result_ms(record) for record in found]
+    totals = [first_result_ms(block) for block in found]
     return ColdStart(
         blocks=len(found),
         total_ms=median(totals),
         interval_ms=bootstrap_median(totals, seed),
         setup_ms=median(map(total_setup_ms, found)),
-        first_ms=median(timed_ms(record)[0] for record in found),
+        first_ms=median(block.first_timed_ms for block in found),
     )
 
 
-def throttling(records: Sequence[Record]) -> Throttling | None:
+def throttling(blocks: Sequence[BlockFigures]) -> Throttling | None:
     """Of blocks in mode `sustained`; None where none has a load long enough to speak of."""
-    curves = [curve for record in records if len(curve := _curve(record)) >= 2]
-    if not curves:
-        return None
-    load_s = min(curve[-1][0] for curve in curves)
-    if load_s <= 0:
-        return None
-    bins = tuple(found for i in range(BINS) if (found := _bin(curves, load_s * i / BINS, load_s * (i + 1) / BINS)))
-    until = min(FIRST_S, load_s / 5)
-    first = _over_blocks(curves, 0.0, until)
-    last = _over_blocks(curves, load_s * (1 - LAST_SHARE), load_s)
+    curves = [block.course for block in blocks if block.course is not None]
+    first = [curve.first_ms for curve in curves if curve.first_ms is not None]
+    last = [curve.last_ms for curve in curves if curve.last_ms is not None]
     if not first or not last:
         return None
+    load_s = min(curve.load_s for curve in curves)
+    count = max(len(curve.bins_ms) for curve in curves)
+    bins = [[ms for curve in curves if (ms := curve.bins_ms[i]) is not None] for i in range(count)]
     return Throttling(
         blocks=len(curves),
         load_s=load_s,
-        bins=bins,
+        bins=tuple(
+            ThrottleBin(
+                start_s=load_s * i / count,
+                end_s=load_s * (i + 1) / count,
+                median_ms=median(values),
+                low_ms=min(values),
+                high_ms=max(values),
+            )
+            for i, values in enumerate(bins)
+            if values
+        ),
         first_ms=median(first),
         last_ms=median(last),
         speed_left=median(first) / median(last),
     )
-
-
-def _curve(record: Record) -> list[tuple[float, float]]:
-    """(seconds since the load began, latency in ms) of each timed sample, at its end."""
-    timed = [sample for sample in record.samples if sample.phase == "timed"]
-    if not timed:
-        return []
-    start = timed[0].start_ns
-    return [((s.start_ns + s.duration_ns - start) / 1e9, s.duration_ns / NS_PER_MS) for s in timed]
-
-
-def _bin(curves: Sequence[Sequence[tuple[float, float]]], start_s: float, end_s: float) -> ThrottleBin | None:
-    values = _over_blocks(curves, start_s, end_s)
-    if not values:
-        return None
-    return ThrottleBin(start_s=start_s, end_s=end_s, median_ms=median(values), low_ms=min(values), high_ms=max(values))
-
-
-def _over_blocks(curves: Sequence[Sequence[tuple[float, float]]], start_s: float, end_s: float) -> list[float]:
-    """Each block's median latency in a stretch of time, of the blocks that have a sample in it."""
-    inside = [[ms for t, ms in curve if start_s < t <= end_s] for curve in curves]
-    return [median(values) for values in inside if values]

@@ -5,19 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
+from orchestrator.analysis.figures import BlockFigures, LayerTime
 from orchestrator.model.base import Model
-from orchestrator.model.record import LayerMemory, Record
-
-from .samples import NS_PER_MS
-
-
-class LayerTime(Model):
-    """Device time of one step of the plan, from the profiled passes."""
-
-    index: int
-    layer: str
-    program: str
-    median_ms: float
+from orchestrator.model.record import LayerMemory
 
 
 class MemoryUse(Model):
@@ -28,31 +18,27 @@ class MemoryUse(Model):
     pss_bytes: int | None
 
 
-def layer_medians(records: Sequence[Record]) -> tuple[LayerTime, ...]:
-    """Median over all profiled passes of each step, in the plan's order."""
+def layer_medians(blocks: Sequence[BlockFigures]) -> tuple[LayerTime, ...]:
+    """Median over blocks of each step's medians over a block's profiled passes, in the plan's order."""
     times: dict[tuple[int, str, str], list[float]] = {}
-    for record in records:
-        for layer in record.layers:
-            times.setdefault((layer.index, layer.layer, layer.program), []).append(layer.duration_ns / NS_PER_MS)
+    for block in blocks:
+        for step in block.per_layer.steps if block.per_layer else ():
+            times.setdefault((step.index, step.layer, step.program), []).append(step.median_ms)
     return tuple(
         LayerTime(index=index, layer=layer, program=program, median_ms=median(values))
         for (index, layer, program), values in sorted(times.items())
     )
 
 
-def device_ms(records: Sequence[Record]) -> float | None:
-    """Median over all profiled passes of the time of a whole pass; None without layers."""
-    passes: dict[tuple[str, int], float] = {}
-    for record in records:
-        for layer in record.layers:
-            key = (record.job_id, layer.repeat)
-            passes[key] = passes.get(key, 0.0) + layer.duration_ns / NS_PER_MS
-    return median(passes.values()) if passes else None
+def device_ms(blocks: Sequence[BlockFigures]) -> float | None:
+    """Median over blocks of the time of a whole profiled pass; None without layers."""
+    found = [block.pass_ms for block in blocks if block.pass_ms is not None]
+    return median(found) if found else None
 
 
-def memory_medians(records: Sequence[Record]) -> MemoryUse | None:
-    """Medians over records that have memory figures."""
-    found = [record.memory for record in records if record.memory is not None]
+def memory_medians(blocks: Sequence[BlockFigures]) -> MemoryUse | None:
+    """Medians over blocks that have memory figures."""
+    found = [block.memory for block in blocks if block.memory is not None]
     if not found:
         return None
     pss = [use.pss_bytes for use in found if use.pss_bytes is not None]
@@ -63,6 +49,6 @@ def memory_medians(records: Sequence[Record]) -> MemoryUse | None:
     )
 
 
-def planned_memory(records: Sequence[Record]) -> tuple[LayerMemory, ...]:
+def planned_memory(blocks: Sequence[BlockFigures]) -> tuple[LayerMemory, ...]:
     """Memory by layer of the plan; all blocks of a cell on a device run the same one."""
-    return next((record.layer_memory for record in records if record.layer_memory), ())
+    return next((block.per_layer.planned for block in blocks if block.per_layer and block.per_layer.planned), ())

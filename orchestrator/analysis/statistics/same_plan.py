@@ -6,21 +6,22 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from orchestrator.analysis.figures import BlockFigures
 from orchestrator.model.axes import AXES
 from orchestrator.model.job import Cell
-from orchestrator.model.record import Doubt, DoubtCode, Record
+from orchestrator.model.record import Doubt, DoubtCode
 
 Key = tuple[str, str, str]
 """Device, source and cell."""
 
 
-def same_plan_doubts(records: Iterable[Record], cells: Mapping[str, Cell]) -> dict[Key, Doubt]:
+def same_plan_doubts(blocks: Iterable[BlockFigures], cells: Mapping[str, Cell]) -> dict[Key, Doubt]:
     """Of each cell that ran the plan of another one, in the same way on the same device: which other ones."""
     ran: dict[Any, dict[Key, None]] = defaultdict(dict)
-    for record in records:
-        if plan := record.provenance.plan_hash:
-            key = record.device.serial, record.source.value, record.cell_id
-            ran[*key[:2], plan, _at_run(cells[record.cell_id])][key] = None
+    for block in blocks:
+        if plan := block.provenance.plan_hash:
+            key = block.serial, block.source.value, block.cell_id
+            ran[*key[:2], plan, _at_run(cells[block.cell_id])][key] = None
     found: dict[Key, list[str]] = defaultdict(list)
     for together in ran.values():
         for key in together:

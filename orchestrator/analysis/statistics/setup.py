@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
+from orchestrator.analysis.figures import NS_PER_MS, BlockFigures
 from orchestrator.model.base import Model
 from orchestrator.model.job import Cell
-from orchestrator.model.record import Record
-
-from .samples import NS_PER_MS
 
 SetupKind = Literal["cold", "warm", "cached", "none"]
 """cold: nobody had a compiled program; warm: the driver may have had one of its own, the farm had none; cached: the
@@ -50,23 +48,19 @@ class SetupUse(Model):
     """From a fresh process to its first result: the sum of the steps, and the median of the blocks' sums."""
 
 
-def setup_steps_ms(record: Record) -> dict[str, float]:
+def setup_steps_ms(block: BlockFigures) -> dict[str, float]:
     """Time that a block spent in each step of the agent before its first inference, in order of first appearance."""
-    spent: dict[str, int] = {}
-    for step in record.setup:
-        if step.step not in NOT_BEFORE_FIRST:
-            spent[step.step] = spent.get(step.step, 0) + step.duration_ns
-    return {name: duration_ns / NS_PER_MS for name, duration_ns in spent.items()}
+    return {name: spent / NS_PER_MS for name, spent in block.setup_ns.items() if name not in NOT_BEFORE_FIRST}
 
 
-def total_setup_ms(record: Record) -> float:
+def total_setup_ms(block: BlockFigures) -> float:
     """Set-up time of a block: all that it did before its first inference."""
-    return sum(setup_steps_ms(record).values())
+    return sum(setup_steps_ms(block).values())
 
 
-def first_result_ms(record: Record) -> float:
+def first_result_ms(block: BlockFigures) -> float:
     """From a fresh process to its first result: set-up, first inference, read-back."""
-    return sum(_steps(record).values())
+    return sum(_steps(block).values())
 
 
 def median_block(blocks: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -79,35 +73,35 @@ def median_block(blocks: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: (low.get(name, 0.0) + high.get(name, 0.0)) / 2 for name in {**low, **high}}
 
 
-def setup_uses(records: Sequence[Record], cell: Cell, *, cold: bool) -> tuple[SetupUse, ...]:
+def setup_uses(blocks: Sequence[BlockFigures], cell: Cell, *, cold: bool) -> tuple[SetupUse, ...]:
     """One for each kind of start that the blocks had, the coldest first. `cold`: the mode of the experiment."""
     asked = str(cell.options.get("setup", "cold" if cold else ""))
-    kinds = {record.job_id: _kind(record, str(cell.backend), asked) for record in records if record.setup}
+    kinds = {block.job_id: _kind(block, str(cell.backend), asked) for block in blocks if block.setup_ns}
     found = []
     for kind in get_args(SetupKind):
-        blocks = [_steps(record) for record in records if kinds.get(record.job_id) == kind]
-        if blocks:
-            steps = median_block(blocks)
-            found.append(SetupUse(kind=kind, blocks=len(blocks), steps_ms=steps, total_ms=sum(steps.values())))
+        own = [_steps(block) for block in blocks if kinds.get(block.job_id) == kind]
+        if own:
+            steps = median_block(own)
+            found.append(SetupUse(kind=kind, blocks=len(own), steps_ms=steps, total_ms=sum(steps.values())))
     return tuple(found)
 
 
-def _kind(record: Record, backend: str, asked: str) -> SetupKind:
+def _kind(block: BlockFigures, backend: str, asked: str) -> SetupKind:
     if backend == "cpu":
         return "none"
-    if any(step.cached for step in record.setup):
+    if block.setup_cached:
         return "cached"
     return "cold" if asked == "cold" else "warm"
 
 
-def _steps(record: Record) -> dict[str, float]:
+def _steps(block: BlockFigures) -> dict[str, float]:
     spent = dict.fromkeys(COLUMNS, 0)
     of_event = {event: name for name, events in STEPS.items() for event in events} | {"readback": READBACK}
-    for step in record.setup:
-        if step.step in of_event:
-            spent[of_event[step.step]] += step.duration_ns
-    if record.samples and record.samples[0].inferences > 1:
+    for event, duration_ns in block.setup_ns.items():
+        if event in of_event:
+            spent[of_event[event]] += duration_ns
+    if block.first_ns is None:
         del spent[FIRST]
-    elif record.samples:
-        spent[FIRST] = record.samples[0].duration_ns
+    else:
+        spent[FIRST] = block.first_ns
     return {name: duration_ns / NS_PER_MS for name, duration_ns in spent.items()}

@@ -6,7 +6,7 @@ Trend", 1945; normal approximation with continuity correction, ties counted as i
 Two levels: the split into two groups with the least squares within (Otsu 1979, in one dimension) and Ashman's D of the
 two (Ashman, Bird & Zepf, "Detecting bimodality in astronomical datasets", 1994). The split itself makes D about 2.65
 for a normal and 3.5 for a uniform distribution, and more in small samples of skewed ones: D must exceed
-4 + 8 / sqrt(samples).
+4 + 8 / sqrt(samples). A block with more than 32 samples is told by 32 quantiles of them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from statistics import NormalDist, median
 
 import numpy as np
 
+from orchestrator.analysis.figures import Times
 from orchestrator.model.base import Model
 
 from .intervals import range_coverage
@@ -55,18 +56,17 @@ class Stability(Model):
     reason: str
 
 
-def stability(blocks: Sequence[Sequence[float]]) -> Stability:
-    """Judge a cell's blocks of timed samples, in order of time."""
-    filled = [list(block) for block in blocks if block]
-    if len(filled) < FEW_BLOCKS:
-        return Stability(verdict=Verdict.FEW, reason=_few(len(filled)))
+def stability(blocks: Sequence[Times]) -> Stability:
+    """Judge a cell by the times of its blocks, in order of time."""
+    if len(blocks) < FEW_BLOCKS:
+        return Stability(verdict=Verdict.FEW, reason=_few(len(blocks)))
     for verdict, reason in (
-        (Verdict.DRIFTING, _trend([median(block) for block in filled]) or _within(filled)),
-        (Verdict.BIMODAL, _two_levels([sample for block in filled for sample in block])),
+        (Verdict.DRIFTING, _trend([block.median_ms for block in blocks]) or _within(blocks)),
+        (Verdict.BIMODAL, _two_levels([time for block in blocks for time in block.quantiles_ms])),
     ):
         if reason:
             return Stability(verdict=verdict, reason=reason)
-    return Stability(verdict=Verdict.STABLE, reason=f"no trend over {len(filled)} blocks, one level")
+    return Stability(verdict=Verdict.STABLE, reason=f"no trend over {len(blocks)} blocks, one level")
 
 
 def _few(blocks: int) -> str:
@@ -96,12 +96,12 @@ def mann_kendall(values: Sequence[float]) -> float:
     return 2 * (1 - NormalDist().cdf((abs(s) - 1) / sqrt(variance)))
 
 
-def _within(blocks: Sequence[Sequence[float]]) -> str:
+def _within(blocks: Sequence[Times]) -> str:
     """Why samples drift within blocks; empty where most blocks do not."""
-    fifths = [(block[: len(block) // 5], block[-(len(block) // 5) :]) for block in blocks if len(block) >= 10]
+    fifths = [block.fifths_ms for block in blocks if block.fifths_ms is not None]
     if not fifths:
         return ""
-    changes = [median(last) / median(first) - 1 for first, last in fifths]
+    changes = [last / first - 1 for first, last in fifths]
     change = median(changes)
     agree = sum(each * change > 0 for each in changes) / len(changes)
     if abs(change) <= WITHIN_SHARE or agree < WITHIN_AGREE:

@@ -6,7 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from typing import TypeVar
 
+from orchestrator.analysis.figures import BlockFigures, LayerTime, Times, times_of
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
 from orchestrator.model.job import Cell
@@ -14,10 +16,10 @@ from orchestrator.model.record import ConditionProof, Doubt, LayerMemory, Outcom
 
 from .effect import Effect, detectable
 from .energies import EnergyPerInference, EnergyUse, energy_doubts, energy_uses, reported_energy
+from .latency import Latency, latency
 from .modes import ColdStart, Mode, Throttling, block_value_ms, cold_start, throttling
 from .one_thread_speedup import with_gains
 from .resources import (
-    LayerTime,
     MemoryUse,
     device_ms,
     layer_medians,
@@ -25,10 +27,11 @@ from .resources import (
     planned_memory,
 )
 from .same_plan import same_plan_doubts
-from .samples import Latency, latency, timed_ms
 from .setup import SetupUse, median_block, setup_steps_ms, setup_uses
 from .stability import Stability, stability
-from .throughput import Throughput, is_stream, throughput
+from .throughput import Throughput, throughput
+
+Attempt = TypeVar("Attempt", Record, BlockFigures)
 
 
 class InvalidReason(Model):
@@ -74,7 +77,7 @@ class Summary(Model):
     """Of the block with the longest set-up: often the first, which compiles what later ones find in a cache."""
     layers: tuple[LayerTime, ...] = ()
     device_ms: float | None = None
-    """Median over profiled passes of a whole pass, which is not the sum of the layers' medians."""
+    """Median over blocks of a whole profiled pass, which is not the sum of the layers' medians."""
     memory: MemoryUse | None = None
     planned: tuple[LayerMemory, ...] = ()
     """Memory while each layer runs, by the plan (not measured)."""
@@ -99,14 +102,14 @@ class Summary(Model):
 
 
 def summarise(
-    records: Iterable[Record], cells: Mapping[str, Cell], seed: int = 1, mode: Mode = "steady"
+    blocks: Iterable[BlockFigures], cells: Mapping[str, Cell], seed: int = 1, mode: Mode = "steady"
 ) -> list[Summary]:
     """One summary per device, source and cell, ordered by device, workload, backend and precision; no canaries.
 
-    `cells`: the experiment's cells by id. Of several attempts at a block the newest counts. The same records and seed
-    give the same numbers, in whatever order the records come.
+    `cells`: the experiment's cells by id. Of several attempts at a block the newest counts. The same blocks and seed
+    give the same numbers, in whatever order they come.
     """
-    work = [record for record in newest_attempts(records) if record.role == "work"]
+    work = [block for block in newest_attempts(blocks) if block.role == "work"]
     keyed = sorted(work, key=lambda r: (*_group(r), r.block, r.token))
     same = same_plan_doubts(work, cells)
     summaries = [
@@ -128,43 +131,43 @@ def _natural(label: str) -> list[tuple[str, int]]:
     return [(text, int(number or 0)) for text, number in re.findall(r"(\D*)(\d*)", label)]
 
 
-def _group(record: Record) -> tuple[str, str, str]:
-    return record.device.serial, record.source.value, record.cell_id
+def _group(block: BlockFigures) -> tuple[str, str, str]:
+    return block.serial, block.source.value, block.cell_id
 
 
-def newest_attempts(records: Iterable[Record]) -> list[Record]:
-    """The record with the newest token of each job."""
-    newest: dict[str, Record] = {}
-    for record in records:
-        known = newest.get(record.job_id)
-        if known is None or record.token > known.token:
-            newest[record.job_id] = record
+def newest_attempts(attempts: Iterable[Attempt]) -> list[Attempt]:
+    """That with the newest token of each job."""
+    newest: dict[str, Attempt] = {}
+    for attempt in attempts:
+        known = newest.get(attempt.job_id)
+        if known is None or attempt.token > known.token:
+            newest[attempt.job_id] = attempt
     return list(newest.values())
 
 
-def _summary(records: Sequence[Record], cell: Cell, seed: int, mode: Mode, same_plan: Doubt | None) -> Summary:
-    first = records[0]
-    good = [record for record in records if record.outcome is Outcome.OK]
-    in_time = sorted(good, key=lambda record: (record.started_at, record.token))
-    blocks = [timed_ms(record) for record in in_time]
-    values = [value for record in in_time if (value := block_value_ms(record, mode)) is not None]
-    all_doubts = [doubt for record in records for doubt in record.doubts] + ([same_plan] if same_plan else [])
-    setups = [steps for record in good if (steps := setup_steps_ms(record))]
+def _summary(blocks: Sequence[BlockFigures], cell: Cell, seed: int, mode: Mode, same_plan: Doubt | None) -> Summary:
+    first = blocks[0]
+    good = [block for block in blocks if block.outcome is Outcome.OK]
+    in_time = sorted(good, key=lambda block: (block.started_at, block.token))
+    times = [block.times for block in in_time if block.times]
+    values = [value for block in in_time if (value := block_value_ms(block, mode)) is not None]
+    all_doubts = [doubt for block in blocks for doubt in block.doubts] + ([same_plan] if same_plan else [])
+    setups = [steps for block in good if (steps := setup_steps_ms(block))]
     energy = energy_uses(in_time, seed)
     return Summary(
-        serial=first.device.serial,
-        model=first.device.model,
-        profile=first.device.profile,
+        serial=first.serial,
+        model=first.model,
+        profile=first.profile,
         source=first.source,
         cell_id=first.cell_id,
         label=cell.label,
         workload=cell.workload.label,
         backend=str(cell.backend),
         precision=str(cell.precision),
-        runs_on=next((record.runs_on for record in (*good, *records) if record.runs_on), None),
-        outcomes=dict(Counter(record.outcome for record in records)),
-        blocks=len(records),
-        latency=None if any(map(is_stream, good)) else latency(blocks, seed),
+        runs_on=next((block.runs_on for block in (*good, *blocks) if block.runs_on), None),
+        outcomes=dict(Counter(block.outcome for block in blocks)),
+        blocks=len(blocks),
+        latency=None if any(block.stream for block in good) else latency(times, seed),
         throughput=throughput(in_time, cell, seed),
         setup_ms=(steps := median_block(setups)),
         setup_total_ms=sum(steps.values()) if steps else None,
@@ -173,25 +176,30 @@ def _summary(records: Sequence[Record], cell: Cell, seed: int, mode: Mode, same_
         layers=layer_medians(good),
         device_ms=device_ms(good),
         memory=memory_medians(good),
-        planned=planned_memory(records),
-        stability=stability(blocks if mode == "steady" else [[value] for value in values]) if good else None,
+        planned=planned_memory(blocks),
+        stability=stability(times if mode == "steady" else _alone(values)) if good else None,
         detectable=detectable(values, values),
         energy=energy,
         energy_per_inference=reported_energy(energy),
         cold=cold_start(good, seed) if mode == "cold" else None,
         throttling=throttling(good) if mode == "sustained" else None,
-        conditions=least_proven(records),
-        invalid=invalid_reasons(records),
+        conditions=_least_proven(blocks),
+        invalid=_invalid_reasons(blocks),
         doubts=tuple({(d.code, d.detail): d for d in (*all_doubts, *energy_doubts(good))}.values()),
-        reasons=tuple(dict.fromkeys(reason for record in records for reason in record.reasons)),
+        reasons=tuple(dict.fromkeys(reason for block in blocks for reason in block.reasons)),
     )
 
 
-def least_proven(records: Iterable[Record]) -> tuple[ConditionProof, ...]:
+def _alone(values: Sequence[float]) -> list[Times]:
+    """Of blocks that are told by one value each."""
+    return [times for value in values if (times := times_of([value])) is not None]
+
+
+def _least_proven(blocks: Iterable[BlockFigures]) -> tuple[ConditionProof, ...]:
     """Of each condition one proof: of a block that lacks it, or did not put it back, where there is one."""
     found: dict[str, ConditionProof] = {}
-    for record in records:
-        for proof in record.conditions:
+    for block in blocks:
+        for proof in block.conditions:
             known = found.get(proof.name)
             if known is None or _rank(proof) < _rank(known):
                 found[proof.name] = proof
@@ -202,12 +210,12 @@ def _rank(proof: ConditionProof) -> tuple[bool, bool]:
     return proof.proven, proof.restored is not False
 
 
-def invalid_reasons(records: Iterable[Record]) -> tuple[InvalidReason, ...]:
+def _invalid_reasons(blocks: Iterable[BlockFigures]) -> tuple[InvalidReason, ...]:
     """Codes of the blocks that do not count, the most frequent first."""
     found: dict[str, list[str]] = {}
-    for record in records:
-        if record.outcome is Outcome.INVALID:
-            for code, detail in {i.code.value: i.detail for i in record.invalid}.items() or ((record.cause, ""),):
+    for block in blocks:
+        if block.outcome is Outcome.INVALID:
+            for code, detail in {i.code.value: i.detail for i in block.invalid}.items() or ((block.cause, ""),):
                 found.setdefault(code, []).append(detail)
     ordered = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
     return tuple(InvalidReason(code=code, blocks=len(details), detail=details[0]) for code, details in ordered)

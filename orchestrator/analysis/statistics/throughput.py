@@ -10,9 +10,9 @@ from statistics import median
 
 from pydantic import Field
 
+from orchestrator.analysis.figures import BlockFigures
 from orchestrator.model.base import Model
 from orchestrator.model.job import Cell
-from orchestrator.model.record import Record
 
 from .intervals import Interval, bootstrap_median
 
@@ -41,31 +41,19 @@ class Throughput(Model):
         return 1000 / self.frames_per_s
 
 
-def is_stream(record: Record) -> bool:
-    """Whether its samples have several inferences, so that their times are no latencies."""
-    return any(sample.inferences > 1 for sample in record.samples)
-
-
-def frames_per_s(record: Record, batch: int) -> list[float]:
-    """Of each timed sample."""
-    timed = [sample for sample in record.samples if sample.phase == "timed" and sample.duration_ns > 0]
-    return [sample.inferences * batch * 1e9 / sample.duration_ns for sample in timed]
-
-
-def throughput(records: Sequence[Record], cell: Cell, seed: int = 1) -> Throughput | None:
+def throughput(blocks: Sequence[BlockFigures], cell: Cell, seed: int = 1) -> Throughput | None:
     """Of good blocks of one cell; None where each sample is one inference of one frame, or there is none."""
-    batch = cell.batch or 1
-    blocks = [found for record in records if (found := frames_per_s(record, batch))]
-    frames = max((s.inferences * batch for r in records for s in r.samples if s.phase == "timed"), default=1)
-    if not blocks or frames == 1:
+    found = [block.rate for block in blocks if block.rate is not None]
+    frames = max((rate.frames for rate in found), default=1)
+    if frames == 1:
         return None
-    medians = sorted(median(block) for block in blocks)
+    medians = [rate.median_per_s for rate in found]
     return Throughput(
-        blocks=len(blocks),
-        samples=sum(len(block) for block in blocks),
+        blocks=len(found),
+        samples=sum(rate.samples for rate in found),
         frames=frames,
-        batch=batch,
+        batch=cell.batch or 1,
         frames_per_s=median(medians),
         interval_per_s=bootstrap_median(medians, seed),
-        slowest_per_s=min(min(block) for block in blocks),
+        slowest_per_s=min(rate.slowest_per_s for rate in found),
     )

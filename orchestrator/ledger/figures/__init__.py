@@ -3,17 +3,8 @@
 from __future__ import annotations
 
 from .intake import add
-from .reading import of_experiment, of_jobs, of_result
+from .reading import read
 from .renewal import BATCH, Renewed, keys, lacking, renew
+from .selector import Selector
 
-__all__ = [
-    "BATCH",
-    "Renewed",
-    "add",
-    "keys",
-    "lacking",
-    "of_experiment",
-    "of_jobs",
-    "of_result",
-    "renew",
-]
+__all__ = ["BATCH", "Renewed", "Selector", "add", "keys", "lacking", "read", "renew"]

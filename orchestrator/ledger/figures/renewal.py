@@ -13,6 +13,7 @@ from orchestrator.ledger.queries import jobs_by_id
 from orchestrator.ledger.tables import FIGURES, RECORDS
 
 from .intake import PARTS, columns, put
+from .selector import Selector, matching
 
 BATCH = 100
 
@@ -33,18 +34,17 @@ class Renewed(NamedTuple):
         return Renewed(*(mine + more for mine, more in zip(self, other, strict=True)))
 
 
-def lacking(connection: Connection, experiment_id: str, *, faulty: bool = False) -> list[Key]:
-    """Records of an experiment without a row of this version; with `faulty` also those whose row is an error."""
+def keys(connection: Connection, of: Selector) -> list[Key]:
+    """Of these records."""
+    return _keys(connection, select(RECORDS.c.job_id, RECORDS.c.attempt).where(matching(RECORDS, of)))
+
+
+def lacking(connection: Connection, of: Selector, *, faulty: bool = False) -> list[Key]:
+    """Those of these records without a row of this version; with `faulty` also those whose row is an error."""
     same = and_(FIGURES.c.job_id == RECORDS.c.job_id, FIGURES.c.attempt == RECORDS.c.attempt)
     current = and_(same, FIGURES.c.version == FIGURES_VERSION, *([FIGURES.c.error == ""] if faulty else []))
     statement = select(RECORDS.c.job_id, RECORDS.c.attempt).outerjoin(FIGURES, current)
-    return _keys(connection, statement.where(RECORDS.c.experiment_id == experiment_id, FIGURES.c.job_id.is_(None)))
-
-
-def keys(connection: Connection, experiment_id: str) -> list[Key]:
-    """Of all records of an experiment."""
-    statement = select(RECORDS.c.job_id, RECORDS.c.attempt)
-    return _keys(connection, statement.where(RECORDS.c.experiment_id == experiment_id))
+    return _keys(connection, statement.where(matching(RECORDS, of), FIGURES.c.job_id.is_(None)))
 
 
 def _keys(connection: Connection, statement: Any) -> list[Key]:

@@ -1,4 +1,4 @@
-"""The charts of a report: each takes summaries or records and gives an SVG, or None where there is nothing to draw."""
+"""The charts of a report: each takes summaries, blocks or records and gives an SVG, or None where it has nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Latency: medians with intervals over raw samples, and whole distributions."""
+"""Latency: medians with intervals over samples, and whole distributions.
+
+Of a block with more samples than its figures keep, as many quantiles stand for them.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
-from orchestrator.analysis.statistics import Summary, is_stream, timed_ms
-from orchestrator.model.record import Outcome, Record
+from orchestrator.analysis.figures import BlockFigures
+from orchestrator.analysis.statistics import Summary
+from orchestrator.model.record import Outcome
 from orchestrator.report import wording
 from orchestrator.report.colours import Colours, Look, backend_colours, looks
 from orchestrator.report.drawing import MUTED, PAGE, Chart, bare, new_figure, style
@@ -28,12 +32,12 @@ FEW_SAMPLES = 60
 """Up to so many samples a curve shows each of them."""
 
 
-def latency(summaries: Sequence[Summary], records: Sequence[Record]) -> Chart | None:
-    """Median with its interval over every raw sample, one row a device and cell, grouped by device."""
+def latency(summaries: Sequence[Summary], blocks: Sequence[BlockFigures]) -> Chart | None:
+    """Median with its interval over every sample, one row a device and cell, grouped by device."""
     with_latency = [summary for summary in summaries if summary.latency][: layout.MAX_ROWS]
     if not with_latency:
         return None
-    samples, colours = samples_by_key(records), backend_colours(summaries)
+    samples, colours = samples_by_key(blocks), backend_colours(summaries)
     rows = layout.rows_of(with_latency, wording.naming(summaries))
     with style():
         figure = new_figure(layout.WIDTH_PX, rows.height_px)
@@ -47,12 +51,12 @@ def latency(summaries: Sequence[Summary], records: Sequence[Record]) -> Chart | 
         return Chart(figure, "latency", "Latency by device and cell")
 
 
-def samples_by_key(records: Sequence[Record]) -> dict[Key, list[float]]:
+def samples_by_key(blocks: Sequence[BlockFigures]) -> dict[Key, list[float]]:
     """Latencies of good blocks, without canaries."""
     samples: dict[Key, list[float]] = {}
-    for record in records:
-        if record.outcome is Outcome.OK and record.role == "work" and not is_stream(record):
-            samples.setdefault(layout.key_of(record), []).extend(timed_ms(record))
+    for block in blocks:
+        if block.outcome is Outcome.OK and block.role == "work" and not block.stream and block.times:
+            samples.setdefault(layout.key_of(block), []).extend(block.times.quantiles_ms)
     return samples
 
 
@@ -87,9 +91,9 @@ def _keys(rows: Sequence[Summary], colours: Colours) -> list[Line2D]:
     return keys
 
 
-def distribution(summaries: Sequence[Summary], records: Sequence[Record]) -> list[Chart]:
+def distribution(summaries: Sequence[Summary], blocks: Sequence[BlockFigures]) -> list[Chart]:
     """Which share of the inferences took at most so long (ECDF): one chart a device and workload, a curve a cell."""
-    samples = samples_by_key(records)
+    samples = samples_by_key(blocks)
     found: dict[str, list[Summary]] = {}
     for summary in summaries:
         own = found.setdefault(f"{summary.serial} {summary.source} {summary.workload}", [])

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.statistics import Summary
 from orchestrator.model.device import Source
 from orchestrator.model.record import Record
@@ -36,10 +37,11 @@ NEAR = 1.6
 Key = tuple[str, Source, str]
 """Serial, source, cell: what a summary is of."""
 Item = TypeVar("Item")
+Block = TypeVar("Block", BlockFigures, Record)
 
 
-def key_of(one: Summary | Record) -> Key:
-    return (one.serial if isinstance(one, Summary) else one.device.serial), one.source, one.cell_id
+def key_of(one: Summary | BlockFigures | Record) -> Key:
+    return (one.device.serial if isinstance(one, Record) else one.serial), one.source, one.cell_id
 
 
 class Rows(NamedTuple):
@@ -119,10 +121,10 @@ def zoom_axis(axes: Axes, values: Sequence[float]) -> bool:
     return True
 
 
-def by_device(records: Sequence[Record]) -> dict[str, list[Record]]:
-    """Records by serial in order of time, of the first few devices."""
-    ordered = sorted(records, key=lambda record: (record.device.serial, record.started_at))
-    return first_panels({serial: list(group) for serial, group in groupby(ordered, key=lambda r: r.device.serial)})
+def by_device(blocks: Sequence[Block]) -> dict[str, list[Block]]:
+    """Blocks by serial in order of time, of the first few devices."""
+    ordered = sorted(blocks, key=lambda block: (key_of(block)[0], block.started_at))
+    return first_panels({serial: list(group) for serial, group in groupby(ordered, key=lambda one: key_of(one)[0])})
 
 
 def thin(items: Sequence[Item], most: int) -> list[Item]:

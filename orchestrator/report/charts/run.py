@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
-from orchestrator.analysis.statistics import NS_PER_MS, Summary, Throttling, timed_ms
+from orchestrator.analysis.figures import NS_PER_MS, timed_ms
+from orchestrator.analysis.statistics import Summary, Throttling
 from orchestrator.model.record import Outcome, Record
 from orchestrator.report import wording
 from orchestrator.report.colours import Colours, Look, backend_colours, looks

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.report.content import Content
 from orchestrator.report.html import render
 from tests.servers import required
 from tests.unit.agreement import made
 from tests.unit.report import everything
+from tests.unit.report.records import Whole
 from tests.unit.report.test_report import content
 
 QUIET = (
@@ -39,10 +39,11 @@ LEAST_PX = 7
 @pytest.mark.parametrize(
     ("width", "of"), [(1200, content), (800, content), (390, content), (390, everything.content), (800, made.content)]
 )
-def test_charts_are_drawn_and_nothing_overflows_unseen(tmp_path: Path, width: int, of: Callable[[], Content]) -> None:
+def test_charts_are_drawn_and_nothing_overflows_unseen(tmp_path: Path, width: int, of: Callable[[], Whole]) -> None:
     """What is wider than the page scrolls, and has a shadow where there is more; text in figures stays readable."""
     page = tmp_path / "report.html"
-    report = render(of())
+    whole = of()
+    report = render(whole, whole.records)
     assert "default-src 'none'" in report
     inner = escape(re.sub(r"<meta[^>]*Content-Security-Policy[^>]*>", "", report))
     page.write_text(f'<!doctype html><iframe srcdoc="{inner}" width="{width}" height="900"></iframe>{PROBE}')

@@ -15,11 +15,12 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from redis import Redis
 
-from orchestrator.analysis.statistics import Summary, summarise
+from orchestrator.analysis.statistics import Summary
 from orchestrator.ledger import Ledger
 from orchestrator.metrics.devices import READING, device_families
 from orchestrator.model.record import Record
 from tests.servers import RedisServer, private_redis, required
+from tests.unit.report.records import summarised
 
 from .conftest import Farm
 from .content import BLOCKS, PHONES, device, fill, state_settings
@@ -117,7 +118,7 @@ def test_results_have_the_figures_of_the_report(farm: Farm, samples: Samples) ->
         cells.setdefault((record.device.serial, record.runs_on.api.value), []).append(record)
     of = {job.job.cell.cell_id: job.job.cell for job in farm.content.jobs}
     for (serial, backend), records in cells.items():
-        (summary,) = summarise(records, of)
+        (summary,) = summarised(records, of)
         assert summary.latency is not None and summary.latency.interval_ms is not None
         labels = {"serial": serial, "backend": backend, "network": "squeezenet_v1_0"}
         stats = {"median": summary.latency.median_ms, "p90": summary.latency.p90_ms}

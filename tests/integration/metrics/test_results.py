@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.analysis.statistics import latency, timed_ms
+from orchestrator.analysis.figures import timed_ms, times_of
+from orchestrator.analysis.statistics import latency
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.database import Database
 from orchestrator.metrics import results
@@ -110,5 +111,8 @@ def test_neither_samples_nor_power_stay_in_memory(ledger: Ledger, database: Data
 
 
 def medians(serial: str, by_backend: dict[str, list[Record]]) -> dict[tuple[str, str], float]:
-    found = {backend: latency([timed_ms(record) for record in records]) for backend, records in by_backend.items()}
+    found = {
+        backend: latency([times for record in records if (times := times_of(timed_ms(record))) is not None])
+        for backend, records in by_backend.items()
+    }
     return {(serial, backend): each.median_ms / 1e3 for backend, each in found.items() if each is not None}

@@ -502,9 +502,11 @@ def test_rows_that_are_missing_or_older_are_made_when_asked_for(ledger: Ledger, 
         ledger.keep(timed(begun(ledger, job), 5.0 + number))
     before = sorted(ledger.figures(experiment_id), key=lambda each: each.token)
     in_database(url, f"{damage} WHERE experiment_id = :id", id=experiment_id)
-    assert ledger.figures_of([job.job_id for job in jobs]) == []
+    assert ledger.figures_of([jobs[1].job_id]) == [before[1]]
+    kept = "SELECT count(*) AS rows FROM figures WHERE experiment_id = :id AND version = :version"
+    assert in_database(url, kept, id=experiment_id, version=FIGURES_VERSION)[0].rows == 1, "no others were made"
     assert sorted(ledger.figures(experiment_id), key=lambda each: each.token) == before
-    assert len(ledger.figures_of([job.job_id for job in jobs])) == 3, "they are kept"
+    assert in_database(url, kept, id=experiment_id, version=FIGURES_VERSION)[0].rows == 3
     assert list(ledger.renew_figures(experiment_id, everything=True)) == [Renewed(3, 0, 0)]
 
 

@@ -221,13 +221,13 @@ def test_blocks_that_never_go_well_are_not_repeated(farm: Settings, redis: Redis
     assert ledger.counts("e-1") == {"failed": 24}
 
 
-def test_a_record_that_cannot_be_read_is_left_out_of_the_decision(
+def test_figures_that_cannot_be_read_are_left_out_of_the_decision(
     farm: Settings, ledger: Ledger, caplog: pytest.LogCaptureFixture
 ) -> None:
     finished_round(ledger, experiment(blocks=3, target_interval=0.05, max_blocks=9))
-    damage(farm, "update records set body = 'damaged' where job_id = (select min(job_id) from records)")
+    damage(farm, "update figures set body = 'damaged' where job_id = (select min(job_id) from figures)")
     assert Rounds(ledger).run() >= 1, "whichever cell it was of, the decision is made"
-    assert "the record of attempt 1 at job" in caplog.text and "judging_failed" not in caplog.text
+    assert "the figures of attempt 1 at job" in caplog.text and "judging_failed" not in caplog.text
 
 
 def test_an_experiment_that_cannot_be_judged_ends_with_what_it_has(
@@ -247,27 +247,28 @@ def damage(farm: Settings, statement: str) -> None:
         database.commit()
 
 
-def test_a_turn_without_news_reads_no_record(
+def test_rounds_read_figures_and_no_record_and_nothing_without_news(
     farm: Settings, redis: Redis, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
-    records_of = Ledger.records_of
-    monkeypatch.setattr(Ledger, "records_of", lambda self, ids: (read.extend(ids), records_of(self, ids))[1])
+    figures_of = Ledger.figures_of
+    monkeypatch.setattr(Ledger, "figures_of", lambda self, ids: (read.extend(ids), figures_of(self, ids))[1])
+    monkeypatch.setattr("orchestrator.ledger.records.stored", lambda _: pytest.fail("a record was read"))
     log = Log(farm, redis, noisy, serials="A")
     submit(ledger, log.host, experiment(blocks=3, target_interval=0.05, max_blocks=6))
     scheduler = Scheduler(farm, ledger, redis)
     log.run(scheduler, ledger)
-    assert len(read) == len(set(read)) == 14  # all but the last block: nothing was left to decide after it
+    assert len(set(read)) == 14, "all but the last block: nothing was left to decide after it"
+    before = len(read)
     for _ in range(20):
         scheduler.tick()
-    assert len(read) == 14
+    assert len(read) == before
 
 
-def test_many_records_are_read_over_several_turns(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    finished_round(ledger, experiment(blocks=3, target_interval=0.05, max_blocks=9))
-    monkeypatch.setattr("orchestrator.scheduling.adaptive_rounds.READ_S", 0.0)  # one record a turn
-    rounds = Rounds(ledger)
-    assert [rounds.run() for _ in range(13)] == [0] * 11 + [1, 0]
+def test_rounds_of_an_older_ledger_count_the_blocks_that_have_no_figures_yet(farm: Settings, ledger: Ledger) -> None:
+    finished_round(ledger, experiment(blocks=3, target_interval=0.05), ms=lambda job: 10.0)
+    damage(farm, "delete from figures")
+    assert Rounds(ledger).run() == 0 and ledger.counts("e-1") == {"ok": 12}, "all are as precise as was asked"
 
 
 def test_submitting_keeps_the_reserve_and_resuming_finds_it(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.analysis.statistics import summarise
 from orchestrator.model.device import Api, Source
 from orchestrator.model.experiment import Sampling
 from orchestrator.model.record import Outcome, Record
+from tests.unit.report.records import summarised
 from workers.devices.workstation import enrol_workstation
 
 from .conftest import Wiring
@@ -25,7 +25,7 @@ def ran(runner: Runner, serial: str, api: Api, **options: int | str | bool) -> R
     record = runner(job)
     assert record.outcome is Outcome.OK, record.reasons
     assert all(check.ok for check in record.checks) and record.checks
-    (summary,) = summarise([record], {record.cell_id: job.job.cell})
+    (summary,) = summarised([record], {record.cell_id: job.job.cell})
     assert summary.latency is None and summary.throughput is not None
     assert summary.throughput.frames == FRAMES
     times = [sample.duration_ns for sample in record.samples if sample.phase == "timed"]

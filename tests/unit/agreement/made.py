@@ -11,8 +11,8 @@ from orchestrator.model.device import Api, Precision
 from orchestrator.model.experiment import Dataset, DeviceChoice, Experiment, Matrix, Sampling, Workload
 from orchestrator.model.job import Cell, Job
 from orchestrator.model.record import Outcome, Predictions, Record
-from orchestrator.report.content import Content, build
 from tests.unit.orchestrator import make
+from tests.unit.report.records import Whole, built, figures
 
 SHARD = 10
 PRECISIONS = (Precision.FP32, Precision.FP16)
@@ -60,7 +60,7 @@ def cells(jobs: Sequence[Job]) -> dict[str, Cell]:
     return {job.cell.cell_id: job.cell for job in jobs}
 
 
-def content(size: int = 300) -> Content:
+def content(size: int = 300) -> Whole:
     """A report's content: two phones, on which half precision changes predictions with a small margin."""
     of = experiment(size)
     jobs = expanded(of, "galaxy-s7-1", "galaxy-s7-2").jobs
@@ -70,11 +70,11 @@ def content(size: int = 300) -> Content:
         for precision in PRECISIONS
     }
     found = [record(job, classes[job.cell.precision], margins=margins) for job in jobs]
-    return build("set-1", of, cells=cells(jobs), records=found, outcomes={}, labels=classes[Precision.FP32], now=1e9)
+    return built("set-1", of, cells=cells(jobs), records=found, outcomes={}, labels=classes[Precision.FP32], now=1e9)
 
 
 def agreement(
     of: Experiment, jobs: Sequence[Job], found: Sequence[Record], labels: Sequence[int] | None = None, base: str = ""
 ) -> Agreement:
-    (one,) = agreements(found, cells(jobs), of, labels, base)
+    (one,) = agreements(figures(found, cells(jobs)), cells(jobs), of, labels, base)
     return one

@@ -12,6 +12,7 @@ from orchestrator.analysis.agreement import Answer, Gap, agreements, compare, ma
 from orchestrator.errors import StableError
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.record import InvalidCode, Invalidity, Outcome
+from tests.unit.report.records import figures
 
 from . import made
 
@@ -115,11 +116,13 @@ def test_another_base_is_chosen_by_whole_words() -> None:
 def test_different_networks_are_never_compared() -> None:
     of = made.experiment(network=("lenet", "cifar10_quick"))
     jobs = made.expanded(of).jobs
-    found = agreements(made.records(jobs, BOTH), made.cells(jobs), of)
+    found = agreements(figures(made.records(jobs, BOTH), made.cells(jobs)), made.cells(jobs), of)
     assert [(one.workload, len(one.rows)) for one in found] == [("lenet", 2), ("cifar10_quick", 2)]
     with pytest.raises(StableError):
-        agreements(made.records(jobs, BOTH), made.cells(jobs), of, base="vulkan")
-    one_base = agreements(made.records(jobs, BOTH), made.cells(jobs), of, base="cifar10_quick")
+        agreements(figures(made.records(jobs, BOTH), made.cells(jobs)), made.cells(jobs), of, base="vulkan")
+    one_base = agreements(
+        figures(made.records(jobs, BOTH), made.cells(jobs)), made.cells(jobs), of, base="cifar10_quick"
+    )
     assert [one.base is None for one in one_base] == [True, False]
 
 
@@ -133,7 +136,10 @@ def test_before_the_first_block_there_is_no_base() -> None:
 def test_an_experiment_without_a_set_agrees_on_nothing() -> None:
     of = made.make.experiment()
     jobs = made.expanded(of).jobs
-    assert agreements([made.make.record(jobs[0], attempt=1, token=1)], made.cells(jobs), of) == ()
+    assert (
+        agreements(figures([made.make.record(jobs[0], attempt=1, token=1)], made.cells(jobs)), made.cells(jobs), of)
+        == ()
+    )
 
 
 answers = st.dictionaries(

@@ -133,7 +133,7 @@ def test_figures_are_recomputed(farm: Run, tmp_path: Path) -> None:
     assert (code, out) == (0, "1 rows of 1 experiments made anew: 1 changed, 0 without figures\n")
     assert json.loads(farm("ledger", "recompute", "--all", "--json")[1]) == {**none, "looked_at": 1}
     with closing(sqlite3.connect(file)) as connection, connection:
-        connection.execute("UPDATE jobs SET body = x'00'")
+        connection.execute("UPDATE templates SET body = x'00'")
     code, out, _ = farm("ledger", "recompute", "first-1", "--all", "--json")
     assert (code, json.loads(out)) == (1, {"experiments": 1, "looked_at": 1, "changed": 0, "faulty": 1})
 
@@ -433,5 +433,5 @@ def test_up_without_its_servers_says_what_to_install(
     ],
 )
 def test_a_disturbed_block_is_no_failure_of_the_demo(outcomes: dict[str, int], causes: list[str], well: bool) -> None:
-    records = [SimpleNamespace(outcome="invalid" if cause else "ok", cause=cause) for cause in causes]
-    assert _all_measured(SimpleNamespace(outcomes=outcomes, records=records)) is well
+    blocks = [SimpleNamespace(outcome="invalid" if cause else "ok", cause=cause) for cause in causes]
+    assert _all_measured(SimpleNamespace(outcomes=outcomes, blocks=blocks)) is well

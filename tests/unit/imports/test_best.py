@@ -13,6 +13,7 @@ import pytest
 
 from orchestrator.analysis.best import choose, measured_layers, measured_runs
 from orchestrator.analysis.best.measured import Measured
+from orchestrator.analysis.figures import mean_of
 from orchestrator.errors import StableError
 from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
@@ -36,7 +37,7 @@ PUBLISHED = {
 
 
 def block(times_ms: Sequence[float], *, foreign: bool = False, **columns: Any) -> Measured:
-    return Measured({"device": "d", "backend": "b", **columns}, tuple(times_ms), foreign)
+    return Measured({"device": "d", "backend": "b", **columns}, mean_of(times_ms), foreign)
 
 
 def one(found: list[Measured], axis: str = "g", per: Sequence[str] = ("device",), **where: str) -> Any:
@@ -130,10 +131,10 @@ def test_an_ordinary_experiment(farm: Farm, ledger: Ledger) -> None:
         )
         ledger.keep(make.record(job, attempt=1, token=given.token, samples=samples, layers=layers))
     cells = {job.cell.cell_id: job.cell for job in jobs}
-    records = list(ledger.records("e-1"))
-    (layer,) = choose(measured_layers(records, cells), ["layer", "device"], "granularity", {})
+    blocks = ledger.figures("e-1", whole=True)
+    (layer,) = choose(measured_layers(blocks, cells), ["layer", "device"], "granularity", {})
     assert (layer.group, layer.best, layer.mean_ms, layer.unit) == ({"layer": "conv1", "device": "A"}, 4, 2.0, "block")
-    (run,) = choose(measured_runs(records, cells), ["device"], "granularity", {})
+    (run,) = choose(measured_runs(blocks, cells), ["device"], "granularity", {})
     assert (run.best, run.resolved, run.values[0].units, run.values[0].samples) == (4, True, 3, 6)
     code, out, _ = farm("best", "e-1", "--axis", "granularity", "--json")
     assert (code, json.loads(out)[0]["best"]) == (0, 4)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from orchestrator.analysis.statistics import timed_ms
+from orchestrator.analysis.figures import timed_ms
 from orchestrator.exchange import long_rows, row_files
 from orchestrator.ledger import Ledger
 from orchestrator.model.power import GaugeCalibration, PowerSeries, PowerSource, Scope

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 from sqlalchemy import create_engine
 
-from orchestrator.analysis.statistics import timed_ms
+from orchestrator.analysis.figures import timed_ms
 from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
 from orchestrator.metrics.results import Results

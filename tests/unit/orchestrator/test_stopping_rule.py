@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from statistics import median
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.analysis.figures import BlockFigures, Energy, Value, times_of
 from orchestrator.analysis.statistics import relative_half_width
-from orchestrator.analysis.stopping_rule import BlockFigures, Need, decide, energy_values
+from orchestrator.analysis.stopping_rule import Need, decide, energy_values
+from orchestrator.model.device import Source
 from orchestrator.model.experiment import Sampling
+from orchestrator.model.power import PowerSource, Scope
+from orchestrator.model.record import Outcome
 
 SAMPLING = Sampling(blocks=3, target_interval=0.05, max_blocks=8)
-GAUGE, METER = ("gauge", "device", "phone"), ("meter", "device", "phone")
+GAUGE, METER = PowerSource.GAUGE, PowerSource.METER
 
 
 @pytest.fixture
@@ -22,15 +27,27 @@ def seed() -> int:
     return 20261121
 
 
-def blocks(*values: float, energy: dict[tuple[str, str, str], list[float]] | None = None) -> list[BlockFigures]:
-    found = energy or {}
-    return [
-        BlockFigures("c", True, value, {kind: each[i] for kind, each in found.items() if i < len(each)})
-        for i, value in enumerate(values)
-    ]
+def block(outcome: Outcome = Outcome.OK, **more: Any) -> BlockFigures:
+    made = {"experiment_id": "e", "job_id": "j", "attempt": 1, "token": 1, "cell_id": "c", "block": 0, "worker": "w"}
+    return BlockFigures(**made, serial="A", source=Source.PHONE, started_at=0, ended_at=1, outcome=outcome, **more)
 
 
-BAD = BlockFigures("c", good=False)
+def blocks(*values: float, energy: dict[PowerSource, list[float]] | None = None) -> list[BlockFigures]:
+    """Of each kind of energy in turn, a block has the first that has a value left."""
+    joules = [(source, value) for source, found in (energy or {}).items() for value in found]
+    found = [_energy(*joules[i]) if i < len(joules) else None for i in range(len(values))]
+    return [block(times=times_of([value]), energy=used) for value, used in zip(values, found, strict=True)]
+
+
+def _energy(source: PowerSource, joules: float) -> Energy:
+    value = Value(value=joules, std=0.0)
+    return Energy(
+        source=source, scope=Scope.DEVICE, name="x", absolute=True, gain_uncertainty=0.0, load_s=1.0, inferences=1,
+        per_inference_j=value, load_power_w=value,
+    )  # fmt: skip
+
+
+BAD = block(Outcome.FAILED)
 
 
 @given(st.lists(st.floats(1, 100), max_size=8), st.integers(0, 4))
@@ -61,9 +78,9 @@ def test_energy_must_be_as_precise_where_it_is_measured() -> None:
 
 
 def test_kinds_of_energy_are_never_mixed() -> None:
-    found = blocks(10, 10, 10, 10, energy={METER: [2.0, 2.0, 2.0, 2.0], GAUGE: [9.0, 5.0]})
+    found = blocks(*[10] * 6, energy={METER: [2.0, 2.0, 2.0, 2.0], GAUGE: [9.0, 5.0]})
     assert energy_values(found) == [2.0] * 4
-    assert decide(SAMPLING, found, 4).need is Need.TARGET_MET
+    assert decide(SAMPLING, found, 6).need is Need.TARGET_MET
 
 
 @pytest.mark.parametrize(

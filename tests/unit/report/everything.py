@@ -18,9 +18,8 @@ from orchestrator.model.record import (
     Outcome,
     Record,
 )
-from orchestrator.report.content import Content, build
 
-from .records import MS, cell, powered, record
+from .records import MS, Whole, built, cell, powered, record
 
 PHONES = {
     "R58M91XKPVJ": (Source.PHONE, "SM-G930F", 1.0),
@@ -33,7 +32,7 @@ BASE_MS = {CELLS[0].cell_id: 12.0, CELLS[1].cell_id: 140.0, CELLS[2].cell_id: 15
 LAYERS = ("conv1", "fire2/squeeze1x1", "fire2/expand3x3", "fire3/squeeze1x1", "fire4/expand3x3", "conv10", "pool10")
 
 
-def content(blocks: int = 6, mode: str = "steady", seed: int = 3) -> Content:
+def content(blocks: int = 6, mode: str = "steady", seed: int = 3) -> Whole:
     """Three phones, three cells, canaries; one phone has drift, one invalid blocks, one an external meter."""
     generator = np.random.default_rng(seed)
     records = [each for serial in PHONES for each in _of_phone(serial, blocks, mode, generator)]
@@ -49,7 +48,7 @@ def content(blocks: int = 6, mode: str = "steady", seed: int = 3) -> Content:
         measure=Measure(quantities=("latency", "memory", "layers", "power")),
         sampling=Sampling(blocks=3, target_interval=0.02, max_blocks=6, canary=4, **sampling[mode]),
     )
-    return build(
+    return built(
         "rich-1",
         wanted,
         cells={each.cell_id: each for each in (*CELLS, CANARY)},

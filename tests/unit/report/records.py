@@ -1,15 +1,21 @@
-"""Records as an experiment leaves them, made to order."""
+"""Records as an experiment leaves them, made to order, and what statistics and reports make of their figures."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from pydantic import PrivateAttr
+
+from orchestrator.analysis.figures import BlockFigures, figures_of
+from orchestrator.analysis.statistics import Mode, Summary, newest_attempts, summarise
 from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Precision, Source
 from orchestrator.model.event import Layer, Memory, Phase, Power, Sample, Setup
 from orchestrator.model.experiment import Experiment, Workload
 from orchestrator.model.job import Cell
 from orchestrator.model.power import GaugeCalibration
 from orchestrator.model.record import Doubt, DoubtCode, Outcome, Provenance, Record, RunsOn
+from orchestrator.report.content import Content, build
 
 MS = 1_000_000
 
@@ -109,3 +115,30 @@ def powered(
     return of.model_copy(
         update={"phases": phases, "power": power, "samples": samples, "gauge": gauge if calibrated else None}
     )
+
+
+def figures(records: Iterable[Record], cells: Mapping[str, Cell], mode: Mode = "steady") -> list[BlockFigures]:
+    """As the ledger keeps them beside the records."""
+    return [figures_of(each, cells[each.cell_id], sustained=mode == "sustained") for each in records]
+
+
+def summarised(records: Iterable[Record], cells: Mapping[str, Cell], mode: Mode = "steady") -> list[Summary]:
+    return summarise(figures(records, cells, mode), cells, mode=mode)
+
+
+class Whole(Content):
+    """A report's content with the raw records behind it."""
+
+    _records: tuple[Record, ...] = PrivateAttr(())
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """The record that counts of each job, oldest first."""
+        return self._records
+
+
+def built(name: str, of: Experiment, *, cells: Mapping[str, Cell], records: Sequence[Record], **more: Any) -> Whole:
+    content = build(name, of, cells=cells, blocks=figures(records, cells, of.sampling.mode), **more)
+    whole = Whole(**{field: getattr(content, field) for field in Content.model_fields})
+    whole._records = tuple(sorted(newest_attempts(records), key=lambda each: (each.started_at, each.job_id)))
+    return whole

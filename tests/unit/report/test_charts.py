@@ -29,12 +29,11 @@ from orchestrator.model.job import Cell, ForeignCell
 from orchestrator.model.record import InvalidCode, Invalidity, Outcome, Record
 from orchestrator.report import charts, traces
 from orchestrator.report.colours import BACKENDS, SETUP, backend_colours, looks
-from orchestrator.report.content import Content, build
 from orchestrator.report.drawing import Chart, style
 from tests.unit.agreement import made as predicted
 
 from . import everything
-from .records import cell, experiment, powered, record
+from .records import Whole, built, cell, experiment, powered, record
 
 SERIAL = "RZCX91XKPVJ-rack-7-shelf-B-port-12.usb-hub-3-of-the-second-lab.example:5555"
 VALUE = "a blocked product with a name that nobody can take in at a glance"
@@ -43,13 +42,13 @@ FEW = 1
 """Pixels by which an outline may reach over an edge."""
 
 
-def of(cells: Sequence[Cell], serials: Sequence[str], blocks: int = 3, model: str = "SM-G930F") -> Content:
+def of(cells: Sequence[Cell], serials: Sequence[str], blocks: int = 3, model: str = "SM-G930F") -> Whole:
     """Blocks with rests and power, every set-up step, and layers."""
     records = [
         _block(one, serial, block, model) for block in range(blocks) for serial in serials for one in cells
     ]  # fmt: skip
     known = {each.cell_id: each for each in cells}
-    return build("e", experiment(), cells=known, records=records, outcomes={}, now=1e9)
+    return built("e", experiment(), cells=known, records=records, outcomes={}, now=1e9)
 
 
 def _block(one: Cell, serial: str, block: int, model: str) -> Record:
@@ -77,7 +76,7 @@ def swept(api: Api, count: int, value: str = "8x") -> list[Cell]:
     return [cell(api).model_copy(update={"options": {"product": f"{value}{n}", "tile": n % 2}}) for n in range(count)]
 
 
-def foreign() -> Content:
+def foreign() -> Whole:
     """Measured by somebody else, with backends of theirs."""
     cells = [
         ForeignCell(foreign=True, workload=Workload(network="lenet"), backend=backend, precision="int8")
@@ -89,7 +88,7 @@ def foreign() -> Content:
         for one in cells for each in plain
     ]  # fmt: skip
     known = {each.cell_id: each for each in cells}
-    return build("e", experiment(), cells=known, records=records, outcomes={}, now=1e9)
+    return built("e", experiment(), cells=known, records=records, outcomes={}, now=1e9)
 
 
 BOTH = [cell(api, precision) for api in Api for precision in (Precision.FP32, Precision.FP16)]
@@ -105,7 +104,7 @@ MADE = {
 
 
 @cache
-def content_of(name: str) -> Content:
+def content_of(name: str) -> Whole:
     return MADE[name]()
 
 
@@ -119,7 +118,7 @@ def drawn(name: str) -> tuple[Chart, ...]:
         for chart in (charts.layers(each, f"l{i}", colours), charts.memory(each, f"m{i}"))
     ]  # fmt: skip
     found = [
-        charts.latency(c.summaries, c.records), *charts.distribution(c.summaries, c.records),
+        charts.latency(c.summaries, c.blocks), *charts.distribution(c.summaries, c.blocks),
         *charts.drift(c.summaries, c.records), *charts.throttling(c.summaries), charts.setup(c.summaries),
         *charts.power(c.summaries, c.records), *charts.energy(c.summaries), *singles,
     ]  # fmt: skip

@@ -12,12 +12,11 @@ from orchestrator.model.device import Api, Source
 from orchestrator.model.experiment import Experiment, Published
 from orchestrator.model.record import Record
 from orchestrator.report import console, export
-from orchestrator.report.content import Content, build
 from orchestrator.report.html import render
 from orchestrator.report.section import Section
 from orchestrator.report.sections import sections
 
-from .records import cell, experiment, record
+from .records import Whole, built, cell, experiment, record
 
 TABLE = Published(
     source="Somebody, 2018", note="Of another phone.", columns=("device", "gain"), rows=(("PC", "1.67x"), ("A9", ""))
@@ -26,7 +25,7 @@ GPU_MS = {16: 4.0, 64: 5.0, 256: 6.0}
 CPU_MS = {16: 0.004, 64: 10.0, 256: 60.0}
 
 
-def swept(times: dict[Api, dict[int, float]], asked: Experiment | None = None) -> Content:
+def swept(times: dict[Api, dict[int, float]], asked: Experiment | None = None) -> Whole:
     found = [(cell(api, network=f"matmul_{n}"), ms) for api, by_size in times.items() for n, ms in by_size.items()]
     records: list[Record] = [
         record(one, [ms] * 3, block=block, token=block + 1, serial=serial, source=source)
@@ -34,7 +33,7 @@ def swept(times: dict[Api, dict[int, float]], asked: Experiment | None = None) -
         for block in range(3)
         for serial, source in (("phone-2", Source.PHONE), ("phone-1", Source.VIRTUAL))
     ]
-    return build(
+    return built(
         "e-1",
         asked or experiment(),
         cells={one.cell_id: one for one, _ in found},
@@ -44,11 +43,11 @@ def swept(times: dict[Api, dict[int, float]], asked: Experiment | None = None) -
     )
 
 
-def part(content: Content, name: str) -> Section:
+def part(content: Whole, name: str) -> Section:
     return next(section for section in sections(content) if section.name == name)
 
 
-def printed(content: Content, width: int = 120) -> str:
+def printed(content: Whole, width: int = 120) -> str:
     buffer = StringIO()
     Console(file=buffer, width=width).print(console.render(content))
     return buffer.getvalue()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from io import StringIO
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -19,20 +20,21 @@ from orchestrator.report.section import Section
 from orchestrator.report.sections import sections
 
 from . import everything
+from .records import Whole, figures
 from .test_report import Page
 
 MODES = ("steady", "cold", "sustained")
 
 
 @cache
-def content_of(mode: str) -> Content:
+def content_of(mode: str) -> Whole:
     return everything.content(mode=mode)
 
 
 @cache
 def page_of(mode: str) -> str:
     """Drawing takes seconds: once for all that look at it."""
-    return render(content_of(mode))
+    return render(content_of(mode), content_of(mode).records)
 
 
 @pytest.fixture(params=MODES)
@@ -41,7 +43,7 @@ def content(request: pytest.FixtureRequest) -> Content:
 
 
 @pytest.fixture
-def steady() -> Content:
+def steady() -> Whole:
     return content_of("steady")
 
 
@@ -143,21 +145,21 @@ def test_throttling_and_cold_start_have_their_tables() -> None:
     assert all(float(row[2]) == pytest.approx(float(row[4]) + float(row[5]), rel=0.1) for row in cold.rows)
 
 
-def test_invalid_blocks_are_drawn_as_such_where_a_device_has_no_others(steady: Content) -> None:
+def test_invalid_blocks_are_drawn_as_such_where_a_device_has_no_others(steady: Whole) -> None:
     only = [record for record in steady.records if record.invalid]
     assert only and "INVALID: charging" in "".join(map(to_svg, charts.power(steady.summaries, only)))
     assert "INVALID" not in "".join(map(to_svg, charts.power(steady.summaries, steady.records)))
 
 
-@pytest.mark.parametrize("draw", [charts.distribution, charts.power, charts.drift])
-def test_figures_are_sound_svg_and_nothing_makes_none(draw: object, steady: Content) -> None:
-    for chart in draw(steady.summaries, steady.records):  # type: ignore[operator]
+@pytest.mark.parametrize(("draw", "raw"), [(charts.distribution, False), (charts.power, True), (charts.drift, True)])
+def test_figures_are_sound_svg_and_nothing_makes_none(draw: Any, raw: bool, steady: Whole) -> None:
+    for chart in draw(steady.summaries, steady.records if raw else steady.blocks):
         ElementTree.fromstring(to_svg(chart))
-    assert draw([], []) == []  # type: ignore[operator]
+    assert draw([], []) == []
     assert charts.latency([], []) is charts.setup([]) is None
 
 
-def test_a_report_of_a_hundred_thousand_inferences_is_small(steady: Content) -> None:
+def test_a_report_of_a_hundred_thousand_inferences_is_small(steady: Whole) -> None:
     first = steady.records[0]
     times = [sample.start_ns for sample in first.samples]
     samples = tuple(
@@ -167,7 +169,8 @@ def test_a_report_of_a_hundred_thousand_inferences_is_small(steady: Content) -> 
     )
     many = [first.model_copy(update={"samples": samples})]
     summaries = [s for s in steady.summaries if (s.serial, s.cell_id) == (first.device.serial, first.cell_id)]
-    drawn = [charts.latency(summaries, many), *charts.distribution(summaries, many)]
+    blocks = figures(many, {each.cell_id: each for each in everything.CELLS})
+    drawn = [charts.latency(summaries, blocks), *charts.distribution(summaries, blocks)]
     assert all(5_000 < len(to_svg(chart)) < 150_000 for chart in drawn if chart) and len(drawn) == 2
     assert sum(len(to_svg(chart)) for chart in charts.drift(summaries, many)) < 600_000
 

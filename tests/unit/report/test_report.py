@@ -16,15 +16,14 @@ from orchestrator.model.device import Api, Precision, Source
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.record import Outcome, Record
 from orchestrator.report import console, export, wording
-from orchestrator.report.content import Content, build
 from orchestrator.report.html import render
 
-from .records import cell, experiment, record
+from .records import Whole, built, cell, experiment, record
 
 EVIL = "<script>alert('x')</script>$\\frac{1}{2}$ & \"q\""
 
 
-def content(records: list[Record] | None = None, description: str = "") -> Content:
+def content(records: list[Record] | None = None, description: str = "") -> Whole:
     cells = [cell(), cell(Api.VULKAN, Precision.FP16), cell(Api.CPU)]
     found = records if records is not None else [
         record(c, [3.0 + i, 3.5 + i, 9.0], block=block, serial=serial, token=10 * block + i)
@@ -32,7 +31,7 @@ def content(records: list[Record] | None = None, description: str = "") -> Conte
         for block in range(3)
         for serial in ("127.0.0.1:5555", "127.0.0.1:5556")
     ]  # fmt: skip
-    return build(
+    return built(
         "e-1",
         experiment(description=description),
         cells={c.cell_id: c for c in cells},
@@ -71,7 +70,8 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    return render(content())
+    whole = content()
+    return render(whole, whole.records)
 
 
 def test_page_is_well_formed_and_has_every_part(page: str) -> None:
@@ -151,7 +151,7 @@ def test_console_says_what_the_page_says() -> None:
 def test_devices_with_jobs_and_no_result_are_named() -> None:
     found = [record(cell(), [3.0], serial="A")]
     jobs = {"A": {"ok": 1}, "B": {"cancelled": 2}}
-    of = build("e", experiment(), cells={cell().cell_id: cell()}, records=found, outcomes={}, jobs=jobs, now=1e9)
+    of = built("e", experiment(), cells={cell().cell_id: cell()}, records=found, outcomes={}, jobs=jobs, now=1e9)
     assert of.silent == {"B": {"cancelled": 2}}
     for text in (printed(of), render(of)):
         assert "No result" in text and "2 cancelled" in text
@@ -170,7 +170,7 @@ def test_console_shows_brackets_as_they_are() -> None:
     assert "[bold]x[/]" in text
 
 
-def printed(of: Content, width: int = 200) -> str:
+def printed(of: Whole, width: int = 200) -> str:
     buffer = StringIO()
     Console(file=buffer, width=width).print(console.render(of))
     return buffer.getvalue()
@@ -245,12 +245,12 @@ def test_milliseconds_have_three_digits_down_to_the_nanosecond(value: float, tex
     assert wording.ms(value) == text
 
 
-def swept(count: int, **shared: str | bool) -> Content:
+def swept(count: int, **shared: str | bool) -> Whole:
     """Cells that differ in one option and share others, with names that no terminal has room for."""
     axes = [{"algorithm": "an_algorithm_with_a_long_name", "product": f"blocked {n}x8", **shared} for n in range(count)]
     cells = [cell().model_copy(update={"options": options}) for options in axes]
     found = [record(c, [3.0], block=b, token=b + 1) for c in cells for b in range(3)]
-    return build("e", experiment(), cells={c.cell_id: c for c in cells}, records=found, outcomes={}, now=1e9)
+    return built("e", experiment(), cells={c.cell_id: c for c in cells}, records=found, outcomes={}, now=1e9)
 
 
 def test_what_all_cells_share_is_said_once() -> None:
@@ -266,7 +266,7 @@ def test_a_long_name_is_folded_and_no_figure_is_cut() -> None:
     cells = [cell(api).model_copy(update={"options": {"algorithm": "a" * 30, f"option_{api}": "b" * 30}})
              for api in (Api.OPENCL, Api.CPU)]  # fmt: skip
     found = [record(c, [3.0 + b], block=b, token=b + 1) for c in cells for b in range(3)]
-    page = build("e", experiment(), cells={c.cell_id: c for c in cells}, records=found, outcomes={}, now=1e9)
+    page = built("e", experiment(), cells={c.cell_id: c for c in cells}, records=found, outcomes={}, now=1e9)
     lines = printed(page, 120).splitlines()
     assert max(map(len, lines)) <= 120
     assert all(word in "\n".join(lines) for word in ("4.00", "[3.00, 5.00]", "3/3", "1.0 MiB", "b" * 30))

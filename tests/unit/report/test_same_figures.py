@@ -11,7 +11,6 @@ import pytest
 
 from device_agent.virtual.profile import load_profile
 from device_agent.virtual.simulation import Course, simulate
-from orchestrator.analysis.statistics import summarise
 from orchestrator.energy import gauge_trace
 from orchestrator.exchange import long_rows
 from orchestrator.model.device import Api
@@ -19,18 +18,17 @@ from orchestrator.model.event import Setup
 from orchestrator.model.job import Cell
 from orchestrator.model.record import Record
 from orchestrator.report import export, wording
-from orchestrator.report.content import Content, build
 from orchestrator.report.html import render
 from orchestrator.report.sections import sections
 from tests.unit.energy.scenarios import record_of
 
-from .records import cell, experiment, powered, record
+from .records import Whole, built, cell, experiment, powered, record, summarised
 
 ONE = cell()
 
 
-def content(records: list[Record], of: Cell = ONE) -> Content:
-    return build("e", experiment(), cells={of.cell_id: of}, records=records, outcomes={}, now=1e9)
+def content(records: list[Record], of: Cell = ONE) -> Whole:
+    return built("e", experiment(), cells={of.cell_id: of}, records=records, outcomes={}, now=1e9)
 
 
 def started(block: int, steps: dict[str, float]) -> Record:
@@ -68,7 +66,7 @@ def test_set_up_is_the_median_of_the_blocks_totals_everywhere(blocks: int) -> No
 def test_a_cold_start_takes_as_long_in_both_tables() -> None:
     cold = [started(i, {"slot": 9.0, "build": 40.0 + i, "readback": 5.0}) for i in range(3)]
     cold = [each.model_copy(update={"samples": each.samples[1:2]}) for each in cold]  # such a block has no warm-up
-    (summary,) = summarise(cold, {ONE.cell_id: ONE}, mode="cold")
+    (summary,) = summarised(cold, {ONE.cell_id: ONE}, mode="cold")
     assert summary.cold and summary.cold.setup_ms == summary.setup_total_ms == 41.0
     assert summary.cold.total_ms == summary.setup[0].total_ms == 41.0 + 2.0 + 5.0
 
@@ -101,7 +99,7 @@ def test_exported_power_is_that_of_the_report(name: str, calibrated: bool) -> No
     trace = gauge_trace(made)
     assert trace is not None
     assert [row["power_w"] for row in rows] == pytest.approx(list(trace.power_w))
-    (use,) = summarise([made], {ONE.cell_id: ONE})[0].energy
+    (use,) = summarised([made], {ONE.cell_id: ONE})[0].energy
     assert use.idle_power_w is not None
     assert fmean(by_phase["load"]) == pytest.approx(use.load_power_w.value, rel=0.03)
     assert fmean(by_phase["idle_before"]) == pytest.approx(use.idle_power_w.value, rel=0.1)
@@ -132,7 +130,7 @@ def test_net_and_gross_beside_each_other_are_told_apart() -> None:
     other = cell(Api.VULKAN)
     rested = [powered(record(other, [5.0] * 4, block=i, token=9 + i), 1.0, 3.0) for i in range(3)]
     known = {each.cell_id: each for each in (ONE, other)}
-    whole = build(
+    whole = built(
         "e", experiment(), cells=known, records=[*rested, *map(unrested, range(3))], outcomes={}, now=1e9
     )  # fmt: skip
     (energy,) = [section for section in sections(whole) if section.name.startswith("energy")]

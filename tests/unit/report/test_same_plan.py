@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from orchestrator.analysis.statistics import Summary, summarise
+from orchestrator.analysis.statistics import Summary
 from orchestrator.model.job import Cell
 from orchestrator.model.record import DoubtCode
 
-from .records import cell, record
+from .records import cell, record, summarised
 
 
 def results(plans: Mapping[str, str], cells: Mapping[str, Cell], serials: tuple[str, ...] = ("A",)) -> list[Summary]:
@@ -21,7 +21,7 @@ def results(plans: Mapping[str, str], cells: Mapping[str, Cell], serials: tuple[
         for name, plan in plans.items()
         for made in (record(cells[name], [1.0, 1.0], serial=serial),)
     ]
-    return summarise(records, {each.cell_id: each for each in cells.values()})
+    return summarised(records, {each.cell_id: each for each in cells.values()})
 
 
 def doubts(found: list[Summary]) -> list[str]:

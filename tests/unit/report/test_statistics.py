@@ -10,22 +10,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.analysis.statistics import bootstrap_median, latency, summarise
+from orchestrator.analysis.figures import times_of
+from orchestrator.analysis.statistics import Latency, bootstrap_median, latency
 from orchestrator.analysis.statistics.summary import _natural
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.event import Setup
 from orchestrator.model.record import DoubtCode, Outcome, Record
 
-from .records import cell, record
+from .records import cell, record, summarised
 
 TIMES = st.floats(min_value=0.001, max_value=1e5, allow_nan=False)
 BLOCKS = st.lists(st.lists(TIMES, min_size=1, max_size=6), min_size=1, max_size=6)
 
 
+def latency_of(blocks: list[list[float]]) -> Latency | None:
+    return latency([times for block in blocks if (times := times_of(block)) is not None])
+
+
 @settings(deadline=None)
 @given(BLOCKS)
 def test_latency_is_ordered_and_within_the_samples(blocks: list[list[float]]) -> None:
-    found = latency(blocks)
+    found = latency_of(blocks)
     assert found is not None
     samples = [sample for block in blocks for sample in block]
     assert found.min_ms == min(samples)
@@ -41,7 +46,7 @@ def test_latency_is_ordered_and_within_the_samples(blocks: list[list[float]]) ->
 @settings(deadline=None, max_examples=40)
 @given(BLOCKS, st.floats(min_value=0.01, max_value=100))
 def test_latency_scales_with_the_clock(blocks: list[list[float]], factor: float) -> None:
-    once, scaled = latency(blocks), latency([[sample * factor for sample in block] for block in blocks])
+    once, scaled = latency_of(blocks), latency_of([[sample * factor for sample in block] for block in blocks])
     assert once is not None
     assert scaled is not None
     for name in ("median_ms", "min_ms", "p90_ms", "p99_ms", "mad_ms"):
@@ -74,7 +79,7 @@ def test_order_of_records_does_not_matter(order: list[int]) -> None:
         for serial in ("a", "b")
     ]
     known = {c.cell_id: c for c in cells}
-    assert summarise([records[i] for i in order], known) == summarise(records, known)
+    assert summarised([records[i] for i in order], known) == summarised(records, known)
 
 
 def test_a_summary_counts_only_timed_samples_of_good_blocks() -> None:
@@ -84,7 +89,7 @@ def test_a_summary_counts_only_timed_samples_of_good_blocks() -> None:
         record(one, [1000.0], block=1, outcome=Outcome.INVALID, reasons=("too hot",)),
         record(one, [], block=2, outcome=Outcome.FAILED),
     ]
-    (summary,) = summarise(records, {one.cell_id: one})
+    (summary,) = summarised(records, {one.cell_id: one})
     assert summary.latency is not None
     assert (summary.latency.median_ms, summary.latency.samples, summary.latency.blocks) == (5.0, 3, 1)
     assert summary.outcomes == {Outcome.OK: 1, Outcome.INVALID: 1, Outcome.FAILED: 1}
@@ -101,7 +106,7 @@ def test_the_newest_attempt_of_a_job_counts() -> None:
     lost = record(one, [9.0], token=1, outcome=Outcome.LOST)
     good = record(one, [5.0], token=2)
     for records in ([lost, good], [good, lost]):
-        (summary,) = summarise(records, {one.cell_id: one})
+        (summary,) = summarised(records, {one.cell_id: one})
         assert summary.outcomes == {Outcome.OK: 1}
         assert summary.latency is not None
         assert summary.latency.median_ms == 5.0
@@ -109,7 +114,7 @@ def test_the_newest_attempt_of_a_job_counts() -> None:
 
 def test_a_cell_without_a_good_block_has_no_latency() -> None:
     one = cell()
-    (summary,) = summarise([record(one, [1.0], outcome=Outcome.KILLED)], {one.cell_id: one})
+    (summary,) = summarised([record(one, [1.0], outcome=Outcome.KILLED)], {one.cell_id: one})
     assert summary.latency is None
     assert summary.setup_ms == {}
 
@@ -117,7 +122,7 @@ def test_a_cell_without_a_good_block_has_no_latency() -> None:
 @pytest.mark.parametrize("doubt", [lambda i: "", lambda i: f"block {i}"])
 def test_doubts_are_united(doubt: Callable[[int], str]) -> None:
     one = cell()
-    (summary,) = summarise([record(one, [1.0], block=i, detail=doubt(i)) for i in range(3)], {one.cell_id: one})
+    (summary,) = summarised([record(one, [1.0], block=i, detail=doubt(i)) for i in range(3)], {one.cell_id: one})
     told = [d.detail for d in summary.doubts if d.code is DoubtCode.VIRTUAL_DEVICE]
     assert told == list(dict.fromkeys(doubt(i) for i in range(3)))
 
@@ -145,7 +150,7 @@ def test_set_up_is_told_by_the_steps_of_the_study_for_each_kind_of_start() -> No
     }  # fmt: skip
     slow, fast = _setup(record(one, [2.0]), steps), {**steps, "build": 4.0, "cache": 0.0}
     records = [slow, *(_setup(record(one, [2.0], block=i), fast, cached=True) for i in (1, 2))]
-    (summary,) = summarise(records, {one.cell_id: one})
+    (summary,) = summarised(records, {one.cell_id: one})
     warm, cached = summary.setup
     assert (warm.kind, warm.blocks, cached.kind, cached.blocks) == ("warm", 1, "cached", 2)
     assert warm.steps_ms == {
@@ -153,7 +158,7 @@ def test_set_up_is_told_by_the_steps_of_the_study_for_each_kind_of_start() -> No
         "transfers": 19.0, "first dispatch": 20.0, "read-back": 11.0,
     }  # fmt: skip
     assert (warm.total_ms, cached.total_ms) == (122.0, 80.0)
-    assert [use.kind for use in summarise([slow], {one.cell_id: one}, mode="cold")[0].setup] == ["cold"]
+    assert [use.kind for use in summarised([slow], {one.cell_id: one}, mode="cold")[0].setup] == ["cold"]
 
 
 def test_the_first_dispatch_of_a_stream_cannot_be_told_apart() -> None:
@@ -162,16 +167,16 @@ def test_the_first_dispatch_of_a_stream_cannot_be_told_apart() -> None:
     stream = single.model_copy(
         update={"samples": tuple(s.model_copy(update={"inferences": 8}) for s in single.samples)}
     )
-    ((whole,), (part,)) = (summarise([each], {one.cell_id: one})[0].setup for each in (single, stream))
+    ((whole,), (part,)) = (summarised([each], {one.cell_id: one})[0].setup for each in (single, stream))
     assert "first dispatch" in whole.steps_ms and "first dispatch" not in part.steps_ms
     assert whole.total_ms - part.total_ms == pytest.approx(whole.steps_ms["first dispatch"])
 
 
 def test_the_axis_says_which_start_is_cold_and_a_processor_compiles_nothing() -> None:
     asked = cell().model_copy(update={"options": {"setup": "cold"}})
-    (use,) = summarise([record(asked, [2.0])], {asked.cell_id: asked})[0].setup
+    (use,) = summarised([record(asked, [2.0])], {asked.cell_id: asked})[0].setup
     assert (use.kind, use.steps_ms["program build"]) == ("cold", 40.0)
     plain = cell(Api.CPU)
-    assert [use.kind for use in summarise([record(plain, [2.0])], {plain.cell_id: plain})[0].setup] == ["none"]
+    assert [use.kind for use in summarised([record(plain, [2.0])], {plain.cell_id: plain})[0].setup] == ["none"]
     bare = record(plain, [2.0]).model_copy(update={"setup": ()})
-    assert summarise([bare], {plain.cell_id: plain})[0].setup == ()
+    assert summarised([bare], {plain.cell_id: plain})[0].setup == ()

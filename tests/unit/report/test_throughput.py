@@ -9,18 +9,17 @@ from typing import Any
 
 import pytest
 
-from orchestrator.analysis.statistics import Summary, summarise, throughput
-from orchestrator.analysis.stopping_rule import BlockFigures, decide
+from orchestrator.analysis.statistics import Summary, throughput
+from orchestrator.analysis.stopping_rule import decide
 from orchestrator.metrics.result_families import ResultLabels, result_families
 from orchestrator.model.device import Api
 from orchestrator.model.experiment import Sampling
 from orchestrator.model.job import Cell
 from orchestrator.model.record import Record
 from orchestrator.report import html
-from orchestrator.report.content import build
 from orchestrator.report.sections import sections
 
-from .records import cell, experiment, record
+from .records import built, cell, experiment, figures, record, summarised
 
 
 def stream_cell(**options: int | str | bool) -> Cell:
@@ -35,7 +34,7 @@ def stream(of: Cell, timed_ms: Sequence[float], inferences: int, **more: Any) ->
 
 
 def summary_of(of: Cell, records: Sequence[Record]) -> Summary:
-    (found,) = summarise(records, {of.cell_id: of})
+    (found,) = summarised(records, {of.cell_id: of})
     return found
 
 
@@ -63,14 +62,14 @@ def test_a_batch_has_a_latency_and_a_throughput() -> None:
 
 def test_one_frame_after_the_other_has_a_latency_alone() -> None:
     of = cell()
-    assert throughput([record(of, [20.0])], of) is None
+    assert throughput(figures([record(of, [20.0])], {of.cell_id: of}), of) is None
     assert summary_of(of, [record(of, [20.0])]).throughput is None
 
 
 def test_reports_show_frames_per_second_and_no_latency() -> None:
     of, plain = stream_cell(frames=50), cell()
     records = [stream(of, [100.0, 110.0], 50), record(plain, [7.0, 7.0])]
-    content = build(
+    content = built(
         "e-1", experiment(), cells={each.cell_id: each for each in (of, plain)}, records=records,
         outcomes={"ok": 2}, now=2000.0,
     )  # fmt: skip
@@ -83,13 +82,15 @@ def test_reports_show_frames_per_second_and_no_latency() -> None:
 
 def test_blocks_are_added_for_the_throughput() -> None:
     asked = Sampling(frames=50, target_interval=0.05)
-    found = decide(asked, [BlockFigures("c", good=True, value_ms=ms) for ms in (100.0, 101.0, 99.0, 100.0)], 4)
+    of = stream_cell(frames=50)
+    blocks = [stream(of, [ms], 50, block=i) for i, ms in enumerate((100.0, 101.0, 99.0, 100.0))]
+    found = decide(asked, figures(blocks, {of.cell_id: of}), 4)
     assert "(throughput)" in found.text and "latency" not in found.text
 
 
 def test_exported_series_keep_the_two_apart() -> None:
     def exported(of: Cell, records: list[Record]) -> dict[str, float]:
-        (summary,) = summarise(records, {of.cell_id: of})
+        (summary,) = summarised(records, {of.cell_id: of})
         families = result_families({ResultLabels("A", "n", "b", "p", "", "virtual"): (summary, 1.0)})
         return {sample.name: sample.value for family in families for sample in family.samples if sample.value}
 
@@ -120,6 +121,6 @@ def test_a_stream_tells_its_gain_over_one_thread() -> None:
         },
     }
     records = [stream(of, [ms], 10) for of, ms, _ in times.values()]
-    found = summarise(records, {key: of for key, (of, _, _) in times.items()})
+    found = summarised(records, {key: of for key, (of, _, _) in times.items()})
     gains = {s.cell_id: s.throughput and s.throughput.over_one_thread for s in found}
     assert gains == {key: gain and pytest.approx(gain) for key, (_, _, gain) in times.items()}

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.analysis.figures import BlockFigures, times_of
 from orchestrator.analysis.statistics import (
     CanaryWord,
+    Stability,
     Verdict,
     bootstrap_median,
     canary_verdicts,
@@ -21,13 +23,12 @@ from orchestrator.analysis.statistics import (
     range_coverage,
     relative_half_width,
     stability,
-    summarise,
     throttling,
 )
 from orchestrator.model.event import Sample
 from orchestrator.model.record import Outcome, Record
 
-from .records import MS, cell, record
+from .records import MS, cell, figures, record, summarised
 
 Blocks = Callable[[np.random.Generator], np.ndarray]
 
@@ -44,6 +45,7 @@ FAULTY: dict[str, tuple[Verdict, Blocks]] = {
     "clock by sample": (Verdict.BIMODAL, lambda g: g.normal(10, 0.1, (10, 20)) * np.tile([1.0, 1.2], 10)),
 }  # fmt: skip
 RUNS = 100
+CELLS = {cell().cell_id: cell()}
 
 
 @pytest.fixture
@@ -52,9 +54,13 @@ def seed() -> int:
     return 20261121
 
 
+def judged(blocks: Sequence[Sequence[float]]) -> Stability:
+    return stability([times for block in blocks if (times := times_of(block)) is not None])
+
+
 def verdicts(make: Blocks, seed: int) -> Counter[Verdict]:
     generator = np.random.default_rng(seed)
-    return Counter(stability(make(generator).tolist()).verdict for _ in range(RUNS))
+    return Counter(judged(make(generator).tolist()).verdict for _ in range(RUNS))
 
 
 @pytest.mark.parametrize("name", CLEAN)
@@ -70,14 +76,12 @@ def test_faults_are_found(name: str, seed: int) -> None:
 
 @given(st.lists(st.lists(st.floats(0.1, 100), max_size=5), max_size=4))
 def test_few_blocks_are_few(blocks: list[list[float]]) -> None:
-    assert stability(blocks).verdict is Verdict.FEW
+    assert judged(blocks).verdict is Verdict.FEW
 
 
 def test_a_verdict_tells_its_reason() -> None:
-    assert (
-        stability([[1.0]] * 3).reason == "3 blocks: their range covers the true median in 75% of cases; 5 or more tell"
-    )
-    rising = stability([[10.0 + i, 10.1 + i] for i in range(8)])
+    assert judged([[1.0]] * 3).reason == "3 blocks: their range covers the true median in 75% of cases; 5 or more tell"
+    rising = judged([[10.0 + i, 10.1 + i] for i in range(8)])
     assert rising.reason.startswith("+56.9% from the first to the last blocks of the run")
 
 
@@ -144,7 +148,9 @@ def test_canaries_tell_whether_the_device_has_changed() -> None:
         canary(0, 2.0, "phone-3"),
         record(cell(), [99.0], serial="phone-1"),
     ]
-    steady, changed, few = canary_verdicts(records)
+    steady, changed, few = canary_verdicts(
+        figures(records, {c.cell_id: c for c in (cell(), cell(network="cifar10_quick"))})
+    )
     assert (steady.serial, steady.verdict, steady.canaries) == ("phone-1", CanaryWord.STEADY, 5)
     assert (changed.verdict, changed.failed) == (CanaryWord.CHANGED, 1)
     assert changed.reason == "canary 5 of 5 is +50.0% off their median (first +0.0%, last +50.0%)"
@@ -154,20 +160,20 @@ def test_canaries_tell_whether_the_device_has_changed() -> None:
 def test_canaries_are_no_results() -> None:
     one, same = cell(), cell(network="cifar10_quick")
     records = [record(one, [5.0]), record(same, [7.0]), canary(3, 1.0)]
-    summaries = summarise(records, {c.cell_id: c for c in (one, same)})
+    summaries = summarised(records, {c.cell_id: c for c in (one, same)})
     assert [s.latency.median_ms for s in summaries if s.latency] == [7.0, 5.0]
 
 
 def test_a_cold_start_is_set_up_and_first_inference() -> None:
     records = [record(cell(), [first], block=block) for block, first in enumerate((4.0, 5.0, 9.0))]
     records = [each.model_copy(update={"samples": each.samples[1:]}) for each in records]  # there is no warm-up
-    found = cold_start(records)
+    found = cold_start(figures(records, CELLS))
     assert found is not None
     assert (found.setup_ms, found.first_ms, found.total_ms, found.blocks) == (42.0, 5.0, 47.0, 3)
     assert found.interval_ms is not None and (found.interval_ms.low, found.interval_ms.high) == (46.0, 51.0)
-    (summary,) = summarise(records, {cell().cell_id: cell()}, mode="cold")
+    (summary,) = summarised(records, CELLS, mode="cold")
     assert summary.cold == found and summary.throttling is None
-    assert cold_start([record(cell(), [])]) is None
+    assert cold_start(figures([record(cell(), [])], CELLS)) is None
 
 
 def sustained(durations_ms: list[float], block: int = 0) -> Record:
@@ -179,9 +185,13 @@ def sustained(durations_ms: list[float], block: int = 0) -> Record:
     return record(cell(), [1.0], block=block).model_copy(update={"samples": samples})
 
 
+def loads(*blocks: list[float]) -> list[BlockFigures]:
+    return figures([sustained(each, number) for number, each in enumerate(blocks)], CELLS, "sustained")
+
+
 def test_the_throttling_curve_tells_what_speed_is_left() -> None:
     cool, hot = [100.0] * 1200, [125.0] * 1920  # two minutes at full speed, four at 80 %
-    found = throttling([sustained(cool + hot, block) for block in range(3)])
+    found = throttling(loads(*(cool + hot for _ in range(3))))
     assert found is not None
     assert found.load_s == pytest.approx(360) and found.blocks == 3
     assert (found.first_ms, found.last_ms) == (100.0, 125.0)
@@ -191,6 +201,6 @@ def test_the_throttling_curve_tells_what_speed_is_left() -> None:
 
 
 def test_a_load_without_throttling_keeps_its_speed_and_none_has_no_curve() -> None:
-    found = throttling([sustained([50.0] * 100)])
+    found = throttling(loads([50.0] * 100))
     assert found is not None and found.speed_left == 1.0
-    assert throttling([sustained([50.0])]) is None and throttling([]) is None
+    assert throttling(loads([50.0])) is None and throttling([]) is None

@@ -1,0 +1,48 @@
+"""Latency of a cell: the figures of its blocks. Source of the unit: a block is one fresh agent process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from pydantic import Field
+
+from orchestrator.analysis.figures import Times
+from orchestrator.model.base import Model
+
+from .intervals import Interval, bootstrap_median
+
+
+class Latency(Model):
+    """Of the blocks that went well, in ms; each block has the same weight, however many samples it has."""
+
+    blocks: int = Field(ge=1)
+    samples: int = Field(ge=1)
+    median_ms: float
+    """Median over blocks of the blocks' medians."""
+    interval_ms: Interval | None
+    """95 % interval of the median, over blocks; None with fewer than three."""
+    mad_ms: float
+    """Median over blocks of the median absolute deviation of a block's samples from their median."""
+    min_ms: float
+    """Of all samples."""
+    p90_ms: float
+    """Median over blocks of the blocks' 90th percentiles."""
+    p99_ms: float
+
+
+def latency(blocks: Sequence[Times], seed: int = 1) -> Latency | None:
+    """Statistics of the times of blocks; None of none."""
+    if not blocks:
+        return None
+    medians = [block.median_ms for block in blocks]
+    return Latency(
+        blocks=len(blocks),
+        samples=sum(block.count for block in blocks),
+        median_ms=median(medians),
+        interval_ms=bootstrap_median(medians, seed),
+        mad_ms=median(block.mad_ms for block in blocks),
+        min_ms=min(block.min_ms for block in blocks),
+        p90_ms=median(block.p90_ms for block in blocks),
+        p99_ms=median(block.p99_ms for block in blocks),
+    )

@@ -1,0 +1,85 @@
+"""The figures of a block: small, and enough for what statistics say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.analysis.figures import BlockFigures, figures_of, mean_of, times_of
+from orchestrator.analysis.figures.times import QUANTILES
+from orchestrator.analysis.statistics import latency
+from orchestrator.report.drawn_blocks import MAX_BLOCKS, drawn_blocks
+
+from . import everything
+from .records import cell, figures, powered, record
+
+TIMES = st.lists(st.floats(0.001, 1e5), min_size=1, max_size=120)
+
+
+@given(TIMES)
+def test_quantiles_stand_for_all_times_in_equal_shares(times_ms: list[float]) -> None:
+    found = times_of(times_ms)
+    assert found is not None
+    ordered = sorted(times_ms)
+    if len(times_ms) <= QUANTILES:
+        assert list(found.quantiles_ms) == ordered
+    assert len(found.quantiles_ms) == min(len(times_ms), QUANTILES)
+    for rank, value in enumerate(found.quantiles_ms):
+        share = (rank + 0.5) / len(found.quantiles_ms)
+        below = [ordered.index(value), len(ordered) - 1 - ordered[::-1].index(value)]
+        assert below[0] - 1 <= share * len(ordered) <= below[1] + 1
+
+
+@given(TIMES)
+def test_times_agree_with_numpy(times_ms: list[float]) -> None:
+    found = times_of(times_ms)
+    assert found is not None
+    middle = float(np.median(times_ms))
+    expected = {
+        "median_ms": middle,
+        "p90_ms": np.percentile(times_ms, 90),
+        "p99_ms": np.percentile(times_ms, 99),
+        "min_ms": min(times_ms),
+        "mean_ms": np.mean(times_ms),
+        "mad_ms": np.median(np.abs(np.asarray(times_ms) - middle)),
+    }
+    assert {name: getattr(found, name) for name in expected} == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    if len(times_ms) > 1:
+        assert found.variance == pytest.approx(np.var(times_ms, ddof=1), rel=1e-6, abs=1e-9)
+    fifth = len(times_ms) // 5
+    assert (found.fifths_ms is None) == (len(times_ms) < 10)
+    if found.fifths_ms:
+        assert found.fifths_ms == pytest.approx((np.median(times_ms[:fifth]), np.median(times_ms[-fifth:])))
+
+
+def test_percentiles_of_a_cell_are_those_of_its_median_block() -> None:
+    """One slow block of three has most samples, and does not make the cell slow."""
+    blocks = [times_of([1.0] * 10), times_of([2.0] * 10), times_of([50.0] * 1000)]
+    found = latency([block for block in blocks if block])
+    assert found is not None
+    assert (found.median_ms, found.p90_ms, found.p99_ms, found.min_ms, found.samples) == (2.0, 2.0, 2.0, 1.0, 1020)
+
+
+def test_whole_milliseconds_are_told() -> None:
+    assert mean_of([5.0, 6.0]).whole and not mean_of([5.0, 6.5]).whole
+
+
+def test_figures_come_back_as_they_were_and_are_small() -> None:
+    times = list(np.random.default_rng(1).normal(5, 0.1, 2000))
+    made = figures_of(powered(record(cell(), times), 1.0, 3.0), cell())
+    text = made.model_dump_json(exclude_defaults=True)
+    assert BlockFigures.model_validate_json(text) == made
+    assert made.times is not None and made.times.count == 2000 and len(text) < 4000
+
+
+def test_few_blocks_are_all_drawn_and_of_many_whole_rounds() -> None:
+    whole = everything.content(blocks=3)
+    assert sorted(drawn_blocks(whole.blocks)) == sorted(record.job_id for record in whole.records)
+    cells = {one.cell_id: one for one in everything.CELLS}
+    many = [record(one, [1.0], block=block) for block in range(400) for one in everything.CELLS]
+    chosen = set(drawn_blocks(figures(many, cells)))
+    kept = [each for each in many if each.job_id in chosen]
+    rounds = {each.block for each in kept}
+    assert MAX_BLOCKS - 3 <= len(kept) == 3 * len(rounds) <= MAX_BLOCKS and {0, 399} <= rounds
