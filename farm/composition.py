@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import SecretStr
 
 from orchestrator.config import Settings
+from orchestrator.coordination.client import client_of
 from orchestrator.errors import SetupError
+from orchestrator.ledger import Ledger
 
 from . import processes
 from .endpoints import Endpoints
@@ -18,6 +21,7 @@ from .parts.adb_server import AdbServer
 from .parts.part import Part, free_port, is_free
 from .parts.redis_server import RedisServer
 from .parts.virtual_phones import VirtualPhones
+from .reach import reach_of
 
 
 @dataclass(frozen=True)
@@ -29,34 +33,86 @@ class Composition:
     endpoints: Endpoints
 
 
-def compose(settings: Settings, profiles: list[str], *, real_phones: bool) -> Composition:
+def compose(settings: Settings, profiles: list[str], *, real_phones: bool, listen: str = "") -> Composition:
     """Choose ports and put the parts in their order of start.
 
     `profiles`: one per virtual phone. `real_phones`: use the machine's own adb server (and its USB phones) instead of a
-    private one. Raises SetupError where this machine lacks a part.
+    private one. `listen`: address of this machine by which hosts reach it. Raises SetupError where this machine lacks a
+    part.
     """
-    server = RedisServer(settings.state)
-    adb = AdbServer(settings, real=real_phones, virtual=bool(profiles))
+    reach = reach_of(settings, listen) if listen else None
+    server = RedisServer(settings.state, reach, lambda: _host_secrets(settings) if reach else {})
+    phones = _phones(settings, profiles, real_phones=real_phones)
     exporter_port, note = _exporter_port(settings)
-    phones = VirtualPhones(settings.state, adb, profiles) if profiles else None
     endpoints = Endpoints(
-        pid=os.getpid(),
+        **_own(settings, phones.server, profiles),
         redis_url=server.url,
         redis_password=SecretStr(server.password),
-        adb_path=adb.path,
-        adb_port=adb.port,
-        adb_socket=adb.socket,
-        host=settings.host,
+        redis_ca=server.ca,
+        hosts_redis_url=reach.redis_url if reach else "",
+        files_url=reach.web_url if reach else "",
         exporter_port=exporter_port,
-        virtual_phones=len(profiles),
     )
-    parts = [server.part(), *_phone_parts(adb, phones)]
+    parts = [server.part(), *phones.parts]
     parts += [
         services.scheduler(server),
-        services.host_worker(server, settings.host),
+        services.host_worker(server.client, settings.host),
+        *([services.web(reach)] if reach else []),
         services.exporter(exporter_port, settings.state, note),
     ]
     return Composition(tuple(parts), _environment(settings, endpoints), endpoints)
+
+
+def compose_host(settings: Settings, profiles: list[str], *, real_phones: bool) -> Composition:
+    """The parts of a host of another machine's farm; `settings` say where that is. Raises SetupError."""
+    phones = _phones(settings, profiles, real_phones=real_phones)
+    endpoints = Endpoints(
+        **_own(settings, phones.server, profiles),
+        redis_url="",
+        redis_password=settings.redis_password,
+        joined=settings.redis_url,
+        exporter_port=0,
+    )
+    worker = services.host_worker(lambda: client_of(settings, reply_s=1.0), settings.host)
+    environment = _environment(settings, endpoints) | {
+        "FARM_REDIS_URL": settings.redis_url,
+        "FARM_REDIS_USER": settings.redis_user,
+        **({"FARM_TLS_CA": str(settings.tls_ca)} if settings.tls_ca else {}),
+        "FARM_FILES_URL": settings.files_url,
+    }
+    return Composition((*phones.parts, worker), environment, endpoints)
+
+
+def _host_secrets(settings: Settings) -> dict[str, str]:
+    with Ledger(settings.ledger) as ledger:
+        return {row.name: row.secret_sha256 for row in ledger.hosts() if row.secret_sha256}
+
+
+@dataclass(frozen=True)
+class _Phones:
+    """This machine's adb server, and the parts that bring its phones."""
+
+    server: AdbServer
+    parts: tuple[Part, ...]
+
+
+def _phones(settings: Settings, profiles: list[str], *, real_phones: bool) -> _Phones:
+    owner = settings.host if settings.files_url else ""  # another host may have as many of the same profiles
+    adb = AdbServer(settings, real=real_phones, virtual=bool(profiles))
+    virtual = VirtualPhones(settings.state, adb, profiles, owner) if profiles else None
+    return _Phones(adb, tuple(_phone_parts(adb, virtual)))
+
+
+def _own(settings: Settings, adb: AdbServer, profiles: list[str]) -> dict[str, Any]:
+    """What every machine tells of itself."""
+    return {
+        "pid": os.getpid(),
+        "adb_path": adb.path,
+        "adb_port": adb.port,
+        "adb_socket": adb.socket,
+        "host": settings.host,
+        "virtual_phones": len(profiles),
+    }
 
 
 def _exporter_port(settings: Settings) -> tuple[int, str]:
@@ -101,6 +157,7 @@ def _environment(settings: Settings, endpoints: Endpoints) -> dict[str, str]:
         **({"FARM_ADB_SOCKET": str(endpoints.adb_socket)} if endpoints.adb_socket else {}),
         "FARM_HOST": endpoints.host,
         "FARM_EXPORTER_PORT": str(endpoints.exporter_port),
+        **({"FARM_TLS_CA": str(endpoints.redis_ca)} if endpoints.redis_ca else {}),
         "FARM_ENGINE_SLOT": str(settings.engine_slot or state / "engine.slot"),
     }
 

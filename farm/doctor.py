@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ from device_agent.build import PHONE_ABIS
 from orchestrator.config import Settings
 from orchestrator.errors import FarmError
 
+from .certificates import RENEW_BEFORE, ends_at
 from .parts import adb_server, redis_server
+from .reach import authority_of
 
 APT = "sudo apt-get install "
 OLDEST_PYTHON = (3, 11)
@@ -170,6 +173,20 @@ def _agent(settings: Settings) -> Iterator[Finding]:
         yield _ok("agent", names)
 
 
+def _certificates(settings: Settings) -> Iterator[Finding]:
+    """Those of `farm up --listen`, where it was used."""
+    for path in sorted(authority_of(settings.state).folder.glob("*.crt")):
+        left = ends_at(path) - datetime.now(UTC)
+        found = f"{path} holds for {left.days} more days"
+        if left > RENEW_BEFORE:
+            yield _ok(f"certificate {path.stem}", found)
+        elif path.stem == "ca":
+            mend = f"move {path.parent} aside, start the farm again, and `farm host add` every host once more"
+            yield Finding("certificate ca", Verdict.WARNING, found, mend)
+        else:
+            yield Finding(f"certificate {path.stem}", Verdict.WARNING, found, "start the farm again: that renews it")
+
+
 def _disk(settings: Settings) -> Iterator[Finding]:
     folder = settings.state.absolute()
     while not folder.exists():
@@ -207,6 +224,7 @@ CHECKS: tuple[Callable[[Settings], Iterator[Finding]], ...] = (
     _agent,
     _tool("chromium", "chromium", "opens the HTML report in the tests", Verdict.WARNING),
     _tool("prometheus", "prometheus", "keeps the metrics", Verdict.WARNING),
+    _certificates,
     _disk,
     _files,
 )

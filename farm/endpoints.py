@@ -26,6 +26,14 @@ class Endpoints(BaseModel):
     """The supervisor."""
     redis_url: str
     redis_password: SecretStr
+    redis_ca: Path | None = None
+    """Certificate of the farm's authority, where Redis speaks TLS."""
+    hosts_redis_url: str = ""
+    """Where hosts reach Redis (`--listen`); empty: they do not."""
+    files_url: str = ""
+    """Where hosts fetch files."""
+    joined: str = ""
+    """Redis of the farm whose host this machine is; empty: this is a farm of its own."""
     adb_path: str = ""
     adb_port: int
     adb_socket: Path | None = None
@@ -153,10 +161,20 @@ def settings_for(state: Path | None) -> Settings:
     endpoints = read(settings.state)
     if settings.redis_url or endpoints is None:
         return settings
+    if endpoints.joined:
+        return settings.model_copy(
+            update={
+                "adb_port": endpoints.adb_port,
+                "adb_socket": endpoints.adb_socket,
+                "adb_path": endpoints.adb_path,
+                "host": endpoints.host,
+            }
+        )
     return settings.model_copy(
         update={
             "redis_url": endpoints.redis_url,
             "redis_password": endpoints.redis_password,
+            "tls_ca": endpoints.redis_ca,
             "adb_port": endpoints.adb_port,
             "adb_socket": endpoints.adb_socket,
             "adb_path": settings.adb_path or endpoints.adb_path,

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 
+from redis import Redis
+
+from orchestrator.config import Settings
+from orchestrator.coordination import access
 from orchestrator.coordination.leases import Leases
-from orchestrator.errors import DeviceBusy, UnknownName
+from orchestrator.errors import DeviceBusy, SetupError, UnknownName
 from orchestrator.ledger import HostRow, HostState, Ledger, RunningRow
 from orchestrator.model.live import HostAnnouncement
 from orchestrator.model.record import Outcome
 from orchestrator.scheduling.eligible_devices import misfit
+
+from . import endpoints, join
+from .reach import authority_of
 
 CAUSE = "host_removed"
 
@@ -71,7 +80,28 @@ def check_known(name: str, found: Sequence[HostView]) -> None:
         raise UnknownName(f"no host {name!r} on this farm; there are: {', '.join(names) or 'none'}", remedy=hint)
 
 
-def remove(ledger: Ledger, leases: Leases, name: str, *, force: bool) -> int:
+def add(settings: Settings, ledger: Ledger, redis: Redis, name: str, path: Path) -> None:
+    """Give a host access of its own to the farm that runs, and write the file with which it joins.
+
+    Raises SetupError where the name is none, the farm does not listen, or the file cannot be written.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,60}", name):
+        raise SetupError(f"{name!r} is no name for a host", remedy="use letters, digits, `_` and `-`, 60 at most")
+    farm = endpoints.read(settings.state)
+    if farm is None or not farm.files_url:
+        raise SetupError(
+            "the farm lets no other machine in", remedy="start it with `farm up --listen ADDRESS`, on this state folder"
+        )
+    secret, secret_sha256 = join.new_secret()
+    ca = authority_of(settings.state).certificate.read_text()
+    join.write(
+        path, join.Join(host=name, redis_url=farm.hosts_redis_url, files_url=farm.files_url, secret=secret, ca=ca)
+    )
+    ledger.admit_host(name, secret_sha256)
+    access.admit(redis, name, secret_sha256)
+
+
+def remove(ledger: Ledger, redis: Redis, name: str, *, force: bool) -> int:
     """Take a host out of the farm; how many attempts were handed back. What is handed back is tried again elsewhere,
     and costs its job nothing.
 
@@ -87,7 +117,10 @@ def remove(ledger: Ledger, leases: Leases, name: str, *, force: bool) -> int:
             f"host {name} still runs {len(in_hand)} sessions: {what}{' ...' * (len(in_hand) > 3)}",
             remedy=f"`farm host drain {name}` and wait, or --force: its jobs are then tried again elsewhere",
         )
+    leases = Leases(redis)
     for row in in_hand:
         leases.release(row.serial, row.token)  # its session finds that out before its next step
         ledger.end_attempt(row.job_id, row.attempt, Outcome.LOST, CAUSE)
+    ledger.admit_host(name, "")
+    access.expel(redis, name)
     return len(in_hand)

@@ -9,8 +9,9 @@ from orchestrator.config import Settings
 from orchestrator.private_files import UMASK
 
 from . import endpoints
-from .composition import compose
+from .composition import compose, compose_host
 from .endpoints import Endpoints, StateLock
+from .join import joined
 from .parts.virtual_phones import profiles_for
 from .processes import reap_leftovers
 from .supervisor import Say, Stopped, Supervisor
@@ -22,10 +23,13 @@ def run_farm(
     profiles: list[str],
     *,
     usb: bool,
+    listen: str = "",
+    join: str = "",
     say: Say,
     ready: Callable[[Endpoints], None],
 ) -> None:
-    """Run a farm until a signal ends it. `ready` is called once, when every part is up.
+    """Run a farm, or with `join` a host of another one, until a signal ends it. `ready` is called once, when every part
+    is up. `listen`: address by which other machines reach this farm. `join`: file of `farm host add`, or a URL.
 
     Raises SetupError where one runs already, this machine lacks a part, or a part does not start.
     """
@@ -36,7 +40,11 @@ def run_farm(
         if left := reap_leftovers(state):
             say("farm", "left over", f"ended {left} processes of a farm that was killed")
         phones = profiles_for(virtual, profiles)
-        farm = compose(settings, phones, real_phones=usb or not phones)
+        real_phones = usb or not phones
+        if join:
+            farm = compose_host(joined(settings, join), phones, real_phones=real_phones)
+        else:
+            farm = compose(settings, phones, real_phones=real_phones, listen=listen)
         supervisor = Supervisor(farm.parts, farm.environment, state / "logs", say)
         supervisor.listen()
         try:

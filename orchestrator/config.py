@@ -21,8 +21,21 @@ class Settings(BaseSettings):
     """SQLAlchemy URL; empty: SQLite in the state folder. PostgreSQL: postgresql+psycopg://user@host/db"""
     redis_url: str = ""
     """redis://, rediss:// or unix:// URL; empty: what `farm up` wrote into the state folder."""
+    redis_user: str = ""
+    """User of Redis; empty: its default one. A host has its own (`farm host add`)."""
     redis_password: SecretStr = SecretStr("")
-    host: str = Field(default_factory=lambda: socket.gethostname().split(".")[0] or "host", pattern=r"^[\w.-]+$")
+    """Of that user. A host's is also what it shows to fetch files."""
+    tls_ca: Path | None = None
+    """Certificate (PEM) of the authority that signs those of Redis (rediss://) and of the farm's files; None: the
+    system's authorities."""
+    files_url: str = ""
+    """https:// URL of the farm whose host this machine is, for files of experiments; empty: they are in the state
+    folder."""
+    redis_port: int = Field(default=6380, ge=1, le=65535)
+    """Port on which hosts reach the Redis of `farm up --listen`, by TLS."""
+    web_port: int = Field(default=7443, ge=1, le=65535)
+    """Port on which hosts reach the files of `farm up --listen`, by HTTPS."""
+    host: str = Field(default_factory=lambda: socket.gethostname().split(".")[0] or "host", pattern=r"^[A-Za-z0-9_-]+$")
     """Name of this farm host: one adb server and the worker that owns it."""
     adb_path: str = ""
     """Absolute path of the adb binary; empty: the one on PATH."""

@@ -21,6 +21,7 @@
         |-- DeviceSick         storage full, garbage from the agent, failed verification: counts towards quarantine
         |-- ConditionNotMet    hot, charging, flat: a schedulable fact, with the time when it may be met
         |-- LeaseLost          our fencing token is no longer the newest: stop and leave the device alone
+        |-- FileUnavailable    a file of the experiment cannot be fetched to this host
         `-- ServiceDown        Redis, adb server or ledger is away
 
 A message says what happened, on which device, and what to do.
@@ -153,6 +154,12 @@ class ConditionNotMet(TransientError):
 
 class LeaseLost(TransientError):
     cause = "lease_lost"
+
+
+class FileUnavailable(TransientError):
+    """A file of the experiment cannot be fetched to this host: the host's fault, not the job's."""
+
+    cause = "file_unavailable"
 
 
 class ServiceDown(TransientError):

@@ -202,17 +202,20 @@ def private_adb(folder: Path) -> Iterator[int]:
 
 
 @contextmanager
-def private_postgres(folder: Path) -> Iterator[str]:
-    """A real PostgreSQL of our own on a unix socket; yields a SQLAlchemy URL."""
+def private_postgres(folder: Path, tls: tuple[int, Path, Path] | None = None) -> Iterator[str]:
+    """A real PostgreSQL of our own on a unix socket; yields a SQLAlchemy URL. `tls`: loopback port, certificate and
+    key, by which it is reached too, and not without TLS."""
     initdb, postgres = required("initdb"), required("postgres")
     with tempfile.TemporaryDirectory(prefix="postgres-", ignore_cleanup_errors=True) as short:
         home, options = Path(short), _other_user(Path(short))
         data = home / "data"
         argv = [initdb, "-D", str(data), "-U", "farm", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C"]
         subprocess.run(argv, check=True, capture_output=True, cwd=short, **options)
-        argv = [postgres, "-D", str(data), "-k", short, "-c", "listen_addresses=", "-c", "fsync=off"]
+        argv = [postgres, "-D", str(data), "-k", short, "-c", "fsync=off"]
+        argv += _over_tls(home, data, *tls) if tls else ["-c", "listen_addresses="]
         folder.mkdir(parents=True, exist_ok=True)
-        server = Server(argv, folder / "postgres.log", lambda: _postgres_answers(home), cwd=short, **options)
+        port = tls[0] if tls else 5432
+        server = Server(argv, folder / "postgres.log", lambda: _postgres_answers(home, port), cwd=short, **options)
         try:
             server.start()
             yield f"postgresql+psycopg://farm@/postgres?host={short}"
@@ -228,11 +231,25 @@ def _other_user(home: Path) -> dict[str, Any]:
     return {"user": "nobody"}
 
 
-def _postgres_answers(home: Path) -> bool:
+def _over_tls(home: Path, data: Path, port: int, certificate: Path, key: Path) -> list[str]:
+    """Options of a server that takes TLS alone on loopback."""
+    for source, name in ((certificate, "server.crt"), (key, "server.key")):
+        target = home / name
+        target.write_bytes(source.read_bytes())
+        target.chmod(0o600)
+        if os.geteuid() == 0:
+            shutil.chown(target, "nobody")
+    (data / "pg_hba.conf").write_text("local all all trust\nhostssl all all 127.0.0.1/32 trust\n")
+    words = {"listen_addresses": "127.0.0.1", "port": port, "ssl": "on"}
+    words |= {"ssl_cert_file": home / "server.crt", "ssl_key_file": home / "server.key"}
+    return [part for name, value in words.items() for part in ("-c", f"{name}={value}")]
+
+
+def _postgres_answers(home: Path, port: int) -> bool:
     import psycopg
 
     try:
-        psycopg.connect(host=str(home), user="farm", dbname="postgres").close()
+        psycopg.connect(host=str(home), port=port, user="farm", dbname="postgres").close()
     except psycopg.OperationalError:
         return False
     return True

@@ -32,6 +32,7 @@ from .devices.device_lock import device_lock
 from .devices.fleet import Fleet
 from .discovery import Discovery
 from .execution.run_job import Workbench, run_job
+from .plans.files import HostFiles
 from .plans.plan_store import Plans
 from .spool import Spool
 from .tasks import consume, register
@@ -60,7 +61,7 @@ class Host:
         """Device that this host may not announce -> the host that does."""
         self._version = version("pocketfarm")
         self._worker = f"{farm.host}-{os.getpid()}-{secrets.token_hex(2)}"
-        self._bench = Workbench(farm, self._fleet, Plans(farm.state), self._worker)
+        self._bench = Workbench(farm, self._fleet, Plans(farm.state, HostFiles(farm.state, farm)), self._worker)
         self._stopping = threading.Event()
         """No new steps on any device."""
         self._stop = threading.Event()

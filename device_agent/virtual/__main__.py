@@ -38,6 +38,7 @@ def _parse(arguments: Sequence[str] | None) -> Options:
     phones = "profiles or replay:FILE, with commas between them"
     parser.add_argument("--phones", default=",".join(profile_names()), help=phones)
     parser.add_argument("--count", type=int, help="how many phones in all; the profiles take turns")
+    parser.add_argument("--owner", default="", help="host whose they are: part of their serials")
     parser.add_argument("--base-port", type=int, default=0, help="first TCP port; 0: any")
     parser.add_argument("--slot", type=Path, help="lock file by which engine runs take turns")
     parser.add_argument("--speed", type=float, default=1.0, help="times faster that heat and charge change")
@@ -50,6 +51,7 @@ def _parse(arguments: Sequence[str] | None) -> Options:
         state=Path(os.path.realpath(given.state)),
         profiles=tuple(itertools.islice(itertools.cycle(profiles), count)),
         key=read_public_key(given.key),
+        owner=given.owner,
         base_port=given.base_port,
         slot=given.slot.absolute() if given.slot else None,
         speed=given.speed,

@@ -63,9 +63,12 @@ _DEFAULT_SETTINGS: dict[str, dict[str, str]] = {
 class Phone:
     """A phone whose state lives in `folder`: `root/` (its files) and `state.json` (settings, charge, port)."""
 
-    def __init__(self, profile: Profile, index: int, folder: Path, table: ProcessTable, slot: Path | None) -> None:
+    def __init__(
+        self, profile: Profile, number: int | str, folder: Path, table: ProcessTable, slot: Path | None
+    ) -> None:
+        """`number` ends its serial: which of its profile it is, and where several hosts have virtual phones, whose."""
         self.profile = profile
-        self.serial = f"{profile.source}-{profile.name}-{index}"
+        self.serial = f"{profile.source}-{profile.name}-{number}"
         self.folder = folder
         self.slot = slot
         self.table = table

@@ -44,6 +44,8 @@ class Options:
     """One phone each."""
     key: PublicKey
     """The farm's; nobody without it is let in."""
+    owner: str = ""
+    """Host whose they are; in their serials, where a farm has several."""
     base_port: int = 0
     """Ports from here on; 0: the last time's if free, else any."""
     slot: Path | None = None
@@ -106,7 +108,8 @@ class Server:
         numbers: Counter[str] = Counter()
         for index, profile in enumerate(self._options.profiles):
             folder = self._options.state / f"{profile.name}-{numbers[profile.name]}"
-            phone = Phone(profile, numbers[profile.name], folder, self._table, self._options.slot)
+            number = f"{self._options.owner}-" * bool(self._options.owner) + str(numbers[profile.name])
+            phone = Phone(profile, number, folder, self._table, self._options.slot)
             phone.speed = self._options.speed
             phone.properties["ro.pocketfarm.control"] = str(self.control)
             self._slowings[phone.serial] = Slowing()

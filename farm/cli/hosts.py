@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,7 +11,7 @@ from rich.markup import escape
 
 from orchestrator.errors import ServiceDown
 
-from .farm_access import open_inventory, open_leases, open_ledger, settings_of
+from .farm_access import connect, open_inventory, open_ledger, settings_of
 from .output import JsonOption, StateOption, log, out, print_json
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Its name, as 
 
 def register(app: typer.Typer) -> None:
     group.command("list")(listed)
-    for command in (drain, resume, remove):
+    for command in (add, drain, resume, remove, certificate):
         group.command()(command)
     app.add_typer(group, rich_help_panel="The farm")
 
@@ -67,6 +68,33 @@ def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
     out().print(Listing(heads, rows) if rows else "no host is known")
 
 
+def add(
+    name: NameArgument,
+    out_file: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Where to write it.", show_default="NAME.join")
+    ] = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let another machine be a host of the farm, which runs with `farm up --listen`: write the file for its
+    `farm up --join`. The file holds its secret; a host that is added once more gets a new one, and the old one is void.
+
+    Example: `farm host add lab2`
+    """
+    from farm import hosts
+
+    settings = settings_of(state)
+    path = out_file or Path(f"{name}.join")
+    with open_ledger(settings) as ledger:
+        hosts.add(settings, ledger, connect(settings), name, path)
+    if as_json:
+        print_json({"host": name, "file": path})
+    else:
+        log().print(
+            f"bring {path} to {name} (it holds a secret), and run there: farm up --join {path.name}", markup=False
+        )
+
+
 def drain(name: NameArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
     """Give a host nothing new; what it runs, it finishes. `farm host list` says how many sessions are left.
 
@@ -100,11 +128,38 @@ def remove(
     settings = settings_of(state)
     with open_ledger(settings) as ledger:
         hosts.check_known(name, _views(settings, ledger))
-        back = hosts.remove(ledger, open_leases(settings), name, force=force)
+        back = hosts.remove(ledger, connect(settings), name, force=force)
     if as_json:
         print_json({"host": name, "state": "removed", "handed_back": back})
     else:
         log().print(f"{name} is removed" + f"; {back} jobs are tried again elsewhere" * bool(back), markup=False)
+
+
+def certificate(
+    address: Annotated[
+        list[str], typer.Argument(metavar="ADDRESS", help="Names and IP addresses by which the server is reached.")
+    ],
+    out_dir: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Where to write key and certificates.")
+    ] = Path(),
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a certificate for another server of this farm, PostgreSQL for instance, signed by the farm's own authority.
+    Writes server.key, server.crt and ca.crt; a certificate that is there is renewed 30 days before its end.
+
+    Example: `farm host certificate db.lab --out postgres-tls`
+    """
+    from farm.reach import authority_of
+
+    authority = authority_of(settings_of(state).state)
+    made = authority.issue("server", address, folder=out_dir)
+    ca = out_dir / "ca.crt"
+    ca.write_bytes(authority.certificate.read_bytes())
+    if as_json:
+        print_json({"certificate": made.certificate, "key": made.key, "ca": ca})
+    else:
+        log().print(f"wrote {made.certificate}, {made.key} and {ca}", markup=False, soft_wrap=True)
 
 
 def _say(name: str, word: str, state: StateOption, as_json: bool) -> None:

@@ -41,6 +41,18 @@ def up(
         list[str] | None, typer.Option("--profile", metavar="NAME", help="Profile of a virtual phone; may be repeated.")
     ] = None,
     usb: Annotated[bool, typer.Option("--usb", help="Use the phones on this machine's adb server, too.")] = False,
+    listen: Annotated[
+        str,
+        typer.Option(
+            "--listen", metavar="ADDRESS", help="Let other machines be hosts: they reach this one at this name or IP."
+        ),
+    ] = "",
+    join: Annotated[
+        str,
+        typer.Option(
+            "--join", metavar="FILE|URL", help="Be a host of another machine's farm: a file of `farm host add`."
+        ),
+    ] = "",
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -49,11 +61,24 @@ def up(
     Without virtual phones it uses this machine's adb server and the phones on it. Ctrl-C ends everything that it
     started; jobs that were under way are resumed by the next `farm up`.
 
+    With --join it runs an adb server and a worker only, for the farm that wrote the file.
+
     Example: `farm up --virtual 4`
     """
     from farm.up import run_farm
 
-    run_farm(settings_of(state), virtual, profile or [], usb=usb, say=_say, ready=lambda found: _ready(found, as_json))
+    if listen and join:
+        raise typer.BadParameter("a host of another farm lets no hosts in", param_hint="--listen")
+    run_farm(
+        settings_of(state),
+        virtual,
+        profile or [],
+        usb=usb,
+        listen=listen,
+        join=join,
+        say=_say,
+        ready=lambda found: _ready(found, as_json),
+    )
 
 
 def _say(part: str, what: str, detail: str) -> None:
@@ -63,6 +88,13 @@ def _say(part: str, what: str, detail: str) -> None:
 def _ready(found: endpoints.Endpoints, as_json: bool) -> None:
     if as_json:
         print_json({"ready": True, "endpoints": public(found)})
+    if found.joined:
+        from orchestrator.coordination.client import shown_url
+
+        log().print(
+            f"[bold green]Host {found.host} is up[/], of the farm at {shown_url(found.joined)}. Ctrl-C ends it."
+        )
+        return
     log().print(f"[bold green]The farm is up[/] (pid {found.pid}). Metrics: {found.exporter_url}. Ctrl-C ends it.")
 
 

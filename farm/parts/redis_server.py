@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import secrets
 import shutil
 import subprocess
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import redis
 
-from orchestrator.errors import SetupError
+from farm.reach import Reach
+from orchestrator.coordination import access
+from orchestrator.errors import ServiceDown, SetupError
 from orchestrator.private_files import make_private
 
 from .part import Part, free_port
 
-OLDEST = (6, 2)
-"""XAUTOCLAIM and GETDEL came with 6.2."""
+OLDEST = (7, 0)
+"""Access lists with selectors and keys that may only be read came with 7.0."""
 INSTALL = "sudo apt-get install redis-server"
 
 
@@ -34,52 +39,103 @@ def find() -> tuple[str, str]:
     return path, f"{match[1]}.{match[2]}{match[3]}"
 
 
-class RedisServer:
-    """Port, password and folder of the private Redis; the same for every restart."""
+Secrets = Callable[[], Mapping[str, str]]
+"""SHA-256 of the secret of each host that has one."""
 
-    def __init__(self, state: Path) -> None:
+
+class RedisServer:
+    """Port, password and folder of the private Redis; the same for every restart.
+
+    `reach`: other machines reach it too, by TLS alone. `host_secrets`: asked at every start; where it raises
+    ServiceDown, the users are those of the last start.
+    """
+
+    def __init__(self, state: Path, reach: Reach | None = None, host_secrets: Secrets = dict) -> None:
         self.path, self.version = find()
         self.folder = (state / "redis").absolute()
-        self.port = free_port()
+        self.reach, self._secrets = reach, host_secrets
+        self.port = reach.redis_port if reach else free_port()
         self.password = secrets.token_urlsafe(24)
 
     @property
     def url(self) -> str:
-        return f"redis://127.0.0.1:{self.port}/0"
+        """For the parts on this machine."""
+        return f"redis{'s' * bool(self.reach)}://127.0.0.1:{self.port}/0"
+
+    @property
+    def ca(self) -> Path | None:
+        return self.reach.authority.certificate if self.reach else None
+
+    def client(self) -> redis.Redis:
+        """One that waits half a second."""
+        trusted = {"ssl_ca_certs": str(self.ca)} if self.ca else {}
+        return redis.Redis.from_url(
+            self.url, password=self.password, socket_timeout=0.5, socket_connect_timeout=0.5, **trusted
+        )
 
     def part(self) -> Part:
+        listens = f"{self.reach.address}:{self.port} (TLS)" if self.reach else f"127.0.0.1:{self.port}"
         return Part(
             name="redis",
             command=(self.path, str(self.folder / "redis.conf")),
-            detail=f"127.0.0.1:{self.port}, version {self.version}",
+            detail=f"{listens}, version {self.version}",
             before_start=self._configure,
             is_ready=self._answers,
         )
 
     def _configure(self) -> None:
-        """Write the configuration; the password is in no command line."""
+        """Write configuration and users; no password is in a command line, nor readable by others."""
         make_private(self.folder)
+        users = self.folder / "users.acl"
         lines = {
             "bind": "127.0.0.1",
             "port": self.port,
-            "requirepass": self.password,
             "dir": f'"{self.folder}"',
+            "aclfile": f'"{users}"',
             "appendonly": "yes",
             "appendfsync": "everysec",
             "save": '""',
             "maxmemory-policy": "noeviction",
             "daemonize": "no",
+            **self._encrypted(),
         }
-        path = self.folder / "redis.conf"
-        path.unlink(missing_ok=True)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.writelines(f"{key} {value}\n" for key, value in lines.items())
+        _write(users, access.users(hashlib.sha256(self.password.encode()).hexdigest(), self._known_hosts()))
+        _write(self.folder / "redis.conf", "".join(f"{key} {value}\n" for key, value in lines.items()))
+
+    def _encrypted(self) -> dict[str, str | int]:
+        if self.reach is None:
+            return {}
+        own = self.reach.certificate()
+        return {
+            "bind": " ".join(dict.fromkeys(("127.0.0.1", self.reach.bind))),
+            "port": 0,
+            "tls-port": self.port,
+            "tls-cert-file": f'"{own.certificate}"',
+            "tls-key-file": f'"{own.key}"',
+            "tls-ca-cert-file": f'"{self.ca}"',
+            "tls-auth-clients": "no",
+            "tls-protocols": '"TLSv1.2 TLSv1.3"',
+        }
+
+    def _known_hosts(self) -> dict[str, str]:
+        """By the ledger; where that is away, by the last start."""
+        kept = self.folder / "hosts.json"
+        try:
+            found = dict(self._secrets())
+            _write(kept, json.dumps(found))
+        except ServiceDown:
+            found = json.loads(kept.read_text()) if kept.exists() else {}
+        return found
 
     def _answers(self) -> bool:
         try:
-            with redis.Redis(
-                port=self.port, password=self.password, socket_timeout=0.5, socket_connect_timeout=0.5
-            ) as client:
+            with self.client() as client:
                 return bool(client.ping())
-        except redis.RedisError:
+        except (redis.RedisError, OSError):
             return False
+
+
+def _write(path: Path, text: str) -> None:
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ssl
 import sys
 import urllib.request
+from collections.abc import Callable
 from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
@@ -11,11 +13,13 @@ from pathlib import Path
 import redis
 
 from farm import processes
+from farm.reach import Reach
 from orchestrator.coordination import keys
 
 from .part import Part
 from .redis_server import RedisServer
 
+Connect = Callable[[], redis.Redis]
 WORKER_GRACE_S = 10.0
 """The host worker ends its agents and puts phones back as they were."""
 
@@ -25,25 +29,25 @@ def scheduler(server: RedisServer) -> Part:
 
     def forget() -> None:
         """What an earlier one said."""
-        with suppress(redis.RedisError), _client(server) as client:
+        with suppress(redis.RedisError), server.client() as client:
             client.delete(keys.WAITING)
 
     return Part(
         name="scheduler",
         command=(sys.executable, "-m", "orchestrator.scheduling.scheduler"),
-        is_ready=lambda: _is_there(server, keys.WAITING),
+        is_ready=lambda: _is_there(server.client, keys.WAITING),
         before_start=forget,
         ready_limit_s=60.0,
     )
 
 
-def host_worker(server: RedisServer, host: str) -> Part:
+def host_worker(connect: Connect, host: str) -> Part:
     """Discovers devices and runs jobs. It is ready when it has announced itself."""
     return Part(
         name="worker",
         command=(sys.executable, "-m", "workers.host"),
         detail=f"host {host}",
-        is_ready=lambda: _is_there(server, keys.host(host)),
+        is_ready=lambda: _is_there(connect, keys.host(host)),
         ready_limit_s=60.0,
         grace_s=WORKER_GRACE_S,
     )
@@ -65,13 +69,36 @@ def exporter(port: int, state: Path, note: str = "") -> Part:
     )
 
 
-def _client(server: RedisServer) -> redis.Redis:
-    return redis.Redis(port=server.port, password=server.password, socket_timeout=0.5)
+def web(reach: Reach) -> Part:
+    """Serves files to hosts. It is ready when it answers."""
+    own = reach.certificate()
+    trusted = ssl.create_default_context(cafile=reach.authority.certificate)
+    command = (sys.executable, "-m", "farm.web", "--address", reach.bind, "--port", str(reach.web_port))
+
+    url = f"https://{reach.bind}:{reach.web_port}/health"
+
+    def renew() -> None:
+        reach.certificate()
+
+    def answers() -> bool:
+        try:
+            with urllib.request.urlopen(url, timeout=1.0, context=trusted) as reply:
+                return bool(reply.status == 200)
+        except (OSError, HTTPException):
+            return False
+
+    return Part(
+        name="web",
+        command=(*command, "--certificate", str(own.certificate), "--key", str(own.key)),
+        detail=reach.web_url,
+        before_start=renew,
+        is_ready=answers,
+    )
 
 
-def _is_there(server: RedisServer, key: str) -> bool:
+def _is_there(connect: Connect, key: str) -> bool:
     try:
-        with _client(server) as client:
+        with connect() as client:
             return bool(client.exists(key))
-    except redis.RedisError:
+    except (redis.RedisError, OSError):
         return False

@@ -25,7 +25,9 @@ def profiles_for(count: int, named: Sequence[str]) -> list[str]:
 class VirtualPhones:
     """The process of all virtual phones, and their connections."""
 
-    def __init__(self, state: Path, adb: AdbServer, profiles: Sequence[str]) -> None:
+    def __init__(self, state: Path, adb: AdbServer, profiles: Sequence[str], owner: str = "") -> None:
+        """`owner`: the host, where it is one of several: in the phones' serials."""
+        self._owner = owner
         self._folder = (state / "virtual").absolute()
         self._adb = adb
         self._profiles = tuple(profiles)
@@ -47,6 +49,7 @@ class VirtualPhones:
                 ",".join(self._profiles),
                 "--slot",
                 str(self._slot),
+                *(("--owner", self._owner) if self._owner else ()),
             ),
             detail=f"{len(self._profiles)} virtual: {', '.join(self._profiles)}",
             before_start=self._forget,

@@ -7,12 +7,18 @@ import os
 import re
 import tempfile
 from pathlib import Path
-from typing import BinaryIO
+from typing import Protocol
 
 from orchestrator.errors import ModelFileError
 from orchestrator.private_files import make_private
 
 CHUNK_BYTES = 1 << 20
+
+
+class SupportsRead(Protocol):
+    """A file, or an answer that is read like one."""
+
+    def read(self, size: int, /) -> bytes: ...
 
 
 class Artifacts:
@@ -43,7 +49,12 @@ class Artifacts:
             )
         return stored
 
-    def _copy(self, source: BinaryIO) -> str:
+    def receive(self, source: SupportsRead, sha256: str) -> None:
+        """Keep what somebody sends under the hash that it must have. Raises OSError, ValueError for another hash."""
+        self._place(sha256)
+        self._copy(source, sha256)
+
+    def _copy(self, source: SupportsRead, wanted: str = "") -> str:
         make_private(self._folder)
         digest = hashlib.sha256()
         handle, name = tempfile.mkstemp(dir=self._folder, prefix=".new-")
@@ -54,6 +65,8 @@ class Artifacts:
                     target.write(chunk)
                 target.flush()
                 os.fsync(target.fileno())
+            if wanted and digest.hexdigest() != wanted:
+                raise ValueError(f"what came has the SHA-256 {digest.hexdigest()}, not {wanted}")
             stored = self._place(digest.hexdigest())
             stored.parent.mkdir(0o700, exist_ok=True)
             Path(name).replace(stored)

@@ -29,7 +29,7 @@ def connect(settings: Settings) -> Redis:
     except (AuthenticationError, NoPermissionError) as e:
         raise SetupError(
             f"Redis at {shown_url(settings.redis_url)} refuses us: {e}",
-            remedy="set FARM_REDIS_PASSWORD to the password of that Redis",
+            remedy="set FARM_REDIS_PASSWORD (and FARM_REDIS_USER) for that Redis; of a host: `farm host add` once more",
         ) from e
     except RedisError as e:
         raise ServiceDown(
@@ -51,6 +51,10 @@ def client_of(settings: Settings, *, reply_s: float = REPLY_S) -> Redis:
         )
     password = settings.redis_password.get_secret_value()
     secret = {"password": password} if password else {}
+    if settings.redis_user:
+        secret["username"] = settings.redis_user
+    if settings.tls_ca and settings.redis_url.startswith("rediss:"):
+        secret["ssl_ca_certs"] = str(settings.tls_ca)
     try:
         return Redis.from_url(
             settings.redis_url,

@@ -28,9 +28,10 @@ def queue_name(host: str) -> str:
 def configuration(farm: Settings) -> dict[str, Any]:
     """Celery's settings for this farm."""
     secure = farm.redis_url.startswith("rediss:")
+    authority = {"ssl_ca_certs": str(farm.tls_ca)} if farm.tls_ca else {}
     return {
         "broker_url": broker_url(farm),
-        **({"broker_use_ssl": {"ssl_cert_reqs": ssl.CERT_REQUIRED}} if secure else {}),
+        **({"broker_use_ssl": {"ssl_cert_reqs": ssl.CERT_REQUIRED, **authority}} if secure else {}),
         "broker_connection_retry": True,
         "broker_connection_retry_on_startup": True,
         "broker_connection_max_retries": None,
@@ -65,7 +66,7 @@ def broker_url(farm: Settings) -> str:
         raise SetupError("no Redis is configured", remedy="start one with `farm up`, or set FARM_REDIS_URL")
     parts = urlsplit(farm.redis_url)
     password = farm.redis_password.get_secret_value() or parts.password or ""
-    user = f"{quote(parts.username or '', safe='')}:{quote(password, safe='')}@" if password else ""
+    user = f"{quote(farm.redis_user or parts.username or '', safe='')}:{quote(password, safe='')}@" if password else ""
     if parts.scheme != "unix":
         return urlunsplit((parts.scheme, user + parts.netloc.rpartition("@")[2], parts.path, parts.query, ""))
     database = dict(parse_qsl(parts.query)).get("db", "0")

@@ -13,10 +13,12 @@ from .tables import HOSTS
 def every(connection: Connection) -> list[HostRow]:
     """Those of which something was said, by name."""
     rows = connection.execute(select(HOSTS).order_by(HOSTS.c.name))
-    return [HostRow(row.name, HostState(row.state), row.since) for row in rows]
+    return [HostRow(row.name, HostState(row.state), row.since, row.secret_sha256) for row in rows]
 
 
-def say(connection: Connection, name: str, state: HostState) -> None:
-    """Replaces what was said before."""
+def say(connection: Connection, name: str, state: HostState, secret_sha256: str | None = None) -> None:
+    """Replaces what was said before. `secret_sha256`: of its new secret; None: the one that it has."""
+    secret = connection.scalar(select(HOSTS.c.secret_sha256).where(HOSTS.c.name == name)) or ""
     connection.execute(delete(HOSTS).where(HOSTS.c.name == name))
-    connection.execute(insert(HOSTS).values(name=name, state=state, since=time.time()))
+    row = {"name": name, "state": state, "since": time.time()}
+    connection.execute(insert(HOSTS).values(**row, secret_sha256=secret if secret_sha256 is None else secret_sha256))

@@ -360,6 +360,11 @@ class Ledger:
         with self._database.write() as connection:
             hosts.say(connection, name, state)
 
+    def admit_host(self, name: str, secret_sha256: str) -> None:
+        """Give a host access of its own, under a new secret (empty: take it away), and work."""
+        with self._database.write() as connection:
+            hosts.say(connection, name, HostState.ACTIVE if secret_sha256 else HostState.REMOVED, secret_sha256)
+
     def _quarantined(self, table: Table) -> list[Quarantine]:
         with self._database.read() as connection:
             return health.quarantined(connection, table, self._quarantine_after, self._quarantine_s)

@@ -158,6 +158,8 @@ class HostRow:
     state: HostState
     since: float
     """Unix time."""
+    secret_sha256: str = ""
+    """Of what it shows to Redis and to the farm's web part; empty: it has no access of its own."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from sqlalchemy import (
     select,
 )  # fmt: skip
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 METADATA = MetaData()
 
@@ -199,6 +199,7 @@ HOSTS = Table(
     Column("name", String(200), primary_key=True),
     Column("state", String(12), nullable=False),
     Column("since", Float, nullable=False),
+    Column("secret_sha256", String(64), nullable=False, default=""),
 )
 """What people have said of hosts: added, being drained, removed. A host that announces itself needs no row."""
 

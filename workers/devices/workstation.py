@@ -73,14 +73,14 @@ def _vendor(facts: ApiFacts) -> str:
 
 
 def _member(settings: Settings, serial: str, apis: tuple[ApiFacts, ...], abi: str) -> tuple[Member, DeviceState]:
-    connection = local_connection(settings, serial)
+    connection = local_connection(settings, own_serial(settings, serial))
     agents = agent_folder(settings)
     agent = install_agent(connection, host_abi(), agents)
     on_cpu = serial == CPU_SERIAL
     slot = (f"POCKETFARM_SLOT={settings.engine_slot.absolute()}",) if on_cpu and settings.engine_slot else ()
     gpu = next((facts for facts in apis if facts.api != Api.CPU), None)
     facts = DeviceFacts(
-        serial=serial,
+        serial=connection.serial,
         host=settings.host,
         kind="workstation",
         source=Source.WORKSTATION,
@@ -98,6 +98,11 @@ def _member(settings: Settings, serial: str, apis: tuple[ApiFacts, ...], abi: st
     state = read_state(connection, "workstation").model_copy(update={"seen_at": time.time()})
     sha256 = file_sha256(agents / host_abi() / "pocketfarm-agent")
     return Member(connection, facts, agent, sha256, environment=slot), state
+
+
+def own_serial(settings: Settings, serial: str) -> str:
+    """What the farm calls a device of this machine: a host of another machine's farm names itself in it."""
+    return f"{settings.host}-{serial.removeprefix('local-')}" if settings.files_url else serial
 
 
 def _cpu_name() -> str:

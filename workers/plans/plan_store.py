@@ -25,7 +25,6 @@ from kernels.ir.graph import Graph
 from kernels.options import COMPILE_AXES, Limits, Options
 from kernels.plan.model import Bundle, Plan
 from kernels.reference import evaluate
-from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.errors import SpecError, Unsupported
 from orchestrator.model.axes import AXES
 from orchestrator.model.base import content_hash
@@ -34,6 +33,7 @@ from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell
 from workers.devices.probe import gpu_vendor
 
+from .files import HostFiles
 from .kernel_limits import KernelLimits
 from .single_flight_cache import SingleFlightCache
 from .tuned_choices import TunedChoices
@@ -59,10 +59,10 @@ class StoredPlan:
 class Plans:
     """Caches of one host process, shared by its threads; plans also on disk, keyed by everything that shapes them."""
 
-    def __init__(self, state: Path) -> None:
+    def __init__(self, state: Path, files: HostFiles | None = None) -> None:
         self._folder = state / "cache" / "plans"
         self._shaders = state / "cache" / "spirv"
-        self._artifacts = Artifacts(state)
+        self._files = files or HostFiles(state)
         self._graphs: SingleFlightCache[Graph] = SingleFlightCache(8)
         self._inputs: SingleFlightCache[Arrays] = SingleFlightCache(16)
         self._sets: SingleFlightCache[Examples] = SingleFlightCache(4)
@@ -164,7 +164,7 @@ class Plans:
 
     def _file(self, name: str, sha256: str | None) -> Path:
         """The submitted content, not what the file may have become since."""
-        return self._artifacts.path(sha256) if sha256 else Path(name)
+        return self._files.path(sha256) if sha256 else Path(name)
 
 
 def _key(workload: Workload, batch: int | None) -> str:

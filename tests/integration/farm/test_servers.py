@@ -83,7 +83,7 @@ def test_no_redis_on_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert caught.value.remedy == "sudo apt-get install redis-server"
 
 
-@pytest.mark.parametrize(("said", "fits"), [("v=6.0.16", False), ("v=6.2.0", True), ("v=7.0.15", True), ("?", False)])
+@pytest.mark.parametrize(("said", "fits"), [("v=6.2.14", False), ("v=7.0.15", True), ("v=8.0.0", True), ("?", False)])
 def test_an_old_redis_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, fits: bool) -> None:
     fake = tmp_path / "redis-server"
     fake.write_text(f"#!/bin/sh\necho 'Redis server {said} sha=0'\n")
@@ -92,7 +92,7 @@ def test_an_old_redis_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     if fits:
         assert redis_server.find() == (str(fake), said.removeprefix("v="))
     else:
-        with pytest.raises(SetupError, match=r"6\.2 or newer"):
+        with pytest.raises(SetupError, match=r"7\.0 or newer"):
             redis_server.find()
 
 

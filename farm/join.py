@@ -1,0 +1,76 @@
+"""What a machine needs to become a host of a farm: the file that `farm host add` writes and `farm up --join` reads."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError, field_serializer
+
+from orchestrator.config import Settings
+from orchestrator.coordination.access import user_of
+from orchestrator.errors import SetupError
+
+URLS = ("redis://", "rediss://")
+
+
+class Join(BaseModel):
+    """Who the host is, where its farm is, and the secret that both know. Readable by its owner only."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    host: str
+    redis_url: str
+    files_url: str
+    secret: SecretStr
+    ca: str
+    """Certificate of the farm's authority, PEM."""
+
+    @field_serializer("secret", when_used="json")
+    def _reveal(self, value: SecretStr) -> str:
+        return value.get_secret_value()
+
+
+def new_secret() -> tuple[SecretStr, str]:
+    """A secret, and its SHA-256, which is all that the farm keeps: a random number of 256 bits needs no slower hash."""
+    secret = secrets.token_urlsafe(32)
+    return SecretStr(secret), hashlib.sha256(secret.encode()).hexdigest()
+
+
+def write(path: Path, join: Join) -> None:
+    """For the owner's eyes only. Raises SetupError."""
+    try:
+        path.unlink(missing_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(join.model_dump_json(indent=1) + "\n")
+    except OSError as e:
+        raise SetupError(f"{path} cannot be written: {e.strerror}", remedy="give another place with --out") from e
+
+
+def joined(settings: Settings, what: str) -> Settings:
+    """Settings of a host of the farm that `what` names: a file of `farm host add`, or the URL of a Redis; then user,
+    password, CA and the URL of the files come from the environment. Raises SetupError."""
+    if what.startswith(URLS):
+        return settings.model_copy(update={"redis_url": what})
+    try:
+        found = Join.model_validate_json(Path(what).read_bytes())
+    except OSError as e:
+        raise SetupError(f"{what}: {e.strerror}", remedy="`farm host add NAME` on the farm's machine writes it") from e
+    except ValidationError as e:
+        remedy = "write it anew: `farm host add NAME` on the farm's machine"
+        raise SetupError(f"{what} is no file of `farm host add`: {e.errors()[0]['msg']}", remedy=remedy) from e
+    settings.state.mkdir(parents=True, exist_ok=True, mode=0o700)
+    ca = (settings.state / "farm-ca.crt").absolute()
+    ca.write_text(found.ca)
+    return settings.model_copy(
+        update={
+            "host": found.host,
+            "redis_url": found.redis_url,
+            "redis_user": user_of(found.host),
+            "redis_password": found.secret,
+            "tls_ca": ca,
+            "files_url": found.files_url,
+        }
+    )

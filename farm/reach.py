@@ -1,0 +1,77 @@
+"""Where other machines reach this farm (`farm up --listen`): its address, its ports, and its certificate."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.config import Settings
+from orchestrator.errors import SetupError
+
+from .certificates import Authority, Certificate
+from .parts.part import is_free
+
+
+def authority_of(state: Path) -> Authority:
+    """The farm's own, in its state folder."""
+    return Authority((state / "tls").absolute())
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How hosts reach Redis and the farm's web part."""
+
+    address: str
+    """A name or an IP address of this machine, as the hosts know it."""
+    bind: str
+    """The IP address behind it."""
+    redis_port: int
+    web_port: int
+    authority: Authority
+
+    @property
+    def redis_url(self) -> str:
+        return f"rediss://{_in_url(self.address)}:{self.redis_port}/0"
+
+    @property
+    def web_url(self) -> str:
+        return f"https://{_in_url(self.address)}:{self.web_port}"
+
+    def certificate(self) -> Certificate:
+        """Of all servers of this farm; made or renewed where that is due."""
+        return self.authority.issue("farm", {self.address, self.bind, "127.0.0.1", "localhost"})
+
+
+def reach_of(settings: Settings, address: str) -> Reach:
+    """Raises SetupError where the address is not one of this machine, or a port is taken."""
+    try:
+        bind = str(socket.getaddrinfo(address, None, type=socket.SOCK_STREAM)[0][4][0])
+        with socket.create_server((bind, 0), family=_family(bind)):
+            pass
+    except OSError as e:
+        raise SetupError(
+            f"--listen {address}: {e.strerror or e}",
+            remedy="give a name or address of this machine (`ip -brief address`)",
+        ) from e
+    if ipaddress.ip_address(bind).is_unspecified:
+        raise SetupError(
+            f"--listen {address} says every address, and hosts need one to connect to",
+            remedy="give the name or address by which the hosts reach this machine (`ip -brief address`)",
+        )
+    for name, port in (("FARM_REDIS_PORT", settings.redis_port), ("FARM_WEB_PORT", settings.web_port)):
+        if not is_free(port):
+            raise SetupError(
+                f"port {port} ({name}) is taken by another process",
+                remedy=f"end what listens there (`ss -ltnp sport = :{port}`), or set {name} to another port",
+            )
+    return Reach(address, bind, settings.redis_port, settings.web_port, authority_of(settings.state))
+
+
+def _family(address: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+def _in_url(address: str) -> str:
+    return f"[{address}]" if ":" in address else address

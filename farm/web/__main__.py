@@ -1,0 +1,40 @@
+"""`python -m farm.web --address IP --port N --certificate FILE --key FILE`: serve until SIGTERM."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+
+import uvicorn
+
+from orchestrator.config import settings
+
+from .app import make_app
+
+CONNECTIONS = 64
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--address", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--certificate", required=True)
+    parser.add_argument("--key", required=True)
+    given = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(name)s: %(message)s")
+    uvicorn.run(
+        make_app(settings()),
+        host=given.address,
+        port=given.port,
+        ssl_certfile=given.certificate,
+        ssl_keyfile=given.key,
+        limit_concurrency=CONNECTIONS,
+        timeout_graceful_shutdown=2,
+        access_log=False,
+        server_header=False,
+        log_config=None,
+    )
+
+
+if __name__ == "__main__":
+    main()

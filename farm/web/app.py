@@ -1,0 +1,104 @@
+"""The application: `GET /files/SHA256` for hosts of this farm, `GET /health` for anybody."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from orchestrator.config import Settings
+from orchestrator.coordination.artifacts import Artifacts
+from orchestrator.errors import FarmError, ModelFileError
+from orchestrator.ledger import Ledger
+
+log = logging.getLogger(__name__)
+BELIEVED_S = 1.0
+"""How long the hosts' secrets are kept in memory: one that was removed is refused after that."""
+
+
+def make_app(settings: Settings) -> Starlette:
+    """Nothing is opened before the first request."""
+    hosts = Hosts(lambda: Ledger(settings.ledger))
+    files = Files(Artifacts(settings.state))
+
+    async def file(request: Request) -> Response:
+        try:
+            host = await run_in_threadpool(hosts.of, request.headers.get("authorization", ""))
+        except FarmError as e:
+            return PlainTextResponse(f"the ledger does not answer: {e}\n", 503)
+        if not host:
+            return PlainTextResponse("no host of this farm has this secret\n", 401, {"WWW-Authenticate": "Bearer"})
+        wanted = request.path_params["sha256"]
+        try:
+            path = await run_in_threadpool(files.path, wanted)
+        except ModelFileError as e:
+            log.warning("event=file_missing host=%s sha256=%s error=%s", host, wanted, str(e).replace("\n", " "))
+            return PlainTextResponse(f"{e.args[0]}\n", 404)
+        log.info("event=file_sent host=%s sha256=%s", host, wanted)
+        return FileResponse(path, media_type="application/octet-stream")
+
+    async def health(_: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    return Starlette(routes=[Route("/files/{sha256}", file), Route("/health", health)])
+
+
+class Hosts:
+    """Whose secret a request shows."""
+
+    def __init__(self, open_ledger: Callable[[], Ledger]) -> None:
+        self._open = open_ledger
+        self._ledger: Ledger | None = None
+        self._secrets: dict[str, str] = {}
+        self._read_at = float("-inf")
+
+    def of(self, authorization: str) -> str:
+        """The host's name; empty where it is none of this farm. Raises FarmError where the ledger is away."""
+        kind, _, secret = authorization.partition(" ")
+        shown = hashlib.sha256(secret.encode()).hexdigest()
+        if kind.lower() != "bearer" or not secret:
+            return ""
+        if time.monotonic() - self._read_at > BELIEVED_S:
+            self._read()
+        return next((host for host, known in self._secrets.items() if hmac.compare_digest(known, shown)), "")
+
+    def _read(self) -> None:
+        if self._ledger is None:
+            self._ledger = self._open()
+        self._secrets = {row.name: row.secret_sha256 for row in self._ledger.hosts() if row.secret_sha256}
+        self._read_at = time.monotonic()
+
+
+class Files:
+    """Files whose content was verified once, as long as they stay as they are."""
+
+    def __init__(self, kept: Artifacts) -> None:
+        self._kept = kept
+        self._verified: dict[str, tuple[Path, int, int]] = {}
+
+    def path(self, sha256: str) -> Path:
+        """Raises ModelFileError where the farm lacks the file, or it is damaged."""
+        known = self._verified.get(sha256)
+        if known is None or not _same(*known):
+            path = self._kept.path(sha256)
+            now = path.stat()
+            self._verified[sha256] = (path, now.st_mtime_ns, now.st_size)
+            return path
+        return known[0]
+
+
+def _same(path: Path, mtime_ns: int, size: int) -> bool:
+    try:
+        now = path.stat()
+    except OSError:
+        return False
+    return (now.st_mtime_ns, now.st_size) == (mtime_ns, size)

@@ -1,0 +1,326 @@
+"""What a host may do: the farm's own Redis with TLS and access lists, its files over HTTPS, and a hostile host."""
+
+from __future__ import annotations
+
+import hashlib
+import http.server
+import os
+import socketserver
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+from redis import Redis
+from redis.exceptions import ResponseError
+
+from farm.join import new_secret
+from farm.parts.part import free_port
+from farm.parts.redis_server import RedisServer
+from farm.parts.services import web
+from farm.reach import Reach, authority_of
+from orchestrator.config import Settings
+from orchestrator.coordination import access, keys
+from orchestrator.coordination.artifacts import Artifacts
+from orchestrator.coordination.client import client_of, connect
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.coordination.leases import Leases
+from orchestrator.coordination.record_stream import RecordStream
+from orchestrator.errors import FileUnavailable, ModelFileError, ServiceDown, SetupError
+from orchestrator.ledger import Ledger
+from orchestrator.model.lease import Assignment
+from orchestrator.model.live import PROTOCOL, HostAnnouncement
+from orchestrator.scheduling.intake import Intake
+from tests.servers import Server, required
+from tests.unit.orchestrator import make
+from workers.plans.files import HostFiles
+
+
+@dataclass
+class Farm:
+    """Redis and the web part as `farm up --listen 127.0.0.1` starts them; hosts `lab` and `evil`."""
+
+    settings: Settings
+    hosts: dict[str, Settings]
+    redis: Server
+    web_log: Path
+
+
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
+    required("redis-server")
+    state = tmp_path_factory.mktemp("listening")
+    reach = Reach("127.0.0.1", "127.0.0.1", free_port(), free_port(), authority_of(state))
+    with Ledger(Settings(state=state).ledger) as ledger:
+        secrets = {name: new_secret() for name in ("lab", "evil")}
+        for name, (_, sha256) in secrets.items():
+            ledger.admit_host(name, sha256)
+    own = RedisServer(state, reach, lambda: {name: sha256 for name, (_, sha256) in secrets.items()})
+    settings = Settings(
+        state=state, redis_url=own.url, redis_password=SecretStr(own.password), tls_ca=own.ca, host="lab"
+    )
+    hosts = {
+        name: Settings(
+            state=state / name,
+            host=name,
+            redis_url=reach.redis_url,
+            redis_user=access.user_of(name),
+            redis_password=secret,
+            tls_ca=own.ca,
+            files_url=reach.web_url,
+        )
+        for name, (secret, _) in secrets.items()
+    }
+    with started(own.part(), state) as redis, started(web(reach), state):
+        yield Farm(settings, hosts, redis, state / "web.log")
+
+
+@contextmanager
+def started(part: Any, state: Path) -> Iterator[Server]:
+    part.before_start()
+    environment = {**os.environ, "FARM_STATE": str(state)}
+    server = Server(list(part.command), state / f"{part.name}.log", part.is_ready, env=environment)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def redis(farm: Farm) -> Iterator[Redis]:
+    with connect(farm.settings) as client:
+        client.flushall()
+        yield client
+
+
+@pytest.fixture
+def host(farm: Farm) -> Iterator[Redis]:
+    with connect(farm.hosts["lab"]) as client:
+        yield client
+
+
+@pytest.fixture
+def evil(farm: Farm) -> Iterator[Redis]:
+    with connect(farm.hosts["evil"]) as client:
+        yield client
+
+
+def assignment(token: int, host: str = "lab", serial: str = "A") -> Assignment:
+    return Assignment(serial=serial, host=host, job=make.job(), attempt=1, token=token, ttl_s=60.0)
+
+
+def test_a_host_can_do_all_that_its_worker_does(redis: Redis, host: Redis) -> None:
+    """But its queue: the test of the two hosts has a real worker there."""
+    assert Leases(redis).acquire(assignment(7))
+    inventory, leases, stream = Inventory(host), Leases(host), RecordStream(host, "lab")
+    assert inventory.announce_device(make.device("A")) == ""
+    inventory.announce_host(HostAnnouncement(host="lab", worker="w", pid=1, protocol=PROTOCOL))
+    assert leases.claim("A", 7, "w") == assignment(7) and leases.renew("A", 7, "w", 60.0) == "held"
+    assert leases.holder("A") == "w" and leases.standing("A", 7, "w") == "held"
+    assert not host.sismember(keys.CANCELLED, "j") and not host.sismember(keys.ENDED, 7)
+    stream.send(b"{}", "j:1")
+    assert stream.holds("j:1") and stream.receipts(["j:1"]) == {}
+    assert leases.release("A", 7) and Leases(redis).all() == {}
+    assert [device.serial for device in Inventory(redis).devices()] == ["A"]
+    assert [each.host for each in Inventory(redis).hosts()] == ["lab"]
+    assert Leases(redis).acquire(assignment(8, "evil")), "it has moved"
+    assert leases.renew("A", 7, "w", 60.0) == "superseded" and not leases.release("A", 7)
+
+
+HOSTILE: dict[str, Callable[[Redis], Any]] = {
+    "wipe": lambda r: r.flushall(),
+    "look around": lambda r: r.scan(0),
+    "all keys": lambda r: r.keys("*"),
+    "configure": lambda r: r.config_set("maxmemory", 1),
+    "another user": lambda r: r.execute_command("ACL", "SETUSER", "host-evil", "+@all"),
+    "end a client": lambda r: r.client_kill_filter(_type="normal"),
+    "take another's lease away": lambda r: r.delete(keys.held("lab", "A")),
+    "move a fencing token": lambda r: r.hset(keys.lease("A"), "token", 99),
+    "claim another's lease": lambda r: Leases(r).claim("B", 8, "evil"),
+    "renew another's lease": lambda r: Leases(r).renew("A", 7, "w", 60.0),
+    "release another's lease": lambda r: Leases(r).release("A", 7),
+    "take one by a script": lambda r: r.eval("return redis.call('DEL', KEYS[1])", 1, keys.held("lab", "A")),
+    "take one behind a script": lambda r: r.eval("return redis.call('DEL', 'farm:held:lab:A')", 0),
+    "out of the index of leases": lambda r: r.srem(keys.LEASED, "lab:A"),
+    "read another's assignment": lambda r: r.get(keys.assignment("lab", "A")),
+    "read another's queue": lambda r: r.lrange("farm.lab", 0, -1),
+    "wake another": lambda r: r.lpush("farm.lab", "x"),
+    "send in another's name": lambda r: RecordStream(r, "lab").send(b"{}", "j:1"),
+    "read another's records": lambda r: r.xrange(keys.records("lab")),
+    "answer another's record": lambda r: r.set(keys.receipt("lab", "j:1"), "new"),
+    "answer its own": lambda r: r.set(keys.receipt("evil", "j:1"), "new"),
+    "announce another": lambda r: Inventory(r).announce_host(HostAnnouncement(host="lab", worker="e", pid=1)),
+    "another's phone": lambda r: r.set(keys.device("lab", "A"), "{}"),
+    "forget another": lambda r: r.zrem(keys.HOSTS, "lab"),
+    "cancel a job": lambda r: r.sadd(keys.CANCELLED, "j"),
+    "end an attempt": lambda r: r.sadd(keys.ENDED, 7),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_hostile_host_is_refused(redis: Redis, host: Redis, evil: Redis, what: str) -> None:
+    assert Leases(redis).acquire(assignment(7)) and Leases(host).claim("A", 7, "w") is not None
+    assert Leases(redis).acquire(assignment(8, serial="B"))
+    redis.lpush("farm.lab", "wake-up")
+    before = {key: redis.dump(key) for key in redis.keys("*")}
+    with pytest.raises(ResponseError, match=r"no permissions|can't access at least one of the keys"):
+        HOSTILE[what](evil)
+    assert {key: redis.dump(key) for key in redis.keys("*")} == before
+
+
+def test_a_forged_record_is_set_aside_under_the_forger_s_name(
+    farm: Farm, redis: Redis, host: Redis, evil: Redis
+) -> None:
+    """In its own stream it may send what it wants: tokens are no secret."""
+    job = make.job()
+    with Ledger(farm.settings.ledger) as ledger:
+        ledger.submit("first-1", make.many(1), [job])
+        given = ledger.begin_attempt(job.job_id, "A", "lab", 15.0)
+        assert given is not None
+        record = make.record(job, attempt=1, token=given.token)
+        body, name = record.model_dump_json().encode(), f"{job.job_id}:1"
+        RecordStream(evil, "evil").send(body, name)
+        assert Intake(redis, ledger).drain() == {"forged": 1}
+        assert RecordStream(host, "lab").receipts([name]) == {}, "the holder is told nothing"
+        RecordStream(host, "lab").send(body, name)
+        assert Intake(redis, ledger).drain() == {"new": 1}
+        (dead,) = ledger.dead_records()
+        assert dead.host == "evil"
+
+
+def test_users_outlive_redis_and_a_removed_one_is_gone(farm: Farm, redis: Redis, evil: Redis) -> None:
+    farm.redis.stop(kill=True)
+    farm.redis.start()
+    with connect(farm.hosts["lab"]) as again:
+        assert again.ping()
+    access.expel(redis, "evil")
+    with pytest.raises(SetupError, match="refuses us"):
+        connect(farm.hosts["evil"])
+    access.admit(
+        redis, "evil", hashlib.sha256(farm.hosts["evil"].redis_password.get_secret_value().encode()).hexdigest()
+    )
+    with connect(farm.hosts["evil"]) as again:
+        assert again.ping()
+
+
+def test_who_has_no_secret_or_trusts_another_authority_does_not_get_in(farm: Farm, tmp_path: Path) -> None:
+    lab = farm.hosts["lab"]
+    with pytest.raises(SetupError, match="refuses us"):
+        connect(lab.model_copy(update={"redis_password": SecretStr("guessed")}))
+    with pytest.raises(SetupError, match="refuses us"):
+        connect(lab.model_copy(update={"redis_user": "", "redis_password": lab.redis_password}))
+    other = authority_of(tmp_path)
+    other.issue("farm", ["127.0.0.1"])
+    with pytest.raises(ServiceDown, match="certificate verify failed"):
+        connect(lab.model_copy(update={"tls_ca": other.certificate}))
+    plain = lab.model_copy(update={"redis_url": lab.redis_url.replace("rediss", "redis")})
+    with pytest.raises(ServiceDown), client_of(plain, reply_s=1.0) as client:
+        Inventory(client).hosts()
+
+
+# files
+
+
+@pytest.fixture
+def stored(farm: Farm, tmp_path: Path) -> tuple[str, bytes]:
+    """A file of the farm, new in each test: its SHA-256 and content."""
+    content = os.urandom(3 << 20)
+    (tmp_path / "model.onnx").write_bytes(content)
+    return Artifacts(farm.settings.state).put(tmp_path / "model.onnx"), content
+
+
+def files(farm: Farm, folder: Path, **other: Any) -> HostFiles:
+    return HostFiles(folder / "host", farm.hosts["lab"].model_copy(update=other))
+
+
+def test_a_file_is_fetched_once_and_mended_where_it_was_damaged(
+    farm: Farm, stored: tuple[str, bytes], tmp_path: Path
+) -> None:
+    sha256, content = stored
+    host = files(farm, tmp_path)
+    with ThreadPoolExecutor(8) as pool:
+        paths = list(pool.map(host.path, [sha256] * 8))
+    assert len(set(paths)) == 1 and paths[0].read_bytes() == content
+    assert farm.web_log.read_text().count(f"file_sent host=lab sha256={sha256}") == 1
+    paths[0].write_bytes(content[:-1])
+    assert host.path(sha256).read_bytes() == content
+    assert [each.name for each in paths[0].parent.parent.glob(".new-*")] == []
+
+
+def test_what_the_farm_lacks_is_the_job_s_fault_and_the_rest_the_host_s(
+    farm: Farm, stored: tuple[str, bytes], tmp_path: Path
+) -> None:
+    sha256, content = stored
+    with pytest.raises(ModelFileError, match="the farm lacks a file: artifact 0000"):
+        files(farm, tmp_path).path("0" * 64)
+    with pytest.raises(FileUnavailable, match="401 no host of this farm has this secret"):
+        files(farm, tmp_path, redis_password=SecretStr("guessed")).path(sha256)
+    with pytest.raises(FileUnavailable, match="refused"):
+        files(farm, tmp_path, files_url=f"https://127.0.0.1:{free_port()}").path(sha256)
+    Artifacts(farm.settings.state).path(sha256).write_bytes(content[1:])
+    with pytest.raises(ModelFileError, match="damaged"):
+        files(farm, tmp_path).path(sha256)
+
+
+@pytest.mark.parametrize("fault", ["other", "cut"])
+def test_bytes_that_do_not_have_the_hash_are_not_kept(
+    farm: Farm, stored: tuple[str, bytes], tmp_path: Path, fault: str
+) -> None:
+    sha256, content = stored
+
+    class Wrong(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content[::-1] if fault == "other" else content[:1000])
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    own = authority_of(farm.settings.state).folder
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(own / "farm.crt", own / "farm.key")
+    with socketserver.TCPServer(("127.0.0.1", 0), Wrong) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            host = files(farm, tmp_path, files_url=f"https://127.0.0.1:{server.server_address[1]}")
+            with pytest.raises(FileUnavailable):
+                host.path(sha256)
+        finally:
+            server.shutdown()
+            thread.join()
+    assert [each for each in (tmp_path / "host").rglob("*") if each.is_file()] == []
+
+
+# the ledger
+
+
+def test_a_postgres_with_the_farm_s_certificate(farm: Farm, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """As docs/howto/several-hosts.md says: `sslmode=verify-full` against the farm's own authority."""
+    from tests.servers import private_postgres
+
+    folder = tmp_path_factory.mktemp("pg-tls")
+    command = [sys.executable, "-m", "farm.cli", "host", "certificate", "127.0.0.1", "--out", str(folder)]
+    subprocess.run([*command, "--state", str(farm.settings.state)], check=True, capture_output=True)
+    port = free_port()
+    with private_postgres(folder, tls=(port, folder / "server.crt", folder / "server.key")):
+        url = f"postgresql+psycopg://farm@127.0.0.1:{port}/postgres?sslmode=verify-full&sslrootcert="
+        with Ledger(url + str(folder / "ca.crt")) as ledger:
+            ledger.admit_host("lab", "0" * 64)
+            assert [row.name for row in ledger.hosts()] == ["lab"]
+        other = authority_of(folder / "other")
+        other.issue("x", ["x"])
+        with pytest.raises(ServiceDown, match="certificate verify failed"):
+            Ledger(url + str(other.certificate))
