@@ -17,6 +17,7 @@ from .connection.adb import server_of
 from .connection.base import DeviceConnection
 from .devices.device_lock import device_lock
 from .devices.lookup import find_phone
+from .session.owner import claimant_of, keeper_of, owned, refuse
 from .session.saved_settings import SavedSettings, changed_phones, changed_settings, forget_changes
 from .session.session import await_device
 from .session.supply import SupplyJournal, cut_supplies
@@ -65,13 +66,21 @@ def with_left_changed(devices: Iterable[Device], state: Path, in_session: Contai
     ]
 
 
-def put_back(state: Path, connection: DeviceConnection) -> tuple[str, ...]:
-    """Put back what the journals of a device name; what that was. The caller holds the device's lock.
+def put_back(settings: Settings, connection: DeviceConnection) -> tuple[str, ...]:
+    """Put back what the journals of a phone name, its own and this host's; what that was. The caller holds the device's
+    lock.
 
-    Raises SettingsLeft, SupplyStuck, TransportLost.
+    Raises HeldElsewhere where another host has the phone, SettingsLeft, SupplyStuck, TransportLost.
     """
-    supply = ("supply",) * SupplyJournal(state, connection.serial).restore(connection)
-    return (*supply, *SavedSettings(state, connection).restore())
+    supply = ("supply",) * SupplyJournal(settings.state, connection.serial).restore(connection)
+    claimant = claimant_of(settings.state, settings.host)
+    if keeper := keeper_of(connection, claimant):
+        raise refuse(connection, keeper)
+    saved = SavedSettings(settings.state, connection)
+    if not saved.pending():
+        return supply
+    with owned(connection, claimant):
+        return (*supply, *saved.restore())
 
 
 def let_be(state: Path, serial: str) -> bool:
@@ -91,9 +100,7 @@ def restore_devices(settings: Settings, serials: Iterable[str], *, patient: bool
     `patient`: wait for phones whose supply was just switched on.
     """
     server = server_of(settings)
-    return tuple(
-        _restore_device(settings.state, serial, lambda s: find_phone(s, server), patient) for serial in serials
-    )
+    return tuple(_restore_device(settings, serial, lambda s: find_phone(s, server), patient) for serial in serials)
 
 
 def restore_supplies(settings: Settings) -> None:
@@ -102,13 +109,13 @@ def restore_supplies(settings: Settings) -> None:
         log.warning("%s: supply left cut by a crash: %s", done.serial, done.left or "switched on")
 
 
-def _restore_device(state: Path, serial: str, find: FindConnection, patient: bool) -> Restored:
-    supply, names = False, tuple[str, ...]()
+def _restore_device(settings: Settings, serial: str, find: FindConnection, patient: bool) -> Restored:
+    supply, names, state = False, tuple[str, ...](), settings.state
     try:
         with device_lock(state, serial, wait_s=LOCK_WAIT_S):
             supply = _supply(state, serial, find)
             if serial in changed_phones(state):
-                names = _settings(state, serial, find, BACK_S if supply and patient else 0.0)
+                names = _settings(settings, serial, find, BACK_S if supply and patient else 0.0)
     except FarmError as e:
         remedy = f"; {e.remedy}" if e.remedy else ""
         return Restored(serial, supply, names, f"{e.args[0]}{remedy}")
@@ -124,10 +131,10 @@ def _supply(state: Path, serial: str, find: FindConnection) -> bool:
     return journal.restore(connection)
 
 
-def _settings(state: Path, serial: str, find: FindConnection, wait_s: float) -> tuple[str, ...]:
+def _settings(settings: Settings, serial: str, find: FindConnection, wait_s: float) -> tuple[str, ...]:
     connection = _found(serial, find, wait_s)
     await_device(connection, lambda: None, wait_s)
-    return SavedSettings(state, connection).restore()
+    return put_back(settings, connection)
 
 
 def _found(serial: str, find: FindConnection, wait_s: float) -> DeviceConnection:

@@ -27,6 +27,7 @@ from .devices.identity import Name, Names, read_identity
 from .devices.probe import read_state
 from .devices.workstation import enrol_workstation
 from .enrolment import at_rest, first_sight
+from .session.owner import HeldElsewhere
 from .session.saved_settings import SettingsLeft
 
 log = logging.getLogger(__name__)
@@ -164,6 +165,9 @@ class Discovery:
             if not watched.stands_by or self._names.speaks(address):  # else not to be disturbed: it may be measuring
                 self._work_on(address, watched)
             watched.due_at = time.monotonic() + (ANNOUNCE_S if watched.stands_by else REFRESH_S)
+        except HeldElsewhere as e:  # it is well, and nobody's fault
+            self._set(address, Health.BUSY_ELSEWHERE, str(e.args[0]))
+            watched.due_at = time.monotonic() + ANNOUNCE_S
         except DeviceBusy:  # a session holds it: it is well, and it is not to be disturbed
             watched.due_at = time.monotonic() + ANNOUNCE_S
         except Exception as e:
@@ -185,8 +189,9 @@ class Discovery:
             watched.enrolled, watched.failures = True, 0
 
     def _put_back(self, address: str, name: Name) -> None:
-        """What a crashed session left changed: no other job need come for it. Raises SettingsLeft, TransientError."""
-        done = put_back(self._settings.state, AdbConnection(address, self._server, serial=name.serial))
+        """What a crashed session left changed, of this host or another: no other job need come for it. Raises
+        SettingsLeft, HeldElsewhere, TransientError."""
+        done = put_back(self._settings, AdbConnection(address, self._server, serial=name.serial))
         if done:
             log.warning("%s: put back what a session had left changed: %s", name.serial, ", ".join(done))
 

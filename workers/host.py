@@ -61,7 +61,8 @@ class Host:
         """Device that this host may not announce -> the host that does."""
         self._version = version("pocketfarm")
         self._worker = f"{farm.host}-{os.getpid()}-{secrets.token_hex(2)}"
-        self._bench = Workbench(farm, self._fleet, Plans(farm.state, HostFiles(farm.state, farm)), self._worker)
+        files = HostFiles(farm.state, farm)
+        self._bench = Workbench(farm, self._fleet, Plans(farm.state, files), self._worker, self._name)
         self._stopping = threading.Event()
         """No new steps on any device."""
         self._stop = threading.Event()
@@ -124,6 +125,13 @@ class Host:
         claim.check()
         if self._stopping.is_set():
             raise HostStopping("the host's worker is being ended", device=serial)
+
+    def _name(self) -> str:
+        """Whose tokens the leases have; a Redis that is away keeps no session from going on."""
+        try:
+            return self._leases.farm()
+        except FarmError:
+            return ""
 
     def _announce(self, devices: list[Device]) -> None:
         self._inventory.announce_host(

@@ -87,10 +87,10 @@ def infer(
 
         compile_within()
         block = Block("infer/1", warmup=0, samples=1, deadline_s=deadline_s, threads=options.threads)
-        with session(member, None, settings.state, _go_on, lock_wait_s=LOCK_WAIT_S):
+        with session(member, None, settings.state, _go_on, lock_wait_s=LOCK_WAIT_S) as held:
             measured = run_within_limits(
                 known, member.facts, api,
-                lambda: measure(member, plans[-1], inputs, block, _go_on, report), compile_within,
+                lambda: measure(member, plans[-1], inputs, block, held.check, report), compile_within,
             )  # fmt: skip
     return _result(measured, plans[-1].plan, member.facts)
 

@@ -37,7 +37,7 @@ def rules(host: str, secret_sha256: str) -> list[str]:
     own += [f"{queue}.{key}" for key in ("unacked", "unacked_index", "unacked_mutex")]
     own += [make(host, "*") for make in (keys.held, keys.assignment, keys.device, keys.live, keys.sent)]
     settled = [keys.device_host("*"), keys.rival("*")]
-    read = [keys.lease("*"), keys.held("*", "*"), keys.receipt(host, "*"), keys.CANCELLED, keys.ENDED]
+    read = [keys.lease("*"), keys.held("*", "*"), keys.receipt(host, "*"), keys.CANCELLED, keys.ENDED, keys.FARM]
     patterns = [*(f"~{key}" for key in own + settled), *(f"%R~{key}" for key in read)]
     return ["reset", "on", f"#{secret_sha256}", "resetchannels", *patterns, *_COMMANDS, *_SELECTORS]
 

@@ -19,6 +19,7 @@ What a host writes has the host's name in it, in front of a device's: a host's u
 | farm:leased | set of HOST:SERIAL | leases.py, for the scheduler | index, to avoid scans |
 | farm:devices, :hosts, :lives | sorted sets of names | inventory.py | indices; a host may add to them |
 | farm:senders | set of hosts | record_stream.py | index of the streams; a host may add to it |
+| farm:farm | string | leases.py | a random name of the farm whose tokens these are |
 | farm:waiting | string, JSON {job: `WaitReason`}, TTL 15 s | scheduler.py | why jobs wait |
 | farm:cancelled | set of job ids | reconcile.py | jobs whose sessions must stop |
 | farm:ended | set of tokens | reconcile.py | attempts that hosts say they run, and that are over in the ledger |
@@ -30,6 +31,7 @@ PREFIX = "farm:"
 SENDERS = PREFIX + "senders"
 CANCELLED = PREFIX + "cancelled"
 ENDED = PREFIX + "ended"
+FARM = PREFIX + "farm"
 LEASED = PREFIX + "leased"
 DEVICES = PREFIX + "devices"
 HOSTS = PREFIX + "hosts"

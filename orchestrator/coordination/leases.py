@@ -8,6 +8,7 @@ never replace a newer one. After a wipe of Redis the scheduler restores leases f
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Iterator
 from typing import Literal
 
@@ -193,6 +194,16 @@ class Leases:
     def reap(self, serial: str, token: int) -> bool:
         """Free a lease if it has expired still; False where it was renewed, released or replaced meanwhile."""
         return bool(self._release((), [serial, token, "expired"]))
+
+    @translated
+    def name_farm(self) -> None:
+        """Say whose tokens these are, where nobody has: each farm's are numbers of its own."""
+        self._redis.set(keys.FARM, secrets.token_hex(8), nx=True)
+
+    @translated
+    def farm(self) -> str:
+        """A random name of the farm whose tokens these are; empty where no scheduler has given it one."""
+        return str(self._redis.get(keys.FARM) or "")
 
     @translated
     def all(self) -> dict[str, Lease]:

@@ -19,6 +19,8 @@ class WaitKind(StrEnum):
     QUARANTINED = "quarantined"
     DRAINING = "draining"
     """Its host was told to take nothing new."""
+    BUSY_ELSEWHERE = "busy_elsewhere"
+    """Another farm or host has the phone."""
     UNFIT = "unfit"
     """Its host's worker is of a version that this farm does not work with."""
     RESTING = "resting"

@@ -106,6 +106,7 @@ class Scheduler:
     def _turn(self) -> TickReport:
         taken = self._intake.drain()
         hosts = self._inventory.hosts()
+        self._leases.name_farm()
         reconciled = self._reconciler.run(hosts)
         self._release_hosts(hosts)
         devices = self._devices(hosts)

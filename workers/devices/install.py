@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
 from orchestrator.errors import DeviceSick, SetupError
 from workers.connection.base import DeviceConnection
+from workers.connection.quote import quote
 
 MAX_CACHED = 16
 """Entries of one cache folder on the device; one more, and the others are removed."""
@@ -43,9 +45,13 @@ def put_files(
     _make_room(connection, cache)
     for parent in sorted({f"{folder}/{name}".rsplit("/", 1)[0] for name in files}):
         run(connection, "mkdir", "-p", parent)
-    for name, path in files.items():
-        if there.get(target := f"{folder}/{name}") != wanted[target]:
-            connection.push(path, target, mode=mode)
+    targets = {f"{folder}/{name}": path for name, path in files.items()}
+    lacking = {target: path for target, path in targets.items() if there.get(target) != wanted[target]}
+    ending = f".{secrets.token_hex(4)}"
+    for target, path in lacking.items():
+        connection.push(path, target + ending, mode=mode)
+    moves = [quote(["mv", "-f", target + ending, target]) for target in lacking]
+    run(connection, "sh", "-c", " && ".join(moves))  # another host may install the same: nobody runs half a file
     found = _hashes(connection, list(wanted))
     if found != wanted:
         bad = next(path for path in wanted if found.get(path) != wanted[path])

@@ -61,6 +61,8 @@ class Workbench:
     plans: Plans
     worker: str
     """Name of this worker process, unique in the farm."""
+    farm: Callable[[], str] = lambda: ""
+    """Asks whose tokens the leases have; empty: nobody knows."""
 
 
 @dataclass(frozen=True)
@@ -114,10 +116,12 @@ def _run(builder: RecordBuilder, member: Member, bench: Workbench, check: Callab
             check,
             watch=bench.fleet.watched,
             reference_c=means.reference_c,
+            farm=bench.farm(),
+            token=builder.assignment.token,
         ) as held:
             builder.state_before = held.state_before
             report("preparing", 0, 0, None)
-            measured = _measured(builder, held, means, bench, check, report, inputs)
+            measured = _measured(builder, held, means, bench, held.check, report, inputs)
             report("restoring", 0, 0, None)
     finally:
         builder.proofs = tuple(held.proofs) if held else ()

@@ -1,4 +1,8 @@
-"""Save the settings of a phone on the host's disk before they are changed, until they are put back."""
+"""Save the settings of a phone before they are changed, until they are put back: on the phone, then on the host's disk.
+
+The phone's journal is the truth: whichever host reaches the phone next puts back what it names. The host's copy tells
+what is left while the phone is away, and stands in where the phone has no journal at all.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,14 @@ from orchestrator.errors import ConditionNotMet, DeviceSick, FarmError, StableEr
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.record import ConditionProof
 from workers.connection.base import DeviceConnection
+from workers.connection.quote import quote
+from workers.devices.install import run
 from workers.durable_files import file_name, write_durably
 
 from .conditions import SETTINGS
 
 FOLDER = "restore"
+ON_PHONE = "restore.json"
 Changes = dict[str, dict[str, str]]
 """Name of a setting -> its values before, in the order of the changes."""
 
@@ -38,6 +45,8 @@ class SavedSettings:
     def __init__(self, state: Path, connection: DeviceConnection) -> None:
         self._path = state / FOLDER / f"{file_name(connection.serial)}.json"
         self._connection = connection
+        self._phone_path = f"{connection.folder}/{ON_PHONE}" if connection.address else ""
+        """Empty on this host itself, whose disk is the only one."""
 
     def prepare(self, conditions: Conditions) -> tuple[ConditionProof, ...]:
         """Save, journal, switch and read back every setting that the conditions want."""
@@ -58,7 +67,7 @@ class SavedSettings:
         What is not put back stays in the journal. Raises SettingsLeft where the phone refuses something, after all
         others; and at once what is no refusal: TransportLost, and whatever the thread's checkpoint raises.
         """
-        saved, refused = self._read(), dict[str, Exception]()
+        saved, refused = self.pending(), dict[str, Exception]()
         names = [name for name in reversed(saved) if name in SETTINGS]
         for name in names:
             try:
@@ -73,6 +82,20 @@ class SavedSettings:
         self._path.unlink(missing_ok=True)
         return tuple(names)
 
+    def pending(self) -> Changes:
+        """What is to be put back, in the order of the changes; from now on the host's copy says the same.
+
+        Raises JournalUnreadable, TransportLost.
+        """
+        on_phone, here = self._on_phone(), self._read()
+        if on_phone is None or on_phone == here:
+            return here
+        if on_phone and on_phone == self._released():  # a person has said that it may stay so
+            on_phone = {}
+        if on_phone or here:
+            self._write(on_phone)
+        return on_phone
+
     def _left(self, refused: Mapping[str, Exception]) -> SettingsLeft:
         serial = self._connection.serial
         whys = [f"{name}: {e.args[0] if isinstance(e, FarmError) else repr(e)}" for name, e in refused.items()]
@@ -84,11 +107,41 @@ class SavedSettings:
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """Settings that are not put back yet."""
+        """Settings that are not put back yet, as far as this host knows."""
         return tuple(self._read())
 
     def _write(self, changes: Changes) -> None:
-        write_durably(self._path, json.dumps({"serial": self._connection.serial, "changed": changes}))
+        """To the phone first: what is only there is put back by whoever comes."""
+        text = json.dumps({"serial": self._connection.serial, "changed": changes})
+        if self._phone_path:
+            new, parent = f"{self._phone_path}.new", self._connection.folder
+            put = f"mkdir -p {parent} && {quote(['printf', '%s', text])} > {new} && mv -f {new} {self._phone_path}"
+            run(self._connection, "sh", "-c", put)
+        write_durably(self._path, text)
+
+    def _on_phone(self) -> Changes | None:
+        """None where the phone has no journal, or none that can be read while this host has its own."""
+        if not self._phone_path:
+            return None
+        found = self._connection.shell(["cat", self._phone_path])
+        if found.code != 0:
+            return None
+        try:
+            return parse_changes(found.stdout)[1]
+        except ValueError as e:
+            if self._path.exists():
+                return None
+            raise JournalUnreadable(
+                f"{self._phone_path} on the phone is unreadable: {e}",
+                device=self._connection.serial,
+                remedy="check its brightness, airplane mode and clocks by hand, then delete the file",
+            ) from e
+
+    def _released(self) -> Changes | None:
+        try:
+            return parse_changes(self._path.with_suffix(".released").read_bytes())[1]
+        except (OSError, ValueError):
+            return None
 
     def _read(self) -> Changes:
         try:
@@ -125,14 +178,25 @@ def forget_changes(state: Path, serial: str) -> bool:
     return True
 
 
-def read_changes(path: Path) -> tuple[str, Changes]:
-    """Serial and changes of a journal. Raises JournalUnreadable."""
+def parse_changes(text: bytes) -> tuple[str, Changes]:
+    """Serial and changes of a journal's text. Raises ValueError."""
     try:
-        found = json.loads(path.read_text())
-        return str(found["serial"]), {name: dict(saved) for name, saved in found["changed"].items()}
+        found = json.loads(text)
+        changed = {name: dict(saved) for name, saved in found["changed"].items()}
+        if not all(isinstance(value, str) for saved in changed.values() for value in saved.values()):
+            raise ValueError("a value that is no text")
+        return str(found["serial"]), changed
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+        raise ValueError(str(e) or type(e).__name__) from e
+
+
+def read_changes(path: Path) -> tuple[str, Changes]:
+    """Serial and changes of a journal file. Raises JournalUnreadable."""
+    try:
+        return parse_changes(path.read_bytes())
     except FileNotFoundError:
         return "", {}
-    except (ValueError, KeyError, TypeError, AttributeError) as e:
+    except (ValueError, OSError) as e:
         raise JournalUnreadable(
             f"{path} is unreadable: {e}",
             remedy="check the phone's brightness, airplane mode and clocks by hand, then delete the file",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from workers.devices.fleet import Member, stop_agents
 from workers.devices.probe import read_state
 
 from .conditions import awake
+from .owner import Ownership, claimant_of, owned
 from .preconditions import check_gates, proofs_of
 from .saved_settings import SavedSettings
 from .supply import SupplyJournal
@@ -62,20 +63,27 @@ def session(
     lock_wait_s: float | None = None,
     watch: Watch = lambda _, state: state,
     reference_c: float | None = None,
+    farm: str = "",
+    token: int = 0,
 ) -> Iterator[Session]:
-    """Lock, put back what a crashed session changed, end stale agents, check the gates, switch; at the end switch back.
+    """Lock, claim the phone, put back what a crashed session changed, end stale agents, check the gates, switch; at the
+    end switch back.
 
     A phone is kept awake; without `conditions` nothing else is gated or switched, and on a workstation nothing ever is.
-    `reference_c`: temperature of the battery at rest. Raises DeviceBusy, ConditionNotMet, Unsupported, LeaseLost. A
+    `reference_c`: temperature of the battery at rest. `farm`, `token`: whose lease this is. Raises DeviceBusy (where
+    another host has the phone: HeldElsewhere), ConditionNotMet, Unsupported, LeaseLost. A
     session that has lost its lease touches the device no more, but for a supply that it had cut: what it changed is
     journalled, and the next session puts it back.
     """
     connection, serial = member.connection, member.facts.serial
-    with device_lock(state, serial, wait_s=LOCK_WAIT_S if lock_wait_s is None else lock_wait_s):
+    with device_lock(state, serial, wait_s=LOCK_WAIT_S if lock_wait_s is None else lock_wait_s), ExitStack() as stack:
         check()
         held = Session(member, check, SupplyJournal(state, serial), started_at=time.time())
         if held.supply.restore(connection):
             await_device(connection, check)
+        if member.facts.kind == "phone":
+            claimant = claimant_of(state, member.facts.host, farm, token)
+            check = held.check = _both(check, stack.enter_context(owned(connection, claimant)))
         stop_agents(member, member.marker)
         saved = SavedSettings(state, connection)
         saved.restore()
@@ -100,6 +108,14 @@ def session(
                 _quietly(serial, lambda: held.supply.restore(connection))
             else:
                 held.proofs = _put_back(serial, held, saved)
+
+
+def _both(check: Callable[[], None], owner: Ownership) -> Callable[[], None]:
+    def both() -> None:
+        check()
+        owner.check()
+
+    return both
 
 
 def await_device(connection: DeviceConnection, check: Callable[[], None], wait_s: float | None = None) -> None:

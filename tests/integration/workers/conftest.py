@@ -15,7 +15,9 @@ from orchestrator.config import Settings
 from tests import phones as mending
 from tests.phones import start_phones
 from tests.servers import PrivateAdb, private_adb_server, required
-from workers.connection.adb import AdbConnection, AdbServer
+from workers.connection.adb import FOLDER, AdbConnection, AdbServer
+from workers.session import owner
+from workers.session.saved_settings import ON_PHONE
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,10 @@ class Wiring:
         mending.disconnect(self.server, self.address)
 
     def mend(self) -> None:
-        """Undo whatever a test left: a dead server, faults, a phone that is away, others that are connected."""
+        """Undo whatever a test left: a dead server, faults, claims, a phone that is away, others that are connected."""
         mending.mend(self.adb, self.phones.control, [self.address])
+        claims, journal = f"{FOLDER}/{owner.FOLDER}", f"{FOLDER}/{ON_PHONE}"  # of a host that a test has killed
+        self.connection.shell(["rm", "-rf", claims, journal])
 
 
 @pytest.fixture(scope="session")

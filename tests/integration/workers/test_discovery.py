@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -263,11 +262,9 @@ def test_a_phone_that_cannot_be_put_back_is_sick_and_its_jobs_pay_nothing(
     lab.connection.shell(["settings", "put", "system", "screen_brightness", "77"])
     lowest = "/sys/devices/system/cpu/cpufreq/policy0/scaling_min_freq"
     with device_lock(lab_settings.state, lab.serial, wait_s=LIMIT_S):
-        SavedSettings(lab_settings.state, lab.connection).prepare(Conditions(screen_dimmed=True))
-        journal = next((lab_settings.state / "restore").glob("*.json"))
-        left = json.loads(journal.read_text())
-        left["changed"]["locked_clocks"] = {lowest: "300000"}  # and root is gone since
-        journal.write_text(json.dumps(left))
+        saved = SavedSettings(lab_settings.state, lab.connection)
+        saved.prepare(Conditions(screen_dimmed=True))
+        saved._write({**saved.pending(), "locked_clocks": {lowest: "300000"}})  # and root is gone since
     sick = watch.health(lab.serial, Health.SICK, "needs root")
     assert f"farm restore {lab.serial}" in sick.state.reason and f"farm release {lab.serial}" in sick.state.reason
     assert brightness(lab) == "77", "what could be put back was"
