@@ -56,7 +56,7 @@ def agreement(
             raise _no_set(row.id)
         cells = {job.job.cell.cell_id: job.job.cell for job in ledger.jobs(row.id)}
         labels = labels_of(settings, row.experiment)
-        found = agreements(ledger.figures(row.id, whole=True), cells, row.experiment, labels, base)
+        found = agreements(ledger.figures(row.id, ["predictions"]), cells, row.experiment, labels, base)
     if as_json:
         print_json({"experiment": row.id, "finished": row.finished, "agreements": found})
     else:

@@ -59,7 +59,7 @@ def best(
         row = find_measured(ledger, experiment)
         cells = {job.job.cell.cell_id: job.job.cell for job in ledger.jobs(row.id)}
         measure = measured_layers if LAYER in columns else measured_runs
-        measured = measure(ledger.figures(row.id, whole=LAYER in columns), cells)
+        measured = measure(ledger.figures(row.id, ["per_layer"] if LAYER in columns else []), cells)
     if not measured:
         raise _nothing(row.id, layers=LAYER in columns)
     found = choose(measured, columns, axis, _pairs(where or []))

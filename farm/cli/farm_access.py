@@ -119,9 +119,10 @@ def labels_of(settings: Settings, experiment: Experiment) -> tuple[int, ...] | N
 def find_measured(ledger: Ledger, name: str) -> ExperimentRow:
     """The same for what shows results: says so where the one that is meant was cancelled and an older one has more."""
     row = find_experiment(ledger, name)
-    older = [each for each in ledger.experiments() if each.experiment.name == row.experiment.name]
-    more = [each for each in older if _measured(each) > _measured(row) and each.submitted_at < row.submitted_at]
-    if row.counts.get("cancelled") and more:
+    older = ledger.experiments() if row.counts.get("cancelled") else []
+    same = [each for each in older if each.experiment.name == row.experiment.name]
+    more = [each for each in same if _measured(each) > _measured(row) and each.submitted_at < row.submitted_at]
+    if more:
         log().print(
             f"{row.id} was cancelled with {_measured(row)} jobs ok; before it {more[-1].id} had {_measured(more[-1])}: "
             "give that id to see it",
@@ -139,11 +140,10 @@ def find_experiment(ledger: Ledger, name: str) -> ExperimentRow:
 
     Raises UnknownName where there is none.
     """
-    rows = ledger.experiments()
-    for row in reversed(rows):
-        if name in (row.id, row.experiment.name, LATEST):
-            return row
-    known = [row.id for row in rows] + [row.experiment.name for row in rows]
-    near = get_close_matches(name, known, n=3) or [row.id for row in rows[-3:]]
+    names = ledger.experiment_names()
+    for experiment_id, own in reversed(names.items()):
+        if name in (experiment_id, own, LATEST):
+            return ledger.experiment(experiment_id)
+    near = get_close_matches(name, [*names, *names.values()], n=3) or [*names][-3:]
     hint = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else "farm run experiments/first.yaml"
     raise UnknownName(f"there is no experiment {name!r} in the ledger", remedy=hint)

@@ -17,7 +17,7 @@ from .output import JsonOption, StateOption, log, out, print_json
 
 if TYPE_CHECKING:
     from orchestrator.config import Settings
-    from orchestrator.ledger import ExperimentRow, Ledger
+    from orchestrator.ledger import Apart, ExperimentRow, Ledger
     from orchestrator.report.content import Content
 
 
@@ -47,7 +47,7 @@ def results(
 
     settings = settings_of(state)
     with open_ledger(settings) as ledger:
-        content = gather(settings, ledger, find_measured(ledger, experiment))
+        content = gather(settings, ledger, find_measured(ledger, experiment), layers=as_json)
         records = list(ledger.records(content.experiment_id)) if raw else None
     if svg is not None:
         write_whole(svg, console.as_svg(content, f"farm results {content.experiment.name}"), "--svg")
@@ -79,8 +79,11 @@ def report(
     log().print(f"report of {content.experiment_id} written to {written}")
 
 
-def gather(settings: Settings, ledger: Ledger, row: ExperimentRow) -> Content:
-    """An experiment's report content, from the ledger."""
+def gather(settings: Settings, ledger: Ledger, row: ExperimentRow, *, layers: bool = True) -> Content:
+    """An experiment's report content, from the ledger.
+
+    `layers`: with times and memory layer by layer, which the page and JSON show, and the table does not.
+    """
     from orchestrator.ledger.rows import OPEN
     from orchestrator.report.content import build
 
@@ -92,12 +95,15 @@ def gather(settings: Settings, ledger: Ledger, row: ExperimentRow) -> Content:
     for job in jobs:
         if len(job.job.candidates) == 1 and job.state != "held":
             own[job.job.candidates[0]][job.outcome or job.state.value] += 1
+    apart: list[Apart] = ["per_layer"] if layers else []
+    if any(cell.workload.dataset for cell in cells.values()):
+        apart.append("predictions")
     over = [job.job for job in jobs if job.state not in OPEN and job.job.role == "work"]
     return build(
         row.id,
         row.experiment,
         cells=cells,
-        blocks=ledger.figures(row.id, whole=True),
+        blocks=ledger.figures(row.id, apart),
         outcomes=present(row.counts),
         exclusions=row.exclusions,
         made=Counter((job.candidates[0], job.cell.cell_id) for job in over if len(job.candidates) == 1),

@@ -9,6 +9,7 @@ because published figures use it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,10 +50,16 @@ class Trace:
         if problem:
             raise TableError(f"this is no power trace: {problem}", remedy="check the columns and units of its source")
 
-    @property
+    @cached_property
     def spacing_s(self) -> float:
         """Median time between readings; 0 with a single one."""
         return float(np.median(np.diff(self.t_s))) if len(self.t_s) > 1 else 0.0
+
+    @cached_property
+    def until_j(self) -> Array:
+        """Energy from the first reading until each reading."""
+        means = self.power_w[1:] if self.is_mean else (self.power_w[1:] + self.power_w[:-1]) / 2
+        return np.concatenate(([0.0], np.cumsum(means * np.diff(self.t_s))))
 
     @property
     def news_s(self) -> float:
@@ -114,10 +121,7 @@ def check_window(trace: Trace, start_s: float, end_s: float) -> None:
 
 def cumulative_j(trace: Trace, at_s: Array) -> Array:
     """Energy from the first reading until each of the times; negative before it."""
-    t_s, power_w = trace.t_s, trace.power_w
-    widths = np.diff(t_s)
-    means = power_w[1:] if trace.is_mean else (power_w[1:] + power_w[:-1]) / 2
-    until = np.concatenate(([0.0], np.cumsum(means * widths)))
+    t_s, power_w, until = trace.t_s, trace.power_w, trace.until_j
     inside = np.clip(at_s, t_s[0], t_s[-1])
     if trace.is_mean:
         whole = np.interp(inside, t_s, until)

@@ -5,7 +5,7 @@ per (job, attempt), and only from the job's newest token; a job whose attempt wa
 budget is used up.
 """
 
-from .figures import Renewed
+from .figures import Apart, Renewed
 from .imports import Imported
 from .ledger import Ledger
 from .rows import (
@@ -22,6 +22,7 @@ from .rows import (
 )
 
 __all__ = [
+    "Apart",
     "DeadRecord",
     "ExperimentRow",
     "HostRow",

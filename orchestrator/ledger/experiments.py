@@ -76,6 +76,17 @@ def every(connection: Connection) -> list[ExperimentRow]:
     ]
 
 
+def names(connection: Connection) -> dict[str, str]:
+    """Id -> name in order of submission; what cannot be read is logged and skipped."""
+    rows = connection.execute(select(EXPERIMENTS.c.id, EXPERIMENTS.c.spec).order_by(EXPERIMENTS.c.sequence))
+    read = {row.id: readable(f"experiment {row.id}", partial(_name, row.spec)) for row in rows}
+    return {experiment_id: name for experiment_id, name in read.items() if name is not None}
+
+
+def _name(spec: str) -> str:
+    return str(json.loads(spec)["name"])
+
+
 def one(connection: Connection, experiment_id: str) -> ExperimentRow:
     """Raises UnknownName where there is none, naming close ones; Unreadable."""
     row = connection.execute(select(EXPERIMENTS).where(EXPERIMENTS.c.id == experiment_id)).first()

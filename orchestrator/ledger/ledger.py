@@ -19,7 +19,7 @@ from orchestrator.model.record import Outcome, Record
 
 from . import attempts, dead_records, experiments, extension, figures, health, hosts, imports, queries, records
 from .database import Database
-from .figures import Renewed, Selector
+from .figures import Apart, Renewed, Selector
 from .imports import Imported
 from .rows import (
     DeadRecord,
@@ -94,6 +94,11 @@ class Ledger:
         """All experiments in order of submission."""
         with self._database.read() as connection:
             return experiments.every(connection)
+
+    def experiment_names(self) -> dict[str, str]:
+        """Id -> name, of all experiments that can be read, in order of submission; looks at no job."""
+        with self._database.read() as connection:
+            return experiments.names(connection)
 
     def experiment(self, experiment_id: str) -> ExperimentRow:
         """One experiment. Raises UnknownName where there is none, naming close ones."""
@@ -279,12 +284,12 @@ class Ledger:
 
     # figures
 
-    def figures(self, experiment_id: str, *, whole: bool = False) -> list[BlockFigures]:
+    def figures(self, experiment_id: str, apart: Collection[Apart] = ()) -> list[BlockFigures]:
         """Of an experiment's records, in no order; those that have no row of this version are made first.
 
-        `whole`: with times of layers and predictions.
+        `apart`: which of the fields that rows hold apart are read; the others are None.
         """
-        return self._figures({"experiment_id": experiment_id}, whole=whole)
+        return self._figures({"experiment_id": experiment_id}, apart)
 
     def figures_of(self, job_ids: Iterable[str]) -> list[BlockFigures]:
         """Of all attempts at these jobs; the same."""
@@ -292,11 +297,11 @@ class Ledger:
         parts = [wanted[start : start + records.BATCH] for start in range(0, len(wanted), records.BATCH)]
         return [found for part in parts for found in self._figures({"job_id": part})]
 
-    def _figures(self, of: Selector, *, whole: bool = False) -> list[BlockFigures]:
+    def _figures(self, of: Selector, apart: Collection[Apart] = ()) -> list[BlockFigures]:
         for _ in self._renewed(of):
             pass
         with self._database.read() as connection:
-            return list(figures.read(connection, of, whole=whole))
+            return list(figures.read(connection, of, apart=apart))
 
     def renew_figures(self, experiment_id: str, *, everything: bool = False, faulty: bool = False) -> Iterator[Renewed]:
         """Make rows of figures anew from the records, a batch a transaction: those that are missing or of another

@@ -137,7 +137,7 @@ def _row(summary: Summary, doubts: Sequence[int], names: wording.Naming) -> Sequ
     ]
     row = [Text(cell) for cell in cells]
     told = latency or summary.throughput
-    row[MEDIAN].stylize("bold" if told else "dim" if summary.layers else "red")
+    row[MEDIAN].stylize("bold" if told else "red" if summary.device_ms is None else "dim")
     if summary.outcomes.get(Outcome.OK, 0) < summary.blocks:
         row[BLOCKS].stylize("red")
     return row

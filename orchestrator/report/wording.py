@@ -61,7 +61,7 @@ def instead(summary: Summary) -> str:
     """What stands where a cell has no latency: `185 frames/s`, `layers only`, `none`."""
     if summary.throughput:
         return f"{per_s(summary.throughput.frames_per_s)} frames/s"
-    return "layers only" if summary.layers else "none"
+    return "none" if summary.device_ms is None else "layers only"
 
 
 SOURCES = {

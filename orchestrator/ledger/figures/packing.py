@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from typing import Literal, get_args
 
 from pydantic import BaseModel
 
@@ -10,7 +11,7 @@ from orchestrator.analysis.figures import BlockFigures, PerLayer
 from orchestrator.ledger.rows import AnyRow
 from orchestrator.model.record import Predictions
 
-APART = frozenset({"per_layer", "predictions"})
+Apart = Literal["per_layer", "predictions"]
 """Fields with columns of their own: large, and few questions are about them."""
 
 WORDS = (
@@ -55,7 +56,7 @@ MAX_BYTES = 64 << 20
 
 def body(figures: BlockFigures) -> bytes:
     """The figures without the fields that stand apart."""
-    return _packed(figures.model_dump_json(exclude=set(APART), exclude_defaults=True).encode(), WORDS)
+    return _packed(figures.model_dump_json(exclude=set(get_args(Apart)), exclude_defaults=True).encode(), WORDS)
 
 
 def apart(part: BaseModel | None) -> bytes | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 
 from sqlalchemy import Connection, select
@@ -19,10 +19,10 @@ log = logging.getLogger(__name__)
 
 
 def read(
-    connection: Connection, of: Selector, *, whole: bool = False, most: int | None = None
+    connection: Connection, of: Selector, *, apart: Collection[packing.Apart] = (), most: int | None = None
 ) -> Iterator[BlockFigures]:
-    """Rows of this version, of the `most` newest blocks. `whole`: with what they hold apart, layers and predictions."""
-    names = ("job_id", "attempt", "error", "body", *(sorted(packing.APART) if whole else ()))
+    """Rows of this version, of the `most` newest blocks. `apart`: which of the fields that they hold apart are read."""
+    names = ("job_id", "attempt", "error", "body", *apart)
     statement = select(*(FIGURES.c[name] for name in names))
     statement = statement.where(matching(FIGURES, of), FIGURES.c.version == FIGURES_VERSION)
     if most is not None:

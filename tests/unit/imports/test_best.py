@@ -131,7 +131,7 @@ def test_an_ordinary_experiment(farm: Farm, ledger: Ledger) -> None:
         )
         ledger.keep(make.record(job, attempt=1, token=given.token, samples=samples, layers=layers))
     cells = {job.cell.cell_id: job.cell for job in jobs}
-    blocks = ledger.figures("e-1", whole=True)
+    blocks = ledger.figures("e-1", ["per_layer"])
     (layer,) = choose(measured_layers(blocks, cells), ["layer", "device"], "granularity", {})
     assert (layer.group, layer.best, layer.mean_ms, layer.unit) == ({"layer": "conv1", "device": "A"}, 4, 2.0, "block")
     (run,) = choose(measured_runs(blocks, cells), ["device"], "granularity", {})

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.analysis.figures import times_of
-from orchestrator.analysis.statistics import Latency, bootstrap_median, latency
+from orchestrator.analysis.statistics import RESAMPLES, Latency, bootstrap_median, latency
 from orchestrator.analysis.statistics.summary import _natural
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.event import Setup
@@ -61,6 +61,17 @@ def test_interval_covers_the_true_median_about_as_often_as_it_says() -> None:
         assert found is not None
         covered += found.low <= 10.0 <= found.high
     assert 87 <= covered <= 100
+
+
+@pytest.mark.parametrize("count", [3, 4, 7, 20, 31])
+def test_interval_is_that_of_the_medians_of_resamples(count: int) -> None:
+    """By its definition: medians of values, not of ranks."""
+    values = np.random.default_rng(count).exponential(size=count)
+    for seed in (1, 2):
+        chosen = np.random.default_rng(seed).integers(0, count, (RESAMPLES, count))
+        medians = np.median(np.sort(values)[chosen], axis=1)
+        found = bootstrap_median(list(values), seed)
+        assert found is not None and [found.low, found.high] == np.percentile(medians, (2.5, 97.5)).tolist()
 
 
 def test_interval_repeats_with_its_seed() -> None:
