@@ -29,6 +29,9 @@ check: setup ## Lint, types and the quick unit tests, before every commit.
 	@sh scripts/check.sh
 	$(PY) -m pytest $(QUICK) -n auto -m "not slow"
 
+chaos: setup ## A farm under every fault, judged by what the phones saw; CHAOS='--seed 7 --jobs 10000 --phones 20'.
+	$(PY) -m tests.chaos $(CHAOS)
+
 bench:       ## Our engine beside ncnn, onnxruntime, LiteRT, tinygrad and PyTorch; BENCH='--networks lenet'.
 	@sh scripts/bench.sh $(BENCH)
 
@@ -46,4 +49,4 @@ clean:       ## Remove everything that make has made; leaves .farm (ledger and r
 	rm -rf .venv build dist *.egg-info device_agent/build* .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup demo agent test check bench lint pictures schemas clean
+.PHONY: help setup demo agent test check chaos bench lint pictures schemas clean

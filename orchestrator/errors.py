@@ -132,6 +132,12 @@ class TransportLost(TransientError):
     cause = "transport_lost"
 
 
+class AdbDown(TransportLost):
+    """The adb server of the host went away or was started anew: the phones behind it are well."""
+
+    cause = "adb_down"
+
+
 class DeviceBusy(TransientError):
     cause = "device_busy"
 
@@ -156,7 +162,13 @@ class LeaseLost(TransientError):
     cause = "lease_lost"
 
 
-class FileUnavailable(TransientError):
+class HostFault(TransientError):
+    """The machine of the farm host: its disk, its memory, its descriptors."""
+
+    cause = "host_fault"
+
+
+class FileUnavailable(HostFault):
     """A file of the experiment cannot be fetched to this host: the host's fault, not the job's."""
 
     cause = "file_unavailable"

@@ -31,7 +31,18 @@ FLOORS: dict[str, tuple[str, ...]] = {
         *("analysis", "ledger", "exchange", "answers", "scheduling", "submission", "report", "metrics"),
     ),
     "workers": (
-        *("durable_files", "connection", "devices", "power", "session", "plans", "measure", "enrolment", "claim"),
+        *(
+            "durable_files",
+            "host_faults",
+            "connection",
+            "devices",
+            "power",
+            "session",
+            "plans",
+            "measure",
+            "enrolment",
+            "claim",
+        ),
         *("execution", "crash_recovery", "discovery", "spool", "tasks", "infer", "tuning", "host"),
     ),
     "kernels": (

@@ -12,10 +12,10 @@ LIMIT_S = 60.0
 """For whatever is to happen in the end, however busy this machine is."""
 
 
-def eventually(look: Callable[[], T], limit_s: float = LIMIT_S, what: object = "") -> T:
+def eventually(look: Callable[[], T], limit_s: float = LIMIT_S, what: object = "", *, every_s: float = 0.02) -> T:
     """Look again and again until what is found is true, and return it. Fails after `limit_s`, showing `what`."""
     end = time.monotonic() + limit_s
     while not (found := look()):
         assert time.monotonic() < end, f"not within {limit_s:g} s: {what() if callable(what) else what}"
-        time.sleep(0.02)
+        time.sleep(every_s)
     return found

@@ -105,6 +105,7 @@ class Discovery:
     def tick(self) -> None:
         """One look at the list; work is handed to threads, so that a hung phone delays nobody."""
         self._look_at_workstation()
+        self._server.look()
         try:
             rows = {row.address: row for row in self._list()}
         except FarmError as e:

@@ -16,6 +16,7 @@ from .garbage import Garbler
 from .phone import Phone
 from .processes import limit_growth, reap
 from .program import environment_of, stand_in
+from .run_log import note_run
 from .shell_io import Io, Sink, Source
 from .tree import refusal
 
@@ -56,6 +57,8 @@ async def execute(
     }
     words = [str(executable), *(host_argument(phone, argument) for argument in argv[1:])]
     program, words = stand_in(phone, executable, words)
+    if "--marker" in argv:
+        note_run(phone.folder, argv, [process.pid for process in phone.table.of(phone.tree.root)])
     phone.starting += 1
     try:
         process = await asyncio.create_subprocess_exec(

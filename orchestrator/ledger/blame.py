@@ -18,8 +18,8 @@ NOBODY = frozenset(
 """A schedulable fact, an outage or a person."""
 SILENCE = frozenset({"worker_died", "lease_expired"})
 """Its lease ran out: another worker has taken the dead one's place; or nobody knows why it fell silent."""
-HOST = SILENCE | {"record_missing", "claim_overdue", "file_unavailable"}
-"""The worker or its machine: killed, suspended, cut off, stuck, or it cannot write its records or fetch files."""
+HOST = SILENCE | {"record_missing", "claim_overdue", "file_unavailable", "host_fault", "adb_down"}
+"""The worker or its machine: killed, suspended, cut off, stuck, out of disk, memory, files or an adb server."""
 DEVICE_ALONE = frozenset({"settings_left", "journal_unreadable"})
 """What an earlier session left changed on a device says nothing against the job that comes next."""
 NOT_THE_JOB = NOBODY | HOST | DEVICE_ALONE

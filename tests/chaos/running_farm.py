@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import psutil
 from redis import Redis
 
 from device_agent.virtual.control import ControlClient
@@ -24,6 +25,14 @@ from tests.waiting import eventually
 
 T = TypeVar("T")
 LEASE_TTL_S = 4.0
+PARTS = {
+    "worker": "workers.host",
+    "scheduler": "orchestrator.scheduling.scheduler",
+    "redis": "redis-server",
+    "adb": "adb",
+    "phones": "device_agent.virtual",
+}
+"""Part -> the word of its command line that tells it."""
 READY_S = 90.0
 
 SPEC = """\
@@ -82,10 +91,31 @@ class RunningFarm:
         eventually(finished, limit_s, f"{experiment} did not finish")
         return self.records(experiment)
 
+    def part(self, name: str) -> list[psutil.Process]:
+        """The process of a part, without its keeper and what it started; none between two lives."""
+        keepers = psutil.Process(self.process.pid).children()
+        parts = [child for keeper in keepers if PARTS[name] in _words(keeper) for child in _children(keeper)]
+        return [part for part in parts if PARTS[name] in _words(part)]
+
     @property
     def phones(self) -> ControlClient:
         """The switchboard of the virtual phones."""
         return read_phones(self.state / "virtual").control
+
+
+def _words(process: psutil.Process) -> list[str]:
+    """Words of a command line, the program without its folder; none of a process that is gone."""
+    try:
+        return [Path(word).name for line in process.cmdline() for word in line.split()]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _children(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return process.children()
+    except psutil.NoSuchProcess:
+        return []
 
 
 def environment() -> dict[str, str]:

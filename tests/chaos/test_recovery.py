@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,6 @@ from typing import Any
 import pytest
 
 from device_agent.virtual.faults import KillAgent, Reboot, Unplug
-from orchestrator.coordination.inventory import Inventory
 from tests.waiting import eventually
 
 from .running_farm import RunningFarm, running_farm
@@ -66,16 +63,3 @@ def test_a_killed_agent_is_an_outcome(farm: RunningFarm, tmp_path: Path) -> None
     (record,) = farm.until_finished(experiment)
     assert record["outcome"] == "killed"
     assert record["samples"], "what was measured before is kept"
-
-
-def test_a_killed_worker(farm: RunningFarm, tmp_path: Path) -> None:
-    experiment, _ = in_the_middle(farm, tmp_path, "orphaned")
-    (host,) = Inventory(farm.redis()).hosts()
-    os.kill(host.pid, signal.SIGKILL)
-    assert the_result(farm.until_finished(experiment))["attempt"] >= 1
-
-
-def test_a_wiped_redis(farm: RunningFarm, tmp_path: Path) -> None:
-    experiment, _ = in_the_middle(farm, tmp_path, "wiped")
-    farm.redis().flushall()
-    the_result(farm.until_finished(experiment))

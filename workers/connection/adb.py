@@ -7,26 +7,31 @@ everything from connecting to the last byte. It also never starts a server: whoe
 from __future__ import annotations
 
 import re
-import socket
 import struct
 import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from socket import socket as Connection  # noqa: N812
 from typing import NamedTuple
 
 import adbutils
 
 from kernels.checkpoint import checkpoint
 from orchestrator.config import Settings
-from orchestrator.errors import DeviceSick, ServiceDown, SetupError, TransportLost
+from orchestrator.errors import AdbDown, DeviceSick, ServiceDown, SetupError, TransportLost
+from workers.host_faults import is_of_host
 
 from .base import ShellResult
 from .quote import quote
+from .server_watch import ServerWatch
+from .sockets import connect_tcp, connect_unix
 
 FOLDER = "/data/local/tmp/pocketfarm"
+CONNECT_S = 5.0
 MAX_OUTPUT_BYTES = 64 << 20
 """A command that prints more than this is cut off: the host's memory is not the phone's to fill."""
 _STDOUT, _STDERR, _EXIT, _CLOSE_STDIN = 1, 2, 3, 4
@@ -54,11 +59,10 @@ class _Socket(adbutils.AdbConnection):  # type: ignore[misc]
         self._ends_at = time.monotonic() + deadline_s
         super().__init__("127.0.0.1", server.port)
 
-    def _safe_connect(self) -> socket.socket:
+    def _safe_connect(self) -> Connection:
         """adbutils' own would start a server of its own version where none listens."""
-        if self._server.socket is None:
-            return socket.create_connection(("127.0.0.1", self._server.port), timeout=self._deadline_s)
-        return connect_unix(self._server.socket, self._deadline_s)
+        opened: Connection = self._server.open(self._deadline_s)
+        return opened
 
     def _await(self) -> None:
         left_s = self._ends_at - time.monotonic()
@@ -95,22 +99,6 @@ _WENT_AWAY = (OSError, EOFError, ValueError, adbutils.AdbError)
 """What a lost peer or a garbled message looks like (an AdbTimeout is an AdbError)."""
 
 
-def connect_unix(path: Path, timeout_s: float) -> socket.socket:
-    """Connect to a unix socket; where many come at once (adb's queue holds 4), wait for one's turn. Raises OSError."""
-    client = socket.socket(socket.AF_UNIX)
-    try:
-        seconds, rest = divmod(timeout_s, 1.0)
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", int(seconds), int(rest * 1e6)))
-        client.connect(str(path))  # Python's own timeout would fail at once where the queue is full
-    except BlockingIOError as e:
-        client.close()
-        raise TimeoutError(f"{path} takes no connection within {timeout_s:g} s") from e
-    except BaseException:
-        client.close()
-        raise
-    return client
-
-
 class AdbServer:
     """This host's adb server: the one that listens on `port`, or on the unix socket `socket` where one is given, of the
     same version as the binary `path`."""
@@ -119,6 +107,18 @@ class AdbServer:
         self.port = port
         self.path = path
         self.socket = socket
+        self.open = partial(connect_tcp, port) if socket is None else partial(connect_unix, socket)
+        """Makes a connection on which nothing was asked yet, within so many seconds. Raises OSError."""
+        self._watch = ServerWatch(partial(self.open, CONNECT_S))
+
+    def look(self) -> None:
+        """Note whether it went away since the last look."""
+        self._watch.look()
+
+    @property
+    def is_shaken(self) -> bool:
+        """Whether it was away a moment ago: who lost a phone then cannot blame the phone."""
+        return self._watch.is_shaken
 
     @property
     def place(self) -> str:
@@ -279,11 +279,15 @@ class AdbConnection:
                 stream.request(service)
                 yield stream
         except _WENT_AWAY as e:
+            if is_of_host(e):
+                raise
             late = isinstance(e, TimeoutError | adbutils.AdbTimeout)
             what = f"no end within {deadline_s:g} s" if late else f"{e or type(e).__name__}"
-            raise TransportLost(
-                f"connection lost in `{command[:200]}`: {what}", device=self.serial, remedy="check cable, hub and phone"
-            ) from e
+            said = f"connection lost in `{command[:200]}`: {what}"
+            if self._server.is_shaken:
+                remedy = "look at the log of this host's adb server"
+                raise AdbDown(f"the adb server went away: {said}", device=self.serial, remedy=remedy) from e
+            raise TransportLost(said, device=self.serial, remedy="check cable, hub and phone") from e
 
     def _collect(self, stream: _Socket, command: str) -> ShellResult:
         """Packets of shell v2 until the exit status; a stream that ends without one was cut."""

@@ -43,6 +43,7 @@ from orchestrator.model.record import (
 )
 from workers.claim import JobCancelled
 from workers.devices.agent_journal import Garbage
+from workers.host_faults import blamed
 from workers.measure.agent_process import AgentRun
 from workers.plans.plan_store import StoredPlan
 from workers.session.preconditions import affinity_proof
@@ -91,6 +92,7 @@ class RecordBuilder:
 
     def fail(self, error: Exception) -> None:
         """Turn whatever ended the attempt into its outcome."""
+        error = blamed(error)
         self.end(outcome_of(error), cause_of(error), str(error) or type(error).__name__)
         if isinstance(error, Garbage):
             self.evidence = error.evidence

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.errors import DeviceSick, ServiceDown, SetupError, TransportLost
+from orchestrator.errors import AdbDown, DeviceSick, ServiceDown, SetupError, TransportLost
 from tests.servers import free_port
 from workers.connection.adb import MAX_OUTPUT_BYTES, AdbConnection, AdbServer, ListedDevice, parse_devices
 
@@ -256,6 +256,25 @@ def test_many_at_once_wait_for_a_unix_socket_with_a_short_queue(short: Path) -> 
                 assert request(client) == "host:devices-l"
                 client.sendall(b"OKAY0009p1 device")
         assert {rows.result()[0].address for rows in asked} == {"p1"}
+
+
+def test_who_loses_a_phone_as_the_server_dies_blames_the_server(short: Path) -> None:
+    place = short / "s"
+    phone = AdbConnection("p1", server_of := AdbServer(socket=place))
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(place))
+        listener.listen(4)
+        server_of.look()
+        with listener.accept()[0]:
+            assert not server_of.is_shaken
+    place.unlink()
+    with pytest.raises(AdbDown, match="server went away"):
+        phone.shell(["true"], deadline_s=1.0)
+    with socket.socket(socket.AF_UNIX) as listener:  # a new server does not know the phone yet
+        listener.bind(str(place))
+        listener.listen(4)
+        server_of.look()
+        assert server_of.is_shaken
 
 
 def test_a_unix_socket_that_nobody_serves_is_given_up_in_time(short: Path) -> None:

@@ -1,0 +1,157 @@
+"""The nemesis: faults drawn from a seed, let loose one after the other, and written down.
+
+The same seed, phones and duration give the same faults at the same times. What they meet depends on the machine; the
+checker's verdict may not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import resource
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import psutil
+
+from device_agent.virtual import faults as phone_faults
+
+from .history import Hit
+from .running_farm import RunningFarm
+
+PAUSE_S = (0.5, 3.0)
+"""Between the end of a fault and the next one."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One fault of the plan."""
+
+    fault: str
+    target: int
+    """Which of the phones, for a fault of a phone."""
+    pause_s: float
+    """Before it begins."""
+    lasts_s: float
+
+
+Inflict = Callable[[RunningFarm, str, float], None]
+"""Lets a fault loose on the phone of this serial, or on a part of the farm, and takes it back after so many seconds."""
+
+
+def _kill(part: str) -> Inflict:
+    """SIGKILL: the supervisor starts the part again."""
+
+    def inflict(farm: RunningFarm, _serial: str, lasts_s: float) -> None:
+        for process in farm.part(part):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        time.sleep(lasts_s)
+
+    return inflict
+
+
+def _stop(*parts: str) -> Inflict:
+    """SIGSTOP, and SIGCONT afterwards: starved, or suspended where it is all of them."""
+
+    def inflict(farm: RunningFarm, _serial: str, lasts_s: float) -> None:
+        stopped = [process for part in parts for process in farm.part(part)]
+        try:
+            _signal(stopped, signal.SIGSTOP)
+            time.sleep(lasts_s)
+        finally:
+            _signal(stopped, signal.SIGCONT)
+
+    return inflict
+
+
+def _signal(processes: Sequence[psutil.Process], number: signal.Signals) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
+
+
+def _wipe_redis(farm: RunningFarm, _serial: str, _lasts_s: float) -> None:
+    farm.redis().flushall()
+
+
+def _fill_disk(part: str) -> Inflict:
+    """No file of the process may grow: what it writes fails with EFBIG, as with ENOSPC on a full disk."""
+
+    def inflict(farm: RunningFarm, _serial: str, lasts_s: float) -> None:
+        limited = farm.part(part)
+        try:
+            _limit_files(limited, 0)
+            time.sleep(lasts_s)
+        finally:
+            _limit_files(limited, resource.RLIM_INFINITY)
+
+    return inflict
+
+
+def _limit_files(processes: Sequence[psutil.Process], size: int) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+def _phone(make: Callable[[float], phone_faults.Fault]) -> Inflict:
+    def inflict(farm: RunningFarm, serial: str, lasts_s: float) -> None:
+        farm.phones.fault(serial, make(lasts_s))
+        time.sleep(lasts_s)
+
+    return inflict
+
+
+FARM: dict[str, tuple[Inflict, str, tuple[float, float]]] = {
+    "kill_worker": (_kill("worker"), "worker", (0.0, 1.0)),
+    "kill_scheduler": (_kill("scheduler"), "scheduler", (0.0, 1.0)),
+    "kill_redis": (_kill("redis"), "redis", (0.0, 1.0)),
+    "kill_adb": (_kill("adb"), "adb", (0.0, 1.0)),
+    "wipe_redis": (_wipe_redis, "redis", (0.0, 0.0)),
+    "stop_worker": (_stop("worker"), "worker", (1.0, 8.0)),
+    "stop_scheduler": (_stop("scheduler"), "scheduler", (1.0, 8.0)),
+    "stop_redis": (_stop("redis"), "redis", (1.0, 8.0)),
+    "suspend": (_stop("worker", "scheduler", "redis"), "all", (1.0, 8.0)),
+    "full_disk_worker": (_fill_disk("worker"), "worker", (1.0, 6.0)),
+    "full_disk_scheduler": (_fill_disk("scheduler"), "scheduler", (1.0, 6.0)),
+}
+"""Faults of the farm's own parts: how, whose, and how long. No job may pay for them."""
+PHONE: dict[str, tuple[Inflict, tuple[float, float]]] = {
+    "unplug": (_phone(lambda s: phone_faults.Unplug(seconds=s)), (0.5, 6.0)),
+    "reboot": (_phone(lambda s: phone_faults.Reboot(seconds=s)), (1.0, 4.0)),
+    "hang": (_phone(lambda s: phone_faults.Hang(seconds=s)), (0.5, 6.0)),
+    "offline": (_phone(lambda s: phone_faults.Offline(seconds=s)), (0.5, 6.0)),
+    "restart_adbd": (_phone(lambda s: phone_faults.RestartAdbd(seconds=s)), (0.2, 1.0)),
+    "kill_agent": (_phone(lambda _: phone_faults.KillAgent()), (0.0, 0.0)),
+    "storage_full": (_phone(lambda s: phone_faults.StorageFull(seconds=s)), (0.5, 4.0)),
+}
+"""Faults of a phone, and how long they last."""
+
+
+def plan(seed: int, phones: int) -> Iterator[Planned]:
+    """Faults without end: every one of them once in a random order, then again in another."""
+    draw = random.Random(seed)
+    every = [*FARM, *PHONE]
+    while True:
+        for fault in draw.sample(every, len(every)):
+            lasts = FARM[fault][2] if fault in FARM else PHONE[fault][1]
+            yield Planned(fault, draw.randrange(phones), draw.uniform(*PAUSE_S), draw.uniform(*lasts))
+
+
+def let_loose(
+    farm: RunningFarm, serials: Sequence[str], seed: int, is_over: Callable[[], bool], *, least: int = 0
+) -> tuple[Hit, ...]:
+    """Inflict faults until `is_over`, and at least so many; what they were. The last one is taken back by then."""
+    hits: list[Hit] = []
+    for each in plan(seed, len(serials)):
+        if len(hits) >= least and is_over():
+            return tuple(hits)
+        time.sleep(each.pause_s)
+        inflict, target = FARM[each.fault][:2] if each.fault in FARM else (PHONE[each.fault][0], serials[each.target])
+        began = time.time()
+        inflict(farm, target, each.lasts_s)
+        hits.append(Hit(each.fault, target, began, time.time()))
+    raise AssertionError("a plan has no end")

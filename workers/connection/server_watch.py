@@ -1,0 +1,55 @@
+"""Notice that an adb server has gone, or was started anew: a connection to it that is kept open ends with it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+
+SHAKEN_S = 15.0
+"""How long after it the phones may still be missing: the new server has to find them again."""
+
+
+class ServerWatch:
+    """`connect` opens a connection to the server; it raises OSError where none listens. Threads may share it."""
+
+    def __init__(self, connect: Callable[[], socket.socket], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._connect, self._clock = connect, clock
+        self._lock = threading.Lock()
+        self._kept: socket.socket | None = None
+        self._gone_at = float("-inf")
+
+    def __del__(self) -> None:
+        if self._kept is not None:
+            self._kept.close()
+
+    def look(self) -> None:
+        """See whether the server is still the same one. Who lives as long as the farm calls it now and then."""
+        with self._lock:
+            if self._kept is not None and not _is_open(self._kept):
+                self._kept.close()
+                self._kept, self._gone_at = None, self._clock()
+            if self._kept is None:
+                try:
+                    self._kept = self._connect()
+                except OSError:
+                    self._gone_at = self._clock()
+
+    @property
+    def is_shaken(self) -> bool:
+        """Whether the server was away a moment ago, so that phones are missing that are well. Not known, hence False,
+        where nobody looked before."""
+        if self._kept is not None:
+            self.look()
+        return self._clock() - self._gone_at < SHAKEN_S
+
+
+def _is_open(kept: socket.socket) -> bool:
+    """The server has nothing to say on it, and says nothing while it lives."""
+    try:
+        return bool(kept.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK))
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
