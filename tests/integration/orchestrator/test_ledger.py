@@ -16,7 +16,7 @@ from sqlalchemy import Row, create_engine, text
 from orchestrator.analysis.figures import FIGURES_VERSION, figures_of
 from orchestrator.errors import ServiceDown, SetupError, StableError, Unstorable
 from orchestrator.expansion.expand import expand
-from orchestrator.ledger import JobState, KeepResult, Ledger, Renewed, blame
+from orchestrator.ledger import JobState, KeepResult, Ledger, Renewed, attempts, blame
 from orchestrator.ledger.tables import SCHEMA_VERSION
 from orchestrator.model.event import Sample
 from orchestrator.model.exclusion import Exclusion
@@ -470,6 +470,20 @@ def test_a_record_is_kept_with_its_figures(ledger: Ledger, url: str) -> None:
     found = {each.job_id: each for each in ledger.figures(experiment_id)}
     assert found == {job.job_id: figures_of(record, job.cell) for job, record in zip(jobs, kept, strict=True)}
     assert ledger.figures_of([jobs[0].job_id]) == [found[jobs[0].job_id]]
+
+
+def test_a_record_and_its_figures_are_kept_together_or_not_at_all(
+    ledger: Ledger, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment_id, (job,) = submitted(ledger, blocks=1)
+    record = timed(begun(ledger, job), 5.0)
+    monkeypatch.setattr(attempts, "conclude", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        ledger.keep(record)
+    monkeypatch.undo()
+    assert list(ledger.records(experiment_id)) == []
+    assert in_database(url, "SELECT job_id FROM figures WHERE job_id = :id", id=job.job_id) == []
+    assert ledger.keep(record) is KeepResult.NEW and len(ledger.figures(experiment_id)) == 1
 
 
 def test_figures_that_cannot_be_made_cost_no_record(

@@ -83,6 +83,11 @@ def test_whole_milliseconds_are_not_sharper_than_their_rounding() -> None:
     assert best.resolved
 
 
+def test_rounding_counts_for_blocks_too() -> None:
+    assert not one([block([value], g=g) for g, value in ((1, 5.0), (2, 6.0)) for _ in range(2)]).resolved
+    assert one([block([value] * 50, g=g) for g, value in ((1, 5.0), (2, 6.0)) for _ in range(2)]).resolved
+
+
 def test_other_values_that_are_not_told_from_the_best_are_named() -> None:
     steady = {1: [10.0, 10.1, 9.9], 2: [11.0, 11.1, 10.9], 3: [9.5, 12.0, 14.5]}
     best = one([block([value], g=g) for g, values in steady.items() for value in values])

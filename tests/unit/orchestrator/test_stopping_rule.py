@@ -83,6 +83,14 @@ def test_kinds_of_energy_are_never_mixed() -> None:
     assert decide(SAMPLING, found, 6).need is Need.TARGET_MET
 
 
+def test_energy_of_a_phone_is_not_mixed_with_that_of_a_virtual_one() -> None:
+    real = blocks(10, 10, 10, energy={GAUGE: [2.0, 2.0, 2.0]})
+    made_up = [
+        each.model_copy(update={"source": Source.VIRTUAL}) for each in blocks(10, 10, energy={GAUGE: [9.0, 5.0]})
+    ]
+    assert energy_values([*made_up, *real]) == [2.0] * 3
+
+
 @pytest.mark.parametrize(
     ("values", "made", "text"),
     [

@@ -200,6 +200,11 @@ def test_the_throttling_curve_tells_what_speed_is_left() -> None:
     assert found.bins[0].start_s == 0 and found.bins[-1].end_s == found.load_s
 
 
+def test_the_sample_with_which_the_load_ends_is_in_it() -> None:
+    found = throttling(loads([10_000.0] * 5 + [20_000.0]))
+    assert found is not None and (found.first_ms, found.last_ms, found.load_s) == (10_000.0, 20_000.0, 70.0)
+
+
 def test_a_load_without_throttling_keeps_its_speed_and_none_has_no_curve() -> None:
     found = throttling(loads([50.0] * 100))
     assert found is not None and found.speed_left == 1.0
