@@ -145,8 +145,8 @@ def status(
         row = find_experiment(ledger, experiment)
         waits = why_jobs_wait(ledger, reasons_of(settings), row.id)
         failures = [job for job in ledger.jobs(row.id, ("done", "cancelled")) if job.outcome != Outcome.OK.value]
-        records = sorted(ledger.records_of(job.job_id for job in failures), key=lambda record: record.token)
-    reasons = {record.job_id: record.reasons for record in records}
+        blocks = sorted(ledger.figures_of(job.job_id for job in failures), key=lambda block: block.token)
+    reasons = {block.job_id: block.reasons for block in blocks}
     problems = [problem_data(job, reasons.get(job.job_id, ())) for job in failures]
     if as_json:
         print_json({**row_data(row, waits), "exclusions": [vars(each) for each in row.exclusions], "not_ok": problems})

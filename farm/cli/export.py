@@ -82,8 +82,9 @@ def export(
 
 def _measured(ledger: Ledger, experiment_id: str) -> Literal["samples", "layers"]:
     """What there is to write: samples, unless every record has layers alone (as imports may)."""
-    found = [(bool(record.samples), bool(record.layers)) for record in ledger.records(experiment_id)]
-    return "layers" if any(layers for _, layers in found) and not any(samples for samples, _ in found) else "samples"
+    blocks = ledger.figures(experiment_id)
+    sampled = any(block.times or block.first_ns != 0 for block in blocks)
+    return "layers" if any(block.pass_ms is not None for block in blocks) and not sampled else "samples"
 
 
 def _writer(
