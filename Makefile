@@ -1,6 +1,6 @@
 # Everything a person needs: `make demo`, `make test`. `make help` lists the rest.
 PY := .venv/bin/python
-QUICK := tests/unit $(wildcard tests/test_*.py)
+QUICK := tests/unit tests/fuzz $(wildcard tests/test_*.py)
 # Tests that measure time and power wait more than they compute: apart from those that load every core.
 MEASURING := tests/contract/power tests/integration/workers
 .DEFAULT_GOAL := help
@@ -32,6 +32,9 @@ check: setup ## Lint, types and the quick unit tests, before every commit.
 chaos: setup ## A farm under every fault, judged by what the phones saw; CHAOS='--seed 7 --jobs 10000 --phones 20'.
 	$(PY) -m tests.chaos $(CHAOS)
 
+fuzz: setup  ## Random inputs at every boundary, and at the agent's plan reader (needs clang++), for MINUTES=10.
+	$(PY) -m tests.fuzz $(or $(MINUTES),10)
+
 bench:       ## Our engine beside ncnn, onnxruntime, LiteRT, tinygrad and PyTorch; BENCH='--networks lenet'.
 	@sh scripts/bench.sh $(BENCH)
 
@@ -49,4 +52,4 @@ clean:       ## Remove everything that make has made; leaves .farm (ledger and r
 	rm -rf .venv build dist *.egg-info device_agent/build* .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup demo agent test check chaos bench lint pictures schemas clean
+.PHONY: help setup demo agent test check chaos fuzz bench lint pictures schemas clean

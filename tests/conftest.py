@@ -16,7 +16,7 @@ import psutil
 import pytest
 from hypothesis import settings
 
-KINDS = ("unit", "contract", "integration", "chaos")
+KINDS = ("unit", "contract", "integration", "chaos", "fuzz")
 SEED = "POCKETFARM_TEST_SEED"
 SESSION = "POCKETFARM_TEST_SESSION"
 GRACE_S = 5.0

@@ -60,7 +60,10 @@ class Chain:
 def parse(script: str) -> list[Chain]:
     """Parse a script. Raises GrammarError."""
     parser = _Parser(tokens(script))
-    chains = parser.chains(end=None)
+    try:
+        chains = parser.chains(end=None)
+    except RecursionError as error:
+        raise GrammarError("syntax error: groups too deep") from error
     parser.expect_end()
     return chains
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated
 
@@ -44,14 +45,24 @@ def _parse(value: object, units: dict[str, float] | dict[str, int], wanted: str)
     if isinstance(value, bool):
         raise ValueError(f"expected {wanted}, got {value!r}")
     if isinstance(value, int | float):  # already parsed: a stored model is validated again
-        return float(value)
+        return _finite(value, wanted)
     match = _NUMBER.match(str(value))
     if match is None:
         raise ValueError(f"expected {wanted}, got {value!r}")
     number, unit = match.groups()
     if unit not in units:
         raise ValueError(f"unit {unit!r} is not known here; expected {wanted}; units: {', '.join(units)}")
-    return float(number) * units[unit]
+    return _finite(float(number) * units[unit], wanted)
+
+
+def _finite(value: float, wanted: str) -> float:
+    try:
+        found = float(value)
+    except OverflowError:
+        found = math.inf
+    if not math.isfinite(found):
+        raise ValueError(f"expected {wanted}, got {str(value)[:40]}")
+    return found
 
 
 Seconds = Annotated[float, BeforeValidator(parse_seconds), Field(gt=0)]

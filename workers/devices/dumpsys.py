@@ -5,11 +5,14 @@ Anything missing or unreadable is None or absent: a phone that prints less is no
 
 from __future__ import annotations
 
+import math
 import re
 from typing import NamedTuple
 
 _PROPERTY = re.compile(r"^\[([^\]]+)\]: \[(.*)\]$", re.MULTILINE)
-_TEMPERATURE = re.compile(r"Temperature\{mValue=(-?[\d.]+), mType=(-?\d+), mName=([^,]*), mStatus=(\d+)\}")
+_TEMPERATURE = re.compile(
+    r"Temperature\{mValue=(-?[\d.]+), mType=(-?[0-9]{1,9}), mName=([^,]*), mStatus=([0-9]{1,9})\}"
+)
 
 
 CPU, GPU, SKIN = 0, 1, 3
@@ -85,7 +88,7 @@ def parse_battery(text: str) -> Battery:
 
 def parse_thermal(text: str) -> Thermal:
     """`dumpsys thermalservice`: the status, and the block `Current temperatures from HAL:` alone."""
-    status = re.search(r"^Thermal Status: (\d+)", text, re.MULTILINE)
+    status = re.search(r"^Thermal Status: ([0-9]{1,9})\b", text, re.MULTILINE)
     if "HAL Ready: false" in text:
         return Thermal(None if status is None else int(status[1]))
     _, _, rest = text.partition("Current temperatures from HAL:\n")
@@ -94,14 +97,16 @@ def parse_thermal(text: str) -> Thermal:
         match = _TEMPERATURE.search(line)
         if match is None:  # the next block begins
             break
-        temperatures.append(Temperature(match[3], int(match[2]), float(match[1]), int(match[4])))
+        temp_c = _number(match[1])
+        if temp_c is not None:
+            temperatures.append(Temperature(match[3], int(match[2]), temp_c, int(match[4])))
     return Thermal(None if status is None else int(status[1]), tuple(temperatures))
 
 
 def parse_power(text: str) -> Wakefulness:
     """`dumpsys power`."""
     state = re.search(r"^\s*mWakefulness=(\w+)", text, re.MULTILINE)
-    timeout = re.search(r"^\s*Screen off timeout: (\d+) ms", text, re.MULTILINE)
+    timeout = re.search(r"^\s*Screen off timeout: ([0-9]{1,18}) ms", text, re.MULTILINE)
     stays_on = re.search(r"^\s*mStayOn=true\b", text, re.MULTILINE) is not None
     return Wakefulness(state[1] if state else "", stays_on, int(timeout[1]) if timeout else None)
 
@@ -109,17 +114,23 @@ def parse_power(text: str) -> Wakefulness:
 def parse_free_bytes(text: str) -> int | None:
     """`df -k FOLDER`: the available 1 KiB blocks in the last line (a long device name may wrap before it)."""
     fields = text.strip().splitlines()[-1].split() if text.strip() else []
-    return int(fields[-3]) * 1024 if len(fields) >= 5 and fields[-3].isdigit() else None
+    return whole(fields[-3]) * 1024 if len(fields) >= 5 and fields[-3].isdecimal() else None
 
 
 def parse_memory_bytes(text: str) -> int:
     """`MemTotal` of /proc/meminfo; 0 where it is absent."""
-    match = re.search(r"^MemTotal:\s+(\d+) kB", text, re.MULTILINE)
+    match = re.search(r"^MemTotal:\s+([0-9]{1,18}) kB", text, re.MULTILINE)
     return int(match[1]) * 1024 if match else 0
+
+
+def whole(text: str) -> int:
+    """A whole number that a phone printed; 0 for what is none, or so long that nobody can have counted it."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else 0
 
 
 def _number(text: str | None) -> float | None:
     try:
-        return float(text or "")
+        found = float(text or "")
     except ValueError:
         return None
+    return found if math.isfinite(found) else None

@@ -15,6 +15,8 @@ KGSL = "/sys/class/kgsl/kgsl-3d0"
 MALI = "/sys/class/misc/mali0/device"
 GPU = (f"{KGSL}/gpuclk", f"{KGSL}/devfreq/cur_freq", f"{MALI}/cur_freq", f"{MALI}/clock")
 """The first that can be read counts, as in the agent (device_agent/src/telemetry/clocks.cc)."""
+_MOST = 10**15
+"""No node counts so far: a figure beyond is none."""
 BATTERY_NODES = tuple(f"{BATTERY}/{name}" for name in ("current_now", "voltage_now", "status"))
 SCRIPT = f"grep -sH '' {' '.join((*BATTERY_NODES, CPU, *GPU))}; true"
 """One process reads all nodes; those that are absent or closed to the shell are passed over."""
@@ -63,7 +65,9 @@ def _number(nodes: dict[str, str], paths: Iterable[str]) -> int | None:
     """Of the first of these nodes that holds one."""
     for path in paths:
         try:
-            return int(nodes[path])
+            found = int(nodes[path])
         except (KeyError, ValueError):
             continue
+        if abs(found) < _MOST:
+            return found
     return None

@@ -20,6 +20,7 @@ from .dumpsys import (
     parse_memory_bytes,
     parse_properties,
     parse_thermal,
+    whole,
 )
 from .install import run
 from .momentary import read_now
@@ -159,4 +160,4 @@ def _source(name: str) -> Source:
 
 
 def _int(text: str) -> int:
-    return int(text) if text.isdigit() else 0
+    return whole(text)

@@ -35,7 +35,7 @@ RENEWALS = 3
 _LONGEST_S = 3600.0
 """A claim that says more is no claim."""
 _TRIES = 5
-_LINK = re.compile(r" (\d+)(\.until)? -> (.*)$", re.MULTILINE)
+_LINK = re.compile(r" ([0-9]{1,15})(\.until)? -> (.*)$", re.MULTILINE)
 _CLOCK = "cat /proc/uptime /proc/sys/kernel/random/boot_id"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import DecodeError, Message
 
 from kernels.errors import ModelError
 
@@ -32,7 +34,20 @@ def read_model(path: Path) -> onnx.ModelProto:
         ) from e
     if not model.HasField("graph") or not model.opset_import or not model.graph.output:
         raise ModelError(f"{path}: no ONNX model: it has no graph, opset or output; copy or export it again")
+    if (broken := next(_broken_texts(model), None)) is not None:
+        raise ModelError(f"{path}: damaged: {broken!r} stands where a name is expected; copy or export it again")
     return model
+
+
+def _broken_texts(message: Message) -> Iterator[bytes]:
+    """What is no UTF-8 in the names of a model: protobuf hands such a text on as bytes."""
+    for field, value in message.ListFields():
+        values = value if field.is_repeated else (value,)
+        if field.type == FieldDescriptor.TYPE_MESSAGE:
+            for each in values:
+                yield from _broken_texts(each)
+        elif field.type == FieldDescriptor.TYPE_STRING:
+            yield from (each for each in values if isinstance(each, bytes))
 
 
 def opset(model: onnx.ModelProto, path: Path) -> int:

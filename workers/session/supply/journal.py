@@ -74,16 +74,30 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text())
         return {"serial": str(found["serial"]), "way": str(found["way"]), "told": dict(found["told"])}
-    except (OSError, ValueError, KeyError, TypeError) as e:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as e:
         raise JournalUnreadable(
             f"{path} is unreadable: {e}", remedy="switch the device's supply on by hand, then delete the file"
         ) from e
 
 
 def _switch(found: dict[str, Any], serial: str, connection: DeviceConnection | None) -> Switch:
-    way, parameters = found["way"], found["told"]
-    if way in ("uhubctl", "command"):
+    try:
+        return _switch_of(found["way"], found["told"], serial, connection)
+    except (KeyError, TypeError, ValueError) as e:
+        raise JournalUnreadable(
+            f"the journal of {serial}'s supply does not say how it was cut: {e!r}",
+            device=serial,
+            remedy="switch the device's supply on by hand, then delete the file",
+        ) from e
+
+
+def _switch_of(way: Any, parameters: dict[str, Any], serial: str, connection: DeviceConnection | None) -> Switch:
+    if way == "uhubctl" or way == "command":
         return from_parameters(serial, way, parameters)
     if way == "root":
         return RootNode(serial, connection, parameters["path"])
-    return VirtualPort(serial, Path(parameters["control"])) if way == "virtual" else NoCable()
+    if way == "virtual":
+        return VirtualPort(serial, Path(parameters["control"]))
+    if way != NoCable.way:
+        raise ValueError(f"no such way: {way!r}")
+    return NoCable()

@@ -1,0 +1,232 @@
+"""Every reader of what comes from outside: its seeds, and the errors in which it may refuse."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import struct
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+from onnx import TensorProto, helper
+from pydantic import ValidationError
+
+from device_agent.virtual.adb_key import read_public_key
+from device_agent.virtual.adb_message import MAX_PAYLOAD, VERSION, Message, ProtocolError, encode_header, read_message
+from device_agent.virtual.control import Request
+from device_agent.virtual.shell_grammar import parse as parse_shell
+from device_agent.virtual.shell_words import GrammarError
+from kernels.errors import CompileError
+from kernels.frontend.onnx import load_onnx
+from orchestrator import spec
+from orchestrator.errors import DeviceSick, SpecError
+from orchestrator.model.device import Device
+from orchestrator.model.lease import Assignment
+from orchestrator.model.live import Progress
+from orchestrator.model.record import Record
+from tests.unit.orchestrator import make
+from workers.connection.adb import parse_devices
+from workers.connection.base import ShellResult
+from workers.devices import dumpsys
+from workers.devices.agent_journal import Garbage, Journal
+from workers.devices.momentary import parse_nodes
+from workers.power.perfetto_trace import rails_of_trace
+from workers.session.owner import Claimant, keeper_of
+from workers.session.saved_settings import JournalUnreadable, parse_changes, read_changes
+from workers.session.supply.journal import SupplyJournal, cut_supplies
+
+Errors = tuple[type[Exception], ...]
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """`read` takes any bytes: it returns, or raises one of `refuses`; everything else is a fault of ours."""
+
+    read: Callable[[bytes], object]
+    seeds: Callable[[], list[bytes]]
+    refuses: Errors = ()
+    inputs: int = 2000
+    """Random ones in each run of the tests; by hand it is a matter of time."""
+
+
+def _text(parse: Callable[[str], object]) -> Callable[[bytes], object]:
+    return lambda data: parse(data.decode(errors="replace"))
+
+
+def _in_file(read: Callable[[Path], object], name: str) -> Callable[[bytes], object]:
+    def reading(data: bytes) -> object:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, name)
+            path.write_bytes(data)
+            return read(path)
+
+    return reading
+
+
+def _experiments() -> list[bytes]:
+    folder = Path(__file__).parents[2] / "experiments"
+    return [path.read_bytes() for path in sorted(folder.glob("*.yaml"))[:6]]
+
+
+def _models() -> list[bytes]:
+    found = []
+    value = helper.make_tensor_value_info
+    weight = helper.make_tensor("w", TensorProto.FLOAT, [4, 3, 3, 3], [0.5] * 108)
+    shape = helper.make_tensor("s", TensorProto.INT64, [2], [1, -1])
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["y"], ["z"]),
+        helper.make_node("MaxPool", ["z"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("Reshape", ["p", "s"], ["o"]),
+    ]
+    x, o = value("x", TensorProto.FLOAT, [1, 3, 8, 8]), value("o", TensorProto.FLOAT, [1, 64])
+    for count in (4, 2):
+        out = [o] if count == 4 else [value("z", TensorProto.FLOAT, [1, 4, 8, 8])]
+        graph = helper.make_graph(nodes[:count], "g", [x], out, [weight, shape][: count // 2])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+        found.append(model.SerializeToString())
+    assert all(onnx.load_from_string(each) for each in found)
+    return found
+
+
+def _records() -> list[bytes]:
+    return [make.record(make.job(), attempt=1, token=1).model_dump_json().encode()]
+
+
+def _assignments() -> list[bytes]:
+    placed = {"serial": "A", "host": "h", "attempt": 1, "token": 1, "ttl_s": 9.0}
+    return [json.dumps(placed | {"job": make.job().model_dump(mode="json")}).encode()]
+
+
+EVENTS = (
+    b'{"event":"warning","seq":0,"t_ns":1,"code":"x","message":"y"}\n'
+    b'{"event":"sample","seq":1,"t_ns":2,"phase":"timed","index":0,"start_ns":1,"duration_ns":5}\n'
+)
+BATTERY = b"Current Battery Service state:\n  USB powered: true\n  level: 83\n  scale: 100\n  temperature: 251\n"
+THERMAL = (
+    b"Thermal Status: 1\nHAL Ready: true\nCurrent temperatures from HAL:\n"
+    b"\tTemperature{mValue=37.5, mType=3, mName=skin, mStatus=0}\n"
+    b"\tTemperature{mValue=40.0, mType=0, mName=c, mStatus=0}\n"
+)
+POWER = b"Power Manager State:\n  mWakefulness=Awake\n  mStayOn=true\n  Screen off timeout: 30000 ms\n"
+NODES = (
+    b"/sys/class/power_supply/battery/current_now:-43000\n/sys/class/power_supply/battery/voltage_now:3991000\n"
+    b"/sys/class/power_supply/battery/status:Discharging\n/sys/class/kgsl/kgsl-3d0/gpuclk:133\n"
+    b"/sys/devices/system/cpu/cpufreq/policy0/scaling_cur_freq:307200\n"
+)
+DISK = b"Filesystem 1K-blocks Used Available Use% Mounted on\n/dev/block/dm-0 1000 500 500 50% /data\n"
+SETTINGS = b'{"serial": "A", "changed": {"screen": {"screen_brightness": "77"}, "awake": {"stay_on": "0"}}}'
+SUPPLIES = (
+    b'{"serial": "A", "way": "root", "told": {"path": "/sys/x"}}',
+    b'{"serial": "A", "way": "command", "told": {"cut": "true", "restore": "true"}}',
+    b'{"serial": "A", "way": "virtual", "told": {"control": "/x"}}',
+)
+_TRACE = bytes.fromhex("0a12c2020f0a0508001201721206080010051809")
+_KEY = base64.b64encode(struct.pack("<II256s256sI", 64, 7, bytes([193] * 256), bytes(256), 65537)) + b" a@b"
+CLAIMS = (
+    b"12.50 40.00\n0f-boot\ntotal 0\nlrwxrwxrwx 1 shell shell 20 2024-01-01 10:00 3 -> lock:a:farm:7:0f-boot:60.00\n"
+)
+UNTIL = CLAIMS + b"lrwxrwxrwx 1 shell shell 5 2024-01-01 10:00 3.until -> 72.50\n"
+
+
+def _supply(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "supply", "A.json")
+        path.parent.mkdir()
+        path.write_bytes(data)
+        cut_supplies(Path(folder))
+        _ = SupplyJournal(Path(folder), "A").needs_device
+
+
+class _Phone:
+    """Answers one thing to every command."""
+
+    serial, address, folder = "A", "a:1", "/data/local/tmp/pocketfarm"
+
+    def __init__(self, said: bytes) -> None:
+        self._said = said
+
+    def shell(self, _argv: object, **_: object) -> ShellResult:
+        return ShellResult(0, self._said, b"")
+
+
+def _wire(data: bytes) -> None:
+    async def read() -> None:
+        reader = asyncio.StreamReader()
+        reader.feed_data(data)
+        reader.feed_eof()
+        while not reader.at_eof():
+            message = await read_message(reader)
+            assert len(message.data) <= MAX_PAYLOAD
+
+    asyncio.run(read())
+
+
+def _messages() -> list[bytes]:
+    greeting = Message(b"CNXN", VERSION, 4096, b"host::")
+    others = (Message(b"AUTH", 2, 0, bytes(256)), Message(b"OPEN", 1, 0, b"shell:ls\0"))
+    return [encode_header(each) + each.data for each in (greeting, *others)]
+
+
+def _varied(data: bytes) -> None:
+    """What `dumpsys`, `getprop`, `df`, /proc and adb print: a phone that prints less is no error."""
+    text = data.decode(errors="replace")
+    for parse in (
+        *(dumpsys.parse_battery, dumpsys.parse_thermal, dumpsys.parse_power, dumpsys.parse_properties),
+        *(dumpsys.parse_free_bytes, dumpsys.parse_memory_bytes, parse_devices),
+    ):
+        parse(text)
+
+
+BOUNDARIES: dict[str, Boundary] = {
+    "spec": Boundary(_text(spec.parse), _experiments, (SpecError,), inputs=200),
+    "onnx": Boundary(_in_file(load_onnx, "m.onnx"), _models, (CompileError,), inputs=400),
+    "events": Boundary(lambda data: Journal("A").feed(data), lambda: [EVENTS], (Garbage,)),
+    "dumpsys": Boundary(
+        _varied,
+        lambda: [
+            BATTERY,
+            THERMAL,
+            POWER,
+            DISK,
+            b"MemTotal:  3809036 kB\n",
+            b"[ro.serialno]: [x]\n",
+            b"a device usb:1\n",
+        ],
+    ),
+    "sysfs": Boundary(_text(lambda text: parse_nodes(text, 0.0)), lambda: [NODES]),
+    "perfetto": Boundary(rails_of_trace, lambda: [_TRACE], (ValueError,)),
+    "adb_wire": Boundary(_wire, _messages, (ProtocolError, asyncio.IncompleteReadError), inputs=400),
+    "adb_key": Boundary(_in_file(read_public_key, "adbkey.pub"), lambda: [_KEY], (ValueError,), inputs=100),
+    "shell": Boundary(
+        _text(parse_shell),
+        lambda: [b"a=1; cat <x | grep 'y' && (ls > z 2>&1) || echo \"$(id) $a\" &"],
+        (GrammarError,),
+        inputs=300,
+    ),
+    "control": Boundary(
+        Request.model_validate_json,
+        lambda: [b'{"do": "fault", "phone": "*", "fault": {"fault": "slow", "factor": 3}}'],
+        (ValidationError,),
+    ),
+    "settings_journal": Boundary(parse_changes, lambda: [SETTINGS], (ValueError,)),
+    "settings_file": Boundary(_in_file(read_changes, "A.json"), lambda: [SETTINGS], (JournalUnreadable,), inputs=200),
+    "supply_journal": Boundary(_supply, lambda: list(SUPPLIES), (JournalUnreadable,), inputs=200),
+    "owner": Boundary(lambda data: keeper_of(_Phone(data), Claimant("l")), lambda: [CLAIMS, UNTIL], (DeviceSick,)),
+    "record": Boundary(Record.model_validate_json, _records, (ValidationError,)),
+    "device_row": Boundary(
+        Device.model_validate_json, lambda: [make.device().model_dump_json().encode()], (ValidationError,)
+    ),
+    "assignment": Boundary(Assignment.model_validate_json, _assignments, (ValidationError,)),
+    "progress": Boundary(
+        Progress.model_validate_json,
+        lambda: [
+            b'{"serial":"A","job_id":"j","attempt":1,"token":1,"label":"l","phase":"claimed","done":0,"total":0,"since":1.0}'
+        ],
+        (ValidationError,),
+    ),
+}
