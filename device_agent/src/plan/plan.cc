@@ -133,9 +133,17 @@ Plan Parser::parse(const Reader& root) {
 
 }  // namespace
 
+constexpr int kDeepest = 64;
+
 Result<Plan> parse_plan(const std::string& text) {
   try {
-    const nlohmann::json json = nlohmann::json::parse(text);
+    // What is nested without end would be copied and destroyed by recursion: the stack has one.
+    const nlohmann::json none;
+    const auto shallow = [&none](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+      if (depth > kDeepest) Reader(none, "$").fail("nested deeper than " + std::to_string(kDeepest) + " levels");
+      return true;
+    };
+    const nlohmann::json json = nlohmann::json::parse(text, shallow);
     Plan plan = Parser().parse(Reader(json, "$"));
     plan.hash = plan_hash(json);
     return plan;

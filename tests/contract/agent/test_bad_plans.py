@@ -105,6 +105,16 @@ def test_bad_plan(agent: Agent, name: str) -> None:
     assert (error.code, said in error.message) == (code, True), error
 
 
+def test_a_plan_that_is_nested_without_end(agent: Agent) -> None:
+    """In a member that the agent does not read, and copies: the copy was a recursion, and the stack has an end."""
+    folder = written(agent, "cpu")
+    changed(folder, setting("options", value="HERE"))
+    text = (folder / "plan.json").read_text()
+    (folder / "plan.json").write_text(text.replace('"HERE"', '{"a":' + "[" * 200_000 + "]" * 200_000 + "}"))
+    error = agent.run(folder, {"x": vector(1)}).error
+    assert (error.code, "nested deeper" in error.message) == ("plan_invalid", True), error
+
+
 @pytest.mark.parametrize(
     ("api", "change", "said"),
     [
