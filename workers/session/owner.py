@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 FOLDER = "owner"
 TTL_S = 60.0
 """How long a claim lasts that nobody renews: a phone behind a pulled cable goes on with its run for a while."""
+FENCE = 0.8
+"""Share of its life, counted from before the phone was asked, after which a claim is renewed before the next step: by
+our clock it never lasts longer than by the phone's."""
 RENEWALS = 3
 """Renewals in the life of a claim."""
 _LONGEST_S = 3600.0
@@ -128,7 +131,7 @@ class Ownership:
 
     def check(self) -> None:
         """Before each step on the device. Raises LeaseLost where another has taken it."""
-        if not self._lost and _now_s() >= self._until_s:  # the cable was away, or this machine slept
+        if not self._lost and _now_s() >= self._fence_s:  # the cable was away, or this machine slept
             self._quietly()
         if self._lost:
             raise LeaseLost(self._lost, device=self._connection.serial)
@@ -143,18 +146,20 @@ class Ownership:
 
     def _take(self) -> None:
         for _ in range(_TRIES):
+            asked_at = _now_s()
             sight = _look(self._connection)
             if sight.owner and sight.owner.keeps_out(self._claimant):
                 raise refuse(self._connection, sight.owner)
-            number, until_s, read_at = sight.highest + 1, sight.now_s + TTL_S, _now_s()
+            number, until_s = sight.highest + 1, sight.now_s + TTL_S
             c = self._claimant
             claim = f"{c.lock}:{c.host}:{c.farm}:{c.token}:{sight.boot}:{until_s:.2f}"
             old = [f"{self._folder}/{n}{end}" for n in sight.numbers for end in ("", ".until")]
             script = f"mkdir -p {self._folder} && " + quote(["ln", "-s", claim, f"{self._folder}/{number}"])
             done = self._connection.shell(["sh", "-c", script + (f" && {quote(['rm', '-f', *old])}" if old else "")])
             if done.code == 0:
-                self._number, self._until_s, self._phone_until_s = number, read_at + TTL_S, until_s
-                self._offset_s = sight.now_s - read_at
+                self._number, self._phone_until_s = number, until_s
+                self._fence_s = asked_at + FENCE * TTL_S
+                self._offset_s = sight.now_s - asked_at
                 return
             if _look(self._connection).highest < number:
                 said = (done.stderr or done.stdout).decode(errors="replace").strip()
@@ -178,7 +183,8 @@ class Ownership:
 
     def _renew(self) -> None:
         with self._guard:
-            before, until_s, asked_at = self._phone_until_s, _now_s() + self._offset_s + TTL_S, _now_s()
+            before, asked_at = self._phone_until_s, _now_s()
+            until_s = asked_at + self._offset_s + TTL_S
             sight = _look(self._connection, first=self._until(until_s))
             if sight.highest != self._number or sight.owner is None:
                 self._lost = "another host has taken the phone"
@@ -188,7 +194,7 @@ class Ownership:
                 except HeldElsewhere as e:
                     self._lost = str(e.args[0])
             else:
-                self._phone_until_s, self._until_s = until_s, asked_at + TTL_S
+                self._phone_until_s, self._fence_s = until_s, asked_at + FENCE * TTL_S
 
     def _until(self, until_s: float) -> str:
         """Commands that replace the end of the claim at once."""

@@ -111,9 +111,10 @@ def test_a_claim_is_renewed_runs_out_and_is_lost(phone: AdbConnection, monkeypat
         held.check()
         monkeypatch.setattr(held, "_renew", lambda: None)  # a host that hangs
         eventually(lambda: keeper_of(phone, B) is None)
-        monkeypatch.undo()
-        with owned(phone, B), pytest.raises(LeaseLost, match="another host"):
-            held.check()
+        with owned(phone, B):
+            monkeypatch.undo()
+            with pytest.raises(LeaseLost, match="another host"):
+                held.check()
     assert keeper_of(phone, A) is None
 
 
