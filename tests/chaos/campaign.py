@@ -23,6 +23,7 @@ from tests.waiting import eventually
 
 from .history import Attempt, History, Hit, Job, Measured, Run
 from .nemesis import let_loose
+from .power_cut import Durable
 from .running_farm import RunningFarm, running_farm
 
 SPEC = """\
@@ -34,7 +35,7 @@ matrix: {{backend: cpu}}
 sampling: {{blocks: {blocks}, warmup: 0, samples: {samples}, deadline: 60 s}}
 conditions:
   {{battery_percent: {{min: 0}}, battery_temp_max: 60 C, thermal_status_max: 6, free_storage: 1 MiB,
-  airplane_mode: true, screen_dimmed: true, sync_off: true}}
+  screen_dimmed: true, sync_off: true}}
 measure: {{quantities: [latency]}}
 """
 SAMPLES = 20
@@ -59,29 +60,29 @@ class Campaign:
 
 def run(campaign: Campaign, folder: Path, say: Callable[[str], None] = lambda _: None) -> History:
     """Run it in an empty folder; the history. Fails where the jobs are not over within the limit."""
-    with running_farm(folder / "farm", phones=campaign.phones) as farm:
+    state = folder / "farm"
+    with running_farm(state, campaign.phones, Durable(state, folder / "durable")) as farm:
         folders = {phone.name: phone.root.parent for phone in farm.phones.phones()}
         before = {serial: _settings(where) for serial, where in folders.items()}
         accepted = _submit(farm, campaign, folder)
         say(f"{sum(accepted.values())} jobs on {campaign.phones} phones")
         url = endpoints.settings_for(farm.state).ledger
-        with contextlib.closing(Database(url)) as database, Ledger(url) as ledger:
-            end = time.monotonic() + campaign.limit_s
+        end = time.monotonic() + campaign.limit_s
 
-            def is_over() -> bool:
-                left = _open_jobs(ledger)
-                say(f"{left} jobs are open")
-                return left == 0 or time.monotonic() > end
+        def is_over() -> bool:
+            left = _open_jobs(url)
+            say(f"{left} jobs are open")
+            return left == 0 or time.monotonic() > end
 
-            hits: tuple[Hit, ...] = ()
-            if campaign.faults is None:
-                eventually(is_over, campaign.limit_s, "jobs are open", every_s=LOOK_S)
-            else:
-                hits = let_loose(farm, list(folders), campaign.seed, is_over, least=campaign.faults)
-            farm.phones.clear()
-            say(f"{len(hits)} faults")
-            eventually(lambda: _open_jobs(ledger) == 0, max(60.0, end - time.monotonic()), "jobs are open")
-            left = _at_rest(farm, ledger)
+        hits: tuple[Hit, ...] = ()
+        if campaign.faults is None:
+            eventually(is_over, campaign.limit_s, "jobs are open", every_s=LOOK_S)
+        else:
+            hits = let_loose(farm, list(folders), campaign.seed, is_over, least=campaign.faults)
+        farm.phones.clear()
+        say(f"{len(hits)} faults")
+        eventually(lambda: _open_jobs(url) == 0, max(60.0, end - time.monotonic()), "jobs are open")
+        left = _at_rest(farm, url)
     left["processes"] = len(processes.marked(farm.state))
     after = {serial: _settings(where) for serial, where in folders.items()}
     with contextlib.closing(Database(url)) as database, Ledger(url) as ledger:
@@ -116,28 +117,31 @@ def _submit(farm: RunningFarm, campaign: Campaign, folder: Path) -> dict[str, in
     return accepted
 
 
-def _open_jobs(ledger: Ledger) -> int:
-    return sum(count for state, count in ledger.counts().items() if state in OPEN)
+def _open_jobs(url: str) -> int:
+    with Ledger(url) as ledger:  # after a power cut it is another file
+        return sum(count for state, count in ledger.counts().items() if state in OPEN)
 
 
-def _at_rest(farm: RunningFarm, ledger: Ledger) -> dict[str, int]:
+def _at_rest(farm: RunningFarm, url: str) -> dict[str, int]:
     """What is left when the farm has come to rest, or has not within the limit."""
     end = time.monotonic() + REST_S
-    while any((left := _left(farm, ledger)).values()) and time.monotonic() < end:
+    while any((left := _left(farm, url)).values()) and time.monotonic() < end:
         time.sleep(0.5)
     return left
 
 
-def _left(farm: RunningFarm, ledger: Ledger) -> dict[str, int]:
+def _left(farm: RunningFarm, url: str) -> dict[str, int]:
     """What a farm at rest has none of."""
     spool = farm.state / "spool"
     redis = farm.redis()
+    with Ledger(url) as ledger:
+        under_way, dead = len(ledger.running()), len(ledger.dead_records())
     return {
         "leases": int(redis.scard(keys.LEASED)),  # type: ignore[arg-type]
         "records in the streams": sum(int(redis.xlen(keys.records(host))) for host in redis.smembers(keys.SENDERS)),
         "records in the spool": len(list(spool.glob("*.json"))),
-        "records set aside": len(ledger.dead_records()) + len(list((spool / "dead").glob("*"))),
-        "attempts under way": len(ledger.running()),
+        "records set aside": dead + len(list((spool / "dead").glob("*"))),
+        "attempts under way": under_way,
         "agents": sum(phone.agents for phone in farm.phones.phones()),
         "devices left changed": sum(bool(device["state"].get("left_changed")) for device in farm.cli("devices")),
     }

@@ -105,6 +105,10 @@ def _phone(make: Callable[[float], phone_faults.Fault]) -> Inflict:
     return inflict
 
 
+def _cut_power(farm: RunningFarm, _serial: str, _lasts_s: float) -> None:
+    farm.cut_power()
+
+
 FARM: dict[str, tuple[Inflict, str, tuple[float, float]]] = {
     "kill_worker": (_kill("worker"), "worker", (0.0, 1.0)),
     "kill_scheduler": (_kill("scheduler"), "scheduler", (0.0, 1.0)),
@@ -117,6 +121,7 @@ FARM: dict[str, tuple[Inflict, str, tuple[float, float]]] = {
     "suspend": (_stop("worker", "scheduler", "redis"), "all", (1.0, 8.0)),
     "full_disk_worker": (_fill_disk("worker"), "worker", (1.0, 6.0)),
     "full_disk_scheduler": (_fill_disk("scheduler"), "scheduler", (1.0, 6.0)),
+    "cut_power": (_cut_power, "all", (0.0, 0.0)),
 }
 """Faults of the farm's own parts: how, whose, and how long. No job may pay for them."""
 PHONE: dict[str, tuple[Inflict, tuple[float, float]]] = {

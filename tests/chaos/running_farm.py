@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,12 +17,14 @@ from redis import Redis
 
 from device_agent.virtual.control import ControlClient
 from device_agent.virtual.launch import read_phones
-from farm import endpoints
+from farm import endpoints, processes
 from orchestrator.coordination.client import connect
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import Ledger
 from orchestrator.model.live import Progress
 from tests.waiting import eventually
+
+from .power_cut import Durable
 
 T = TypeVar("T")
 LEASE_TTL_S = 4.0
@@ -49,14 +52,42 @@ conditions: {{battery_temp_max: 60 C, thermal_status_max: 6}}
 class RunningFarm:
     """The farm's state folder, and what a person does with it."""
 
-    def __init__(self, state: Path, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, state: Path, phones: int, durable: Durable | None = None) -> None:
         self.state = state
-        self.process = process
+        self._phones, self._durable = phones, durable
+        self._environment = environment() | (durable.environment if durable else {})
+        self._start()
+
+    def _start(self) -> None:
+        command = [sys.executable, "-m", "farm.cli", "up", "--state", str(self.state), "--virtual", str(self._phones)]
+        with self.state.with_name("up.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self._environment
+            )
+
+    def until_ready(self) -> None:
+        """Wait until every device can be given work."""
+        eventually(lambda: endpoints.read(self.state) or self.process.poll() is not None, READY_S)
+        assert self.process.poll() is None, self.state.with_name("up.log").read_text()
+        eventually(lambda: ready(self) == self._phones + 1, READY_S)
+
+    def cut_power(self) -> None:
+        """Kill the whole machine, leave of its files what was flushed, and start it again."""
+        assert self._durable is not None
+        family = [self.process.pid, *(each.pid for each in psutil.Process(self.process.pid).children(recursive=True))]
+        for pid in family:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+        eventually(lambda: not processes.marked(self.state), what="processes outlive the power cut")
+        self._durable.cut()
+        self._start()
+        self.until_ready()
 
     def cli(self, *arguments: str, status: int | None = 0) -> Any:
         """Run a `farm` command with --json; its parsed standard output."""
         command = [sys.executable, "-m", "farm.cli", *arguments, "--state", str(self.state), "--json"]
-        done = subprocess.run(command, capture_output=True, timeout=100, env=environment())
+        done = subprocess.run(command, capture_output=True, timeout=100, env=self._environment)
         assert status is None or done.returncode == status, (done.stdout + done.stderr).decode()
         return json.loads(done.stdout)
 
@@ -123,21 +154,16 @@ def environment() -> dict[str, str]:
 
 
 @contextmanager
-def running_farm(state: Path, phones: int) -> Iterator[RunningFarm]:
-    """`farm up` with virtual phones, ready to work; ended and gone afterwards."""
+def running_farm(state: Path, phones: int, durable: Durable | None = None) -> Iterator[RunningFarm]:
+    """`farm up` with virtual phones, ready to work; ended and gone afterwards. `durable`: its power may be cut."""
     state.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "farm.cli", "up", "--state", str(state), "--virtual", str(phones)]
-    with (state / "up.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment())
-        farm = RunningFarm(state, process)
-        try:
-            eventually(lambda: endpoints.read(state) or process.poll() is not None, READY_S)
-            assert process.poll() is None, (state / "up.log").read_text()
-            eventually(lambda: ready(farm) == phones + 1, READY_S)
-            yield farm
-        finally:
-            process.terminate()
-            process.wait(60)
+    farm = RunningFarm(state, phones, durable)
+    try:
+        farm.until_ready()
+        yield farm
+    finally:
+        farm.process.terminate()
+        farm.process.wait(60)
 
 
 def ready(farm: RunningFarm) -> int:
