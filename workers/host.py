@@ -13,9 +13,11 @@ from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 
 from redis import Redis
+from redis.exceptions import RedisError
 
 from orchestrator.config import Settings, settings
 from orchestrator.coordination.client import client_of
+from orchestrator.coordination.farm_clock import FarmClock
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.queue import make_app
@@ -52,7 +54,7 @@ class Host:
 
     def __init__(self, farm: Settings, redis: Redis) -> None:
         self._farm, self._redis = farm, redis
-        self._leases, self._inventory = Leases(redis), Inventory(redis)
+        self._leases, self._inventory, self._clock = Leases(redis), Inventory(redis), FarmClock(redis)
         self._spool = Spool(farm.state, farm.host)
         self._fleet = Fleet()
         server = server_of(farm)
@@ -112,14 +114,22 @@ class Host:
         self._fleet.start(serial, job_id, assignment.attempt, assignment.token)
         try:
             with Claim(self._redis, assignment, self._worker) as claim:
+                ahead_s = self._ahead_s()
                 record = run_job(assignment, self._bench, lambda: self._check(claim, serial), claim.report)
-                self._spool.add(record)
+                self._spool.add(record.model_copy(update={"clock_ahead_s": ahead_s}))
             claim.release()
             log.info("%s: job %s attempt %d: %s %s", serial, job_id, record.attempt, record.outcome, record.cause)
         except LeaseLost as e:
             log.warning("%s", e)
         finally:
             self._fleet.end(serial, assignment.token)
+
+    def _ahead_s(self) -> float | None:
+        """How far the farm's clock is ahead of ours; None where Redis does not answer."""
+        try:
+            return self._clock.ahead_s()
+        except RedisError:
+            return None
 
     def _check(self, claim: Claim, serial: str) -> None:
         claim.check()

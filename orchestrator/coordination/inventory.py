@@ -1,4 +1,7 @@
-"""Read devices, hosts and sessions as they were last announced; an announcement expires."""
+"""Read devices, hosts and sessions as they were last announced; an announcement expires.
+
+Times are by the clock of whoever announces or reads; in Redis, by Redis' own (farm_clock.py).
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from orchestrator.model.waiting import WaitReason
 
 from . import keys
 from .client import translated
+from .farm_clock import FarmClock, device_at, host_at, progress_at
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +40,7 @@ class Inventory:
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
+        self._clock = FarmClock(redis)
         self._forget = redis.register_script(_FORGET)
 
     @translated
@@ -58,14 +63,16 @@ class Inventory:
             self._redis.delete(key)
         else:
             self._redis.expire(key, keys.ANNOUNCE_TTL_S)
-        self._announce(keys.DEVICES, keys.device(host, serial), device)
+        self._announce(keys.DEVICES, keys.device(host, serial), device_at(device, self._clock.ahead_s()))
         return ""
 
+    @translated
     def announce_host(self, host: HostAnnouncement) -> None:
-        self._announce(keys.HOSTS, keys.host(host.host), host)
+        self._announce(keys.HOSTS, keys.host(host.host), host_at(host, self._clock.ahead_s()))
 
+    @translated
     def announce_progress(self, progress: Progress, host: str) -> None:
-        self._announce(keys.LIVES, keys.live(host, progress.serial), progress)
+        self._announce(keys.LIVES, keys.live(host, progress.serial), progress_at(progress, self._clock.ahead_s()))
 
     @translated
     def clear_progress(self, serial: str, host: str) -> None:
@@ -74,9 +81,9 @@ class Inventory:
     @translated
     def devices(self) -> list[Device]:
         """Devices by serial; one that a second host announces as well says so."""
-        said = self._read(keys.DEVICES, "device", Device)
+        said, ahead_s = self._read(keys.DEVICES, "device", Device), self._clock.ahead_s()
         found = self._of_their_hosts(
-            [device for name, device in said if name == f"{device.facts.host}:{device.serial}"]
+            [device_at(device, -ahead_s) for name, device in said if name == f"{device.facts.host}:{device.serial}"]
         )
         rivals = self._redis.mget([keys.rival(device.serial) for device in found]) if found else []
         return [_contested(device, rival) if rival else device for device, rival in zip(found, rivals, strict=True)]
@@ -94,13 +101,18 @@ class Inventory:
             for serial, all_ in sorted(by_serial.items())
         ]
 
+    @translated
     def hosts(self) -> list[HostAnnouncement]:
         """Hosts by name, those of newer versions too, whose further fields are ignored."""
-        return [host for name, host in self._read(keys.HOSTS, "host", HostAnnouncement) if name == host.host]
+        ahead_s = self._clock.ahead_s()
+        said = self._read(keys.HOSTS, "host", HostAnnouncement)
+        return [host_at(host, -ahead_s) for name, host in said if name == host.host]
 
+    @translated
     def progress(self) -> list[Progress]:
         """Sessions by serial."""
-        return [progress for _, progress in self._read(keys.LIVES, "live", Progress)]
+        ahead_s = self._clock.ahead_s()
+        return [progress_at(progress, -ahead_s) for _, progress in self._read(keys.LIVES, "live", Progress)]
 
     @translated
     def announce_waiting(self, reasons: Mapping[str, WaitReason]) -> None:

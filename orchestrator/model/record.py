@@ -221,8 +221,10 @@ class Record(Model):
     reasons: tuple[str, ...] = ()
     """For people: what happened, where, and what to do."""
     started_at: float
-    """Unix time."""
+    """Unix time, by the host's clock."""
     ended_at: float
+    clock_ahead_s: float | None = None
+    """How far the farm's clock (Redis') was ahead of the host's, seconds; 0 where they agree to half a second."""
     runs_on: RunsOn | None = None
     setup: tuple[Setup, ...] = ()
     samples: tuple[Sample, ...] = ()

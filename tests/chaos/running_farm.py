@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -52,14 +52,23 @@ conditions: {{battery_temp_max: 60 C, thermal_status_max: 6}}
 class RunningFarm:
     """The farm's state folder, and what a person does with it."""
 
-    def __init__(self, state: Path, phones: int, durable: Durable | None = None) -> None:
+    def __init__(
+        self,
+        state: Path,
+        phones: int,
+        durable: Durable | None = None,
+        *,
+        options: Sequence[str] = (),
+        more: Mapping[str, str] | None = None,
+    ) -> None:
         self.state = state
-        self._phones, self._durable = phones, durable
-        self._environment = environment() | (durable.environment if durable else {})
+        self._phones, self._durable, self._options = phones, durable, options
+        self._environment = environment() | (durable.environment if durable else {}) | dict(more or {})
         self._start()
 
     def _start(self) -> None:
         command = [sys.executable, "-m", "farm.cli", "up", "--state", str(self.state), "--virtual", str(self._phones)]
+        command += self._options
         with self.state.with_name("up.log").open("ab") as log:
             self.process = subprocess.Popen(
                 command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self._environment
@@ -117,7 +126,8 @@ class RunningFarm:
         """Wait for the experiment's end; its records."""
 
         def finished() -> bool:
-            return bool(self.cli("status", experiment, status=None)["finished"])
+            with Ledger(endpoints.settings_for(self.state).ledger) as ledger:
+                return ledger.experiment(experiment).finished
 
         eventually(finished, limit_s, f"{experiment} did not finish")
         return self.records(experiment)
@@ -154,10 +164,18 @@ def environment() -> dict[str, str]:
 
 
 @contextmanager
-def running_farm(state: Path, phones: int, durable: Durable | None = None) -> Iterator[RunningFarm]:
-    """`farm up` with virtual phones, ready to work; ended and gone afterwards. `durable`: its power may be cut."""
+def running_farm(
+    state: Path,
+    phones: int,
+    durable: Durable | None = None,
+    *,
+    options: Sequence[str] = (),
+    more: Mapping[str, str] | None = None,
+) -> Iterator[RunningFarm]:
+    """`farm up` with virtual phones, ready to work; ended and gone afterwards. `durable`: its power may be cut.
+    `options`: further ones of `farm up`; `more`: to its environment."""
     state.mkdir(parents=True, exist_ok=True)
-    farm = RunningFarm(state, phones, durable)
+    farm = RunningFarm(state, phones, durable, options=options, more=more)
     try:
         farm.until_ready()
         yield farm
@@ -169,3 +187,9 @@ def running_farm(state: Path, phones: int, durable: Durable | None = None) -> It
 def ready(farm: RunningFarm) -> int:
     """How many devices can be given work."""
     return sum(device["state"]["health"] == "ready" for device in farm.cli("devices"))
+
+
+def health(farm: RunningFarm) -> dict[str, str]:
+    """Device -> how it is, as its host says."""
+    with farm.redis() as redis:
+        return {device.serial: str(device.state.health) for device in Inventory(redis).devices()}

@@ -1,0 +1,66 @@
+"""Redis' clock is the farm's: machines write their times into Redis by it, and read them by their own.
+
+A host's clock may be hours off. Its records keep its own times, with how far off it was.
+"""
+
+from __future__ import annotations
+
+import time
+
+from redis import Redis
+
+from orchestrator.model.device import Device, Reading
+from orchestrator.model.live import HostAnnouncement, Progress
+
+AGREE_S = 0.5
+"""Clocks that differ by less are taken for the same: a question to Redis takes time, too."""
+BELIEVED_S = 5.0
+
+
+class FarmClock:
+    """How far Redis' clock is ahead of this machine's."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+        self._ahead_s, self._asked_at = 0.0, float("-inf")
+
+    def ahead_s(self) -> float:
+        """Seconds to add to a time of this machine's; asked again after a while. Raises RedisError."""
+        if time.monotonic() - self._asked_at > BELIEVED_S:
+            before = time.time()
+            seconds, micros = self._redis.time()
+            ahead_s = seconds + micros / 1e6 - (before + time.time()) / 2
+            self._ahead_s = ahead_s if abs(ahead_s) >= AGREE_S else 0.0
+            self._asked_at = time.monotonic()
+        return self._ahead_s
+
+
+def device_at(device: Device, ahead_s: float) -> Device:
+    """The same with its times by a clock that is so far ahead."""
+    if not ahead_s:
+        return device
+    state = device.state
+    changes = {
+        "seen_at": _moved(state.seen_at, ahead_s),
+        "ready_at": _moved(state.ready_at, ahead_s),
+        "reading": _reading_at(state.reading, ahead_s),
+    }
+    return device.model_copy(update={"state": state.model_copy(update=changes)})
+
+
+def progress_at(progress: Progress, ahead_s: float) -> Progress:
+    changes = {"since": progress.since + ahead_s, "reading": _reading_at(progress.reading, ahead_s)}
+    return progress.model_copy(update=changes) if ahead_s else progress
+
+
+def host_at(host: HostAnnouncement, ahead_s: float) -> HostAnnouncement:
+    return host.model_copy(update={"seen_at": _moved(host.seen_at, ahead_s)}) if ahead_s else host
+
+
+def _reading_at(reading: Reading | None, ahead_s: float) -> Reading | None:
+    return reading.model_copy(update={"at": reading.at + ahead_s}) if reading else None
+
+
+def _moved(at: float | None, ahead_s: float) -> float | None:
+    """0 and None say that there is no such time."""
+    return at + ahead_s if at else at

@@ -1,0 +1,153 @@
+"""One farm on two machines, as two state folders: TLS, a host of its own rights, its clock five hours slow, killed.
+
+The hosts share nothing but the farm's Redis and its files.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import onnx
+import psutil
+import pytest
+from onnx import TensorProto, helper
+
+from farm.parts.part import free_port
+from orchestrator.coordination.inventory import Inventory
+from tests.waiting import eventually
+
+from .running_farm import READY_S, RunningFarm, environment, health, running_farm
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(200)]
+SLOW_H = 5
+SLOW_CLOCK = """\
+#include <dlfcn.h>
+#include <sys/time.h>
+#include <time.h>
+/* The wall clock of every process that is started with this library is slow; nothing else is changed. */
+int clock_gettime(clockid_t which, struct timespec *now) {
+  static int (*own)(clockid_t, struct timespec *);
+  if (!own) own = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+  int status = own(which, now);
+  if (status == 0 && which == CLOCK_REALTIME) now->tv_sec -= SLOW_S;
+  return status;
+}
+int gettimeofday(struct timeval *now, void *zone) {
+  struct timespec at;
+  clock_gettime(CLOCK_REALTIME, &at);
+  now->tv_sec = at.tv_sec, now->tv_usec = at.tv_nsec / 1000;
+  return 0;
+}
+time_t time(time_t *now) {
+  struct timespec at;
+  clock_gettime(CLOCK_REALTIME, &at);
+  if (now) *now = at.tv_sec;
+  return at.tv_sec;
+}
+"""
+SPEC = """\
+schema_version: 1
+name: {name}
+workload: {{onnx: model.onnx}}
+devices: {{where: '{where}', count: any}}
+matrix: {{backend: cpu}}
+sampling: {{blocks: {blocks}, warmup: 1, samples: {samples}, deadline: 60 s}}
+conditions: {{battery_temp_max: 60 C, thermal_status_max: 6}}
+"""
+
+
+@pytest.fixture
+def farm(tmp_path: Path) -> Iterator[RunningFarm]:
+    ports = {"FARM_REDIS_PORT": str(free_port()), "FARM_WEB_PORT": str(free_port())}
+    with running_farm(tmp_path / "farm", phones=1, options=["--listen", "127.0.0.1"], more=ports) as started:
+        yield started
+
+
+@contextmanager
+def second_host(state: Path, join: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """`farm up --join` on a machine whose clock is slow."""
+    slow = {"LD_PRELOAD": str(slow_clock(state.parent))}
+    command = [sys.executable, "-m", "farm.cli", "up", "--state", str(state), "--join", str(join), "--virtual", "1"]
+    log = state.with_suffix(".up")
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env={**environment(), **slow}
+        )
+        try:
+            eventually(lambda: b"is up" in log.read_bytes() or process.poll() is not None, READY_S)
+            assert process.poll() is None, log.read_text()
+            yield process
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def test_a_farm_on_two_hosts_loses_no_job_when_one_is_killed(farm: RunningFarm, tmp_path: Path) -> None:
+    added = farm.cli("host", "add", "lab2", "--out", str(tmp_path / "lab2.join"))
+    assert Path(added["file"]).stat().st_mode & 0o777 == 0o600
+    with second_host(tmp_path / "lab2", tmp_path / "lab2.join") as second:
+        phone = "virtual-galaxy_s7-lab2-0"
+        eventually(lambda: health(farm).get(phone) == "ready", READY_S)
+        with farm.redis() as redis:
+            seen = [each.seen_at for each in Inventory(redis).hosts()]
+            assert len(seen) == 2 and all(abs(time.time() - at) < 60 for at in seen), "by the reader's clock"
+        model(tmp_path / "model.onnx")
+        (far,) = farm.until_finished(submitted(farm, tmp_path, "there", f'serial == "{phone}"', blocks=1, samples=3))
+        experiment = submitted(farm, tmp_path, "both", 'source == "virtual"', blocks=4, samples=600)
+        eventually(lambda: running_on(farm, phone), READY_S)
+        kill(second)
+    assert (far["outcome"], far["device"]["host"]) == ("ok", "lab2"), far["reasons"]
+    assert list((tmp_path / "lab2" / "artifacts").glob("*/*")), "it has fetched the model"
+    assert abs(far["clock_ahead_s"] - SLOW_H * 3600) < 60
+    assert abs(far["started_at"] + SLOW_H * 3600 - time.time()) < 600, "a record keeps its host's own clock"
+    records = farm.until_finished(experiment)
+    counted = [record for record in records if record["outcome"] in ("ok", "invalid")]
+    assert Counter(Counter(record["job_id"] for record in counted).values()) == {1: 4}, "each job once"
+    assert max(record["attempt"] for record in counted) == 2, "what the dead host ran was done again"
+    assert {record["clock_ahead_s"] for record in counted if record["device"]["host"] != "lab2"} == {0}
+    assert [host["running"] for host in farm.cli("host", "list")] == [0, 0]
+
+
+def submitted(farm: RunningFarm, folder: Path, name: str, where: str, *, blocks: int, samples: int) -> str:
+    """An experiment of one cell with the model file; its id."""
+    path = folder / f"{name}.yaml"
+    path.write_text(SPEC.format(name=name, where=where, blocks=blocks, samples=samples))
+    return str(farm.cli("run", str(path))["experiment"])
+
+
+def slow_clock(folder: Path) -> Path:
+    """A library that gives a process another wall clock, where it is loaded first."""
+    (folder / "slow.c").write_text(SLOW_CLOCK)
+    library = folder / "slow.so"
+    command = ["gcc", "-D_GNU_SOURCE", f"-DSLOW_S={SLOW_H * 3600}", "-shared", "-fPIC", "-o", str(library)]
+    subprocess.run([*command, str(folder / "slow.c"), "-ldl"], check=True, capture_output=True)
+    return library
+
+
+def running_on(farm: RunningFarm, serial: str) -> bool:
+    with farm.redis() as redis:
+        return any(each.serial == serial and each.phase == "running" for each in Inventory(redis).progress())
+
+
+def kill(host: subprocess.Popen[bytes]) -> None:
+    """As a power cut does: all of it, and nobody cleans up."""
+    family = psutil.Process(host.pid).children(recursive=True)
+    for process in [*reversed(family), psutil.Process(host.pid)]:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(family, timeout=30)
+
+
+def model(path: Path) -> None:
+    """A convolution of some milliseconds: a block of 600 lasts long enough to be seen and hit."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 8, 64, 64])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 32, 62, 62])
+    weights = helper.make_tensor("w", TensorProto.FLOAT, [32, 8, 3, 3], [i % 7 / 7 for i in range(2304)])
+    graph = helper.make_graph([helper.make_node("Conv", ["x", "w"], ["y"])], "conv", [x], [y], [weights])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(path))
