@@ -8,6 +8,7 @@ import re
 import secrets
 import shutil
 import subprocess
+import sys
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,10 @@ from redis.exceptions import AuthenticationError, RedisError
 
 from device_agent.build import PHONE_ABIS
 from orchestrator.config import Settings
-from tests.servers import Server, free_port, required
+from orchestrator.coordination.client import client_of
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.model.live import HostAnnouncement
+from tests.servers import RedisServer, Server, free_port, required
 from tests.source_tree import ROOT
 from workers.devices.admit import agent_folder
 
@@ -130,6 +134,29 @@ def test_the_image_is_built_from_files_that_are_sent() -> None:
     assert copied and all((ROOT / source).exists() and source not in ignored for source in copied)
     assert ".env" in ignored, "secrets stay out of images"
     assert any(line.startswith("USER ") and line != "USER root" for line in lines)
+
+
+def test_the_health_checks_see_what_a_process_list_does_not(tmp_path: Path) -> None:
+    """The very commands of scheduler and worker: red until the part has done its work, and red without Redis."""
+    checks = {part: SERVICES[part]["healthcheck"]["test"][2:] for part in ("scheduler", "worker")}
+    server = RedisServer(tmp_path / "redis", persist=False)
+    environment = {**os.environ, "FARM_REDIS_URL": server.url, "FARM_HOST": "lab"}
+
+    def is_healthy(part: str) -> bool:
+        return subprocess.run([sys.executable, *checks[part]], env=environment, capture_output=True).returncode == 0
+
+    assert not is_healthy("worker"), "no Redis"
+    try:
+        server.start()
+        with client_of(Settings(redis_url=server.url)) as redis:
+            assert not is_healthy("scheduler") and not is_healthy("worker")
+            Inventory(redis).announce_waiting({})
+            Inventory(redis).announce_host(HostAnnouncement(host="other", worker="w", pid=1))
+            assert is_healthy("scheduler") and not is_healthy("worker")
+            Inventory(redis).announce_host(HostAnnouncement(host="lab", worker="w", pid=1))
+            assert is_healthy("worker")
+    finally:
+        server.close()
 
 
 def test_grafana_finds_dashboard_and_data_source() -> None:
