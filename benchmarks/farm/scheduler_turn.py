@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import resource
 import sqlite3
 import statistics
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,15 +31,21 @@ from farm.parts.redis_server import find
 from orchestrator.config import Settings
 from orchestrator.coordination import client as redis_client
 from orchestrator.coordination.inventory import Inventory
+from orchestrator.coordination.leases import Leases
 from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Api, ApiFacts, Device, DeviceFacts, DeviceState, Health, Precision, Source
 from orchestrator.model.experiment import DeviceChoice, Experiment, Sampling, Workload
+from orchestrator.model.lease import Assignment
+from orchestrator.model.live import PROTOCOL, HostAnnouncement
+from orchestrator.model.record import Outcome
 from orchestrator.scheduling.scheduler import Scheduler
 
 Lanes = Literal["any", "each"]
 START_S = 10.0
-TURNS = 7
+TURNS = 15
+CHANGES = 100
+PHONES_A_HOST = 400
 BLOCKS = 1000
 """Of an experiment for any phone."""
 
@@ -52,8 +59,13 @@ class Turn:
     lanes: Lanes
     submit_s: float
     ledger_bytes_a_job: float
-    placing_s: float
+    filling_s: float
+    """A turn in which phones are free and as many sessions begin as may."""
+    changed_s: float
+    """A turn after a hundred changes: fifty sessions ended, fifty phones say something new."""
     idle_s: float
+    """A turn in which nothing changed."""
+    idle_worst_s: float
     memory_mb: float
 
 
@@ -61,7 +73,9 @@ def devices(count: int) -> list[Device]:
     """Phones as a real host announces them, with serials of a usual length."""
     api = ApiFacts(api=Api.OPENCL, version="OpenCL 3.0", device_name="Mali-G710", precisions=(Precision.FP32,))
     facts = (
-        DeviceFacts(serial=f"R58M{n:08d}", host="lab", kind="phone", source=Source.VIRTUAL, apis=(api,))
+        DeviceFacts(
+            serial=f"R58M{n:08d}", host=f"lab{n // PHONES_A_HOST}", kind="phone", source=Source.VIRTUAL, apis=(api,)
+        )
         for n in range(count)
     )
     return [Device(facts=each, state=DeviceState(health=Health.READY)) for each in facts]
@@ -89,35 +103,73 @@ def ledger_bytes(farm: Settings) -> int:
     return farm.ledger_file.stat().st_size
 
 
-def cpu_s(turn: Scheduler) -> tuple[float, int]:
-    """Seconds of the processor of a turn, and how many attempts it began."""
-    before = time.process_time()
-    placed = len(turn.tick().placed)
-    return time.process_time() - before, placed
+class Hosts:
+    """Hosts that announce their phones, claim what they are given, and end sessions when they are told."""
+
+    def __init__(self, redis: Redis, ledger: Ledger, phones: Sequence[Device]) -> None:
+        self._inventory, self._leases, self._ledger = Inventory(redis), Leases(redis), ledger
+        self._phones = list(phones)
+        self._running: dict[str, Assignment] = {}
+        for phone in self._phones:
+            self._inventory.announce_device(phone)
+
+    def announce(self) -> None:
+        """As every two seconds; a phone of which nothing new is known is not announced again here."""
+        for host in sorted({phone.facts.host for phone in self._phones}):
+            self._inventory.announce_host(
+                HostAnnouncement(host=host, worker=host, pid=1, sessions=PHONES_A_HOST, protocol=PROTOCOL)
+            )
+
+    def claim(self, placed: Iterable[Assignment]) -> None:
+        """Take what was placed."""
+        for one in placed:
+            self._leases.claim(one.serial, one.token, one.host)
+            self._running[one.serial] = one
+
+    def change(self) -> None:
+        """A hundred changes."""
+        for serial in list(self._running)[: CHANGES // 2]:
+            one = self._running.pop(serial)
+            self._ledger.end_attempt(one.job.job_id, one.attempt, Outcome.OK, "")
+            self._leases.release(serial, one.token)
+        for at in random.sample(range(len(self._phones)), min(CHANGES // 2, len(self._phones))):
+            phone = self._phones[at]
+            state = phone.state.model_copy(update={"battery_temp_c": random.uniform(20, 30)})
+            self._phones[at] = phone.model_copy(update={"state": state})
+            self._inventory.announce_device(self._phones[at])
 
 
 def measured(farm: Settings, phones: int, jobs: int, lanes: Lanes) -> Turn:
-    """Submit, then turn until every phone is taken, then a few times more."""
+    """Submit, turn until every phone is taken, then with a hundred changes before each turn, then with none."""
     with Ledger(farm.ledger) as ledger, redis_client.connect(farm) as redis:
-        inventory, all_phones = Inventory(redis), devices(phones)
+        all_phones = devices(phones)
         began = time.process_time()
         submitted = submit(ledger, all_phones, jobs, lanes)
         submit_s = time.process_time() - began
         size = ledger_bytes(farm)
-        scheduler = Scheduler(farm, ledger, redis)
-        placing: list[float] = []
-        while len(placing) < TURNS:
-            for phone in all_phones:
-                inventory.announce_device(phone)
-            spent, placed = cpu_s(scheduler)
-            if not placed:
-                break
-            placing.append(spent)
-        idle = [cpu_s(scheduler)[0] for _ in range(TURNS)]
+        scheduler, hosts = Scheduler(farm, ledger, redis), Hosts(redis, ledger, all_phones)
+
+        def turn() -> tuple[float, int]:
+            hosts.announce()
+            before = time.process_time()
+            placed = scheduler.tick().placed
+            spent = time.process_time() - before
+            hosts.claim(placed)
+            return spent, len(placed)
+
+        filling = []
+        while (found := turn())[1]:
+            filling.append(found[0])
+        changed = []
+        for _ in range(TURNS):
+            hosts.change()
+            changed.append(turn()[0])
+            turn()  # claims are noted
+        idle = [turn()[0] for _ in range(5 * TURNS)][TURNS:]
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         return Turn(
-            phones, submitted, lanes, submit_s, size / submitted, statistics.median(placing), statistics.median(idle),
-            memory,
+            phones, submitted, lanes, submit_s, size / submitted, statistics.median(filling),
+            statistics.median(changed), statistics.median(idle), max(idle), memory,
         )  # fmt: skip
 
 
@@ -145,7 +197,9 @@ def private_redis(folder: Path) -> Iterator[str]:
 def one(phones: int, jobs: int, lanes: Lanes) -> Turn:
     """In an empty folder."""
     with tempfile.TemporaryDirectory() as folder, private_redis(Path(folder)) as url:
-        farm = Settings(state=Path(folder), redis_url=url.replace("redis+socket", "unix"), host="lab")
+        farm = Settings(
+            state=Path(folder), redis_url=url.replace("redis+socket", "unix"), host="lab0", lease_ttl_s=3600
+        )
         return measured(farm, phones, jobs, lanes)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -19,6 +19,7 @@ from orchestrator.model.live import HostAnnouncement, Progress
 from orchestrator.model.waiting import WaitReason
 
 from . import keys
+from .change_log import DEVICE, NOTE
 from .client import translated
 from .farm_clock import FarmClock, device_at, host_at, progress_at
 
@@ -31,6 +32,7 @@ for i = 3, #ARGV do
 end
 """
 
+_MOMENTARY = {"seen_at": 0.0, "reading": None}
 M = TypeVar("M", bound=Model)
 _REASONS = TypeAdapter(dict[str, WaitReason])
 
@@ -42,6 +44,9 @@ class Inventory:
         self._redis = redis
         self._clock = FarmClock(redis)
         self._forget = redis.register_script(_FORGET)
+        self._note = redis.register_script(NOTE + "note(ARGV[1], ARGV[2])")
+        self._said: dict[str, Device] = {}
+        """What this process announced of each device, without what is new each time."""
 
     @translated
     def announce_device(self, device: Device) -> str:
@@ -64,7 +69,16 @@ class Inventory:
         else:
             self._redis.expire(key, keys.ANNOUNCE_TTL_S)
         self._announce(keys.DEVICES, keys.device(host, serial), device_at(device, self._clock.ahead_s()))
+        self._note_change(device)
         return ""
+
+    def _note_change(self, device: Device) -> None:
+        """The scheduler reads a device again that says something new."""
+        serial, host = device.serial, device.facts.host
+        said = device.model_copy(update={"state": device.state.model_copy(update=_MOMENTARY)})
+        if self._said.get(serial) != said:
+            self._note((), [host, DEVICE + serial])
+            self._said[serial] = said
 
     @translated
     def announce_host(self, host: HostAnnouncement) -> None:
@@ -82,14 +96,25 @@ class Inventory:
     def devices(self) -> list[Device]:
         """Devices by serial; one that a second host announces as well says so."""
         said, ahead_s = self._read(keys.DEVICES, "device", Device), self._clock.ahead_s()
-        found = self._of_their_hosts(
+        found = self.of_their_hosts(
             [device_at(device, -ahead_s) for name, device in said if name == f"{device.facts.host}:{device.serial}"]
         )
         rivals = self._redis.mget([keys.rival(device.serial) for device in found]) if found else []
         return [_contested(device, rival) if rival else device for device, rival in zip(found, rivals, strict=True)]
 
-    def _of_their_hosts(self, announced: list[Device]) -> list[Device]:
-        """One for each serial: where a device has just moved, that of the host that has it now."""
+    @translated
+    def announced(self, names: Collection[str] | None = None) -> dict[str, Device | None]:
+        """What each of these HOST:SERIAL says, or of all that are known; None where nothing is left."""
+        wanted = sorted(self._redis.zrange(keys.DEVICES, 0, -1) if names is None else set(names))
+        prefix = keys.PREFIX + "device:"
+        texts = self._redis.mget([prefix + name for name in wanted]) if wanted else []
+        said = {n: _parsed(prefix + n, t, Device) if t else None for n, t in zip(wanted, texts, strict=True)}
+        own = {n: d if d is not None and n == f"{d.facts.host}:{d.serial}" else None for n, d in said.items()}
+        ahead_s = self._clock.ahead_s() if wanted else 0.0
+        return {name: device_at(device, -ahead_s) if device is not None else None for name, device in own.items()}
+
+    def of_their_hosts(self, announced: list[Device]) -> list[Device]:
+        """One for each serial, by serial: where a device has just moved, that of the host that has it now."""
         by_serial: dict[str, list[Device]] = defaultdict(list)
         for device in announced:
             by_serial[device.serial].append(device)

@@ -18,6 +18,9 @@ What a host writes has the host's name in it, in front of a device's: a host's u
 | farm:kept:HOST:JOB:ATTEMPT | string, TTL 1 day | record_stream.py | what became of it: the spool lets go of it |
 | farm:leased | set of HOST:SERIAL | leases.py, for the scheduler | index, to avoid scans |
 | farm:devices, :hosts, :lives | sorted sets of names | inventory.py | indices; a host may add to them |
+| farm:change:HOST | number | change_log.py, for both | of the newest change of a lease or device there |
+| farm:changes:HOST | sorted set of `l` or `d` and SERIAL | the same | numbers of the last changes |
+| farm:epoch | string | change_log.py, for the scheduler | another one after a wipe |
 | farm:senders | set of hosts | record_stream.py | index of the streams; a host may add to it |
 | farm:farm | string | leases.py | a random name of the farm whose tokens these are |
 | farm:waiting | string, JSON {job: `WaitReason`}, TTL 15 s | scheduler.py | why jobs wait |
@@ -37,6 +40,7 @@ DEVICES = PREFIX + "devices"
 HOSTS = PREFIX + "hosts"
 LIVES = PREFIX + "lives"
 WAITING = PREFIX + "waiting"
+EPOCH = PREFIX + "epoch"
 ANNOUNCE_S = 2.0
 """Period of announcements."""
 ANNOUNCE_TTL_S = 15
@@ -73,6 +77,14 @@ def host(name: str) -> str:
 
 def live(host: str, serial: str) -> str:
     return f"{PREFIX}live:{host}:{serial}"
+
+
+def change(host: str) -> str:
+    return f"{PREFIX}change:{host}"
+
+
+def changes(host: str) -> str:
+    return f"{PREFIX}changes:{host}"
 
 
 def records(host: str) -> str:

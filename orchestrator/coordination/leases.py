@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from pydantic import ValidationError
@@ -20,6 +20,7 @@ from orchestrator.errors import Unreadable
 from orchestrator.model.lease import Assignment, Lease
 
 from . import keys
+from .change_log import NOTE
 from .client import translated
 
 log = logging.getLogger(__name__)
@@ -42,7 +43,8 @@ _JOB = "local job = redis.call('HGET', held, 'job_id')\n"
 
 # ARGV: serial, token, job, attempt, ttl, assignment, holder, mode, host. `restore` alone replaces a live lease.
 _ACQUIRE = (
-    _NOW
+    NOTE
+    + _NOW
     + _GUARD
     + _KEEP
     + _JOB
@@ -52,19 +54,22 @@ local expires = tonumber(redis.call('HGET', held, 'expires_at') or 0)
 if job and expires > now and ARGV[8] ~= 'restore' then return 0 end
 redis.call('DEL', held, assigned)
 redis.call('SREM', 'farm:leased', host .. ':' .. ARGV[1])
+if host ~= '' and host ~= ARGV[9] then note(host, 'l' .. ARGV[1]) end
 held = 'farm:held:' .. ARGV[9] .. ':' .. ARGV[1]
 redis.call('HSET', guard, 'token', ARGV[2], 'host', ARGV[9])
 redis.call('DEL', held)
 redis.call('HSET', held, 'token', ARGV[2], 'job_id', ARGV[3], 'attempt', ARGV[4], 'ttl_s', ARGV[5], 'holder', ARGV[7])
 redis.call('SET', 'farm:assignment:' .. ARGV[9] .. ':' .. ARGV[1], ARGV[6])
 redis.call('SADD', 'farm:leased', ARGV[9] .. ':' .. ARGV[1])
+note(ARGV[9], 'l' .. ARGV[1])
 keep(tonumber(ARGV[5]))
 return 1
 """
 )
 # ARGV: serial, token, holder
 _CLAIM = (
-    _NOW
+    NOTE
+    + _NOW
     + _GUARD
     + _KEEP
     + """
@@ -77,6 +82,7 @@ if tonumber(redis.call('HGET', held, 'expires_at')) <= now then return false end
 local assignment = redis.call('GET', assigned)
 if not assignment then return false end
 redis.call('HSET', held, 'holder', ARGV[3])
+note(host, 'l' .. ARGV[1])
 keep(tonumber(redis.call('HGET', held, 'ttl_s')))
 return assignment
 """
@@ -101,7 +107,8 @@ return 'held'
 )
 # ARGV: serial, token, 'expired' or ''
 _RELEASE = (
-    _NOW
+    NOTE
+    + _NOW
     + _GUARD
     + """
 if token ~= tonumber(ARGV[2]) then return 0 end
@@ -111,6 +118,7 @@ if token ~= tonumber(ARGV[2]) then return 0 end
 if not job then return 0 end
 if ARGV[3] == 'expired' and tonumber(redis.call('HGET', held, 'expires_at')) > now then return 0 end
 redis.call('DEL', held, assigned)
+note(host, 'l' .. ARGV[1])
 return 1
 """
 )
@@ -137,6 +145,14 @@ class Leases:
     def acquire(self, assignment: Assignment) -> bool:
         """Lease the device to this assignment; False where it is leased, or a token as new was seen before."""
         return bool(self._acquire((), self._arguments(assignment, "", "")))
+
+    @translated
+    def acquire_all(self, assignments: Sequence[Assignment]) -> list[bool]:
+        """The same of many in one round trip."""
+        with self._redis.pipeline(transaction=False) as pipe:
+            for assignment in assignments:
+                self._acquire((), self._arguments(assignment, "", ""), client=pipe)
+            return [bool(given) for given in pipe.execute()]
 
     @translated
     def restore(self, assignment: Assignment, holder: str) -> bool:
@@ -208,7 +224,19 @@ class Leases:
     @translated
     def all(self) -> dict[str, Lease]:
         """Every lease by serial, expired ones included."""
-        return dict(self._read(sorted(self._redis.smembers(keys.LEASED))))
+        return {lease.serial: lease for lease in self.everywhere().values()}
+
+    @translated
+    def some(self, names: Iterable[str]) -> dict[str, Lease | None]:
+        """Of these HOST:SERIAL, each with its lease, or None."""
+        wanted = sorted(set(names))
+        found = dict(self._read_names(wanted))
+        return {name: found.get(name) for name in wanted}
+
+    @translated
+    def everywhere(self) -> dict[str, Lease]:
+        """Every lease by HOST:SERIAL, expired ones included."""
+        return dict(self._read_names(sorted(self._redis.smembers(keys.LEASED))))
 
     @translated
     def expired(self) -> dict[str, Lease]:
@@ -227,8 +255,7 @@ class Leases:
         seconds, micros = self._redis.time()
         return float(seconds) + float(micros) / 1e6
 
-    def _read(self, names: list[str]) -> Iterator[tuple[str, Lease]]:
-        """`names`: HOST:SERIAL."""
+    def _read_names(self, names: Sequence[str]) -> Iterator[tuple[str, Lease]]:
         with self._redis.pipeline(transaction=False) as pipe:
             for name in names:
                 pipe.hgetall(keys.held(*name.split(":", 1)))
@@ -242,7 +269,7 @@ class Leases:
             try:
                 if lease != {}:
                     lease.pop("ttl_s", None)
-                    yield serial, Lease(serial=serial, **lease)
+                    yield name, Lease(serial=serial, **lease)
             except (AttributeError, TypeError, ValidationError) as e:  # another type of key, or not a lease's fields
                 self._discard(host, serial, str(e).partition("\n")[0])
 

@@ -5,9 +5,11 @@ per (job, attempt), and only from the job's newest token; a job whose attempt wa
 budget is used up.
 """
 
+from .attempts import Start
 from .figures import Apart, Renewed
 from .imports import Imported
 from .ledger import Ledger
+from .queue.news import WaitingLane
 from .rows import (
     DeadRecord,
     ExperimentRow,
@@ -36,4 +38,6 @@ __all__ = [
     "Quarantine",
     "Renewed",
     "RunningRow",
+    "Start",
+    "WaitingLane",
 ]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, func, insert, select, update
 
 from orchestrator.errors import Forged, Unreadable, Unstorable
 from orchestrator.model.job import Job
@@ -17,6 +19,7 @@ from . import figures
 from .blame import KILLS_WORKER, NOT_THE_JOB, verdict_on
 from .database import count_up
 from .health import absolve_host, update_health
+from .queue import changes
 from .rows import AnyRow, JobState, KeepResult, pack, pack_json
 from .tables import ATTEMPTS, EXPERIMENTS, JOBS, RECORDS
 from .templates import ORDINARY, JobReader
@@ -26,42 +29,74 @@ log = logging.getLogger(__name__)
 ANOTHER_LEDGER = "it is another farm's, or this ledger was put back to an earlier state; replay it where it belongs"
 
 
-def begin(connection: Connection, job_id: str, serial: str, host: str, ttl_s: float) -> Assignment | None:
-    """Begin an attempt at a waiting job, under a new token; None where the job does not wait any more."""
-    row = _locked(connection, job_id)
-    if row is None or row.state != JobState.WAITING:
-        return None
-    try:
-        job: Job = JobReader(connection, ORDINARY).read(row)
-    except Unreadable as e:
-        log.error("event=unreadable job=%s error=%s", job_id, str(e).replace("\n", " "))
-        fail(connection, JOBS.c.id == job_id, e.cause)
-        return None
-    token, attempt, now = count_up(connection, "token"), row.attempts + 1, time.time()
+@dataclass(frozen=True)
+class Start:
+    """An attempt that is to begin: a job on a device of a host."""
+
+    job_id: str
+    serial: str
+    host: str
+
+
+def begin(connection: Connection, starts: Sequence[Start], ttl_s: float) -> list[Assignment]:
+    """Begin attempts at waiting jobs, each under a new token; without those whose job does not wait any more."""
+    rows = _waiting(connection, [start.job_id for start in starts])
+    reader = JobReader(connection, rows.values(), ORDINARY)
+    found: list[tuple[Start, AnyRow, Job]] = []
+    for start in (start for start in starts if start.job_id in rows):
+        try:
+            found.append((start, rows[start.job_id], reader.read(rows[start.job_id])))
+        except Unreadable as e:
+            log.error("event=unreadable job=%s error=%s", start.job_id, str(e).replace("\n", " "))
+            fail(connection, JOBS.c.id == start.job_id, e.cause)
+    if not found:
+        return []
+    first = count_up(connection, "token", len(found)) - len(found) + 1
+    made = [
+        Assignment(serial=to.serial, host=to.host, job=job, attempt=row.attempts + 1, token=first + index, ttl_s=ttl_s)
+        for index, (to, row, job) in enumerate(found)
+    ]
+    _begin(connection, made, {row.experiment for _, row, _ in found})
+    changes.note_lanes(connection, [row.lane_id for _, row, _ in found])
+    return made
+
+
+def _waiting(connection: Connection, job_ids: Sequence[str]) -> dict[str, AnyRow]:
+    """Those of these jobs that wait, locked until the transaction ends."""
+    mine = select(JOBS).where(JOBS.c.id.in_(job_ids), JOBS.c.state == JobState.WAITING).order_by(JOBS.c.id)
+    return {row.id: row for row in connection.execute(mine.with_for_update())}
+
+
+def _begin(connection: Connection, made: Sequence[Assignment], experiments: Collection[int]) -> None:
+    now, change = time.time(), count_up(connection, changes.NUMBER)
+    attempts = [
+        {"job_id": a.job.job_id, "attempt": a.attempt, "token": a.token, "serial": a.serial, "host": a.host}
+        for a in made
+    ]
+    columns = {"ttl_s": made[0].ttl_s, "started_at": now, "changed": change}
+    connection.execute(insert(ATTEMPTS), [{**row, **columns} for row in attempts])
+    placed = update(JOBS).where(JOBS.c.id == bindparam("mine")).values(state=JobState.PLACED)
+    values = placed.values(attempts=bindparam("attempt_"), token=bindparam("token_"))
     connection.execute(
-        insert(ATTEMPTS).values(
-            job_id=job_id, attempt=attempt, token=token, serial=serial, host=host, ttl_s=ttl_s, started_at=now
-        )
+        values, [{"mine": row["job_id"], "attempt_": row["attempt"], "token_": row["token"]} for row in attempts]
     )
-    connection.execute(
-        update(JOBS).where(JOBS.c.id == job_id).values(state=JobState.PLACED, attempts=attempt, token=token)
-    )
-    served = update(EXPERIMENTS).where(EXPERIMENTS.c.sequence == row.experiment)
+    served = update(EXPERIMENTS).where(EXPERIMENTS.c.sequence.in_(sorted(experiments)))
     connection.execute(served.values(served_at=now))
-    return Assignment(serial=serial, host=host, job=job, attempt=attempt, token=token, ttl_s=ttl_s)
 
 
 def fail(connection: Connection, which: ColumnElement[bool], cause: str) -> None:
     """End jobs that are not under way without an attempt: none could work."""
     idle = JOBS.c.state.in_((JobState.WAITING, JobState.HELD))
     over = {"state": JobState.DONE, "outcome": Outcome.FAILED, "cause": cause, "ended_at": time.time()}
-    connection.execute(update(JOBS).where(which, idle).values(**over))
+    ended = update(JOBS).where(which, idle).values(**over).returning(JOBS.c.lane_id)
+    changes.note_lanes(connection, set(connection.scalars(ended)))
 
 
 def mark_running(connection: Connection, job_ids: list[str]) -> None:
     """These placed jobs were claimed by a worker."""
     statement = update(JOBS).where(JOBS.c.id.in_(job_ids), JOBS.c.state == JobState.PLACED)
     connection.execute(statement.values(state=JobState.RUNNING))
+    changes.note_attempts(connection, ATTEMPTS.c.job_id.in_(job_ids) & ATTEMPTS.c.ended_at.is_(None))
 
 
 def keep(
@@ -131,15 +166,17 @@ def conclude(
     before = _lost(connection, attempt)
     ended_at = attempt.ended_at or time.time()
     connection.execute(update(ATTEMPTS).where(key).values(ended_at=ended_at, outcome=outcome, cause=cause[:40]))
+    changes.note_attempts(connection, key)
     if known_lost or job.state == JobState.CANCELLED:
         return JobState(job.state)
-    changes = {"cause": cause[:40], **_after(job, outcome, cause, before, budget)}
-    if changes["cause"] == KILLS_WORKER:
+    columns = {"cause": cause[:40], **_after(job, outcome, cause, before, budget)}
+    if columns["cause"] == KILLS_WORKER:
         absolve_host(connection, attempt.host)
     else:
         update_health(connection, attempt, outcome, cause, quarantine_after)
-    connection.execute(update(JOBS).where(JOBS.c.id == job.id).values(**changes))
-    return JobState(str(changes["state"]))
+    connection.execute(update(JOBS).where(JOBS.c.id == job.id).values(**columns))
+    changes.note_lanes(connection, [job.lane_id])
+    return JobState(str(columns["state"]))
 
 
 def _lost(connection: Connection, attempt: AnyRow) -> Counter[str]:
@@ -156,10 +193,10 @@ def _after(job: AnyRow, outcome: Outcome, cause: str, before: Counter[str], budg
         return {"state": JobState.DONE, "outcome": outcome, "ended_at": now}
     failures = job.failures + (cause not in NOT_THE_JOB)
     verdict = verdict_on(cause, before, failures, budget)
-    changes = {"failures": failures, "cause": verdict.cause}
+    columns = {"failures": failures, "cause": verdict.cause}
     if verdict.is_final:
-        return {**changes, "state": JobState.DONE, "outcome": Outcome.LOST, "ended_at": now}
-    return {**changes, "state": JobState.WAITING, "not_before": now + verdict.pause_s}
+        return {**columns, "state": JobState.DONE, "outcome": Outcome.LOST, "ended_at": now}
+    return {**columns, "state": JobState.WAITING, "not_before": now + verdict.pause_s}
 
 
 def record_columns(record: Record) -> dict[str, object]:

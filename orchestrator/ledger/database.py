@@ -115,9 +115,9 @@ class Database:
             ) from e
 
 
-def count_up(connection: Connection, name: str) -> int:
-    """The next value of a counter, in the caller's transaction: no value is ever given twice."""
-    statement = update(COUNTERS).where(COUNTERS.c.name == name).values(value=COUNTERS.c.value + 1)
+def count_up(connection: Connection, name: str, by: int = 1) -> int:
+    """The next value of a counter, in the caller's transaction: no value is ever given twice, nor those between."""
+    statement = update(COUNTERS).where(COUNTERS.c.name == name).values(value=COUNTERS.c.value + by)
     return int(connection.execute(statement.returning(COUNTERS.c.value)).scalar_one())
 
 

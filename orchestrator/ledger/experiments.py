@@ -19,8 +19,9 @@ from orchestrator.model.record import Outcome
 
 from . import queries, templates
 from .database import count_up
+from .queue import changes
 from .rows import OPEN, AnyRow, ExperimentRow, JobState, read_row, readable
-from .tables import EXPERIMENTS, JOBS, number_of
+from .tables import ATTEMPTS, EXPERIMENTS, JOBS, number_of
 from .templates import NewJobs
 
 
@@ -105,9 +106,14 @@ def cancel(connection: Connection, target: str) -> list[str]:
         update(JOBS)
         .where(meant, JOBS.c.state.in_(OPEN))
         .values(state=JobState.CANCELLED, ended_at=time.time())
-        .returning(JOBS.c.id)
+        .returning(JOBS.c.id, JOBS.c.lane_id)
     )
-    return sorted(row.id for row in connection.execute(statement))
+    rows = connection.execute(statement).all()
+    if rows:
+        changes.note_lanes(connection, {row.lane_id for row in rows})
+        cancelled = select(JOBS.c.id).where(meant, JOBS.c.state == JobState.CANCELLED)
+        changes.note_attempts(connection, ATTEMPTS.c.ended_at.is_(None) & ATTEMPTS.c.job_id.in_(cancelled))
+    return sorted(row.id for row in rows)
 
 
 def retry(connection: Connection, target: str) -> list[str]:
@@ -123,9 +129,11 @@ def retry(connection: Connection, target: str) -> list[str]:
         update(JOBS)
         .where(meant, JOBS.c.state == JobState.DONE, JOBS.c.outcome.in_((Outcome.LOST, Outcome.FAILED)))
         .values(state=JobState.WAITING, outcome="", cause="", failures=0, not_before=0.0, ended_at=None)
-        .returning(JOBS.c.id)
+        .returning(JOBS.c.id, JOBS.c.lane_id)
     )
-    return sorted(row.id for row in connection.execute(statement))
+    rows = connection.execute(statement).all()
+    changes.note_lanes(connection, {row.lane_id for row in rows})
+    return sorted(row.id for row in rows)
 
 
 def _row(row: AnyRow, counts: dict[str, int]) -> ExperimentRow:

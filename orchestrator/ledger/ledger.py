@@ -14,13 +14,16 @@ from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
 from orchestrator.model.lease import Assignment
-from orchestrator.model.queue_view import Share, WaitingJob
+from orchestrator.model.queue_view import WaitingJob
 from orchestrator.model.record import Outcome, Record
 
 from . import attempts, dead_records, experiments, extension, figures, health, hosts, imports, queries, records
+from .attempts import Start
 from .database import Database
 from .figures import Apart, Renewed, Selector
 from .imports import Imported
+from .queue.groups import waiting_groups
+from .queue.news import News, NewsReader
 from .rows import (
     DeadRecord,
     ExperimentRow,
@@ -36,7 +39,6 @@ from .rows import (
     readable,
 )
 from .tables import DEVICE_HEALTH, HOST_HEALTH, JOBS, number_of
-from .waiting_groups import waiting_groups
 
 
 class Ledger:
@@ -60,6 +62,7 @@ class Ledger:
         self._retries, self._quarantine_after = retries, quarantine_after
         self._rest_s, self._quarantine_s = rest_s, quarantine_s
         self._specs: dict[str, Experiment] = {}
+        self._reader = NewsReader(self._spec)
 
     def __enter__(self) -> Ledger:
         return self
@@ -137,21 +140,21 @@ class Ledger:
         with self._database.read() as connection:
             return queries.jobs(connection, experiment_id, states)
 
-    def waiting(self, free: Collection[str] = ()) -> list[WaitingJob]:
-        """Jobs that could be placed now, the first of each lane: all that a free device may run, and of the others
-        those whose turn is next, so that it can be said why they wait."""
+    def news(self, since: int | None = None) -> News | None:
+        """What changed in the queue after the change of this number, or everything; None where nothing did."""
         with self._database.read() as connection:
-            return queries.waiting(connection, free, self._spec)
+            return self._reader.read(connection, since)
+
+    def waiting(self) -> list[WaitingJob]:
+        """The jobs whose turn is next in each lane, in order of priority and submission."""
+        lanes = (lane for lane in news.lanes.values() if lane is not None) if (news := self.news()) is not None else ()
+        jobs = [job for lane in lanes for group in lane.groups for job in group]
+        return sorted(jobs, key=lambda job: (-job.priority, job.order))
 
     def waiting_groups(self, looked_at: Iterable[str], experiment_id: str | None = None) -> list[WaitingGroup]:
         """Waiting jobs by experiment and choice of devices, with those of `looked_at` that still wait."""
         with self._database.read() as connection:
             return waiting_groups(connection, looked_at, experiment_id)
-
-    def shares(self) -> dict[str, Share]:
-        """What each experiment has of the farm, for fairness."""
-        with self._database.read() as connection:
-            return queries.shares(connection)
 
     def undecided(self, limit: int = 20) -> list[Lane]:
         """Where only held jobs are left, so that it can be decided whether more blocks follow."""
@@ -172,10 +175,14 @@ class Ledger:
         with self._database.read() as connection:
             return extension.jobs(connection, lane)
 
-    def begin_attempt(self, job_id: str, serial: str, host: str, ttl_s: float) -> Assignment | None:
-        """Begin an attempt under a new fencing token; None where the job does not wait any more."""
+    def begin_attempts(self, starts: Sequence[Start], ttl_s: float) -> list[Assignment]:
+        """Begin attempts, each under a new fencing token; without those whose job does not wait any more."""
         with self._database.write() as connection:
-            return attempts.begin(connection, job_id, serial, host, ttl_s)
+            return attempts.begin(connection, starts, ttl_s)
+
+    def begin_attempt(self, job_id: str, serial: str, host: str, ttl_s: float) -> Assignment | None:
+        """Begin one; None where the job does not wait any more."""
+        return next(iter(self.begin_attempts([Start(job_id, serial, host)], ttl_s)), None)
 
     def mark_running(self, job_ids: Iterable[str]) -> None:
         """These placed jobs were claimed by a worker."""

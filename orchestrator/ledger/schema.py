@@ -54,7 +54,7 @@ def fault(connection: Connection) -> Fault | None:
 def create(connection: Connection) -> None:
     """Make the tables of this version in an empty database."""
     METADATA.create_all(connection)
-    start = {"schema": SCHEMA_VERSION, "token": 0, "experiment": 0}
+    start = {"schema": SCHEMA_VERSION, "token": 0, "experiment": 0, "change": 0}
     connection.execute(insert(COUNTERS), [{"name": name, "value": value} for name, value in start.items()])
     _REVISION.create(connection)
     connection.execute(insert(_REVISION).values(version_num=str(SCHEMA_VERSION)))

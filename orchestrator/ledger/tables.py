@@ -23,7 +23,7 @@ from sqlalchemy import (
     select,
 )  # fmt: skip
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 
 METADATA = MetaData()
 
@@ -62,9 +62,11 @@ LANES = Table(
     Column("id", Integer, primary_key=True),
     Column("experiment", ForeignKey("experiments.sequence"), nullable=False),
     Column("choice_id", ForeignKey("choices.id"), nullable=False),
+    Column("changed", Integer, nullable=False, default=0, server_default="0"),
     UniqueConstraint("experiment", "choice_id", name="lanes_by_choice"),
 )
-"""A lane is a choice of devices of one experiment."""
+"""A lane is a choice of devices of one experiment; `changed` numbers the last change of what waits in it."""
+Index("lanes_by_change", LANES.c.changed)
 
 TEMPLATES = Table(
     "templates",
@@ -101,6 +103,8 @@ JOBS = Table(
 """A job is a block of its template for the devices of its lane; its experiment is named by number."""
 Index("jobs_in_turn", JOBS.c.state, JOBS.c.lane_id, JOBS.c.sequence)
 Index("jobs_by_experiment", JOBS.c.experiment, JOBS.c.state)
+_TRIED = (JOBS.c.state == "waiting") & (JOBS.c.attempts > 0)
+Index("jobs_tried", JOBS.c.lane_id, sqlite_where=_TRIED, postgresql_where=_TRIED)
 
 ATTEMPTS = Table(
     "attempts",
@@ -115,8 +119,10 @@ ATTEMPTS = Table(
     Column("ended_at", Float),
     Column("outcome", String(12), nullable=False, default=""),
     Column("cause", String(40), nullable=False, default=""),
+    Column("changed", Integer, nullable=False, default=0, server_default="0"),
 )
 Index("attempts_by_end", ATTEMPTS.c.ended_at)
+Index("attempts_by_change", ATTEMPTS.c.changed)
 
 RECORDS = Table(
     "records",
@@ -209,9 +215,16 @@ COUNTERS = Table(
     Column("name", String(40), primary_key=True),
     Column("value", Integer, nullable=False),
 )
-"""`schema` is the version of these tables, `token` the newest fencing token, `experiment` the newest sequence."""
+"""`schema` is the version of these tables, `token` the newest fencing token, `experiment` the newest sequence, `change`
+the newest change of the queue."""
 
 
 def number_of(experiment_id: str) -> ScalarSelect[int]:
     """An experiment's number, by which other tables name it."""
     return select(EXPERIMENTS.c.sequence).where(EXPERIMENTS.c.id == experiment_id).scalar_subquery()
+
+
+NAMED_JOBS = JOBS.join(EXPERIMENTS, EXPERIMENTS.c.sequence == JOBS.c.experiment).join(
+    TEMPLATES, TEMPLATES.c.id == JOBS.c.template_id
+)
+"""Jobs with their experiment's name and their template."""

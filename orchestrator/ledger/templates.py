@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,8 +15,9 @@ from sqlalchemy import Connection, insert, select
 from orchestrator.model.job import ANY_JOB, AnyJob, Job
 
 from . import lanes
+from .queue import changes
 from .rows import AnyRow, JobState, label, pack_json, read_row, unpack
-from .tables import JOBS, LANES, TEMPLATES
+from .tables import JOBS, TEMPLATES
 
 LARGE_BYTES = 10_000
 """Content of a job from which hashing in threads pays: Python lets go of its lock above two kilobytes."""
@@ -86,6 +87,7 @@ def store(connection: Connection, experiment: int, new: NewJobs, **columns: Any)
         {**row, "template_id": templates[row["template_id"]], "lane_id": lane_ids[row["lane_id"]]} for row in new.rows
     ]
     connection.execute(insert(JOBS).values(experiment=experiment, **columns), rows)
+    changes.note_lanes(connection, lane_ids)
 
 
 def _numbers(connection: Connection, experiment: int, templates: Sequence[dict[str, Any]]) -> list[int]:
@@ -101,34 +103,32 @@ def _numbers(connection: Connection, experiment: int, templates: Sequence[dict[s
 class JobReader:
     """Puts jobs together in one transaction; reads each template and each choice of devices once."""
 
-    def __init__(self, connection: Connection, kind: TypeAdapter[Any] = ANY_JOB) -> None:
-        self._connection, self._kind = connection, kind
-        self._templates: dict[int, dict[str, Any]] = {}
-        self._choices: dict[int, tuple[str, ...]] = {}
+    def __init__(self, connection: Connection, rows: Collection[AnyRow], kind: TypeAdapter[Any] = ANY_JOB) -> None:
+        """`rows`: those that will be read, with `JOB_PARTS`."""
+        self._kind = kind
+        self._bodies = _bodies(connection, {row.template_id for row in rows})
+        self._devices = lanes.devices_of(connection, {row.lane_id for row in rows})
         self._jobs: dict[tuple[int, int], AnyJob] = {}
 
     def read(self, row: AnyRow) -> AnyJob:
-        """The job of a row that has `JOB_PARTS`. Raises Unreadable, which names it."""
+        """The job of a row. Raises Unreadable, which names it."""
         return read_row(f"job {row.id}", lambda: self._read(row))
 
     def _read(self, row: AnyRow) -> AnyJob:
         key = (row.template_id, row.lane_id)
         if key not in self._jobs:
-            data = {**self._template(row.template_id), "block": row.block, "candidates": self._devices(row.lane_id)}
-            self._jobs[key] = self._kind.validate_python(data)
-        return self._jobs[key].with_block(row.block)
-
-    def _template(self, number: int) -> dict[str, Any]:
-        if number not in self._templates:
-            body = self._connection.scalar(select(TEMPLATES.c.body).where(TEMPLATES.c.id == number))
-            found = json.loads(unpack(body or b""))
-            if not isinstance(found, dict):
+            content = json.loads(unpack(self._bodies[row.template_id]))
+            if not isinstance(content, dict):
                 raise ValueError("its template is no object")
-            self._templates[number] = found
-        return self._templates[number]
+            content |= {"block": row.block, "candidates": self._devices[row.lane_id]}
+            self._jobs[key] = self._kind.validate_python(content)
+        return self._jobs[key].with_block(row.block, row.id)
 
-    def _devices(self, lane: int) -> tuple[str, ...]:
-        choice = int(self._connection.execute(select(LANES.c.choice_id).where(LANES.c.id == lane)).scalar_one())
-        if choice not in self._choices:
-            self._choices |= lanes.choices_of(self._connection, [choice])
-        return self._choices[choice]
+
+def _bodies(connection: Connection, templates: Collection[int]) -> dict[int, bytes]:
+    numbers, found = sorted(templates), dict[int, bytes]()
+    for start in range(0, len(numbers), lanes.AT_ONCE):
+        asked = TEMPLATES.c.id.in_(numbers[start : start + lanes.AT_ONCE])
+        rows = connection.execute(select(TEMPLATES.c.id, TEMPLATES.c.body).where(asked))
+        found |= {row.id: row.body for row in rows}
+    return found

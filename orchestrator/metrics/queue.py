@@ -11,9 +11,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from sqlalchemy import Connection, func, select
 
 from orchestrator.answers import Wait, explain
+from orchestrator.ledger.queue.groups import waiting_groups
 from orchestrator.ledger.rows import OPEN, JobState, readable
 from orchestrator.ledger.tables import ATTEMPTS, DEAD_RECORDS, DEVICE_HEALTH, EXPERIMENTS, HOST_HEALTH, JOBS, RECORDS
-from orchestrator.ledger.waiting_groups import waiting_groups
 from orchestrator.model.waiting import WaitKind, WaitReason
 
 MAX_EXPERIMENTS = 50

@@ -96,10 +96,12 @@ class Job(Model):
         data = self.model_dump(mode="json", exclude={"block"})
         return b"," + canonical_json(data)[1:]
 
-    def with_block(self, block: int) -> Self:
-        """The same job of another block; it takes over what is known of their common text."""
+    def with_block(self, block: int, job_id: str = "") -> Self:
+        """The same job of another block, whose id may be known; it takes over what is known of their common text."""
         made = self.model_copy(update={"block": block})
         made.__dict__.pop("job_id", None)
+        if job_id:
+            made.__dict__["job_id"] = job_id
         return made
 
     @property

@@ -4,6 +4,7 @@ and those whose host gets no work: it is being drained, was removed, or its work
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.ledger import HostRow, HostState, Ledger, Quarantine
@@ -16,10 +17,31 @@ def devices_for_work(announced: Sequence[Device], hosts: Iterable[HostAnnounceme
 
     Raises ServiceDown.
     """
-    held = [*ledger.quarantined(), *_on_hosts(announced, ledger.quarantined_hosts())]
-    closed = closed_hosts(hosts, ledger.hosts())
-    usable = [_changed(device, closed.get(device.facts.host)) for device in announced]
-    return with_quarantine(usable, ledger.resting(), held)
+    return barred(hosts, ledger).applied(announced)
+
+
+@dataclass(frozen=True)
+class Barred:
+    """What keeps devices from work although they are announced as ready."""
+
+    closed: Mapping[str, dict[str, Any]]
+    """By host, see `closed_hosts`."""
+    held: tuple[Quarantine, ...]
+    held_hosts: tuple[Quarantine, ...]
+    resting: Mapping[str, float]
+    """Device -> Unix time until which it rests."""
+
+    def applied(self, announced: Sequence[Device]) -> list[Device]:
+        """Devices as placement sees them."""
+        held = [*self.held, *_on_hosts(announced, self.held_hosts)]
+        usable = [_changed(device, self.closed.get(device.facts.host)) for device in announced]
+        return with_quarantine(usable, self.resting, held)
+
+
+def barred(hosts: Iterable[HostAnnouncement], ledger: Ledger) -> Barred:
+    """Raises ServiceDown."""
+    held, held_hosts = tuple(ledger.quarantined()), tuple(ledger.quarantined_hosts())
+    return Barred(closed_hosts(hosts, ledger.hosts()), held, held_hosts, ledger.resting())
 
 
 def closed_hosts(hosts: Iterable[HostAnnouncement], known: Iterable[HostRow]) -> dict[str, dict[str, Any]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from redis import Redis
@@ -24,6 +24,9 @@ from orchestrator.ledger import JobState, Ledger, RunningRow
 from orchestrator.model.lease import Lease
 from orchestrator.model.live import HostAnnouncement
 from orchestrator.model.record import Outcome
+
+from .live_view import LiveView
+from .queue_view import QueueView
 
 log = logging.getLogger(__name__)
 
@@ -44,10 +47,6 @@ class Reconciled:
 
     leases: dict[str, Lease] = field(default_factory=dict)
     """Live leases, and one for each device whose session may still run although Redis has forgotten it."""
-    labels: dict[str, str] = field(default_factory=dict)
-    """Job -> its name for people, of the attempts under way."""
-    alone: frozenset[str] = frozenset()
-    """Jobs under way whose host runs nothing beside them."""
     restored: int = 0
     lost: int = 0
     woken: int = 0
@@ -69,6 +68,8 @@ class Reconciler:
         self._spared: dict[int, float] = {}
         """Token of a lease that had run out when a late turn found it -> until when it is not reaped."""
         self._is_late = False
+        self._unsettled: set[int] = set()
+        """Tokens of attempts that are looked at in the next pass."""
 
     def redis_was_away(self, ttl_s: float) -> None:
         """Holders could not renew: give them one life of a lease before any is reaped."""
@@ -86,36 +87,36 @@ class Reconciler:
     def note_woken(self, token: int) -> None:
         self._woken_at[token] = self._clock()
 
-    def run(self, hosts: Sequence[HostAnnouncement]) -> Reconciled:
-        """One pass. Raises ServiceDown where Redis or the ledger is away."""
-        announced = {(s, j, a, t): h for h in hosts for s, j, a, t in h.running}
+    def run(self, hosts: Sequence[HostAnnouncement], queue: QueueView, live: LiveView) -> Reconciled:
+        """One pass over the attempts that are not settled: those that changed, whose lease changed or ran out, or that
+        wait for something. Raises ServiceDown where Redis or the ledger is away."""
         alive = {h.host: h for h in hosts}
-        leases, now = self._leases.all(), self._leases.now()
+        leases, rows, now = live.leases, queue.running, live.now
         self._note_turn(now)
-        rows = self._ledger.running()
-        done = Reconciled(
-            leases=dict(leases),
-            labels={row.job_id: row.label for row in rows},
-            alone=frozenset(row.job_id for row in rows if row.alone),
-        )
-        self._publish(keys.CANCELLED, {row.job_id for row in rows if row.state is JobState.CANCELLED})
-        self._publish(keys.ENDED, {str(token) for *_, token in announced} - {str(row.token) for row in rows})
+        done = Reconciled(leases=dict(leases))
+        self._publish(keys.CANCELLED, {row.job_id for row in rows.values() if row.state is JobState.CANCELLED})
+        self._publish(keys.ENDED, {str(t) for h in hosts for *_, t in h.running if t not in rows})
+        self._unsettled |= queue.changed | {t for serial in live.changed for t in queue.token_of.get(serial, ())}
+        self._unsettled &= rows.keys()
+        queue.changed.clear()
+        live.changed.clear()
         claimed = []
-        for row in rows:
+        for row in [rows[token] for token in sorted(self._unsettled)]:
             lease = leases.get(row.serial)
             if lease is None or lease.token != row.token:
-                self._without_lease(row, announced, done)
+                self._without_lease(row, hosts, done)
             elif lease.expires_at > now:
                 self._spared.pop(row.token, None)
                 if lease.holder:
                     claimed += [row.job_id] if row.state is JobState.PLACED else []
+                    self._unsettled.discard(row.token)
                 else:
                     self._unclaimed(row, alive, done)
             else:
                 self._expired(row, lease, alive, done)
         self._ledger.mark_running(claimed)
-        self._free_leftovers(leases, {row.token for row in rows}, now, done)
-        self._forget({row.token for row in rows})
+        self._free_leftovers(leases, rows.keys(), now, done)
+        self._forget(rows.keys())
         return done
 
     def _expired(self, row: RunningRow, lease: Lease, alive: Mapping[str, HostAnnouncement], done: Reconciled) -> None:
@@ -155,12 +156,11 @@ class Reconciler:
         self._wake(row.host, row.serial, row.token)
         done.woken += 1
 
-    def _without_lease(
-        self, row: RunningRow, announced: Mapping[tuple[str, str, int, int], HostAnnouncement], done: Reconciled
-    ) -> None:
+    def _without_lease(self, row: RunningRow, hosts: Sequence[HostAnnouncement], done: Reconciled) -> None:
         missing_s = self._clock() - self._missing_since.setdefault(row.token, self._clock())
         floor = self._leases.floor(row.serial)
-        host = announced.get((row.serial, row.job_id, row.attempt, row.token))
+        running = (row.serial, row.job_id, row.attempt, row.token)
+        host = next((h for h in hosts if running in h.running), None)
         if floor >= row.token:  # released, and perhaps leased anew since
             if missing_s > RECORD_GRACE_S:
                 self._lose(row, "record_missing", done)
@@ -181,11 +181,11 @@ class Reconciler:
         else:
             done.leases[row.serial] = _assumed(row)
 
-    def _free_leftovers(self, leases: Mapping[str, Lease], tokens: set[int], now: float, done: Reconciled) -> None:
+    def _free_leftovers(
+        self, leases: Mapping[str, Lease], tokens: Collection[int], now: float, done: Reconciled
+    ) -> None:
         """Leases whose attempt is over: freed once they run out, or at once where nobody has claimed them."""
-        for serial, lease in leases.items():
-            if lease.token in tokens:
-                continue
+        for serial, lease in [(s, lease) for s, lease in leases.items() if lease.token not in tokens]:
             unclaimed = not lease.holder and self._leases.release(serial, lease.token)
             if unclaimed or (lease.expires_at <= now and self._leases.reap(serial, lease.token)):
                 done.leases.pop(serial, None)
@@ -207,7 +207,7 @@ class Reconciler:
         if published - wanted:
             self._redis.srem(key, *(published - wanted))
 
-    def _forget(self, tokens: set[int]) -> None:
+    def _forget(self, tokens: Collection[int]) -> None:
         self._missing_since = {t: since for t, since in self._missing_since.items() if t in tokens}
         self._spared = {t: until for t, until in self._spared.items() if t in tokens}
         self._unclaimed_since = {t: since for t, since in self._unclaimed_since.items() if t in tokens}

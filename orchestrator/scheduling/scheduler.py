@@ -24,8 +24,8 @@ from orchestrator.coordination import queue
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.errors import FarmError, ServiceDown
-from orchestrator.ledger import Ledger
-from orchestrator.model.device import Device, Health
+from orchestrator.ledger import Ledger, Start
+from orchestrator.model.device import Device
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import HostAnnouncement
 from orchestrator.model.record import Outcome
@@ -33,19 +33,18 @@ from orchestrator.model.waiting import WaitReason
 from orchestrator.private_files import UMASK
 
 from .adaptive_rounds import Rounds
-from .eligible_devices import devices_for_work, has_recovered
+from .eligible_devices import Barred, barred, has_recovered
 from .intake import Intake
-from .placement import Placement, Policy, place
-from .reconcile import Reconciled, Reconciler
+from .live_view import LiveView
+from .placer import Placer
+from .queue_view import QueueView
+from .reconcile import Reconciler
 
 log = logging.getLogger(__name__)
 
 MAX_BACK_OFF_S = 5.0
-MAX_REASONS = 2000
-DISPATCH_PER_TURN = 64
-"""Sessions begun in one turn: records and leases must not wait for a thousand of them."""
-IDLE_S = 1.0
-"""How long a placement that found nothing to do is believed while the same devices are free."""
+DECIDE_S = 1.0
+"""How often it is decided about further blocks where no attempt has ended."""
 
 
 @dataclass(frozen=True)
@@ -64,21 +63,6 @@ class TickReport:
     """Blocks that sequential sampling added."""
 
 
-_NOTHING = Placement((), {})
-
-
-@dataclass(frozen=True)
-class _Idle:
-    """A placement that found nothing to do, the devices that were free then, and when that was."""
-
-    placement: Placement = _NOTHING
-    free: frozenset[str] = frozenset()
-    at: float = float("-inf")
-
-    def holds(self, free: frozenset[str]) -> bool:
-        return free == self.free and time.monotonic() - self.at < IDLE_S
-
-
 class Scheduler:
     """One turn a call; raises ServiceDown where Redis or the ledger is away, and loses nothing by it."""
 
@@ -86,10 +70,13 @@ class Scheduler:
         self._farm, self._ledger = farm, ledger
         self._leases, self._inventory, self._intake = Leases(redis), Inventory(redis), Intake(redis, ledger)
         self._app = queue.make_app(farm)
+        self._queue, self._live = QueueView(ledger), LiveView(redis)
         self._reconciler = Reconciler(ledger, redis, self._wake, clock=time.monotonic)
         self._rounds = Rounds(ledger)
+        self._placer = Placer(self._queue)
+        self._devices: tuple[object, dict[str, Device]] = (None, {})
+        self._decided_at = float("-inf")
         self._down = False
-        self._last = _Idle()
 
     def tick(self) -> TickReport:
         """One turn: records in, reconcile, decide about further blocks, place, lease, wake."""
@@ -107,14 +94,16 @@ class Scheduler:
         taken = self._intake.drain()
         hosts = self._inventory.hosts()
         self._leases.name_farm()
-        reconciled = self._reconciler.run(hosts)
-        self._release_hosts(hosts)
-        devices = self._devices(hosts)
-        added = self._rounds.run()
-        changed = bool(taken or reconciled.lost or reconciled.restored or added)
-        placement = self._place(devices, hosts, reconciled, changed=changed)
+        self._live.refresh(hosts)
+        changed = self._queue.refresh()  # after the leases: none of them then passes for a leftover
+        reconciled = self._reconciler.run(hosts, self._queue, self._live)
+        devices = self._devices_for_work(hosts)
+        added = self._decide(changed)
+        self._queue.refresh()
+        limits = {host.host: host.sessions for host in hosts if host.sessions}
+        placement = self._placer.place(devices, reconciled.leases, limits)
         placed = self._dispatch(placement.assignments, devices)
-        self._inventory.announce_waiting(dict(list(placement.waiting.items())[:MAX_REASONS]))
+        self._inventory.announce_waiting(placement.waiting)
         return TickReport(
             taken=Counter(taken),
             placed=placed,
@@ -125,66 +114,84 @@ class Scheduler:
             added=added,
         )
 
-    def _devices(self, hosts: Sequence[HostAnnouncement]) -> list[Device]:
-        """Devices as placement sees them; those that have recovered leave quarantine."""
-        announced = {device.serial: device for device in self._inventory.devices()}
-        for held in self._ledger.quarantined():
-            if has_recovered(held, announced) and self._ledger.parole(held.serial):
-                log.warning("event=probation serial=%s after_s=%.0f", held.serial, time.time() - held.since)
-        return devices_for_work(list(announced.values()), hosts, self._ledger)
+    def _decide(self, changed: bool) -> int:
+        """Blocks that sequential sampling adds. Where nothing has ended there is hardly anything to decide."""
+        if not changed and time.monotonic() - self._decided_at < DECIDE_S:
+            return 0
+        self._decided_at = time.monotonic()
+        return self._rounds.run()
 
-    def _release_hosts(self, hosts: Sequence[HostAnnouncement]) -> None:
-        """Hosts that have served their term and announce themselves leave quarantine."""
-        alive = {host.host for host in hosts}
-        for held in self._ledger.quarantined_hosts():
+    def _devices_for_work(self, hosts: Sequence[HostAnnouncement]) -> dict[str, Device]:
+        """Devices as placement sees them; those, and hosts, that have served their term leave quarantine."""
+        bars = barred(hosts, self._ledger)
+        if self._parole(bars, hosts):
+            bars = barred(hosts, self._ledger)
+        known = (self._live.version, bars)
+        if self._devices[0] != known:
+            found = bars.applied(list(self._live.devices.values()))
+            self._devices = (known, {device.serial: device for device in found})
+        return self._devices[1]
+
+    def _parole(self, bars: Barred, hosts: Sequence[HostAnnouncement]) -> bool:
+        """Whether a device or a host was given work again."""
+        alive, freed = {host.host for host in hosts}, False
+        for held in bars.held_hosts:
             if held.serial in alive and held.until <= time.time() and self._ledger.parole_host(held.serial):
+                freed = True
                 log.warning("event=probation host=%s after_s=%.0f", held.serial, time.time() - held.since)
+        names = {held.serial: f"{self._live.devices[held.serial].facts.host}:{held.serial}" for held in bars.held
+                 if held.serial in self._live.devices}  # fmt: skip
+        fresh = self._inventory.announced(names.values()) if names else {}
+        for held in bars.held:
+            device = fresh.get(names.get(held.serial, ""))
+            if device and has_recovered(held, {device.serial: device}) and self._ledger.parole(held.serial):
+                freed = True
+                log.warning("event=probation serial=%s after_s=%.0f", held.serial, time.time() - held.since)
+        return freed
 
-    def _place(
-        self, devices: list[Device], hosts: Sequence[HostAnnouncement], reconciled: Reconciled, *, changed: bool
-    ) -> Placement:
-        """Place what waits. A turn that placed nothing need not be repeated at once on the same free devices."""
-        free = frozenset(d.serial for d in devices if d.state.health is Health.READY) - set(reconciled.leases)
-        if not changed and self._last.holds(free):
-            return self._last.placement
-        waiting = self._ledger.waiting(free)
-        shares = self._ledger.shares() if waiting else {}
-        limits = {host.host: host.sessions for host in hosts if host.sessions}
-        policy = Policy(limits, shares, reconciled.labels, reconciled.alone)
-        placement = place(waiting, devices, reconciled.leases, policy, time.time())
-        self._last = _Idle(placement, free, time.monotonic()) if not placement.assignments and waiting else _Idle()
-        return placement
-
-    def _dispatch(self, assignments: Sequence[tuple[str, str]], devices: list[Device]) -> tuple[Assignment, ...]:
-        hosts = {device.serial: device.facts.host for device in devices}
-        begun = (self._try(job_id, serial, hosts[serial]) for job_id, serial in assignments[:DISPATCH_PER_TURN])
-        return tuple(assignment for assignment in begun if assignment is not None)
-
-    def _try(self, job_id: str, serial: str, host: str) -> Assignment | None:
-        """One job that cannot be begun stops no other."""
+    def _dispatch(
+        self, assignments: Sequence[tuple[str, str]], devices: Mapping[str, Device]
+    ) -> tuple[Assignment, ...]:
+        """Attempts, leases, wake-ups: in this order, so that whatever is interrupted can be reconciled."""
+        starts = [Start(job_id, serial, devices[serial].facts.host) for job_id, serial in assignments]
+        if not starts:
+            return ()
         try:
-            return self._begin(job_id, serial, host)
+            begun = self._ledger.begin_attempts(starts, self._farm.lease_ttl_s)
         except ServiceDown:
             raise
         except Exception:
-            log.exception("event=not_begun job=%s serial=%s", job_id, serial)
+            log.exception("event=not_begun jobs=%d", len(starts))
+            begun = [one for start in starts if (one := self._try(start)) is not None]
+        if not begun:
+            return ()
+        placed = []
+        for assignment, leased in zip(begun, self._leases.acquire_all(begun), strict=True):
+            if leased:
+                placed.append(assignment)
+                self._announce(assignment)
+            else:
+                self._ledger.end_attempt(assignment.job.job_id, assignment.attempt, Outcome.LOST, "lease_refused")
+        return tuple(placed)
+
+    def _try(self, start: Start) -> Assignment | None:
+        """One job that cannot be begun stops no other."""
+        try:
+            return next(iter(self._ledger.begin_attempts([start], self._farm.lease_ttl_s)), None)
+        except ServiceDown:
+            raise
+        except Exception:
+            log.exception("event=not_begun job=%s serial=%s", start.job_id, start.serial)
             return None
 
-    def _begin(self, job_id: str, serial: str, host: str) -> Assignment | None:
-        """Attempt, lease, wake-up: in this order, so that whatever is interrupted can be reconciled."""
-        assignment = self._ledger.begin_attempt(job_id, serial, host, self._farm.lease_ttl_s)
-        if assignment is None:
-            return None
-        if not self._leases.acquire(assignment):
-            self._ledger.end_attempt(job_id, assignment.attempt, Outcome.LOST, "lease_refused")
-            return None
+    def _announce(self, assignment: Assignment) -> None:
+        serial, host = assignment.serial, assignment.host
         log.info(
             "event=placed job=%s attempt=%d serial=%s host=%s token=%d",
-            job_id, assignment.attempt, serial, host, assignment.token,
+            assignment.job.job_id, assignment.attempt, serial, host, assignment.token,
         )  # fmt: skip
         self._reconciler.note_woken(assignment.token)
         self._wake(host, serial, assignment.token)
-        return assignment
 
     def _wake(self, host: str, serial: str, token: int) -> None:
         """A wake-up that fails is sent again by the reconciler."""

@@ -26,6 +26,8 @@ from orchestrator.model.lease import Assignment
 from orchestrator.model.live import PROTOCOL, HostAnnouncement
 from orchestrator.model.record import Outcome
 from orchestrator.scheduling import reconcile
+from orchestrator.scheduling.live_view import LiveView
+from orchestrator.scheduling.queue_view import QueueView
 from orchestrator.scheduling.scheduler import Scheduler
 from tests.servers import RedisServer
 from tests.unit.orchestrator import make
@@ -55,6 +57,16 @@ def host_of(farm: Settings, redis: Redis, serials: str = "AB") -> Host:
     host = Host(farm, redis, [make.device(s) for s in serials])
     host.announce()
     return host
+
+
+def passed(
+    reconciler: reconcile.Reconciler, ledger: Ledger, redis: Redis, hosts: list[HostAnnouncement]
+) -> reconcile.Reconciled:
+    """A pass of the reconciler on views that are built anew."""
+    queue, live = QueueView(ledger), LiveView(redis)
+    live.refresh(hosts)
+    queue.refresh()
+    return reconciler.run(hosts, queue, live)
 
 
 def test_from_waiting_to_done(farm: Settings, redis: Redis, ledger: Ledger, scheduler: Scheduler) -> None:
@@ -372,7 +384,7 @@ def test_a_farm_that_was_suspended_lets_its_holders_renew_before_it_reaps(
     def turn(after_s: float) -> int:
         times["now"] += after_s
         host.announce()
-        return reconciler.run(host.inventory.hosts()).lost
+        return passed(reconciler, ledger, redis, host.inventory.hosts()).lost
 
     assert turn(0.3) == 0
     for each in (asleep, dead):
@@ -420,7 +432,7 @@ def test_a_live_host_that_claims_nothing_loses_the_lease_and_its_good_name(
         announced = HostAnnouncement(
             host="lab", worker=host.worker, pid=1, running=others, sessions=2, protocol=PROTOCOL
         )
-        return reconciler.run([announced]).lost
+        return passed(reconciler, ledger, redis, [announced]).lost
 
     assert turn(0.0) == 0
     assert turn(reconcile.UNCLAIMED_S, running=2) == 0, "it is full: the wake-up waits for its turn"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -15,12 +16,21 @@ from orchestrator.model.experiment import Conditions, Range
 from orchestrator.model.lease import Lease
 from orchestrator.model.queue_view import Share, WaitingJob
 from orchestrator.model.waiting import WaitKind, WaitReason
-from orchestrator.scheduling.placement import Placement, Policy, place
+from orchestrator.scheduling import placement
+from orchestrator.scheduling.placement import Placement, Policy
 
 from . import make
 
 NOW = 1000.0
 SERIALS = list("ABCDE")
+
+
+def place(
+    jobs: Sequence[WaitingJob], devices: Sequence[Device], leases: Mapping[str, Lease], policy: Policy, now: float
+) -> Placement:
+    floor = placement.Floor({d.serial: d for d in devices}, leases, policy, now)
+    found = placement.place([[job] for job in jobs], floor)
+    return Placement(tuple(sorted(found.assignments)), found.waiting)
 
 
 def lease(serial: str) -> Lease:

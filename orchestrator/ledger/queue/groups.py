@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection, func, select
 
-from .lanes import choices_of
-from .rows import JobState, WaitingGroup
-from .tables import EXPERIMENTS, JOBS, LANES, number_of
+from orchestrator.ledger.lanes import choices_of
+from orchestrator.ledger.rows import JobState, WaitingGroup
+from orchestrator.ledger.tables import EXPERIMENTS, JOBS, LANES, number_of
 
 BATCH = 500
 

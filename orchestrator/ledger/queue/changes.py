@@ -1,0 +1,37 @@
+"""Number the changes of the queue, in the transactions that make them: whoever knows a number reads what is newer.
+
+The number comes from one row that stays locked until the commit, so that numbers become visible in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sqlalchemy import ColumnElement, Connection, select, update
+
+from orchestrator.ledger.database import count_up
+from orchestrator.ledger.tables import ATTEMPTS, COUNTERS, LANES
+
+NUMBER = "change"
+_AT_ONCE = 500
+
+
+def newest(connection: Connection) -> int:
+    """The number of the last change."""
+    return int(connection.execute(select(COUNTERS.c.value).where(COUNTERS.c.name == NUMBER)).scalar_one())
+
+
+def note_lanes(connection: Connection, lanes: Collection[int]) -> None:
+    """Jobs of these lanes began to wait, or wait no more."""
+    numbers = sorted(set(lanes))
+    if not numbers:
+        return
+    change = count_up(connection, NUMBER)
+    for start in range(0, len(numbers), _AT_ONCE):
+        part = LANES.c.id.in_(numbers[start : start + _AT_ONCE])
+        connection.execute(update(LANES).where(part).values(changed=change))
+
+
+def note_attempts(connection: Connection, which: ColumnElement[bool]) -> None:
+    """These attempts began, were claimed or cancelled, or ended."""
+    connection.execute(update(ATTEMPTS).where(which).values(changed=count_up(connection, NUMBER)))

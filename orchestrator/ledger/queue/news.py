@@ -1,0 +1,243 @@
+"""What changed in the queue since a number: lanes with the jobs whose turn is next, and attempts under way."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import ColumnElement, Connection, Select, func, select
+
+from orchestrator.ledger import lanes as lane_rows
+from orchestrator.ledger.blame import HOST, NOBODY, SILENCE, SUSPECT_AFTER
+from orchestrator.ledger.rows import AnyRow, JobState, RunningRow, block_label
+from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, JOBS, LANES, NAMED_JOBS, TEMPLATES
+from orchestrator.model.experiment import Conditions, Experiment
+from orchestrator.model.queue_view import WaitingJob
+from orchestrator.model.record import Outcome
+
+from . import changes
+
+HEADS = 64
+"""Jobs of a lane that are read ahead: no turn begins more."""
+MAX_TRIED = 1000
+"""Jobs of a lane that were tried before and are looked at one by one."""
+ONE_BY_ONE = 300
+"""Changed lanes that are read singly, each by an index; more are ranked in one statement."""
+
+Spec = Callable[[str], Experiment | None]
+"""An experiment by its id; None where it cannot be read, and its jobs are left out."""
+
+
+@dataclass(frozen=True)
+class WaitingLane:
+    """The jobs that wait in a lane."""
+
+    choice: int
+    """Number of its choice of devices, of which all lanes of that choice have the same tuple."""
+    untried: tuple[WaitingJob, ...]
+    """The first ones, which differ in their order only."""
+    tried: tuple[WaitingJob, ...]
+    """Each with its own history."""
+
+    @property
+    def groups(self) -> list[Sequence[WaitingJob]]:
+        """Alike jobs together, as placement wants them."""
+        return [*([self.untried] if self.untried else []), *((job,) for job in self.tried)]
+
+
+@dataclass(frozen=True)
+class News:
+    """What is newer than a number. None stands for what is over: no job waits in the lane, the attempt has ended."""
+
+    number: int
+    lanes: dict[int, WaitingLane | None] = field(default_factory=dict)
+    attempts: dict[int, RunningRow | None] = field(default_factory=dict)
+    """By token."""
+    served: dict[str, float] = field(default_factory=dict)
+    """Experiment -> Unix time of its latest attempt."""
+
+
+class NewsReader:
+    """Remembers what never changes: choices of devices and conditions, of each of which there is one object."""
+
+    def __init__(self, spec: Spec) -> None:
+        self._spec = spec
+        self._choices: dict[int, tuple[str, ...]] = {}
+        self._conditions: dict[str, Conditions] = {}
+        """By experiment; equal ones are one object."""
+        self._distinct: dict[str, Conditions] = {}
+
+    def read(self, connection: Connection, since: int | None) -> News | None:
+        """None where nothing is newer. `since` None: everything."""
+        number = changes.newest(connection)
+        if number == since:
+            return None
+        attempts, served = self._attempts(connection, since)
+        return News(number, self._lanes(connection, since), attempts, served)
+
+    def _attempts(
+        self, connection: Connection, since: int | None
+    ) -> tuple[dict[int, RunningRow | None], dict[str, float]]:
+        newer = ATTEMPTS.c.ended_at.is_(None) if since is None else ATTEMPTS.c.changed > since
+        rows = attempt_rows(connection, newer)
+        under_way = {row.token: row for row in running_rows(connection, [row for row in rows if row.ended_at is None])}
+        served: dict[str, float] = {}
+        for row in rows:
+            served[row.experiment_id] = max(row.started_at, served.get(row.experiment_id, 0.0))
+        if since is None:
+            known = connection.execute(select(EXPERIMENTS.c.id, EXPERIMENTS.c.served_at))
+            served = {row.id: float(row.served_at) for row in known}
+        return {row.token: under_way.get(row.token) for row in rows}, served
+
+    def _lanes(self, connection: Connection, since: int | None) -> dict[int, WaitingLane | None]:
+        if since is None:
+            changed = select(JOBS.c.lane_id).where(JOBS.c.state == JobState.WAITING).distinct()
+        else:
+            changed = select(LANES.c.id).where(LANES.c.changed > since)
+        wanted = list(connection.scalars(changed))
+        if not wanted:
+            return {}
+        lanes = _numbered(connection, wanted, changed)
+        self._know(connection, {row.choice_id for row in lanes})
+        if len(wanted) <= ONE_BY_ONE:
+            untried = [row for lane in lanes for row in _heads(connection, lane.id, self._most(lane.choice_id))]
+            tried = [row for lane in lanes for row in _tried(connection, JOBS.c.lane_id == lane.id)]
+        else:
+            untried = [*_all_heads(connection, changed)]
+            tried = [*_tried(connection, JOBS.c.lane_id.in_(changed))]
+        return self._made(connection, lanes, untried, tried)
+
+    def _most(self, choice: int) -> int:
+        return min(HEADS, len(self._choices[choice]))
+
+    def _know(self, connection: Connection, choices: set[int]) -> None:
+        if lacking := choices - self._choices.keys():
+            self._choices |= lane_rows.choices_of(connection, lacking)
+
+    def _made(
+        self, connection: Connection, lanes: Sequence[AnyRow], untried: Iterable[AnyRow], tried: Sequence[AnyRow]
+    ) -> dict[int, WaitingLane | None]:
+        ids = [row.id for row in tried]
+        failed, suspects = _failed_on(connection, ids), _suspects(connection, ids)
+        parts: dict[int, tuple[list[WaitingJob], list[WaitingJob]]] = defaultdict(lambda: ([], []))
+        choice = {row.id: row.choice_id for row in lanes}
+        for row in untried:
+            if len(parts[row.lane_id][0]) < self._most(choice[row.lane_id]):
+                parts[row.lane_id][0].extend(self._job(row, choice[row.lane_id], frozenset(), alone=False))
+        for row in tried:
+            history = frozenset(failed.get(row.id, ()))
+            parts[row.lane_id][1].extend(self._job(row, choice[row.lane_id], history, alone=row.id in suspects))
+        return {
+            lane: WaitingLane(number, tuple(parts[lane][0]), tuple(parts[lane][1])) if any(parts[lane]) else None
+            for lane, number in choice.items()
+        }
+
+    def _job(self, row: AnyRow, choice: int, failed_on: frozenset[str], *, alone: bool) -> Iterable[WaitingJob]:
+        experiment = self._spec(row.experiment_id)
+        if experiment is None:
+            return
+        yield WaitingJob(
+            job_id=row.id,
+            experiment_id=row.experiment_id,
+            label=block_label(row.label, row.block),
+            candidates=self._choices[choice],
+            conditions=self._conditions_of(row.experiment_id, experiment),
+            priority=row.priority,
+            order=(row.experiment, row.sequence),
+            failed_on=failed_on,
+            alone=alone,
+            not_before=row.not_before,
+            submitted_at=row.submitted_at,
+        )
+
+    def _conditions_of(self, experiment_id: str, experiment: Experiment) -> Conditions:
+        if experiment_id not in self._conditions:
+            found = self._distinct.setdefault(experiment.conditions.model_dump_json(), experiment.conditions)
+            self._conditions[experiment_id] = found
+        return self._conditions[experiment_id]
+
+
+def _numbered(connection: Connection, wanted: Sequence[int], changed: Select[int]) -> Sequence[AnyRow]:
+    which = LANES.c.id.in_(wanted if len(wanted) <= ONE_BY_ONE else changed)
+    return connection.execute(select(LANES.c.id, LANES.c.choice_id).where(which)).all()
+
+
+def _columns() -> Select[tuple[object, ...]]:
+    names = ("id", "lane_id", "experiment", "sequence", "block", "priority", "not_before")
+    named = (EXPERIMENTS.c.id.label("experiment_id"), EXPERIMENTS.c.submitted_at, TEMPLATES.c.label)
+    return select(*(JOBS.c[name] for name in names), *named).select_from(NAMED_JOBS)
+
+
+_UNTRIED = (JOBS.c.state == JobState.WAITING) & (JOBS.c.attempts == 0)
+
+
+def _heads(connection: Connection, lane: int, most: int) -> Sequence[AnyRow]:
+    mine = _columns().where(_UNTRIED, JOBS.c.lane_id == lane)
+    return connection.execute(mine.order_by(JOBS.c.sequence).limit(most)).all()
+
+
+def _all_heads(connection: Connection, lanes: Select[int]) -> Sequence[AnyRow]:
+    place = func.row_number().over(partition_by=JOBS.c.lane_id, order_by=JOBS.c.sequence)
+    ranked = select(JOBS.c.id, place.label("place")).where(_UNTRIED, JOBS.c.lane_id.in_(lanes)).subquery()
+    first = select(ranked.c.id).where(ranked.c.place <= HEADS)
+    return connection.execute(_columns().where(JOBS.c.id.in_(first)).order_by(JOBS.c.lane_id, JOBS.c.sequence)).all()
+
+
+def _tried(connection: Connection, which: ColumnElement[bool]) -> Sequence[AnyRow]:
+    mine = (JOBS.c.state == JobState.WAITING) & (JOBS.c.attempts > 0)
+    return connection.execute(_columns().where(mine, which).order_by(JOBS.c.sequence).limit(MAX_TRIED)).all()
+
+
+def _failed_on(connection: Connection, job_ids: Sequence[str]) -> dict[str, set[str]]:
+    """Job -> devices on which attempts were lost."""
+    failed: dict[str, set[str]] = defaultdict(set)
+    lost = (ATTEMPTS.c.outcome == Outcome.LOST) & ATTEMPTS.c.cause.not_in(NOBODY | HOST)
+    for part in _parts(job_ids):
+        asked = select(ATTEMPTS.c.job_id, ATTEMPTS.c.serial).where(ATTEMPTS.c.job_id.in_(part), lost)
+        for job_id, serial in connection.execute(asked):
+            failed[job_id].add(serial)
+    return failed
+
+
+def _suspects(connection: Connection, job_ids: Sequence[str]) -> set[str]:
+    """Those of these jobs that run alone on their host."""
+    silent = (ATTEMPTS.c.outcome == Outcome.LOST) & ATTEMPTS.c.cause.in_(SILENCE)
+    found: set[str] = set()
+    for part in _parts(job_ids):
+        asked = select(ATTEMPTS.c.job_id).where(ATTEMPTS.c.job_id.in_(part), silent).group_by(ATTEMPTS.c.job_id)
+        found |= set(connection.scalars(asked.having(func.count() >= SUSPECT_AFTER)))
+    return found
+
+
+def _parts(job_ids: Sequence[str]) -> list[Sequence[str]]:
+    return [job_ids[start : start + lane_rows.AT_ONCE] for start in range(0, len(job_ids), lane_rows.AT_ONCE)]
+
+
+def attempt_rows(connection: Connection, which: ColumnElement[bool]) -> Sequence[AnyRow]:
+    """Attempts with their jobs, oldest token first."""
+    named = (EXPERIMENTS.c.id.label("experiment_id"), TEMPLATES.c.label)
+    of_job = (JOBS.c.block, JOBS.c.state, JOBS.c.attempts)
+    found = select(ATTEMPTS, *named, *of_job).select_from(NAMED_JOBS.join(ATTEMPTS, JOBS.c.id == ATTEMPTS.c.job_id))
+    return connection.execute(found.where(which).order_by(ATTEMPTS.c.token)).all()
+
+
+def running_rows(connection: Connection, rows: Sequence[AnyRow]) -> list[RunningRow]:
+    """`rows`: of `attempt_rows`, that have not ended."""
+    suspects = _suspects(connection, [row.job_id for row in rows if row.attempts >= SUSPECT_AFTER])
+    return [
+        RunningRow(
+            job_id=row.job_id,
+            experiment_id=row.experiment_id,
+            label=block_label(row.label, row.block),
+            attempt=row.attempt,
+            token=row.token,
+            serial=row.serial,
+            host=row.host,
+            ttl_s=row.ttl_s,
+            started_at=row.started_at,
+            state=JobState(row.state),
+            alone=row.job_id in suspects,
+        )
+        for row in rows
+    ]

@@ -1,0 +1,126 @@
+"""Leases and devices as the scheduler follows them: what the hosts' changes name is read again, the rest is believed.
+
+Everything is read anew when Redis was wiped, and seldom besides, so that whatever was missed is found.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+
+from redis import Redis
+
+from orchestrator.coordination.change_log import LEASE, ChangeLog
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.coordination.leases import Leases
+from orchestrator.model.device import Device
+from orchestrator.model.lease import Lease
+from orchestrator.model.live import HostAnnouncement
+
+from .seldom import Seldom
+
+LOOK_SHARE = 0.01
+"""Of the time, for reading everything anew although nothing seems to be missing."""
+
+
+class LiveView:
+    """`refresh`, then read the rest."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._log, self._inventory, self._read_leases = ChangeLog(redis), Inventory(redis), Leases(redis)
+        self._everything = Seldom(LOOK_SHARE, free_s=0.005)
+        self._names: dict[str, str] = {}
+        """Serial of a leased device -> HOST:SERIAL."""
+        self._said: dict[str, dict[str, Device]] = defaultdict(dict)
+        """Serial -> host -> what it says of the device."""
+        self._hosts: set[str] = set()
+        self.leases: dict[str, Lease] = {}
+        """By serial, expired ones included."""
+        self.devices: dict[str, Device] = {}
+        """By serial, as they were announced."""
+        self.changed: set[str] = set()
+        """Serials whose leases are not what they were; whoever has seen to them clears it."""
+        self.version = 0
+        """One more whenever a device is not what it was."""
+        self.now = 0.0
+        """Redis' clock at the last `refresh`."""
+
+    def refresh(self, hosts: Sequence[HostAnnouncement]) -> None:
+        """Read what changed. Raises ServiceDown."""
+        alive = {host.host for host in hosts}
+        news = self._log.news(alive | self._hosts | {name.split(":", 1)[0] for name in self._names.values()})
+        if news is None or self._everything.due:
+            with self._everything.doing():
+                self._read_everything()
+        else:
+            names: dict[bool, set[str]] = {True: set(), False: set()}
+            for host, changed in news.items():
+                for what in changed:
+                    names[what[0] == LEASE].add(f"{host}:{what[1:]}")
+            back = alive - self._hosts
+            if back or names[False]:
+                self._note_devices(self._inventory.announced(None if back else names[False]))
+            self._follow_leases(names[True])
+        self._hosts = alive
+        self._drop_devices(alive)
+
+    def _read_everything(self) -> None:
+        self.now = self._read_leases.now()
+        found = self._read_leases.everywhere()
+        gone = dict.fromkeys(name for name in self._names.values() if name not in found)
+        self._note_leases({**gone, **found})
+        said = self._inventory.announced()
+        known = {f"{host}:{serial}" for serial, by_host in self._said.items() for host in by_host}
+        self._note_devices({**dict.fromkeys(known - said.keys()), **said})
+
+    def _follow_leases(self, names: Collection[str]) -> None:
+        self.now = self._read_leases.now()
+        late = {self._names[serial] for serial, lease in self.leases.items() if lease.expires_at <= self.now}
+        if wanted := {*names, *late}:
+            self._note_leases(self._read_leases.some(wanted))
+
+    def _note_leases(self, found: dict[str, Lease | None]) -> None:
+        for name, lease in found.items():
+            serial = name.split(":", 1)[1]
+            if lease is None and self._names.get(serial, name) != name:
+                continue  # another host's device has this serial now
+            before = self.leases.get(serial)
+            if lease is None:
+                self.leases.pop(serial, None)
+                self._names.pop(serial, None)
+            else:
+                self.leases[serial], self._names[serial] = lease, name
+            if _content(before) != _content(lease) or (lease is not None and lease.expires_at <= self.now):
+                self.changed.add(serial)
+
+    def _note_devices(self, found: dict[str, Device | None]) -> None:
+        for name, device in found.items():
+            host, serial = name.split(":", 1)
+            if self._said[serial].get(host) == device:
+                continue
+            if device is None:
+                del self._said[serial][host]
+            else:
+                self._said[serial][host] = device
+            self._settle(serial)
+
+    def _drop_devices(self, alive: Iterable[str]) -> None:
+        """Whose host says nothing any more, is not there."""
+        for host in {device.facts.host for device in self.devices.values()} - set(alive) if self.devices else ():
+            for serial in [s for s, by_host in self._said.items() if host in by_host]:
+                del self._said[serial][host]
+                self._settle(serial)
+
+    def _settle(self, serial: str) -> None:
+        said = list(self._said[serial].values())
+        chosen = said if len(said) < 2 else self._inventory.of_their_hosts(said)
+        self.version += 1
+        if chosen:
+            self.devices[serial] = chosen[0]
+        else:
+            self.devices.pop(serial, None)
+            del self._said[serial]
+
+
+def _content(lease: Lease | None) -> tuple[object, ...]:
+    return () if lease is None else (lease.token, lease.job_id, lease.attempt, lease.holder)

@@ -1,0 +1,216 @@
+"""The devices during one placement: which are free, and why a job cannot start on the others. What nobody asks about
+costs nothing."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from orchestrator.model.device import Device, Health
+from orchestrator.model.lease import Lease
+from orchestrator.model.queue_view import Share, WaitingJob
+from orchestrator.model.waiting import WaitKind, WaitReason
+from orchestrator.scheduling.policies import FairShare, PlacementPolicy
+
+from .conditions import can_meet, unmet
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What placement respects beyond the devices themselves."""
+
+    host_limits: Mapping[str, int] = field(default_factory=dict)
+    """Sessions that a host runs at once, as it announces them; one that says nothing has no limit."""
+    shares: Mapping[str, Share] = field(default_factory=dict)
+    """By experiment."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Names for people of the jobs that hold leases."""
+    alone: frozenset[str] = frozenset()
+    """Of these jobs, those whose host takes nothing beside them."""
+    policies: Mapping[str, PlacementPolicy] = field(default_factory=lambda: {"": FairShare()})
+    """By the names that jobs give; that of the farm has the empty name too."""
+
+
+@dataclass
+class _Alike:
+    """What is known of the jobs that differ in nothing that placement asks for. In one placement a device that cannot
+    start them now never can: devices are taken and hosts fill up, and neither goes back."""
+
+    admits: Callable[[str], bool]
+    left: list[str]
+    """The free devices that may still start a job, the best one last."""
+    reason: WaitReason | None = None
+
+
+class Floor:
+    """The devices during one placement. `leases` by serial, expired ones included; `now` is Unix time."""
+
+    def __init__(self, devices: Mapping[str, Device], leases: Mapping[str, Lease], policy: Policy, now: float) -> None:
+        self._devices, self._leases, self.policy, self.now = devices, leases, policy, now
+        self._alike: dict[tuple[object, ...], _Alike] = {}
+        self._sets: dict[int, frozenset[str]] = {}
+        self._demand: Counter[str] = Counter()
+        self._taken: dict[str, str] = {}
+        """Serial -> label of the job that took it in this placement."""
+        self._sessions = Counter(devices[s].facts.host for s in leases if s in devices)
+        self._kept: dict[str, str] = {}
+        """Host -> label of the job for which it runs nothing else."""
+        if policy.alone:
+            for serial, lease in leases.items():
+                if lease.job_id in policy.alone and serial in devices:
+                    self._kept[devices[serial].facts.host] = self._label(lease.job_id)
+        self.free = {s for s, device in devices.items() if s not in leases and _is_ready(device, now)}
+
+    def count_demand(self, groups: Sequence[Sequence[WaitingJob]]) -> None:
+        """Note by how many groups of jobs each free device is wanted."""
+        choices = {id(group[0].candidates): group[0] for group in groups}
+        for choice, wanted in Counter(id(group[0].candidates) for group in groups).items():
+            for serial in self._free_of(choices[choice]):
+                self._demand[serial] += wanted
+
+    def _free_of(self, job: WaitingJob) -> list[str]:
+        key = id(job.candidates)
+        if len(job.candidates) <= len(self.free):
+            return [serial for serial in dict.fromkeys(job.candidates) if serial in self.free]
+        if key not in self._sets:
+            self._sets[key] = frozenset(job.candidates)
+        return [serial for serial in self.free if serial in self._sets[key]]
+
+    def best(self, job: WaitingJob) -> str | None:
+        """The device on which a job can start now: the one that its policy prefers, of those the one that fewest others
+        want; None where there is none."""
+        left = self._known(job).left
+        while left and self.obstacle(job, left[-1]):
+            left.pop()
+        return left[-1] if left else None
+
+    def _known(self, job: WaitingJob) -> _Alike:
+        pause = job.not_before if job.not_before > self.now else 0.0
+        key = (id(job.candidates), id(job.conditions), job.failed_on, job.alone, pause, job.policy, job.bound_to)
+        if key not in self._alike:
+            admits, prefer = self._admits(job), self.policy.policies[job.policy].preference
+            usable = [serial for serial in self._free_of(job) if admits(serial)]
+            usable.sort(key=lambda s: (prefer(self._devices[s]), self._demand[s], s), reverse=True)
+            self._alike[key] = _Alike(admits, usable)
+        return self._alike[key]
+
+    def take(self, serial: str, job: WaitingJob) -> None:
+        host = self._devices[serial].facts.host
+        self._taken[serial] = job.label
+        self.free.discard(serial)
+        self._sessions[host] += 1
+        if job.alone:
+            self._kept[host] = job.label
+
+    def empty_for(self, job: WaitingJob) -> None:
+        """Give the first host nothing new that lacks nothing but rest from other sessions for this job."""
+        self.reason(job)  # as it is before hosts are kept for it
+        for serial in filter(self._known(job).admits, job.candidates):
+            found = self.obstacle(job, serial)
+            if found is not None and found.kind in (WaitKind.BUSY, WaitKind.HOST_FULL) and serial in self._devices:
+                self._kept.setdefault(self._devices[serial].facts.host, job.label)
+                return
+
+    def _admits(self, job: WaitingJob) -> Callable[[str], bool]:
+        """Whether a candidate can meet a job's conditions, without those where it failed as long as another is alive.
+
+        Where none can, the first to be free refuses the job, with the reason.
+        """
+        devices, conditions = self._devices, job.conditions
+
+        def able(serial: str) -> bool:
+            return serial not in devices or can_meet(conditions, devices[serial])
+
+        if job.bound_to:
+            return lambda serial: serial == job.bound_to
+        pool = able if any(map(able, job.candidates)) else lambda _: True
+        others = (s for s in job.candidates if s not in job.failed_on and s in devices and pool(s))
+        if job.failed_on and any(devices[s].state.health is Health.READY for s in others):
+            return lambda serial: serial not in job.failed_on and pool(serial)
+        return pool
+
+    def obstacle(self, job: WaitingJob, serial: str) -> WaitReason | None:
+        """Why a job cannot start on a device now; None where it can."""
+        if serial in self._taken:
+            return _busy(self._taken[serial])
+        if serial in self._leases:
+            return _busy(self._label(self._leases[serial].job_id))
+        if serial not in self._devices:
+            return WaitReason(kind=WaitKind.OFFLINE, text="offline: no host announces it")
+        device = self._devices[serial]
+        if serial not in self.free:
+            return _unready(device)
+        if job.not_before > self.now:
+            return WaitReason(
+                kind=WaitKind.RETRY, text=f"waits before the next attempt, until {_clock(job.not_before)}"
+            )
+        return self._crowded(job, device.facts.host) or unmet(job.conditions, device)
+
+    def _crowded(self, job: WaitingJob, host: str) -> WaitReason | None:
+        limit = self.policy.host_limits.get(host, 0)
+        if (kept := self._kept.get(host)) is not None:
+            text = f"host {host} runs nothing beside {kept}, in whose attempts its worker fell silent"
+        elif job.alone and self._sessions[host]:
+            text = f"host {host} has other sessions, and it runs alone: its worker fell silent before"
+        elif limit and self._sessions[host] >= limit:
+            text = f"host {host} is at its limit of {limit} sessions"
+        else:
+            return None
+        return WaitReason(kind=WaitKind.HOST_FULL, text=text)
+
+    def reason(self, job: WaitingJob) -> WaitReason:
+        """Why a job waits at the end of the placement: of one device, or in words of the first few candidates and by
+        kind of those that it could use, where one that is busy comes first: it will be free."""
+        known = self._known(job)
+        if known.reason is None:
+            known.reason = self._reason(job, set(filter(known.admits, job.candidates)))
+        return known.reason
+
+    def _reason(self, job: WaitingJob, usable: set[str]) -> WaitReason:
+        ordered = sorted(job.candidates, key=lambda s: (s not in usable, s))
+        found = [self.obstacle(job, serial) or self._passed_over(job, serial) for serial in ordered]
+        if len(found) == 1:
+            return found[0]
+        kinds = Counter(reason.kind for reason in found[: len(usable)])
+        kind = WaitKind.BUSY if WaitKind.BUSY in kinds else min(kinds, key=lambda kind: (-kinds[kind], kind))
+        whys = [f"{serial}: {reason.text}" for serial, reason in zip(ordered[:3], found, strict=False)]
+        more = f"; and {len(ordered) - 3} more" if len(ordered) > 3 else ""
+        return WaitReason(kind=kind, text="; ".join(whys) + more)
+
+    def _passed_over(self, job: WaitingJob, serial: str) -> WaitReason:
+        """Why a device that could start a job now is not asked."""
+        if job.bound_to not in ("", serial):
+            return WaitReason(kind=WaitKind.AVOIDED, text=f"its comparison runs on {job.bound_to}")
+        if serial in job.failed_on:
+            return WaitReason(kind=WaitKind.AVOIDED, text="an earlier attempt was lost there")
+        if not self._known(job).admits(serial):
+            text = "it cannot meet the experiment's conditions, others can"
+            return WaitReason(kind=WaitKind.AVOIDED, text=text)
+        return WaitReason(kind=WaitKind.QUEUED, text="the scheduler comes to it at one of its next looks")
+
+    def _label(self, job_id: str) -> str:
+        return self.policy.labels.get(job_id, f"job {job_id}")
+
+
+def _is_ready(device: Device, now: float) -> bool:
+    state = device.state
+    return state.health is Health.READY and (state.ready_at is None or state.ready_at <= now)
+
+
+def _unready(device: Device) -> WaitReason:
+    state = device.state
+    if state.health is not Health.READY:
+        text = f"{state.health}: {state.reason}" if state.reason else str(state.health)
+        return WaitReason(kind=WaitKind(state.health.value), text=text)
+    text = f"{state.reason or 'cooling'}, ready at about {_clock(state.ready_at or 0.0)}"
+    return WaitReason(kind=WaitKind.RESTING, text=text)
+
+
+def _busy(label: str) -> WaitReason:
+    return WaitReason(kind=WaitKind.BUSY, text=f"busy with {label}")
+
+
+def _clock(unix_s: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(unix_s))

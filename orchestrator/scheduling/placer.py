@@ -1,0 +1,70 @@
+"""Place in a turn what the view of the queue holds, where anything has changed; say seldom why the rest waits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from orchestrator.ledger.queue.news import HEADS
+from orchestrator.model.device import Device
+from orchestrator.model.lease import Lease
+from orchestrator.model.waiting import WaitReason
+
+from .placement import Floor, Placement, Policy, place
+from .queue_view import QueueView
+from .seldom import Seldom
+
+BEGIN_PER_TURN = HEADS
+"""Sessions begun in one turn: records and leases must not wait for a thousand of them."""
+MAX_REASONS = 2000
+AGAIN_S = 1.0
+"""How long a placement that found nothing to do is believed while nothing changes: pauses and rests end."""
+SHARE = 0.05
+"""Of the time, for placing again where nothing changed, and for saying why jobs wait."""
+
+
+class Placer:
+    """Remembers what the last placement knew."""
+
+    def __init__(self, queue: QueueView) -> None:
+        self._queue = queue
+        self._known: object = None
+        self._placed_at = float("-inf")
+        self._placing, self._explaining = Seldom(SHARE, free_s=0.0), Seldom(SHARE)
+        self._explained = True
+        self._waiting: Mapping[str, WaitReason] = {}
+
+    def place(self, devices: Mapping[str, Device], leases: Mapping[str, Lease], limits: Mapping[str, int]) -> Placement:
+        """What begins now, and why the first of the other jobs wait, as far as that was found out lately."""
+        known = (self._queue.version, id(devices), {serial: lease.token for serial, lease in leases.items()}, limits)
+        changed = known != self._known
+        again = time.monotonic() - self._placed_at >= AGAIN_S and self._placing.due
+        explain = (changed or again or not self._explained) and self._explaining.due
+        if not (changed or again or explain):
+            return Placement((), self._waiting)
+        self._known, self._placed_at = known, time.monotonic()
+        self._explained = explain
+        with self._placing.doing():
+            if not explain:
+                placement = self._placement(devices, leases, limits, explain=0)
+            else:
+                with self._explaining.doing():
+                    placement = self._placement(devices, leases, limits, explain=MAX_REASONS)
+                self._waiting = placement.waiting
+        return Placement(placement.assignments, self._waiting)
+
+    def _placement(
+        self, devices: Mapping[str, Device], leases: Mapping[str, Lease], limits: Mapping[str, int], explain: int
+    ) -> Placement:
+        if self._queue.is_empty:
+            return Placement(())
+        rows = self._queue.running.values()
+        policy = Policy(
+            host_limits=limits,
+            shares=self._queue.shares,
+            labels={row.job_id: row.label for row in rows} if explain else {},
+            alone=frozenset(row.job_id for row in rows if row.alone),
+        )
+        floor = Floor(devices, leases, policy, time.time())
+        groups = self._queue.groups(None if explain else floor.free)
+        return place(groups, floor, limit=BEGIN_PER_TURN, explain=explain)

@@ -1,0 +1,15 @@
+"""Full batteries first: phones are worn evenly, and the flat ones charge while others work."""
+
+from __future__ import annotations
+
+from orchestrator.model.device import Device
+
+from .fair_share import FairShare
+
+
+class MostCharged(FairShare):
+    """The device with the fullest battery; what has none, or does not tell, comes first: it does not run flat."""
+
+    def preference(self, device: Device) -> tuple[float, ...]:
+        percent = device.state.battery_percent
+        return (-percent if percent is not None else -101.0,)

@@ -1,0 +1,100 @@
+"""The queue as the scheduler follows it: lanes with the jobs whose turn is next, and the attempts under way.
+
+The ledger says what changed; the view can be built anew at any moment, and is when a scheduler starts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+from orchestrator.ledger import Ledger, RunningRow, WaitingLane
+from orchestrator.model.queue_view import Share, WaitingJob
+
+
+class QueueView:
+    """`refresh`, then read the rest."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._number: int | None = None
+        self._lanes: dict[int, WaitingLane] = {}
+        self._of_choice: dict[int, set[int]] = defaultdict(set)
+        """Choice -> lanes in which jobs wait."""
+        self._of_device: dict[str, set[int]] = defaultdict(set)
+        """Serial -> choices that have it."""
+        self._known: set[int] = set()
+        """Choices that are in the index above."""
+        self._alone: set[int] = set()
+        """Lanes with jobs that run alone on their host."""
+        self._served: dict[str, float] = {}
+        self._count: Counter[str] = Counter()
+        """Experiment -> attempts under way."""
+        self.running: dict[int, RunningRow] = {}
+        """By token."""
+        self.token_of: dict[str, set[int]] = defaultdict(set)
+        """Serial -> tokens of the attempts under way there."""
+        self.version = 0
+        """One more whenever anything changed."""
+        self.changed: set[int] = set()
+        """Tokens of attempts that changed; whoever has seen to them clears it."""
+
+    def refresh(self) -> bool:
+        """Read what changed; whether anything did. Raises ServiceDown."""
+        news = self._ledger.news(self._number)
+        if news is None:
+            return False
+        for number, lane in news.lanes.items():
+            self._note_lane(number, lane)
+        for token, row in news.attempts.items():
+            self._note_attempt(token, row)
+        self._served |= news.served
+        self._number = news.number
+        self.version += 1
+        return True
+
+    def _note_lane(self, number: int, lane: WaitingLane | None) -> None:
+        before = self._lanes.pop(number, None)
+        if before is not None:
+            self._of_choice[before.choice].discard(number)
+        self._alone.discard(number)
+        if lane is None:
+            return
+        self._lanes[number] = lane
+        self._of_choice[lane.choice].add(number)
+        if any(job.alone for job in lane.tried):
+            self._alone.add(number)
+        if lane.choice not in self._known:
+            self._known.add(lane.choice)
+            for serial in next(iter(lane.groups))[0].candidates:
+                self._of_device[serial].add(lane.choice)
+
+    def _note_attempt(self, token: int, row: RunningRow | None) -> None:
+        self.changed.add(token)
+        before = self.running.pop(token, None)
+        if before is not None:
+            self._count[before.experiment_id] -= 1
+            self.token_of[before.serial].discard(token)
+        if row is not None:
+            self.running[token] = row
+            self._count[row.experiment_id] += 1
+            self.token_of[row.serial].add(token)
+
+    @property
+    def shares(self) -> dict[str, Share]:
+        """What each experiment has of the farm."""
+        return {e: Share(self._count[e], served_at) for e, served_at in self._served.items()}
+
+    @property
+    def is_empty(self) -> bool:
+        """No job waits."""
+        return not self._lanes
+
+    def groups(self, free: Iterable[str] | None = None) -> list[Sequence[WaitingJob]]:
+        """Alike jobs together: those that one of the free devices may run and those that run alone, or all."""
+        if free is None:
+            lanes: Iterable[int] = self._lanes
+        else:
+            choices = {choice for serial in free for choice in self._of_device.get(serial, ())}
+            lanes = {lane for choice in choices for lane in self._of_choice.get(choice, ())} | self._alone
+        return [group for lane in lanes for group in self._lanes[lane].groups]

@@ -1,0 +1,238 @@
+"""What a scheduler that follows changes places is what a slow look at everything would place, whatever happened."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from redis import Redis
+
+from orchestrator.config import Settings
+from orchestrator.coordination import keys
+from orchestrator.expansion.expand import expand
+from orchestrator.ledger import JobRow, JobState, Ledger, Start
+from orchestrator.model.device import Health
+from orchestrator.model.lease import Assignment
+from orchestrator.model.record import Outcome
+from orchestrator.scheduling.eligible_devices import devices_for_work
+from orchestrator.scheduling.scheduler import Scheduler
+from tests.unit.orchestrator import make
+
+from .hosts import Host, answered, send
+
+LIMIT = 3
+"""Sessions of a host."""
+
+
+def reference(farm: Farm) -> dict[str, str]:
+    """Job -> serial, from the laws alone: every waiting job one after the other, every device asked, no view, no lane.
+
+    Priority first; then the experiment that runs least, of those the one served longest ago; then the order of
+    submission. Of the devices that can take the job the one that fewest kinds of work may use: a kind is what an
+    experiment has for one choice of devices, and each job that was tried before.
+    """
+    ledger, now = farm.ledger, time.time()
+    inventory = farm.host.inventory
+    devices = {d.serial: d for d in devices_for_work(inventory.devices(), inventory.hosts(), ledger)}
+    leased = {*farm.host.leases.all(), *(row.serial for row in ledger.running())}
+    order = {row.id: number for number, row in enumerate(ledger.experiments())}
+    jobs = [job for e in order for job in ledger.jobs(e, [JobState.WAITING])]
+    running = {e: sum(row.experiment_id == e for row in ledger.running()) for e in order}
+    served: dict[str, tuple[int, float]] = {e: (0, farm.served.get(e, 0.0)) for e in order}
+    kinds = {(j.job.experiment_id, j.job.candidates, j.job_id if j.attempts else "") for j in jobs}
+    placed: dict[str, str] = {}
+
+    def free(serial: str) -> bool:
+        device = devices.get(serial)
+        used = sum(s in devices for s in (*leased, *placed.values()))
+        ready = device is not None and device.state.health is Health.READY
+        rests = device is not None and (device.state.ready_at or 0.0) > now
+        return ready and not rests and serial not in leased and serial not in placed.values() and used < LIMIT
+
+    def may(job: JobRow, serial: str) -> bool:
+        failed = farm.failed.get(job.job_id, set())
+        others = [s for s in job.job.candidates if s not in failed and s in devices]
+        avoided = serial in failed and any(devices[s].state.health is Health.READY for s in others)
+        return free(serial) and not avoided
+
+    left = list(jobs)
+    while True:
+        able = [(job, s) for job in left for s in job.job.candidates if may(job, s)]
+        if not able:
+            return placed
+        wanted = {s: sum(s in kind[1] for kind in kinds) for s in devices}
+        job, serial = min(
+            able,
+            key=lambda pair: (
+                -pair[0].job.priority,
+                running[pair[0].job.experiment_id],
+                served[pair[0].job.experiment_id],
+                order[pair[0].job.experiment_id],
+                farm.sequence[pair[0].job_id],
+                wanted[pair[1]],
+                pair[1],
+            ),
+        )
+        placed[job.job_id] = serial
+        left.remove(job)
+        running[job.job.experiment_id] += 1
+        served[job.job.experiment_id] = (len(placed), 0.0)
+
+
+class Farm:
+    """Six phones on one host, and what a person and bad luck may do."""
+
+    def __init__(self, farm: Settings, redis: Redis, ledger: Ledger, seed: int) -> None:
+        self.settings, self.redis, self.ledger, self.random = farm, redis, ledger, random.Random(seed)
+        self.all = [make.device(s) for s in "ABCDEF"]
+        self.host = Host(farm.model_copy(update={"sessions": LIMIT}), redis, list(self.all))
+        self.schedulers = [Scheduler(farm, ledger, redis)]
+        self.failed: dict[str, set[str]] = {}
+        self.served: dict[str, float] = {}
+        self.sequence: dict[str, int] = {}
+        self.submitted = 0
+
+    def submit(self) -> None:
+        """Jobs for any, for each or for one of the phones."""
+        name, self.submitted = f"e{self.submitted}", self.submitted + 1
+        phones = self.random.sample(self.all, self.random.randint(1, 6))
+        count = self.random.choice(["any", "all"])
+        experiment = make.many(self.random.randint(1, 3), count=count, priority=self.random.choice([0, 0, 1]))
+        jobs = expand(experiment, name, phones).jobs
+        self.ledger.submit(name, experiment, jobs)
+        self.sequence |= {job.job_id: index for index, job in enumerate(jobs)}
+
+    def cancel(self) -> None:
+        if rows := self.ledger.experiments():
+            self.ledger.cancel(self.random.choice(rows).id)
+
+    def claim(self) -> None:
+        self.host.claim()
+
+    def _end(self, outcome: Outcome, cause: str = "") -> None:
+        if self.host.running:
+            serial = self.random.choice(sorted(self.host.running))
+            assignment = self.host.running.pop(serial)
+            cancelled = assignment.job.job_id in {r.job_id for r in self.ledger.running() if r.state == "cancelled"}
+            send(self.redis, answered(assignment, outcome, cause))
+            self.host.leases.release(serial, assignment.token)
+            if outcome is Outcome.LOST and not cancelled:
+                self.failed.setdefault(assignment.job.job_id, set()).add(serial)
+
+    def finish(self) -> None:
+        self._end(Outcome.OK)
+
+    def lose(self) -> None:
+        self._end(Outcome.LOST, "transport_lost")
+
+    def fail(self) -> None:
+        self._end(Outcome.FAILED, "compile")
+
+    def retry(self) -> None:
+        if rows := self.ledger.experiments():
+            self.ledger.retry(self.random.choice(rows).id)
+
+    def change(self) -> None:
+        """A phone goes, comes back, cools."""
+        at = self.random.randrange(len(self.all))
+        states: list[dict[str, object]] = [
+            {"health": Health.READY}, {"health": Health.OFFLINE}, {"health": Health.SICK},
+            {"health": Health.READY, "ready_at": time.time() + 1000},
+        ]  # fmt: skip
+        serial = self.all[at].serial
+        self.host.devices[at] = make.device(serial, **self.random.choice(states))  # type: ignore[arg-type]
+
+    def another(self) -> None:
+        """A scheduler that starts beside, or instead."""
+        self.schedulers.append(Scheduler(self.settings, self.ledger, self.redis))
+        self.schedulers = self.schedulers[-2:]
+
+    def wipe(self) -> None:
+        """Redis loses everything; what runs is announced by its host, and restored."""
+        self.host.claim()
+        self.redis.flushall()
+
+    @property
+    def acts(self) -> list[Callable[[], None]]:
+        often = [self.submit, self.claim, self.claim, self.finish, self.finish, self.change]
+        return [*often, self.cancel, self.lose, self.fail, self.retry, self.retry, self.another, self.wipe]
+
+    def turn(self) -> None:
+        """One scheduler's turn, beside what everybody should have placed."""
+        self.host.announce()
+        scheduler = self.random.choice(self.schedulers)
+        begin = self.ledger.begin_attempts
+        wanted: list[dict[str, str]] = []
+        begun: dict[str, str] = {}
+
+        def watched(starts: list[Start], ttl_s: float) -> list[Assignment]:
+            wanted.append(reference(self))
+            begun.update({start.job_id: start.serial for start in starts})
+            return begin(starts, ttl_s)
+
+        self.ledger.begin_attempts = watched  # type: ignore[method-assign,assignment]
+        try:
+            report = scheduler.tick()
+        finally:
+            del self.ledger.begin_attempts  # type: ignore[method-assign]
+        assert begun == (wanted[0] if wanted else reference(self))
+        now = time.time()
+        self.served |= {a.job.experiment_id: now for a in report.placed}
+        for a in report.placed:
+            self.sequence.setdefault(a.job.job_id, 0)
+
+
+QUICK = {"deadline": None, "phases": (Phase.generate,), "derandomize": True}
+FIXTURES = [HealthCheck.function_scoped_fixture]
+
+
+@pytest.mark.parametrize("seen", ["changes", "everything"])
+@settings(max_examples=8, suppress_health_check=FIXTURES, **QUICK)
+@given(seed=st.integers(0, 2**32), steps=st.integers(5, 25))
+def test_following_changes_places_what_a_look_at_everything_does(
+    farm: Settings, redis: Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seen: str, seed: int, steps: int
+) -> None:
+    monkeypatch.setattr("orchestrator.scheduling.seldom.Seldom.due", property(lambda _: seen == "everything"))
+    redis.flushall()
+    url = f"sqlite:///{tmp_path / f'{time.monotonic_ns()}.sqlite'}"
+    with Ledger(url, rest_s=0.0, quarantine_after=99) as ledger:
+        tried = Farm(farm, redis, ledger, seed)
+        for _ in range(steps):
+            tried.random.choice(tried.acts)()
+            tried.turn()
+
+
+def test_a_job_that_waits_again_is_seen_though_nothing_else_happens(farm: Settings, redis: Redis) -> None:
+    with Ledger(farm.ledger, rest_s=0.0) as ledger:
+        tried = Farm(farm, redis, ledger, 1)
+        scheduler = tried.schedulers[0]
+        jobs = expand(make.many(1), "e", tried.all[:1]).jobs
+        ledger.submit("e", make.many(1), jobs)
+        tried.sequence |= {job.job_id: 0 for job in jobs}
+        tried.turn()
+        tried.claim()
+        tried.fail()
+        tried.turn()
+        assert ledger.counts() == {"failed": 1} and scheduler.tick().placed == ()
+        ledger.retry("e")
+        assert [a.attempt for a in scheduler.tick().placed] == [2]
+
+
+def test_a_host_that_spoils_its_change_log_is_placed_on_all_the_same(farm: Settings, redis: Redis) -> None:
+    with Ledger(farm.ledger, rest_s=0.0) as ledger:
+        tried = Farm(farm, redis, ledger, 1)
+        ledger.submit("e", make.many(3), expand(make.many(3), "e", tried.all[:1]).jobs)
+        tried.host.announce()
+        scheduler, done = tried.schedulers[0], 0
+        for spoilt in (b"no number", b"no number", b"no number"):
+            redis.set(keys.change("lab"), spoilt)
+            redis.set(keys.changes("lab"), spoilt)
+            done += len(scheduler.tick().placed)
+            tried.host.claim()
+            tried.finish()
+        assert done == 3
