@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -52,6 +53,9 @@ class Settings(BaseSettings):
     """Show the Python traceback of an error."""
     lease_ttl_s: float = 15.0
     """A lease that is not renewed for this long is reaped."""
+    policy: Literal["fair_share", "ageing", "coolest", "most_charged"] = "fair_share"
+    """In which order jobs are placed. fair_share: priority, then the experiment that runs least; ageing: a step of
+    priority more for each ten minutes of waiting; coolest, most_charged: fair_share, with the coolest or fullest."""
     tick_s: float = 0.25
     """Period of the scheduler."""
     attempts: int = 3

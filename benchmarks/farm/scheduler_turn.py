@@ -2,8 +2,9 @@
 
     python -m benchmarks.farm.scheduler_turn --phones 200 1000 --jobs 10000 --lanes any each [-o raw.json]
 
-A Redis of its own, a SQLite ledger in an empty folder, announced devices that do nothing. A turn that places begins 64
-attempts; a turn that places none finds every device taken. Times are of the processor, of this process.
+A Redis of its own, a SQLite ledger in an empty folder, announced devices that do nothing. While phones are free a turn
+begins 64 attempts; then all are taken, and turns after a hundred changes and after none are measured. Times are of
+the processor, of this process.
 """
 
 from __future__ import annotations

@@ -25,16 +25,8 @@ class WaitingJob:
     """It may run only where its host runs nothing else: workers fell silent while it ran."""
     not_before: float = 0.0
     """Unix time before which it is not tried again."""
-    policy: str = ""
-    """Name of the policy that places it; empty: the farm's."""
     submitted_at: float = 0.0
     """Unix time."""
-    deadline: float | None = None
-    """Unix time at which its experiment should be over."""
-    expected_s: float | None = None
-    """How long a block of its cell takes, where that is known."""
-    bound_to: str = ""
-    """The one device that may run it now: another cell of its comparison ran there."""
 
 
 @dataclass(frozen=True)

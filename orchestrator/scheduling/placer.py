@@ -11,6 +11,7 @@ from orchestrator.model.lease import Lease
 from orchestrator.model.waiting import WaitReason
 
 from .placement import Floor, Placement, Policy, place
+from .policies import PlacementPolicy
 from .queue_view import QueueView
 from .seldom import Seldom
 
@@ -26,8 +27,8 @@ SHARE = 0.05
 class Placer:
     """Remembers what the last placement knew."""
 
-    def __init__(self, queue: QueueView) -> None:
-        self._queue = queue
+    def __init__(self, queue: QueueView, order: PlacementPolicy) -> None:
+        self._queue, self._order = queue, order
         self._known: object = None
         self._placed_at = float("-inf")
         self._placing, self._explaining = Seldom(SHARE, free_s=0.0), Seldom(SHARE)
@@ -63,6 +64,7 @@ class Placer:
             host_limits=limits,
             shares=self._queue.shares,
             labels={row.job_id: row.label for row in rows} if explain else {},
+            order=self._order,
             alone=frozenset(row.job_id for row in rows if row.alone),
         )
         floor = Floor(devices, leases, policy, time.time())

@@ -37,6 +37,7 @@ from .eligible_devices import Barred, barred, has_recovered
 from .intake import Intake
 from .live_view import LiveView
 from .placer import Placer
+from .policies import POLICIES
 from .queue_view import QueueView
 from .reconcile import Reconciler
 
@@ -73,7 +74,7 @@ class Scheduler:
         self._queue, self._live = QueueView(ledger), LiveView(redis)
         self._reconciler = Reconciler(ledger, redis, self._wake, clock=time.monotonic)
         self._rounds = Rounds(ledger)
-        self._placer = Placer(self._queue)
+        self._placer = Placer(self._queue, POLICIES[farm.policy])
         self._devices: tuple[object, dict[str, Device]] = (None, {})
         self._decided_at = float("-inf")
         self._down = False

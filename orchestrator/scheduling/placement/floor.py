@@ -29,8 +29,8 @@ class Policy:
     """Names for people of the jobs that hold leases."""
     alone: frozenset[str] = frozenset()
     """Of these jobs, those whose host takes nothing beside them."""
-    policies: Mapping[str, PlacementPolicy] = field(default_factory=lambda: {"": FairShare()})
-    """By the names that jobs give; that of the farm has the empty name too."""
+    order: PlacementPolicy = field(default_factory=FairShare)
+    """In which order jobs come, and which devices they prefer."""
 
 
 @dataclass
@@ -88,9 +88,9 @@ class Floor:
 
     def _known(self, job: WaitingJob) -> _Alike:
         pause = job.not_before if job.not_before > self.now else 0.0
-        key = (id(job.candidates), id(job.conditions), job.failed_on, job.alone, pause, job.policy, job.bound_to)
+        key = (id(job.candidates), id(job.conditions), job.failed_on, job.alone, pause)
         if key not in self._alike:
-            admits, prefer = self._admits(job), self.policy.policies[job.policy].preference
+            admits, prefer = self._admits(job), self.policy.order.preference
             usable = [serial for serial in self._free_of(job) if admits(serial)]
             usable.sort(key=lambda s: (prefer(self._devices[s]), self._demand[s], s), reverse=True)
             self._alike[key] = _Alike(admits, usable)
@@ -123,8 +123,6 @@ class Floor:
         def able(serial: str) -> bool:
             return serial not in devices or can_meet(conditions, devices[serial])
 
-        if job.bound_to:
-            return lambda serial: serial == job.bound_to
         pool = able if any(map(able, job.candidates)) else lambda _: True
         others = (s for s in job.candidates if s not in job.failed_on and s in devices and pool(s))
         if job.failed_on and any(devices[s].state.health is Health.READY for s in others):
@@ -181,8 +179,6 @@ class Floor:
 
     def _passed_over(self, job: WaitingJob, serial: str) -> WaitReason:
         """Why a device that could start a job now is not asked."""
-        if job.bound_to not in ("", serial):
-            return WaitReason(kind=WaitKind.AVOIDED, text=f"its comparison runs on {job.bound_to}")
         if serial in job.failed_on:
             return WaitReason(kind=WaitKind.AVOIDED, text="an earlier attempt was lost there")
         if not self._known(job).admits(serial):

@@ -58,12 +58,11 @@ class _Queue:
 
     def __init__(self, level: float, experiment_id: str) -> None:
         self.level, self.experiment_id = level, experiment_id
-        self.heap: list[tuple[tuple[float, ...], tuple[int, int], str, int, Sequence[WaitingJob]]] = []
+        self.heap: list[tuple[tuple[int, int], str, int, Sequence[WaitingJob]]] = []
 
-    def add(self, policy: Policy, group: Sequence[WaitingJob], place: int) -> None:
+    def add(self, group: Sequence[WaitingJob], place: int) -> None:
         job = group[place]
-        within = policy.policies[job.policy].within(job)
-        heapq.heappush(self.heap, (within, job.order, job.job_id, place, group))
+        heapq.heappush(self.heap, (job.order, job.job_id, place, group))
 
 
 def _in_turn(
@@ -76,8 +75,8 @@ def _in_turn(
     for group in groups:
         if not group[0].alone:
             job = group[0]
-            key = (policy.policies[job.policy].level(job, now), job.experiment_id)
-            queues.setdefault(key, _Queue(*key)).add(policy, group, 0)
+            key = (policy.order.level(job, now), job.experiment_id)
+            queues.setdefault(key, _Queue(*key)).add(group, 0)
     yield from _by_share(list(queues.values()), policy, assigned)
 
 
@@ -89,7 +88,7 @@ def _by_share(queues: Sequence[_Queue], policy: Policy, assigned: Mapping[str, s
     def turn(queue: _Queue) -> tuple[object, ...]:
         experiment = queue.experiment_id
         share = (running.get(experiment, 0), served.get(experiment, (0, 0.0)))
-        return (queue.level, *share, queue.heap[0][1], experiment)
+        return (queue.level, *share, queue.heap[0][0], experiment)
 
     turns = [(turn(queue), number) for number, queue in enumerate(queues)]
     heapq.heapify(turns)
@@ -99,12 +98,12 @@ def _by_share(queues: Sequence[_Queue], policy: Policy, assigned: Mapping[str, s
         if known != (now := turn(queue)):  # it was served at another level since
             heapq.heappush(turns, (now, number))
             continue
-        _, _, job_id, place, group = heapq.heappop(queue.heap)
+        _, job_id, place, group = heapq.heappop(queue.heap)
         yield group[place]
         if job_id in assigned:
             running[queue.experiment_id] = running.get(queue.experiment_id, 0) + 1
             served[queue.experiment_id] = (len(assigned), 0.0)
             if place + 1 < len(group):
-                queue.add(policy, group, place + 1)
+                queue.add(group, place + 1)
         if queue.heap:
             heapq.heappush(turns, (turn(queue), number))

@@ -14,9 +14,6 @@ class PlacementPolicy(Protocol):
     def level(self, job: WaitingJob, now: float) -> float:
         """The lowest level comes first; within a level experiments share the farm. `now` is Unix time."""
 
-    def within(self, job: WaitingJob) -> tuple[float, ...]:
-        """Order among the jobs of an experiment, before that of submission: the lowest first."""
-
     def preference(self, device: Device) -> tuple[float, ...]:
         """Order among the devices that are free for a job, before that by demand: the lowest first."""
 
@@ -26,9 +23,6 @@ class FairShare:
 
     def level(self, job: WaitingJob, now: float) -> float:  # noqa: ARG002
         return -job.priority
-
-    def within(self, job: WaitingJob) -> tuple[float, ...]:  # noqa: ARG002
-        return ()
 
     def preference(self, device: Device) -> tuple[float, ...]:  # noqa: ARG002
         return ()

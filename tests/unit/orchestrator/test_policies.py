@@ -1,0 +1,71 @@
+"""Each policy of placement keeps its own law, and all of them the law that nothing runnable waits for a free device."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orchestrator.config import Settings
+from orchestrator.model.queue_view import WaitingJob
+from orchestrator.scheduling.placement import Floor, Policy, place
+from orchestrator.scheduling.policies import POLICIES
+from orchestrator.scheduling.policies.ageing import STEP_S
+
+from . import make
+
+NOW = 1e6
+TEMPERATURES = st.lists(st.none() | st.floats(10, 34), min_size=2, max_size=5)
+LEVELS = st.lists(st.none() | st.floats(25, 100), min_size=2, max_size=5)
+
+
+def placed(order: str, jobs: list[WaitingJob], *devices: object) -> dict[str, str]:
+    floor = Floor({d.serial: d for d in devices}, {}, Policy(order=POLICIES[order]), NOW)  # type: ignore[attr-defined]
+    return dict(place([[job] for job in jobs], floor).assignments)
+
+
+def test_every_policy_can_be_chosen() -> None:
+    assert set(get_args(Settings.model_fields["policy"].annotation)) == set(POLICIES)
+
+
+@pytest.mark.parametrize("order", POLICIES)
+@settings(max_examples=20, deadline=None)
+@given(states=LEVELS, jobs=st.integers(0, 7))
+def test_no_device_is_left_free_while_a_job_could_run(order: str, states: list[float | None], jobs: int) -> None:
+    devices = [make.device(f"S{n}", battery_percent=level) for n, level in enumerate(states)]
+    serials = [device.serial for device in devices]
+    waiting = [make.waiting(f"j{n}", *serials, order=(0, n)) for n in range(jobs)]
+    assert len(placed(order, waiting, *devices)) == min(jobs, len(devices))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(-100, 100), st.integers(-100, 100), st.floats(0, NOW), st.floats(0, NOW))
+def test_ageing_places_what_has_waited_long_enough(low: int, high: int, first: float, second: float) -> None:
+    jobs = [
+        make.waiting("old", "A", experiment_id="old", priority=low, submitted_at=first, order=(0, 0)),
+        make.waiting("new", "A", experiment_id="new", priority=high, submitted_at=second, order=(1, 0)),
+    ]
+    worth = {job.job_id: job.priority + (NOW - job.submitted_at) // STEP_S for job in jobs}
+    (chosen,) = placed("ageing", jobs, make.device("A"))
+    assert worth[chosen] == max(worth.values())
+
+
+@settings(max_examples=50, deadline=None)
+@given(TEMPERATURES)
+def test_the_coolest_device_works_and_one_that_does_not_tell_last(temps: list[float | None]) -> None:
+    devices = [make.device(f"S{n}", battery_temp_c=temp_c) for n, temp_c in enumerate(temps)]
+    job = make.waiting("j", *(device.serial for device in devices))
+    at = int(placed("coolest", [job], *devices)["j"][1:])
+    told = [temp_c for temp_c in temps if temp_c is not None]
+    assert temps[at] == (min(told) if told else None)
+
+
+@settings(max_examples=50, deadline=None)
+@given(LEVELS)
+def test_the_fullest_device_works_and_one_without_a_battery_first(levels: list[float | None]) -> None:
+    devices = [make.device(f"S{n}", battery_percent=level) for n, level in enumerate(levels)]
+    job = make.waiting("j", *(device.serial for device in devices))
+    level = levels[int(placed("most_charged", [job], *devices)["j"][1:])]
+    assert level == (None if None in levels else max(level for level in levels if level is not None))
