@@ -28,7 +28,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 FLOORS: dict[str, tuple[str, ...]] = {
     "orchestrator": (
         *COMMON_GROUND,
-        *("analysis", "ledger", "exchange", "answers", "scheduling", "submission", "report", "metrics"),
+        *("analysis", "ledger", "exchange", "upkeep", "answers", "scheduling", "submission", "report", "metrics"),
     ),
     "workers": (
         *(
@@ -72,7 +72,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "cryptography": ("farm.certificates",),
     "starlette": ("farm.web",),
     "uvicorn": ("farm.web",),
-    "sqlalchemy": ("orchestrator.ledger", "orchestrator.metrics"),
+    "sqlalchemy": ("orchestrator.ledger", "orchestrator.metrics", "orchestrator.upkeep"),
     "prometheus_client": ("orchestrator.metrics",),
     "pyopencl": ("kernels", "farm"),
     "onnx": ("kernels",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from orchestrator.coordination.inventory import Inventory
     from orchestrator.coordination.leases import Leases
     from orchestrator.ledger import ExperimentRow, Ledger
+    from orchestrator.ledger.database import Database
     from orchestrator.model.experiment import Experiment
     from orchestrator.model.waiting import WaitReason
 
@@ -48,12 +49,28 @@ def open_ledger(settings: Settings, *, new: bool = False) -> Iterator[Ledger]:
     """
     from orchestrator.ledger import Ledger
 
-    missing = not (settings.ledger_url or settings.redis_url or settings.ledger_file.exists())
-    if missing and not new and not settings.state.is_file():
-        there = f"{settings.state} holds no ledger" if settings.state.is_dir() else f"there is no {settings.state}"
-        raise SetupError(f"no farm has run on this state folder: {there}", remedy=_elsewhere(settings.state))
+    if not new:
+        _find_ledger(settings)
     with Ledger(settings.ledger) as ledger:
         yield ledger
+
+
+@contextmanager
+def open_database(settings: Settings) -> Iterator[Database]:
+    """The database under the ledger, for its upkeep; the same."""
+    from orchestrator.ledger.database import Database
+
+    _find_ledger(settings)
+    with closing(Database(settings.ledger)) as database:
+        yield database
+
+
+def _find_ledger(settings: Settings) -> None:
+    """Raises SetupError where there is none, and would be made."""
+    missing = not (settings.ledger_url or settings.redis_url or settings.ledger_file.exists())
+    if missing and not settings.state.is_file():
+        there = f"{settings.state} holds no ledger" if settings.state.is_dir() else f"there is no {settings.state}"
+        raise SetupError(f"no farm has run on this state folder: {there}", remedy=_elsewhere(settings.state))
 
 
 def none_runs(settings: Settings) -> ServiceDown:

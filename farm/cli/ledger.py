@@ -8,23 +8,21 @@ import typer
 
 from .experiments import PANEL
 from .farm_access import find_experiment, open_ledger, settings_of
+from .ledger_check import check
 from .output import JsonOption, StateOption, log, out, print_json
 
 group = typer.Typer(
     name="ledger",
-    help="Look after the ledger. Needs no running farm.\n\nExample: `farm ledger recompute` (`--state DIR`, `--json`)",
+    help="Look after the ledger. Needs no running farm.\n\n"
+    "Example: `farm ledger check`, `farm ledger recompute` (`--state DIR`, `--json`)",
     no_args_is_help=True,
 )
 
 
 def register(app: typer.Typer) -> None:
-    group.command()(recompute)
+    for command in (recompute, check):
+        group.command()(command)
     app.add_typer(group, rich_help_panel=PANEL)
-
-
-@group.callback()
-def _together() -> None:
-    """A group even while it has one command."""
 
 
 def recompute(

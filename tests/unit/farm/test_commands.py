@@ -104,6 +104,7 @@ OF_A_STATE = [
     ("cancel", "latest"), ("down",), ("devices",), ("devices", "A"), ("release", "A"), ("restore",), ("tune", "show"),
     ("tune", "export", "x.json"), ("records",), ("records", "replay"), ("records", "drop", "A"),
     ("records", "show", "A"), ("retry", "latest"), ("ledger", "recompute"),
+    ("ledger", "check"),
 ]  # fmt: skip
 
 
