@@ -1,0 +1,218 @@
+"""Simulate nights of a farm, and count how often `farm compare` is right.
+
+    python -m benchmarks.statistics.nights -o benchmarks/results/DATE-MACHINE-nights.json
+
+The simulator shares nothing with the product, nor with its virtual phones: a block's time is the truth of its cell,
+times the day of the phone, times the heat of the night, times noise whose neighbours are alike. What is judged is the
+product's `orchestrator.analysis.comparison.compare`. The night is 10 phones with 3 cells each.
+
+designs   paired: both sides in every round of one session (ABBA); ten nights: one night beside the ten before it;
+          two nights: one night beside another, which only holds while nights differ by no more than is assumed
+counted   alarms: nights without any difference in which a row says `different`; found: nights in which a phone that is
+          slower by 5 or 2 % is told; wrong same: rows with a true ratio at the margin that say `same`; reached: rows
+          without a difference that say `same`; cover: rows whose 95 % interval holds the truth
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from orchestrator.analysis.comparison import Compared, Rules, SideRow, compare
+from orchestrator.model.device import Source
+
+PHONES, CELLS = 10, 3
+HOUR_S, DAY_S = 3600.0, 86400.0
+SLOW = 3
+"""Number of the phone that is slower."""
+
+
+@dataclass(frozen=True)
+class World:
+    """How phones behave. Shares of the time."""
+
+    noise: float = 0.01
+    """Standard deviation of a block."""
+    shape: str = "normal"
+    alike: float = 0.6
+    """Correlation of a phone's neighbouring blocks."""
+    day: float = 0.01
+    """Standard deviation of a phone from night to night."""
+    cell_day: float = 0.002
+    """The same of one cell alone."""
+    heat: float = 0.02
+    """By how much a phone is slower when it is warm."""
+
+
+@dataclass(frozen=True)
+class Design:
+    name: str
+    before: int
+    """Nights of side A; 0: both sides in one session."""
+    rounds: int
+
+
+PAIRED = Design("paired", 0, 12)
+TEN = Design("ten nights", 10, 6)
+TWO = Design("two nights", 1, 12)
+
+
+def shaped(random: np.random.Generator, shape: str, count: int) -> np.ndarray:
+    """Independent values of mean 0 and standard deviation 1."""
+    if shape == "skewed":
+        return (random.lognormal(0, 0.5, count) - np.exp(0.125)) / np.sqrt((np.exp(0.25) - 1) * np.exp(0.25))
+    if shape == "outliers":
+        return random.standard_t(3, count) / np.sqrt(3)
+    if shape == "two levels":
+        return np.where(random.random(count) < 0.8, -0.5, 2.0)
+    return random.standard_normal(count)
+
+
+def alike(random: np.random.Generator, world: World, count: int) -> np.ndarray:
+    """Noise of a phone's blocks in their order: half of the variance of each block is its own where it is shaped."""
+    steps = random.standard_normal(count) * np.sqrt(1 - world.alike**2)
+    walk = np.empty(count)
+    state = random.standard_normal()
+    for place, step in enumerate(steps):
+        state = world.alike * state + step
+        walk[place] = state
+    if world.shape == "normal":
+        return walk * world.noise
+    return (walk + shaped(random, world.shape, count)) / np.sqrt(2) * world.noise
+
+
+def night(
+    random: np.random.Generator, world: World, number: int, rounds: int, sides: Sequence[Sequence[float]]
+) -> list[list[SideRow]]:
+    """The rows of each side. `sides`: the true ratio of each phone; all sides run in this session."""
+    found: list[list[SideRow]] = [[] for _ in sides]
+    for phone in range(PHONES):
+        order = [(side, cell) for cell in range(CELLS) for side in range(len(sides))]
+        places = [(turn, *place) for turn in range(rounds) for place in (order if turn % 2 == 0 else order[::-1])]
+        noise = alike(random, world, len(places))
+        day = random.standard_normal() * world.day
+        own_day = random.standard_normal((len(sides), CELLS)) * (0 if len(sides) > 1 else world.cell_day)
+        warm = world.heat * (1 - np.exp(-np.arange(len(places)) / (0.3 * len(places))))
+        for place, (turn, side, cell) in enumerate(places):
+            truth = (10.0 + 7 * cell + phone) * sides[side][phone]
+            value = truth * (1 + day + own_day[side, cell]) * (1 + warm[place]) * (1 + noise[place])
+            at = number * DAY_S + place * 60.0
+            found[side].append(row(phone, cell, number, turn, at, float(value)))
+    return found
+
+
+def row(phone: int, cell: int, number: int, turn: int, at: float, value: float) -> SideRow:
+    return SideRow.model_construct(
+        device=f"phone-{phone}",
+        source=Source.PHONE,
+        network=f"network-{cell}",
+        backend="opencl",
+        precision="fp32",
+        session=f"night-{number}/phone-{phone}",
+        round=turn,
+        started_at=at,
+        ended_at=at + 30,
+        values={"latency": value},
+    )
+
+
+def both_sides(
+    random: np.random.Generator, world: World, design: Design, ratios: Sequence[float]
+) -> tuple[list[SideRow], list[SideRow]]:
+    same = [1.0] * PHONES
+    if not design.before:
+        a, b = night(random, world, 0, design.rounds, (same, ratios))
+        return a, b
+    a = [each for k in range(design.before) for each in night(random, world, k, design.rounds, (same,))[0]]
+    return a, night(random, world, design.before, design.rounds, (ratios,))[0]
+
+
+def tables(
+    seed: int, world: World, design: Design, ratios: Sequence[float], nights: int, rules: Rules
+) -> Iterator[tuple[Compared, ...]]:
+    for number in range(nights):
+        random = np.random.default_rng((seed, number))
+        yield compare(*both_sides(random, world, design, ratios), rules)
+
+
+def alarms(seed: int, world: World, design: Design, nights: int) -> dict[str, float]:
+    found = list(tables(seed, world, design, [1.0] * PHONES, nights, Rules()))
+    rows = [each for table in found for each in table]
+    return {
+        "alarms": share([any(each.verdict == "different" for each in table) for table in found]),
+        "reached": share([each.verdict == "same" for each in rows]),
+        "cover": share([each.interval is not None and each.interval.low <= 1 <= each.interval.high for each in rows]),
+    }
+
+
+def finds(seed: int, world: World, design: Design, slower: float, nights: int) -> float:
+    ratios = [1 + slower * (phone == SLOW) for phone in range(PHONES)]
+    return share(
+        [
+            any(each.verdict == "different" and each.worse and each.device == f"phone-{SLOW}" for each in table)
+            for table in tables(seed + 1, world, design, ratios, nights, Rules())
+        ]
+    )
+
+
+def wrong_same(seed: int, world: World, design: Design, nights: int, margin: float = 0.02) -> float:
+    rules = Rules(margins={"latency": margin})
+    found = tables(seed + 2, world, design, [1 + margin] * PHONES, nights, rules)
+    return share([each.verdict == "same" for table in found for each in table])
+
+
+def share(found: Sequence[bool]) -> float:
+    return sum(found) / len(found)
+
+
+def worlds(design: Design) -> list[World]:
+    if design is TWO:
+        return [World(day=0.005), World(day=0.005, alike=0.0), World(day=0.01)]
+    return [
+        *(World(shape=shape) for shape in ("normal", "skewed", "outliers", "two levels")),
+        World(alike=0.0, heat=0.0),
+        World(noise=0.03, day=0.02),
+        World(noise=0.005),
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-n", "--nights", type=int, default=1000, help="without a difference; a fifth of them with one")
+    parser.add_argument("-d", "--design", choices=[each.name for each in (PAIRED, TEN, TWO)], help="only this one")
+    parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    found, begun = [], time.process_time()
+    for design in (PAIRED, TEN, TWO):
+        if given.design not in (None, design.name):
+            continue
+        for world in worlds(design):
+            fifth = max(20, given.nights // 5)
+            line = {
+                "design": design.name,
+                **asdict(world),
+                **alarms(given.seed, world, design, given.nights),
+                "found 5 %": finds(given.seed, world, design, 0.05, fifth),
+                "found 2 %": finds(given.seed, world, design, 0.02, fifth),
+                "wrong same": wrong_same(given.seed, world, design, fifth),
+            }
+            found.append(line)
+            print(" ".join(f"{name}={value}" for name, value in line.items()), flush=True)
+    if given.output:
+        told = {"nights": given.nights, "seed": given.seed, "cpu_s": round(time.process_time() - begun, 1)}
+        told |= {"python": platform.python_version(), "rounds": {d.name: d.rounds for d in (PAIRED, TEN, TWO)}}
+        given.output.write_text(json.dumps({**told, "results": found}, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""Find the cells that two sides have in common: the same work, in the same way, on the same device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple
+
+from orchestrator.errors import NoData, UnknownName
+from orchestrator.model.axes import axis_value_text
+
+from .rows import SideRow
+
+Match = Literal["device", "model"]
+COLUMNS = ("device", "network", "backend", "precision")
+"""Columns of a row by which sides can be told apart, beside the options of its cell."""
+
+
+class Key(NamedTuple):
+    """What makes a cell of both sides the same."""
+
+    device: str
+    """Serial, or model where that is asked for."""
+    source: str
+    network: str
+    backend: str
+    precision: str
+    options: tuple[tuple[str, str], ...]
+
+
+class Pair(NamedTuple):
+    """The blocks of one cell; none on a side that lacks it."""
+
+    key: Key
+    a: list[SideRow]
+    b: list[SideRow]
+
+
+def pairs_of(a: Iterable[SideRow], b: Iterable[SideRow], match: Match = "device") -> list[Pair]:
+    """Every cell of either side, in the order of devices, networks, backends, precisions and options."""
+    found: dict[Key, Pair] = {}
+    for index, side in enumerate((a, b)):
+        for row in side:
+            key = _key(row, match)
+            pair = found.setdefault(key, Pair(key, [], []))
+            (pair.b if index else pair.a).append(row)
+    return [found[key] for key in sorted(found)]
+
+
+def _key(row: SideRow, match: Match) -> Key:
+    device = row.device if match == "device" else row.model or row.device
+    options = tuple(sorted((name, axis_value_text(name, value)) for name, value in row.options.items()))
+    return Key(device, row.source.value, row.network, row.backend, row.precision, options)
+
+
+def sides_of(rows: Iterable[SideRow], axis: str, first: str, second: str) -> tuple[list[SideRow], list[SideRow]]:
+    """The rows with each of two values of an axis, or column; what tells them apart is called `first|second` in both.
+
+    Raises UnknownName for an axis or a value that no row has.
+    """
+    listed = list(rows)
+    known: dict[str, list[SideRow]] = {}
+    for row in listed:
+        if (value := _value(row, axis)) is not None:
+            known.setdefault(value, []).append(row)
+    if not known:
+        names = dict.fromkeys((*COLUMNS, *(name for row in listed for name in row.options)))
+        raise UnknownName(f"nothing was measured by {axis!r}", remedy=f"axes: {', '.join(names)}")
+    for value in (first, second):
+        if value not in known:
+            raise UnknownName(f"nothing was measured with {axis}={value}", remedy=f"there is {', '.join(known)}")
+    name = f"{first}|{second}"
+    return [_renamed(row, axis, name) for row in known[first]], [_renamed(row, axis, name) for row in known[second]]
+
+
+def _value(row: SideRow, axis: str) -> str | None:
+    """As it is written on a command line."""
+    if axis in COLUMNS:
+        return str(getattr(row, axis))
+    value = row.options.get(axis)
+    return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _renamed(row: SideRow, axis: str, name: str) -> SideRow:
+    if axis in COLUMNS:
+        return row.model_copy(update={axis: name})
+    return row.model_copy(update={"options": {**row.options, axis: name}})
+
+
+def only(rows: Iterable[SideRow], where: Mapping[str, str]) -> list[SideRow]:
+    """Those with these values. Raises NoData where none is left."""
+    listed = list(rows)
+    left = [row for row in listed if all(_value(row, name) == value for name, value in where.items())]
+    if not left:
+        there = {name: sorted({_value(row, name) or "none" for row in listed}) for name in where}
+        told = "; ".join(f"{name} is one of {', '.join(values)}" for name, values in there.items())
+        raise NoData("nothing is left to compare", remedy=told or "choose another experiment")
+    return left

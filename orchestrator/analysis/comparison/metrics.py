@@ -1,0 +1,51 @@
+"""The metrics that are compared: which direction is better, which difference matters, how much nights differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+FAMILY_LEVEL = 0.01
+"""At most this share of tables without any difference says `different` of a row."""
+MIN_BLOCKS = 5
+"""With fewer blocks a side (rounds, where sides are paired) there is no verdict."""
+
+
+class Metric(NamedTuple):
+    """One quantity of a block."""
+
+    margin: float
+    """Sides that differ by less are the same: a share."""
+    between: float
+    """Standard deviation, a share, that one phone is assumed to have between sessions, for sides with too few sessions
+    to measure it."""
+    unit: str
+    more_is_worse: bool = True
+
+
+METRICS: dict[str, Metric] = {
+    "latency": Metric(0.02, 0.005, "ms"),
+    "throughput": Metric(0.02, 0.005, "1/s", more_is_worse=False),
+    "setup": Metric(0.10, 0.02, "ms"),
+    "memory": Metric(0.01, 0.0, "B"),
+    "energy": Metric(0.03, 0.01, "J"),
+    "accuracy": Metric(0.01, 0.0, "share", more_is_worse=False),
+}
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What counts as a difference."""
+
+    margins: Mapping[str, float] = field(default_factory=dict)
+    """By metric, instead of its own."""
+    between: Mapping[str, float] = field(default_factory=dict)
+    """By metric, instead of its own."""
+    level: float = FAMILY_LEVEL
+
+    def margin(self, metric: str) -> float:
+        return self.margins.get(metric, METRICS[metric].margin)
+
+    def between_sessions(self, metric: str) -> float:
+        return self.between.get(metric, METRICS[metric].between)

@@ -1,0 +1,175 @@
+"""Estimate the ratio of one metric on two sides, on the scale of logarithms, where a ratio is a difference.
+
+Three ways, by what the design allows:
+- `paired`: both sides ran in the same rounds of one session on one phone. The differences of a round are free of what
+  the session, the phone and slow drifts do; Student's t over rounds.
+- `sessions`: four sessions or more beyond one a side: the mean of a session is one figure (Kalibera & Jones, "Rigorous
+  Benchmarking in Reasonable Time", ISMM 2013: the highest level that varies is the one to repeat); pooled t.
+- `blocks`: otherwise; Welch's t over blocks, whose variance is widened by their correlation in time, and by an assumed
+  variance between sessions, which so few sessions cannot show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf, log, sqrt
+from statistics import fmean, variance
+from typing import Literal, NamedTuple
+
+from orchestrator.analysis.student_t import welch_freedom
+
+from .metrics import MIN_BLOCKS
+
+Method = Literal["paired", "sessions", "blocks", "examples"]
+LEAST_FREEDOM = 3
+"""Of variance between sessions: with less it is not worth measuring."""
+MOST_CORRELATION = 0.8
+FEWEST_CORRELATED = 6
+"""With fewer blocks of a session nothing can be said of their correlation."""
+INTERLEAVED = 0.8
+"""Least part of neighbouring rounds that must not overlap in time."""
+
+
+class Block(NamedTuple):
+    """One block's figure."""
+
+    session: str
+    round: int
+    at: float
+    value: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The logarithm of B over A with its standard uncertainty and degrees of freedom."""
+
+    log_ratio: float
+    std: float
+    freedom: float
+    method: Method
+    blocks: tuple[int, int]
+    sessions: tuple[int, int]
+    after: Callable[[int], tuple[float, float]]
+    """Standard uncertainty and degrees of freedom that so many more units a side would give."""
+    unit_blocks: int = 1
+    """Blocks of a unit: of a session those that it has."""
+
+
+def estimate(a: Sequence[Block], b: Sequence[Block], between: float, rounding: float = 0.0) -> Estimate | None:
+    """Of positive figures, two a side at least; None of fewer. `between`: assumed standard deviation between sessions,
+    a share. `rounding`: standard uncertainty, a share, that all blocks have in common."""
+    paired = _rounds(a, b)
+    if len(paired) >= 2 and 2 * len(paired) >= min(len(a), len(b)):
+        return _paired(paired, rounding)
+    if min(len(a), len(b)) < 2:
+        return None
+    if len(_by_session(a)) + len(_by_session(b)) - 2 >= LEAST_FREEDOM:
+        return _over_sessions(a, b, rounding)
+    return _over_blocks(a, b, between, rounding)
+
+
+def _rounds(a: Iterable[Block], b: Iterable[Block]) -> list[tuple[Block, Block]]:
+    """Blocks of one round of one session, where rounds follow each other: otherwise there is nothing to pair by."""
+    first = {(block.session, block.round): block for block in a}
+    second = {(block.session, block.round): block for block in b}
+    pairs = [(first[key], second[key]) for key in sorted(first.keys() & second.keys())]
+    apart = [
+        max(x.at, y.at) <= min(after.at for after in (u, v))
+        for (x, y), (u, v) in pairwise(pairs)
+        if x.session == u.session
+    ]
+    return pairs if not apart or sum(apart) >= INTERLEAVED * len(apart) else []
+
+
+def _paired(pairs: Sequence[tuple[Block, Block]], rounding: float) -> Estimate:
+    differences = [log(y.value) - log(x.value) for x, y in pairs]
+    spread, count = variance(differences), len(differences)
+
+    def after(more: int) -> tuple[float, float]:
+        return sqrt(spread / (count + more) + 2 * rounding**2), count + more - 1
+
+    sessions = len({x.session for x, _ in pairs})
+    std, freedom = after(0)
+    return Estimate(fmean(differences), std, freedom, "paired", (count, count), (sessions, sessions), after)
+
+
+def _by_session(blocks: Iterable[Block]) -> dict[str, list[float]]:
+    """Logarithms in order of time."""
+    found: dict[str, list[float]] = {}
+    for block in sorted(blocks, key=lambda block: block.at):
+        found.setdefault(block.session, []).append(log(block.value))
+    return found
+
+
+def _over_sessions(a: Sequence[Block], b: Sequence[Block], rounding: float) -> Estimate:
+    means = [[fmean(own) for own in _by_session(side).values()] for side in (a, b)]
+    counts = len(means[0]), len(means[1])
+    squares = sum((mean - fmean(side)) ** 2 for side in means for mean in side)
+    spread = squares / (sum(counts) - 2)
+
+    def after(more: int) -> tuple[float, float]:
+        n, m = counts[0] + more, counts[1] + more
+        return sqrt(spread * (1 / n + 1 / m) + 2 * rounding**2), n + m - 2
+
+    std, freedom = after(0)
+    a_session = -(-(len(a) + len(b)) // sum(counts))
+    return Estimate(
+        fmean(means[1]) - fmean(means[0]), std, freedom, "sessions", (len(a), len(b)), counts, after, a_session
+    )
+
+
+def _over_blocks(a: Sequence[Block], b: Sequence[Block], between: float, rounding: float) -> Estimate:
+    sides = [_Side.of(a), _Side.of(b)]
+    assumed = between**2 * sum(1 / side.sessions for side in sides) + 2 * rounding**2
+
+    def after(more: int) -> tuple[float, float]:
+        parts = [side.after(more) for side in sides]
+        freedom = welch_freedom(*parts, (sqrt(assumed), inf))
+        return sqrt(sum(std**2 for std, _ in parts) + assumed), freedom
+
+    std, freedom = after(0)
+    counts, sessions = (len(a), len(b)), (sides[0].sessions, sides[1].sessions)
+    return Estimate(sides[1].mean - sides[0].mean, std, freedom, "blocks", counts, sessions, after)
+
+
+@dataclass(frozen=True)
+class _Side:
+    mean: float
+    spread: float
+    """Variance of a block."""
+    count: int
+    sessions: int
+    share: float
+    """Independent blocks that a block is worth: less than one where neighbours are alike."""
+
+    @staticmethod
+    def of(blocks: Sequence[Block]) -> _Side:
+        by_session = _by_session(blocks)
+        values = [value for own in by_session.values() for value in own]
+        shares = [_independent(own) for own in by_session.values()]
+        return _Side(fmean(values), variance(values), len(values), len(by_session), min(shares))
+
+    def after(self, more: int) -> tuple[float, float]:
+        independent = (self.count + more) * self.share
+        return sqrt(self.spread / independent), max(1.0, independent - 1)
+
+
+def _independent(values: Sequence[float]) -> float:
+    """(1 - r) / (1 + r) of the correlation r of neighbours, as if it were of first order; its estimate from few values
+    is too low, by about (1 + 3 r) / n (M. G. Kendall, Biometrika 41, 1954)."""
+    count = len(values)
+    if count < FEWEST_CORRELATED:
+        return 1.0
+    middle = fmean(values)
+    squares = sum((value - middle) ** 2 for value in values)
+    if squares == 0:
+        return 1.0
+    seen = sum((x - middle) * (y - middle) for x, y in pairwise(values)) / squares
+    r = min(MOST_CORRELATION, max(0.0, (count * seen + 1) / (count - 3)))
+    return (1 - r) / (1 + r)
+
+
+def enough(found: Estimate) -> bool:
+    return min(found.blocks) >= MIN_BLOCKS
