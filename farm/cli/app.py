@@ -23,6 +23,7 @@ from . import (
     enrol,
     experiments,
     export,
+    hold,
     hosts,
     imports,
     ledger,
@@ -70,6 +71,7 @@ def _common(
 for group in (
     lifecycle,
     devices,
+    hold,
     hosts,
     enrol,
     restore,

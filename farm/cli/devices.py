@@ -82,7 +82,8 @@ def release(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Release a device or host from quarantine: it gets work at once, its losses are forgotten. Needs no running farm.
+    """Release a device that somebody holds, or a device or host from quarantine: it gets work at once, its losses are
+    forgotten. Needs no running farm.
 
     A device that loses several attempts in a row is put into quarantine, for a minute the first time; a host is after
     several faults of its own. After that it gets work again by itself if it is found well, on probation: one more loss
@@ -95,11 +96,12 @@ def release(
 
     settings = settings_of(state)
     with open_ledger(settings) as ledger:
-        held = [each.serial for each in (*ledger.quarantined(), *ledger.quarantined_hosts())]
+        kept = [each.serial for each in (*ledger.quarantined(), *ledger.quarantined_hosts())]
+        kept += [each.serial for each in ledger.holds()]
         released = [ledger.clear_quarantine(serial), ledger.clear_host(serial), let_be(settings.state, serial)]
-        if not any(released):
-            known = f"in quarantine: {', '.join(held)}" if held else "no device or host is in quarantine"
-            raise Unsupported(f"{serial!r} is not in quarantine; {known}", remedy="farm devices")
+        if not (ledger.end_hold(serial) | any(released)):
+            known = f"these are: {', '.join(kept)}" if kept else "no device or host is"
+            raise Unsupported(f"{serial!r} is neither held nor in quarantine; {known}", remedy="farm devices")
     if as_json:
         print_json({"released": serial})
     log().print(f"{serial} is released")

@@ -13,6 +13,7 @@ from .queue.news import WaitingLane
 from .rows import (
     DeadRecord,
     ExperimentRow,
+    Hold,
     HostRow,
     HostState,
     JobRow,
@@ -27,6 +28,7 @@ __all__ = [
     "Apart",
     "DeadRecord",
     "ExperimentRow",
+    "Hold",
     "HostRow",
     "HostState",
     "Imported",

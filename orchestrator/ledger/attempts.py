@@ -21,6 +21,7 @@ from .database import count_up
 from .health import absolve_host, update_health
 from .queue import changes
 from .rows import AnyRow, JobState, KeepResult, pack, pack_json
+from .said import holds
 from .tables import ATTEMPTS, EXPERIMENTS, JOBS, RECORDS
 from .templates import ORDINARY, JobReader
 
@@ -39,7 +40,11 @@ class Start:
 
 
 def begin(connection: Connection, starts: Sequence[Start], ttl_s: float) -> list[Assignment]:
-    """Begin attempts at waiting jobs, each under a new token; without those whose job does not wait any more."""
+    """Begin attempts at waiting jobs, each under a new token; without those whose job does not wait any more, or whose
+    device a person holds."""
+    count_up(connection, "token", 0)  # locked from here: no hold begins between this look and the commit
+    held = holds.held(connection, (start.serial for start in starts))
+    starts = [start for start in starts if start.serial not in held]
     rows = _waiting(connection, [start.job_id for start in starts])
     reader = JobReader(connection, rows.values(), ORDINARY)
     found: list[tuple[Start, AnyRow, Job]] = []

@@ -17,7 +17,7 @@ from orchestrator.model.lease import Assignment
 from orchestrator.model.queue_view import WaitingJob
 from orchestrator.model.record import Outcome, Record
 
-from . import attempts, dead_records, experiments, extension, figures, health, hosts, imports, queries, records
+from . import attempts, dead_records, experiments, extension, figures, health, imports, queries, records
 from .attempts import Start
 from .database import Database
 from .figures import Apart, Renewed, Selector
@@ -27,6 +27,7 @@ from .queue.news import News, NewsReader
 from .rows import (
     DeadRecord,
     ExperimentRow,
+    Hold,
     HostRow,
     HostState,
     JobRow,
@@ -38,6 +39,7 @@ from .rows import (
     WaitingGroup,
     readable,
 )
+from .said import holds, hosts
 from .tables import DEVICE_HEALTH, HOST_HEALTH, JOBS, number_of
 
 
@@ -376,6 +378,29 @@ class Ledger:
         """Give a host access of its own, under a new secret (empty: take it away), and work."""
         with self._database.write() as connection:
             hosts.say(connection, name, HostState.ACTIVE if secret_sha256 else HostState.REMOVED, secret_sha256)
+
+    def holds(self) -> list[Hold]:
+        """Devices that a person holds, by serial."""
+        with self._database.read() as connection:
+            return holds.every(connection)
+
+    def hold(self, serials: Collection[str], who: str, until: float | None = None, note: str = "") -> list[Hold]:
+        """Hold devices until then (Unix time; None: until they are released): no attempt begins on them any more.
+
+        The holds that other people have on them; where there are any, nothing is changed.
+        """
+        with self._database.write() as connection:
+            return holds.hold(connection, serials, who, until, note)
+
+    def end_hold(self, serial: str) -> bool:
+        """Give a device work again; False where nobody holds it."""
+        with self._database.write() as connection:
+            return holds.end(connection, serial)
+
+    def known_devices(self, serials: Iterable[str]) -> set[str]:
+        """Of these, the devices that some experiment was submitted for."""
+        with self._database.read() as connection:
+            return holds.known(connection, serials)
 
     def _quarantined(self, table: Table) -> list[Quarantine]:
         with self._database.read() as connection:

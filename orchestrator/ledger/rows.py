@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 MAX_UNPACKED_BYTES = 256 << 20
 
+DAY_S = 86400.0
+
 T = TypeVar("T")
 
 
@@ -178,6 +180,26 @@ class Quarantine:
     def remedy(self) -> str:
         clock = time.strftime("%H:%M:%S", time.localtime(self.until))
         return f"tried again from {clock}, or at once with `farm release {self.released_by or self.serial}`"
+
+
+@dataclass(frozen=True)
+class Hold:
+    """A person has a device for themselves."""
+
+    serial: str
+    who: str
+    since: float
+    """Unix time."""
+    until: float | None
+    """Unix time; None: until somebody releases it."""
+    note: str
+
+    @property
+    def text(self) -> str:
+        """`by anna until 17:00: new battery`; with the day where that is not within a day."""
+        form = "%H:%M" if self.until is not None and self.until - time.time() < DAY_S else "%Y-%m-%d %H:%M"
+        until = "" if self.until is None else time.strftime(f" until {form}", time.localtime(self.until))
+        return f"by {self.who}{until}" + (f": {self.note}" if self.note else "")
 
 
 def label(job: Job) -> str:

@@ -23,7 +23,7 @@ from sqlalchemy import (
     select,
 )  # fmt: skip
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 
 METADATA = MetaData()
 
@@ -208,6 +208,17 @@ HOSTS = Table(
     Column("secret_sha256", String(64), nullable=False, default=""),
 )
 """What people have said of hosts: added, being drained, removed. A host that announces itself needs no row."""
+
+HOLDS = Table(
+    "holds",
+    METADATA,
+    Column("serial", String(200), primary_key=True),
+    Column("who", String(100), nullable=False),
+    Column("since", Float, nullable=False),
+    Column("until", Float),
+    Column("note", Text, nullable=False),
+)
+"""Devices that a person holds: they get no work until then, or until somebody releases them."""
 
 COUNTERS = Table(
     "counters",

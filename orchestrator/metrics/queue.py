@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -13,7 +14,16 @@ from sqlalchemy import Connection, func, select
 from orchestrator.answers import Wait, explain
 from orchestrator.ledger.queue.groups import waiting_groups
 from orchestrator.ledger.rows import OPEN, JobState, readable
-from orchestrator.ledger.tables import ATTEMPTS, DEAD_RECORDS, DEVICE_HEALTH, EXPERIMENTS, HOST_HEALTH, JOBS, RECORDS
+from orchestrator.ledger.tables import (
+    ATTEMPTS,
+    DEAD_RECORDS,
+    DEVICE_HEALTH,
+    EXPERIMENTS,
+    HOLDS,
+    HOST_HEALTH,
+    JOBS,
+    RECORDS,
+)
 from orchestrator.model.waiting import WaitKind, WaitReason
 
 MAX_EXPERIMENTS = 50
@@ -29,6 +39,7 @@ def queue_families(connection: Connection, reasons: Mapping[str, WaitReason] | N
     yield _records(connection)
     yield _dead_records(connection)
     yield from _quarantined(connection)
+    yield _held(connection)
     yield from _experiments(connection)
 
 
@@ -118,6 +129,18 @@ def _quarantined(connection: Connection) -> Iterator[Metric]:
         for each, at in connection.execute(select(name, since).where(since.is_not(None))):
             family.add_metric([each], at)
         yield family
+
+
+def _held(connection: Connection) -> Metric:
+    family = GaugeMetricFamily(
+        "farm_device_held_timestamp_seconds",
+        "Since when a person holds a device; absent where nobody does.",
+        labels=("serial",),
+    )
+    lasting = HOLDS.c.until.is_(None) | (HOLDS.c.until > time.time())
+    for serial, since in connection.execute(select(HOLDS.c.serial, HOLDS.c.since).where(lasting)):
+        family.add_metric([serial], since)
+    return family
 
 
 def _experiments(connection: Connection) -> Iterator[Metric]:

@@ -116,6 +116,8 @@ class Health(StrEnum):
     QUARANTINED = "quarantined"
     DRAINING = "draining"
     """Its host finishes what it runs, and gets nothing new: a person said so."""
+    HELD = "held"
+    """A person has it for themselves: `farm hold`."""
     BUSY_ELSEWHERE = "busy_elsewhere"
     """A host of another farm, or one that this farm knows nothing of, has it: its claim lies on the phone."""
     UNFIT = "unfit"

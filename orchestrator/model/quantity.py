@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import time
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
@@ -13,11 +15,30 @@ _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600
 _BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _CELSIUS = {"C": 1.0, "°C": 1.0}
 _SHARES = {"%": 0.01}
+_MOMENT = "a time such as `17:00` or `2026-12-01 08:00`"
 
 
 def parse_seconds(value: object) -> float:
     """`"90 s"`, `"5 min"`, `"100 ms"` -> seconds. A bare number in a file is refused: it has no unit."""
     return _parse(value, _SECONDS, "a time such as `90 s`")
+
+
+def parse_moment(value: object, now: float | None = None) -> float:
+    """`"17:00"` (the next one), `"2026-12-01 08:00"`, in local time -> Unix time. `now`: Unix time; None: the clock's.
+
+    Raises ValueError.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):  # already parsed
+        return _finite(value, _MOMENT)
+    text, start = str(value).strip(), datetime.fromtimestamp(time.time() if now is None else now)
+    try:
+        if re.fullmatch(r"\d{1,2}:\d{2}", text):
+            of_day = datetime.strptime(text, "%H:%M").time()
+            today = datetime.combine(start.date(), of_day)
+            return (today if today > start else today + timedelta(days=1)).timestamp()
+        return datetime.strptime(text.replace("T", " "), "%Y-%m-%d %H:%M").timestamp()
+    except (ValueError, OverflowError, OSError) as e:
+        raise ValueError(f"expected {_MOMENT}, got {text[:40]!r}") from e
 
 
 def parse_bytes(value: object) -> int:

@@ -19,6 +19,8 @@ class WaitKind(StrEnum):
     QUARANTINED = "quarantined"
     DRAINING = "draining"
     """Its host was told to take nothing new."""
+    HELD = "held"
+    """A person has their device for themselves."""
     BUSY_ELSEWHERE = "busy_elsewhere"
     """Another farm or host has the phone."""
     UNFIT = "unfit"

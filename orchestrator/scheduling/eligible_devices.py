@@ -1,5 +1,6 @@
-"""List the devices that may be given work: those announced, without those at rest or in quarantine with their host,
-and those whose host gets no work: it is being drained, was removed, or its worker is of a version that does not fit."""
+"""List the devices that may be given work: those announced, without those that a person holds, that rest or that are in
+quarantine with their host, and those whose host gets no work: it is being drained, was removed, or its worker is of a
+version that does not fit."""
 
 from __future__ import annotations
 
@@ -7,13 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.ledger import HostRow, HostState, Ledger, Quarantine
+from orchestrator.ledger import Hold, HostRow, HostState, Ledger, Quarantine
 from orchestrator.model.device import Device, Health
 from orchestrator.model.live import OLDEST_PROTOCOL, PROTOCOL, HostAnnouncement
 
 
 def devices_for_work(announced: Sequence[Device], hosts: Iterable[HostAnnouncement], ledger: Ledger) -> list[Device]:
-    """Devices as placement sees them: of a host that gets no work, in quarantine, or at rest after a loss.
+    """Devices as placement sees them: of a host that gets no work, held, in quarantine, or at rest after a loss.
 
     Raises ServiceDown.
     """
@@ -26,22 +27,28 @@ class Barred:
 
     closed: Mapping[str, dict[str, Any]]
     """By host, see `closed_hosts`."""
-    held: tuple[Quarantine, ...]
-    held_hosts: tuple[Quarantine, ...]
+    quarantined: tuple[Quarantine, ...]
+    quarantined_hosts: tuple[Quarantine, ...]
     resting: Mapping[str, float]
     """Device -> Unix time until which it rests."""
+    holds: tuple[Hold, ...] = ()
 
     def applied(self, announced: Sequence[Device]) -> list[Device]:
         """Devices as placement sees them."""
-        held = [*self.held, *_on_hosts(announced, self.held_hosts)]
-        usable = [_changed(device, self.closed.get(device.facts.host)) for device in announced]
-        return with_quarantine(usable, self.resting, held)
+        quarantined = [*self.quarantined, *_on_hosts(announced, self.quarantined_hosts)]
+        held = {hold.serial: {"health": Health.HELD, "reason": _hold_text(hold)} for hold in self.holds}
+        usable = [
+            _changed(_changed(device, held.get(device.serial)), self.closed.get(device.facts.host))
+            for device in announced
+        ]
+        return with_quarantine(usable, self.resting, quarantined)
 
 
 def barred(hosts: Iterable[HostAnnouncement], ledger: Ledger) -> Barred:
     """Raises ServiceDown."""
-    held, held_hosts = tuple(ledger.quarantined()), tuple(ledger.quarantined_hosts())
-    return Barred(closed_hosts(hosts, ledger.hosts()), held, held_hosts, ledger.resting())
+    quarantined, quarantined_hosts = tuple(ledger.quarantined()), tuple(ledger.quarantined_hosts())
+    closed = closed_hosts(hosts, ledger.hosts())
+    return Barred(closed, quarantined, quarantined_hosts, ledger.resting(), tuple(ledger.holds()))
 
 
 def closed_hosts(hosts: Iterable[HostAnnouncement], known: Iterable[HostRow]) -> dict[str, dict[str, Any]]:
@@ -97,6 +104,10 @@ def has_recovered(held: Quarantine, announced: Mapping[str, Device]) -> bool:
     """
     device = announced.get(held.serial)
     return device is not None and device.state.health is Health.READY and device.state.seen_at >= held.until
+
+
+def _hold_text(hold: Hold) -> str:
+    return f"{hold.text}; `farm release {hold.serial}` ends it"
 
 
 def _quarantine_text(held: Quarantine) -> str:

@@ -198,7 +198,8 @@ def _is_ready(device: Device, now: float) -> bool:
 def _unready(device: Device) -> WaitReason:
     state = device.state
     if state.health is not Health.READY:
-        text = f"{state.health}: {state.reason}" if state.reason else str(state.health)
+        said = " " if state.health is Health.HELD else ": "  # held by anna
+        text = f"{state.health}{said}{state.reason}" if state.reason else str(state.health)
         return WaitReason(kind=WaitKind(state.health.value), text=text)
     text = f"{state.reason or 'cooling'}, ready at about {_clock(state.ready_at or 0.0)}"
     return WaitReason(kind=WaitKind.RESTING, text=text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from io import StringIO
 
 import pytest
@@ -49,10 +50,10 @@ def test_quarantine_is_shown_with_its_reason_and_lifted_by_hand(quarantined: str
 def test_what_is_not_in_quarantine_cannot_be_released(quarantined: str, cli: Cli) -> None:
     code, out, err = cli("release", "B", "--json")
     assert code == 1
-    assert json.loads(out)["error"]["message"] == "'B' is not in quarantine; in quarantine: A"
+    assert json.loads(out)["error"]["message"] == "'B' is neither held nor in quarantine; these are: A"
     assert "farm devices" in err
     cli("release", "A")
-    assert "no device or host is in quarantine" in cli("release", "A")[2]
+    assert "no device or host is" in cli("release", "A")[2]
 
 
 def test_a_host_in_quarantine_is_shown_and_released(settings: Settings, redis: Redis, cli: Cli) -> None:
@@ -69,6 +70,42 @@ def test_a_host_in_quarantine_is_shown_and_released(settings: Settings, redis: R
     assert "host lab gets no work: 3 faults of its own" in cli("status")[2]
     assert json.loads(cli("release", "lab", "--json")[1]) == {"released": "lab"}
     assert json.loads(cli("devices", "A", "--json")[1])["state"]["health"] == "ready"
+
+
+def test_a_device_is_held_for_one_person_and_released(
+    settings: Settings, redis: Redis, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Inventory(redis).announce_device(make.device("A"))
+    monkeypatch.setenv("LOGNAME", "anna")
+    with Ledger(settings.ledger) as ledger:
+        jobs = expand(make.many(1), "e-1", [make.device("A")]).jobs
+        ledger.submit("e-1", make.many(1), jobs)
+        begun = ledger.begin_attempt(jobs[0].job_id, "A", "lab", 15.0)
+        assert begun is not None
+    made = json.loads(cli("hold", "A", "--for", "2 h", "--note", "new battery", "--json")[1])
+    assert made["holds"][0]["who"] == "anna" and made["running"][0]["serial"] == "A" and not made["handed_back"]
+    (shown,) = json.loads(cli("devices", "--json")[1])
+    assert shown["state"]["health"] == "held"
+    assert re.match(r"by anna until \d\d:\d\d: new battery; `farm release A` ends it", shown["state"]["reason"])
+    monkeypatch.setenv("LOGNAME", "bert")
+    code, _, err = cli("hold", "A")
+    assert code == 1 and "A is held by anna until" in err and "ask anna" in err
+    assert json.loads(cli("release", "A", "--json")[1]) == {"released": "A"}
+    back = json.loads(cli("hold", "A", "--now", "--json")[1])
+    assert back["handed_back"] == made["running"] and not back["running"]
+    with Ledger(settings.ledger) as ledger:
+        assert ledger.counts() == {"waiting": 1} and ledger.running() == []
+        assert [each.who for each in ledger.holds()] == ["bert"]
+
+
+def test_a_hold_of_what_nobody_knows_or_that_is_over_is_refused(settings: Settings, redis: Redis, cli: Cli) -> None:
+    Inventory(redis).announce_device(make.device("A"))
+    code, _, err = cli("hold", "A", "AB")
+    assert code == 1 and "no device 'AB' is known; there are: A" in err
+    assert cli("hold", "A", "--until", "2020-01-01 08:00")[0] == 2
+    assert cli("hold", "A", "--until", "soon")[0] == 2
+    with Ledger(settings.ledger) as ledger:
+        assert ledger.holds() == []
 
 
 def test_a_lost_job_is_retried(quarantined: str, cli: Cli, settings: Settings) -> None:

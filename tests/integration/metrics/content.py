@@ -131,6 +131,7 @@ def fill(redis: Redis, ledger: Ledger, seed: int) -> Content:
     for row in ledger.jobs("streams-1"):
         content.streams.append(finish(ledger, row.job, Content(content.devices), rng, inferences=25))
     _quarantine(ledger, "nexus-5")
+    assert ledger.hold(["mate-10"], "anna", None, "new battery") == []
     leases = Leases(redis)
     for row in ledger.jobs("first-1")[: 2 * BLOCKS : BLOCKS]:  # one job of each of two phones
         begun = ledger.begin_attempt(row.job_id, row.job.candidates[0], "lab", LONG_S)

@@ -102,6 +102,7 @@ def test_queue(farm: Farm, samples: Samples) -> None:
     assert value(samples, "farm_attempts_total", outcome="lost", cause="transport_lost") == 3
     assert value(samples, "farm_records_total", outcome="ok", source="virtual") == 2 * BLOCKS * len(PHONES)
     assert value(samples, "farm_device_quarantined_timestamp_seconds", serial="nexus-5") <= time.time()
+    assert value(samples, "farm_device_held_timestamp_seconds", serial="mate-10") <= time.time()
     assert value(samples, "farm_host_quarantined_timestamp_seconds", host="attic") <= time.time()
 
 

@@ -39,6 +39,7 @@ def reference(farm: Farm) -> dict[str, str]:
     ledger, now = farm.ledger, time.time()
     inventory = farm.host.inventory
     devices = {d.serial: d for d in devices_for_work(inventory.devices(), inventory.hosts(), ledger)}
+    held = {hold.serial for hold in ledger.holds()}
     leased = {*farm.host.leases.all(), *(row.serial for row in ledger.running())}
     order = {row.id: number for number, row in enumerate(ledger.experiments())}
     jobs = [job for e in order for job in ledger.jobs(e, [JobState.WAITING])]
@@ -52,7 +53,7 @@ def reference(farm: Farm) -> dict[str, str]:
         used = sum(s in devices for s in (*leased, *placed.values()))
         ready = device is not None and device.state.health is Health.READY
         rests = device is not None and (device.state.ready_at or 0.0) > now
-        return ready and not rests and serial not in leased and serial not in placed.values() and used < LIMIT
+        return ready and not rests and serial not in held | leased and serial not in placed.values() and used < LIMIT
 
     def may(job: JobRow, serial: str) -> bool:
         failed = farm.failed.get(job.job_id, set())
@@ -147,6 +148,12 @@ class Farm:
         serial = self.all[at].serial
         self.host.devices[at] = make.device(serial, **self.random.choice(states))  # type: ignore[arg-type]
 
+    def hold(self) -> None:
+        """Somebody takes a phone for themselves, or has it back."""
+        serial = self.random.choice("ABCDEF")
+        if not self.ledger.end_hold(serial):
+            self.ledger.hold([serial], "anna", self.random.choice([None, time.time() + 1000]))
+
     def another(self) -> None:
         """A scheduler that starts beside, or instead."""
         self.schedulers.append(Scheduler(self.settings, self.ledger, self.redis))
@@ -160,7 +167,7 @@ class Farm:
     @property
     def acts(self) -> list[Callable[[], None]]:
         often = [self.submit, self.claim, self.claim, self.finish, self.finish, self.change]
-        return [*often, self.cancel, self.lose, self.fail, self.retry, self.retry, self.another, self.wipe]
+        return [*often, self.cancel, self.lose, self.fail, self.retry, self.retry, self.another, self.wipe, self.hold]
 
     def turn(self) -> None:
         """One scheduler's turn, beside what everybody should have placed."""

@@ -6,8 +6,8 @@ import time
 
 from sqlalchemy import Connection, delete, insert, select
 
-from .rows import HostRow, HostState
-from .tables import HOSTS
+from orchestrator.ledger.rows import HostRow, HostState
+from orchestrator.ledger.tables import HOSTS
 
 
 def every(connection: Connection) -> list[HostRow]:

@@ -1,0 +1,91 @@
+"""`farm hold`: a person takes devices for themselves."""
+
+from __future__ import annotations
+
+import getpass
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestrator.model.quantity import parse_moment, parse_seconds
+
+from . import completion
+from .farm_access import connect, open_ledger, settings_of
+from .output import JsonOption, StateOption, log, print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from farm.holds import Running
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel="The farm")(hold)
+
+
+def hold(
+    serials: Annotated[
+        list[str], typer.Argument(metavar="SERIAL...", help="Devices to hold.", autocompletion=completion.serials)
+    ],
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="TIME", help="When it ends by itself: `17:00`, `2026-12-01 08:00`."),
+    ] = None,
+    lasting: Annotated[
+        str | None, typer.Option("--for", metavar="TIME", help="After which time it ends by itself: `3h`, `30 min`.")
+    ] = None,
+    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="What for, for the others.")] = "",
+    now: Annotated[
+        bool,
+        typer.Option("--now", help="Do not wait for what runs there: its jobs are tried again, and pay nothing."),
+    ] = False,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take devices for yourself: they get no work until the hold ends, or somebody releases them (`farm release`).
+
+    What runs there is finished, unless --now. Needs no running farm, except with --now. The hold of another person is
+    not replaced, your own is.
+
+    Example: `farm hold R58M123ABC --until 17:00 --note "new battery"`
+    """
+    from farm import holds
+
+    end = _end(until, lasting)
+    settings = settings_of(state)
+    redis = connect(settings) if now or settings.redis_url else None
+    with open_ledger(settings) as ledger:
+        holds.check_known(serials, ledger, redis)
+        running = holds.hold(ledger, set(serials), getpass.getuser(), end, note)
+        if now and redis is not None:
+            holds.hand_back(ledger, redis, set(serials))
+        made = [each for each in ledger.holds() if each.serial in serials]
+    if as_json:
+        handed_back = [vars(each) for each in running] if now else []
+        print_json({"holds": [vars(each) for each in made], "running": [vars(each) for each in running] * (not now),
+                    "handed_back": handed_back})  # fmt: skip
+        return
+    for each in made:
+        log().print(f"{each.serial} is held {each.text}", markup=False)
+    _tell(running, now)
+
+
+def _tell(running: Sequence[Running], now: bool) -> None:
+    for each in running:
+        what = "goes back into the queue" if now else "is finished first"
+        log().print(f"{each.label} on {each.serial} {what}", markup=False)
+
+
+def _end(until: str | None, lasting: str | None) -> float | None:
+    """Unix time. Raises UsageError."""
+    if until is not None and lasting is not None:
+        raise typer.BadParameter("give either --until or --for", param_hint="--until")
+    try:
+        end = parse_moment(until) if until is not None else None
+        end = time.time() + parse_seconds(lasting) if lasting is not None else end
+    except ValueError as e:
+        raise typer.BadParameter(str(e), param_hint="--until" if until is not None else "--for") from e
+    if end is not None and end <= time.time():
+        raise typer.BadParameter("it is over already", param_hint="--until" if until is not None else "--for")
+    return end

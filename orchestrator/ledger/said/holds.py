@@ -1,0 +1,56 @@
+"""Keep which devices a person holds. A hold ends by itself, or by hand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable
+
+from sqlalchemy import ColumnElement, Connection, delete, insert, select
+
+from orchestrator.ledger.database import count_up
+from orchestrator.ledger.rows import Hold
+from orchestrator.ledger.tables import CHOICE_DEVICES, HOLDS
+
+
+def every(connection: Connection) -> list[Hold]:
+    """Those that have not ended, by device."""
+    rows = connection.execute(select(HOLDS).where(_lasting(time.time())).order_by(HOLDS.c.serial))
+    return [Hold(row.serial, row.who, row.since, row.until, row.note) for row in rows]
+
+
+def held(connection: Connection, serials: Iterable[str]) -> set[str]:
+    """Of these devices, those that a person holds. Whoever asks has counted up the token before, as `hold` does."""
+    mine = HOLDS.c.serial.in_(sorted(set(serials)))
+    return set(connection.scalars(select(HOLDS.c.serial).where(mine, _lasting(time.time()))))
+
+
+def hold(connection: Connection, serials: Collection[str], who: str, until: float | None, note: str) -> list[Hold]:
+    """Hold devices, or those that `who` holds already until another time; the holds of others on them.
+
+    Where there are any, nothing is changed. No attempt begins on a held device: both take the counter of tokens first,
+    which stays locked until the commit.
+    """
+    count_up(connection, "token", 0)
+    others = [each for each in every(connection) if each.serial in serials and each.who != who]
+    if not others:
+        ended = HOLDS.c.until <= time.time()
+        connection.execute(delete(HOLDS).where(HOLDS.c.serial.in_(sorted(serials)) | ended))
+        row = {"who": who, "since": time.time(), "until": until, "note": note}
+        connection.execute(insert(HOLDS), [{"serial": serial, **row} for serial in sorted(serials)])
+    return others
+
+
+def end(connection: Connection, serial: str) -> bool:
+    """Whether the device was held."""
+    mine = delete(HOLDS).where(HOLDS.c.serial == serial, _lasting(time.time()))
+    return connection.execute(mine).rowcount > 0
+
+
+def known(connection: Connection, serials: Iterable[str]) -> set[str]:
+    """Of these serials, those that some experiment was submitted for."""
+    mine = CHOICE_DEVICES.c.serial.in_(sorted(set(serials)))
+    return set(connection.scalars(select(CHOICE_DEVICES.c.serial).where(mine).distinct()))
+
+
+def _lasting(now: float) -> ColumnElement[bool]:
+    return HOLDS.c.until.is_(None) | (HOLDS.c.until > now)
