@@ -138,6 +138,12 @@ class AdbDown(TransportLost):
     cause = "adb_down"
 
 
+class DeviceAway(TransportLost):
+    """A device was gone, or not well, before its job had begun: nothing was tried."""
+
+    cause = "device_away"
+
+
 class DeviceBusy(TransientError):
     cause = "device_busy"
 

@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 NOBODY = frozenset(
-    {"condition_not_met", "device_busy", "busy_elsewhere", "not_claimed", "lease_refused", "lease_missing",
-     "lease_lost", "host_stopping", "host_removed", "device_held", "service_down",
-     "cancelled"}
+    {"condition_not_met", "device_busy", "device_away", "device_held", "busy_elsewhere", "not_claimed", "lease_refused",
+     "lease_missing", "lease_lost", "host_stopping", "host_removed", "service_down", "cancelled"}
 )  # fmt: skip
 """A schedulable fact, an outage or a person."""
 SILENCE = frozenset({"worker_died", "lease_expired"})
@@ -33,7 +32,7 @@ SUSPECT_AFTER = 3
 NOBODY_LIMIT = 50
 """Even losses that are nobody's fault end at some time: a condition that is never met."""
 MAX_PAUSE_S = 300.0
-PAUSES_S = {"service_down": 5.0} | dict.fromkeys(
+PAUSES_S = {"service_down": 5.0, "device_away": 2.0} | dict.fromkeys(
     ("condition_not_met", "device_busy", "busy_elsewhere", *DEVICE_ALONE), 10.0
 )
 

@@ -7,12 +7,14 @@ was. The folder stays where one was, with ledger, logs and the phones' own recor
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import shutil
 import sys
 import tempfile
 import time
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
 from .campaign import Campaign, run
@@ -49,6 +51,7 @@ def main() -> int:
     campaign = Campaign(given.seed, given.phones, given.jobs, faults, given.limit_min * 60)
     history = run(campaign, folder, lambda text: print(f"{time.monotonic() - began:6.0f} s  {text}", file=sys.stderr))
     print(summary(history, time.monotonic() - began))
+    (folder / "history.json").write_text(json.dumps(asdict(history), indent=1))
     broken = violations(history)
     for each in broken:
         print(f"broken: {each}")

@@ -82,7 +82,10 @@ def losses_have_a_culprit(history: History) -> Iterator[str]:
         counts = attempt.outcome in ("lost", "failed") and attempt.cause not in NOT_THE_JOB
         if counts and not _by_its_phone(attempt, history.hits):
             charge = f"job {attempt.job} pays for attempt {attempt.number} ({attempt.cause})"
-            yield f"{charge}, and {attempt.serial} was well"
+            last = max(
+                (hit for hit in history.hits if hit.at <= attempt.began + 1), key=lambda hit: hit.at, default=None
+            )
+            yield f"{charge}, and {attempt.serial} was well; the latest fault: {last}"
 
 
 def _by_its_phone(attempt: Attempt, hits: Iterable[Hit]) -> bool:

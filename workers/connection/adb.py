@@ -240,7 +240,8 @@ class AdbConnection:
     def shell(self, argv: Sequence[str], *, deadline_s: float = 10.0) -> ShellResult:
         command = quote(argv)
         with self._service(f"shell,v2,raw:{command}", command, deadline_s) as stream:
-            stream.write(struct.pack("<BI", _CLOSE_STDIN, 0))
+            with suppress(BrokenPipeError, ConnectionResetError):  # it may have ended already: what it said is there
+                stream.write(struct.pack("<BI", _CLOSE_STDIN, 0))
             return self._collect(stream, command)
 
     def push(self, source: Path, target: str, *, mode: int = 0o644, deadline_s: float = 120.0) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import threading
 import time
@@ -24,10 +25,13 @@ class ServerWatch:
         if self._kept is not None:
             self._kept.close()
 
-    def look(self) -> None:
-        """See whether the server is still the same one. Who lives as long as the farm calls it now and then."""
+    def look(self, wait_s: float = 0.0) -> None:
+        """See whether the server is still the same one. Who lives as long as the farm calls it now and then.
+
+        `wait_s`: give its end so long to show, as the kernel closes the connections of a process one after the other.
+        """
         with self._lock:
-            if self._kept is not None and not _is_open(self._kept):
+            if self._kept is not None and not _is_open(self._kept, wait_s):
                 self._kept.close()
                 self._kept, self._gone_at = None, self._clock()
             if self._kept is None:
@@ -41,15 +45,15 @@ class ServerWatch:
         """Whether the server was away a moment ago, so that phones are missing that are well. Not known, hence False,
         where nobody looked before."""
         if self._kept is not None:
-            self.look()
+            self.look(wait_s=0.1)
         return self._clock() - self._gone_at < SHAKEN_S
 
 
-def _is_open(kept: socket.socket) -> bool:
+def _is_open(kept: socket.socket, wait_s: float) -> bool:
     """The server has nothing to say on it, and says nothing while it lives."""
+    poll = select.poll()
+    poll.register(kept, select.POLLIN)
     try:
-        return bool(kept.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK))
-    except BlockingIOError:
-        return True
+        return not poll.poll(wait_s * 1000) or bool(kept.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK))
     except OSError:
         return False

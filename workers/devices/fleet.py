@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, replace
 
 from kernels.checkpoint import checkpoint
-from orchestrator.errors import TransportLost
+from orchestrator.errors import DeviceAway
 from orchestrator.model.device import Device, DeviceFacts, DeviceState, Health
 from orchestrator.model.enrolment import Enrolment
 from workers.connection.base import DeviceConnection
@@ -107,7 +107,7 @@ class Fleet:
     def member(self, serial: str, *, wait_s: float = 0.0) -> Member:
         """A device that can be driven; one that is unknown or being probed is waited for (the worker may be new).
 
-        Raises TransportLost for a device that is not (or no longer) usable here.
+        Raises DeviceAway for a device that is not (or no longer) usable here.
         """
         end = time.monotonic() + wait_s
         with self._lock:
@@ -117,7 +117,7 @@ class Fleet:
             entry = self._entries.get(serial)
         if entry is None or entry.member is None:
             why = entry.state.reason if entry else "it is not connected to this host"
-            raise TransportLost(f"the device cannot be used: {why}", device=serial, remedy="see `farm devices`")
+            raise DeviceAway(f"the device cannot be used: {why}", device=serial, remedy="see `farm devices`")
         return entry.member
 
     def _is_decided(self, serial: str) -> bool:
