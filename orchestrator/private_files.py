@@ -28,3 +28,18 @@ def make_private(folder: Path) -> None:
 def make_file(path: Path) -> None:
     """An empty file for this user's eyes, where there is none yet: who opens it later finds its mode."""
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+
+
+def settle(partial: Path, path: Path) -> None:
+    """Put a written file in the place of another, as a whole: after a crash there is the old content or the new one."""
+    _flush(partial)
+    partial.replace(path)
+    _flush(path.parent)
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
+
+from orchestrator.private_files import settle
 
 
 def write_durably(path: Path, text: str) -> None:
     """Replace a file as a whole: after a crash there is the old content or the new one, on disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
-    with partial.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
-    descriptor = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    partial.write_text(text)
+    settle(partial, path)
 
 
 def file_name(serial: str) -> str:

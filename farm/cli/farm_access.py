@@ -50,7 +50,7 @@ def open_ledger(settings: Settings, *, new: bool = False) -> Iterator[Ledger]:
     from orchestrator.ledger import Ledger
 
     if not new:
-        _find_ledger(settings)
+        find_ledger(settings)
     with Ledger(settings.ledger) as ledger:
         yield ledger
 
@@ -60,12 +60,12 @@ def open_database(settings: Settings) -> Iterator[Database]:
     """The database under the ledger, for its upkeep; the same."""
     from orchestrator.ledger.database import Database
 
-    _find_ledger(settings)
+    find_ledger(settings)
     with closing(Database(settings.ledger)) as database:
         yield database
 
 
-def _find_ledger(settings: Settings) -> None:
+def find_ledger(settings: Settings) -> None:
     """Raises SetupError where there is none, and would be made."""
     missing = not (settings.ledger_url or settings.redis_url or settings.ledger_file.exists())
     if missing and not settings.state.is_file():

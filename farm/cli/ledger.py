@@ -9,6 +9,7 @@ import typer
 from .experiments import PANEL
 from .farm_access import find_experiment, open_ledger, settings_of
 from .ledger_check import check
+from .ledger_copies import backup, restore
 from .output import JsonOption, StateOption, log, out, print_json
 
 group = typer.Typer(
@@ -20,7 +21,7 @@ group = typer.Typer(
 
 
 def register(app: typer.Typer) -> None:
-    for command in (recompute, check):
+    for command in (recompute, check, backup, restore):
         group.command()(command)
     app.add_typer(group, rich_help_panel=PANEL)
 

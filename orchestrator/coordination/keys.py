@@ -21,6 +21,7 @@ What a host writes has the host's name in it, in front of a device's: a host's u
 | farm:change:HOST | number | change_log.py, for both | of the newest change of a lease or device there |
 | farm:changes:HOST | sorted set of `l` or `d` and SERIAL | the same | numbers of the last changes |
 | farm:epoch | string | change_log.py, for the scheduler | another one after a wipe |
+| farm:restored | string, number | record_stream.py, for the scheduler | which put-back ledger the receipts are of |
 | farm:senders | set of hosts | record_stream.py | index of the streams; a host may add to it |
 | farm:farm | string | leases.py | a random name of the farm whose tokens these are |
 | farm:waiting | string, JSON {job: `WaitReason`}, TTL 15 s | scheduler.py | why jobs wait |
@@ -32,6 +33,7 @@ from __future__ import annotations
 
 PREFIX = "farm:"
 SENDERS = PREFIX + "senders"
+RESTORED = PREFIX + "restored"
 CANCELLED = PREFIX + "cancelled"
 ENDED = PREFIX + "ended"
 FARM = PREFIX + "farm"

@@ -102,6 +102,17 @@ def streams(redis: Redis) -> list[RecordStream]:
     return [RecordStream(redis, host) for host in sorted(redis.smembers(keys.SENDERS))]
 
 
+@translated
+def forget_receipts(redis: Redis, restored: int) -> None:
+    """Once after a ledger was put back: it lacks records that receipts call stored, and begins attempts anew under
+    their names. `restored`: which time it was, 0 where it never was."""
+    if int(redis.get(keys.RESTORED) or 0) == restored:
+        return
+    for key in redis.scan_iter(match=keys.receipt("*", "*"), count=1000):
+        redis.unlink(key)
+    redis.set(keys.RESTORED, restored)
+
+
 def _entry(entry_id: str, fields: dict[bytes, bytes], host: str) -> Entry:
     body = fields.get(b"record")
     if body is None:  # whatever it is, all of it is kept

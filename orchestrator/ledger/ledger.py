@@ -330,6 +330,11 @@ class Ledger:
         with self._database.write() as connection:
             return imports.adopt(connection, experiment_id, experiment, found)
 
+    def restored(self) -> int:
+        """A number that is another one each time that the ledger is put back from a copy; 0: it never was."""
+        with self._database.read() as connection:
+            return queries.restored(connection)
+
     # devices and hosts
 
     def quarantined(self) -> list[Quarantine]:

@@ -13,7 +13,7 @@ from orchestrator.model.lease import Assignment
 from .lanes import candidates_of
 from .queue.news import attempt_rows, running_rows
 from .rows import OPEN, AnyRow, JobRow, JobState, RunningRow, readable
-from .tables import ATTEMPTS, CHOICES, EXPERIMENTS, JOBS, LANES, number_of
+from .tables import ATTEMPTS, CHOICES, COUNTERS, EXPERIMENTS, JOBS, LANES, number_of
 from .templates import JOB_PARTS, ORDINARY, JobReader
 
 JOB_COLUMNS = (
@@ -111,3 +111,8 @@ def _job_row(reader: JobReader, row: AnyRow) -> JobRow:
         attempts=row.attempts,
         ended_at=row.ended_at,
     )
+
+
+def restored(connection: Connection) -> int:
+    """The number of the last time that the ledger was put back from a copy; 0: it never was."""
+    return int(connection.scalar(select(COUNTERS.c.value).where(COUNTERS.c.name == "restored")) or 0)

@@ -227,7 +227,7 @@ COUNTERS = Table(
     Column("value", Integer, nullable=False),
 )
 """`schema` is the version of these tables, `token` the newest fencing token, `experiment` the newest sequence, `change`
-the newest change of the queue."""
+the newest change of the queue, `restored` the token from which they went on when the ledger was last put back."""
 
 
 def number_of(experiment_id: str) -> ScalarSelect[int]:

@@ -23,6 +23,7 @@ from orchestrator.coordination import client as redis_client
 from orchestrator.coordination import queue
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
+from orchestrator.coordination.record_stream import forget_receipts
 from orchestrator.errors import FarmError, ServiceDown
 from orchestrator.ledger import Ledger, Start
 from orchestrator.model.device import Device
@@ -68,7 +69,7 @@ class Scheduler:
     """One turn a call; raises ServiceDown where Redis or the ledger is away, and loses nothing by it."""
 
     def __init__(self, farm: Settings, ledger: Ledger, redis: Redis) -> None:
-        self._farm, self._ledger = farm, ledger
+        self._farm, self._ledger, self._redis = farm, ledger, redis
         self._leases, self._inventory, self._intake = Leases(redis), Inventory(redis), Intake(redis, ledger)
         self._app = queue.make_app(farm)
         self._queue, self._live = QueueView(ledger), LiveView(redis)
@@ -78,6 +79,7 @@ class Scheduler:
         self._devices: tuple[object, dict[str, Device]] = (None, {})
         self._decided_at = float("-inf")
         self._down = False
+        self._receipts_fit = False
 
     def tick(self) -> TickReport:
         """One turn: records in, reconcile, decide about further blocks, place, lease, wake."""
@@ -92,6 +94,9 @@ class Scheduler:
         return report
 
     def _turn(self) -> TickReport:
+        if not self._receipts_fit:
+            forget_receipts(self._redis, self._ledger.restored())
+            self._receipts_fit = True
         taken = self._intake.drain()
         hosts = self._inventory.hosts()
         self._leases.name_farm()

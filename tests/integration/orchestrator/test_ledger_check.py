@@ -18,7 +18,7 @@ from tests.servers import private_postgres
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with private_postgres(tmp_path_factory.mktemp("postgres")) as url:
         yield url
 
@@ -29,7 +29,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         made = f"sqlite:///{tmp_path / 'ledger.sqlite'}"
     else:
-        made = ledgers.empty_database(request.getfixturevalue("server"))
+        made = ledgers.empty_database(request.getfixturevalue("postgres"))
     with Ledger(made, retries=1) as ledger:
         jobs = ledgers.filled(ledger, 6)
         ledgers.begun(ledger, jobs[-1])

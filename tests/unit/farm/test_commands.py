@@ -22,8 +22,10 @@ import yaml
 from farm.cli import output
 from farm.cli.app import app
 from farm.cli.demo import _all_measured
+from farm.endpoints import StateLock
 from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
+from orchestrator.upkeep.copies import JUMP
 from tests.servers import required
 from tests.unit.orchestrator import make
 
@@ -104,7 +106,7 @@ OF_A_STATE = [
     ("cancel", "latest"), ("down",), ("devices",), ("devices", "A"), ("release", "A"), ("restore",), ("tune", "show"),
     ("tune", "export", "x.json"), ("records",), ("records", "replay"), ("records", "drop", "A"),
     ("records", "show", "A"), ("retry", "latest"), ("ledger", "recompute"),
-    ("ledger", "check"),
+    ("ledger", "check"), ("ledger", "backup", "copy"),
 ]  # fmt: skip
 
 
@@ -137,6 +139,28 @@ def test_figures_are_recomputed(farm: Run, tmp_path: Path) -> None:
         connection.execute("UPDATE templates SET body = x'00'")
     code, out, _ = farm("ledger", "recompute", "first-1", "--all", "--json")
     assert (code, json.loads(out)) == (1, {"experiments": 1, "looked_at": 1, "changed": 0, "faulty": 1})
+
+
+@pytest.mark.usefixtures("ledger")
+def test_a_ledger_is_checked_copied_and_put_back(farm: Run, tmp_path: Path) -> None:
+    with Ledger(Settings(state=tmp_path / ".farm").ledger) as ledger:
+        ledger.submit("first-1", make.many(1), [make.job()])
+    assert farm("ledger", "backup", "copy")[:2] == (0, f"copy, {(tmp_path / 'copy').stat().st_size} bytes, is whole: "
+                                                    "1 experiments, 1 jobs, 0 records\n")  # fmt: skip
+    assert "is there already" in farm("ledger", "backup", "copy")[2]
+    assert json.loads(farm("ledger", "backup", "copy", "--force", "--json")[1])["jobs"] == 1
+    assert json.loads(farm("ledger", "check", "--json")[1])["faults"] == []
+    with closing(sqlite3.connect(tmp_path / ".farm" / "ledger.sqlite")) as connection, connection:
+        connection.execute("UPDATE experiments SET spec = '{'")
+    code, out, _ = farm("ledger", "check")
+    assert code == 1 and "experiments first-1: cannot be read" in out and "remedy: `farm ledger restore FILE`" in out
+    lock = StateLock(tmp_path / ".farm")
+    code, _, err = farm("ledger", "restore", "copy")
+    lock.release()
+    assert code == 1 and "a farm already runs" in err
+    done = json.loads(farm("ledger", "restore", "copy", "--json")[1])
+    assert done["token"] == JUMP and Path(done["before"]).exists()
+    assert farm("ledger", "check")[0] == 0 and "kept" in farm("ledger", "restore", "copy")[1]
 
 
 @pytest.mark.usefixtures("ledger")

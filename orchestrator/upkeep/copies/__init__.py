@@ -1,0 +1,8 @@
+"""Copy a ledger at work into a file, and put it back from one."""
+
+from __future__ import annotations
+
+from .backup import Copy, backup
+from .restore import JUMP, Restored, restore
+
+__all__ = ["JUMP", "Copy", "Restored", "backup", "restore"]
