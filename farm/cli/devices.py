@@ -164,7 +164,7 @@ def _battery(device: Device) -> str:
         parts.append("charging")
     if now.left_changed:
         parts.append(f"[red]left changed: {escape(', '.join(now.left_changed))}[/]")
-    if now.ready_at is not None and now.ready_at > time.time():
+    if now.health is not Health.HELD and now.ready_at is not None and now.ready_at > time.time():
         parts.append(f"ready in {now.ready_at - time.time():.0f} s")
     return " ".join(parts)
 

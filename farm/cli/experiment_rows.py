@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from orchestrator.answers import Wait, reason_lines, wait_data
+from orchestrator.answers import Ending, Wait, reason_lines, wait_data
 from orchestrator.report import wording
 from orchestrator.report.listing import Head, Listing
 
@@ -80,10 +80,12 @@ def show_waits(waits: Iterable[Wait], title: str = "") -> None:
         out().print(f"  {title}{line}", style="yellow", soft_wrap=True, markup=False)
 
 
-def show(row: ExperimentRow, waits: Iterable[Wait], problems: list[dict[str, Any]]) -> None:
-    """Print one, with what it waits for, what was excluded from it and what did not end well."""
+def show(row: ExperimentRow, waits: Iterable[Wait], ends: Ending | None, problems: list[dict[str, Any]]) -> None:
+    """Print one, with what it waits for, when it ends, what was excluded from it and what did not end well."""
     console = out()
     console.print(table_of([row]))
+    if ends is not None:
+        console.print(f"  {ends.text}", soft_wrap=True, markup=False, highlight=False)
     show_waits(waits)
     for line in exclusion_lines(row.exclusions, limit=1000):
         console.print(exclusion_line(line))

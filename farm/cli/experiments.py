@@ -11,7 +11,16 @@ from rich.markup import escape
 from orchestrator.errors import ModelFileError, SpecError, UnknownName
 
 from . import completion
-from .farm_access import LATEST, connect, find_experiment, open_inventory, open_ledger, reasons_of, settings_of
+from .farm_access import (
+    LATEST,
+    connect,
+    devices_of,
+    find_experiment,
+    open_inventory,
+    open_ledger,
+    reasons_of,
+    settings_of,
+)
 from .outcomes import TIMED_OUT, all_ok, outcomes, present
 from .output import JsonOption, StateOption, log, out, print_json
 from .submission import confirm_size, print_submission, submission_data
@@ -121,13 +130,13 @@ def status(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the experiments of the ledger, or show one: jobs by state, why they wait, exclusions, failures.
+    """List the experiments of the ledger, or show one: its jobs, why they wait, when it ends, exclusions, failures.
 
-    Needs no running farm; only a running one knows why jobs wait.
+    Needs no running farm; only a running one knows why jobs wait and when they will be over.
 
     Example: `farm status`, `farm status latest --json`
     """
-    from orchestrator.answers import why_jobs_wait
+    from orchestrator.answers import when_it_ends, why_jobs_wait
     from orchestrator.model.record import Outcome
 
     from .experiment_rows import problem_data, row_data, show, show_all
@@ -144,14 +153,16 @@ def status(
             return
         row = find_experiment(ledger, experiment)
         waits = why_jobs_wait(ledger, reasons_of(settings), row.id)
+        ends = None if row.finished else when_it_ends(ledger, row.id, devices_of(settings, ledger))
         failures = [job for job in ledger.jobs(row.id, ("done", "cancelled")) if job.outcome != Outcome.OK.value]
         blocks = sorted(ledger.figures_of(job.job_id for job in failures), key=lambda block: block.token)
     reasons = {block.job_id: block.reasons for block in blocks}
     problems = [problem_data(job, reasons.get(job.job_id, ())) for job in failures]
     if as_json:
-        print_json({**row_data(row, waits), "exclusions": [vars(each) for each in row.exclusions], "not_ok": problems})
+        more = {"ends": ends and ends.data, "exclusions": [vars(each) for each in row.exclusions], "not_ok": problems}
+        print_json({**row_data(row, waits), **more})
         return
-    show(row, waits, problems)
+    show(row, waits, ends, problems)
 
 
 def watch(

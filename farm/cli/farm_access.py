@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from orchestrator.coordination.leases import Leases
     from orchestrator.ledger import ExperimentRow, Ledger
     from orchestrator.ledger.database import Database
+    from orchestrator.model.device import Device
     from orchestrator.model.experiment import Experiment
     from orchestrator.model.waiting import WaitReason
 
@@ -109,6 +110,17 @@ def reasons_of(settings: Settings) -> dict[str, WaitReason] | None:
     """Why jobs wait, as the scheduler says; None where none does, be it that no farm runs."""
     try:
         return open_inventory(settings).waiting()
+    except ServiceDown:
+        return None
+
+
+def devices_of(settings: Settings, ledger: Ledger) -> list[Device] | None:
+    """The devices as placement sees them; None where no farm runs."""
+    from orchestrator.scheduling.eligible_devices import devices_for_work
+
+    try:
+        inventory = open_inventory(settings)
+        return devices_for_work(inventory.devices(), inventory.hosts(), ledger)
     except ServiceDown:
         return None
 

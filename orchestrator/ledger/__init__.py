@@ -10,6 +10,7 @@ from .figures import Apart, Renewed
 from .imports import Imported
 from .ledger import Ledger
 from .queue.news import WaitingLane
+from .queue.outlook import Outlook, UnderWay, Work
 from .rows import (
     DeadRecord,
     ExperimentRow,
@@ -37,9 +38,12 @@ __all__ = [
     "KeepResult",
     "Lane",
     "Ledger",
+    "Outlook",
     "Quarantine",
     "Renewed",
     "RunningRow",
     "Start",
+    "UnderWay",
     "WaitingLane",
+    "Work",
 ]

@@ -24,6 +24,7 @@ from .figures import Apart, Renewed, Selector
 from .imports import Imported
 from .queue.groups import waiting_groups
 from .queue.news import News, NewsReader
+from .queue.outlook import Outlook, outlook
 from .rows import (
     DeadRecord,
     ExperimentRow,
@@ -157,6 +158,11 @@ class Ledger:
         """Waiting jobs by experiment and choice of devices, with those of `looked_at` that still wait."""
         with self._database.read() as connection:
             return waiting_groups(connection, looked_at, experiment_id)
+
+    def outlook(self, experiment_id: str) -> Outlook:
+        """What an experiment still has to do, and how long its blocks took so far."""
+        with self._database.read() as connection:
+            return outlook(connection, experiment_id)
 
     def undecided(self, limit: int = 20) -> list[Lane]:
         """Where only held jobs are left, so that it can be decided whether more blocks follow."""

@@ -36,7 +36,7 @@ class Barred:
     def applied(self, announced: Sequence[Device]) -> list[Device]:
         """Devices as placement sees them."""
         quarantined = [*self.quarantined, *_on_hosts(announced, self.quarantined_hosts)]
-        held = {hold.serial: {"health": Health.HELD, "reason": _hold_text(hold)} for hold in self.holds}
+        held = {hold.serial: _held(hold) for hold in self.holds}
         usable = [
             _changed(_changed(device, held.get(device.serial)), self.closed.get(device.facts.host))
             for device in announced
@@ -106,8 +106,9 @@ def has_recovered(held: Quarantine, announced: Mapping[str, Device]) -> bool:
     return device is not None and device.state.health is Health.READY and device.state.seen_at >= held.until
 
 
-def _hold_text(hold: Hold) -> str:
-    return f"{hold.text}; `farm release {hold.serial}` ends it"
+def _held(hold: Hold) -> dict[str, Any]:
+    reason = f"{hold.text}; `farm release {hold.serial}` ends it"
+    return {"health": Health.HELD, "reason": reason, "ready_at": hold.until}
 
 
 def _quarantine_text(held: Quarantine) -> str:

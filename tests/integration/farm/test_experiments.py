@@ -17,6 +17,7 @@ from orchestrator.model.record import Outcome, Record
 from orchestrator.model.waiting import WaitKind
 from tests.integration.orchestrator.hosts import Host, answered
 from tests.unit.orchestrator import make
+from tests.waiting import eventually
 
 from .conftest import Cli
 
@@ -41,6 +42,35 @@ def test_the_last_words_count_every_outcome(host: Host, cli: Cli, spec: str) -> 
     }  # fmt: skip
     assert json.loads(cli("watch", "latest", "--json")[1]) == found
     assert cli("run", spec, "--wait")[1].endswith(": 2 ok\n")
+
+
+def test_status_says_when_an_experiment_ends(host: Host, cli: Cli, tmp_path: Path) -> None:
+    """The farm really runs: its first blocks end after half a second, the last one when the test lets it."""
+    go = threading.Event()
+
+    def slow(assignment: Assignment) -> Record:
+        if assignment.job.block < 3:
+            time.sleep(0.5)
+        else:
+            assert go.wait(60)
+        return answered(assignment, Outcome.OK)
+
+    host.answer = slow
+    path = tmp_path / "slow.yaml"
+    path.write_text("name: slow\nworkload: {network: lenet}\nsampling: {blocks: 6}\n")
+    assert cli("run", str(path))[0] == 0
+
+    def known() -> dict[str, object] | None:
+        found = json.loads(cli("status", "latest", "--json")[1])
+        return found["ends"] if found["counts"].get("ok") == 3 else None
+
+    ends = eventually(known)
+    left_s = ends["at"] - time.time()
+    assert 0.5 < left_s < 3 * 3 and ends["earliest"] <= ends["at"] <= ends["latest"] and ends["unknown"] == ""
+    assert "ends at about" in cli("status", "latest")[1]
+    go.set()
+    assert cli("watch", "latest", "--timeout", "60 s")[0] == 0
+    assert json.loads(cli("status", "latest", "--json")[1])["ends"] is None
 
 
 def test_a_job_that_fails_makes_the_exit_status_1(host: Host, cli: Cli, spec: str) -> None:
