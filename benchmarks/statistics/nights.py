@@ -6,7 +6,7 @@ The simulator shares nothing with the product, nor with its virtual phones: a bl
 times the day of the phone, times the heat of the night, times noise whose neighbours are alike. What is judged is the
 product's `orchestrator.analysis.comparison.compare`. The night is 10 phones with 3 cells each.
 
-designs   paired: both sides in every round of one session (ABBA); ten nights: one night beside the ten before it;
+designs   paired: both sides in every round of one night (ABBA); ten nights: one night beside the ten before it;
           two nights: one night beside another, which only holds while nights differ by no more than is assumed
 counted   alarms: nights without any difference in which a row says `different`; found: nights in which a phone that is
           slower by 5 or 2 % is told; wrong same: rows with a true ratio at the margin that say `same`; reached: rows
@@ -56,7 +56,7 @@ class World:
 class Design:
     name: str
     before: int
-    """Nights of side A; 0: both sides in one session."""
+    """Nights of side A; 0: both sides in one night."""
     rounds: int
 
 
@@ -92,7 +92,7 @@ def alike(random: np.random.Generator, world: World, count: int) -> np.ndarray:
 def night(
     random: np.random.Generator, world: World, number: int, rounds: int, sides: Sequence[Sequence[float]]
 ) -> list[list[SideRow]]:
-    """The rows of each side. `sides`: the true ratio of each phone; all sides run in this session."""
+    """The rows of each side. `sides`: the true ratio of each phone; all sides run in this night."""
     found: list[list[SideRow]] = [[] for _ in sides]
     for phone in range(PHONES):
         order = [(side, cell) for cell in range(CELLS) for side in range(len(sides))]
@@ -116,7 +116,7 @@ def row(phone: int, cell: int, number: int, turn: int, at: float, value: float) 
         network=f"network-{cell}",
         backend="opencl",
         precision="fp32",
-        session=f"night-{number}/phone-{phone}",
+        night=f"night-{number}/phone-{phone}",
         round=turn,
         started_at=at,
         ended_at=at + 30,

@@ -15,6 +15,7 @@ from orchestrator.errors import FarmError
 from . import (
     agreement,
     best,
+    compare,
     dataset,
     demo,
     devices,
@@ -83,6 +84,7 @@ for group in (
     records,
     ledger,
     best,
+    compare,
     agreement,
     energy,
     engine,

@@ -23,11 +23,13 @@ from device_agent.virtual.shell_words import GrammarError
 from kernels.errors import CompileError
 from kernels.frontend.onnx import load_onnx
 from orchestrator import spec
-from orchestrator.errors import DeviceSick, SpecError
+from orchestrator.errors import DeviceSick, SpecError, TableError
+from orchestrator.exchange import baselines
 from orchestrator.model.device import Device
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import Progress
 from orchestrator.model.record import Record
+from tests.unit.comparison.made import measured
 from tests.unit.orchestrator import make
 from workers.connection.adb import parse_devices
 from workers.connection.base import ShellResult
@@ -182,6 +184,8 @@ def _varied(data: bytes) -> None:
         parse(text)
 
 
+_BASELINE = baselines.as_bytes(["e-1"], measured([10.0, 11.0], options={"threads": 2}, provenance={"agent": "1"}))
+
 BOUNDARIES: dict[str, Boundary] = {
     "spec": Boundary(_text(spec.parse), _experiments, (SpecError,), inputs=200),
     "onnx": Boundary(_in_file(load_onnx, "m.onnx"), _models, (CompileError,), inputs=400),
@@ -217,6 +221,7 @@ BOUNDARIES: dict[str, Boundary] = {
     "settings_file": Boundary(_in_file(read_changes, "A.json"), lambda: [SETTINGS], (JournalUnreadable,), inputs=200),
     "supply_journal": Boundary(_supply, lambda: list(SUPPLIES), (JournalUnreadable,), inputs=200),
     "owner": Boundary(lambda data: keeper_of(_Phone(data), Claimant("l")), lambda: [CLAIMS, UNTIL], (DeviceSick,)),
+    "baseline": Boundary(_in_file(baselines.read, "v1.json"), lambda: [_BASELINE], (TableError,), inputs=200),
     "record": Boundary(Record.model_validate_json, _records, (ValidationError,)),
     "device_row": Boundary(
         Device.model_validate_json, lambda: [make.device().model_dump_json().encode()], (ValidationError,)

@@ -7,8 +7,8 @@ figures of blocks -> rows of a side (`rows.py`) -> cells that both have (`matchi
 from __future__ import annotations
 
 from .compare import Compared, compare
-from .matching import COLUMNS, sides_of
+from .matching import COLUMNS, only, sides_of
 from .metrics import METRICS, Metric, Rules
 from .rows import SideRow, rows_of
 
-__all__ = ["COLUMNS", "METRICS", "Compared", "Metric", "Rules", "SideRow", "compare", "rows_of", "sides_of"]
+__all__ = ["COLUMNS", "METRICS", "Compared", "Metric", "Rules", "SideRow", "compare", "only", "rows_of", "sides_of"]

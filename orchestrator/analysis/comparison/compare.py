@@ -55,11 +55,11 @@ class Compared(Model):
     """By Holm over all rows of the table."""
     needs_blocks: int | None = None
     """Blocks more on each side that would settle it; None where it is settled, or no number of blocks would."""
-    needs_sessions: int | None = None
-    """The same in sessions, where these are what counts."""
+    needs_nights: int | None = None
+    """The same in nights, where these are what counts."""
     method: Method | None = None
     blocks: tuple[int, int] = (0, 0)
-    sessions: tuple[int, int] = (0, 0)
+    nights: tuple[int, int] = (0, 0)
     reason: str = ""
     """Why it is unknown or missing."""
     differs: dict[str, tuple[str, str]] = Field(default_factory=dict)
@@ -117,7 +117,7 @@ def _of_metric(pair: Pair, name: str, rules: Rules, match: Match, differs: dict[
     if not (sides[0] and sides[1]):
         return _Found(_missing(pair, name, rules, differs))
     values = [[row.values[name] for row in side] for side in sides]
-    told = {"blocks": tuple(map(len, sides)), "sessions": tuple(len({row.session for row in s}) for s in sides)}
+    told = {"blocks": tuple(map(len, sides)), "nights": tuple(len({row.night for row in s}) for s in sides)}
     if min(map(min, values)) <= 0:
         reason = "a figure of a block is not above zero, so there is no ratio"
         return _Found(_row(pair.key, name, rules, reason=reason, differs=differs, **told))
@@ -128,8 +128,8 @@ def _of_metric(pair: Pair, name: str, rules: Rules, match: Match, differs: dict[
         return _Found(_row(pair.key, name, rules, a=a, b=b, reason=reason, differs=differs, **told))
     rounded = metric == "latency" and all(row.whole_ms for side in sides for row in side)
     rounding = ROUNDING_MS / median(values[0]) if rounded else 0.0
-    blocks = [[Block(row.session, row.round, row.started_at, row.values[name]) for row in side] for side in sides]
-    found = estimate(blocks[0], blocks[1], rules.between_sessions(metric), rounding)
+    blocks = [[Block(row.night, row.round, row.started_at, row.values[name]) for row in side] for side in sides]
+    found = estimate(blocks[0], blocks[1], rules.between_nights(metric), rounding)
     few = f"needs {MIN_BLOCKS} blocks on each side"
     if found is None or not enough(found):
         least = min(found.blocks if found else map(len, sides))
@@ -137,7 +137,7 @@ def _of_metric(pair: Pair, name: str, rules: Rules, match: Match, differs: dict[
         ratio = {} if found is None else _ratio(found)
         more = {"ratio": b / a, **ratio, "reason": few, "needs_blocks": max(1, MIN_BLOCKS - least)}
         return _Found(row.model_copy(update=more))
-    told = {"blocks": found.blocks, "sessions": found.sessions}
+    told = {"blocks": found.blocks, "nights": found.nights}
     return _Found(_row(pair.key, name, rules, a=a, b=b, differs=differs, **told), found, p_value(found))
 
 
@@ -161,7 +161,7 @@ def _judged(each: _Found, adjusted_p: float, rules: Rules, rows: int) -> Compare
     verdict = judge(bounds(found), row.margin, adjusted_p, rules.level)
     more: dict[str, object] = {
         **_ratio(found), "verdict": verdict, "p": each.p, "adjusted_p": adjusted_p, "method": found.method,
-        "blocks": found.blocks, "sessions": found.sessions,
+        "blocks": found.blocks, "nights": found.nights,
     }  # fmt: skip
     if verdict == "different":
         more["worse"] = (found.log_ratio > 0) == METRICS[row.metric].more_is_worse
@@ -182,9 +182,9 @@ def _ratio(found: Estimate) -> dict[str, object]:
 def _needs(found: Estimate, margin: float, level: float, rows: int) -> dict[str, object]:
     units = needed(found, margin, level, rows)
     if units is None:
-        return {"reason": "no number of blocks settles it: compare more sessions on each side, or both in one session"}
-    if found.method == "sessions":
-        return {"needs_sessions": units, "needs_blocks": units * found.unit_blocks}
+        return {"reason": "no number of blocks settles it: compare more nights on each side, or both in one night"}
+    if found.method == "nights":
+        return {"needs_nights": units, "needs_blocks": units * found.unit_blocks}
     return {"needs_blocks": units}
 
 

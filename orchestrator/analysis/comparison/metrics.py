@@ -18,7 +18,7 @@ class Metric(NamedTuple):
     margin: float
     """Sides that differ by less are the same: a share."""
     between: float
-    """Standard deviation, a share, that one phone is assumed to have between sessions, for sides with too few sessions
+    """Standard deviation, a share, that one phone is assumed to have between nights, for sides with too few nights
     to measure it."""
     unit: str
     more_is_worse: bool = True
@@ -47,5 +47,5 @@ class Rules:
     def margin(self, metric: str) -> float:
         return self.margins.get(metric, METRICS[metric].margin)
 
-    def between_sessions(self, metric: str) -> float:
+    def between_nights(self, metric: str) -> float:
         return self.between.get(metric, METRICS[metric].between)

@@ -13,8 +13,8 @@ from orchestrator.model.device import Source
 from orchestrator.model.job import Cell
 from orchestrator.model.record import Outcome
 
-SESSION_GAP_S = 4 * 3600.0
-"""A device that rests for longer begins another session."""
+NIGHT_GAP_S = 4 * 3600.0
+"""A device that rests for longer begins another night."""
 
 Value = int | float | str | bool
 
@@ -29,8 +29,8 @@ class SideRow(Model):
     backend: str
     precision: str
     options: dict[str, Value] = Field(default_factory=dict)
-    session: str
-    """Experiment, device, and number of the session: blocks of one share a boot, heat and the hour of the day."""
+    night: str
+    """Experiment, device, and number of the night: blocks of one share a boot, heat and the hour of the day."""
     round: int
     started_at: float
     ended_at: float
@@ -57,24 +57,23 @@ def rows_of(
     """Of each job the newest attempt. `labels`: the right class of each example, where the workload has a set."""
     work = [block for block in newest_attempts(blocks) if block.role == "work"]
     ordered = sorted(work, key=lambda block: (block.experiment_id, block.serial, block.started_at, block.token))
-    sessions = _sessions(ordered)
+    nights = _nights(ordered)
     return [
-        _row(block, cells[block.cell_id], mode, labels, session)
-        for block, session in zip(ordered, sessions, strict=True)
+        _row(block, cells[block.cell_id], mode, labels, night) for block, night in zip(ordered, nights, strict=True)
     ]
 
 
-def _sessions(ordered: Iterable[BlockFigures]) -> Iterator[str]:
+def _nights(ordered: Iterable[BlockFigures]) -> Iterator[str]:
     number, device, free_at = 0, ("", ""), 0.0
     for block in ordered:
         here = block.experiment_id, block.serial
-        number = 0 if here != device else number + (block.started_at - free_at > SESSION_GAP_S)
+        number = 0 if here != device else number + (block.started_at - free_at > NIGHT_GAP_S)
         free_at = block.ended_at if here != device else max(free_at, block.ended_at)
         device = here
         yield f"{block.experiment_id}/{block.serial}/{number}"
 
 
-def _row(block: BlockFigures, cell: Cell, mode: Mode, labels: Sequence[int] | None, session: str) -> SideRow:
+def _row(block: BlockFigures, cell: Cell, mode: Mode, labels: Sequence[int] | None, night: str) -> SideRow:
     good = block.outcome is Outcome.OK
     return SideRow(
         device=block.serial,
@@ -84,7 +83,7 @@ def _row(block: BlockFigures, cell: Cell, mode: Mode, labels: Sequence[int] | No
         backend=str(cell.backend),
         precision=str(cell.precision),
         options=dict(cell.options),
-        session=session,
+        night=night,
         round=block.block,
         started_at=block.started_at,
         ended_at=block.ended_at,

@@ -13,16 +13,16 @@ def row(value: float | None, **more: Any) -> SideRow:
     at = more.pop("at", 0.0)
     given: dict[str, Any] = {
         "device": "phone-1", "source": Source.PHONE, "network": "lenet", "backend": "opencl", "precision": "fp32",
-        "session": "night-1/phone-1/0", "round": 0, "started_at": at, "ended_at": at + 30.0,
+        "night": "night-1/phone-1/0", "round": 0, "started_at": at, "ended_at": at + 30.0,
         "values": {} if value is None else {"latency": value},
     }  # fmt: skip
     return SideRow(**{**given, **more})
 
 
-def session(values: Sequence[float], name: str = "night-1", late: float = 0.0, **more: Any) -> list[SideRow]:
+def measured(values: Sequence[float], name: str = "night-1", late: float = 0.0, **more: Any) -> list[SideRow]:
     """One block a round, a minute each; `late`: seconds after the round began."""
     return [
-        row(value, session=f"{name}/{more.get('device', 'phone-1')}/0", round=turn, at=60.0 * turn + late, **more)
+        row(value, night=f"{name}/{more.get('device', 'phone-1')}/0", round=turn, at=60.0 * turn + late, **more)
         for turn, value in enumerate(values)
     ]
 

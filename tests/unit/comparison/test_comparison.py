@@ -17,7 +17,7 @@ from orchestrator.analysis.comparison.ratio import Block, estimate
 from orchestrator.analysis.comparison.verdict import holm, needed, p_value
 from orchestrator.errors import NoData, UnknownName
 
-from .made import one, row, session
+from .made import measured, one, row
 
 pytestmark = pytest.mark.unit
 
@@ -33,49 +33,49 @@ def logs(values: Sequence[float]) -> list[float]:
     return [math.log(value) for value in values]
 
 
-def test_rounds_of_one_session_are_paired() -> None:
-    """The drift of the session is far larger than the difference, and in none of the differences."""
+def test_rounds_of_one_night_are_paired() -> None:
+    """The drift of the night is far larger than the difference, and in none of the differences."""
     drift = [1 + 0.1 * turn for turn in range(8)]
     a = [value * slow for value, slow in zip(drawn(1, 8), drift, strict=True)]
     b = [1.05 * value * slow for value, slow in zip(drawn(2, 8), drift, strict=True)]
-    found = one(session(a), session(b, late=20))
+    found = one(measured(a), measured(b, late=20))
     told = stats.ttest_rel(logs(b), logs(a))
     low, high = told.confidence_interval(0.95)
     assert found.method == "paired" and found.p == pytest.approx(told.pvalue, rel=1e-6)
     assert found.interval is not None
     assert (found.interval.low, found.interval.high) == pytest.approx((math.exp(low), math.exp(high)), rel=1e-9)
     assert (found.verdict, found.worse, found.blocks) == ("different", True, (8, 8))
-    apart = one(session(a), session(b, "night-2"), between=NONE)
+    apart = one(measured(a), measured(b, "night-2"), between=NONE)
     assert apart.method == "blocks" and apart.verdict == "unknown"
 
 
 def test_sides_one_after_the_other_are_not_paired() -> None:
     a, b = drawn(1, 8), drawn(2, 8)
-    assert one(session(a), session(b, late=60.0 * 8)).method == "blocks"
-    assert one(session(a), session(b, late=20.0)).method == "paired"
+    assert one(measured(a), measured(b, late=60.0 * 8)).method == "blocks"
+    assert one(measured(a), measured(b, late=20.0)).method == "paired"
 
 
 def test_blocks_of_two_nights_are_tested_by_welch() -> None:
     a, b = drawn(1, 5), drawn(2, 5, 11.0, 0.03)
-    found = one(session(a), session(b, "night-2"), between=NONE)
+    found = one(measured(a), measured(b, "night-2"), between=NONE)
     told = stats.ttest_ind(logs(b), logs(a), equal_var=False)
     low, high = told.confidence_interval(0.95)
     assert found.p == pytest.approx(told.pvalue, rel=1e-6) and found.interval is not None
     assert (found.interval.low, found.interval.high) == pytest.approx((math.exp(low), math.exp(high)), rel=1e-9)
-    wider = one(session(a), session(b, "night-2"), between={"latency": 0.05})
+    wider = one(measured(a), measured(b, "night-2"), between={"latency": 0.05})
     assert wider.interval is not None and wider.interval.low < found.interval.low and wider.verdict == "unknown"
 
 
 def test_of_many_nights_the_night_is_the_unit() -> None:
     nights = [[value * day for value in drawn(k, 5)] for k, day in enumerate([1.0, 1.02, 0.97, 1.01, 0.99])]
-    a = [each for k in range(4) for each in session(nights[k], f"night-{k}")]
-    found = one(a, session(nights[4], "night-4"))
+    a = [each for k in range(4) for each in measured(nights[k], f"night-{k}")]
+    found = one(a, measured(nights[4], "night-4"))
     means = [float(np.mean(logs(values))) for values in nights]
     mean, spread = np.mean(means[:4]), np.std(means[:4], ddof=1)
     t = (means[4] - mean) / (spread * math.sqrt(1 / 4 + 1))
-    assert (found.method, found.sessions, found.blocks) == ("sessions", (4, 1), (20, 5))
+    assert (found.method, found.nights, found.blocks) == ("nights", (4, 1), (20, 5))
     assert found.p == pytest.approx(2 * stats.t.sf(abs(t), 3), rel=1e-6)
-    assert found.needs_sessions and found.needs_blocks == 5 * found.needs_sessions
+    assert found.needs_nights and found.needs_blocks == 5 * found.needs_nights
 
 
 def test_neighbours_that_are_alike_count_for_less() -> None:
@@ -84,8 +84,8 @@ def test_neighbours_that_are_alike_count_for_less() -> None:
         noise.append(0.8 * noise[-1] + generator.gauss(0, 0.01))
     alike = [10 * math.exp(each) for each in noise[1:]]
     mixed = sorted(alike, key=lambda _: generator.random())
-    other = session(drawn(1, 40), "night-2")
-    found, free = one(session(alike), other, between=NONE), one(session(mixed), other, between=NONE)
+    other = measured(drawn(1, 40), "night-2")
+    found, free = one(measured(alike), other, between=NONE), one(measured(mixed), other, between=NONE)
     assert found.interval is not None and free.interval is not None
     assert found.interval.half_width > 1.5 * free.interval.half_width
 
@@ -100,7 +100,7 @@ def test_the_same_is_what_two_one_sided_tests_say() -> None:
         below = stats.ttest_1samp(differences, limit, alternative="less").pvalue
         above = stats.ttest_1samp(differences, -limit, alternative="greater").pvalue
         same = max(below, above) <= 0.025
-        found = one(session(a), session(b, late=20), margins={"latency": float(margin)})
+        found = one(measured(a), measured(b, late=20), margins={"latency": float(margin)})
         assert (found.verdict == "same") == same
         seen.add(same)
     assert seen == {True, False}
@@ -114,12 +114,12 @@ def test_holm_is_that_of_its_paper() -> None:
 
 def test_a_verdict_depends_on_how_many_rows_were_looked_at() -> None:
     a, b = drawn(3, 8), drawn(4, 8, 10.25)
-    alone = one(session(a), session(b, late=20))
+    alone = one(measured(a), measured(b, late=20))
     rows = [
-        [each for n in range(300) for each in session(drawn((side, n), 8), late=20 * side, network=f"other-{n}")]
+        [each for n in range(300) for each in measured(drawn((side, n), 8), late=20 * side, network=f"other-{n}")]
         for side in (0, 1)
     ]
-    table = compare([*session(a), *rows[0]], [*session(b, late=20), *rows[1]])
+    table = compare([*measured(a), *rows[0]], [*measured(b, late=20), *rows[1]])
     (among,) = [each for each in table if each.network == "lenet"]
     assert (alone.verdict, among.verdict) == ("different", "unknown")
     assert among.p == alone.p and among.interval == alone.interval
@@ -128,10 +128,10 @@ def test_a_verdict_depends_on_how_many_rows_were_looked_at() -> None:
 
 def test_the_direction_says_which_side_is_worse() -> None:
     a, b = drawn(1, 8), drawn(2, 8, 12.0)
-    assert one(session(a), session(b, late=20)).worse is True
-    assert one(session(b), session(a, late=20)).worse is False
+    assert one(measured(a), measured(b, late=20)).worse is True
+    assert one(measured(b), measured(a, late=20)).worse is False
     rate = [
-        [each.model_copy(update={"values": {"throughput": each.values["latency"]}}) for each in session(side)]
+        [each.model_copy(update={"values": {"throughput": each.values["latency"]}}) for each in measured(side)]
         for side in (a, b)
     ]
     assert one(rate[0], rate[1]).worse is False
@@ -139,14 +139,14 @@ def test_the_direction_says_which_side_is_worse() -> None:
 
 def test_few_blocks_have_no_verdict_and_say_how_many_are_missing() -> None:
     for count in range(1, MIN_BLOCKS):
-        found = one(session(drawn(1, count)), session(drawn(2, count, 20.0), late=20))
+        found = one(measured(drawn(1, count)), measured(drawn(2, count, 20.0), late=20))
         assert (found.verdict, found.needs_blocks) == ("unknown", MIN_BLOCKS - count)
         assert f"{MIN_BLOCKS} blocks" in found.reason and found.ratio == pytest.approx(2.0, rel=0.1)
-    assert one(session(drawn(1, MIN_BLOCKS)), session(drawn(2, MIN_BLOCKS, 20.0), late=20)).verdict == "different"
+    assert one(measured(drawn(1, MIN_BLOCKS)), measured(drawn(2, MIN_BLOCKS, 20.0), late=20)).verdict == "different"
 
 
 def test_figures_that_never_vary_are_told_apart_exactly() -> None:
-    a, b = session([1000.0] * 5), session([1000.0] * 5, "night-2")
+    a, b = measured([1000.0] * 5), measured([1000.0] * 5, "night-2")
     memory = [[each.model_copy(update={"values": {"memory/device": 1000.0}}) for each in side] for side in (a, b)]
     more = [each.model_copy(update={"values": {"memory/device": 1020.0}}) for each in b]
     assert one(memory[0], memory[1]).verdict == "same"
@@ -155,7 +155,7 @@ def test_figures_that_never_vary_are_told_apart_exactly() -> None:
 
 
 def test_whole_milliseconds_are_not_sharper_than_their_rounding() -> None:
-    sides = [session([value] * 8, f"night-{value}", whole_ms=True) for value in (5.0, 6.0, 500.0, 600.0)]
+    sides = [measured([value] * 8, f"night-{value}", whole_ms=True) for value in (5.0, 6.0, 500.0, 600.0)]
     assert one(sides[0], sides[1]).verdict == "unknown" and one(sides[2], sides[3]).verdict == "different"
 
 
@@ -180,14 +180,14 @@ def test_what_is_said_to_be_needed_settles_it_four_times_in_five() -> None:
 
 
 def test_where_nights_differ_more_than_the_margin_no_number_of_blocks_settles_it() -> None:
-    found = one(session(drawn(1, 8)), session(drawn(2, 8), "night-2"), between={"latency": 0.05})
-    assert (found.verdict, found.needs_blocks) == ("unknown", None) and "sessions" in found.reason
+    found = one(measured(drawn(1, 8)), measured(drawn(2, 8), "night-2"), between={"latency": 0.05})
+    assert (found.verdict, found.needs_blocks) == ("unknown", None) and "more nights" in found.reason
 
 
 def test_what_is_on_one_side_only_is_a_row() -> None:
-    a = [*session(drawn(1, 5)), *session(drawn(1, 5), backend="cpu"), *session(drawn(1, 5), backend="vulkan")]
+    a = [*measured(drawn(1, 5)), *measured(drawn(1, 5), backend="cpu"), *measured(drawn(1, 5), backend="vulkan")]
     failed = [row(None, backend="vulkan", problem="killed: out_of_memory")]
-    found = compare(a, [*session(drawn(2, 5), late=20), *failed, *session(drawn(1, 5), network="new")])
+    found = compare(a, [*measured(drawn(2, 5), late=20), *failed, *measured(drawn(1, 5), network="new")])
     told = {(each.network, each.backend): (each.verdict, each.missing_on) for each in found}
     assert told["lenet", "cpu"] == told["lenet", "vulkan"] == ("missing", "B")
     assert told["new", "opencl"] == ("missing", "A") and told["lenet", "opencl"][0] == "same" and len(found) == 4
@@ -196,8 +196,8 @@ def test_what_is_on_one_side_only_is_a_row() -> None:
 
 
 def test_metrics_that_do_not_compare_stand_apart() -> None:
-    a = [each.model_copy(update={"values": {"energy/net gauge": 1.0}}) for each in session([1.0] * 5)]
-    b = [each.model_copy(update={"values": {"energy/gross gauge": 1.0}}) for each in session([1.0] * 5)]
+    a = [each.model_copy(update={"values": {"energy/net gauge": 1.0}}) for each in measured([1.0] * 5)]
+    b = [each.model_copy(update={"values": {"energy/gross gauge": 1.0}}) for each in measured([1.0] * 5)]
     assert {(each.basis, each.missing_on) for each in compare(a, b)} == {("net gauge", "B"), ("gross gauge", "A")}
     below = [each.model_copy(update={"values": {"energy/net gauge": -1.0}}) for each in b]
     (found,) = compare(a, below)
@@ -209,13 +209,13 @@ def test_phones_of_a_model_are_compared_where_that_is_asked_for() -> None:
         [
             each
             for n in range(4)
-            for each in session(drawn((side, n), 5), f"n{side}", device=f"{side}{n}", model="Pixel")
+            for each in measured(drawn((side, n), 5), f"n{side}", device=f"{side}{n}", model="Pixel")
         ]
         for side in (0, 1)
     ]
     assert {each.verdict for each in compare(*sides)} == {"missing"}
     (found,) = compare(*sides, match="model")
-    assert (found.device, found.method, found.sessions) == ("Pixel", "sessions", (4, 4))
+    assert (found.device, found.method, found.nights) == ("Pixel", "nights", (4, 4))
     relative = [
         [each.model_copy(update={"relative_energy": True, "values": {"energy/net": 1.0}}) for each in side]
         for side in sides
@@ -225,8 +225,8 @@ def test_phones_of_a_model_are_compared_where_that_is_asked_for() -> None:
 
 
 def test_provenance_that_differs_is_named() -> None:
-    a = session(drawn(1, 5), provenance={"OS build": "8.0", "agent": "1", "plan": "x"})
-    b = session(drawn(2, 5), late=20, provenance={"OS build": "8.1", "agent": "1", "farm": "2"})
+    a = measured(drawn(1, 5), provenance={"OS build": "8.0", "agent": "1", "plan": "x"})
+    b = measured(drawn(2, 5), late=20, provenance={"OS build": "8.1", "agent": "1", "farm": "2"})
     assert one(a, b).differs == {"OS build": ("8.0", "8.1")}
 
 
@@ -246,7 +246,7 @@ def backends(count: int = 6) -> list[SideRow]:
     return [
         each
         for place, (backend, slow) in enumerate((("opencl", 1.0), ("cpu", 3.0)))
-        for each in session(
+        for each in measured(
             drawn(backend, count, 10.0 * slow),
             late=20.0 * place,
             backend=backend,

@@ -35,7 +35,7 @@ COMMANDS = set(typer.main.get_command(app).commands)  # type: ignore[attr-define
 EXPECTED = {
     "up", "down", "doctor", "devices", "enrol", "networks", "run", "status", "watch", "results", "report", "cancel",
     "infer", "plan", "schema", "demo", "release", "restore", "energy", "import", "best", "export",
-    "tune", "dataset", "agreement", "records", "retry", "ledger", "host", "hold",
+    "tune", "dataset", "agreement", "records", "retry", "ledger", "host", "hold", "compare",
 }  # fmt: skip
 
 

@@ -1,0 +1,260 @@
+"""`farm compare`: two experiments, two nights, two sides of one experiment, or a saved baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.text import Text
+
+from orchestrator.errors import FarmError
+
+from . import completion
+from .experiments import PANEL
+from .output import JsonOption, StateOption, describe, log, out, print_json, show_error
+from .results import write_whole
+
+if TYPE_CHECKING:
+    from orchestrator.analysis.comparison import Rules, SideRow
+    from orchestrator.report.compared import Content
+
+DIFFERENT, UNUSABLE = 1, 2
+SHOWN_ROWS = 40
+FAIL_ON = ("worse", "missing", "better", "unknown", "nothing")
+FileOption = Path | None
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel=PANEL)(compare)
+
+
+def compare(
+    a: Annotated[
+        str,
+        typer.Argument(
+            metavar="A",
+            help="Id, name, `latest`, NAME~1 (the run before the newest), NAME~1-10 (ten of them), or a file of "
+            "--save-baseline; several by commas.",
+            autocompletion=completion.experiments,
+        ),
+    ],
+    b: Annotated[
+        str | None, typer.Argument(metavar="B", help="The other side, as A.", autocompletion=completion.experiments)
+    ] = None,
+    sides: Annotated[
+        str | None,
+        typer.Option("--sides", metavar="AXIS=X,Y", help="Instead of B: two values of an axis, or column, of A."),
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option("--where", metavar="COLUMN=VALUE", help="Only cells with this value; may be repeated."),
+    ] = None,
+    match: Annotated[
+        Literal["device", "model"],
+        typer.Option("--match", metavar="device|model", help="What makes a phone the same on both sides."),
+    ] = "device",
+    margin: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--margin",
+            metavar="METRIC=SHARE",
+            help="Sides that differ by less are the same; may be repeated.",
+            show_default="latency, throughput 2%, setup 10%, memory, accuracy 1%, energy 3%",
+        ),
+    ] = None,
+    between: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--between",
+            metavar="METRIC=SHARE",
+            help="Standard deviation that a phone has from night to night, where too few nights measure it.",
+            show_default="latency, throughput 0.5%, setup 2%, energy 1%, memory 0%",
+        ),
+    ] = None,
+    fail_on: Annotated[
+        str,
+        typer.Option("--fail-on", metavar="WORDS", help=f"What gives exit status 1, by commas: {', '.join(FAIL_ON)}."),
+    ] = "worse,missing",
+    save_baseline: Annotated[
+        FileOption, typer.Option("--save-baseline", metavar="FILE.json", help="Save A as a baseline; compare nothing.")
+    ] = None,
+    html: Annotated[FileOption, typer.Option("--html", metavar="FILE", help="Write a page, too.")] = None,
+    markdown: Annotated[FileOption, typer.Option("--markdown", metavar="FILE", help="Write Markdown, too.")] = None,
+    junit: Annotated[
+        FileOption, typer.Option("--junit", metavar="FILE", help="Write JUnit XML, too: one test case a row.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Print every row, also those that are the same.")] = False,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare two sides by device, network, backend, precision and metric: ratio, interval, and a verdict.
+
+    Different, the same within a margin, or unknown, with the blocks that it needs more; for the table as a whole. Exit
+    status 0: nothing is worse or missing; 1: something is (--fail-on); 2: there is nothing to compare.
+
+    Example: `farm compare nightly~1-10 nightly`, `farm compare latest --sides backend=opencl,vulkan`
+    """
+    if sum(each is not None for each in (b, sides, save_baseline)) != 1:
+        raise typer.BadParameter("give one of B, --sides and --save-baseline", param_hint="B")
+    on = _words(fail_on)
+    rules, only_where = _rules(margin or [], between or []), _where(where or [])
+    with _unusable(as_json=as_json):
+        if save_baseline is not None:
+            _save(a, only_where, save_baseline, state, as_json=as_json)
+            return
+        content = _content(a, b, sides, only_where, match, rules, state)
+        _write(content, html, markdown, junit, on)
+    if as_json:
+        print_json(content.rows)
+    else:
+        _show(content, every=every)
+    _end(content, on)
+
+
+@contextmanager
+def _unusable(*, as_json: bool) -> Iterator[None]:
+    """What cannot be compared has an exit status of its own: CI must not take it for a difference."""
+    try:
+        yield
+    except FarmError as error:
+        facts = describe(error)
+        if as_json:
+            print_json({"error": facts})
+        show_error(facts["message"], facts["remedy"], facts["device"])
+        raise typer.Exit(UNUSABLE) from error
+
+
+def _content(
+    a: str,
+    b: str | None,
+    sides: str | None,
+    where: dict[str, str],
+    match: Literal["device", "model"],
+    rules: Rules,
+    state: Path | None,
+) -> Content:
+    from orchestrator.analysis import comparison
+    from orchestrator.report.compared import Content
+
+    from .sides import read_sides
+
+    if b is not None:
+        first, second = (_only(side.rows, where) for side in read_sides(state, (a, b)))
+        names = a, b
+    else:
+        axis, values = _axis(sides or "")
+        (side,) = read_sides(state, (a,))
+        first, second = comparison.sides_of(_only(side.rows, where), axis, *values)
+        names = f"{a} {axis}={values[0]}", f"{a} {axis}={values[1]}"
+    return Content(*names, comparison.compare(first, second, rules, match), rules)
+
+
+def _only(rows: list[SideRow], where: dict[str, str]) -> list[SideRow]:
+    from orchestrator.analysis.comparison import only
+
+    return only(rows, where)
+
+
+def _save(a: str, where: dict[str, str], path: Path, state: Path | None, *, as_json: bool) -> None:
+    from orchestrator.exchange import baselines
+
+    from .sides import read_sides
+
+    (side,) = read_sides(state, (a,))
+    rows = _only(side.rows, where)
+    write_whole(path, baselines.as_bytes(side.experiments, rows), "--save-baseline")
+    if as_json:
+        print_json({"file": path, "experiments": side.experiments, "blocks": len(rows)})
+    log().print(f"{len(rows)} blocks of {', '.join(side.experiments)} saved to {path}", markup=False)
+
+
+def _write(content: Content, html: Path | None, markdown: Path | None, junit: Path | None, on: frozenset[str]) -> None:
+    from orchestrator.report import compared
+
+    made = (
+        (html, "--html", lambda: compared.as_html(content)),
+        (markdown, "--markdown", lambda: compared.as_markdown(content)),
+        (junit, "--junit", lambda: compared.as_junit(content, on)),
+    )
+    for path, option, make in made:
+        if path is not None:
+            write_whole(path, make(), option)
+            log().print(f"written to {path}", markup=False)
+
+
+def _show(content: Content, *, every: bool) -> None:
+    from orchestrator.report import compared, console
+
+    section = compared.table(content)
+    told = len(section.rows) if every else sum(row.verdict != "same" for row in content.rows)
+    shown = told if every else min(told, SHOWN_ROWS)
+    if shown:
+        out().print(console.part(section._replace(rows=section.rows[:shown]), most=shown))
+    counts = ", ".join(f"{number} {name}" for name, number in compared.headline(content))
+    out().print(Text(counts, style="bold"))
+    if told > shown:
+        out().print(Text(f"{told - shown} rows more that are not the same: --all shows them", style="dim"))
+    for note in compared.notes(content):
+        out().print(Text(note, style="dim"))
+
+
+def _end(content: Content, on: frozenset[str]) -> None:
+    from orchestrator.report.compared import fails
+
+    if any(fails(row, on) for row in content.rows):
+        raise typer.Exit(DIFFERENT)
+
+
+def _words(text: str) -> frozenset[str]:
+    words = frozenset(filter(None, (each.strip() for each in text.split(","))))
+    if wrong := words - set(FAIL_ON):
+        raise typer.BadParameter(
+            f"{', '.join(sorted(wrong))}: allowed are {', '.join(FAIL_ON)}", param_hint="--fail-on"
+        )
+    return words
+
+
+def _where(texts: list[str]) -> dict[str, str]:
+    return dict(_pair(text, "--where", "COLUMN=VALUE") for text in texts)
+
+
+def _pair(text: str, option: str, form: str) -> tuple[str, str]:
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not (name and equals and value):
+        raise typer.BadParameter(f"{text!r} is not {form}", param_hint=option)
+    return name, value
+
+
+def _axis(text: str) -> tuple[str, tuple[str, str]]:
+    axis, value = _pair(text, "--sides", "AXIS=X,Y")
+    values = [each.strip() for each in value.split(",")]
+    if len(values) != 2 or not all(values) or values[0] == values[1]:
+        raise typer.BadParameter(f"{text!r} is not AXIS=X,Y with two values", param_hint="--sides")
+    return axis, (values[0], values[1])
+
+
+def _rules(margins: list[str], between: list[str]) -> Rules:
+    from orchestrator.analysis.comparison import Rules
+
+    return Rules(margins=_shares(margins, "--margin", least=1e-6), between=_shares(between, "--between", least=0.0))
+
+
+def _shares(texts: list[str], option: str, least: float) -> dict[str, float]:
+    from orchestrator.analysis.comparison import METRICS
+    from orchestrator.model.quantity import parse_share
+
+    found = {}
+    for text in texts:
+        metric, value = _pair(text, option, "METRIC=SHARE, such as latency=2%")
+        try:
+            found[metric] = parse_share(value)
+        except ValueError as e:
+            raise typer.BadParameter(str(e), param_hint=option) from e
+        if metric not in METRICS or not least <= found[metric] < 1:
+            raise typer.BadParameter(
+                f"{text!r}: metrics are {', '.join(METRICS)}, shares below 100 %", param_hint=option
+            )
+    return found

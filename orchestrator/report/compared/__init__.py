@@ -1,0 +1,21 @@
+"""A comparison for people and for programs: a table, with what must be known to read it; HTML, Markdown, JUnit."""
+
+from __future__ import annotations
+
+from .content import Content, FailOn, fails, headline, notes
+from .html import as_html
+from .junit import as_junit
+from .markdown import as_markdown
+from .table import table
+
+__all__ = [
+    "Content",
+    "FailOn",
+    "as_html",
+    "as_junit",
+    "as_markdown",
+    "fails",
+    "headline",
+    "notes",
+    "table",
+]

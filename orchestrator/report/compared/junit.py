@@ -1,0 +1,46 @@
+"""Write a comparison as JUnit XML, one test case a row, so that any CI shows it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from xml.etree import ElementTree
+
+from orchestrator.analysis.comparison import Compared
+
+from .content import Content, cell, device, fails, notes
+from .table import verdict_words
+
+_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def as_junit(content: Content, on: Collection[str]) -> bytes:
+    """`on`: what fails a row; what is unknown otherwise is skipped."""
+    failed = [fails(row, on) for row in content.rows]
+    skipped = [row.verdict == "unknown" and not bad for row, bad in zip(content.rows, failed, strict=True)]
+    counts = {
+        "tests": str(len(failed)), "failures": str(sum(failed)), "errors": "0", "skipped": str(sum(skipped)),
+    }  # fmt: skip
+    suites = ElementTree.Element("testsuites", counts)
+    suite = ElementTree.SubElement(suites, "testsuite", {"name": _text(f"{content.a} to {content.b}"), **counts})
+    for row, bad, skip in zip(content.rows, failed, skipped, strict=True):
+        name = f"{cell(row)} {row.metric} {row.basis}".strip()
+        case = ElementTree.SubElement(suite, "testcase", {"classname": _text(device(row)), "name": _text(name)})
+        words = _text(verdict_words(row))
+        if bad:
+            ElementTree.SubElement(case, "failure", {"message": words, "type": row.verdict}).text = _text(_detail(row))
+        elif skip:
+            ElementTree.SubElement(case, "skipped", {"message": words})
+    ElementTree.SubElement(suite, "system-out").text = _text("\n".join(notes(content)))
+    return bytes(ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True))
+
+
+def _detail(row: Compared) -> str:
+    lines = [f"{name}: A {a}, B {b}" for name, (a, b) in row.differs.items()]
+    if row.interval is not None:
+        lines.insert(0, f"ratio {row.ratio:.4f}, 95 % interval {row.interval.low:.4f} to {row.interval.high:.4f}")
+    return "\n".join([*lines, *filter(None, [row.reason])])
+
+
+def _text(text: str) -> str:
+    return _NO_XML.sub("?", text)
