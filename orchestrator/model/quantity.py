@@ -41,6 +41,13 @@ def parse_moment(value: object, now: float | None = None) -> float:
         raise ValueError(f"expected {_MOMENT}, got {text[:40]!r}") from e
 
 
+def parse_date(value: object) -> float:
+    """`"2026-12-01 08:00"`, in local time -> Unix time: the same on whatever day it is read."""
+    if isinstance(value, str) and ":" in value and "-" not in value:
+        raise ValueError(f"expected a day and a time such as `2026-12-01 08:00`, got {value[:40]!r}")
+    return parse_moment(value)
+
+
 def parse_bytes(value: object) -> int:
     """`"1 GiB"`, `"200 MB"` -> bytes."""
     return int(_parse(value, _BYTES, "a size such as `1 GiB`"))

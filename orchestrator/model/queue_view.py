@@ -27,6 +27,10 @@ class WaitingJob:
     """Unix time before which it is not tried again."""
     submitted_at: float = 0.0
     """Unix time."""
+    policy: str | None = None
+    """Of placement, where the experiment names one; None: the farm's."""
+    deadline: float | None = None
+    """Unix time."""
 
 
 @dataclass(frozen=True)

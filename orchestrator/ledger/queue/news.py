@@ -149,6 +149,8 @@ class NewsReader:
             alone=alone,
             not_before=row.not_before,
             submitted_at=row.submitted_at,
+            policy=experiment.placement.policy,
+            deadline=experiment.placement.deadline,
         )
 
     def _conditions_of(self, experiment_id: str, experiment: Experiment) -> Conditions:

@@ -6,6 +6,7 @@ from .dataset import MOST_SHARDS, Dataset
 from .experiment import DeviceChoice, Experiment, Name
 from .matrix import Matrix
 from .measure import Measure, Quantity
+from .placement_rules import PlacementRules, PolicyName
 from .published import Published
 from .sampling import SETUP_S, SUSTAINED_MARGIN, Sampling
 from .workload import Workload
@@ -24,6 +25,8 @@ __all__ = [
     "Matrix",
     "Measure",
     "Name",
+    "PlacementRules",
+    "PolicyName",
     "Published",
     "Quantity",
     "Range",

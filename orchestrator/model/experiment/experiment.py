@@ -11,6 +11,7 @@ from orchestrator.model.base import Model
 from .conditions import Conditions
 from .matrix import Matrix
 from .measure import Measure
+from .placement_rules import PlacementRules
 from .published import Published
 from .sampling import Sampling
 from .workload import Workload
@@ -48,6 +49,7 @@ class Experiment(Model):
     measure: Measure = Measure()
     priority: int = Field(default=0, ge=-100, le=100)
     """Higher goes first; equal priorities share the devices fairly."""
+    placement: PlacementRules = PlacementRules()
     published: Published | None = None
     """Figures of a publication, shown beside the results and never counted among them."""
 

@@ -12,7 +12,7 @@ from orchestrator.model.device import Device, Health
 from orchestrator.model.lease import Lease
 from orchestrator.model.queue_view import Share, WaitingJob
 from orchestrator.model.waiting import WaitKind, WaitReason
-from orchestrator.scheduling.policies import FairShare, PlacementPolicy
+from orchestrator.scheduling.policies import POLICIES, FairShare, PlacementPolicy
 
 from .conditions import can_meet, unmet
 
@@ -30,7 +30,11 @@ class Policy:
     alone: frozenset[str] = frozenset()
     """Of these jobs, those whose host takes nothing beside them."""
     order: PlacementPolicy = field(default_factory=FairShare)
-    """In which order jobs come, and which devices they prefer."""
+    """The farm's: in which order jobs come, and which devices they prefer, where their experiment does not say."""
+
+    def order_of(self, job: WaitingJob) -> PlacementPolicy:
+        """What a job is placed by; the farm's where this version does not know what the experiment names."""
+        return POLICIES.get(job.policy, self.order) if job.policy else self.order
 
 
 @dataclass
@@ -88,9 +92,9 @@ class Floor:
 
     def _known(self, job: WaitingJob) -> _Alike:
         pause = job.not_before if job.not_before > self.now else 0.0
-        key = (id(job.candidates), id(job.conditions), job.failed_on, job.alone, pause)
+        key = (id(job.candidates), id(job.conditions), job.failed_on, job.alone, pause, job.policy)
         if key not in self._alike:
-            admits, prefer = self._admits(job), self.policy.order.preference
+            admits, prefer = self._admits(job), self.policy.order_of(job).preference
             usable = [serial for serial in self._free_of(job) if admits(serial)]
             usable.sort(key=lambda s: (prefer(self._devices[s]), self._demand[s], s), reverse=True)
             self._alike[key] = _Alike(admits, usable)

@@ -56,7 +56,7 @@ def place(
 class _Queue:
     """The groups of one experiment at one level, the next job first."""
 
-    def __init__(self, level: float, experiment_id: str) -> None:
+    def __init__(self, level: tuple[float, float], experiment_id: str) -> None:
         self.level, self.experiment_id = level, experiment_id
         self.heap: list[tuple[tuple[int, int], str, int, Sequence[WaitingJob]]] = []
 
@@ -71,11 +71,11 @@ def _in_turn(
     """Every job once, but those whose like could not be placed. The caller notes in `assigned` what it could place."""
     alone = [job for group in groups for job in group if job.alone]
     yield from sorted(alone, key=lambda job: (job.order, job.job_id))
-    queues: dict[tuple[float, str], _Queue] = {}
+    queues: dict[tuple[tuple[float, float], str], _Queue] = {}
     for group in groups:
         if not group[0].alone:
             job = group[0]
-            key = (policy.order.level(job, now), job.experiment_id)
+            key = (policy.order_of(job).level(job, now), job.experiment_id)
             queues.setdefault(key, _Queue(*key)).add(group, 0)
     yield from _by_share(list(queues.values()), policy, assigned)
 

@@ -1,8 +1,9 @@
 """Policies of placement: in which order jobs come, and which of the free devices they prefer. Pure functions, one small
-module each, chosen by `FARM_POLICY`."""
+module each, chosen by `FARM_POLICY` or by the experiment (`placement.policy`)."""
 
 from .ageing import Ageing
 from .cool_devices import Coolest
+from .deadline import Deadline
 from .fair_share import FairShare, PlacementPolicy
 from .full_batteries import MostCharged
 
@@ -11,6 +12,7 @@ POLICIES: dict[str, PlacementPolicy] = {
     "ageing": Ageing(),
     "coolest": Coolest(),
     "most_charged": MostCharged(),
+    "deadline": Deadline(),
 }
 
 __all__ = ["POLICIES", "FairShare", "PlacementPolicy"]

@@ -13,5 +13,6 @@ STEP_S = 600.0
 class Ageing(FairShare):
     """A step of priority for each ten minutes since the experiment was submitted."""
 
-    def level(self, job: WaitingJob, now: float) -> float:
-        return -job.priority - max(0.0, now - job.submitted_at) // STEP_S
+    def level(self, job: WaitingJob, now: float) -> tuple[float, float]:
+        rest, deadline = super().level(job, now)
+        return rest - max(0.0, now - job.submitted_at) // STEP_S, deadline

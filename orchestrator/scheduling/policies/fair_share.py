@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Protocol
 
 from orchestrator.model.device import Device
@@ -11,8 +12,9 @@ from orchestrator.model.queue_view import WaitingJob
 class PlacementPolicy(Protocol):
     """What a policy decides; whatever it says, no job that could run waits while one of its devices is free."""
 
-    def level(self, job: WaitingJob, now: float) -> float:
-        """The lowest level comes first; within a level experiments share the farm. `now` is Unix time."""
+    def level(self, job: WaitingJob, now: float) -> tuple[float, float]:
+        """By priority, by deadline: the lowest comes first; experiments with the same share the farm. `now` is Unix
+        time. Jobs that go by different policies are compared: the parts mean the same in all of them."""
 
     def preference(self, device: Device) -> tuple[float, ...]:
         """Order among the devices that are free for a job, before that by demand: the lowest first."""
@@ -21,8 +23,8 @@ class PlacementPolicy(Protocol):
 class FairShare:
     """The first job of the experiment that runs least, of those of the highest priority."""
 
-    def level(self, job: WaitingJob, now: float) -> float:  # noqa: ARG002
-        return -job.priority
+    def level(self, job: WaitingJob, now: float) -> tuple[float, float]:  # noqa: ARG002
+        return -job.priority, math.inf
 
     def preference(self, device: Device) -> tuple[float, ...]:  # noqa: ARG002
         return ()

@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
+from orchestrator import spec
 from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.leases import Leases
-from orchestrator.errors import ServiceDown
+from orchestrator.errors import ServiceDown, SpecError
 from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger, blame
 from orchestrator.model.device import Health
@@ -67,6 +68,26 @@ def passed(
     live.refresh(hosts)
     queue.refresh()
     return reconciler.run(hosts, queue, live)
+
+
+def test_an_experiment_is_placed_by_the_policy_of_its_file(
+    farm: Settings, redis: Redis, ledger: Ledger, scheduler: Scheduler, tmp_path: Path
+) -> None:
+    """The last one that was submitted, and the only one with a deadline, gets the only phone."""
+    host = host_of(farm, redis, "A")
+    submit(ledger, host)
+    path, text = tmp_path / "late.yaml", "name: late\nworkload: {network: lenet}\nplacement: {policy: deadline%s}\n"
+    path.write_text(text % "")
+    with pytest.raises(SpecError, match=r"late.yaml:3.*`policy: deadline` and `deadline: 2026-12-01 08:00` together"):
+        spec.load(path)
+    path.write_text(text % ", deadline: '17:00'")
+    with pytest.raises(SpecError, match="expected a day and a time"):
+        spec.load(path)
+    path.write_text(text % ", deadline: 2026-12-01 08:00")
+    late = spec.load(path)
+    assert late.placement.deadline == time.mktime((2026, 12, 1, 8, 0, 0, 0, 0, -1))
+    ledger.submit("e-2", late, expand(late, "e-2", host.devices).jobs)
+    assert [a.job.experiment_id for a in scheduler.tick().placed] == ["e-2"]
 
 
 def test_from_waiting_to_done(farm: Settings, redis: Redis, ledger: Ledger, scheduler: Scheduler) -> None:

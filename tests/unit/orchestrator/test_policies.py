@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.config import Settings
+from orchestrator.model.experiment import PolicyName
 from orchestrator.model.queue_view import WaitingJob
 from orchestrator.scheduling.placement import Floor, Policy, place
 from orchestrator.scheduling.policies import POLICIES
@@ -18,6 +19,8 @@ from . import make
 
 NOW = 1e6
 TEMPERATURES = st.lists(st.none() | st.floats(10, 34), min_size=2, max_size=5)
+WANTED = st.tuples(st.integers(-2, 2), st.none() | st.floats(1, 2 * NOW))
+"""Priority and deadline."""
 LEVELS = st.lists(st.none() | st.floats(25, 100), min_size=2, max_size=5)
 
 
@@ -27,7 +30,7 @@ def placed(order: str, jobs: list[WaitingJob], *devices: object) -> dict[str, st
 
 
 def test_every_policy_can_be_chosen() -> None:
-    assert set(get_args(Settings.model_fields["policy"].annotation)) == set(POLICIES)
+    assert set(get_args(Settings.model_fields["policy"].annotation)) == set(POLICIES) == set(get_args(PolicyName))
 
 
 @pytest.mark.parametrize("order", POLICIES)
@@ -50,6 +53,39 @@ def test_ageing_places_what_has_waited_long_enough(low: int, high: int, first: f
     worth = {job.job_id: job.priority + (NOW - job.submitted_at) // STEP_S for job in jobs}
     (chosen,) = placed("ageing", jobs, make.device("A"))
     assert worth[chosen] == max(worth.values())
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(WANTED, min_size=2, max_size=6), st.booleans())
+def test_the_earliest_deadline_of_the_highest_priority_comes_first(
+    wanted: list[tuple[int, float | None]], by_farm: bool
+) -> None:
+    """By the farm's policy, or by that of the experiments that have a deadline; others of their priority come after."""
+    jobs = [
+        make.waiting(
+            f"j{n}", "A", experiment_id=f"e{n}", priority=priority, deadline=at, order=(n, 0),
+            policy="deadline" if at is not None and not by_farm else None,
+        )
+        for n, (priority, at) in enumerate(wanted)
+    ]  # fmt: skip
+    (chosen,) = placed("deadline" if by_farm else "fair_share", jobs, make.device("A"))
+    priority, at = wanted[int(chosen[1:])]
+    assert priority == max(each for each, _ in wanted)
+    rivals = [each for of, each in wanted if of == priority and each is not None]
+    assert at == (min(rivals) if rivals else None)
+
+
+@settings(max_examples=20, deadline=None)
+@given(TEMPERATURES)
+def test_an_experiment_prefers_devices_by_its_own_policy(temps: list[float | None]) -> None:
+    """Beside another one that goes by the farm's, for the same devices."""
+    devices = [make.device(f"S{n}", battery_temp_c=temp_c) for n, temp_c in enumerate(temps)]
+    serials = [device.serial for device in devices]
+    own = make.waiting("own", *serials, experiment_id="a", policy="coolest", order=(0, 0))
+    other = make.waiting("other", *serials, experiment_id="b", order=(1, 0))
+    found = placed("fair_share", [own, other], *devices)
+    coolest = min(99.0 if temp_c is None else temp_c for temp_c in temps)
+    assert (temps[int(found["own"][1:])] or 99.0) == coolest and found["other"] != found["own"]
 
 
 @settings(max_examples=50, deadline=None)

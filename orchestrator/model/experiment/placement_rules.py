@@ -1,0 +1,29 @@
+"""How the jobs of an experiment come to devices."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from orchestrator.model.base import Model
+from orchestrator.model.quantity import parse_date
+
+PolicyName = Literal["fair_share", "ageing", "coolest", "most_charged", "deadline"]
+"""The policies of placement; `FARM_POLICY` is one too."""
+
+
+class PlacementRules(Model):
+    """What the experiment wants otherwise than the farm."""
+
+    policy: PolicyName | None = None
+    """By which policy its jobs are placed; none: by the farm's (`FARM_POLICY`)."""
+    deadline: Annotated[float, BeforeValidator(parse_date), Field(gt=0)] | None = None
+    """Local time at which it is to be over, e.g. `2026-12-01 08:00`, with the policy `deadline`: before others of its
+    priority, the earliest first."""
+
+    @model_validator(mode="after")
+    def _deadline_with_its_policy(self) -> PlacementRules:
+        if (self.policy == "deadline") != (self.deadline is not None):
+            raise ValueError("give `policy: deadline` and `deadline: 2026-12-01 08:00` together, or neither")
+        return self
