@@ -83,7 +83,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "jinja2": ("orchestrator.report",),
     "matplotlib": ("orchestrator.report",),
     "psutil": ("farm.processes",),
-    "pyarrow": ("orchestrator.exchange.row_files",),
+    "pyarrow": ("orchestrator.exchange.row_files", "orchestrator.upkeep.archives"),
     "scipy": ("orchestrator.analysis", "workers.enrolment.sampler_cost", "workers.tuning.plan_comparison"),
 }
 """Third-party packages with one home."""

@@ -11,7 +11,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,8 @@ from workers.durable_files import write_durably
 log = logging.getLogger(__name__)
 PERIOD_S = 1.0
 PROBE_BYTES = 1 << 18
+DEAD_S, DEAD_BYTES = 365 * 86_400.0, 1 << 30
+"""What may lie in `spool/dead/` at most."""
 RESEND_S = 10.0
 """A record without a receipt is asked for again after this, and sent again where the stream has lost it."""
 MAX_RESEND_S = 300.0
@@ -141,6 +144,7 @@ class Spool:
             dead = path.parent / "dead" / path.name
             dead.parent.mkdir(exist_ok=True)
             path.replace(dead)
+            remove_dead(old_dead(path.parent.parent, DEAD_S, DEAD_BYTES))
             log.error("the ledger could not store %s (%s): `farm records` says why; it is in %s", path.name, word, dead)
         self._unwritten.pop(path.name, None)
         self._turns.pop(path.name, None)
@@ -166,6 +170,25 @@ class Spool:
         """Send what earlier versions set aside here by themselves."""
         for path in self._folder.glob("*.unreadable"):
             path.rename(path.with_suffix(".json"))
+
+
+def old_dead(state: Path, older_than_s: float, most_bytes: int) -> list[Path]:
+    """Files of `spool/dead/` that are too old, or, the oldest first, too many bytes; the ledger has what is in them."""
+    found = []
+    for path in (state / "spool" / "dead").glob("*.json"):
+        with suppress(FileNotFoundError):
+            found.append((path.stat().st_mtime, path.stat().st_size, path))
+    gone, left, oldest = [], sum(size for _, size, _ in found), time.time() - older_than_s
+    for modified, size, path in sorted(found):
+        if modified < oldest or left > most_bytes:
+            gone.append(path)
+            left -= size
+    return gone
+
+
+def remove_dead(paths: Iterable[Path]) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
 
 
 def _name(path: Path) -> str:

@@ -12,7 +12,7 @@ import typer
 from orchestrator.errors import SetupError
 
 from .experiments import PANEL, ExperimentArgument
-from .farm_access import LATEST, find_measured, labels_of, open_ledger, settings_of
+from .farm_access import LATEST, find_measured, labels_of, open_ledger, settings_of, tell_pruned
 from .output import JsonOption, StateOption, log, print_json
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def export(
     with open_ledger(settings) as ledger:
         row = find_measured(ledger, experiment)
         experiment_id = row.id
+        tell_pruned(ledger, experiment_id)
         what = what or _measured(ledger, experiment_id)
         labels = labels_of(settings, row.experiment) if what == "predictions" else None
         write = _writer(ledger, experiment_id, form, what, labels)

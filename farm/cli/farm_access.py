@@ -160,6 +160,13 @@ def find_measured(ledger: Ledger, name: str) -> ExperimentRow:
     return row
 
 
+def tell_pruned(ledger: Ledger, experiment_id: str) -> None:
+    """Say which raw records the ledger has no more, and how they come back."""
+    for file, count in ledger.pruned(experiment_id).items():
+        back = f"`farm ledger adopt {shlex.quote(file)}` brings them back" if file else "no archive holds them"
+        log().print(f"{count} raw records were pruned: {back}", markup=False, soft_wrap=True)
+
+
 def _measured(row: ExperimentRow) -> int:
     return row.counts.get("ok", 0)
 

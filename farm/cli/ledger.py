@@ -8,6 +8,7 @@ import typer
 
 from .experiments import PANEL
 from .farm_access import find_experiment, open_ledger, settings_of
+from .ledger_archives import adopt, archive, prune
 from .ledger_check import check
 from .ledger_copies import backup, restore
 from .output import JsonOption, StateOption, log, out, print_json
@@ -21,7 +22,7 @@ group = typer.Typer(
 
 
 def register(app: typer.Typer) -> None:
-    for command in (recompute, check, backup, restore):
+    for command in (recompute, check, backup, restore, archive, adopt, prune):
         group.command()(command)
     app.add_typer(group, rich_help_panel=PANEL)
 

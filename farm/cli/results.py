@@ -12,7 +12,7 @@ import typer
 from orchestrator.errors import ModelFileError, SetupError
 
 from .experiments import PANEL, ExperimentArgument
-from .farm_access import LATEST, find_measured, labels_of, open_ledger, settings_of
+from .farm_access import LATEST, find_measured, labels_of, open_ledger, settings_of, tell_pruned
 from .output import JsonOption, StateOption, log, out, print_json
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ def results(
     with open_ledger(settings) as ledger:
         content = gather(settings, ledger, find_measured(ledger, experiment), layers=as_json)
         records = list(ledger.records(content.experiment_id)) if raw else None
+        if raw:
+            tell_pruned(ledger, content.experiment_id)
     if svg is not None:
         write_whole(svg, console.as_svg(content, f"farm results {content.experiment.name}"), "--svg")
         log().print(f"drawn into {svg}")
@@ -74,6 +76,7 @@ def report(
     with open_ledger(settings) as ledger:
         content = gather(settings, ledger, find_measured(ledger, experiment))
         written = write_html(content, ledger, output)
+        tell_pruned(ledger, content.experiment_id)
     if as_json:
         print_json({"experiment": content.experiment_id, "file": written, "results": len(content.summaries)})
     log().print(f"report of {content.experiment_id} written to {written}")

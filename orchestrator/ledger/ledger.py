@@ -336,6 +336,11 @@ class Ledger:
         with self._database.write() as connection:
             return imports.adopt(connection, experiment_id, experiment, found)
 
+    def pruned(self, experiment_id: str) -> dict[str, int]:
+        """File of an archive (empty: none) -> raw records of an experiment that the ledger has no more."""
+        with self._database.read() as connection:
+            return queries.pruned(connection, experiment_id)
+
     def restored(self) -> int:
         """A number that is another one each time that the ledger is put back from a copy; 0: it never was."""
         with self._database.read() as connection:

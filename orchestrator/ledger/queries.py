@@ -13,7 +13,7 @@ from orchestrator.model.lease import Assignment
 from .lanes import candidates_of
 from .queue.news import attempt_rows, running_rows
 from .rows import OPEN, AnyRow, JobRow, JobState, RunningRow, readable
-from .tables import ATTEMPTS, CHOICES, COUNTERS, EXPERIMENTS, JOBS, LANES, number_of
+from .tables import ARCHIVES, ATTEMPTS, CHOICES, COUNTERS, EXPERIMENTS, JOBS, LANES, RECORDS, number_of
 from .templates import JOB_PARTS, ORDINARY, JobReader
 
 JOB_COLUMNS = (
@@ -111,6 +111,14 @@ def _job_row(reader: JobReader, row: AnyRow) -> JobRow:
         attempts=row.attempts,
         ended_at=row.ended_at,
     )
+
+
+def pruned(connection: Connection, experiment_id: str) -> dict[str, int]:
+    """File of an archive (empty: none) -> raw records of an experiment that only it holds."""
+    mine = (RECORDS.c.experiment_id == experiment_id) & (func.length(RECORDS.c.body) == 0)
+    counted = select(func.coalesce(ARCHIVES.c.file, ""), func.count()).select_from(RECORDS).outerjoin(ARCHIVES)
+    rows = connection.execute(counted.where(mine).group_by(ARCHIVES.c.file))
+    return {str(file): int(count) for file, count in rows}
 
 
 def restored(connection: Connection) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from pydantic import ValidationError
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from orchestrator.errors import Unstorable
 from orchestrator.model import problem
@@ -20,12 +20,16 @@ BATCH = 200
 Key = tuple[str, int]
 """Job and attempt."""
 
+IN_LEDGER = func.length(RECORDS.c.body) > 0
+"""Of a record that was not pruned; neither database reads the body for it."""
+
 
 def keys(
     connection: Connection, experiment_id: str, outcomes: Iterable[str] | None = None, serial: str | None = None
 ) -> list[Key]:
     """Of an experiment's records, in order of their start."""
-    statement = select(RECORDS.c.job_id, RECORDS.c.attempt).where(RECORDS.c.experiment_id == experiment_id)
+    mine = (RECORDS.c.experiment_id == experiment_id) & IN_LEDGER
+    statement = select(RECORDS.c.job_id, RECORDS.c.attempt).where(mine)
     if outcomes is not None:
         statement = statement.where(RECORDS.c.outcome.in_([str(outcome) for outcome in outcomes]))
     if serial is not None:
@@ -39,12 +43,14 @@ def packed(connection: Connection, wanted: Sequence[Key]) -> list[tuple[Key, byt
     statement = select(RECORDS.c.job_id, RECORDS.c.attempt, RECORDS.c.body)
     rows = connection.execute(statement.where(RECORDS.c.job_id.in_({job_id for job_id, _ in wanted})))
     bodies = {(row.job_id, row.attempt): row.body for row in rows}
-    return [(key, bodies[key]) for key in wanted]
+    return [(key, bodies[key]) for key in wanted if bodies[key]]
 
 
 def packed_of(connection: Connection, job_ids: Sequence[str]) -> list[tuple[Key, bytes]]:
     """Of every attempt at these jobs, each with its key."""
-    statement = select(RECORDS.c.job_id, RECORDS.c.attempt, RECORDS.c.body).where(RECORDS.c.job_id.in_(job_ids))
+    statement = select(RECORDS.c.job_id, RECORDS.c.attempt, RECORDS.c.body).where(
+        RECORDS.c.job_id.in_(job_ids), IN_LEDGER
+    )
     return [((row.job_id, row.attempt), row.body) for row in connection.execute(statement)]
 
 

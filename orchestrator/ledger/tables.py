@@ -23,7 +23,7 @@ from sqlalchemy import (
     select,
 )  # fmt: skip
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 
 METADATA = MetaData()
 
@@ -124,6 +124,16 @@ ATTEMPTS = Table(
 Index("attempts_by_end", ATTEMPTS.c.ended_at)
 Index("attempts_by_change", ATTEMPTS.c.changed)
 
+ARCHIVES = Table(
+    "archives",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("sha256", String(64), nullable=False),
+    Column("file", Text, nullable=False),
+    Column("made_at", Float, nullable=False),
+)
+"""Files of `farm ledger archive`, each with the hash that it had when it was written and read again."""
+
 RECORDS = Table(
     "records",
     METADATA,
@@ -139,7 +149,9 @@ RECORDS = Table(
     Column("started_at", Float, nullable=False),
     Column("kept_at", Float, nullable=False),
     Column("body", LargeBinary, nullable=False),
+    Column("archive_id", ForeignKey("archives.id")),
 )
+"""`body` is empty where it was pruned, and `archive_id` then names the archive that holds it, if one does."""
 Index("records_by_experiment", RECORDS.c.experiment_id, RECORDS.c.started_at)
 Index("records_by_device", RECORDS.c.serial, RECORDS.c.started_at)
 Index("records_by_kept_at", RECORDS.c.kept_at)

@@ -36,7 +36,9 @@ class Renewed(NamedTuple):
 
 def keys(connection: Connection, of: Selector) -> list[Key]:
     """Of these records."""
-    return _keys(connection, select(RECORDS.c.job_id, RECORDS.c.attempt).where(matching(RECORDS, of)))
+    return _keys(
+        connection, select(RECORDS.c.job_id, RECORDS.c.attempt).where(matching(RECORDS, of), records.IN_LEDGER)
+    )
 
 
 def lacking(connection: Connection, of: Selector, *, faulty: bool = False) -> list[Key]:
@@ -44,7 +46,7 @@ def lacking(connection: Connection, of: Selector, *, faulty: bool = False) -> li
     same = and_(FIGURES.c.job_id == RECORDS.c.job_id, FIGURES.c.attempt == RECORDS.c.attempt)
     current = and_(same, FIGURES.c.version == FIGURES_VERSION, *([FIGURES.c.error == ""] if faulty else []))
     statement = select(RECORDS.c.job_id, RECORDS.c.attempt).outerjoin(FIGURES, current)
-    return _keys(connection, statement.where(matching(RECORDS, of), FIGURES.c.job_id.is_(None)))
+    return _keys(connection, statement.where(matching(RECORDS, of), records.IN_LEDGER, FIGURES.c.job_id.is_(None)))
 
 
 def _keys(connection: Connection, statement: Any) -> list[Key]:

@@ -99,6 +99,8 @@ def _attempt(row: AnyRow) -> None:
 
 
 def _record(row: AnyRow) -> None:
+    if not row.body:
+        return  # pruned
     record = stored(row.body)
     names = ("job_id", "attempt", "token", "experiment_id", "cell_id", "outcome", "started_at")
     _same(row, {name: getattr(record, name) for name in names} | {"serial": record.device.serial})

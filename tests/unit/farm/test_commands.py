@@ -107,6 +107,7 @@ OF_A_STATE = [
     ("tune", "export", "x.json"), ("records",), ("records", "replay"), ("records", "drop", "A"),
     ("records", "show", "A"), ("retry", "latest"), ("ledger", "recompute"),
     ("ledger", "check"), ("ledger", "backup", "copy"),
+    ("ledger", "archive", "a.parquet"), ("ledger", "prune"),
 ]  # fmt: skip
 
 
