@@ -15,6 +15,7 @@ from orchestrator.errors import FarmError
 from . import (
     agreement,
     best,
+    changes,
     compare,
     dataset,
     demo,
@@ -85,6 +86,7 @@ for group in (
     ledger,
     best,
     compare,
+    changes,
     agreement,
     energy,
     engine,

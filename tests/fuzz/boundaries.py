@@ -25,6 +25,7 @@ from kernels.frontend.onnx import load_onnx
 from orchestrator import spec
 from orchestrator.errors import DeviceSick, SpecError, TableError
 from orchestrator.exchange import baselines
+from orchestrator.exchange.series import read_series
 from orchestrator.model.device import Device
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import Progress
@@ -184,6 +185,7 @@ def _varied(data: bytes) -> None:
         parse(text)
 
 
+_SERIES = b"series,time,value\na,2026-11-23,1.5\nb,2026-11-23T04:00:00Z,2\na,2026-11-24,1e-3\n"
 _BASELINE = baselines.as_bytes(["e-1"], measured([10.0, 11.0], options={"threads": 2}, provenance={"agent": "1"}))
 
 BOUNDARIES: dict[str, Boundary] = {
@@ -222,6 +224,7 @@ BOUNDARIES: dict[str, Boundary] = {
     "supply_journal": Boundary(_supply, lambda: list(SUPPLIES), (JournalUnreadable,), inputs=200),
     "owner": Boundary(lambda data: keeper_of(_Phone(data), Claimant("l")), lambda: [CLAIMS, UNTIL], (DeviceSick,)),
     "baseline": Boundary(_in_file(baselines.read, "v1.json"), lambda: [_BASELINE], (TableError,), inputs=200),
+    "series": Boundary(_in_file(read_series, "s.csv"), lambda: [_SERIES], (TableError,), inputs=200),
     "record": Boundary(Record.model_validate_json, _records, (ValidationError,)),
     "device_row": Boundary(
         Device.model_validate_json, lambda: [make.device().model_dump_json().encode()], (ValidationError,)

@@ -18,6 +18,7 @@ from math import inf, log, sqrt
 from statistics import fmean, variance
 from typing import Literal, NamedTuple
 
+from orchestrator.analysis.neighbours import independent_share
 from orchestrator.analysis.student_t import welch_freedom
 
 from .metrics import MIN_BLOCKS
@@ -25,9 +26,6 @@ from .metrics import MIN_BLOCKS
 Method = Literal["paired", "nights", "blocks", "examples"]
 LEAST_FREEDOM = 3
 """Of variance between nights: with less it is not worth measuring."""
-MOST_CORRELATION = 0.8
-FEWEST_CORRELATED = 6
-"""With fewer blocks of a night nothing can be said of their correlation."""
 INTERLEAVED = 0.8
 """Least part of neighbouring rounds that must not overlap in time."""
 
@@ -144,27 +142,12 @@ class _Side:
     def of(blocks: Sequence[Block]) -> _Side:
         by_night = _by_night(blocks)
         values = [value for own in by_night.values() for value in own]
-        shares = [_independent(own) for own in by_night.values()]
+        shares = [independent_share(own) for own in by_night.values()]
         return _Side(fmean(values), variance(values), len(values), len(by_night), min(shares))
 
     def after(self, more: int) -> tuple[float, float]:
         independent = (self.count + more) * self.share
         return sqrt(self.spread / independent), max(1.0, independent - 1)
-
-
-def _independent(values: Sequence[float]) -> float:
-    """(1 - r) / (1 + r) of the correlation r of neighbours, as if it were of first order; its estimate from few values
-    is too low, by about (1 + 3 r) / n (M. G. Kendall, Biometrika 41, 1954)."""
-    count = len(values)
-    if count < FEWEST_CORRELATED:
-        return 1.0
-    middle = fmean(values)
-    squares = sum((value - middle) ** 2 for value in values)
-    if squares == 0:
-        return 1.0
-    seen = sum((x - middle) * (y - middle) for x, y in pairwise(values)) / squares
-    r = min(MOST_CORRELATION, max(0.0, (count * seen + 1) / (count - 3)))
-    return (1 - r) / (1 + r)
 
 
 def enough(found: Estimate) -> bool:

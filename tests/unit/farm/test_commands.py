@@ -35,7 +35,7 @@ COMMANDS = set(typer.main.get_command(app).commands)  # type: ignore[attr-define
 EXPECTED = {
     "up", "down", "doctor", "devices", "enrol", "networks", "run", "status", "watch", "results", "report", "cancel",
     "infer", "plan", "schema", "demo", "release", "restore", "energy", "import", "best", "export",
-    "tune", "dataset", "agreement", "records", "retry", "ledger", "host", "hold", "compare",
+    "tune", "dataset", "agreement", "records", "retry", "ledger", "host", "hold", "compare", "changes",
 }  # fmt: skip
 
 
@@ -50,7 +50,7 @@ def test_help_has_an_example_and_the_common_options(farm: Run, command: str) -> 
     assert f"farm {command}" in out
     assert "Example:" in out
     assert "--json" in out
-    if command not in ("networks", "schema", "energy", "dataset"):
+    if command not in ("networks", "schema", "energy", "dataset", "changes"):
         assert "--state" in out
     assert err == ""
 

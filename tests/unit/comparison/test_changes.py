@@ -1,0 +1,146 @@
+"""Change points: where a step is found, what is none, and `farm changes` on a file."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from orchestrator.analysis.change_points import FEWEST, Changes, _most_energy, change_points
+from orchestrator.analysis.neighbours import independent_share
+from tests.unit.imports.conftest import Farm
+
+pytestmark = pytest.mark.unit
+
+
+def series(*levels: tuple[int, float], noise: float = 0.02, seed: int = 1) -> list[float]:
+    """So many values of each level, with a noise that is a share of it."""
+    generator = random.Random(seed)
+    return [level * (1 + generator.gauss(0, noise)) for count, level in levels for _ in range(count)]
+
+
+def places(found: Changes) -> list[int]:
+    return [point.index for point in found.points]
+
+
+def test_a_step_is_found_within_a_night() -> None:
+    """5 % at a noise of 2 %, thirty nights a side, up and down; a step of noise alone is hardly ever found."""
+    found = [
+        places(change_points(series((30, 100.0), (30, 100.0 * ratio), seed=seed)))
+        for seed in range(20)
+        for ratio in (1.05, 0.95)
+    ]
+    assert sum(len(each) == 1 and abs(each[0] - 30) <= 1 for each in found) >= 0.8 * len(found)
+    assert sum(bool(places(change_points(series((60, 100.0), seed=seed)))) for seed in range(40)) <= 2
+
+
+def test_a_change_that_is_soon_taken_back_is_two() -> None:
+    assert places(change_points(series((80, 100.0), (10, 110.0), (80, 100.0)))) == [80, 90]
+
+
+def test_many_steps_are_told_apart_with_their_levels() -> None:
+    found = change_points(series((20, 100.0), (20, 120.0), (20, 90.0), (4, 130.0)))
+    assert places(found) == [20, 40, 60]
+    assert [point.magnitude for point in found.points] == pytest.approx([0.2, -0.25, 0.44], abs=0.04)
+    assert found.points[0].before == pytest.approx(100, rel=0.02) and found.points[0].after == pytest.approx(
+        120, rel=0.02
+    )
+    assert places(change_points(series((20, 100.0), (20, 120.0), (20, 90.0)), least=0.22)) == [40]
+
+
+def test_spikes_are_no_change() -> None:
+    values = series((60, 100.0))
+    for place in (10, 11, 40, 59):
+        values[place] *= 3
+    assert places(change_points(values)) == []
+    values[30:] = [value * 1.1 for value in values[30:]]
+    assert places(change_points(values)) == [30]
+
+
+def test_the_noise_floor_is_that_of_the_series_not_of_its_steps() -> None:
+    quiet = change_points(series((50, 100.0), noise=0.02))
+    stepping = change_points(series(*[(5, 100.0 * level) for level in (1, 2, 4, 8, 4, 2, 1, 2, 3, 1)], noise=0.0))
+    assert quiet.noise == pytest.approx(2.0, rel=0.3) and stepping.floor > 0
+    grid = [10.0, 11.0] * 20
+    assert places(change_points(grid)) == []
+
+
+@pytest.mark.parametrize("values", [[], [1.0], [1.0] * 7, [5.0] * 50, [0.0] * 20])
+def test_nothing_is_found_where_nothing_is(values: list[float]) -> None:
+    assert places(change_points(values)) == []
+
+
+def test_a_step_without_noise_is_certain() -> None:
+    (point,) = change_points([0.0] * 10 + [1.0] * 10).points
+    assert (point.index, point.p_value, point.magnitude, point.after) == (10, 0.0, None, 1.0)
+
+
+def test_neighbours_that_are_alike_are_worth_less() -> None:
+    generator, walk = random.Random(3), [0.0]
+    for _ in range(4000):
+        walk.append(0.6 * walk[-1] + generator.gauss(0, 1))
+    assert independent_share(walk) == pytest.approx(0.25, abs=0.05)
+    assert independent_share([generator.gauss(0, 1) for _ in range(4000)]) > 0.9
+
+
+def energy(x: Sequence[float], y: Sequence[float]) -> float:
+    """As the paper has it."""
+    between = np.mean([abs(a - b) for a in x for b in y])
+    within = [np.mean([abs(v[i] - v[k]) for k in range(len(v)) for i in range(k)]) for v in (x, y)]
+    return float((2 * between - sum(within)) * len(x) * len(y) / (len(x) + len(y)))
+
+
+def test_the_energy_statistic_is_that_of_the_paper() -> None:
+    for seed in range(5):
+        values = series((9, 100.0), (14, 101.0 + seed), seed=seed)
+        best = max(range(FEWEST, len(values) - FEWEST + 1), key=lambda k: energy(values[:k], values[k:]))
+        assert _most_energy(np.array(values)) == best
+
+
+def test_p_is_that_of_students_t_for_all_places() -> None:
+    """Of values whose neighbours are on different sides of the level: they are as good as independent."""
+    values = [value + (-1) ** n for n, value in enumerate(series((30, 100.0), (30, 104.0), noise=0.003))]
+    (point,) = change_points(values).points
+    told = stats.ttest_ind(values[: point.index], values[point.index :])
+    assert point.p_value == pytest.approx(float(told.pvalue) * (60 - 2 * FEWEST + 1), rel=1e-6)
+
+
+def written(path: Path, values: Sequence[float], name: str = "a") -> None:
+    path.write_text("Series,time,commit,value\n" + "".join(f"{name},{n},c{n},{v}\n" for n, v in enumerate(values)))
+
+
+def test_a_file_is_read_in_order_of_time(farm: Farm, tmp_path: Path) -> None:
+    values = series((30, 100.0), (30, 110.0))
+    lines = [f"night,2026-{1 + n // 28:02}-{1 + n % 28:02},{value}" for n, value in enumerate(values)]
+    flat = [f"flat,{n},5" for n in range(20)]
+    (tmp_path / "s.csv").write_text("\n".join(["series,time,value", *reversed(lines), *flat]) + "\n")
+    code, out, err = farm("changes", "s.csv", "--json")
+    night, none = json.loads(out)
+    (point,) = night["change_points"]
+    assert (code, err, night["series"], night["values"], none["change_points"]) == (0, "", "night", 60, [])
+    assert (point["index"], point["time"]) == (30, "2026-02-03") and point["magnitude"] == pytest.approx(0.1, abs=0.02)
+    assert farm("changes", "s.csv", "--json")[1] == out
+    code, out, err = farm("changes", "s.csv")
+    assert code == 0 and "+" in out and "2026-02-03" in out and "1 of 2 series have none" in err
+    assert json.loads(farm("changes", "s.csv", "--least", "20%", "--json")[1])[0]["change_points"] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("series,value\na,1\n", "no column time"),
+        ("series,time,value\n", "no row"),
+        ("series,time,value\na,1,x\n", "line 2, column 'value': found 'x'"),
+        ("series,time,value\na,1,nan\n", "finite"),
+        ("series,time,value\na,yesterday,1\n", "column 'time': found 'yesterday'"),
+    ],
+)
+def test_a_file_that_is_no_series_is_refused_with_its_place(farm: Farm, tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "s.csv").write_text(text)
+    code, _, err = farm("changes", "s.csv")
+    assert code == 1 and told in err
