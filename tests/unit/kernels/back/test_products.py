@@ -55,7 +55,12 @@ def every() -> Graph:
 
 
 @pytest.mark.parametrize(
-    ("words", "precision"), [*((words, "fp32") for words in WORDS), *((words, "fp16") for words in some(WORDS, 8))]
+    ("words", "precision"),
+    [
+        *((words, "fp32") for words in WORDS if " " not in words),
+        *((words, "fp32") for words in some((words for words in WORDS if " " in words), 8)),
+        *((words, "fp16") for words in some(WORDS, 5)),
+    ],
 )
 def test_product_equals_the_reference(words: str, precision: str) -> None:
     graph = every()
