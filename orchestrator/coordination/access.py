@@ -32,7 +32,7 @@ def user_of(host: str) -> str:
 def rules(host: str, secret_sha256: str) -> list[str]:
     """Of a host's user, as `ACL SETUSER` and a file of users take them. `host`: letters, digits, `_` and `-` alone."""
     queue = queue_name(host)
-    own = [keys.host(host), keys.records(host), keys.change(host), keys.changes(host), queue]
+    own = [keys.host(host), keys.records(host), keys.change(host), keys.changes(host), keys.news(host), queue]
     own += [f"_kombu.binding.{queue}", f"_kombu.binding_permanent.{queue}"]
     own += [f"{queue}.{key}" for key in ("unacked", "unacked_index", "unacked_mutex")]
     own += [make(host, "*") for make in (keys.held, keys.assignment, keys.device, keys.live, keys.sent)]

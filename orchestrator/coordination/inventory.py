@@ -22,6 +22,7 @@ from . import keys
 from .change_log import DEVICE, NOTE
 from .client import translated
 from .farm_clock import FarmClock, device_at, host_at, progress_at
+from .news import News
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +48,10 @@ class Inventory:
         self._note = redis.register_script(NOTE + "note(ARGV[1], ARGV[2])")
         self._said: dict[str, Device] = {}
         """What this process announced of each device, without what is new each time."""
+
+    def tell_scheduler(self) -> None:
+        """Jobs were submitted for these devices. Raises ServiceDown where Redis is away."""
+        News(self._redis).tell()
 
     @translated
     def announce_device(self, device: Device) -> str:

@@ -20,6 +20,8 @@ What a host writes has the host's name in it, in front of a device's: a host's u
 | farm:devices, :hosts, :lives | sorted sets of names | inventory.py | indices; a host may add to them |
 | farm:change:HOST | number | change_log.py, for both | of the newest change of a lease or device there |
 | farm:changes:HOST | sorted set of `l` or `d` and SERIAL | the same | numbers of the last changes |
+| farm:news:HOST | stream of one entry | leases.py, record_stream.py, for both | the scheduler turns at once |
+| farm:news: | stream of one entry | news.py, for who submits | the same |
 | farm:epoch | string | change_log.py, for the scheduler | another one after a wipe |
 | farm:restored | string, number | record_stream.py, for the scheduler | which put-back ledger the receipts are of |
 | farm:senders | set of hosts | record_stream.py | index of the streams; a host may add to it |
@@ -87,6 +89,10 @@ def change(host: str) -> str:
 
 def changes(host: str) -> str:
     return f"{PREFIX}changes:{host}"
+
+
+def news(host: str) -> str:
+    return f"{PREFIX}news:{host}"
 
 
 def records(host: str) -> str:

@@ -22,6 +22,7 @@ from orchestrator.model.lease import Assignment, Lease
 from . import keys
 from .change_log import NOTE
 from .client import translated
+from .news import TELL
 
 log = logging.getLogger(__name__)
 
@@ -108,6 +109,7 @@ return 'held'
 # ARGV: serial, token, 'expired' or ''
 _RELEASE = (
     NOTE
+    + TELL
     + _NOW
     + _GUARD
     + """
@@ -119,6 +121,7 @@ if not job then return 0 end
 if ARGV[3] == 'expired' and tonumber(redis.call('HGET', held, 'expires_at')) > now then return 0 end
 redis.call('DEL', held, assigned)
 note(host, 'l' .. ARGV[1])
+tell(host)
 return 1
 """
 )

@@ -15,6 +15,7 @@ from redis import Redis
 
 from . import keys
 from .client import translated
+from .news import TELL
 
 RECEIPT_S = 86_400
 MAX_ENTRIES = 100_000
@@ -24,11 +25,15 @@ STORED = ("new", "duplicate", "stale")
 """Words of a receipt after which a host need not keep its copy."""
 
 # KEYS: stream, sent. ARGV: record, host, name, longest stream, life of the name.
-_SEND = """
+_SEND = (
+    TELL
+    + """
 local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[4], '*', 'record', ARGV[1], 'name', ARGV[3])
 redis.call('SET', KEYS[2], id, 'EX', ARGV[5])
 redis.call('SADD', 'farm:senders', ARGV[2])
+tell(ARGV[2])
 """
+)
 _IN_STREAM = """
 local id = redis.call('GET', KEYS[2])
 return id and #redis.call('XRANGE', KEYS[1], id, id) or 0

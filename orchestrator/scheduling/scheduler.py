@@ -23,6 +23,7 @@ from orchestrator.coordination import client as redis_client
 from orchestrator.coordination import queue
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
+from orchestrator.coordination.news import News
 from orchestrator.coordination.record_stream import forget_receipts
 from orchestrator.errors import FarmError, ServiceDown
 from orchestrator.ledger import Ledger, Start
@@ -45,6 +46,10 @@ from .reconcile import Reconciler
 log = logging.getLogger(__name__)
 
 MAX_BACK_OFF_S = 5.0
+GATHER_S = 0.005
+"""Between two turns at least, and as long as the last one took: what comes together is decided about together."""
+LISTEN_S = 0.25
+"""A stop is obeyed after this."""
 DECIDE_S = 1.0
 """How often it is decided about further blocks where no attempt has ended."""
 
@@ -80,6 +85,7 @@ class Scheduler:
         self._decided_at = float("-inf")
         self._down = False
         self._receipts_fit = False
+        self._news, self._hosts = News(redis), tuple[str, ...]()
 
     def tick(self) -> TickReport:
         """One turn: records in, reconcile, decide about further blocks, place, lease, wake."""
@@ -93,12 +99,26 @@ class Scheduler:
         self._down = False
         return report
 
+    def rest(self, stop: threading.Event, turn_s: float) -> None:
+        """After a turn that took so long: until a host or a submission tells something, `tick_s` at most."""
+        end = time.monotonic() + self._farm.tick_s
+        stop.wait(min(max(GATHER_S, turn_s), self._farm.tick_s))
+        try:
+            while not stop.is_set() and (left_s := end - time.monotonic()) > 0:
+                began = time.monotonic()
+                if self._news.wait(self._hosts, min(left_s, LISTEN_S)):
+                    return
+                stop.wait(max(0.0, min(left_s, LISTEN_S) - (time.monotonic() - began)))
+        except ServiceDown:  # the next turn finds out and tells
+            stop.wait(max(0.0, end - time.monotonic()))
+
     def _turn(self) -> TickReport:
         if not self._receipts_fit:
             forget_receipts(self._redis, self._ledger.restored())
             self._receipts_fit = True
         taken = self._intake.drain()
         hosts = self._inventory.hosts()
+        self._hosts = tuple(host.host for host in hosts)
         self._leases.name_farm()
         self._live.refresh(hosts)
         changed = self._queue.refresh()  # after the leases: none of them then passes for a leftover
@@ -214,6 +234,7 @@ def run(farm: Settings, stop: threading.Event) -> None:
         pause_s, down = farm.tick_s, False
         log.info("event=started tick_s=%g lease_ttl_s=%g", farm.tick_s, farm.lease_ttl_s)
         while not stop.is_set():
+            began = time.monotonic()
             try:
                 scheduler.tick()
                 if down:
@@ -223,7 +244,10 @@ def run(farm: Settings, stop: threading.Event) -> None:
                 if not down:
                     log.error("event=service_down error=%s", str(e).replace("\n", " "))
                 pause_s, down = min(max(pause_s * 2, farm.tick_s), MAX_BACK_OFF_S), True
-            stop.wait(pause_s)
+            if down:
+                stop.wait(pause_s)
+            else:
+                scheduler.rest(stop, time.monotonic() - began)
         log.info("event=stopped")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.errors import SpecError
+from orchestrator.errors import ServiceDown, SpecError
 from orchestrator.expansion.expand import Expansion, expand
 from orchestrator.ledger import ExperimentRow, JobState, Ledger
 from orchestrator.model.axes import MATRIX_AXES
@@ -55,6 +56,8 @@ def submit(
     if not expansion.jobs:
         raise SpecError("nothing can run on the selected devices:\n" + _reasons(expansion))
     ledger.submit(following, experiment, expansion.jobs, expansion.exclusions, expansion.reserve)
+    with suppress(ServiceDown):  # it is accepted: the scheduler finds it by itself
+        inventory.tell_scheduler()
     return Submission(following, expansion, resumed=False)
 
 
