@@ -106,7 +106,8 @@ class Results:
         job = readable(f"job {work[0].job_id}", lambda: queries.job(connection, work[0].job_id))
         if job is None:
             return
-        (summary,) = summarise(blocks, {key.cell_id: job.cell}, mode=job.sampling.mode)
+        watched = job.sampling.target_interval is not None
+        (summary,) = summarise(blocks, {key.cell_id: job.cell}, mode=job.sampling.mode, watched=watched)
         options = " ".join(f"{name}={value}" for name, value in sorted(job.cell.options.items()))
         labels = ResultLabels(
             key.serial, summary.workload, summary.backend, summary.precision, options, summary.source.value

@@ -52,6 +52,7 @@ class DoubtCode(StrEnum):
     NOT_WARM = "not_warm"
     ROUNDING = "rounding"
     SAME_PLAN = "same_plan"
+    ALIKE_BLOCKS = "alike_blocks"
 
 
 REMEDIES: dict[DoubtCode, str] = {
@@ -76,6 +77,7 @@ REMEDIES: dict[DoubtCode, str] = {
     DoubtCode.MODELLED_POWER: "the power is a virtual phone's model: run on a real phone before you publish",
     DoubtCode.ROUNDING: "the network magnifies rounding: a larger input, or trained weights, verify more strictly",
     DoubtCode.SAME_PLAN: "take one of the values out: on this device the axis changed nothing that ran",
+    DoubtCode.ALIKE_BLOCKS: "let the device cool between blocks, or spread them over sessions: the interval is wider",
     DoubtCode.NOT_WARM: "raise sampling.warmup: the warm-up ended before the inferences agreed",
 }
 

@@ -74,6 +74,8 @@ def heading(content: Content) -> Text:
         )
     for line in _ran_everywhere_on(content.summaries):
         text.append(f"\nran on {line}", style="dim")
+    if note := wording.interval_note(content.summaries):
+        text.append(f"\n{note}", style="dim")
     results = len(content.summaries)
     if common := [f"{n} {each.code}" for n, each in enumerate(content.doubts, 1) if each.results == results]:
         text.append(f"\ndoubts of every result: {', '.join(common)}", style="dim")
@@ -129,7 +131,7 @@ def _row(summary: Summary, doubts: Sequence[int], names: wording.Naming) -> Sequ
     cells = [
         wording.cell(summary, names),
         wording.ms(latency.median_ms) if latency else wording.instead(summary),
-        wording.interval(latency),
+        wording.latency_interval(latency),
         wording.ms(latency.p90_ms) if latency else "",
         wording.memory_size(memory.device_peak_bytes) if memory else "",
         wording.blocks(summary),

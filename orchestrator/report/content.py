@@ -93,7 +93,9 @@ def build(
     has a set.
     """
     newest = sorted(newest_attempts(blocks), key=lambda block: (block.started_at, block.job_id))
-    summaries = tuple(summarise(newest, cells, mode=experiment.sampling.mode))
+    summaries = tuple(
+        summarise(newest, cells, mode=experiment.sampling.mode, watched=experiment.sampling.target_interval is not None)
+    )
     measured = {summary.serial for summary in summaries}
     decisions = decide_all(experiment, newest, made or {})
     return Content(

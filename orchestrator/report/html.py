@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from orchestrator.analysis.figures import BlockFigures
-from orchestrator.analysis.statistics import MIN_BLOCKS, RESAMPLES, Summary
+from orchestrator.analysis.statistics import MIN_BLOCKS, SERIAL_BLOCKS, Summary
 from orchestrator.model.record import Outcome, Record
 
 from . import charts, predictions, wording
@@ -39,7 +39,7 @@ def render(content: Content, records: Sequence[Record] = ()) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(w=wording, resamples=RESAMPLES, min_blocks=MIN_BLOCKS)
+    environment.globals.update(w=wording, serial_blocks=SERIAL_BLOCKS, min_blocks=MIN_BLOCKS)
     environment.filters["utc"] = _utc
     return environment.get_template("report.html.j2").render(
         c=content,

@@ -99,8 +99,7 @@ def _throughput(summaries: Sequence[Summary]) -> Section:
     rows = [
         (
             *_where(summary, names), wording.per_s(one.frames_per_s),
-            f"[{wording.per_s(one.interval_per_s.low)}, {wording.per_s(one.interval_per_s.high)}]"
-            if one.interval_per_s else "",
+            wording.interval(one.interval_per_s),
             "" if one.over_one_thread is None else f"{one.over_one_thread:.2f}x", wording.per_s(one.slowest_per_s),
             wording.ms(one.ms_per_frame), str(one.frames), str(one.batch), str(one.blocks),
         )
@@ -123,7 +122,7 @@ def _cold(summaries: Sequence[Summary]) -> Section:
     rows = [
         (
             *_where(summary, names), wording.ms(cold.total_ms),
-            f"[{wording.ms(cold.interval_ms.low)}, {wording.ms(cold.interval_ms.high)}]" if cold.interval_ms else "",
+            wording.interval(cold.interval_ms),
             wording.ms(cold.setup_ms), wording.ms(cold.first_ms), str(cold.blocks),
         )
         for summary in summaries if (cold := summary.cold) is not None
@@ -209,7 +208,8 @@ def _decisions(content: Content) -> Section:
     bad = frozenset(i for i, one in enumerate(content.decisions) if one.decision.need in short)
     columns = (Column("device"), Column("cell"), Column("number of blocks"))
     note = (
-        "Blocks were added until half the 95 % interval was at most the wanted share of the median, or up to the cap."
+        "Blocks were added until half the interval was at most the wanted share of the median, or up to the cap. It is "
+        "between the ranks that cover 98 % of a fixed number of blocks: choosing when to stop leaves 95 %."
     )
     return Section("stopping", "Sequential sampling", note, columns, tuple(rows), bad)
 

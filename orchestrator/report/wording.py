@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from math import floor, log10
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from orchestrator.analysis.statistics import SERIAL_BLOCKS
 from orchestrator.model.device import Source
 from orchestrator.model.power import PowerSource, Scope
 from orchestrator.model.record import Outcome
@@ -27,6 +28,7 @@ UNREAL = {
 SHOWN_NAMES = 4
 SHOWN_LABELS = 4
 NS_DECIMALS = 6
+PROMISED_PERCENT = 95
 MOST_DECIMALS = 5
 """Of a share in percent: one of ten million examples."""
 _OPTION = re.compile(r" (?=[a-z_]+=)")
@@ -45,11 +47,29 @@ def ms(value: float) -> str:
     return f"{value:.{min(2 - floor(log10(value)), NS_DECIMALS)}f}"
 
 
-def interval(latency: Latency | None) -> str:
-    """`[low, high]` in ms; empty where there are too few blocks for one."""
-    if latency is None or latency.interval_ms is None:
+def latency_interval(latency: Latency | None) -> str:
+    """In ms; empty where there are too few blocks for one."""
+    return "" if latency is None else interval(latency.interval_ms)
+
+
+def interval(found: Interval | None) -> str:
+    """`[low, high]`, with its level where that is not 95 %; empty without one."""
+    return "" if found is None else f"[{ms(found.low)}, {ms(found.high)}]{level(found)}"
+
+
+def level(found: Interval) -> str:
+    """` 75 %`, ` of one block`; empty of 95 %, which columns promise."""
+    if found.method == "own":
+        return " of one block"
+    return "" if round(100 * found.level) == PROMISED_PERCENT else f" {found.level:.0%}".replace("%", " %")
+
+
+def interval_note(summaries: Iterable[Summary]) -> str:
+    """What the intervals of the results take for granted; empty where they take nothing."""
+    found = [one.interval_ms if one else None for one in (summary.latency for summary in summaries)]
+    if not any(each is not None and each.conditional for each in found):
         return ""
-    return f"[{ms(latency.interval_ms.low)}, {ms(latency.interval_ms.high)}]"
+    return f"intervals of fewer than {SERIAL_BLOCKS} blocks: if successive blocks are independent"
 
 
 def per_s(value: float) -> str:
@@ -136,7 +156,8 @@ def joule_interval(interval: Interval) -> str:
     """`[1.20, 1.26] J`, both ends with one unit."""
     largest = max(abs(interval.low), abs(interval.high))
     factor, prefix = next((p for p in PREFIXES if largest >= p[0]), PREFIXES[-1])
-    return f"[{_three(interval.low / factor)}, {_three(interval.high / factor)}] {prefix}J"
+    ends = f"[{_three(interval.low / factor)}, {_three(interval.high / factor)}]"
+    return f"{ends} {prefix}J{level(interval)}"
 
 
 def share(value: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 from statistics import NormalDist
 
-from orchestrator.analysis.statistics.intervals import Interval
+from orchestrator.analysis.statistics.intervals import Interval, Method
 from orchestrator.model.base import Model
 
 LEVEL = 0.95
@@ -33,7 +33,11 @@ def wilson(count: int, of: int) -> Interval:
     share, shrunk = count / of, 1 + z * z / of
     middle = (share + z * z / (2 * of)) / shrunk
     half = z * sqrt(share * (1 - share) / of + z * z / (4 * of * of)) / shrunk
-    return Interval(low=max(0.0, middle - half) if count else 0.0, high=min(1.0, middle + half) if count < of else 1.0)
+    return Interval(
+        low=max(0.0, middle - half) if count else 0.0,
+        high=min(1.0, middle + half) if count < of else 1.0,
+        method=Method.SCORE,
+    )
 
 
 def rule_of_three(of: int) -> float:

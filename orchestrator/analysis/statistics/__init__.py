@@ -1,8 +1,9 @@
 """Turn figures of blocks into statistics: what was measured, how precisely, and which doubts it has. Pure.
 
 The independent unit is the block (a fresh agent process), not the inference: samples of one block share clocks, heat
-and memory layout. So the latency of a cell on a device is the median over its blocks' medians, and its interval
-resamples blocks; its percentiles are medians over blocks too. With fewer than `MIN_BLOCKS` there is no interval.
+and memory layout. So the latency of a cell on a device is the median over its blocks' medians, and its interval is over
+blocks, and says how often such intervals hold the truth; its percentiles are medians over blocks too. With fewer than
+`MIN_BLOCKS` there is no interval.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from .effect import Effect, detectable
 from .energies import EnergyPerInference, EnergyUse, Figure, energy_uses, reported_energy
 from .intervals import (
     MIN_BLOCKS,
-    RESAMPLES,
     Interval,
-    bootstrap_median,
+    Method,
+    median_interval,
     range_coverage,
     relative_half_width,
 )
@@ -26,14 +27,15 @@ from .resources import (
     memory_medians,
     planned_memory,
 )
+from .serial import SERIAL_BLOCKS, serial_correlation
 from .setup import SetupKind, SetupUse, setup_uses, total_setup_ms
-from .stability import Stability, Verdict, mann_kendall, stability
+from .stability import Stability, Verdict, stability
 from .summary import InvalidReason, Summary, newest_attempts, summarise
 from .throughput import Throughput, throughput
 
 __all__ = [
     "MIN_BLOCKS",
-    "RESAMPLES",
+    "SERIAL_BLOCKS",
     "CanaryVerdict",
     "CanaryWord",
     "ColdStart",
@@ -45,6 +47,7 @@ __all__ = [
     "InvalidReason",
     "Latency",
     "MemoryUse",
+    "Method",
     "Mode",
     "SetupKind",
     "SetupUse",
@@ -55,20 +58,20 @@ __all__ = [
     "Throughput",
     "Verdict",
     "block_value_ms",
-    "bootstrap_median",
     "canary_verdicts",
     "cold_start",
     "detectable",
     "energy_uses",
     "latency",
     "layer_medians",
-    "mann_kendall",
+    "median_interval",
     "memory_medians",
     "newest_attempts",
     "planned_memory",
     "range_coverage",
     "relative_half_width",
     "reported_energy",
+    "serial_correlation",
     "setup_uses",
     "stability",
     "summarise",

@@ -13,7 +13,7 @@ from orchestrator.model.base import Model
 from orchestrator.model.power import PowerSource, Scope
 from orchestrator.model.record import Doubt
 
-from .intervals import Interval, bootstrap_median
+from .intervals import Interval, Method, median_interval, range_coverage
 
 Z = 1.96
 EnergyKind = tuple[PowerSource, Scope, str]
@@ -25,8 +25,8 @@ class Figure(Model):
 
     value: float
     within: Interval
-    """95 % interval for comparisons on this device: over blocks (with fewer than three of them by their own
-    uncertainties), and never narrower than these allow; without the gain's uncertainty, which all blocks share."""
+    """For comparisons on this device: over blocks (of one by its own uncertainty), and never narrower than their own
+    uncertainties allow; without the gain's uncertainty, which all blocks share."""
     total: Interval
     """The same with the gain's uncertainty: for comparisons with other devices, where the gain is known at all."""
 
@@ -83,14 +83,14 @@ def reported_energy(uses: Sequence[EnergyUse]) -> EnergyPerInference | None:
     return uses[0].reported if uses else None
 
 
-def energy_uses(blocks: Iterable[BlockFigures], seed: int = 1) -> tuple[EnergyUse, ...]:
+def energy_uses(blocks: Iterable[BlockFigures], *, watched: bool = False) -> tuple[EnergyUse, ...]:
     """One figure per source among these blocks of one cell on one device; the source of most blocks first."""
     by_kind: dict[EnergyKind, list[Energy]] = defaultdict(list)
     for block in blocks:
         if (found := block.energy) is not None:
             by_kind[found.source, found.scope, found.name].append(found)
     ordered = sorted(by_kind.items(), key=lambda item: (-len(item[1]), item[0]))
-    return tuple(_combine(energies, seed) for _, energies in ordered)
+    return tuple(_combine(energies, watched=watched) for _, energies in ordered)
 
 
 def energy_doubts(blocks: Iterable[BlockFigures]) -> list[Doubt]:
@@ -98,13 +98,13 @@ def energy_doubts(blocks: Iterable[BlockFigures]) -> list[Doubt]:
     return [doubt for block in blocks if block.energy is not None for doubt in block.energy.doubts]
 
 
-def _combine(energies: Sequence[Energy], seed: int) -> EnergyUse:
+def _combine(energies: Sequence[Energy], *, watched: bool) -> EnergyUse:
     """Blocks of one cell on one device by one source; at least one."""
     first = energies[0]
 
     def over_blocks(pick: Callable[[Energy], Value | None]) -> Figure | None:
         found = [(estimate, each.gain_uncertainty) for each in energies if (estimate := pick(each)) is not None]
-        return _figure(found, seed) if found else None
+        return _figure(found, watched=watched) if found else None
 
     load_power_w = over_blocks(lambda each: each.load_power_w)
     assert load_power_w is not None, "a block's energy has a load power"
@@ -123,16 +123,31 @@ def _combine(energies: Sequence[Energy], seed: int) -> EnergyUse:
     )
 
 
-def _figure(found: Sequence[tuple[Value, float]], seed: int) -> Figure:
+def _figure(found: Sequence[tuple[Value, float]], *, watched: bool) -> Figure:
     """The median of blocks' estimates, each with the standard uncertainty of its gain as a share."""
     values = [estimate.value for estimate, _ in found]
     value = median(values)
     random = median(_without_gain(estimate, gain) for estimate, gain in found) / sqrt(len(found))
-    between = bootstrap_median(values, seed) or Interval(low=min(values), high=max(values))
-    within = Interval(low=min(between.low, value - Z * random), high=max(between.high, value + Z * random))
+    between = median_interval(values, watched=watched) or _of_too_few(values)
+    within = between.model_copy(
+        update={"low": min(between.low, value - Z * random), "high": max(between.high, value + Z * random)}
+    )
     gain = Z * max(gain for _, gain in found) * abs(value)
-    total = Interval(low=value - hypot(value - within.low, gain), high=value + hypot(within.high - value, gain))
+    total = between.model_copy(
+        update={"low": value - hypot(value - within.low, gain), "high": value + hypot(within.high - value, gain)}
+    )
     return Figure(value=value, within=within, total=total)
+
+
+def _of_too_few(values: Sequence[float]) -> Interval:
+    """Of one block or two: how blocks differ is not known, or hardly."""
+    return Interval(
+        low=min(values),
+        high=max(values),
+        level=range_coverage(len(values)),
+        method=Method.OWN if len(values) == 1 else Method.RANGE,
+        conditional=True,
+    )
 
 
 def _without_gain(estimate: Value, gain: float) -> float:

@@ -1,54 +1,120 @@
-"""Medians, percentiles and intervals. The independent unit is the block: intervals resample blocks, not samples."""
+"""The interval of a median over blocks, with the level that it really has.
+
+By ranks: so many of n independent values lie below their median as heads in n throws of a coin, whatever their
+distribution (Thompson, "On Confidence Ranges for the Median", 1936). Ends lie between two ranks, interpolated for 95 %
+by Hettmansperger & Sheather, "Confidence intervals based on interpolated order statistics", Statistics & Probability
+Letters 4, 1986, but never past the middle, so that values on two levels are covered too. Fewer than six values allow no
+95 %: then the interval is their range, with its own level.
+
+Blocks that follow each other may be alike (heat, background work). From `SERIAL_BLOCKS` values on that is seen: the
+interval is wider as if there were only as many values as are independent (`serial.py`). Fewer are widened by what they
+show, but cannot show that they are independent: their level is conditional. benchmarks/statistics/coverage.py is the
+evidence.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from functools import lru_cache
+from math import comb
 from statistics import median
-
-import numpy as np
+from typing import NamedTuple
 
 from orchestrator.model.base import Model
 
-RESAMPLES = 2000
+from .serial import SERIAL_BLOCKS, widening
+
 MIN_BLOCKS = 3
+LEVEL = 0.95
+WATCHED_LEVEL = 0.98
+"""Of the ranks of values that were added until their interval was narrow: the choice takes the rest to 95 %."""
+MOST_INTERPOLATED = 0.45
+
+
+class Method(StrEnum):
+    """How an interval is made."""
+
+    T = "t"
+    """Student's t of means."""
+    SCORE = "score"
+    """Wilson's, of a share."""
+    RANGE = "range"
+    """Least and largest of too few values for 95 %."""
+    RANKS = "ranks"
+    """Of the sorted values, interpolated."""
+    OWN = "own"
+    """The uncertainty that the only block states of itself: nothing is known of other blocks."""
 
 
 class Interval(Model):
-    """A 95 % interval, in the unit of what it belongs to."""
+    """In the unit of what it belongs to."""
 
     low: float
     high: float
+    level: float = LEVEL
+    """How often intervals made so hold the truth, at least; 0 where nobody knows."""
+    method: Method = Method.T
+    conditional: bool = False
+    """Whether the level holds only where successive blocks are independent: there are too few to show it."""
 
     @property
     def half_width(self) -> float:
         return (self.high - self.low) / 2
 
 
-def bootstrap_median(values: Sequence[float], seed: int = 1) -> Interval | None:
-    """95 % percentile bootstrap interval of the median (Efron, "Bootstrap Methods: Another Look at the Jackknife",
-    1979); None with fewer than `MIN_BLOCKS` values. The same values in any order and seed give the same interval."""
-    if len(values) < MIN_BLOCKS:
+class _Ranks(NamedTuple):
+    """Ends of an interval of sorted values: from the value of index `inner - 1` towards that of `inner`."""
+
+    inner: int
+    share: float
+    level: float
+    method: Method
+
+
+def median_interval(values: Sequence[float], *, watched: bool = False) -> Interval | None:
+    """Interval of the median of values in order of time; None with fewer than `MIN_BLOCKS`. `watched`: whether values
+    were added until the interval was narrow enough."""
+    n = len(values)
+    if n < MIN_BLOCKS:
         return None
-    ordered = np.sort(np.asarray(values, dtype=np.float64))
-    below, above = _middles(len(ordered), seed)
-    low, high = np.percentile((ordered[below] + ordered[above]) / 2, (2.5, 97.5)).tolist()
-    return Interval(low=low, high=high)
+    ordered, ranks = sorted(values), _ranks(n, WATCHED_LEVEL if watched else LEVEL)
+    low = _between(ordered[ranks.inner - 1], ordered[ranks.inner], ranks.share)
+    high = _between(ordered[n - ranks.inner], ordered[n - ranks.inner - 1], ranks.share)
+    middle = median(ordered)
+    wider = 1.0 if ranks.method is Method.RANGE else widening(values)
+    return Interval(
+        low=middle - (middle - low) * wider if wider > 1 else low,
+        high=middle + (high - middle) * wider if wider > 1 else high,
+        level=min(ranks.level, LEVEL),
+        method=ranks.method,
+        conditional=n < SERIAL_BLOCKS,
+    )
 
 
-@lru_cache(maxsize=64)
-def _middles(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ranks of the two values in the middle of each resample (the same where their number is odd): they depend on the
-    number of values alone, and most cells have as many blocks as others."""
-    ranks = np.random.default_rng(seed).integers(0, count, (RESAMPLES, count))
-    middle = (count - 1) // 2, count // 2
-    sorted_there = np.partition(ranks, middle, axis=1)
-    return sorted_there[:, middle[0]], sorted_there[:, middle[1]]
+def _between(outer: float, inner: float, share: float) -> float:
+    return outer if share == 0 else outer + share * (inner - outer)
 
 
-def relative_half_width(values: Sequence[float], seed: int = 1) -> float | None:
+@lru_cache(maxsize=256)
+def _ranks(n: int, level: float) -> _Ranks:
+    if _covers(n, 1) <= level:
+        return _Ranks(1, 0.0, _covers(n, 1), Method.RANGE)
+    inner = next(k for k in range(1, n) if _covers(n, k + 1) <= level)
+    outer_level, inner_level = _covers(n, inner), _covers(n, inner + 1)
+    part = (outer_level - level) / (outer_level - inner_level)
+    share = (n - inner) * part / (inner + (n - 2 * inner) * part)
+    return _Ranks(inner, min(share, MOST_INTERPOLATED), LEVEL, Method.RANKS)
+
+
+def _covers(n: int, k: int) -> float:
+    """How often the median lies between the k-th smallest and the k-th largest of n values; -1 past the middle."""
+    return -1.0 if 2 * k > n + 1 else 1 - 2 * sum(comb(n, i) for i in range(k)) / 2**n
+
+
+def relative_half_width(values: Sequence[float], *, watched: bool = False) -> float | None:
     """Half-width of the interval of the median as a share of the median; None without an interval."""
-    interval, middle = bootstrap_median(values, seed), median(values) if values else 0.0
+    interval, middle = median_interval(values, watched=watched), median(values) if values else 0.0
     if interval is None or middle == 0:
         return None
     return interval.half_width / abs(middle)

@@ -10,7 +10,7 @@ from pydantic import Field
 from orchestrator.analysis.figures import Times
 from orchestrator.model.base import Model
 
-from .intervals import Interval, bootstrap_median
+from .intervals import Interval, median_interval
 
 
 class Latency(Model):
@@ -21,7 +21,7 @@ class Latency(Model):
     median_ms: float
     """Median over blocks of the blocks' medians."""
     interval_ms: Interval | None
-    """95 % interval of the median, over blocks; None with fewer than three."""
+    """Of the median, over blocks; None with fewer than three."""
     mad_ms: float
     """Median over blocks of the median absolute deviation of a block's samples from their median."""
     min_ms: float
@@ -31,7 +31,7 @@ class Latency(Model):
     p99_ms: float
 
 
-def latency(blocks: Sequence[Times], seed: int = 1) -> Latency | None:
+def latency(blocks: Sequence[Times], *, watched: bool = False) -> Latency | None:
     """Statistics of the times of blocks; None of none."""
     if not blocks:
         return None
@@ -40,7 +40,7 @@ def latency(blocks: Sequence[Times], seed: int = 1) -> Latency | None:
         blocks=len(blocks),
         samples=sum(block.count for block in blocks),
         median_ms=median(medians),
-        interval_ms=bootstrap_median(medians, seed),
+        interval_ms=median_interval(medians, watched=watched),
         mad_ms=median(block.mad_ms for block in blocks),
         min_ms=min(block.min_ms for block in blocks),
         p90_ms=median(block.p90_ms for block in blocks),

@@ -9,7 +9,7 @@ from typing import Literal
 from orchestrator.analysis.figures import BlockFigures
 from orchestrator.model.base import Model
 
-from .intervals import Interval, bootstrap_median
+from .intervals import Interval, median_interval
 from .setup import first_result_ms, total_setup_ms
 
 Mode = Literal["steady", "cold", "sustained"]
@@ -60,7 +60,7 @@ def block_value_ms(block: BlockFigures, mode: Mode) -> float | None:
     return first_result_ms(block) if mode == "cold" else block.times.median_ms
 
 
-def cold_start(blocks: Sequence[BlockFigures], seed: int = 1) -> ColdStart | None:
+def cold_start(blocks: Sequence[BlockFigures], *, watched: bool = False) -> ColdStart | None:
     """Of blocks in mode `cold`; None where none has a sample."""
     found = [block for block in blocks if block.times]
     if not found:
@@ -69,7 +69,7 @@ def cold_start(blocks: Sequence[BlockFigures], seed: int = 1) -> ColdStart | Non
     return ColdStart(
         blocks=len(found),
         total_ms=median(totals),
-        interval_ms=bootstrap_median(totals, seed),
+        interval_ms=median_interval(totals, watched=watched),
         setup_ms=median(map(total_setup_ms, found)),
         first_ms=median(block.first_timed_ms for block in found),
     )

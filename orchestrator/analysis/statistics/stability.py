@@ -1,43 +1,52 @@
 """Classify a cell's figures as few, drifting, bimodal or stable, with the reason in numbers.
 
-Drift over the run: the Mann-Kendall test on the blocks' medians in order of time (Mann, "Nonparametric Tests Against
-Trend", 1945; normal approximation with continuity correction, ties counted as in Kendall, "Rank Correlation Methods",
-1975), and a change that matters. Drift within a block: last fifth against first fifth of its samples.
-Two levels: the split into two groups with the least squares within (Otsu 1979, in one dimension) and Ashman's D of the
-two (Ashman, Bird & Zepf, "Detecting bimodality in astronomical datasets", 1994). The split itself makes D about 2.65
-for a normal and 3.5 for a uniform distribution, and more in small samples of skewed ones: D must exceed
-4 + 8 / sqrt(samples). A block with more than 32 samples is told by 32 quantiles of them.
+What is counted is blocks: samples of one block are alike, so that a thousand of them prove no more than the block.
+
+Drift over the run: the split of the blocks' medians in order of time whose halves differ most, by Student's t with
+Bonferroni's correction for the choice (Worsley, "On the Likelihood Ratio Test for a Shift in Location of Normal
+Populations", Journal of the American Statistical Association 74, 1979), or the slope of their regression on the order.
+Drift within blocks: Student's t of the blocks' changes from the first to the last fifth of their samples. Each must
+matter, too.
+Two levels of the blocks: the same t of the sorted medians (Otsu's split), against its 99.3 % point for one normal
+level; two within blocks: the split of a block's samples by Ashman's D (Ashman, Bird & Zepf, "Detecting bimodality in
+astronomical datasets", 1994), in most of the blocks. benchmarks/statistics/coverage.py is the evidence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from math import sqrt
-from statistics import NormalDist, median
+from math import inf, log, sqrt
+from statistics import correlation, fmean, median, stdev
 
 import numpy as np
 
 from orchestrator.analysis.figures import Times
+from orchestrator.analysis.student_t import t_quantile
 from orchestrator.model.base import Model
 
 from .intervals import range_coverage
 
 FEW_BLOCKS = 5
 """Fewer blocks allow no verdict: their range covers the true median less often than 93 %."""
-TREND_LEVEL = 0.05
+FALSE_SHARE = 0.005
+"""Of runs without a drift (over the run, within blocks) or second level, in which one is seen."""
+LEAST_PART = 2
+"""Blocks on each side of a change, and on each level: one block alone is an outlier."""
 DRIFT_SHARE = 0.03
-"""Least change from the first to the last third of the blocks that matters."""
+"""Least change over the run that matters."""
 WITHIN_SHARE = 0.05
 """Least change within a block that matters."""
-WITHIN_AGREE = 0.8
-"""Least part of the blocks that drift in the same direction."""
+LEVELS_GAP = 0.05
+"""Least distance of two levels, as a share of the lower one."""
+LEVELS_T = {5: 14.5, 6: 11.9, 7: 10.7, 8: 9.9, 9: 9.5, 10: 9.3, 11: 9.2, 12: 9.2}
+"""By number of blocks: t of the best split of one normal level that is exceeded in 0.7 % of cases, by simulation."""
+LEVELS_T_MORE = 2.3, 2.0
+"""Of more blocks: so much, and so many square roots of their number: it is exceeded in fewer cases."""
 MODES_D = 4.0
 MODES_D_FEW = 8.0
-MODES_GAP = 0.05
-"""Least distance of two levels, as a share of the lower one."""
 MODES_PART = 0.15
-"""Least part of the samples in each level."""
+"""Least part of a block's samples in each level."""
 MODES_SAMPLES = 20
 """Fewer samples show no two levels."""
 
@@ -60,13 +69,14 @@ def stability(blocks: Sequence[Times]) -> Stability:
     """Judge a cell by the times of its blocks, in order of time."""
     if len(blocks) < FEW_BLOCKS:
         return Stability(verdict=Verdict.FEW, reason=_few(len(blocks)))
+    medians = [block.median_ms for block in blocks]
     for verdict, reason in (
-        (Verdict.DRIFTING, _trend([block.median_ms for block in blocks]) or _within(blocks)),
-        (Verdict.BIMODAL, _two_levels([time for block in blocks for time in block.quantiles_ms])),
+        (Verdict.DRIFTING, _change(medians) or _within(blocks)),
+        (Verdict.BIMODAL, _two_levels(medians) or _two_within(blocks)),
     ):
         if reason:
             return Stability(verdict=verdict, reason=reason)
-    return Stability(verdict=Verdict.STABLE, reason=f"no trend over {len(blocks)} blocks, one level")
+    return Stability(verdict=Verdict.STABLE, reason=f"no change over {len(blocks)} blocks, one level")
 
 
 def _few(blocks: int) -> str:
@@ -75,62 +85,94 @@ def _few(blocks: int) -> str:
     return f"{blocks} {word}{covers}; {FEW_BLOCKS} or more tell"
 
 
-def _trend(medians: Sequence[float]) -> str:
-    """Why the blocks' medians have a trend that matters; empty where they have none."""
-    third = max(1, len(medians) // 3)
-    change = median(medians[-third:]) / median(medians[:third]) - 1
-    if abs(change) < DRIFT_SHARE:
+class _Split:
+    """The cut of values, in a given order, whose sides differ most."""
+
+    def __init__(self, values: Sequence[float]) -> None:
+        n = len(values)
+        array = np.asarray(values, dtype=np.float64)
+        left = np.arange(LEAST_PART, n - LEAST_PART + 1)
+        sums, total = np.cumsum(array)[left - 1], float(array.sum())
+        below, above = sums / left, (total - sums) / (n - left)
+        between = (below - above) ** 2 * left * (n - left) / n
+        best = int(np.argmax(between))
+        self.at = int(left[best])
+        self.low, self.high = float(below[best]), float(above[best])
+        within = max(0.0, float(((array - array.mean()) ** 2).sum()) - float(between[best]))
+        self.t = sqrt(float(between[best]) * (n - 2) / within) if within > 0 else inf if between[best] > 0 else 0.0
+
+
+def _change(medians: Sequence[float]) -> str:
+    """Why the blocks' medians change over the run by what matters; empty where they do not."""
+    n, third = len(medians), max(1, len(medians) // 3)
+    split = _Split(medians)
+    slope, step = median(medians[-third:]) / median(medians[:third]) - 1, split.high / split.low - 1
+    share = max(slope, step, key=abs)
+    splits = n - 2 * LEAST_PART + 1
+    if abs(share) < DRIFT_SHARE:
         return ""
-    p = mann_kendall(medians)
-    return f"{change:+.1%} from the first to the last blocks of the run (p {p:.2g})" if p < TREND_LEVEL else ""
+    if split.t > t_quantile(1 - FALSE_SHARE / (4 * splits), n - 2):
+        return f"{share:+.1%} over the run, most of it at block {split.at + 1} of {n}"
+    if _slope_t(medians) > t_quantile(1 - FALSE_SHARE / 4, n - 2):
+        return f"{share:+.1%} over the run, little by little"
+    return ""
 
 
-def mann_kendall(values: Sequence[float]) -> float:
-    """Two-sided p of no trend, by the normal approximation with continuity correction."""
-    n = len(values)
-    s = sum((b > a) - (b < a) for i, a in enumerate(values) for b in values[i + 1 :])
-    ties = [values.count(value) for value in set(values)]
-    variance = (n * (n - 1) * (2 * n + 5) - sum(t * (t - 1) * (2 * t + 5) for t in ties)) / 18
-    if s == 0 or variance == 0:
-        return 1.0
-    return 2 * (1 - NormalDist().cdf((abs(s) - 1) / sqrt(variance)))
+def _slope_t(medians: Sequence[float]) -> float:
+    """Student's t of the values' regression on their order, without its sign."""
+    if len(set(medians)) == 1:
+        return 0.0
+    r = min(abs(correlation(range(len(medians)), medians)), 1.0)
+    return inf if r == 1 else r * sqrt((len(medians) - 2) / (1 - r * r))
 
 
 def _within(blocks: Sequence[Times]) -> str:
-    """Why samples drift within blocks; empty where most blocks do not."""
-    fifths = [block.fifths_ms for block in blocks if block.fifths_ms is not None]
-    if not fifths:
+    """Why samples drift within blocks; empty where they do not, as far as the blocks tell."""
+    changes = [
+        log(last / first)
+        for first, last in (block.fifths_ms for block in blocks if block.fifths_ms)
+        if min(first, last) > 0
+    ]
+    if len(changes) < FEW_BLOCKS or abs(share := median(map(np.expm1, changes))) <= WITHIN_SHARE:
         return ""
-    changes = [last / first - 1 for first, last in fifths]
-    change = median(changes)
-    agree = sum(each * change > 0 for each in changes) / len(changes)
-    if abs(change) <= WITHIN_SHARE or agree < WITHIN_AGREE:
+    error = stdev(changes) / sqrt(len(changes))
+    if abs(fmean(changes)) <= error * t_quantile(1 - FALSE_SHARE / 2, len(changes) - 1):
         return ""
-    return f"{change:+.1%} from the first to the last fifth of a block"
+    return f"{share:+.1%} from the first to the last fifth of a block"
 
 
-def _two_levels(samples: Sequence[float]) -> str:
-    """Why samples lie on two levels; empty where they lie on one."""
-    if len(samples) < MODES_SAMPLES:
+def _two_levels(medians: Sequence[float]) -> str:
+    """Why blocks lie on two levels; empty where they lie on one."""
+    n, ordered = len(medians), sorted(medians)
+    split = _Split(ordered)
+    least = LEVELS_T.get(n, LEVELS_T_MORE[0] + LEVELS_T_MORE[1] * sqrt(n))
+    if split.high - split.low < LEVELS_GAP * split.low or split.t < least:
         return ""
-    low, high = _split(np.sort(np.asarray(samples, dtype=np.float64)))
-    part = min(len(low), len(high)) / len(samples)
+    low, high = median(ordered[: split.at]), median(ordered[split.at :])
+    return f"two levels: {low:.3g} ms ({split.at} of {n} blocks) and {high:.3g} ms"
+
+
+def _two_within(blocks: Sequence[Times]) -> str:
+    """Why the samples of most blocks lie on two levels; empty where they do not."""
+    found = [levels for block in blocks if (levels := _levels_of(block.quantiles_ms)) is not None]
+    if 2 * len(found) <= len(blocks):
+        return ""
+    low, high = (median(each[i] for each in found) for i in (0, 1))
+    return f"two levels within {len(found)} of {len(blocks)} blocks: {low:.3g} ms and {high:.3g} ms"
+
+
+def _levels_of(samples: Sequence[float]) -> tuple[float, float] | None:
+    """The two levels on which the samples of a block lie; None where they lie on one."""
+    n = len(samples)
+    if n < MODES_SAMPLES:
+        return None
+    ordered = np.sort(np.asarray(samples, dtype=np.float64))
+    cut = _Split(ordered.tolist()).at
+    low, high = ordered[:cut], ordered[cut:]
     gap = float(high.mean() - low.mean())
     spread = sqrt((float(low.var()) + float(high.var())) / 2)
-    least_d = MODES_D + MODES_D_FEW / sqrt(len(samples))
-    if part < MODES_PART or gap < MODES_GAP * float(low.mean()) or gap < least_d * spread:
-        return ""
+    if min(cut, n - cut) < MODES_PART * n or gap < LEVELS_GAP * float(low.mean()):
+        return None
     return (
-        f"two levels: {np.median(low):.3g} ms ({len(low) / len(samples):.0%} of samples) and {np.median(high):.3g} ms"
+        (float(np.median(low)), float(np.median(high))) if gap >= (MODES_D + MODES_D_FEW / sqrt(n)) * spread else None
     )
-
-
-def _split(ordered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The two groups of sorted values with the least sum of squares within them."""
-    n = len(ordered)
-    counts = np.arange(1, n)
-    sums = np.cumsum(ordered)
-    below, above = sums[:-1], sums[-1] - sums[:-1]
-    between = below**2 / counts + above**2 / (n - counts)
-    cut = int(np.argmax(between)) + 1
-    return ordered[:cut], ordered[cut:]

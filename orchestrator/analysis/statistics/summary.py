@@ -27,6 +27,7 @@ from .resources import (
     planned_memory,
 )
 from .same_plan import same_plan_doubts
+from .serial import alike_doubt
 from .setup import SetupUse, median_block, setup_steps_ms, setup_uses
 from .stability import Stability, stability
 from .throughput import Throughput, throughput
@@ -102,18 +103,19 @@ class Summary(Model):
 
 
 def summarise(
-    blocks: Iterable[BlockFigures], cells: Mapping[str, Cell], seed: int = 1, mode: Mode = "steady"
+    blocks: Iterable[BlockFigures], cells: Mapping[str, Cell], mode: Mode = "steady", *, watched: bool = False
 ) -> list[Summary]:
     """One summary per device, source and cell, ordered by device, workload, backend and precision; no canaries.
 
-    `cells`: the experiment's cells by id. Of several attempts at a block the newest counts. The same blocks and seed
-    give the same numbers, in whatever order they come.
+    `cells`: the experiment's cells by id. Of several attempts at a block the newest counts. `watched`: whether blocks
+    were added until intervals were narrow. The same blocks give the same numbers, in whatever order they come.
     """
     work = [block for block in newest_attempts(blocks) if block.role == "work"]
     keyed = sorted(work, key=lambda r: (*_group(r), r.block, r.token))
     same = same_plan_doubts(work, cells)
     summaries = [
-        _summary(list(group), cells[key[2]], seed, mode, same.get(key)) for key, group in groupby(keyed, key=_group)
+        _summary(list(group), cells[key[2]], mode, same.get(key), watched=watched)
+        for key, group in groupby(keyed, key=_group)
     ]
     return sorted(
         with_gains(summaries, cells),
@@ -145,15 +147,18 @@ def newest_attempts(attempts: Iterable[Attempt]) -> list[Attempt]:
     return list(newest.values())
 
 
-def _summary(blocks: Sequence[BlockFigures], cell: Cell, seed: int, mode: Mode, same_plan: Doubt | None) -> Summary:
+def _summary(
+    blocks: Sequence[BlockFigures], cell: Cell, mode: Mode, same_plan: Doubt | None, *, watched: bool
+) -> Summary:
     first = blocks[0]
     good = [block for block in blocks if block.outcome is Outcome.OK]
     in_time = sorted(good, key=lambda block: (block.started_at, block.token))
     times = [block.times for block in in_time if block.times]
     values = [value for block in in_time if (value := block_value_ms(block, mode)) is not None]
-    all_doubts = [doubt for block in blocks for doubt in block.doubts] + ([same_plan] if same_plan else [])
+    of_cell = [doubt for doubt in (same_plan, alike_doubt(values)) if doubt is not None]
+    all_doubts = [doubt for block in blocks for doubt in block.doubts] + of_cell
     setups = [steps for block in good if (steps := setup_steps_ms(block))]
-    energy = energy_uses(in_time, seed)
+    energy = energy_uses(in_time, watched=watched)
     return Summary(
         serial=first.serial,
         model=first.model,
@@ -167,8 +172,8 @@ def _summary(blocks: Sequence[BlockFigures], cell: Cell, seed: int, mode: Mode, 
         runs_on=next((block.runs_on for block in (*good, *blocks) if block.runs_on), None),
         outcomes=dict(Counter(block.outcome for block in blocks)),
         blocks=len(blocks),
-        latency=None if any(block.stream for block in good) else latency(times, seed),
-        throughput=throughput(in_time, cell, seed),
+        latency=None if any(block.stream for block in good) else latency(times, watched=watched),
+        throughput=throughput(in_time, cell, watched=watched),
         setup_ms=(steps := median_block(setups)),
         setup_total_ms=sum(steps.values()) if steps else None,
         setup=setup_uses(good, cell, cold=mode == "cold"),
@@ -181,7 +186,7 @@ def _summary(blocks: Sequence[BlockFigures], cell: Cell, seed: int, mode: Mode, 
         detectable=detectable(values, values),
         energy=energy,
         energy_per_inference=reported_energy(energy),
-        cold=cold_start(good, seed) if mode == "cold" else None,
+        cold=cold_start(in_time, watched=watched) if mode == "cold" else None,
         throttling=throttling(good) if mode == "sustained" else None,
         conditions=_least_proven(blocks),
         invalid=_invalid_reasons(blocks),

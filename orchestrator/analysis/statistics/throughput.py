@@ -14,7 +14,7 @@ from orchestrator.analysis.figures import BlockFigures
 from orchestrator.model.base import Model
 from orchestrator.model.job import Cell
 
-from .intervals import Interval, bootstrap_median
+from .intervals import Interval, median_interval
 
 
 class Throughput(Model):
@@ -29,7 +29,7 @@ class Throughput(Model):
     frames_per_s: float
     """Median over blocks of the blocks' medians."""
     interval_per_s: Interval | None
-    """95 % interval of the median, over blocks; None with fewer than three."""
+    """Of the median, over blocks; None with fewer than three."""
     slowest_per_s: float
     """Of all samples."""
     over_one_thread: float | None = None
@@ -41,7 +41,7 @@ class Throughput(Model):
         return 1000 / self.frames_per_s
 
 
-def throughput(blocks: Sequence[BlockFigures], cell: Cell, seed: int = 1) -> Throughput | None:
+def throughput(blocks: Sequence[BlockFigures], cell: Cell, *, watched: bool = False) -> Throughput | None:
     """Of good blocks of one cell; None where each sample is one inference of one frame, or there is none."""
     found = [block.rate for block in blocks if block.rate is not None]
     frames = max((rate.frames for rate in found), default=1)
@@ -54,6 +54,6 @@ def throughput(blocks: Sequence[BlockFigures], cell: Cell, seed: int = 1) -> Thr
         frames=frames,
         batch=cell.batch or 1,
         frames_per_s=median(medians),
-        interval_per_s=bootstrap_median(medians, seed),
+        interval_per_s=median_interval(medians, watched=watched),
         slowest_per_s=min(rate.slowest_per_s for rate in found),
     )

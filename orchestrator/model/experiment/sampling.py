@@ -23,7 +23,8 @@ class Sampling(Model):
     blocks: int = Field(default=3, ge=1, le=1000)
     """Independent repetitions, each in a fresh agent process."""
     target_interval: Share | None = None
-    """Add blocks to a cell until the half-width of its 95 % interval is at most this share of the median: `5 %`."""
+    """Add blocks to a cell until the half-width of its interval is at most this share of the median: `5 %`. Seven good
+    blocks are needed at least: a choice of when to stop needs ranks that cover more than 95 %."""
     max_blocks: int = Field(default=30, ge=1, le=1000)
     """With `target_interval`: the most blocks of a cell on a device."""
     warmup: int = Field(default=1, ge=0, le=10_000)

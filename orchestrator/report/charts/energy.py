@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from orchestrator.analysis.statistics import Figure, Summary
+from orchestrator.analysis.statistics import Figure, Interval, Summary
 from orchestrator.report import wording
 from orchestrator.report.colours import Colours, backend_colours
 from orchestrator.report.drawing import MUTED, PAGE, Chart, new_figure, style
@@ -64,6 +64,12 @@ def _draw(axes: Axes, row: EnergyRow, figure: Figure, y: float, scale: float, co
     )  # fmt: skip
 
 
+def _interval_words(found: Sequence[Interval]) -> str:
+    """With the levels of the intervals: 0 is that of one block, of which nobody knows how others differ."""
+    least, most = (f(round(100 * each.level) for each in found) for f in (min, max))
+    return f"{most if least == most else f'{least} to {most}'} %, on this device" if most else "of the one block"
+
+
 def _keys(known: Sequence[tuple[EnergyRow, Figure]], colours: Colours) -> list[Line2D]:
     uses = [row.use for row, _ in known]
     backends = dict.fromkeys(row.summary.backend for row, _ in known)
@@ -75,6 +81,6 @@ def _keys(known: Sequence[tuple[EnergyRow, Figure]], colours: Colours) -> list[L
         keys.append(Line2D([], [], marker="s", linestyle="", color=MUTED, label="square: gross, no block rested"))
     if any(use.net_blocks_j for use in uses):
         keys.append(Line2D([], [], marker="|", linestyle="", color=MUTED, markersize=8, label="one block"))
-    keys.append(Line2D([], [], color=MUTED, linewidth=3, label="95 %, on this device"))
+    keys.append(Line2D([], [], color=MUTED, linewidth=3, label=_interval_words([figure.within for _, figure in known])))
     keys.append(Line2D([], [], color=MUTED, linewidth=1, label="with the gain"))
     return keys

@@ -87,8 +87,13 @@ def _keys(rows: Sequence[Summary], colours: Colours) -> list[Line2D]:
         keys.append(Line2D([], [], marker="D", linestyle="", color=MUTED, label="diamond: relaxed"))
     keys.append(Line2D([], [], marker="|", linestyle="", color=MUTED, markersize=8, label="one sample"))
     if any(row.latency and row.latency.interval_ms for row in rows):
-        keys.append(Line2D([], [], color=MUTED, linewidth=2.5, label="95 % interval of the median"))
+        keys.append(Line2D([], [], color=MUTED, linewidth=2.5, label=_interval_words(rows)))
     return keys
+
+
+def _interval_words(rows: Sequence[Summary]) -> str:
+    levels = sorted({round(100 * one.level) for row in rows if row.latency and (one := row.latency.interval_ms)})
+    return f"{' to '.join(map(str, dict.fromkeys((levels[0], levels[-1]))))} % interval of the median"
 
 
 def distribution(summaries: Sequence[Summary], blocks: Sequence[BlockFigures]) -> list[Chart]:

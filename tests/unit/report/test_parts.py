@@ -123,7 +123,7 @@ def test_the_terminal_says_the_same(steady: Content) -> None:
     text = printed(steady)
     for word in (
         "Energy by battery gauge (VIRTUAL: modelled power)", "charging", "status Charging from 12.1 s on",
-        "not proven", "proven, put back", "canary", "stopped at the cap of 6 blocks", "target met after", "drifting",
+        "not proven", "proven, put back", "canary", "stopped at the cap of 6 blocks", "drifting",
     ):  # fmt: skip
         assert word in text
 

@@ -15,11 +15,10 @@ from orchestrator.analysis.statistics import (
     CanaryWord,
     Stability,
     Verdict,
-    bootstrap_median,
     canary_verdicts,
     cold_start,
     detectable,
-    mann_kendall,
+    median_interval,
     range_coverage,
     relative_half_width,
     stability,
@@ -35,11 +34,13 @@ Blocks = Callable[[np.random.Generator], np.ndarray]
 CLEAN: dict[str, Blocks] = {
     "normal": lambda g: g.normal(10, 0.1, (10, 10)),
     "noisy blocks": lambda g: g.normal(10, 0.5, (10, 10)) + g.normal(0, 0.3, (10, 1)),
+    "calm samples in noisy blocks": lambda g: g.normal(10, 0.03, (5, 25)) + g.normal(0, 0.5, (5, 1)),
     "skewed": lambda g: 10 + g.exponential(0.5, (10, 10)),
     "a few slow ones": lambda g: g.normal(10, 0.1, (10, 10)) + 3 * (g.random((10, 10)) < 0.04),
 }
 FAULTY: dict[str, tuple[Verdict, Blocks]] = {
     "slows over the run": (Verdict.DRIFTING, lambda g: (g.normal(10, 0.2, (10, 10)).T * np.linspace(1, 1.15, 10)).T),
+    "steps": (Verdict.DRIFTING, lambda g: (g.normal(10, 0.1, (10, 10)).T * np.repeat([1, 1.05], 5)).T),
     "slows within blocks": (Verdict.DRIFTING, lambda g: g.normal(10, 0.1, (10, 20)) * np.linspace(1, 1.15, 20)),
     "clock by block": (Verdict.BIMODAL, lambda g: (g.normal(10, 0.1, (12, 10)).T * np.tile([1, 1.2, 1.2, 1], 3)).T),
     "clock by sample": (Verdict.BIMODAL, lambda g: g.normal(10, 0.1, (10, 20)) * np.tile([1.0, 1.2], 10)),
@@ -65,7 +66,7 @@ def verdicts(make: Blocks, seed: int) -> Counter[Verdict]:
 
 @pytest.mark.parametrize("name", CLEAN)
 def test_clean_cells_are_stable(name: str, seed: int) -> None:
-    assert verdicts(CLEAN[name], seed)[Verdict.STABLE] >= 0.85 * RUNS  # a trend test at 5 % has false alarms
+    assert verdicts(CLEAN[name], seed)[Verdict.STABLE] >= 0.95 * RUNS
 
 
 @pytest.mark.parametrize("name", FAULTY)
@@ -82,15 +83,7 @@ def test_few_blocks_are_few(blocks: list[list[float]]) -> None:
 def test_a_verdict_tells_its_reason() -> None:
     assert judged([[1.0]] * 3).reason == "3 blocks: their range covers the true median in 75% of cases; 5 or more tell"
     rising = judged([[10.0 + i, 10.1 + i] for i in range(8)])
-    assert rising.reason.startswith("+56.9% from the first to the last blocks of the run")
-
-
-@pytest.mark.parametrize(
-    ("values", "p"),
-    [([1, 2, 3, 4, 5], 0.0275), ([5, 4, 3, 2, 1], 0.0275), ([1, 1, 1, 1], 1.0), ([1, 2, 2, 3, 3], 0.0676)],
-)
-def test_the_trend_test_agrees_with_its_definition(values: list[float], p: float) -> None:
-    assert mann_kendall(values) == pytest.approx(p, abs=5e-4)
+    assert rising.reason == "+56.9% over the run, little by little"
 
 
 @pytest.mark.parametrize("blocks", [3, 5, 8])
@@ -129,7 +122,7 @@ def test_more_blocks_and_less_noise_show_smaller_effects() -> None:
 
 def test_interval_width_relative_to_the_median() -> None:
     values = [9.0, 10.0, 11.0]
-    interval = bootstrap_median(values)
+    interval = median_interval(values)
     assert interval is not None and interval.half_width == 1.0
     assert relative_half_width(values) == pytest.approx(0.1)
     assert relative_half_width(values[:2]) is None and relative_half_width([]) is None
