@@ -183,7 +183,7 @@ def test_a_cell_that_the_device_cannot_run_fails_for_good(here: Runner) -> None:
 def test_a_device_that_is_not_here_is_lost(here: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.execution.run_job.ENROL_WAIT_S", 0.1)
     record = here(assignment("gone"))
-    assert (record.outcome, record.cause) == (Outcome.LOST, "transport_lost")
+    assert (record.outcome, record.cause) == (Outcome.LOST, "device_away")
 
 
 def test_a_wrong_answer_is_invalid(here: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
