@@ -28,7 +28,18 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 FLOORS: dict[str, tuple[str, ...]] = {
     "orchestrator": (
         *COMMON_GROUND,
-        *("analysis", "ledger", "exchange", "upkeep", "answers", "scheduling", "submission", "report", "metrics"),
+        *(
+            "analysis",
+            "ledger",
+            "exchange",
+            "upkeep",
+            "answers",
+            "scheduling",
+            "submission",
+            "nightly",
+            "report",
+            "metrics",
+        ),
     ),
     "workers": (
         *(
@@ -62,7 +73,7 @@ SHELVES = (
 """Folders of many things of one kind."""
 
 ONLY_IN: dict[str, tuple[str, ...]] = {
-    "celery": ("orchestrator.coordination.queue", "workers.tasks"),
+    "celery": ("orchestrator.coordination.queue", "orchestrator.nightly.schedule", "workers.tasks"),
     "kombu": ("orchestrator.coordination.queue", "workers.tasks"),
     "adbutils": ("workers.connection.adb",),
     "typer": ("farm",),

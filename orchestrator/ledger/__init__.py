@@ -9,6 +9,7 @@ from .attempts import Start
 from .figures import Apart, Renewed
 from .imports import Imported
 from .ledger import Ledger
+from .nights import NightText, Schedule
 from .queue.news import WaitingLane
 from .queue.outlook import Outlook, UnderWay, Work
 from .rows import (
@@ -38,10 +39,12 @@ __all__ = [
     "KeepResult",
     "Lane",
     "Ledger",
+    "NightText",
     "Outlook",
     "Quarantine",
     "Renewed",
     "RunningRow",
+    "Schedule",
     "Start",
     "UnderWay",
     "WaitingLane",

@@ -17,11 +17,13 @@ from orchestrator.model.lease import Assignment
 from orchestrator.model.queue_view import WaitingJob
 from orchestrator.model.record import Outcome, Record
 
-from . import attempts, dead_records, experiments, extension, figures, health, imports, queries, records
+from . import attempts, dead_records, experiments, figures, health, imports, queries, records
 from .attempts import Start
 from .database import Database
 from .figures import Apart, Renewed, Selector
 from .imports import Imported
+from .nights import Nights
+from .queue import extension
 from .queue.groups import waiting_groups
 from .queue.news import News, NewsReader
 from .queue.outlook import Outlook, outlook
@@ -66,6 +68,7 @@ class Ledger:
         self._rest_s, self._quarantine_s = rest_s, quarantine_s
         self._specs: dict[str, Experiment] = {}
         self._reader = NewsReader(self._spec)
+        self.nights = Nights(self._database)
 
     def __enter__(self) -> Ledger:
         return self

@@ -8,6 +8,7 @@ sampling the next block of a cell is held until it is decided whether it is need
 from __future__ import annotations
 
 from sqlalchemy import (
+    Boolean,
     Column,
     Float,
     ForeignKey,
@@ -23,7 +24,7 @@ from sqlalchemy import (
     select,
 )  # fmt: skip
 
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 
 METADATA = MetaData()
 
@@ -231,6 +232,29 @@ HOLDS = Table(
     Column("note", Text, nullable=False),
 )
 """Devices that a person holds: they get no work until then, or until somebody releases them."""
+
+NIGHTS = Table(
+    "nights",
+    METADATA,
+    Column("id", String(120), primary_key=True),
+    Column("suite", String(60), nullable=False),
+    Column("due_at", Float, nullable=False),
+    Column("over", Boolean, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+)
+"""Runs of suites (`orchestrator/nightly/night.py`); `version` counts how often one was replaced."""
+Index("nights_by_suite", NIGHTS.c.suite, NIGHTS.c.due_at)
+
+SCHEDULES = Table(
+    "schedules",
+    METADATA,
+    Column("suite", String(60), primary_key=True),
+    Column("file", Text, nullable=False),
+    Column("cron", String(100), nullable=False),
+    Column("since", Float, nullable=False),
+)
+"""Suites that the farm runs by itself: the suite's file, and when it is due."""
 
 COUNTERS = Table(
     "counters",

@@ -9,9 +9,12 @@ from .measure import Measure, Quantity
 from .placement_rules import PlacementRules, PolicyName
 from .published import Published
 from .sampling import SETUP_S, SUSTAINED_MARGIN, Sampling
+from .sides import BASELINE, CANDIDATE, Side, SideName, Sides
 from .workload import Workload
 
 __all__ = [
+    "BASELINE",
+    "CANDIDATE",
     "MOST_SHARDS",
     "SETTLED_C",
     "SETTLED_C_PER_MIN",
@@ -31,5 +34,8 @@ __all__ = [
     "Quantity",
     "Range",
     "Sampling",
+    "Side",
+    "SideName",
+    "Sides",
     "Workload",
 ]

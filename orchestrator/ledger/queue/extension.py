@@ -11,13 +11,12 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, delete, func, select
 
+from orchestrator.ledger import templates
+from orchestrator.ledger.lanes import candidates_of
+from orchestrator.ledger.queries import JOB_COLUMNS, job_rows
+from orchestrator.ledger.rows import OPEN, AnyRow, JobRow, JobState, Lane
+from orchestrator.ledger.tables import CHOICES, EXPERIMENTS, JOBS, LANES, number_of
 from orchestrator.model.job import Job
-
-from . import templates
-from .lanes import candidates_of
-from .queries import JOB_COLUMNS, job_rows
-from .rows import OPEN, AnyRow, JobRow, JobState, Lane
-from .tables import CHOICES, EXPERIMENTS, JOBS, LANES, number_of
 
 BUSY = tuple(state for state in OPEN if state is not JobState.HELD)
 

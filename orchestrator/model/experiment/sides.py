@@ -1,0 +1,71 @@
+"""Two sides that are compared: what each has otherwise than the experiment says."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from orchestrator.model import problem
+from orchestrator.model.base import Model
+
+from .matrix import Matrix
+
+SideName = Literal["baseline", "candidate"]
+BASELINE, CANDIDATE = "baseline", "candidate"
+_UNSWITCHABLE = ("driver", "os", "firmware")
+
+
+class Side(Model):
+    """One side; without any field it is the experiment as it stands."""
+
+    axes: dict[str, int | str | bool] = Field(default_factory=dict)
+    """Values of axes instead of those of the matrix: `{precision: fp16}`, `{tuned: false}`."""
+    onnx: str | None = None
+    """Another ONNX file, relative to the file that says so."""
+    onnx_sha256: str | None = None
+    """Filled in at submission."""
+    agent: str | None = None
+    """Another build of the agent: a folder with `<abi>/pocketfarm-agent`, as `make agent` leaves it."""
+    agent_sha256: dict[str, str] = Field(default_factory=dict)
+    """Filled in at submission: by abi."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _switchable(cls, data: object) -> object:
+        for name in _UNSWITCHABLE if isinstance(data, dict) else ():
+            if name in data:  # type: ignore[operator]
+                raise ValueError(
+                    f"the farm cannot switch a phone's {name}: give the phones that have the other one names of "
+                    "their own, or compare the nights before and after the update: `farm compare NAME~1-10 NAME`"
+                )
+        return data
+
+    @field_validator("axes")
+    @classmethod
+    def _of_the_matrix(cls, axes: dict[str, int | str | bool]) -> dict[str, int | str | bool]:
+        """As the matrix reads them."""
+        return {name: _value(name, value) for name, value in axes.items()}
+
+
+class Sides(Model):
+    """Every cell is run on both sides, next to each other in each round."""
+
+    baseline: Side = Side()
+    candidate: Side
+
+    @property
+    def overridden(self) -> frozenset[str]:
+        """Axes that at least one side sets: by these, cells of both sides differ."""
+        return frozenset({*self.baseline.axes, *self.candidate.axes})
+
+
+def _value(name: str, value: Any) -> Any:
+    try:
+        (found,) = getattr(Matrix.model_validate({name: [value]}), name)
+    except ValidationError as e:
+        error = e.errors(include_url=False)[0]
+        known = ", ".join(Matrix.model_fields)
+        why = f"axes are {known}" if error["type"] == "extra_forbidden" else problem.describe(error)
+        raise ValueError(f"{name}: {why}") from e
+    return getattr(found, "value", found)

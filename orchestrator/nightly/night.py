@@ -1,0 +1,110 @@
+"""A night: one run of a suite, as it is stored. Every step of the night replaces it as a whole."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from orchestrator.analysis.comparison import Compared
+from orchestrator.model.base import Model
+from orchestrator.model.experiment import Experiment
+
+from .suite import Suite
+
+Kind = Literal["first", "more", "repeat"]
+Outcome = Literal["complete", "partial", "not_run"]
+
+
+class Wave(Model):
+    """One experiment in the ledger: a part of the night."""
+
+    kind: Kind
+    """`first`; `more` blocks of what was unknown; `repeat` of what changed."""
+    part: str
+    """Name of the experiment of the suite."""
+    experiment_id: str
+    """In the ledger: both sides are in it."""
+    number: int
+    """Which turn of the night, from 0; the waves of one turn run side by side."""
+    blocks: int
+    cells: tuple[tuple[str, str], ...] | None = None
+    """Serial and id of each cell of it, of both sides; None: all."""
+
+
+class NightRow(Model):
+    """One metric of one cell on one device, A the baseline, B the candidate."""
+
+    part: str
+    """Name of the experiment of the suite."""
+    compared: Compared
+    """By all blocks of the night but the repetition's; its verdict is one of the table as a whole."""
+    repeated: Compared | None = None
+    """Of a difference: the same by the blocks of the repetition alone."""
+
+    @property
+    def confirmed(self) -> bool | None:
+        """Of a difference: whether the repetition found it too, in the same direction; None: there was none."""
+        if self.repeated is None or self.repeated.verdict == "missing":
+            return None
+        return self.repeated.verdict == "different" and self.repeated.worse == self.compared.worse
+
+
+class Missing(Model):
+    """A device that should have taken part, and did not, or not wholly."""
+
+    device: str
+    reason: str
+    cells: int = 0
+    """Cells of it, on either side, without a good block; 0: it had no jobs at all."""
+
+
+class Told(Model):
+    """One attempt to tell somebody."""
+
+    to: str
+    """Without its secrets."""
+    at: float
+    error: str = ""
+    """Empty: it was taken."""
+
+
+class Night(Model):
+    """One run of a suite."""
+
+    schema_version: Literal[1] = 1
+    night_id: str
+    """`SUITE@2026-11-23T02:30:00`, in UTC."""
+    suite: Suite
+    """As it was in that night."""
+    file: str
+    """The suite's file."""
+    scheduled: bool
+    """Whether it came by its schedule; else somebody asked for it."""
+    due_at: float
+    """Unix time."""
+    began_at: float | None = None
+    """None: it did not run."""
+    ends_at: float
+    """When its budget is over."""
+    ended_at: float | None = None
+    """None: it is under way, or has not been told yet."""
+    parts: tuple[Experiment, ...] = ()
+    """The suite's experiments as they are run, both sides inside, their files named by content."""
+    waves: tuple[Wave, ...] = ()
+    rows: tuple[NightRow, ...] = ()
+    """Once it is judged."""
+    expected: tuple[str, ...] = ()
+    """Serials that should take part."""
+    devices: tuple[str, ...] = ()
+    """Serials that measured something."""
+    missing: tuple[Missing, ...] = ()
+    problems: tuple[str, ...] = ()
+    """Why it did not run, or not to its end; each a sentence."""
+    outcome: Outcome | None = None
+    """None: it is under way. `partial`: a device is missing, or the budget was over before all was measured."""
+    told: tuple[Told, ...] = Field(default=())
+
+    @property
+    def is_judged(self) -> bool:
+        return self.outcome is not None

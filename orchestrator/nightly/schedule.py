@@ -1,0 +1,38 @@
+"""When a schedule is due. Celery's crontab does the arithmetic, in local time."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+FORM = "`02:30` (every day), or five fields of cron: `30 2 * * mon-fri`"
+
+
+def cron_of(text: str) -> str:
+    """The five fields of a schedule. Raises ValueError."""
+    from celery.schedules import ParseException, crontab
+
+    if of_day := re.fullmatch(r"\s*(\d{1,2}):(\d{2})\s*", text):
+        text = f"{int(of_day[2])} {int(of_day[1])} * * *"
+    fields = " ".join(text.split())
+    try:
+        crontab.from_string(fields)
+    except (ValueError, TypeError, ParseException) as e:
+        raise ValueError(f"expected {FORM}, got {text[:40]!r}: {e}") from e
+    return fields
+
+
+def following(cron: str, after: float) -> float:
+    """The first moment after this one at which the schedule is due (Unix time).
+
+    Where the clock is put forward over it, it is due an hour later; where it is put back, at the first of the two.
+    """
+    from celery.schedules import crontab
+
+    wall = datetime.fromtimestamp(after).replace(tzinfo=UTC)  # the clock on the wall, on which fields of cron go
+    minute, hour, day, month, weekday = cron.split()
+    fields = crontab(minute, hour, weekday, day, month, nowfun=lambda: wall)
+    last, delta, _ = fields.remaining_delta(wall, tz=UTC)
+    due: datetime = (last + delta).replace(tzinfo=None)
+    moments = (due.replace(fold=fold).timestamp() for fold in (0, 1))
+    return next((moment for moment in moments if moment > after), due.timestamp())

@@ -1,0 +1,61 @@
+"""Nights and schedules in the ledger: SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import UnknownName
+from orchestrator.ledger import Ledger
+from tests.servers import private_postgres
+
+from .ledgers import empty_database
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with private_postgres(tmp_path_factory.mktemp("postgres")) as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
+    postgres = request.param == "postgresql"
+    url = empty_database(request.getfixturevalue("server")) if postgres else f"sqlite:///{tmp_path / 'l.sqlite'}"
+    with Ledger(url) as opened:
+        yield opened
+
+
+def test_of_two_who_bring_a_night_forward_one_does(ledger: Ledger) -> None:
+    nights = ledger.nights
+    assert nights.begin("a@1", "a", 1.0, b"{}")
+    assert not nights.begin("a@1", "a", 1.0, b"other")
+    read = nights.one("a@1")
+    assert nights.save(read, b"first", over=False)
+    assert not nights.save(read, b"second", over=True)
+    kept = nights.one("a@1")
+    assert (kept.body, kept.over, kept.version) == (b"first", False, 2)
+    assert nights.save(kept, b"third", over=True) and nights.one("a@1").over
+
+
+def test_nights_are_found_by_suite_and_by_whether_they_are_over(ledger: Ledger) -> None:
+    nights = ledger.nights
+    for name, suite, due, over in (("a@1", "a", 1.0, True), ("a@2", "a", 2.0, False), ("b@3", "b", 3.0, False)):
+        nights.begin(name, suite, due, b"{}", over=over)
+    assert [each.id for each in nights.of()] == ["b@3", "a@2", "a@1"]
+    assert [each.id for each in nights.of("a", limit=1)] == ["a@2"]
+    assert [each.id for each in nights.of(over=False)] == ["b@3", "a@2"]
+    with pytest.raises(UnknownName, match="no night 'a@9'"):
+        nights.one("a@9")
+
+
+def test_a_schedule_is_replaced_and_ended(ledger: Ledger) -> None:
+    nights = ledger.nights
+    nights.schedule("a", "/x/a.yaml", "30 2 * * *")
+    first = nights.schedules()
+    nights.schedule("a", "/y/a.yaml", "0 3 * * *")
+    (now,) = nights.schedules()
+    assert (now.file, now.cron) == ("/y/a.yaml", "0 3 * * *") and now.since >= first[0].since
+    assert nights.unschedule("a") and not nights.unschedule("a") and not nights.schedules()

@@ -1,0 +1,1 @@
+"""Suites and nights: what is decided, without a farm."""
