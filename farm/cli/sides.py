@@ -78,9 +78,9 @@ def _named(ledger: Ledger, name: str) -> list[ExperimentRow]:
 
 
 def _rows(settings: Settings, ledger: Ledger, row: ExperimentRow) -> list[SideRow]:
-    from orchestrator.analysis.comparison import rows_of
+    from orchestrator.analysis.comparison import alike, rows_of
 
     cells = {job.job.cell.cell_id: job.job.cell for job in ledger.jobs(row.id)}
     labels = labels_of(settings, row.experiment)
     blocks = ledger.figures(row.id, ["predictions"] if labels else [])
-    return rows_of(blocks, cells, row.experiment.sampling.mode, labels)
+    return alike(rows_of(blocks, cells, row.experiment.sampling.mode, labels), row.experiment)

@@ -6,17 +6,17 @@ Every cell on every matching device in every block is either a job or an exclusi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 from typing import Any
 
 from orchestrator.errors import SpecError
 from orchestrator.model import axes
-from orchestrator.model.axes import AXES, FRAMES
+from orchestrator.model.axes import AXES, FRAMES, SIDE
 from orchestrator.model.device import Api, Device, Precision
 from orchestrator.model.exclusion import Exclusion
-from orchestrator.model.experiment import Conditions, Experiment, Measure, Workload
+from orchestrator.model.experiment import Conditions, Experiment, Measure, Side, Workload
 from orchestrator.model.job import Cell, Job
 
 from . import device_selection, run_order
@@ -44,12 +44,32 @@ class _Point:
     backend: Api
     precision: Any
     options: dict[str, Any]
+    agent: dict[str, str] = field(default_factory=dict)
+
+    def on(self, name: str, side: Side) -> _Point:
+        """The same on a side."""
+        own = dict(side.axes)
+        workload = self.workload
+        if "network" in own:
+            workload = workload.model_copy(update={"network": own.pop("network")})
+        if side.onnx is not None:
+            update = {"network": None, "onnx": side.onnx, "onnx_sha256": side.onnx_sha256}
+            workload = workload.model_copy(update=update)
+        return _Point(
+            workload,
+            Api(str(own.pop("backend", self.backend))),
+            Precision(str(own.pop("precision", self.precision))),
+            {**self.options, **own, SIDE.name: name},
+            side.agent_sha256,
+        )
 
     @property
     def cell(self) -> Cell:
         """The cell that it comes to: options that make no difference fall away."""
         used = {name: value for name, value in self.options.items() if name not in self.unused}
-        return Cell(workload=self.workload, backend=self.backend, precision=self.precision, options=used)
+        return Cell(
+            workload=self.workload, backend=self.backend, precision=self.precision, options=used, agent=self.agent
+        )
 
     @property
     def label(self) -> str:
@@ -70,7 +90,8 @@ def size(experiment: Experiment) -> int:
     """Number of distinct cells x blocks, and canaries: runs per device. Counts without building all of them."""
     matrix, sampling = experiment.matrix, experiment.sampling
     fixed = len(matrix.network or ("",)) * len(matrix.precision) * sampling.blocks
-    blocks = fixed * sum(_choices(api, _options(experiment)) for api in matrix.backend)
+    sides = 1 if experiment.sides is None else 2
+    blocks = sides * fixed * sum(_choices(api, _options(experiment)) for api in matrix.backend)
     return blocks + run_order.canaries(blocks, sampling.canary)
 
 
@@ -204,7 +225,8 @@ def _points(experiment: Experiment) -> Iterator[_Point]:
     options = _options(experiment)
     lists = (_workloads(experiment), experiment.matrix.backend, experiment.matrix.precision, *options.values())
     for workload, backend, precision, *values in product(*lists):
-        yield _Point(workload, backend, precision, dict(zip(options, values, strict=True)))
+        point = _Point(workload, backend, precision, dict(zip(options, values, strict=True)))
+        yield from [point] if experiment.sides is None else [point.on(*named) for named in experiment.sides]
 
 
 def cells_of(experiment: Experiment) -> list[Cell]:
@@ -238,6 +260,8 @@ def _capable(cell: Cell, devices: list[Device]) -> tuple[list[Device], list[Excl
 def _lacks(cell: Cell, device: Device) -> str:
     """What a cell needs and the device lacks; empty where it can run."""
     facts = device.facts.api(cell.backend)
+    if cell.agent and device.facts.abi not in cell.agent:
+        return f"the side has no agent for abi {device.facts.abi or '(unknown)'} (it has {', '.join(cell.agent)})"
     if not device.facts.apis:
         why = f"{device.state.health}: {device.state.reason}" if device.state.reason else str(device.state.health)
         return f"its APIs are not known ({why})"

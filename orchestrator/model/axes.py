@@ -115,9 +115,18 @@ RUN_AXES: dict[str, Axis] = {
 FRAMES = Axis(name="frames", help="frames of a sample", default=1, type=int, at_run=True)
 """`sampling.frames` as a cell keeps it: no axis of the matrix."""
 
+SIDE = Axis(
+    name="side",
+    help="side of a comparison",
+    unset="the experiment has no sides",
+    words=("baseline", "candidate"),
+    at_run=True,
+)
+"""`sides` as a cell keeps it: no axis of the matrix. It tells cells apart that are otherwise the same."""
+
 MATRIX_AXES: dict[str, Axis] = {**COMPILE_AXES, **RUN_AXES}
 """The optional axes of a matrix, by name."""
-AXES: dict[str, Axis] = {**MATRIX_AXES, FRAMES.name: FRAMES}
+AXES: dict[str, Axis] = {**MATRIX_AXES, FRAMES.name: FRAMES, SIDE.name: SIDE}
 """Everything that a cell's options may hold."""
 
 

@@ -21,6 +21,8 @@ class Cell(Model):
     precision: Precision = Precision.FP32
     options: dict[str, int | str | bool] = Field(default_factory=dict)
     """Further axes, by name (`orchestrator/model/axes.py`): those that were asked for and may make a difference."""
+    agent: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """The build of the agent that runs it, abi -> SHA-256; none: the host's."""
 
     @cached_property
     def cell_id(self) -> str:

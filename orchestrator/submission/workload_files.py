@@ -7,7 +7,7 @@ from pathlib import Path
 
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.errors import ModelFileError, SpecError
-from orchestrator.model.experiment import MOST_SHARDS, Dataset, Experiment, Matrix, Workload
+from orchestrator.model.experiment import MOST_SHARDS, Dataset, Experiment, Matrix, Sides, Workload
 
 from .labels import read_labels
 
@@ -28,9 +28,10 @@ def with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Expe
     named = "matrix.network" if experiment.matrix.network else "workload.network"
     for model, batch in models:
         _check(model, batch, found, artifacts, named)
+    sides = _sides(experiment, base, found, artifacts)
     workload = workload.model_copy(update=found)
     if workload.dataset is None:
-        return experiment.model_copy(update={"workload": workload})
+        return experiment.model_copy(update={"workload": workload, "sides": sides})
     dataset = _with_its_files(workload.dataset, base, artifacts)
     stored = artifacts.path(str(dataset.inputs_sha256))
     sizes = {_check_examples(model, batch, found, dataset, stored, artifacts) for model, batch in models}
@@ -40,6 +41,38 @@ def with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Expe
     sampling = experiment.sampling.model_copy(update={"blocks": _shards(dataset)})
     workload = workload.model_copy(update={"dataset": dataset})
     return experiment.model_copy(update={"workload": workload, "sampling": sampling})
+
+
+def _sides(experiment: Experiment, base: Path, found: dict[str, str], artifacts: Artifacts) -> Sides | None:
+    """Both sides with their models and agents kept. Raises ModelFileError, SpecError."""
+    if experiment.sides is None:
+        return None
+    made = {}
+    for name, side in experiment.sides:
+        own: dict[str, object] = {}
+        if "network" in side.axes:
+            networked = experiment.workload.model_copy(update={"network": side.axes["network"]})
+            _check(networked, None, {}, artifacts, f"sides.{name}.axes.network")
+        if side.onnx is not None:
+            own["onnx_sha256"] = sha256 = artifacts.put(_file(base, side.onnx, f"sides.{name}.onnx"))
+            model = experiment.workload.model_copy(update={"network": None, "onnx": side.onnx})
+            for batch in experiment.matrix.batch or (None,):
+                _check(model, batch, {**found, "onnx_sha256": sha256}, artifacts, "")
+        if side.agent is not None:
+            own["agent_sha256"] = _agents(base / side.agent, f"sides.{name}.agent", artifacts)
+        made[name] = side.model_copy(update=own)
+    return Sides(**made)
+
+
+def _agents(folder: Path, field: str, artifacts: Artifacts) -> dict[str, str]:
+    """The builds of an agent's folder by abi, kept."""
+    found = {binary.parent.name: artifacts.put(binary) for binary in sorted(folder.glob("*/pocketfarm-agent"))}
+    if not found:
+        raise ModelFileError(
+            f"{field}: there is no <abi>/pocketfarm-agent in {folder}",
+            remedy="paths are relative to the experiment file, or suite; `make agent` builds one",
+        )
+    return found
 
 
 def _shards(dataset: Dataset) -> int:

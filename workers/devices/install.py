@@ -29,6 +29,11 @@ def install_agent(connection: DeviceConnection, abi: str, agents: Path) -> str:
             remedy="build it: `python -m device_agent.build` for this machine and virtual phones, `make agent` for "
             "phones (with ANDROID_NDK set); or set FARM_AGENT_DIR",
         )
+    return install_build(connection, binary)
+
+
+def install_build(connection: DeviceConnection, binary: Path) -> str:
+    """Put a build of the agent on the device, beside others; returns its path there. Raises DeviceSick."""
     name = "pocketfarm-agent"
     return f"{put_files(connection, 'agent', file_sha256(binary), {name: binary}, mode=0o755)}/{name}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
@@ -22,6 +22,7 @@ from orchestrator.model.wiring import WiredDevice
 from orchestrator.spec.wiring_file import load_wiring
 from workers.connection.base import DeviceConnection
 from workers.devices.fleet import Fleet, Member
+from workers.devices.install import file_sha256, install_build
 from workers.devices.probe import read_state
 from workers.enrolment import ensure_calibrated, store
 from workers.measure import Block, Measurement, Report, Setup, measure, raise_for
@@ -172,7 +173,7 @@ def _measured(
     inputs: Arrays,
 ) -> Measurement:
     """Inside the session: calibrate where that is due, cut the supply, run the block."""
-    member = held.member
+    member = _with_its_agent(builder, held.member, bench)
     if measures_power(builder.assignment.job):
         builder.enrolment = _calibrated(builder.enrolment, held, means.switch, bench, check)
     gauge = builder.enrolment.gauge if builder.enrolment else None
@@ -194,6 +195,15 @@ def _measured(
 
     api = builder.assignment.job.cell.backend
     return run_within_limits(bench.plans.kernel_limits, member.facts, api, run, replan)
+
+
+def _with_its_agent(builder: RecordBuilder, member: Member, bench: Workbench) -> Member:
+    """The device with the build of the agent that the cell names, if it names one."""
+    build = bench.plans.agent(builder.assignment.job.cell, member.facts)
+    if build is None:
+        return member
+    builder.agent_sha256 = file_sha256(build)
+    return replace(member, agent=install_build(member.connection, build), agent_sha256=builder.agent_sha256)
 
 
 def _calibrated(

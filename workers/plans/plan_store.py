@@ -72,6 +72,17 @@ class Plans:
         self._tuned = TunedChoices(state)
         self.kernel_limits = KernelLimits(state)
 
+    def agent(self, cell: Cell, device: DeviceFacts) -> Path | None:
+        """The build of the agent that a cell names for a device; None: the host's own.
+
+        Raises ModelFileError, FileUnavailable, and Unsupported where there is none for its abi.
+        """
+        if not cell.agent:
+            return None
+        if device.abi not in cell.agent:
+            raise Unsupported(f"the side has no agent for abi {device.abi}", device=device.serial)
+        return self._files.path(cell.agent[device.abi])
+
     def graph(self, workload: Workload, batch: int | None = None) -> Graph:
         """`batch`: size of each input's first dimension; None: as the model has it."""
         return self._graphs.get(_key(workload, batch), lambda: self._load(workload, batch))

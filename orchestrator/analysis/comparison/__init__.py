@@ -10,5 +10,18 @@ from .compare import Compared, compare
 from .matching import COLUMNS, only, sides_of
 from .metrics import METRICS, Metric, Rules
 from .rows import SideRow, rows_of
+from .two_sides import alike
 
-__all__ = ["COLUMNS", "METRICS", "Compared", "Metric", "Rules", "SideRow", "compare", "only", "rows_of", "sides_of"]
+__all__ = [
+    "COLUMNS",
+    "METRICS",
+    "Compared",
+    "Metric",
+    "Rules",
+    "SideRow",
+    "alike",
+    "compare",
+    "only",
+    "rows_of",
+    "sides_of",
+]

@@ -14,6 +14,7 @@ from .measure import Measure
 from .placement_rules import PlacementRules
 from .published import Published
 from .sampling import Sampling
+from .sides import Sides
 from .workload import Workload
 
 
@@ -50,6 +51,8 @@ class Experiment(Model):
     priority: int = Field(default=0, ge=-100, le=100)
     """Higher goes first; equal priorities share the devices fairly."""
     placement: PlacementRules = PlacementRules()
+    sides: Sides | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Two sides of a comparison: each cell is run on both, next to each other in each round."""
     published: Published | None = None
     """Figures of a publication, shown beside the results and never counted among them."""
 
@@ -92,6 +95,24 @@ class Experiment(Model):
             raise ValueError("`matrix.pipeline` needs a stream: give `sampling.frames`, e.g. `frames: 100`")
         if self.matrix.affinity is not None and self.conditions.affinity != "any":
             raise ValueError("give the cores once: as `matrix.affinity` or as `conditions.affinity`")
+        return self
+
+    @model_validator(mode="after")
+    def _of_two_sides(self) -> Experiment:
+        """A cell of one side has its like on the other."""
+        if self.sides is None:
+            return self
+        for name, side in self.sides:
+            for axis in side.axes:
+                listed = getattr(self.matrix, axis)
+                if listed is not None and len(listed) > 1:
+                    raise ValueError(f"sides.{name} sets `{axis}`, and `matrix.{axis}` has several values: give one")
+            if side.onnx is not None and (self.matrix.network or "network" in side.axes):
+                raise ValueError(f"sides.{name}: give either `onnx` or networks by name")
+            if "network" in side.axes and self.workload.onnx is not None:
+                raise ValueError(f"sides.{name}: `workload.onnx` names a file: give `onnx` instead of a network's name")
+        if self.workload.dataset is not None:
+            raise ValueError("`sides` and `workload.dataset` do not go together: sweep an axis, and `farm agreement`")
         return self
 
     @model_validator(mode="after")

@@ -14,7 +14,8 @@ from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.errors import ModelFileError, SpecError
 from orchestrator.ledger import Ledger
-from orchestrator.model.experiment import Experiment, Matrix, Workload
+from orchestrator.model.device import Device
+from orchestrator.model.experiment import Experiment, Matrix, Side, Sides, Workload
 from orchestrator.model.record import Outcome
 from orchestrator.submission.submit import Submission, submit
 from tests.unit.orchestrator import make
@@ -64,6 +65,28 @@ def test_unfinished_is_resumed_and_finished_is_rerun(desk: Desk) -> None:
     third = desk.submit(make.many(2, name="night"))
     assert third.experiment_id == f"{first.experiment_id}-3" and not third.resumed
     assert desk.submit(make.many(3, name="night")).experiment_id[:14] != first.experiment_id[:14]
+
+
+def test_the_builds_of_a_side_are_kept_by_their_content(desk: Desk, tmp_path: Path) -> None:
+    binary = tmp_path / "next" / "arm64-v8a" / "pocketfarm-agent"
+    sided = make.experiment(sides=Sides(candidate=Side(agent="next")))
+    with pytest.raises(ModelFileError, match=r"sides.candidate.agent: there is no <abi>/pocketfarm-agent in .*next"):
+        desk.submit(sided)
+    binary.parent.mkdir(parents=True)
+    binary.write_bytes(b"one")
+    desk.inventory.announce_device(_of_abi("arm64-v8a"))
+    first = desk.submit(sided)
+    (agent,) = {job.cell.agent["arm64-v8a"] for job in first.expansion.jobs if job.cell.agent}
+    assert Artifacts(desk.farm.state).path(agent).read_bytes() == b"one"
+    binary.write_bytes(b"two")
+    assert desk.submit(sided).experiment_id != first.experiment_id, "another build is another experiment"
+    with pytest.raises(SpecError, match=r"sides.candidate.axes.network: no built-in network is called `lenett`"):
+        desk.submit(make.experiment(sides=Sides(candidate=Side(axes={"network": "lenett"}))))
+
+
+def _of_abi(abi: str) -> Device:
+    device = make.device("A")
+    return device.model_copy(update={"facts": device.facts.model_copy(update={"abi": abi})})
 
 
 def model(path: Path) -> Path:

@@ -6,13 +6,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from device_agent.build import binary
 from device_agent.virtual.faults import BatteryLevel, Fault, Garbage, KillAgent, Reboot, StorageFull, Unplug
 from orchestrator.config import Settings
-from orchestrator.errors import LeaseLost
+from orchestrator.coordination.artifacts import Artifacts
+from orchestrator.errors import LeaseLost, Unsupported
 from orchestrator.model.device import Api, Precision, Reading, Source
 from orchestrator.model.experiment import Conditions, Measure, Sampling, Workload
 from orchestrator.model.job import Cell, Job
@@ -24,6 +27,7 @@ from workers.claim import JobCancelled
 from workers.devices.admit import enrol_phone
 from workers.devices.device_lock import device_lock
 from workers.devices.fleet import Fleet
+from workers.devices.install import file_sha256
 from workers.devices.probe import read_state
 from workers.devices.workstation import CPU_SERIAL, enrol_workstation
 from workers.execution.run_job import Workbench, run_job
@@ -170,6 +174,30 @@ def test_a_block_on_a_virtual_phone(there: Runner, lab: Wiring) -> None:
     assert told is not None and told.current_raw in {each.current_ua for each in record.power}
     assert told.voltage_v == pytest.approx((last.voltage_uv or 0) * 1e-6, rel=0.1)
     assert told.cpu_hz in {max(each.cpu_khz) * 1000 for each in record.power}
+
+
+def test_a_side_runs_its_own_build_of_the_agent(there: Runner, lab: Wiring, tmp_path: Path) -> None:
+    other = tmp_path / "pocketfarm-agent"
+    other.write_bytes(binary().read_bytes() + b"another build")
+    sha256 = Artifacts(tmp_path).put(other)
+    there.bench = replace(there.bench, plans=Plans(tmp_path))
+    facts = there.bench.fleet.member(lab.serial).facts
+    given = assignment(lab.serial, Api.CPU, side="candidate")
+
+    def ran(agent: dict[str, str]) -> Record:
+        job = given.job.model_copy(update={"cell": given.job.cell.model_copy(update={"agent": agent})})
+        return there(given.model_copy(update={"job": job}))
+
+    record = ran({facts.abi: sha256})
+    assert record.outcome is Outcome.OK, record.reasons
+    assert record.provenance.agent_sha256 == sha256
+    usual = ran({})
+    assert usual.provenance.agent_sha256 == file_sha256(binary())
+    broken = tmp_path / "broken"
+    broken.write_text("#!/bin/sh\nexit 9\n")
+    assert ran({facts.abi: Artifacts(tmp_path).put(broken)}).outcome is not Outcome.OK, "that is what ran, and no other"
+    none = ran({"mips": sha256})
+    assert (none.outcome, none.cause) == (Outcome.FAILED, Unsupported.cause)
 
 
 def test_a_cell_that_the_device_cannot_run_fails_for_good(here: Runner) -> None:

@@ -1,0 +1,85 @@
+"""Two sides of an experiment: every cell on both, next to each other, and alike but for the side."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from pydantic import ValidationError
+
+from orchestrator.analysis.comparison import alike, compare, sides_of
+from orchestrator.expansion.expand import expand, size
+from orchestrator.model.base import content_hash
+from orchestrator.model.device import Api, Precision
+from orchestrator.model.experiment import Experiment, Matrix, Sampling, Side, Sides, Workload
+from tests.unit.comparison import made
+
+from . import make
+
+OTHER = {"arm64-v8a": "b" * 64}
+
+
+def sided(candidate: Side, baseline: Side | None = None, **fields: object) -> Experiment:
+    return make.experiment(sides=Sides(baseline=baseline or Side(), candidate=candidate), **fields)
+
+
+@pytest.mark.parametrize("order", ["interleaved", "abba"])
+def test_both_sides_of_a_cell_follow_each_other_in_every_round(order: str) -> None:
+    matrix = Matrix(backend=(Api.OPENCL, Api.CPU))
+    experiment = sided(Side(), matrix=matrix, sampling=Sampling(blocks=6, order=order))
+    jobs = expand(experiment, "e-1", [make.device("A", make.api(), make.api(Api.CPU))]).jobs
+    assert len(jobs) == size(experiment) == 2 * 2 * 6
+    pairs = [jobs[i : i + 2] for i in range(0, len(jobs), 2)]
+    for first, second in pairs:
+        assert (first.block, first.cell.backend) == (second.block, second.cell.backend)
+        assert {first.cell.options["side"], second.cell.options["side"]} == {"baseline", "candidate"}
+    turned = {first.cell.options["side"] for first, _ in pairs}
+    assert turned == ({"baseline", "candidate"} if order == "abba" else {"baseline"})
+    assert all(a.block <= b.block for a, b in pairwise(jobs))
+
+
+def test_a_side_has_its_own_axes_network_and_agent() -> None:
+    candidate = Side(axes={"precision": "fp16", "network": "lenet", "tuned": False}, agent_sha256=OTHER)
+    expansion = expand(sided(candidate), "e-1", [make.device("A", make.api(Api.OPENCL, *Precision))])
+    baseline, other = expansion.cells
+    assert (baseline.precision, baseline.agent) == (Precision.FP32, {})
+    assert "tuned" not in baseline.options and baseline.workload.network == "squeezenet_v1_0"
+    assert (other.precision, other.workload.network, other.agent) == (Precision.FP16, "lenet", OTHER)
+    assert other.options == {"tuned": False, "side": "candidate"}
+    (lacking,) = expansion.exclusions
+    assert "the side has no agent for abi (unknown) (it has arm64-v8a)" in lacking.reason
+
+
+def test_what_has_no_sides_keeps_its_identity() -> None:
+    plain = make.experiment()
+    assert "sides" not in plain.model_dump() and "agent" not in make.job().cell.model_dump()
+    assert content_hash(plain) == content_hash(Experiment.model_validate(plain.model_dump()))
+
+
+@pytest.mark.parametrize(
+    ("fields", "wanted"),
+    [
+        (
+            {"matrix": Matrix(precision=(Precision.FP32, Precision.FP16)), "set": "precision"},
+            "several values: give one",
+        ),
+        ({"workload": Workload(onnx="m.onnx"), "set": "network"}, "names a file: give `onnx` instead"),
+    ],
+)
+def test_sides_that_do_not_fit_the_matrix_are_refused(fields: dict[str, object], wanted: str) -> None:
+    values = {"precision": "fp16", "network": "lenet"}
+    axis = str(fields.pop("set"))
+    with pytest.raises(ValidationError, match=wanted):
+        sided(Side(axes={axis: values[axis]}), **fields)
+
+
+def test_cells_that_differ_by_what_the_side_sets_are_compared() -> None:
+    experiment = sided(Side(axes={"precision": "fp16", "tuned": False}, onnx="next.onnx"))
+    a = made.measured([10.0 + i % 3 / 10 for i in range(8)], options={"side": "baseline"})
+    b = made.measured([11.0 + i % 3 / 10 for i in range(8)], options={"side": "candidate", "tuned": False},
+                      precision="fp16", network="next", late=20.0)  # fmt: skip
+    unlike = compare(*sides_of([*a, *b], "side", "baseline", "candidate"))
+    assert {row.verdict for row in unlike} == {"missing"}
+    (row,) = compare(*sides_of(alike([*a, *b], experiment), "side", "baseline", "candidate"))
+    assert (row.verdict, row.method, row.worse) == ("different", "paired", True)
+    assert (row.precision, row.network, row.options["tuned"]) == ("fp32|fp16", "squeezenet_v1_0|next", "true|False")
