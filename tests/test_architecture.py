@@ -88,13 +88,16 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "pyopencl": ("kernels", "farm"),
     "onnx": ("kernels",),
     "filelock": ("kernels.tuning.database", "workers.devices.device_lock"),
-    "google": ("kernels.frontend.onnx", "workers.power.perfetto_trace"),
+    "google": ("kernels.frontend.onnx", "orchestrator.energy.perfetto_trace"),
     "lark": ("orchestrator.expansion.device_selection",),
     "yaml": ("orchestrator.spec", "device_agent.virtual"),
     "jinja2": ("orchestrator.report",),
     "matplotlib": ("orchestrator.report",),
     "psutil": ("farm.processes",),
-    "pyarrow": ("orchestrator.exchange.row_files", "orchestrator.upkeep.archives"),
+    "pyarrow": (
+        *("orchestrator.exchange.row_files", "orchestrator.exchange.power_traces.blocks"),
+        "orchestrator.upkeep.archives",
+    ),
     "scipy": ("orchestrator.analysis", "workers.enrolment.sampler_cost", "workers.tuning.plan_comparison"),
 }
 """Third-party packages with one home."""

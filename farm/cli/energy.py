@@ -16,7 +16,7 @@ from .output import JsonOption, log, out, print_json
 from .results import write_whole
 
 if TYPE_CHECKING:
-    from orchestrator.exchange.power_traces import Recording
+    from orchestrator.exchange.power_traces import Recording, Told
     from orchestrator.exchange.power_traces.comparison import Comparison, Powers
     from orchestrator.model.power import Estimate
 
@@ -43,15 +43,34 @@ def energy(
     form: Annotated[
         str | None,
         typer.Option(
-            "--format", metavar="trepn|monsoon|csv", help="Format of the files.", show_default="by their content"
+            "--format",
+            metavar="trepn|monsoon|joulescope|otii|perfetto|csv",
+            help="Format of the files.",
+            show_default="by their content",
         ),
+    ] = None,
+    time_unit: Annotated[
+        str | None,
+        typer.Option("--time-unit", metavar="ns|us|ms|s", help="Unit of the times, where the files do not say it."),
+    ] = None,
+    column: Annotated[
+        str | None,
+        typer.Option(
+            "--column", metavar="TITLE", help="Column of the power; of a perfetto trace `battery` or `rails`."
+        ),
+    ] = None,
+    volts: Annotated[
+        float | None,
+        typer.Option("--volts", metavar="V", min=1e-3, help="Voltage of traces that have a current alone."),
     ] = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw the traces into a .svg, .png or .html file.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Mean power, net power and joules per inference from recorded power traces: Trepn, Monsoon, or CSV with units.
+    """Mean power, net power and joules per inference from power traces of others.
+
+    Trepn, Monsoon, Joulescope, Otii, perfetto, or any CSV with units; decimal commas are understood.
 
     By the plain mean of the readings, as studies publish it (of several files: the mean of their means), and weighted
     by time; each with its 95 % interval. Needs no farm.
@@ -60,7 +79,8 @@ def energy(
     """
     from orchestrator.exchange.power_traces.comparison import compare
 
-    groups = {"baseline": _read(baseline, form), "load": _read(load, form)}
+    said = _told(time_unit, column, volts)
+    groups = {"baseline": _read(baseline, form, said), "load": _read(load, form, said)}
     found = compare(groups["baseline"], groups["load"], seconds_per_inference)
     if plot is not None:
         _draw(groups, plot)
@@ -70,13 +90,21 @@ def energy(
         _show(found)
 
 
-def _read(paths: list[Path], form: str | None) -> list[Recording]:
+def _told(time_unit: str | None, column: str | None, volts: float | None) -> Told:
+    from orchestrator.exchange.power_traces import UNITS, Told
+
+    if time_unit not in (None, *UNITS):
+        raise typer.BadParameter(f"{time_unit!r} is none of {', '.join(UNITS)}", param_hint="--time-unit")
+    return Told(time_unit, column, volts)
+
+
+def _read(paths: list[Path], form: str | None, said: Told) -> list[Recording]:
     from orchestrator.exchange.power_traces import FORMATS, read_trace
 
     known = next((each for each in FORMATS if each == form), None)
     if form is not None and known is None:
         raise typer.BadParameter(f"{form!r} is none of {', '.join(FORMATS)}", param_hint="--format")
-    return [recording for path in paths for recording in read_trace(path, known)]
+    return [recording for path in paths for recording in read_trace(path, known, said)]
 
 
 def as_data(found: Comparison) -> dict[str, Any]:
@@ -144,5 +172,8 @@ def _traces(found: Comparison) -> RenderableType:
     rows = []
     for each in found.traces:
         means = (f"{each.mean_w.value * 1e3:.2f}", f"{each.time_weighted_w.value * 1e3:.2f}")
-        rows.append((each.role, escape(each.file), each.format, str(each.readings), f"{each.duration_s:.1f}", *means))
-    return Listing(("trace", "file", "format", *figures), rows, header_style="dim")
+        origin = escape(f"{each.column}; {each.times}")
+        rows.append(
+            (each.role, escape(each.file), each.format, origin, str(each.readings), f"{each.duration_s:.1f}", *means)
+        )
+    return Listing(("trace", "file", "format", "power from; times", *figures), rows, header_style="dim")

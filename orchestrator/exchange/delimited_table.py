@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from orchestrator.errors import TableError
 
@@ -14,20 +16,31 @@ HEAD_ROWS = 60
 DELIMITERS = (",", ";", "\t")
 
 
+TAIL_BYTES = 1 << 14
+COMMON = 0.9
+_COMMA_NUMBER = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
+_POINT_NUMBER = re.compile(r"[-+]?\d*\.\d+([eE][-+]?\d+)?")
+
+
+class Dialect(NamedTuple):
+    """What divides the cells of a row, and what a number's whole part from its fraction."""
+
+    delimiter: str
+    decimal: str
+
+
 class Table:
     """One file. A row is its line number and its cells, stripped."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._delimiter = ""
+        self._dialect: Dialect | None = None
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """All rows from the first, read as they are asked for. Raises TableError."""
         try:
             with self.path.open(encoding="utf-8-sig", newline="") as file:
-                self._delimiter = self._delimiter or _delimiter(list(islice(file, HEAD_ROWS)))
-                file.seek(0)
-                reader = csv.reader(file, delimiter=self._delimiter)
+                reader = csv.reader(file, delimiter=self.dialect.delimiter)
                 for cells in reader:
                     yield reader.line_num, [cell.strip() for cell in cells]
         except UnicodeDecodeError as e:
@@ -37,16 +50,32 @@ class Table:
         except OSError as e:
             raise TableError(f"{self.path}: cannot be read: {e.strerror}", remedy="check the path") from e
 
+    @property
+    def dialect(self) -> Dialect:
+        """What divides cells and what the fraction of a number. Raises OSError, UnicodeDecodeError."""
+        if self._dialect is None:
+            with self.path.open(encoding="utf-8-sig", newline="") as file:
+                self._dialect = _dialect([*islice(file, HEAD_ROWS), *self.tail()])
+        return self._dialect
+
+    def tail(self) -> list[str]:
+        """The last lines, as far as they are text: a few, whatever the length of the file."""
+        with self.path.open("rb") as file:
+            file.seek(max(0, self.path.stat().st_size - TAIL_BYTES))
+            return file.read().decode(errors="replace").splitlines()[-HEAD_ROWS:]
+
     def head(self) -> list[tuple[int, list[str]]]:
         """The first rows: enough to see what kind of file it is."""
         return list(islice(self.rows(), HEAD_ROWS))
 
     def number(self, text: str, line: int, column: str) -> float:
         """A finite number. Raises TableError."""
+        mark = self.dialect.decimal
+        plain = text.replace("_", "x")
         try:
-            value = float(text.replace("_", "x"))
+            value = float(plain if mark == "." else plain.replace(".", "x").replace(",", "."))
         except ValueError:
-            raise self.error(line, column, f"found {text!r}, allowed: a number such as 12 or 0.5") from None
+            raise self.error(line, column, f"found {text!r}, allowed: a number such as 12 or 0{mark}5") from None
         if not math.isfinite(value):
             raise self.error(line, column, f"found {text!r}, allowed: a finite number")
         return value
@@ -68,6 +97,16 @@ def cell(cells: Sequence[str], index: int) -> str:
     return cells[index] if index < len(cells) else ""
 
 
-def _delimiter(lines: Sequence[str]) -> str:
-    """What divides the fullest of the first lines into most cells."""
-    return max(DELIMITERS, key=lambda mark: max((line.count(mark) for line in lines), default=0))
+def _dialect(lines: Sequence[str]) -> Dialect:
+    """A mark that is in nearly every line divides cells, a tabulator or semicolon before a comma.
+
+    Decimal commas are known by numbers such as `0,5` that fill a cell between such marks.
+    """
+    rows = [line for line in lines if line.strip() and not line.startswith("#")]
+    for mark in ("\t", ";"):
+        if rows and sum(mark in row for row in rows) >= COMMON * len(rows):
+            cells = [cell.strip().strip('"') for row in rows for cell in row.split(mark)]
+            commas = sum(_COMMA_NUMBER.fullmatch(cell) is not None for cell in cells)
+            points = sum(_POINT_NUMBER.fullmatch(cell) is not None for cell in cells)
+            return Dialect(mark, "," if commas > points else ".")
+    return Dialect(max(DELIMITERS, key=lambda mark: max((line.count(mark) for line in lines), default=0)), ".")

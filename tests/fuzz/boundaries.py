@@ -23,8 +23,10 @@ from device_agent.virtual.shell_words import GrammarError
 from kernels.errors import CompileError
 from kernels.frontend.onnx import load_onnx
 from orchestrator import spec
+from orchestrator.energy.perfetto_trace import rails_of_trace
 from orchestrator.errors import DeviceSick, SpecError, TableError
 from orchestrator.exchange import baselines
+from orchestrator.exchange.power_traces import read_trace
 from orchestrator.exchange.series import read_series
 from orchestrator.model.device import Device
 from orchestrator.model.lease import Assignment
@@ -37,7 +39,6 @@ from workers.connection.base import ShellResult
 from workers.devices import dumpsys
 from workers.devices.agent_journal import Garbage, Journal
 from workers.devices.momentary import parse_nodes
-from workers.power.perfetto_trace import rails_of_trace
 from workers.session.owner import Claimant, keeper_of
 from workers.session.saved_settings import JournalUnreadable, parse_changes, read_changes
 from workers.session.supply.journal import SupplyJournal, cut_supplies
@@ -186,6 +187,12 @@ def _varied(data: bytes) -> None:
 
 
 _SERIES = b"series,time,value\na,2026-11-23,1.5\nb,2026-11-23T04:00:00Z,2\na,2026-11-24,1e-3\n"
+_TRACES = (
+    b"time;current [mA];voltage [V]\n0,0;500,5;4\n0,5;501;4,01\n1,0;502;4\n2,5;1;4\n",
+    b"#time,current,voltage,power,charge,energy\n0.0,0.4,4.7,1.9,0,0\n0.5,0.4,4.7,1.9,0.2,0.95\n",
+    b"Time(ms),Main(mA),Main Voltage(V),\n0,np.float64(1),4,\n1,np.float64(2),4,\n",
+    bytes.fromhex("0a0e4001b2020918a0c21e388092f4010a12408094ebdc03b2020918a0c21e388092f401"),
+)
 _BASELINE = baselines.as_bytes(["e-1"], measured([10.0, 11.0], options={"threads": 2}, provenance={"agent": "1"}))
 
 BOUNDARIES: dict[str, Boundary] = {
@@ -224,6 +231,7 @@ BOUNDARIES: dict[str, Boundary] = {
     "supply_journal": Boundary(_supply, lambda: list(SUPPLIES), (JournalUnreadable,), inputs=200),
     "owner": Boundary(lambda data: keeper_of(_Phone(data), Claimant("l")), lambda: [CLAIMS, UNTIL], (DeviceSick,)),
     "baseline": Boundary(_in_file(baselines.read, "v1.json"), lambda: [_BASELINE], (TableError,), inputs=200),
+    "power_trace": Boundary(_in_file(read_trace, "a.csv"), lambda: list(_TRACES), (TableError,), inputs=200),
     "series": Boundary(_in_file(read_series, "s.csv"), lambda: [_SERIES], (TableError,), inputs=200),
     "record": Boundary(Record.model_validate_json, _records, (ValidationError,)),
     "device_row": Boundary(

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from orchestrator.energy.perfetto_trace import rails_of_trace
 from orchestrator.errors import FarmError
 from orchestrator.model.enrolment import SourceFact
 from orchestrator.model.event import Event
@@ -18,7 +19,6 @@ from workers.devices.install import run
 
 from .base import Bench, MeterLost
 from .odpm import rails_series
-from .perfetto_trace import rails_of_trace
 
 TRACES = "/data/misc/perfetto-traces"
 """The one folder that perfetto may write and the shell may read."""

@@ -1,36 +1,52 @@
-"""Power traces that others recorded: Trepn, Monsoon, or any CSV with units -> recordings."""
+"""Power traces that others recorded -> recordings: Trepn, Monsoon, Joulescope, Otii, perfetto, or CSV with units."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
 from orchestrator.exchange.delimited_table import Table
 
-from . import monsoon, plain, trepn
+from . import joulescope, monsoon, otii, perfetto, plain, trepn
 from .checks import checked
-from .recording import Recording, TraceDoubt, TraceDoubtCode
+from .recording import Recording, Told, TraceDoubt, TraceDoubtCode
+from .time_base import UNITS
 
-Format = Literal["trepn", "monsoon", "csv"]
+Format = Literal["trepn", "monsoon", "joulescope", "otii", "perfetto", "csv"]
 FORMATS: tuple[Format, ...] = get_args(Format)
-READERS = {trepn.FORMAT: trepn.read, monsoon.FORMAT: monsoon.read, plain.FORMAT: plain.read}
+READERS: dict[Format, Callable[[Table, Told], list[Recording]]] = {
+    "trepn": trepn.read,
+    "monsoon": monsoon.read,
+    "joulescope": joulescope.read,
+    "otii": otii.read,
+    "csv": plain.read,
+}
+KNOWN: dict[Format, Callable[[Sequence[tuple[int, list[str]]]], bool]] = {
+    "trepn": trepn.matches,
+    "monsoon": monsoon.matches,
+    "joulescope": joulescope.matches,
+    "otii": otii.matches,
+}
+"""How tables are known by their titles, in the order in which they are asked."""
+AS_FOUND = Told()
 
 
-def read_trace(path: Path, form: Format | None = None) -> list[Recording]:
+def read_trace(path: Path, form: Format | None = None, told: Told = AS_FOUND) -> list[Recording]:
     """The runs of a file (nearly always one), checked. The form is found by content unless it is given.
 
     Raises TableError, with file, line, column, what was found and what is allowed.
     """
+    if form == perfetto.FORMAT or (form is None and perfetto.matches(path)):
+        return [checked(recording) for recording in perfetto.read(path, told)]
     table = Table(path)
-    return [checked(recording) for recording in READERS[form or detect(table)](table)]
+    return [checked(recording) for recording in READERS[form or detect(table)](table, told)]
 
 
 def detect(table: Table) -> Format:
-    """Which program wrote a file; `csv` where none of those that are known."""
+    """Which program wrote a table; `csv` where none of those that are known."""
     head = table.head()
-    if trepn.matches(head):
-        return "trepn"
-    return "monsoon" if monsoon.matches(head) else "csv"
+    return next((form for form, matches in KNOWN.items() if matches(head)), "csv")
 
 
-__all__ = ["FORMATS", "Format", "Recording", "TraceDoubt", "TraceDoubtCode", "detect", "read_trace"]
+__all__ = ["FORMATS", "UNITS", "Format", "Recording", "Told", "TraceDoubt", "TraceDoubtCode", "detect", "read_trace"]

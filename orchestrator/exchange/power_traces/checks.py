@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from .recording import Recording, TraceDoubt, TraceDoubtCode
 
-GAP_PERIODS = 3.0
 SHORT_S = 30.0
 
 
@@ -18,33 +15,29 @@ def checked(recording: Recording) -> Recording:
 
 def _gap(recording: Recording) -> TraceDoubt | None:
     """A pause of more than three periods."""
-    times = np.unique(recording.t_s)
-    steps = np.diff(times)
-    if len(steps) < 3:
+    facts = recording.facts
+    if not facts.pauses or facts.period_s is None:
         return None
-    period, longest = float(np.median(steps)), float(steps.max())
-    if longest <= GAP_PERIODS * period:
-        return None
-    count = int((steps > GAP_PERIODS * period).sum())
-    at = float(times[int(steps.argmax())])
-    detail = f"{count} pauses above three periods of {period:.4g} s; the longest, {longest:.4g} s, begins at {at:.4g} s"
+    detail = (
+        f"{facts.pauses} pauses above three periods of {facts.period_s:.4g} s; the longest, {facts.longest_s:.4g} s, "
+        f"begins at {facts.longest_at_s:.4g} s"
+    )
     return _doubt(recording, TraceDoubtCode.GAP, detail)
 
 
 def _tied(recording: Recording) -> TraceDoubt | None:
-    tied = int((np.diff(recording.t_s) == 0).sum())
+    tied = recording.facts.tied
     if not tied:
         return None
     return _doubt(recording, TraceDoubtCode.TIED_TIMES, f"{tied} readings have the time of the one before")
 
 
 def _negative(recording: Recording) -> TraceDoubt | None:
-    count = int((recording.power_w < 0).sum())
-    if not count:
+    facts = recording.facts
+    if not facts.negative:
         return None
-    return _doubt(
-        recording, TraceDoubtCode.NEGATIVE_POWER, f"{count} of {len(recording.power_w)} readings are negative"
-    )
+    detail = f"{facts.negative} of {facts.readings} readings are negative"
+    return _doubt(recording, TraceDoubtCode.NEGATIVE_POWER, detail)
 
 
 def _short(recording: Recording) -> TraceDoubt | None:

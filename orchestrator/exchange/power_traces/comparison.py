@@ -18,7 +18,14 @@ METHOD = (
     "95 % by Student's t; one trace: autocorrelation time of its readings; several: spread between their means, or "
     "what they say themselves where that is more; differences: Welch-Satterthwaite"
 )
-INSTRUMENTS = {"trepn": "a battery gauge", "monsoon": "a meter"}
+INSTRUMENTS = {
+    "trepn": "a battery gauge",
+    "monsoon": "a meter",
+    "joulescope": "a meter",
+    "otii": "a meter",
+    "perfetto battery": "a battery gauge",
+    "perfetto rails": "rails inside the phone",
+}
 
 
 class TraceMean(Model):
@@ -28,6 +35,8 @@ class TraceMean(Model):
     role: Literal["baseline", "load"]
     format: str
     column: str
+    times: str
+    """Which column the times are, and in which unit they were read."""
     readings: int
     duration_s: float
     mean_w: Estimate
@@ -97,7 +106,8 @@ def _trace(recording: Recording, role: Literal["baseline", "load"]) -> TraceMean
         role=role,
         format=recording.format,
         column=recording.column,
-        readings=len(recording.t_s),
+        times=recording.times,
+        readings=recording.facts.readings,
         duration_s=recording.duration_s,
         mean_w=plain_mean(recording).estimate(),
         time_weighted_w=time_mean(recording).estimate(),
@@ -107,7 +117,7 @@ def _trace(recording: Recording, role: Literal["baseline", "load"]) -> TraceMean
 def _mixed(recordings: Sequence[Recording]) -> tuple[TraceDoubt, ...]:
     """Figures of different sources are never mixed; of a plain table nobody knows the source."""
     found = sorted({recording.format for recording in recordings})
-    if len(set(found) & INSTRUMENTS.keys()) > 1:
+    if len({INSTRUMENTS[form] for form in found if form in INSTRUMENTS}) > 1:
         named = " and ".join(f"{INSTRUMENTS[form]} ({form})" for form in found if form in INSTRUMENTS)
         raise TableError(
             f"baseline and load mix {named}: their difference means nothing",

@@ -9,16 +9,18 @@ what they say themselves where that is more. 95 % intervals by Student's t.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from orchestrator.analysis.student_t import half_width, welch_freedom
 from orchestrator.model.power import Estimate
 
-from .recording import Recording, Series
+from .points import Series
+from .recording import Recording
 
 WINDOW = 5.0
+MOST_BATCHES = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,9 @@ class Figure:
 
 
 def plain_mean(recording: Recording) -> Figure:
-    """The mean of the readings, each counting the same."""
-    return _weighted(recording.power_w, np.ones(len(recording.power_w)))
+    """The mean of the readings, each counting the same. The value is that of all readings, its spread of the points."""
+    spread = _weighted(recording.power_w, np.ones(len(recording.power_w)))
+    return replace(spread, value=recording.facts.plain_w)
 
 
 def time_mean(recording: Recording) -> Figure:
@@ -55,7 +58,7 @@ def time_mean(recording: Recording) -> Figure:
         return plain_mean(recording)
     steps = np.diff(times)
     weights = np.concatenate(([steps[0]], steps[:-1] + steps[1:], [steps[-1]]))
-    return _weighted(power, weights)
+    return replace(_weighted(power, weights), value=recording.facts.time_w)
 
 
 def mean_of(figures: Sequence[Figure]) -> Figure:
@@ -75,9 +78,16 @@ def _weighted(values: Series, weights: Series) -> Figure:
     """Weighted mean; its uncertainty from the weighted deviations, which keep the order in time."""
     weights = weights / weights.mean()
     value = float((values * weights).mean())
-    deviations = weights * (values - value)
-    worth = max(len(values) / autocorrelation_time(deviations), 2.0)
+    deviations = _batches(weights * (values - value))
+    worth = max(len(deviations) / autocorrelation_time(deviations), 2.0)
     return Figure(value, float(np.sqrt(np.mean(deviations**2) / (worth - 1))), worth - 1)
+
+
+def _batches(deviations: Series) -> Series:
+    """Of very many the means of neighbours, which say the same of the mean's uncertainty."""
+    size = -(-len(deviations) // MOST_BATCHES)
+    whole = len(deviations) // size * size
+    return np.asarray(deviations[:whole].reshape(-1, size).mean(axis=1)) if size > 1 else deviations
 
 
 def autocorrelation_time(deviations: Series) -> float:
@@ -86,7 +96,8 @@ def autocorrelation_time(deviations: Series) -> float:
     variance = float(np.mean(deviations**2))
     if count < 4 or variance == 0:
         return 1.0
-    spectrum = np.abs(np.fft.rfft(deviations, 2 * count)) ** 2
+    padded = 1 << (2 * count - 1).bit_length()
+    spectrum = np.abs(np.fft.rfft(deviations, padded)) ** 2
     correlation = np.fft.irfft(spectrum)[: count // 2] / (count * variance)
     times = 2 * np.cumsum(correlation) - 1
     beyond = np.flatnonzero(np.arange(len(times)) >= WINDOW * times)

@@ -14,8 +14,8 @@ from dataclasses import replace
 
 from orchestrator.exchange.delimited_table import Table
 
-from .columns import Column, Layout, read_columns
-from .recording import Recording, TraceDoubt, TraceDoubtCode
+from .columns import Column, Layout, read_columns, time_column
+from .recording import Recording, Told, TraceDoubt, TraceDoubtCode
 from .units import Title, factor, parse_title
 
 FORMAT = "monsoon"
@@ -32,9 +32,10 @@ def matches(head: Sequence[tuple[int, list[str]]]) -> bool:
     return any(_is_header(cells) for _, cells in head[:5])
 
 
-def read(table: Table) -> list[Recording]:
+def read(table: Table, told: Told) -> list[Recording]:
     """The run of one file. Raises TableError."""
-    return [_in_seconds(read_columns(table, _layout(table), FORMAT))]
+    recording = read_columns(table, _layout(table, told), FORMAT)
+    return [recording if told.time_unit else _in_seconds(recording)]
 
 
 def _is_header(cells: Sequence[str]) -> bool:
@@ -42,20 +43,23 @@ def _is_header(cells: Sequence[str]) -> bool:
     return "time" in names and any(name in (*POWER, *CURRENT, *VOLTAGE, "usb", "aux") for name in names)
 
 
-def _layout(table: Table) -> Layout:
+def _layout(table: Table, told: Told) -> Layout:
     found = next(((line, cells) for line, cells in table.head()[:5] if _is_header(cells)), None)
     if found is None:
         raise table.error(1, "", "no titles such as `Time(ms),Main(mA),Main Voltage(V)`")
     line, cells = found
     titles = [(index, text, parse_title(text)) for index, text in enumerate(cells)]
-    time = _column(table, line, titles, ("time",), "time")
+    at, titled = next((index, text) for index, text, title in titles if title.name.lower() == "time")
+    time = time_column(table, line, at, titled, told)
     power = _column(table, line, titles, POWER, "power")
     current, voltage = (_column(table, line, titles, *what) for what in ((CURRENT, "current"), (VOLTAGE, "voltage")))
-    if time is not None and power is not None:
+    if power is not None:
         return Layout(line, time, (power,))
-    if time is None or current is None or voltage is None:
-        lacking = "current" if current is None else "voltage" if voltage is None else "time"
-        remedy = "switch the channels MainCurrent and MainVoltage on, or export Main Avg Power"
+    if current is not None and voltage is None and told.volts is not None:
+        return Layout(line, time, (current,), told.volts, f"{told.volts:g} V")
+    if current is None or voltage is None:
+        lacking = "current" if current is None else "voltage"
+        remedy = "switch the channels MainCurrent and MainVoltage on, export Main Avg Power, or say --volts 3.85"
         raise table.error(
             line, "", f"no {lacking} of the main channel; it has {', '.join(filter(None, cells))}", remedy
         )
@@ -76,12 +80,14 @@ def _column(
 
 def _in_seconds(recording: Recording) -> Recording:
     """PyMonsoon's times in s under the title `Time(ms)`: known by a rate that no Monsoon has."""
-    duration = recording.duration_s
-    if duration <= 0 or len(recording.t_s) / duration <= FASTEST_HZ:
+    facts = recording.facts
+    if facts.duration_s <= 0 or facts.readings / facts.duration_s <= FASTEST_HZ or "in ms" not in recording.times:
         return recording
-    rate = len(recording.t_s) / duration
+    rate = facts.readings / facts.duration_s
     detail = (
         f"by its title it has {rate:.3g} readings a second, more than a Monsoon takes: its times were read as seconds"
     )
     doubt = TraceDoubt(code=TraceDoubtCode.TIME_UNIT, detail=detail, file=str(recording.path))
-    return replace(recording, t_s=recording.t_s * 1e3).doubted(doubt)
+    times = recording.times.replace("in ms", "in s")
+    slower = replace(recording, t_s=recording.t_s * 1e3, facts=facts.slower(1e3), times=times)
+    return slower.doubted(doubt)

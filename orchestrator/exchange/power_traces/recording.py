@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from array import array
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
+from orchestrator.errors import TableError
 from orchestrator.model.base import Model
 
-Series = npt.NDArray[np.float64]
+from .points import Facts, Points, Series, facts_of
 
 
 class TraceDoubtCode(StrEnum):
@@ -24,6 +21,8 @@ class TraceDoubtCode(StrEnum):
     GAP = "gap"
     TIED_TIMES = "tied_times"
     TIME_UNIT = "time_unit"
+    TIME_UNIT_FOUND = "time_unit_found"
+    SIGN_FOUND = "sign_found"
     CHARGING = "charging"
     NEGATIVE_POWER = "negative_power"
     SHORT_TRACE = "short_trace"
@@ -40,6 +39,8 @@ REMEDIES: dict[TraceDoubtCode, str] = {
     TraceDoubtCode.GAP: "record again, or cut the gap out: nobody knows the power in it",
     TraceDoubtCode.TIED_TIMES: "none is needed for means over many readings: readings of one time count as their mean",
     TraceDoubtCode.TIME_UNIT: "correct the unit in the column's title",
+    TraceDoubtCode.TIME_UNIT_FOUND: "give --time-unit if that is wrong, or write the unit into the column's title",
+    TraceDoubtCode.SIGN_FOUND: "check it against a trace of which you know whether the battery was charged",
     TraceDoubtCode.CHARGING: "record with the supply cut: a gauge cannot see what the supply delivers",
     TraceDoubtCode.NEGATIVE_POWER: "check the sign of the current: power is positive while the battery discharges",
     TraceDoubtCode.SHORT_TRACE: "record for 30 s or more",
@@ -63,6 +64,18 @@ class TraceDoubt(Model):
 
 
 @dataclass(frozen=True)
+class Told:
+    """What the user says of files that do not say it themselves."""
+
+    time_unit: str | None = None
+    """`ns`, `us`, `ms`, `s`, `min` or `h`; goes before what a title says."""
+    column: str | None = None
+    """The title of the column of power; of a perfetto trace `battery` or `rails`."""
+    volts: float | None = None
+    """The voltage of a trace that has a current alone."""
+
+
+@dataclass(frozen=True)
 class Recording:
     """One run of one file: times in s since its first reading, power in W, positive while energy is drawn."""
 
@@ -73,32 +86,26 @@ class Recording:
     t_s: Series
     power_w: Series
     doubts: tuple[TraceDoubt, ...] = ()
+    times: str = "s"
+    """Where the times come from and in which unit they were read."""
+    facts: Facts = field(default=None)  # type: ignore[assignment]
+    """Of all readings; where none are given, of the points."""
+
+    def __post_init__(self) -> None:
+        if self.facts is None:
+            object.__setattr__(self, "facts", facts_of(self.t_s, self.power_w))
 
     @property
     def duration_s(self) -> float:
-        return float(self.t_s[-1] - self.t_s[0])
+        return self.facts.duration_s
 
     def doubted(self, *found: TraceDoubt) -> Recording:
         return replace(self, doubts=self.doubts + found)
 
 
-class Readings:
-    """Collects readings in 16 bytes each, so that a long file needs no more than that."""
-
-    def __init__(self) -> None:
-        self._t_s, self._power_w = array("d"), array("d")
-        self.last_s = float("-inf")
-        """Time of the newest; no later reading may have an earlier one."""
-
-    def __len__(self) -> int:
-        return len(self._t_s)
-
-    def add(self, t_s: float, power_w: float) -> None:
-        self._t_s.append(t_s)
-        self._power_w.append(power_w)
-        self.last_s = t_s
-
-    def series(self) -> tuple[Series, Series]:
-        """Times since the first reading, and powers."""
-        times = np.frombuffer(self._t_s, dtype=np.float64)
-        return times - times[0], np.frombuffer(self._power_w, dtype=np.float64)
+def recorded(path: Path, form: str, column: str, points: Points, times: str = "s") -> Recording:
+    """The recording of readings that were put together. Raises TableError where there are fewer than two."""
+    if len(points) < 2:
+        raise TableError(f"{path}, {column!r}: {len(points)} readings, needed: at least 2")
+    t_s, power_w, facts = points.finish()
+    return Recording(path, form, column, t_s, power_w, times=times, facts=facts)

@@ -14,12 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
-from orchestrator.errors import TableError
 from orchestrator.exchange.delimited_table import Table, cell
 
-from .recording import Readings, Recording, TraceDoubt, TraceDoubtCode
+from .points import Points
+from .recording import Recording, Told, TraceDoubt, TraceDoubtCode, recorded
 from .units import allowed, factor, parse_title
 
 FORMAT = "trepn"
@@ -41,7 +39,7 @@ class _Run:
     power: int
     title: str
     scale: float
-    readings: Readings = field(default_factory=Readings)
+    readings: Points = field(default_factory=Points)
 
 
 @dataclass
@@ -57,11 +55,11 @@ class _Footer:
 
 def matches(head: Sequence[tuple[int, list[str]]]) -> bool:
     """Whether the first rows look like Trepn's."""
-    return any(_is_header(cells) or cells[:2] == ["App", "Package"] for _, cells in head)
+    return any(cells[:2] == ["App", "Package"] or (_is_header(cells) and _has_battery(cells)) for _, cells in head)
 
 
-def read(table: Table) -> list[Recording]:
-    """The runs of one file. Raises TableError."""
+def read(table: Table, _told: Told) -> list[Recording]:
+    """The runs of one file, which says all of itself. Raises TableError."""
     rows = table.rows()
     told_s, line, titles = _preamble(table, rows)
     runs = _runs(table, line, titles)
@@ -72,6 +70,11 @@ def read(table: Table) -> list[Recording]:
 
 def _is_header(cells: Sequence[str]) -> bool:
     return len(cells) > 1 and _is_time(cells[0]) and "[ms]" in cells[0] and not _is_time(cells[1])
+
+
+def _has_battery(cells: Sequence[str]) -> bool:
+    """Other programs too call their times `Time [ms]`."""
+    return any(text.lower().startswith("battery ") for text in cells)
 
 
 def _is_time(text: str) -> bool:
@@ -162,10 +165,7 @@ def _footer(table: Table, rows: Rows, scale: float) -> _Footer:
 def _recording(
     table: Table, run: _Run, runs: Sequence[_Run], footer: _Footer, told_s: float | None, status: set[str]
 ) -> Recording:
-    if len(run.readings) < 2:
-        raise TableError(f"{table.path}, column {run.title!r}: {len(run.readings)} readings, needed: at least 2")
-    t_s, power_w = run.readings.series()
-    recording = Recording(table.path, FORMAT, run.title, t_s, power_w)
+    recording = recorded(table.path, FORMAT, run.title, run.readings, "Time [ms]")
     found = (
         _footer_doubt(recording, footer, len(runs)),
         _duration_doubt(recording, told_s),
@@ -178,7 +178,7 @@ def _footer_doubt(recording: Recording, footer: _Footer, runs: int) -> TraceDoub
     """The trace's own average against the footer's: another one, or those of more runs than the file holds."""
     if not footer.averages_w:
         return None
-    mean_w = float(np.mean(recording.power_w))
+    mean_w = recording.facts.plain_w
     told = f"{footer.type}: {', '.join(footer.texts)}"
     where = f"its readings have the mean {mean_w * 1e3:.6g} mW, its footer (line {footer.line}) says {told}"
     if not any(abs(value - mean_w) <= AGREES * abs(mean_w) for value in footer.averages_w[: max(runs, 1)]):

@@ -9,8 +9,8 @@ import pytest
 from device_agent.virtual.phone import Phone
 from device_agent.virtual.processes import ProcessTable
 from device_agent.virtual.profile import load_profile
+from orchestrator.energy.perfetto_trace import rails_of_trace
 from workers.power.perfetto import CONFIG, TRACES
-from workers.power.perfetto_trace import rails_of_trace
 
 from .conftest import Sh
 

@@ -1,0 +1,86 @@
+"""The columns of a long table, block by block, by pyarrow's reader of CSV: some 15 times as fast as row by row.
+
+It is strict: anything but numbers in rows of one length raises `NotPlain`, and the table is then read row by row, which
+knows what else is allowed and tells the line of what is not. What it does read, it reads to the same figures.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+from orchestrator.exchange.delimited_table import Table
+
+from .points import Series
+
+BLOCK_BYTES = 1 << 23
+
+
+class NotPlain(Exception):
+    """Something other than rows of numbers."""
+
+
+def blocks(table: Table, header_line: int, indices: Sequence[int]) -> Iterator[tuple[Series, ...]]:
+    """The wanted columns of all rows below the titles. Raises NotPlain."""
+    width = next((len(cells) for line, cells in table.head() if line > header_line and any(cells)), 0)
+    if width <= max(indices):
+        raise NotPlain
+    names = [str(index) for index in range(width)]
+    wanted = [names[index] for index in indices]
+    try:
+        reader = csv.open_csv(
+            _source(table),
+            read_options=csv.ReadOptions(column_names=names, skip_rows=header_line, block_size=BLOCK_BYTES),
+            parse_options=csv.ParseOptions(
+                delimiter=table.dialect.delimiter,
+                invalid_row_handler=lambda row: "skip" if row.text.startswith("#") else "error",
+            ),
+            convert_options=csv.ConvertOptions(
+                column_types=dict.fromkeys(wanted, pa.float64()),
+                include_columns=list(dict.fromkeys(wanted)),
+                decimal_point=table.dialect.decimal,
+                null_values=[""],
+            ),
+        )
+        for batch in reader:
+            columns = tuple(np.asarray(batch.column(name)) for name in wanted)
+            if any(batch.column(name).null_count for name in wanted) or not all(
+                bool(np.isfinite(column).all()) for column in columns
+            ):
+                raise NotPlain
+            yield columns
+    except pa.ArrowInvalid as e:
+        raise NotPlain from e
+
+
+def _source(table: Table) -> Path | io.RawIOBase:
+    """The file; without the names of NumPy's numbers (`np.float64(1.5)`) where its first rows have them."""
+    if any("np." in text for _, cells in table.head()[-1:] for text in cells):
+        return _Unwrapped(table.path)
+    return table.path
+
+
+class _Unwrapped(io.RawIOBase):
+    """A file without `np.float64(` and `)`."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb")
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Whole lines, so that no name is cut in two; a little more or less than asked for."""
+        text = self._file.read(size)
+        if text:
+            text += self._file.readline()
+        return text.replace(b"np.float64(", b"").replace(b")", b"")
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
