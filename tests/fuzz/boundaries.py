@@ -7,7 +7,7 @@ import base64
 import json
 import struct
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from orchestrator.model.live import Progress
 from orchestrator.model.record import Record
 from tests.unit.comparison.made import measured
 from tests.unit.orchestrator import make
+from workers.connection import batch
 from workers.connection.adb import parse_devices
 from workers.connection.base import ShellResult
 from workers.devices import dumpsys
@@ -157,6 +158,9 @@ class _Phone:
     def shell(self, _argv: object, **_: object) -> ShellResult:
         return ShellResult(0, self._said, b"")
 
+    def shells(self, commands: Sequence[object], **_: object) -> list[ShellResult]:
+        return [self.shell(command) for command in commands]
+
 
 def _wire(data: bytes) -> None:
     async def read() -> None:
@@ -184,6 +188,7 @@ def _varied(data: bytes) -> None:
         *(dumpsys.parse_free_bytes, dumpsys.parse_memory_bytes, parse_devices),
     ):
         parse(text)
+    batch.split(ShellResult(0, data, data), "5e")
 
 
 _SERIES = b"series,time,value\na,2026-11-23,1.5\nb,2026-11-23T04:00:00Z,2\na,2026-11-24,1e-3\n"

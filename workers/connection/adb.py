@@ -7,6 +7,7 @@ everything from connecting to the last byte. It also never starts a server: whoe
 from __future__ import annotations
 
 import re
+import secrets
 import struct
 import subprocess
 import time
@@ -25,6 +26,7 @@ from orchestrator.config import Settings
 from orchestrator.errors import AdbDown, DeviceSick, ServiceDown, SetupError, TransportLost
 from workers.host_faults import is_of_host
 
+from . import batch
 from .base import ShellResult
 from .quote import quote
 from .server_watch import ServerWatch
@@ -238,7 +240,22 @@ class AdbConnection:
         self._server = server
 
     def shell(self, argv: Sequence[str], *, deadline_s: float = 10.0) -> ShellResult:
-        command = quote(argv)
+        return self._run(quote(argv), deadline_s)
+
+    def shells(self, commands: Sequence[Sequence[str]], *, deadline_s: float = 10.0) -> list[ShellResult]:
+        if not commands:
+            return []
+        mark = secrets.token_hex(8)
+        found = batch.split(self._run(batch.script(commands, mark), deadline_s), mark)
+        if len(found) != len(commands):
+            raise DeviceSick(
+                f"unreadable answer: {len(found)} of {len(commands)} commands ended: {quote(commands[0])[:200]}; ...",
+                device=self.serial,
+                remedy="restart the phone's adbd (replug it), then look at what it prints",
+            )
+        return found
+
+    def _run(self, command: str, deadline_s: float) -> ShellResult:
         with self._service(f"shell,v2,raw:{command}", command, deadline_s) as stream:
             with suppress(BrokenPipeError, ConnectionResetError):  # it may have ended already: what it said is there
                 stream.write(struct.pack("<BI", _CLOSE_STDIN, 0))

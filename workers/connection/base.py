@@ -32,6 +32,11 @@ class DeviceConnection(Protocol):
         """Run one command; arguments are quoted by one function (`workers/connection/quote.py`)."""
         ...
 
+    def shells(self, commands: Sequence[Sequence[str]], *, deadline_s: float = 10.0) -> list[ShellResult]:
+        """Run commands one after the other, whatever becomes of those before, in one round trip; in their order.
+        Raises DeviceSick where the device does not tell them apart."""
+        ...
+
     def push(self, source: Path, target: str, *, mode: int = 0o644, deadline_s: float = 120.0) -> None:
         """Copy a file to the device. Raises DeviceSick where the storage is full."""
         ...

@@ -45,6 +45,9 @@ class LocalConnection:
         code = process.returncode
         return ShellResult(code if code >= 0 else 128 - code, stdout, stderr)
 
+    def shells(self, commands: Sequence[Sequence[str]], *, deadline_s: float = 10.0) -> list[ShellResult]:
+        return [self.shell(command, deadline_s=deadline_s) for command in commands]
+
     def push(self, source: Path, target: str, *, mode: int = 0o644, deadline_s: float = 120.0) -> None:  # noqa: ARG002
         path = Path(target)
         self._copy(source, path, f"push {target}")

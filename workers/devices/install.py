@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from orchestrator.errors import DeviceSick, SetupError
-from workers.connection.base import DeviceConnection
+from workers.connection.base import DeviceConnection, ShellResult
 from workers.connection.quote import quote
 
 MAX_CACHED = 16
@@ -70,7 +70,11 @@ def put_files(
 
 def run(connection: DeviceConnection, *argv: str, deadline_s: float = 10.0) -> str:
     """Run a command that has to succeed; returns its output. Raises DeviceSick otherwise."""
-    result = connection.shell(argv, deadline_s=deadline_s)
+    return succeeded(connection, argv, connection.shell(argv, deadline_s=deadline_s))
+
+
+def succeeded(connection: DeviceConnection, argv: Sequence[str], result: ShellResult) -> str:
+    """The output of a command that had to succeed. Raises DeviceSick."""
     if result.code != 0:
         output = (result.stderr or result.stdout).decode(errors="replace").strip()[-500:]
         full = "storage full: " if "No space left" in output else ""

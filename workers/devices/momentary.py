@@ -1,13 +1,11 @@
-"""Read a phone's gauge and clocks now: by one command when it is idle, from its agent in a session."""
+"""Read a phone's gauge and clocks: of an idle one from what its shell says, in a session from its agent."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 
 from orchestrator.model.device import Reading
 from orchestrator.model.event import Power
-from workers.connection.base import DeviceConnection
 
 BATTERY = "/sys/class/power_supply/battery"
 CPU = "/sys/devices/system/cpu/cpufreq/policy*/scaling_cur_freq"
@@ -20,11 +18,6 @@ _MOST = 10**15
 BATTERY_NODES = tuple(f"{BATTERY}/{name}" for name in ("current_now", "voltage_now", "status"))
 SCRIPT = f"grep -sH '' {' '.join((*BATTERY_NODES, CPU, *GPU))}; true"
 """One process reads all nodes; those that are absent or closed to the shell are passed over."""
-
-
-def read_now(connection: DeviceConnection) -> Reading:
-    """Raises TransportLost."""
-    return parse_nodes(connection.shell(["sh", "-c", SCRIPT]).stdout.decode(errors="replace"), time.time())
 
 
 def parse_nodes(text: str, at: float) -> Reading:

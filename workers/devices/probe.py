@@ -8,7 +8,7 @@ from typing import Literal
 from orchestrator.errors import DeviceSick
 from orchestrator.model.device import ApiFacts, DeviceFacts, DeviceState, Health, Source
 from orchestrator.model.event import Error, Hello, Probe
-from workers.connection.base import DeviceConnection
+from workers.connection.base import DeviceConnection, ShellResult
 
 from .agent_journal import Journal
 from .dumpsys import (
@@ -23,8 +23,9 @@ from .dumpsys import (
     whole,
 )
 from .install import run
-from .momentary import read_now
+from .momentary import SCRIPT, parse_nodes
 
+ADBD = ["pidof", "adbd"]
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _VENDORS = {
     "cpu-": "cpu",  # PoCL 5: `cpu-znver3-AMD EPYC`
@@ -89,7 +90,12 @@ def read_boot_id(connection: DeviceConnection, *, deadline_s: float = 10.0) -> s
 
 def read_adbd(connection: DeviceConnection) -> str:
     """Process id of adbd, another one after each restart of it; empty where the device has none or does not tell."""
-    return _output(connection, "pidof", "adbd").strip()
+    return parse_adbd(connection.shell(ADBD))
+
+
+def parse_adbd(answer: ShellResult) -> str:
+    """The same, of the answer to `ADBD`."""
+    return _text(answer).strip()
 
 
 def phone_facts(
@@ -123,17 +129,23 @@ def phone_facts(
 
 def read_state(connection: DeviceConnection, kind: Literal["phone", "workstation", "unknown"]) -> DeviceState:
     """How the device is now; what it does not tell is None."""
-    free = parse_free_bytes(_output(connection, "df", "-k", connection.folder))
+    storage = ["df", "-k", connection.folder]
     if kind == "workstation":
+        free = parse_free_bytes(_text(connection.shell(storage)))
         return DeviceState(health=Health.READY, free_storage_bytes=free, seen_at=time.time())
-    battery = parse_battery(_output(connection, "dumpsys", "battery"))
+    asked = [storage, ["dumpsys", "battery"], ["dumpsys", "thermalservice"], ["sh", "-c", SCRIPT]]
+    *told, nodes = connection.shells(asked, deadline_s=20.0)
+    free, battery, thermal = (
+        parse_free_bytes(_text(told[0])),
+        parse_battery(_text(told[1])),
+        parse_thermal(_text(told[2])),
+    )
     if battery.updates_stopped:
         raise DeviceSick(
             "its battery figures are frozen by hand (UPDATES STOPPED)",
             device=connection.serial,
             remedy=f"adb -s {connection.address} shell dumpsys battery reset",
         )
-    thermal = parse_thermal(_output(connection, "dumpsys", "thermalservice"))
     return DeviceState(
         health=Health.READY,
         battery_percent=battery.percent,
@@ -142,7 +154,7 @@ def read_state(connection: DeviceConnection, kind: Literal["phone", "workstation
         thermal_status=thermal.status,
         skin_temp_c=thermal.warmest_c(SKIN),
         free_storage_bytes=free,
-        reading=read_now(connection).model_copy(
+        reading=parse_nodes(nodes.stdout.decode(errors="replace"), time.time()).model_copy(
             update={"cpu_temp_c": thermal.warmest_c(CPU), "gpu_temp_c": thermal.warmest_c(GPU)}
         ),
         seen_at=time.time(),
@@ -151,7 +163,10 @@ def read_state(connection: DeviceConnection, kind: Literal["phone", "workstation
 
 def _output(connection: DeviceConnection, *argv: str) -> str:
     """What a command printed; nothing where the phone does not have it."""
-    result = connection.shell(argv)
+    return _text(connection.shell(argv))
+
+
+def _text(result: ShellResult) -> str:
     return result.stdout.decode(errors="replace") if result.code == 0 else ""
 
 

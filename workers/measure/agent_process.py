@@ -11,12 +11,16 @@ from orchestrator.errors import DeviceSick, TransientError, TransportLost
 from orchestrator.model.event import Device, Error, Event, Hello, Result, Setup
 from workers.devices.agent_journal import Journal, evidence
 from workers.devices.fleet import Member
-from workers.devices.install import run
-from workers.devices.probe import read_adbd, read_boot_id
+from workers.devices.install import succeeded
+from workers.devices.probe import ADBD, parse_adbd, read_adbd, read_boot_id
 from workers.session.supply import PlannedCut
 
 POLL_S = (0.05, 1.0)
 """First and longest pause between two looks at the journal."""
+SHORT_POLL_S = 0.01
+"""First pause of a run that has only begun: it may be over in a moment."""
+SHARE = 0.1
+"""Of a run's time so far that its pauses are at most, while they are below the first."""
 RECONNECT_S = 180.0
 """How long a device may be away in mid-run before the attempt is given up."""
 START_S = 1800.0
@@ -162,8 +166,10 @@ def start_agent(member: Member, request: RunRequest) -> str:
     printed where it did not start.
     """
     connection = member.connection
-    run(connection, "mkdir", "-p", request.outputs, *filter(None, (request.cache,)))
-    adbd = read_adbd(connection) if member.facts.kind == "phone" else ""
+    folders = ["mkdir", "-p", request.outputs, *filter(None, (request.cache,))]
+    made, whose = connection.shells([folders, ADBD])
+    succeeded(connection, folders, made)
+    adbd = parse_adbd(whose) if member.facts.kind == "phone" else ""
     environment = (*member.environment, *request.environment)
     prefix = ("env", *environment) if environment else ()
     try:
@@ -205,7 +211,8 @@ class Follower:
         self._journal = Journal(member.facts.serial)
         self._run = AgentRun(self._journal.events)
         self._ends_at = time.monotonic() + START_S
-        self._pause_s = POLL_S[0]
+        self._began_at = time.monotonic()
+        self._pause_s = SHORT_POLL_S
 
     def follow(self) -> AgentRun:
         """Until the result, the error, or the end of the process.
@@ -255,7 +262,7 @@ class Follower:
             if has_turn(event):
                 self._ends_at = time.monotonic() + self._request.deadline_s + GRACE_S
         if fresh:
-            self._pause_s = POLL_S[0]
+            self._pause_s = min(max(SHARE * (time.monotonic() - self._began_at), SHORT_POLL_S), POLL_S[0])
         return bool(content)
 
     def _tail(self) -> bytes:

@@ -17,6 +17,7 @@ from orchestrator.model.event import Event, Power, Sample
 from orchestrator.model.live import Phase
 from orchestrator.model.power import PowerSeries
 from workers.connection.base import DeviceConnection
+from workers.connection.quote import quote
 from workers.devices.fleet import Member, stop_agents
 from workers.devices.install import put_files, run
 from workers.devices.momentary import reading_of
@@ -158,8 +159,7 @@ class _Counter:
 def _run_folder(connection: DeviceConnection, block: Block) -> Iterator[str]:
     """A fresh folder of this attempt, removed afterwards unless the device is no longer ours."""
     folder = f"{connection.folder}/runs/{block.name.replace('/', '-')}"
-    run(connection, "rm", "-rf", folder)
-    run(connection, "mkdir", "-p", folder)
+    run(connection, "sh", "-c", f"rm -rf {quote([folder])} && mkdir -p {quote([folder])}")
     try:
         yield folder
     except LeaseLost:

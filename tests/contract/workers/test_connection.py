@@ -33,6 +33,28 @@ def test_exit_code_and_both_streams(connection: DeviceConnection) -> None:
     assert result == ShellResult(7, b"out\n", b"err\n")
 
 
+def test_several_commands_are_told_apart(connection: DeviceConnection) -> None:
+    commands = [
+        ["sh", "-c", "printf 'no newline'"],
+        ["sh", "-c", "echo complains >&2; exit 7"],
+        ["sh", "-c", "printf '1; 0;\\n'; printf 'x;' >&2"],
+        ["cat"],
+        ["sh", "-c", r"printf '\0\0'; exit 255"],
+    ]
+    assert connection.shells(commands) == [
+        ShellResult(0, b"no newline", b""),
+        ShellResult(7, b"", b"complains\n"),
+        ShellResult(0, b"1; 0;\n", b"x;"),
+        ShellResult(0, b"", b""),
+        ShellResult(255, b"\0\0", b""),
+    ]
+    lost, after = connection.shells([["no-such-command-here"], ["echo", "on"]])
+    assert lost.code == 127
+    assert b"not found" in lost.stderr
+    assert after == ShellResult(0, b"on\n", b"")
+    assert connection.shells([]) == []
+
+
 @pytest.mark.parametrize("code", [0, 1, 126, 255])
 def test_any_exit_code(connection: DeviceConnection, code: int) -> None:
     assert connection.shell(["sh", "-c", f"exit {code}"]).code == code

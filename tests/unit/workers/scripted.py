@@ -27,6 +27,9 @@ class ScriptedPhone:
         code, text = answer if isinstance(answer, tuple) else (0, answer)
         return ShellResult(code, text.encode() if code == 0 else b"", b"" if code == 0 else text.encode())
 
+    def shells(self, commands: Sequence[Sequence[str]], *, deadline_s: float = 10.0) -> list[ShellResult]:
+        return [self.shell(command, deadline_s=deadline_s) for command in commands]
+
     def push(self, source: Path, target: str, *, mode: int = 0o644, deadline_s: float = 120.0) -> None: ...
 
     def pull(self, source: str, target: Path, *, deadline_s: float = 120.0) -> None: ...

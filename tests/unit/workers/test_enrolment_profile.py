@@ -34,6 +34,9 @@ class Phone:
         self.asked.append(" ".join(argv))
         return ShellResult(1, b"", b"")
 
+    def shells(self, commands: list[list[str]], *, deadline_s: float = 10.0) -> list[ShellResult]:
+        return [self.shell(command, deadline_s=deadline_s) for command in commands]
+
 
 def settings(folder: Path) -> Settings:
     return Settings(state=folder, host="h")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workers.connection.base import DeviceConnection
+from workers.connection.base import DeviceConnection, ShellResult
 
 UNSET = "null"
 """Android's word for a setting that was never made."""
@@ -10,13 +10,26 @@ UNSET = "null"
 
 def read_setting(connection: DeviceConnection, space: str, name: str) -> str:
     """The value, `null` where there is none; empty where the phone does not tell."""
-    result = connection.shell(["settings", "get", space, name])
-    return result.stdout.decode(errors="replace").strip() if result.code == 0 else ""
+    return told(connection.shell(reading(space, name)))
 
 
 def write_setting(connection: DeviceConnection, space: str, name: str, value: str) -> None:
     """Write a value as `read_setting` told it; `null` deletes. Whether the phone complied, reading back tells."""
+    for command in writing(space, name, value):
+        connection.shell(command)
+
+
+def reading(space: str, name: str) -> list[str]:
+    return ["settings", "get", space, name]
+
+
+def told(answer: ShellResult) -> str:
+    """The value, as `read_setting` tells it."""
+    return answer.stdout.decode(errors="replace").strip() if answer.code == 0 else ""
+
+
+def writing(space: str, name: str, value: str) -> list[list[str]]:
+    """At most one command; none where nobody knows the value."""
     if value == UNSET:
-        connection.shell(["settings", "delete", space, name])
-    elif value:
-        connection.shell(["settings", "put", space, name, value])
+        return [["settings", "delete", space, name]]
+    return [["settings", "put", space, name, value]] if value else []

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from orchestrator.errors import FarmError
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.record import ConditionProof
-from workers.connection.base import DeviceConnection
+from workers.connection.base import DeviceConnection, ShellResult
 from workers.devices.dumpsys import Wakefulness, parse_power
 
-from .android_settings import read_setting, write_setting
+from .android_settings import reading, told, writing
 from .base import Held
 
 NAME = "awake"
@@ -24,6 +24,7 @@ NEVER_MS = 2147483647
 KEPT = {"screen_off_timeout": ("system", str(NEVER_MS)), "stay_on_while_plugged_in": ("global", "7")}
 """Setting -> where it is, and its value for a session. The second overrides a screen lock's time-out, on any supply."""
 AWAKE = "Awake"
+POWER = ["dumpsys", "power"]
 WAKE_S = 5.0
 """How long a phone may take to wake up."""
 
@@ -36,29 +37,38 @@ class Awake:
         """A phone that cannot be kept awake is measured all the same; its record says whether it slept."""
 
     def save(self, connection: DeviceConnection) -> dict[str, str]:
-        before = {name: read_setting(connection, space, name) for name, (space, _) in KEPT.items()}
-        return {"wakefulness": _read(connection).wakefulness, **before}
+        asked = [POWER, *(reading(space, name) for name, (space, _) in KEPT.items())]
+        power, *values = connection.shells(asked, deadline_s=30.0)
+        return {"wakefulness": _power(power).wakefulness, **dict(zip(KEPT, map(told, values), strict=True))}
 
     def prepare(self, connection: DeviceConnection) -> Held:
-        for name, (space, value) in KEPT.items():
-            write_setting(connection, space, name, value)
-        connection.shell(["input", "keyevent", "KEYCODE_WAKEUP"])
-        connection.shell(["wm", "dismiss-keyguard"])
-        end = time.monotonic() + WAKE_S
-        while (held := look(connection)).value and not held.proven and time.monotonic() < end:
+        wake = [["input", "keyevent", "KEYCODE_WAKEUP"], ["wm", "dismiss-keyguard"], POWER]
+        *_, power = connection.shells(
+            [*_written({name: value for name, (_, value) in KEPT.items()}), *wake], deadline_s=60.0
+        )
+        held, end = _held(power), time.monotonic() + WAKE_S
+        while held.value and not held.proven and time.monotonic() < end:
             time.sleep(0.2)
+            held = look(connection)
         return held
 
     def restore(self, connection: DeviceConnection, saved: Mapping[str, str]) -> None:
-        for name, (space, _) in KEPT.items():
-            write_setting(connection, space, name, saved.get(name, ""))
-        if saved.get("wakefulness", AWAKE) not in (AWAKE, ""):
-            connection.shell(["input", "keyevent", "KEYCODE_SLEEP"])
+        asleep = saved.get("wakefulness", AWAKE) not in (AWAKE, "")
+        connection.shells([*_written(saved), *([["input", "keyevent", "KEYCODE_SLEEP"]] if asleep else [])])
+
+
+def _written(values: Mapping[str, str]) -> list[list[str]]:
+    """Commands that write those of these values that are known."""
+    return [command for name, (space, _) in KEPT.items() for command in writing(space, name, values.get(name, ""))]
 
 
 def look(connection: DeviceConnection) -> Held:
     """Whether it is awake and stays so, as its power service says."""
-    power = _read(connection)
+    return _held(connection.shell(POWER, deadline_s=30.0))
+
+
+def _held(answer: ShellResult) -> Held:
+    power = _power(answer)
     stays = power.stays_on or (power.off_after_ms or 0) >= NEVER_MS
     after = (
         "no time-out" if stays else "" if power.off_after_ms is None else f"off after {power.off_after_ms / 1e3:g} s"
@@ -76,6 +86,5 @@ def at_end(connection: DeviceConnection, proof: ConditionProof) -> ConditionProo
     return proof.model_copy(update={"held": held, "proven": proof.proven and found.proven})
 
 
-def _read(connection: DeviceConnection) -> Wakefulness:
-    result = connection.shell(["dumpsys", "power"], deadline_s=30.0)
-    return parse_power(result.stdout.decode(errors="replace") if result.code == 0 else "")
+def _power(answer: ShellResult) -> Wakefulness:
+    return parse_power(answer.stdout.decode(errors="replace") if answer.code == 0 else "")
