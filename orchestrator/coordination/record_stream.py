@@ -8,7 +8,7 @@ names are in a stream: to ask before sending costs no bytes of a record.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from redis import Redis
@@ -82,14 +82,19 @@ class RecordStream:
         found = self._redis.execute_command("XRANGE", self._key, start, "+", "COUNT", count, NEVER_DECODE=True)
         return [_entry(entry_id.decode(), fields, self.host) for entry_id, fields in found]
 
-    @translated
     def acknowledge(self, entry: Entry, name: str, word: str) -> None:
         """Take an entry out; where its name is known, tell its host what became of it."""
+        self.acknowledge_all([(entry, name, word)])
+
+    @translated
+    def acknowledge_all(self, answers: Iterable[tuple[Entry, str, str]]) -> None:
+        """The same of many at once, each with its name and its word."""
         with self._redis.pipeline() as pipe:
-            if name:
-                pipe.set(keys.receipt(self.host, name), word, ex=RECEIPT_S)
-                pipe.delete(self._sent(name))
-            pipe.xdel(self._key, entry.entry_id)
+            for entry, name, word in answers:
+                if name:
+                    pipe.set(keys.receipt(self.host, name), word, ex=RECEIPT_S)
+                    pipe.delete(self._sent(name))
+                pipe.xdel(self._key, entry.entry_id)
             pipe.execute()
 
     @translated

@@ -239,6 +239,13 @@ class Ledger:
         """Keep a record as `host` sent it: JSON of this version or a newer one. Raises as `keep` does."""
         return self.keep(records.parsed(body), body, host)
 
+    def offer_all(self, sent: Sequence[tuple[bytes, str]]) -> list[KeepResult]:
+        """The same of many records with their hosts, in one transaction: all of them or, where it raises, none."""
+        found = [(records.parsed(body), body, host) for body, host in sent]
+        limits = (self._retries, self._quarantine_after)
+        with self._database.write() as connection:
+            return [attempts.keep(connection, record, body, host, *limits) for record, body, host in found]
+
     def set_aside(self, body: bytes, reason: str, *, host: str = "", name: str = "") -> str:
         """Keep what can never be stored, as it came; its id.
 

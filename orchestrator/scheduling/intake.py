@@ -11,6 +11,7 @@ import json
 import logging
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from redis import Redis
@@ -25,6 +26,8 @@ BATCH = 100
 PER_TURN = 300
 """Entries taken in one call: the scheduler has more to do."""
 LEAST_OF_A_HOST = 20
+AT_ONCE = 25
+"""Records of a transaction: other writers wait for its end."""
 FORGED = Forged.cause
 HOLD_S, MAX_HOLD_S = 1.0, 60.0
 """Wait before an entry is tried again that failed by itself; doubled each time."""
@@ -59,13 +62,14 @@ class Intake:
         return taken
 
     def _drain(self, stream: RecordStream, most: int, taken: Counter[str]) -> None:
-        after, seen, before = "", set(), taken.total()
+        after, before = "", taken.total()
+        seen: set[Key] = set()
         while taken.total() - before < most:
             entries = stream.read(after, min(BATCH, most))
-            for entry in entries:
-                seen.add((entry.host, entry.entry_id))
-                if self._is_due(entry):
-                    taken[self._take(stream, entry)] += 1
+            seen.update((entry.host, entry.entry_id) for entry in entries)
+            due = [entry for entry in entries if self._is_due(entry)]
+            for start in range(0, len(due), AT_ONCE):
+                taken.update(self._take_all(stream, due[start : start + AT_ONCE]))
             if len(entries) < min(BATCH, most):
                 self._held = {key: held for key, held in self._held.items() if key in seen or key[0] != stream.host}
                 break
@@ -75,8 +79,26 @@ class Intake:
         held = self._held.get((entry.host, entry.entry_id))
         return held is None or time.monotonic() >= held.until
 
+    def _take_all(self, stream: RecordStream, entries: Sequence[Entry]) -> list[str]:
+        """In one transaction where each of them can be stored, and else one by one."""
+        if len(entries) > 1:
+            try:
+                words = [str(word) for word in self._ledger.offer_all([(entry.body, entry.host) for entry in entries])]
+            except ServiceDown:
+                raise
+            except Exception as e:  # one of them: the others are not to wait for it
+                log.info("event=one_by_one records=%d error=%r", len(entries), e)
+            else:
+                names = [_name(entry) for entry in entries]
+                stream.acknowledge_all(zip(entries, names, words, strict=True))
+                for entry, name, word in zip(entries, names, words, strict=True):
+                    self._held.pop((entry.host, entry.entry_id), None)
+                    log.info("event=record record=%s host=%s kept=%s", name, entry.host, word)
+                return words
+        return [self._take(stream, entry) for entry in entries]
+
     def _take(self, stream: RecordStream, entry: Entry) -> str:
-        name = entry.name or _said_name(entry.body)
+        name = _name(entry)
         try:
             word = self._store(entry, name)
         except ServiceDown:
@@ -104,6 +126,10 @@ class Intake:
         self._held[entry.host, entry.entry_id] = _Held(time.monotonic() + wait_s, wait_s)
         log.error("event=record_held record=%s retry_s=%g error=%r", name, wait_s, error, exc_info=known is None)
         return "held"
+
+
+def _name(entry: Entry) -> str:
+    return entry.name or _said_name(entry.body)
 
 
 def _said_name(body: bytes) -> str:

@@ -164,6 +164,23 @@ def test_a_record_that_fails_by_itself_waits_and_holds_back_no_other(
         all_are_kept(ledger, spool, redis, records)
 
 
+def test_records_that_come_together_are_one_transaction(farm: Settings, redis: Redis, spool: Spool) -> None:
+    commits: list[object] = []
+
+    def note(connection: object) -> None:
+        commits.append(connection)
+
+    with Ledger(farm.ledger) as ledger:
+        records = measured(ledger, spool, redis)
+        event.listen(Engine, "commit", note)
+        try:
+            assert Intake(redis, ledger).drain() == {"new": 5}
+        finally:
+            event.remove(Engine, "commit", note)
+        assert len(commits) == 1
+        all_are_kept(ledger, spool, redis, records)
+
+
 def test_a_newer_version_s_field_is_kept_and_ignored(farm: Settings, redis: Redis, spool: Spool) -> None:
     with Ledger(farm.ledger) as ledger:
         ledger.submit("first-1", make.many(1), JOBS[:1])
