@@ -168,19 +168,20 @@ def conclude(
     """
     known_lost = attempt.ended_at is not None and outcome in (Outcome.LOST, Outcome.CANCELLED)
     key = (ATTEMPTS.c.job_id == attempt.job_id) & (ATTEMPTS.c.attempt == attempt.attempt)
-    before = _lost(connection, attempt)
-    ended_at = attempt.ended_at or time.time()
-    connection.execute(update(ATTEMPTS).where(key).values(ended_at=ended_at, outcome=outcome, cause=cause[:40]))
-    changes.note_attempts(connection, key)
+    ended_at, change = attempt.ended_at or time.time(), count_up(connection, changes.NUMBER)
+    ended = update(ATTEMPTS).where(key).values(ended_at=ended_at, outcome=outcome, cause=cause[:40], changed=change)
+    connection.execute(ended)
     if known_lost or job.state == JobState.CANCELLED:
         return JobState(job.state)
+    before = _lost(connection, attempt) if outcome in (Outcome.LOST, Outcome.CANCELLED) else Counter()
     columns = {"cause": cause[:40], **_after(job, outcome, cause, before, budget)}
     if columns["cause"] == KILLS_WORKER:
         absolve_host(connection, attempt.host)
     else:
         update_health(connection, attempt, outcome, cause, quarantine_after)
     connection.execute(update(JOBS).where(JOBS.c.id == job.id).values(**columns))
-    changes.note_lanes(connection, [job.lane_id])
+    if JobState.WAITING in (job.state, columns["state"]):  # else what waits is what it was
+        changes.note_lanes(connection, [job.lane_id])
     return JobState(str(columns["state"]))
 
 

@@ -5,7 +5,7 @@ Everything is read anew when Redis was wiped, and seldom besides, so that whatev
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
 from redis import Redis
@@ -34,6 +34,12 @@ class LiveView:
         self._said: dict[str, dict[str, Device]] = defaultdict(dict)
         """Serial -> host -> what it says of the device."""
         self._hosts: set[str] = set()
+        self._leased_on: Counter[str] = Counter()
+        """Host -> its leases."""
+        self._shown_by: Counter[str] = Counter()
+        """Host -> devices that are believed to be there."""
+        self._next_end = 0.0
+        """No lease of the view ends before."""
         self.leases: dict[str, Lease] = {}
         """By serial, expired ones included."""
         self.devices: dict[str, Device] = {}
@@ -42,13 +48,15 @@ class LiveView:
         """Serials whose leases are not what they were; whoever has seen to them clears it."""
         self.version = 0
         """One more whenever a device is not what it was."""
+        self.lease_version = 0
+        """One more whenever a lease is another one, or is claimed; its renewal is none."""
         self.now = 0.0
         """Redis' clock at the last `refresh`."""
 
     def refresh(self, hosts: Sequence[HostAnnouncement]) -> None:
         """Read what changed. Raises ServiceDown."""
         alive = {host.host for host in hosts}
-        news = self._log.news(alive | self._hosts | {name.split(":", 1)[0] for name in self._names.values()})
+        news = self._log.news(alive | self._hosts | {host for host, leases in self._leased_on.items() if leases})
         if news is None or self._everything.due:
             with self._everything.doing():
                 self._read_everything()
@@ -75,23 +83,39 @@ class LiveView:
 
     def _follow_leases(self, names: Collection[str]) -> None:
         self.now = self._read_leases.now()
-        late = {self._names[serial] for serial, lease in self.leases.items() if lease.expires_at <= self.now}
-        if wanted := {*names, *late}:
+        if wanted := {*names, *self._late()}:
             self._note_leases(self._read_leases.some(wanted))
+
+    def _late(self) -> set[str]:
+        """Leases that seem to have ended: they may have been renewed, which is no change."""
+        if self.now < self._next_end:
+            return set()
+        late = {self._names[serial] for serial, lease in self.leases.items() if lease.expires_at <= self.now}
+        following = (lease.expires_at for lease in self.leases.values() if lease.expires_at > self.now)
+        self._next_end = self.now if late else min(following, default=float("inf"))
+        return late
 
     def _note_leases(self, found: dict[str, Lease | None]) -> None:
         for name, lease in found.items():
             serial = name.split(":", 1)[1]
             if lease is None and self._names.get(serial, name) != name:
                 continue  # another host's device has this serial now
-            before = self.leases.get(serial)
-            if lease is None:
-                self.leases.pop(serial, None)
-                self._names.pop(serial, None)
-            else:
-                self.leases[serial], self._names[serial] = lease, name
-            if _content(before) != _content(lease) or (lease is not None and lease.expires_at <= self.now):
+            before = self._keep_lease(serial, name, lease)
+            is_new = _content(before) != _content(lease)
+            self.lease_version += is_new
+            if is_new or (lease is not None and lease.expires_at <= self.now):
                 self.changed.add(serial)
+
+    def _keep_lease(self, serial: str, name: str, lease: Lease | None) -> Lease | None:
+        """The one that was known before."""
+        before, named = self.leases.pop(serial, None), self._names.pop(serial, None)
+        if named is not None:
+            self._leased_on[_host(named)] -= 1
+        if lease is not None:
+            self.leases[serial], self._names[serial] = lease, name
+            self._leased_on[_host(name)] += 1
+            self._next_end = min(self._next_end, lease.expires_at)
+        return before
 
     def _note_devices(self, found: dict[str, Device | None]) -> None:
         for name, device in found.items():
@@ -106,7 +130,7 @@ class LiveView:
 
     def _drop_devices(self, alive: Iterable[str]) -> None:
         """Whose host says nothing any more, is not there."""
-        for host in {device.facts.host for device in self.devices.values()} - set(alive) if self.devices else ():
+        for host in {host for host, devices in self._shown_by.items() if devices} - set(alive):
             for serial in [s for s, by_host in self._said.items() if host in by_host]:
                 del self._said[serial][host]
                 self._settle(serial)
@@ -115,11 +139,17 @@ class LiveView:
         said = list(self._said[serial].values())
         chosen = said if len(said) < 2 else self._inventory.of_their_hosts(said)
         self.version += 1
+        if (before := self.devices.pop(serial, None)) is not None:
+            self._shown_by[before.facts.host] -= 1
         if chosen:
             self.devices[serial] = chosen[0]
+            self._shown_by[chosen[0].facts.host] += 1
         else:
-            self.devices.pop(serial, None)
             del self._said[serial]
+
+
+def _host(name: str) -> str:
+    return name.split(":", 1)[0]
 
 
 def _content(lease: Lease | None) -> tuple[object, ...]:

@@ -35,9 +35,12 @@ class Placer:
         self._explained = True
         self._waiting: Mapping[str, WaitReason] = {}
 
-    def place(self, devices: Mapping[str, Device], leases: Mapping[str, Lease], limits: Mapping[str, int]) -> Placement:
-        """What begins now, and why the first of the other jobs wait, as far as that was found out lately."""
-        known = (self._queue.version, id(devices), {serial: lease.token for serial, lease in leases.items()}, limits)
+    def place(
+        self, devices: Mapping[str, Device], leases: Mapping[str, Lease], version: int, limits: Mapping[str, int]
+    ) -> Placement:
+        """What begins now, and why the first of the other jobs wait, as far as that was found out lately. `version`:
+        another one where leases were acquired or ended; one that the caller knows to be gone may lack already."""
+        known = (self._queue.version, id(devices), version, len(leases), limits)
         changed = known != self._known
         again = time.monotonic() - self._placed_at >= AGAIN_S and self._placing.due
         explain = (changed or again or not self._explained) and self._explaining.due

@@ -68,6 +68,12 @@ class Reconciler:
         self._spared: dict[int, float] = {}
         """Token of a lease that had run out when a late turn found it -> until when it is not reaped."""
         self._is_late = False
+        self._seen: tuple[int, int] | None = None
+        """Versions of queue and leases of which the next two are."""
+        self._cancelled: set[str] = set()
+        """Jobs under way that were cancelled."""
+        self._leftovers: list[str] = []
+        """Serials of leases whose attempt is over."""
         self._unsettled: set[int] = set()
         """Tokens of attempts that are looked at in the next pass."""
 
@@ -94,7 +100,8 @@ class Reconciler:
         leases, rows, now = live.leases, queue.running, live.now
         self._note_turn(now)
         done = Reconciled(leases=dict(leases))
-        self._publish(keys.CANCELLED, {row.job_id for row in rows.values() if row.state is JobState.CANCELLED})
+        self._note_versions(queue, live)
+        self._publish(keys.CANCELLED, self._cancelled)
         self._publish(keys.ENDED, {str(t) for h in hosts for *_, t in h.running if t not in rows})
         self._unsettled |= queue.changed | {t for serial in live.changed for t in queue.token_of.get(serial, ())}
         self._unsettled &= rows.keys()
@@ -115,9 +122,17 @@ class Reconciler:
             else:
                 self._expired(row, lease, alive, done)
         self._ledger.mark_running(claimed)
-        self._free_leftovers(leases, rows.keys(), now, done)
-        self._forget(rows.keys())
+        self._free_leftovers(leases, now, done)
         return done
+
+    def _note_versions(self, queue: QueueView, live: LiveView) -> None:
+        """Look through all attempts and leases where any of them changed."""
+        rows, seen = queue.running, (queue.version, live.lease_version)
+        if seen != self._seen:
+            self._seen = seen
+            self._cancelled = {row.job_id for row in rows.values() if row.state is JobState.CANCELLED}
+            self._leftovers = [serial for serial, lease in live.leases.items() if lease.token not in rows]
+            self._forget(rows.keys())
 
     def _expired(self, row: RunningRow, lease: Lease, alive: Mapping[str, HostAnnouncement], done: Reconciled) -> None:
         if self._is_late:  # once: a farm that is always late must reap too
@@ -181,11 +196,9 @@ class Reconciler:
         else:
             done.leases[row.serial] = _assumed(row)
 
-    def _free_leftovers(
-        self, leases: Mapping[str, Lease], tokens: Collection[int], now: float, done: Reconciled
-    ) -> None:
+    def _free_leftovers(self, leases: Mapping[str, Lease], now: float, done: Reconciled) -> None:
         """Leases whose attempt is over: freed once they run out, or at once where nobody has claimed them."""
-        for serial, lease in [(s, lease) for s, lease in leases.items() if lease.token not in tokens]:
+        for serial, lease in [(serial, leases[serial]) for serial in self._leftovers if serial in leases]:
             unclaimed = not lease.holder and self._leases.release(serial, lease.token)
             if unclaimed or (lease.expires_at <= now and self._leases.reap(serial, lease.token)):
                 done.leases.pop(serial, None)

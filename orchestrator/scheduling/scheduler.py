@@ -127,7 +127,7 @@ class Scheduler:
         added = self._decide(changed)
         self._queue.refresh()
         limits = {host.host: host.sessions for host in hosts if host.sessions}
-        placement = self._placer.place(devices, reconciled.leases, limits)
+        placement = self._placer.place(devices, reconciled.leases, self._live.lease_version, limits)
         placed = self._dispatch(placement.assignments, devices)
         self._inventory.announce_waiting(placement.waiting)
         return TickReport(

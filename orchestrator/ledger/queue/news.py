@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import overload
 
 from sqlalchemy import ColumnElement, Connection, Select, func, select
 
@@ -29,13 +30,35 @@ Spec = Callable[[str], Experiment | None]
 """An experiment by its id; None where it cannot be read, and its jobs are left out."""
 
 
+class Untried(Sequence[WaitingJob]):
+    """Jobs that are made when somebody looks at them: of a lane's first ones a turn hardly ever needs more than one."""
+
+    def __init__(self, rows: Sequence[AnyRow], make: Callable[[AnyRow], WaitingJob]) -> None:
+        self._rows, self._make = rows, make
+        self._made: dict[int, WaitingJob] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, place: int) -> WaitingJob: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[WaitingJob]: ...
+    def __getitem__(self, place: int | slice) -> WaitingJob | Sequence[WaitingJob]:
+        if isinstance(place, slice):
+            return [self[number] for number in range(*place.indices(len(self)))]
+        if place not in self._made:
+            self._made[place] = self._make(self._rows[place])
+        return self._made[place]
+
+
 @dataclass(frozen=True)
 class WaitingLane:
     """The jobs that wait in a lane."""
 
     choice: int
     """Number of its choice of devices, of which all lanes of that choice have the same tuple."""
-    untried: tuple[WaitingJob, ...]
+    untried: Sequence[WaitingJob]
     """The first ones, which differ in their order only."""
     tried: tuple[WaitingJob, ...]
     """Each with its own history."""
@@ -102,7 +125,8 @@ class NewsReader:
         self._know(connection, {row.choice_id for row in lanes})
         if len(wanted) <= ONE_BY_ONE:
             untried = [row for lane in lanes for row in _heads(connection, lane.id, self._most(lane.choice_id))]
-            tried = [row for lane in lanes for row in _tried(connection, JOBS.c.lane_id == lane.id)]
+            again = _lanes_tried(connection, [lane.id for lane in lanes])
+            tried = [row for lane in again for row in _tried(connection, JOBS.c.lane_id == lane)]
         else:
             untried = [*_all_heads(connection, changed)]
             tried = [*_tried(connection, JOBS.c.lane_id.in_(changed))]
@@ -120,24 +144,30 @@ class NewsReader:
     ) -> dict[int, WaitingLane | None]:
         ids = [row.id for row in tried]
         failed, suspects = _failed_on(connection, ids), _suspects(connection, ids)
-        parts: dict[int, tuple[list[WaitingJob], list[WaitingJob]]] = defaultdict(lambda: ([], []))
+        heads: dict[int, list[AnyRow]] = defaultdict(list)
+        others: dict[int, list[WaitingJob]] = defaultdict(list)
         choice = {row.id: row.choice_id for row in lanes}
         for row in untried:
-            if len(parts[row.lane_id][0]) < self._most(choice[row.lane_id]):
-                parts[row.lane_id][0].extend(self._job(row, choice[row.lane_id], frozenset(), alone=False))
+            if self._spec(row.experiment_id) is not None:
+                heads[row.lane_id].append(row)
         for row in tried:
-            history = frozenset(failed.get(row.id, ()))
-            parts[row.lane_id][1].extend(self._job(row, choice[row.lane_id], history, alone=row.id in suspects))
+            if self._spec(row.experiment_id) is not None:
+                history = frozenset(failed.get(row.id, ()))
+                others[row.lane_id].append(self._job(row, choice[row.lane_id], history, alone=row.id in suspects))
         return {
-            lane: WaitingLane(number, tuple(parts[lane][0]), tuple(parts[lane][1])) if any(parts[lane]) else None
+            lane: WaitingLane(number, self._untried(heads.get(lane, []), number), tuple(others.get(lane, ())))
+            if lane in heads or lane in others
+            else None
             for lane, number in choice.items()
         }
 
-    def _job(self, row: AnyRow, choice: int, failed_on: frozenset[str], *, alone: bool) -> Iterable[WaitingJob]:
+    def _untried(self, rows: Sequence[AnyRow], choice: int) -> Sequence[WaitingJob]:
+        return Untried(rows[: self._most(choice)], lambda row: self._job(row, choice, frozenset(), alone=False))
+
+    def _job(self, row: AnyRow, choice: int, failed_on: frozenset[str], *, alone: bool) -> WaitingJob:
         experiment = self._spec(row.experiment_id)
-        if experiment is None:
-            return
-        yield WaitingJob(
+        assert experiment is not None
+        return WaitingJob(
             job_id=row.id,
             experiment_id=row.experiment_id,
             label=block_label(row.label, row.block),
@@ -189,6 +219,12 @@ def _all_heads(connection: Connection, lanes: Select[int]) -> Sequence[AnyRow]:
 def _tried(connection: Connection, which: ColumnElement[bool]) -> Sequence[AnyRow]:
     mine = (JOBS.c.state == JobState.WAITING) & (JOBS.c.attempts > 0)
     return connection.execute(_columns().where(mine, which).order_by(JOBS.c.sequence).limit(MAX_TRIED)).all()
+
+
+def _lanes_tried(connection: Connection, lanes: Sequence[int]) -> list[int]:
+    """Those of these lanes in which jobs wait that were tried before."""
+    mine = (JOBS.c.state == JobState.WAITING) & (JOBS.c.attempts > 0)
+    return list(connection.scalars(select(JOBS.c.lane_id).where(mine, JOBS.c.lane_id.in_(lanes)).distinct()))
 
 
 def _failed_on(connection: Connection, job_ids: Sequence[str]) -> dict[str, set[str]]:

@@ -230,6 +230,27 @@ def test_a_job_that_waits_again_is_seen_though_nothing_else_happens(farm: Settin
         assert [a.attempt for a in scheduler.tick().placed] == [2]
 
 
+def test_a_record_that_comes_late_takes_its_job_out_of_the_queue(farm: Settings, redis: Redis) -> None:
+    with Ledger(farm.ledger, rest_s=0.0) as ledger:
+        tried = Farm(farm, redis, ledger, 1)
+        jobs = expand(make.many(1), "e", tried.all[:1]).jobs
+        ledger.submit("e", make.many(1), jobs)
+        tried.sequence |= {job.job_id: 0 for job in jobs}
+        tried.turn()
+        tried.claim()
+        (assignment,) = tried.host.running.values()
+        tried.host.running.clear()
+        ledger.hold(["A"], "anna")
+        ledger.end_attempt(assignment.job.job_id, assignment.attempt, Outcome.LOST, "transport_lost")
+        tried.host.leases.release("A", assignment.token)
+        tried.turn()
+        assert ledger.counts() == {"waiting": 1}
+        send(redis, answered(assignment, Outcome.OK, ""))
+        ledger.end_hold("A")
+        tried.turn()
+        assert ledger.counts() == {"ok": 1}
+
+
 def test_a_host_that_spoils_its_change_log_is_placed_on_all_the_same(farm: Settings, redis: Redis) -> None:
     with Ledger(farm.ledger, rest_s=0.0) as ledger:
         tried = Farm(farm, redis, ledger, 1)
