@@ -1,0 +1,98 @@
+"""A farm of virtual phones for benchmarks: the parts of `farm up`, with a worker that notes its adb commands."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psutil
+
+from farm.composition import compose
+from farm.parts.virtual_phones import profiles_for
+from farm.supervisor import Supervisor
+from orchestrator.config import Settings
+from orchestrator.coordination.client import connect
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.model.device import Health
+
+READY_S = 180.0
+PARTS = {
+    "worker": "timed_worker",
+    "scheduler": "orchestrator.scheduling.scheduler",
+    "exporter": "orchestrator.metrics",
+    "phones": "device_agent.virtual",
+    "adb": "nodaemon",
+    "redis": "redis-server",
+}
+"""Part -> the word of its command line that tells it."""
+
+
+@dataclass(frozen=True)
+class RunningFarm:
+    """`settings` reach its ledger and its Redis."""
+
+    settings: Settings
+    notes: Path
+
+    def adb(self) -> list[dict[str, object]]:
+        """What the worker noted so far, see `timed_worker`."""
+        return [json.loads(line) for line in self.notes.read_text().splitlines() if line.endswith("}")]
+
+    def processor_s(self) -> dict[str, float]:
+        """Seconds of the processor by part, with those of its children that have ended."""
+        return {part: sum(map(_spent_s, found)) for part, found in self.parts().items()}
+
+    def parts(self) -> dict[str, list[psutil.Process]]:
+        """The processes of each part, without their keepers."""
+        found: dict[str, list[psutil.Process]] = {part: [] for part in PARTS}
+        for keeper in psutil.Process().children():
+            for process in keeper.children(recursive=True):
+                words = " ".join(process.cmdline()) or process.name()
+                part = next((part for part, word in PARTS.items() if word in words), None)
+                if part is not None:
+                    found[part].append(process)
+        return found
+
+
+def _spent_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system + times.children_user + times.children_system)
+
+
+@contextmanager
+def running_farm(state: Path, phones: int, sessions: int = 32) -> Iterator[RunningFarm]:
+    """With so many virtual phones, all of them ready; ended afterwards. From the main thread."""
+    own = Settings(state=state, host="bench", sessions=sessions, exporter_port=0)
+    composed = compose(own, profiles_for(phones, []), real_phones=False)
+    notes = state / "adb.jsonl"
+    timed = (sys.executable, "-m", "benchmarks.farm.timed_worker", str(notes))
+    parts = [replace(part, command=timed) if part.name == "worker" else part for part in composed.parts]
+    environment = {**composed.environment, "FARM_SESSIONS": str(sessions)}
+    supervisor = Supervisor(parts, environment, state / "logs", lambda *_: None)
+    try:
+        supervisor.start()
+        found = composed.endpoints
+        settings = own.model_copy(update={"redis_url": found.redis_url, "redis_password": found.redis_password})
+        _until_ready(settings, phones)
+        yield RunningFarm(settings, notes)
+    finally:
+        supervisor.stop()
+
+
+def _until_ready(settings: Settings, phones: int) -> None:
+    """Raises TimeoutError."""
+    with connect(settings) as redis:
+        end = time.monotonic() + READY_S
+        while sum(_is_ready(device.facts.kind, device.state.health) for device in Inventory(redis).devices()) < phones:
+            if time.monotonic() > end:
+                raise TimeoutError(f"{phones} virtual phones were not ready after {READY_S:g} s")
+            time.sleep(0.2)
+
+
+def _is_ready(kind: str, health: Health) -> bool:
+    return kind == "phone" and health is Health.READY
