@@ -1,0 +1,1 @@
+"""Histories of nights: what changed, and whose change it is."""
