@@ -52,11 +52,19 @@ class RunningFarm:
         found: dict[str, list[psutil.Process]] = {part: [] for part in PARTS}
         for keeper in psutil.Process().children():
             for process in keeper.children(recursive=True):
-                words = " ".join(process.cmdline()) or process.name()
+                words = _words(process)
                 part = next((part for part, word in PARTS.items() if word in words), None)
                 if part is not None:
                     found[part].append(process)
         return found
+
+
+def _words(process: psutil.Process) -> str:
+    """Of its command line; of one that is ending nothing."""
+    try:
+        return " ".join(process.cmdline()) or str(process.name())
+    except psutil.Error:
+        return ""
 
 
 def _spent_s(process: psutil.Process) -> float:

@@ -40,3 +40,7 @@ class Share:
     running: int = 0
     served_at: float = 0.0
     """Unix time of its latest attempt."""
+    serial: str = ""
+    """Device of its latest attempt, where that is known."""
+    expected_s: float | None = None
+    """How long its waiting jobs will take where it has all its devices; None: nobody knows, or asks."""

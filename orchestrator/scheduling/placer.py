@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from orchestrator.ledger.queue.news import HEADS
 from orchestrator.model.device import Device
 from orchestrator.model.lease import Lease
+from orchestrator.model.queue_view import Share, WaitingJob
 from orchestrator.model.waiting import WaitReason
 
+from .expected_work import ExpectedWork
 from .placement import Floor, Placement, Policy, place
 from .policies import PlacementPolicy
 from .queue_view import QueueView
@@ -27,8 +30,8 @@ SHARE = 0.05
 class Placer:
     """Remembers what the last placement knew."""
 
-    def __init__(self, queue: QueueView, order: PlacementPolicy) -> None:
-        self._queue, self._order = queue, order
+    def __init__(self, queue: QueueView, order: PlacementPolicy, expected: ExpectedWork) -> None:
+        self._queue, self._order, self._expected = queue, order, expected
         self._known: object = None
         self._placed_at = float("-inf")
         self._placing, self._explaining = Seldom(SHARE, free_s=0.0), Seldom(SHARE)
@@ -72,4 +75,16 @@ class Placer:
         )
         floor = Floor(devices, leases, policy, time.time())
         groups = self._queue.groups(None if explain else floor.free)
+        floor.policy = self._with_expected(policy, groups, devices)
         return place(groups, floor, limit=BEGIN_PER_TURN, explain=explain)
+
+    def _with_expected(
+        self, policy: Policy, groups: Sequence[Sequence[WaitingJob]], devices: Mapping[str, Device]
+    ) -> Policy:
+        """With what policies ask for that look ahead."""
+        asking = {group[0].experiment_id for group in groups if policy.order_of(group[0]).needs_expected}
+        if not asking:
+            return policy
+        found = self._expected.of(asking, devices)
+        known = {e: replace(policy.shares.get(e, Share()), expected_s=found.get(e)) for e in asking}
+        return replace(policy, shares={**policy.shares, **known})

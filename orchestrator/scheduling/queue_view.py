@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from orchestrator.ledger import Ledger, RunningRow, WaitingLane
+from orchestrator.ledger.queue.news import Served
 from orchestrator.model.queue_view import Share, WaitingJob
 
 
@@ -27,7 +28,7 @@ class QueueView:
         """Choices that are in the index above."""
         self._alone: set[int] = set()
         """Lanes with jobs that run alone on their host."""
-        self._served: dict[str, float] = {}
+        self._served: dict[str, Served] = {}
         self._count: Counter[str] = Counter()
         """Experiment -> attempts under way."""
         self.running: dict[int, RunningRow] = {}
@@ -83,7 +84,7 @@ class QueueView:
     @property
     def shares(self) -> dict[str, Share]:
         """What each experiment has of the farm."""
-        return {e: Share(self._count[e], served_at) for e, served_at in self._served.items()}
+        return {e: Share(self._count[e], served.at, served.serial) for e, served in self._served.items()}
 
     @property
     def is_empty(self) -> bool:

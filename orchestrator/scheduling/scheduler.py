@@ -36,6 +36,7 @@ from orchestrator.private_files import UMASK
 
 from .adaptive_rounds import Rounds
 from .eligible_devices import Barred, barred, has_recovered
+from .expected_work import ExpectedWork
 from .intake import Intake
 from .live_view import LiveView
 from .placer import Placer
@@ -80,7 +81,7 @@ class Scheduler:
         self._queue, self._live = QueueView(ledger), LiveView(redis)
         self._reconciler = Reconciler(ledger, redis, self._wake, clock=time.monotonic)
         self._rounds = Rounds(ledger)
-        self._placer = Placer(self._queue, POLICIES[farm.policy])
+        self._placer = Placer(self._queue, POLICIES[farm.policy], ExpectedWork(ledger))
         self._devices: tuple[object, dict[str, Device]] = (None, {})
         self._decided_at = float("-inf")
         self._down = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import overload
+from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, func, select
 
@@ -18,6 +18,7 @@ from orchestrator.model.queue_view import WaitingJob
 from orchestrator.model.record import Outcome
 
 from . import changes
+from .untried import Untried
 
 HEADS = 64
 """Jobs of a lane that are read ahead: no turn begins more."""
@@ -28,28 +29,6 @@ ONE_BY_ONE = 300
 
 Spec = Callable[[str], Experiment | None]
 """An experiment by its id; None where it cannot be read, and its jobs are left out."""
-
-
-class Untried(Sequence[WaitingJob]):
-    """Jobs that are made when somebody looks at them: of a lane's first ones a turn hardly ever needs more than one."""
-
-    def __init__(self, rows: Sequence[AnyRow], make: Callable[[AnyRow], WaitingJob]) -> None:
-        self._rows, self._make = rows, make
-        self._made: dict[int, WaitingJob] = {}
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    @overload
-    def __getitem__(self, place: int) -> WaitingJob: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[WaitingJob]: ...
-    def __getitem__(self, place: int | slice) -> WaitingJob | Sequence[WaitingJob]:
-        if isinstance(place, slice):
-            return [self[number] for number in range(*place.indices(len(self)))]
-        if place not in self._made:
-            self._made[place] = self._make(self._rows[place])
-        return self._made[place]
 
 
 @dataclass(frozen=True)
@@ -69,6 +48,15 @@ class WaitingLane:
         return [*([self.untried] if self.untried else []), *((job,) for job in self.tried)]
 
 
+class Served(NamedTuple):
+    """The latest attempt of an experiment."""
+
+    at: float
+    """Unix time."""
+    serial: str
+    """Its device; empty where that was not looked for."""
+
+
 @dataclass(frozen=True)
 class News:
     """What is newer than a number. None stands for what is over: no job waits in the lane, the attempt has ended."""
@@ -77,8 +65,8 @@ class News:
     lanes: dict[int, WaitingLane | None] = field(default_factory=dict)
     attempts: dict[int, RunningRow | None] = field(default_factory=dict)
     """By token."""
-    served: dict[str, float] = field(default_factory=dict)
-    """Experiment -> Unix time of its latest attempt."""
+    served: dict[str, Served] = field(default_factory=dict)
+    """By experiment."""
 
 
 class NewsReader:
@@ -101,16 +89,17 @@ class NewsReader:
 
     def _attempts(
         self, connection: Connection, since: int | None
-    ) -> tuple[dict[int, RunningRow | None], dict[str, float]]:
+    ) -> tuple[dict[int, RunningRow | None], dict[str, Served]]:
         newer = ATTEMPTS.c.ended_at.is_(None) if since is None else ATTEMPTS.c.changed > since
         rows = attempt_rows(connection, newer)
         under_way = {row.token: row for row in running_rows(connection, [row for row in rows if row.ended_at is None])}
-        served: dict[str, float] = {}
-        for row in rows:
-            served[row.experiment_id] = max(row.started_at, served.get(row.experiment_id, 0.0))
+        served: dict[str, Served] = {}
+        for row in rows:  # the oldest first
+            at = max(row.started_at, served[row.experiment_id].at if row.experiment_id in served else 0.0)
+            served[row.experiment_id] = Served(at, row.serial)
         if since is None:
-            known = connection.execute(select(EXPERIMENTS.c.id, EXPERIMENTS.c.served_at))
-            served = {row.id: float(row.served_at) for row in known}
+            known, last = connection.execute(select(EXPERIMENTS.c.id, EXPERIMENTS.c.served_at)), _latest(connection)
+            served = {row.id: Served(float(row.served_at), last.get(row.id, "")) for row in known}
         return {row.token: under_way.get(row.token) for row in rows}, served
 
     def _lanes(self, connection: Connection, since: int | None) -> dict[int, WaitingLane | None]:
@@ -225,6 +214,17 @@ def _lanes_tried(connection: Connection, lanes: Sequence[int]) -> list[int]:
     """Those of these lanes in which jobs wait that were tried before."""
     mine = (JOBS.c.state == JobState.WAITING) & (JOBS.c.attempts > 0)
     return list(connection.scalars(select(JOBS.c.lane_id).where(mine, JOBS.c.lane_id.in_(lanes)).distinct()))
+
+
+def _latest(connection: Connection) -> dict[str, str]:
+    """Experiment with jobs that wait -> device of its latest attempt."""
+    waits = select(JOBS.c.experiment).where(JOBS.c.state == JobState.WAITING).distinct()
+    tried = JOBS.join(ATTEMPTS, JOBS.c.id == ATTEMPTS.c.job_id)
+    newest = select(func.max(ATTEMPTS.c.token)).select_from(tried).where(JOBS.c.experiment.in_(waits))
+    named = NAMED_JOBS.join(ATTEMPTS, JOBS.c.id == ATTEMPTS.c.job_id)
+    found = select(EXPERIMENTS.c.id, ATTEMPTS.c.serial).select_from(named)
+    rows = connection.execute(found.where(ATTEMPTS.c.token.in_(newest.group_by(JOBS.c.experiment))))
+    return {row.id: row.serial for row in rows}
 
 
 def _failed_on(connection: Connection, job_ids: Sequence[str]) -> dict[str, set[str]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from orchestrator.model.device import Device, Health
 from orchestrator.model.lease import Lease
@@ -15,6 +15,8 @@ from orchestrator.model.waiting import WaitKind, WaitReason
 from orchestrator.scheduling.policies import POLICIES, FairShare, PlacementPolicy
 
 from .conditions import can_meet, unmet
+
+_NOTHING = Share()
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,10 @@ class Policy:
     def order_of(self, job: WaitingJob) -> PlacementPolicy:
         """What a job is placed by; the farm's where this version does not know what the experiment names."""
         return POLICIES.get(job.policy, self.order) if job.policy else self.order
+
+    def share_of(self, job: WaitingJob) -> Share:
+        """What the job's experiment has of the farm."""
+        return self.shares.get(job.experiment_id, _NOTHING)
 
 
 @dataclass
@@ -59,6 +65,8 @@ class Floor:
         self._taken: dict[str, str] = {}
         """Serial -> label of the job that took it in this placement."""
         self._sessions = Counter(devices[s].facts.host for s in leases if s in devices)
+        self._served: dict[str, str] = {}
+        """Experiment -> device that its latest job took in this placement."""
         self._kept: dict[str, str] = {}
         """Host -> label of the job for which it runs nothing else."""
         if policy.alone:
@@ -92,7 +100,8 @@ class Floor:
 
     def _known(self, job: WaitingJob) -> _Alike:
         pause = job.not_before if job.not_before > self.now else 0.0
-        key = (id(job.candidates), id(job.conditions), job.failed_on, job.alone, pause, job.policy)
+        only = self._only(job)
+        key = (id(job.candidates), id(job.conditions), job.failed_on, job.alone, pause, job.policy, only)
         if key not in self._alike:
             admits, prefer = self._admits(job), self.policy.order_of(job).preference
             usable = [serial for serial in self._free_of(job) if admits(serial)]
@@ -100,7 +109,17 @@ class Floor:
             self._alike[key] = _Alike(admits, usable)
         return self._alike[key]
 
+    def _only(self, job: WaitingJob) -> str:
+        """The device to which the policy binds the job's experiment, where that gets work; empty: there is none."""
+        share = self.policy.share_of(job)
+        if (taken := self._served.get(job.experiment_id)) is not None:
+            share = replace(share, serial=taken)
+        serial = self.policy.order_of(job).device_of(share)
+        alive = serial in job.candidates and serial in self._devices
+        return serial if alive and self._devices[serial].state.health is Health.READY else ""
+
     def take(self, serial: str, job: WaitingJob) -> None:
+        self._served[job.experiment_id] = serial
         host = self._devices[serial].facts.host
         self._taken[serial] = job.label
         self.free.discard(serial)
@@ -123,6 +142,8 @@ class Floor:
         Where none can, the first to be free refuses the job, with the reason.
         """
         devices, conditions = self._devices, job.conditions
+        if only := self._only(job):
+            return lambda serial: serial == only
 
         def able(serial: str) -> bool:
             return serial not in devices or can_meet(conditions, devices[serial])
@@ -183,6 +204,9 @@ class Floor:
 
     def _passed_over(self, job: WaitingJob, serial: str) -> WaitReason:
         """Why a device that could start a job now is not asked."""
+        if only := self._only(job):
+            text = f"the experiment's jobs stay on {only} (policy same_device)"
+            return WaitReason(kind=WaitKind.AVOIDED, text=text)
         if serial in job.failed_on:
             return WaitReason(kind=WaitKind.AVOIDED, text="an earlier attempt was lost there")
         if not self._known(job).admits(serial):

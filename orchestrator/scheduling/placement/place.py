@@ -75,7 +75,7 @@ def _in_turn(
     for group in groups:
         if not group[0].alone:
             job = group[0]
-            key = (policy.order_of(job).level(job, now), job.experiment_id)
+            key = (policy.order_of(job).level(job, now, policy.share_of(job)), job.experiment_id)
             queues.setdefault(key, _Queue(*key)).add(group, 0)
     yield from _by_share(list(queues.values()), policy, assigned)
 

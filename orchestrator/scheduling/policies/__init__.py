@@ -6,6 +6,8 @@ from .cool_devices import Coolest
 from .deadline import Deadline
 from .fair_share import FairShare, PlacementPolicy
 from .full_batteries import MostCharged
+from .longest_first import LongestFirst
+from .same_device import SameDevice
 
 POLICIES: dict[str, PlacementPolicy] = {
     "fair_share": FairShare(),
@@ -13,6 +15,8 @@ POLICIES: dict[str, PlacementPolicy] = {
     "coolest": Coolest(),
     "most_charged": MostCharged(),
     "deadline": Deadline(),
+    "same_device": SameDevice(),
+    "longest_first": LongestFirst(),
 }
 
 __all__ = ["POLICIES", "FairShare", "PlacementPolicy"]

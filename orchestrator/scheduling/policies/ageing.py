@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.model.queue_view import WaitingJob
+from orchestrator.model.queue_view import Share, WaitingJob
 
 from .fair_share import FairShare
 
@@ -13,6 +13,6 @@ STEP_S = 600.0
 class Ageing(FairShare):
     """A step of priority for each ten minutes since the experiment was submitted."""
 
-    def level(self, job: WaitingJob, now: float) -> tuple[float, float]:
-        rest, deadline = super().level(job, now)
+    def level(self, job: WaitingJob, now: float, share: Share) -> tuple[float, float]:
+        rest, deadline = super().level(job, now, share)
         return rest - max(0.0, now - job.submitted_at) // STEP_S, deadline

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.model.queue_view import WaitingJob
+from orchestrator.model.queue_view import Share, WaitingJob
 
 from .fair_share import FairShare
 
@@ -10,6 +10,6 @@ from .fair_share import FairShare
 class Deadline(FairShare):
     """Priority first; then the experiment whose deadline is the earliest, also where that is over; then fair share."""
 
-    def level(self, job: WaitingJob, now: float) -> tuple[float, float]:
-        rest, none = super().level(job, now)
+    def level(self, job: WaitingJob, now: float, share: Share) -> tuple[float, float]:
+        rest, none = super().level(job, now, share)
         return rest, none if job.deadline is None else job.deadline

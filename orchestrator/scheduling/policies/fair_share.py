@@ -6,25 +6,36 @@ import math
 from typing import Protocol
 
 from orchestrator.model.device import Device
-from orchestrator.model.queue_view import WaitingJob
+from orchestrator.model.queue_view import Share, WaitingJob
 
 
 class PlacementPolicy(Protocol):
     """What a policy decides; whatever it says, no job that could run waits while one of its devices is free."""
 
-    def level(self, job: WaitingJob, now: float) -> tuple[float, float]:
+    needs_expected: bool
+    """It asks for `Share.expected_s`."""
+
+    def level(self, job: WaitingJob, now: float, share: Share) -> tuple[float, float]:
         """By priority, by deadline: the lowest comes first; experiments with the same share the farm. `now` is Unix
         time. Jobs that go by different policies are compared: the parts mean the same in all of them."""
 
     def preference(self, device: Device) -> tuple[float, ...]:
         """Order among the devices that are free for a job, before that by demand: the lowest first."""
 
+    def device_of(self, share: Share) -> str:
+        """The only device for the jobs of an experiment, as long as it gets work; empty: each of theirs."""
+
 
 class FairShare:
     """The first job of the experiment that runs least, of those of the highest priority."""
 
-    def level(self, job: WaitingJob, now: float) -> tuple[float, float]:  # noqa: ARG002
+    needs_expected = False
+
+    def level(self, job: WaitingJob, now: float, share: Share) -> tuple[float, float]:  # noqa: ARG002
         return -job.priority, math.inf
 
     def preference(self, device: Device) -> tuple[float, ...]:  # noqa: ARG002
         return ()
+
+    def device_of(self, share: Share) -> str:  # noqa: ARG002
+        return ""

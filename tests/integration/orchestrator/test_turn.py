@@ -251,6 +251,25 @@ def test_a_record_that_comes_late_takes_its_job_out_of_the_queue(farm: Settings,
         assert ledger.counts() == {"ok": 1}
 
 
+def test_an_experiment_stays_on_its_device_whoever_schedules_until_that_is_gone(farm: Settings, redis: Redis) -> None:
+    with Ledger(farm.ledger, rest_s=0.0) as ledger:
+        tried = Farm(farm, redis, ledger, 1)
+        spec = make.many(6, count="any", placement={"policy": "same_device"})
+        ledger.submit("e", spec, expand(spec, "e", tried.all).jobs)
+        on: list[str] = []
+        for health in (Health.READY, Health.READY, Health.READY, Health.OFFLINE, Health.OFFLINE):
+            if on:
+                at = [phone.serial for phone in tried.all].index(on[0])
+                tried.host.devices[at] = make.device(on[0], health=health)
+            tried.host.announce()
+            (placed,) = Scheduler(farm, ledger, redis).tick().placed  # each knows what the ledger tells it
+            on.append(placed.serial)
+            assert Scheduler(farm, ledger, redis).tick().placed == (), "others are free"
+            tried.host.claim()
+            tried.finish()
+        assert len(set(on[:3])) == len(set(on[3:])) == 1 and on[3] != on[0]
+
+
 def test_a_host_that_spoils_its_change_log_is_placed_on_all_the_same(farm: Settings, redis: Redis) -> None:
     with Ledger(farm.ledger, rest_s=0.0) as ledger:
         tried = Farm(farm, redis, ledger, 1)

@@ -27,8 +27,9 @@ def experiment(**fields: Any) -> Experiment:
     return Experiment(**{"name": "first", "workload": Workload(network="squeezenet_v1_0"), **fields})
 
 
-def many(blocks: int, *, name: str = "many", count: Any = "all", priority: int = 0) -> Experiment:
-    return experiment(name=name, sampling=Sampling(blocks=blocks), devices=DeviceChoice(count=count), priority=priority)
+def many(blocks: int, *, name: str = "many", count: Any = "all", priority: int = 0, **more: Any) -> Experiment:
+    choice = DeviceChoice(count=count)
+    return experiment(name=name, sampling=Sampling(blocks=blocks), devices=choice, priority=priority, **more)
 
 
 def job(experiment_id: str = "first-1", block: int = 0, candidates: tuple[str, ...] = ("A",), priority: int = 0) -> Job:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -9,8 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.config import Settings
+from orchestrator.ledger.queue.outlook import Outlook, Work
+from orchestrator.model.device import Health
 from orchestrator.model.experiment import PolicyName
-from orchestrator.model.queue_view import WaitingJob
+from orchestrator.model.queue_view import Share, WaitingJob
+from orchestrator.scheduling.expected_work import expected_s
 from orchestrator.scheduling.placement import Floor, Policy, place
 from orchestrator.scheduling.policies import POLICIES
 from orchestrator.scheduling.policies.ageing import STEP_S
@@ -39,7 +43,11 @@ def test_every_policy_can_be_chosen() -> None:
 def test_no_device_is_left_free_while_a_job_could_run(order: str, states: list[float | None], jobs: int) -> None:
     devices = [make.device(f"S{n}", battery_percent=level) for n, level in enumerate(states)]
     serials = [device.serial for device in devices]
-    waiting = [make.waiting(f"j{n}", *serials, order=(0, n)) for n in range(jobs)]
+    own = order == "same_device"  # an experiment has one device there, so each job is of another
+    waiting = [
+        make.waiting(f"j{n}", *serials, experiment_id=f"e{n if own else 0}", order=(n if own else 0, n))
+        for n in range(jobs)
+    ]
     assert len(placed(order, waiting, *devices)) == min(jobs, len(devices))
 
 
@@ -105,3 +113,70 @@ def test_the_fullest_device_works_and_one_without_a_battery_first(levels: list[f
     job = make.waiting("j", *(device.serial for device in devices))
     level = levels[int(placed("most_charged", [job], *devices)["j"][1:])]
     assert level == (None if None in levels else max(level for level in levels if level is not None))
+
+
+HEALTH = st.sampled_from([Health.READY, Health.READY, Health.OFFLINE])
+BOUND = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["", "S0", "S1", "S2", "gone"])), min_size=1, max_size=5)
+"""Experiments: their waiting jobs, and the device of their latest attempt."""
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    BOUND,
+    st.lists(st.sampled_from([Health.READY, Health.READY, Health.OFFLINE]), min_size=3, max_size=3),
+    st.booleans(),
+)
+def test_an_experiment_stays_on_one_device_and_waits_for_none_that_gets_no_work(
+    experiments: list[tuple[int, str]], health: list[Health], by_farm: bool
+) -> None:
+    devices = [make.device(f"S{n}", health=each) for n, each in enumerate(health)]
+    ready = {device.serial for device in devices if device.state.health is Health.READY}
+    groups = [
+        [
+            make.waiting(f"{e}-{n}", "S0", "S1", "S2", experiment_id=f"e{e}", order=(e, n),
+                         policy=None if by_farm else "same_device")
+            for n in range(jobs)
+        ]
+        for e, (jobs, _) in enumerate(experiments)
+    ]  # fmt: skip
+    shares = {f"e{e}": Share(serial=serial) for e, (_, serial) in enumerate(experiments)}
+    policy = Policy(shares=shares, order=POLICIES["same_device" if by_farm else "fair_share"])
+    floor = Floor({device.serial: device for device in devices}, {}, policy, NOW)
+    found = place(groups, floor)
+    taken: dict[str, list[str]] = {}
+    for job_id, serial in found.assignments:
+        taken.setdefault(job_id.split("-")[0], []).append(serial)
+    for e, (jobs, bound) in enumerate(experiments):
+        own, usable = taken.get(str(e), []), {bound} if bound in ready else ready
+        assert len(own) <= 1 and set(own) <= usable
+        if jobs and not own:
+            assert usable <= {serial for serials in taken.values() for serial in serials}, "its device was free"
+        left = [found.waiting[f"{e}-{n}"] for n in range(jobs) if f"{e}-{n}" in found.waiting]
+        assert len(left) == jobs - len(own) and all(why.text for why in left)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(-1, 1), st.none() | st.floats(0, 1e9)), min_size=2, max_size=6))
+def test_the_longest_of_the_highest_priority_begins_first_and_what_nobody_knows_before(
+    wanted: list[tuple[int, float | None]],
+) -> None:
+    jobs = [
+        make.waiting(f"j{n}", "A", experiment_id=f"e{n}", priority=priority, order=(n, 0), policy="longest_first")
+        for n, (priority, _) in enumerate(wanted)
+    ]
+    shares = {f"e{n}": Share(expected_s=expected) for n, (_, expected) in enumerate(wanted)}
+    floor = Floor({"A": make.device("A")}, {}, Policy(shares=shares), NOW)
+    ((chosen, _),) = place([[job] for job in jobs], floor).assignments
+    priority, expected = wanted[int(chosen[1:])]
+    assert priority == max(each for each, _ in wanted)
+    rivals = [seconds for of, seconds in wanted if of == priority]
+    assert expected is None if None in rivals else expected == max(each for each in rivals if each is not None)
+
+
+def test_expected_work_is_that_of_the_choice_that_has_most_to_do() -> None:
+    took = {("c", "A"): (10.0, 12.0, 14.0), ("c", "B"): (2.0, 2.0, 2.0)}
+    work = (Work(("A",), "c", 5), Work(("B",), "c", 20), Work(("A", "B"), "c", 2))
+    outlook = Outlook(took_s=took, work=work, under_way=(), rivals={}, held=0)
+    assert expected_s(outlook, {}) == 60.0
+    assert expected_s(replace(outlook, work=(*work, Work(("A", "B"), "c", 100))), {}) == 102 * 7 / 2
+    assert expected_s(replace(outlook, took_s={}), {}) is None
