@@ -57,6 +57,7 @@ def compose(settings: Settings, profiles: list[str], *, real_phones: bool, liste
     parts += [
         services.scheduler(server),
         services.host_worker(server.client, settings.host),
+        services.nightly(settings.state),
         *([services.web(reach)] if reach else []),
         services.exporter(exporter_port, settings.state, note),
     ]

@@ -254,6 +254,7 @@ def _parser() -> argparse.ArgumentParser:
     fault.add_argument("--share", type=float)
     fault.add_argument("--cores", type=int)
     fault.add_argument("--kernel")
+    fault.add_argument("--build")
     fault.add_argument("--work-group", type=int)
     for switch in ("--on", "--visible", "--with-data", "--kills"):
         fault.add_argument(switch, type=lambda text: {"on": True, "off": False}[text], metavar="on|off")

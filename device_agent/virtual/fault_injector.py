@@ -24,6 +24,7 @@ from .faults import (
     Reboot,
     RestartAdbd,
     Slow,
+    SlowBuild,
     StorageFull,
     Supply,
     ThermalTrip,
@@ -133,6 +134,8 @@ class FaultInjector:
                 phone.clocks.caps["clock_cap"] = fault.share
             case BackgroundLoad():
                 phone.other_load = fault.share
+            case SlowBuild():
+                phone.slow_build = (fault.build, fault.share)
 
     async def _end(self, name: str) -> None:
         phone, cable = self._phone, self._cable
@@ -177,6 +180,8 @@ class FaultInjector:
                 phone.clocks.caps.pop("clock_cap", None)
             case "background_load":
                 phone.other_load = 0.0
+            case "slow_build":
+                phone.slow_build = None
         phone.show()
 
     async def _switch_port(self, fault: Supply) -> None:

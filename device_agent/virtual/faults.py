@@ -166,6 +166,17 @@ class BackgroundLoad(_Fault):
     share: Annotated[float, Field(gt=0, le=0.95)] = 0.3
 
 
+class SlowBuild(_Fault):
+    """One build of the agent is slower on this phone than others: its processes run for `share` of the time. Nothing
+    else tells, as where a change of the program meets a driver that does not like it."""
+
+    fault: Literal["slow_build"] = "slow_build"
+    build: Annotated[str, Field(pattern=r"^[0-9a-f]{8,64}$")]
+    """The beginning of its SHA-256."""
+    share: Share = 1 / 1.08
+    """1 / 1.08: everything takes 8 % longer."""
+
+
 class BatteryLevel(_Fault):
     """The battery is at `level` at once. `seconds` has no meaning."""
 
@@ -176,7 +187,7 @@ class BatteryLevel(_Fault):
 Fault = Annotated[
     Unplug | Hang | Slow | Offline | Unauthorized | Reboot | RestartAdbd | StorageFull | KillAgent | KernelLimit
     | PowerButton | ThermalTrip | Garbage | FreezeGauge | Charging | Supply | Throttle | ClockCap | BackgroundLoad
-    | BatteryLevel | CoresOffline,
+    | SlowBuild | BatteryLevel | CoresOffline,
     Field(discriminator="fault"),
 ]  # fmt: skip
 FAULT: TypeAdapter[Fault] = TypeAdapter(Fault)

@@ -98,6 +98,8 @@ class Phone:
         """Fault: `KERNEL=WORK_ITEMS`, the work-group that its OpenCL driver refuses to exceed."""
         self.other_load = 0.0
         """Fault: share of the cores that something else keeps busy."""
+        self.slow_build: tuple[str, float] | None = None
+        """Fault: the beginning of a build's SHA-256, and the share of the time in which its processes run."""
         self.least_status = 0
         """Fault: the thermal status is at least this, however cool the skin is."""
         self.processor_time = ProcessorTime()

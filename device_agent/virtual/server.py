@@ -25,7 +25,7 @@ from .phone import Phone
 from .processes import ProcessTable, adopt_orphans, end_all, limit_growth
 from .profile import Profile
 from .services import open_service
-from .slowing import Slowing
+from .slowing import Builds, Slowing
 
 _TICK_S = 0.1
 _LEAST_TICK_S = 0.01
@@ -66,6 +66,7 @@ class Server:
         self._cables: list[Cable] = []
         self._phones: list[Controlled] = []
         self._slowings: dict[str, Slowing] = {}
+        self._builds = Builds()
         self._parent = os.getppid()
         self.stop = asyncio.Event()
         self.control = _control_path(options.state)
@@ -161,7 +162,7 @@ class Server:
     def _hold(self, phone: Phone) -> None:
         """Make what runs inside as slow as the phone is, and as short of room."""
         pids = [process.pid for process in phone.processes]
-        self._slowings[phone.serial].hold(phone.running_share, pids)
+        self._slowings[phone.serial].hold(phone.running_share * self._builds.share(phone.slow_build, pids), pids)
         if phone.tree.full:
             limit_growth(pids, allowed=False)
 

@@ -1,4 +1,4 @@
-"""The farm's own processes: scheduler, host worker, metrics exporter."""
+"""The farm's own processes: scheduler, host worker, nights, metrics exporter."""
 
 from __future__ import annotations
 
@@ -37,6 +37,18 @@ def scheduler(server: RedisServer) -> Part:
         command=(sys.executable, "-m", "orchestrator.scheduling.scheduler"),
         is_ready=lambda: _is_there(server.client, keys.WAITING),
         before_start=forget,
+        ready_limit_s=60.0,
+    )
+
+
+def nightly(state: Path) -> Part:
+    """Begins nights when they are due and brings them forward. It is ready when it has ended a turn."""
+    turned = state / "nightly.turned"
+    return Part(
+        name="nightly",
+        command=(sys.executable, "-m", "farm.nightly"),
+        is_ready=turned.exists,
+        before_start=lambda: turned.unlink(missing_ok=True),
         ready_limit_s=60.0,
     )
 

@@ -38,6 +38,8 @@ class Schedule:
     cron: str
     since: float
     """Unix time: nights that were due before it are nobody's."""
+    body: bytes
+    """JSON of the suite as it was then."""
 
 
 class Nights:
@@ -84,11 +86,11 @@ class Nights:
         """Suites that run by themselves, by name."""
         with self._database.read() as connection:
             rows = connection.execute(select(SCHEDULES).order_by(SCHEDULES.c.suite)).all()
-        return [Schedule(row.suite, row.file, row.cron, row.since) for row in rows]
+        return [Schedule(row.suite, row.file, row.cron, row.since, unpack(row.body)) for row in rows]
 
-    def schedule(self, suite: str, file: str, cron: str) -> None:
+    def schedule(self, suite: str, file: str, cron: str, body: bytes) -> None:
         """From now on this suite runs by itself; what was said of it before is replaced."""
-        row = {"suite": suite, "file": file, "cron": cron, "since": time.time()}
+        row = {"suite": suite, "file": file, "cron": cron, "since": time.time(), "body": pack_json(body)}
         with self._database.write() as connection:
             connection.execute(delete(SCHEDULES).where(SCHEDULES.c.suite == suite))
             connection.execute(insert(SCHEDULES).values(**row))

@@ -24,7 +24,7 @@ from sqlalchemy import (
     select,
 )  # fmt: skip
 
-SCHEMA_VERSION = 12
+SCHEMA_VERSION = 13
 
 METADATA = MetaData()
 
@@ -253,8 +253,9 @@ SCHEDULES = Table(
     Column("file", Text, nullable=False),
     Column("cron", String(100), nullable=False),
     Column("since", Float, nullable=False),
+    Column("body", LargeBinary, nullable=False),
 )
-"""Suites that the farm runs by itself: the suite's file, and when it is due."""
+"""Suites that the farm runs by itself: the suite's file, when it is due, and the suite as it was then."""
 
 COUNTERS = Table(
     "counters",

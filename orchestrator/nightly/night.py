@@ -16,6 +16,10 @@ Kind = Literal["first", "more", "repeat"]
 Outcome = Literal["complete", "partial", "not_run"]
 
 
+CellOnDevice = tuple[str, str]
+"""Serial, and id of the cell."""
+
+
 class Wave(Model):
     """One experiment in the ledger: a part of the night."""
 
@@ -28,8 +32,10 @@ class Wave(Model):
     number: int
     """Which turn of the night, from 0; the waves of one turn run side by side."""
     blocks: int
-    cells: tuple[tuple[str, str], ...] | None = None
-    """Serial and id of each cell of it, of both sides; None: all."""
+    cells: tuple[CellOnDevice, ...] | None = None
+    """Of both sides; None: all."""
+    refused: str = ""
+    """Why nothing of it can run; then the ledger has no such experiment."""
 
 
 class NightRow(Model):

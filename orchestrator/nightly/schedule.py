@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from functools import cache
+from typing import Any
 
 FORM = "`02:30` (every day), or five fields of cron: `30 2 * * mon-fri`"
 
@@ -22,6 +24,14 @@ def cron_of(text: str) -> str:
     return fields
 
 
+@cache
+def _no_farm() -> Any:
+    """Its settings are Celery's own: a schedule asks them for little, and never for a broker."""
+    from celery import Celery
+
+    return Celery("schedule", set_as_current=False)
+
+
 def following(cron: str, after: float) -> float:
     """The first moment after this one at which the schedule is due (Unix time).
 
@@ -31,7 +41,7 @@ def following(cron: str, after: float) -> float:
 
     wall = datetime.fromtimestamp(after).replace(tzinfo=UTC)  # the clock on the wall, on which fields of cron go
     minute, hour, day, month, weekday = cron.split()
-    fields = crontab(minute, hour, weekday, day, month, nowfun=lambda: wall)
+    fields = crontab(minute, hour, weekday, day, month, nowfun=lambda: wall, app=_no_farm())
     last, delta, _ = fields.remaining_delta(wall, tz=UTC)
     due: datetime = (last + delta).replace(tzinfo=None)
     moments = (due.replace(fold=fold).timestamp() for fold in (0, 1))

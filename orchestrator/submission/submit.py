@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from orchestrator.config import Settings
@@ -13,12 +12,11 @@ from orchestrator.coordination.inventory import Inventory
 from orchestrator.errors import ServiceDown, SpecError
 from orchestrator.expansion.expand import Expansion, expand
 from orchestrator.ledger import ExperimentRow, JobState, Ledger
-from orchestrator.model.axes import MATRIX_AXES
 from orchestrator.model.base import content_hash
-from orchestrator.model.experiment import Experiment, Matrix
+from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Cell
 
-from .workload_files import with_files
+from .prepare import prepare
 
 MAX_RERUNS = 10_000
 
@@ -45,8 +43,7 @@ def submit(
     The same content (files included) is the same experiment: an unfinished one is resumed, unless `again`; a finished
     one is rerun under a new id. Raises SpecError where nothing can run, ModelFileError where a file cannot be used.
     """
-    _check_names(experiment.matrix)
-    experiment = with_files(experiment, base, Artifacts(settings.state))
+    experiment = prepare(experiment, base, Artifacts(settings.state))
     stem = f"{experiment.name}-{content_hash(experiment)[:8]}"
     known = {row.id: row for row in ledger.experiments()}
     latest, following = _ids(stem, known)
@@ -82,14 +79,3 @@ def _stored(ledger: Ledger, row: ExperimentRow) -> Expansion:
 def _reasons(expansion: Expansion) -> str:
     lines = [f"    {e.serial or 'every device'}, {e.cell}: {e.reason}" for e in expansion.exclusions]
     return "\n".join(lines[:20] + ([f"    and {len(lines) - 20} more"] if len(lines) > 20 else []))
-
-
-def _check_names(matrix: Matrix) -> None:
-    """A typing error is told now; whether an algorithm fits a network is the compiler's to say."""
-    for name, values in matrix.options.items():
-        known = dict.fromkeys(word for backend in MATRIX_AXES[name].names for word in MATRIX_AXES[name].known(backend))
-        for asked in (str(value).split(" ")[0] for value in values if known):
-            if asked not in known:
-                near = get_close_matches(asked, known, n=1)
-                hint = f"did you mean `{near[0]}`? " if near else ""
-                raise SpecError(f"matrix.{name}: there is no `{asked}`; {hint}known: {', '.join(known)}")

@@ -42,4 +42,5 @@ def _value(experiment: Experiment, own: dict[str, int | str | bool], name: str) 
     listed = getattr(experiment.matrix, name)
     if name == "network" and not listed:
         listed = (experiment.workload.label,)
-    return str(own.get(name, listed[0] if listed else AXES[name].otherwise))
+    value = own.get(name, listed[0] if listed else AXES[name].otherwise)
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from pathlib import Path
@@ -11,8 +12,10 @@ from typing import Any
 import pytest
 
 import kernels.compile
+from device_agent.build import binary
 from device_agent.virtual.control import ControlClient, PhoneStatus, main
-from device_agent.virtual.faults import BackgroundLoad, ClockCap, KillAgent, StorageFull, Supply
+from device_agent.virtual.faults import BackgroundLoad, ClockCap, KillAgent, SlowBuild, StorageFull, Supply
+from device_agent.virtual.processes import ProcessTable
 from kernels.frontend.load import load_workload, random_inputs
 from kernels.options import Limits, Options
 
@@ -77,6 +80,27 @@ def test_slower_clocks_make_inferences_longer_and_draw_less(
     assert slow_hz < 0.75 * free_hz  # 0.25 on an idle machine
     assert slow_w < free_w
     assert {e["event"] for e in journal(phone)} >= {"sample", "power"}
+
+
+def test_the_slow_build_is_braked_and_no_other(run_agent: Any, control: ControlClient, phone: PhoneStatus) -> None:
+    run_agent()
+    eventually(lambda: len(timed(phone)) > 10)
+    control.fault(phone.name, SlowBuild(build="0" * 8, share=0.05))
+    eventually(lambda: control.truth(phone.name).load > 0)
+    assert not is_stopped(phone, looks=100)
+    build = hashlib.sha256(binary().read_bytes()).hexdigest()
+    control.fault(phone.name, SlowBuild(build=build[:16], share=0.05))
+    eventually(lambda: is_stopped(phone))
+
+
+def is_stopped(phone: PhoneStatus, looks: int = 1) -> bool:
+    """Whether a process of the phone stands still at this moment, or one of some moments."""
+    paths = [Path(f"/proc/{process.pid}/stat") for process in ProcessTable().of(phone.root)]
+    for _ in range(looks):
+        if any(path.read_text().rpartition(")")[2].split()[0] == "T" for path in paths):
+            return True
+        time.sleep(0.001)
+    return False
 
 
 def test_a_background_load_is_in_proc_stat_and_in_the_power(

@@ -53,9 +53,9 @@ def test_nights_are_found_by_suite_and_by_whether_they_are_over(ledger: Ledger) 
 
 def test_a_schedule_is_replaced_and_ended(ledger: Ledger) -> None:
     nights = ledger.nights
-    nights.schedule("a", "/x/a.yaml", "30 2 * * *")
+    nights.schedule("a", "/x/a.yaml", "30 2 * * *", b"{}")
     first = nights.schedules()
-    nights.schedule("a", "/y/a.yaml", "0 3 * * *")
+    nights.schedule("a", "/y/a.yaml", "0 3 * * *", b"{1}")
     (now,) = nights.schedules()
-    assert (now.file, now.cron) == ("/y/a.yaml", "0 3 * * *") and now.since >= first[0].since
+    assert (now.file, now.cron, now.body) == ("/y/a.yaml", "0 3 * * *", b"{1}") and now.since >= first[0].since
     assert nights.unschedule("a") and not nights.unschedule("a") and not nights.schedules()

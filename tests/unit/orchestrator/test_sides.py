@@ -82,4 +82,4 @@ def test_cells_that_differ_by_what_the_side_sets_are_compared() -> None:
     assert {row.verdict for row in unlike} == {"missing"}
     (row,) = compare(*sides_of(alike([*a, *b], experiment), "side", "baseline", "candidate"))
     assert (row.verdict, row.method, row.worse) == ("different", "paired", True)
-    assert (row.precision, row.network, row.options["tuned"]) == ("fp32|fp16", "squeezenet_v1_0|next", "true|False")
+    assert (row.precision, row.network, row.options["tuned"]) == ("fp32|fp16", "squeezenet_v1_0|next", "true|false")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from device_agent.virtual.brake import CYCLE_S, MOST_DEBT_S, Pace
-from device_agent.virtual.slowing import Slowing
+from device_agent.virtual.slowing import Builds, Slowing
 from tests.waiting import eventually
 
 SPIN = "import time\nwhile True: pass"
@@ -137,3 +139,19 @@ def test_what_a_frozen_brake_has_stopped_is_let_go(
     os.kill(idle, signal.SIGSTOP)
     slowing.close()
     assert is_free(idle)
+
+
+def test_a_slow_build_is_told_by_what_a_process_executes(tmp_path: Path, idle: int) -> None:
+    """Whatever it is called and wherever it lies."""
+    usual, other = Path(f"/proc/{idle}/exe").resolve(), tmp_path / "sleep"
+    shutil.copy(usual, other)
+    with other.open("ab") as file:
+        file.write(b"another build")
+    builds, slow = Builds(), hashlib.sha256(other.read_bytes()).hexdigest()[:12]
+    with subprocess.Popen([other, "600"]) as process:
+        try:
+            assert builds.share((slow, 0.5), [idle, process.pid]) == 0.5
+            assert builds.share((slow, 0.5), [idle]) == builds.share(None, [process.pid]) == 1.0
+        finally:
+            process.kill()
+    assert builds.share((slow, 0.5), [process.pid]) == 1.0, "it has ended"

@@ -1,0 +1,93 @@
+"""`python -m farm.nightly`: begins nights when they are due and brings them forward until SIGTERM."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from orchestrator.config import Settings, settings
+from orchestrator.coordination.client import connect
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.errors import FarmError, ServiceDown
+from orchestrator.ledger import Ledger
+from orchestrator.nightly import Night, Told
+from orchestrator.nightly.keeper import Keeper
+from orchestrator.nightly.summary import headline, summary
+from orchestrator.private_files import UMASK, make_private
+
+log = logging.getLogger(__name__)
+
+TURN_S = 1.0
+AWAY_S = 5.0
+"""Until the next try where Redis or the ledger is away."""
+
+
+def told_in(state: Path) -> Path:
+    """Folder of what was told of each night."""
+    return state / "nights"
+
+
+def tell(farm: Settings, night: Night) -> Sequence[Told]:
+    """Into the log, and a file in the state folder."""
+    log.warning("event=night_over night=%s said=%s", night.night_id, headline(night).replace(" ", "_"))
+    folder = told_in(farm.state)
+    make_private(folder)
+    path = folder / f"{night.night_id.replace(':', '')}.txt"
+    path.write_text(summary(night) + "\n")
+    return (Told(to=str(path), at=time.time()),)
+
+
+def keeper_of(farm: Settings, ledger: Ledger) -> Keeper:
+    """Raises ServiceDown where Redis is away."""
+    return Keeper(farm, ledger, Inventory(connect(farm)), lambda night: tell(farm, night))
+
+
+def run(farm: Settings, stop: threading.Event) -> None:
+    """Turn until `stop` is set; an outage is logged once and waited out."""
+    with Ledger(farm.ledger) as ledger:
+        down, keeper = False, None
+        log.info("event=started")
+        while not stop.is_set():
+            try:
+                keeper = keeper or keeper_of(farm, ledger)
+                keeper.turn(time.time())
+                ready(farm.state).touch()
+                down = False
+            except ServiceDown as e:
+                if not down:
+                    log.error("event=service_down error=%s", str(e).replace("\n", " "))
+                down = True
+            stop.wait(AWAY_S if down else TURN_S)
+        log.info("event=stopped")
+
+
+def ready(state: Path) -> Path:
+    """Its time says when the last turn ended."""
+    return state / "nightly.turned"
+
+
+def main() -> int:
+    """Entry point: run until SIGTERM or SIGINT; exit status 1 with a message where the set-up is wrong."""
+    os.umask(UMASK)
+    logging.basicConfig(
+        level=logging.INFO, stream=sys.stderr, format="time=%(asctime)s level=%(levelname)s logger=%(name)s %(message)s"
+    )
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        run(settings(), stop)
+    except FarmError as e:
+        log.error("event=failed error=%s", e)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

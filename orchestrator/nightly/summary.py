@@ -1,0 +1,72 @@
+"""What a night says, in plain text: what a person has to know first stands first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from .night import Night, NightRow
+
+MOST_ROWS = 20
+
+
+def summary(night: Night) -> str:
+    """Some lines; the first one is a subject."""
+    return "\n".join((headline(night), *_lines(night)))
+
+
+def headline(night: Night) -> str:
+    """`nightly 2026-11-23 02:30: 1 worse, 2 unknown, 1 phone missing`, or that it did not run."""
+    when = datetime.fromtimestamp(night.due_at).isoformat(" ", "minutes")
+    head = f"{night.suite.name} {when}"
+    if night.outcome is None:
+        return f"{head}: under way"
+    if night.outcome == "not_run":
+        return f"{head}: DID NOT RUN"
+    parts = [f"{count} {word}" for word, count in counts(night).items() if count]
+    if night.missing:
+        parts.append(f"{len(night.missing)} device{'s' * (len(night.missing) != 1)} missing")
+    return f"{head}: {'PARTIAL, ' if night.outcome == 'partial' else ''}{', '.join(parts) or 'nothing was compared'}"
+
+
+def counts(night: Night) -> dict[str, int]:
+    """Rows by what is said of them."""
+    words = [word_of(row) for row in night.rows]
+    order = ("worse", "worse, not repeated", "better", "better, not repeated", "not confirmed", "unknown", "missing")
+    return {word: words.count(word) for word in (*order, "same")}
+
+
+def word_of(row: NightRow) -> str:
+    """What is said of a row."""
+    found = row.compared
+    if found.verdict != "different":
+        return found.verdict
+    word = "worse" if found.worse else "better"
+    return {True: word, False: "not confirmed", None: f"{word}, not repeated"}[row.confirmed]
+
+
+def _lines(night: Night) -> Iterator[str]:
+    yield from (f"  problem: {text}" for text in night.problems)
+    for each in night.missing:
+        cells = f" ({each.cells} cells)" if each.cells else ""
+        yield f"  missing: {each.device}{cells}: {each.reason}"
+    loud = [row for row in night.rows if row.compared.verdict != "same"]
+    order = {"different": 0, "missing": 1, "unknown": 2}
+    loud.sort(key=lambda row: (order[row.compared.verdict], not row.compared.worse, row.part, row.compared.device))
+    yield from (f"  {_line(row)}" for row in loud[:MOST_ROWS])
+    if len(loud) > MOST_ROWS:
+        yield f"  and {len(loud) - MOST_ROWS} rows more that are not the same"
+
+
+def _line(row: NightRow) -> str:
+    found = row.compared
+    options = "".join(f" {name}={value}" for name, value in sorted(found.options.items()))
+    metric = " ".join(filter(None, (found.metric, found.basis)))
+    cell = f"{found.device}: {found.network} {found.backend} {found.precision}{options}, {metric}"
+    text = f"{word_of(row)}: {cell}"
+    if found.ratio is not None:
+        within = f" ({found.interval.low - 1:+.1%} to {found.interval.high - 1:+.1%})" if found.interval else ""
+        text += f": {found.ratio - 1:+.1%}{within}"
+    if row.repeated is not None and row.repeated.ratio is not None:
+        text += f", repeated: {row.repeated.ratio - 1:+.1%}"
+    return text + (f"; {found.reason}" if found.reason else "")

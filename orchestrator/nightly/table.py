@@ -1,0 +1,133 @@
+"""Compare the two sides of a night by the figures of its blocks. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from orchestrator.analysis.comparison import Compared, Rules, SideRow, alike, compare, rows_of, sides_of
+from orchestrator.analysis.figures import BlockFigures
+from orchestrator.model.axes import SIDE, axis_value_text
+from orchestrator.model.experiment import BASELINE, CANDIDATE
+from orchestrator.model.job import Cell
+
+from .night import CellOnDevice, Kind, Night, NightRow, Wave
+from .steps import Row
+
+PART = "part"
+"""Option by which the cells of the parts of a night are told apart while they are compared."""
+
+
+class Key(NamedTuple):
+    """A cell on a device, whichever side it is of."""
+
+    part: str
+    device: str
+    network: str
+    backend: str
+    precision: str
+    options: frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The blocks of a wave."""
+
+    wave: Wave
+    cells: Mapping[str, Cell]
+    blocks: tuple[BlockFigures, ...]
+
+
+def table(night: Night, measured: Iterable[Measured]) -> list[Row]:
+    """Every metric of every cell by all blocks of the night but the repetition's; verdicts hold for the table."""
+    rows, cells = _gathered(night, measured, ("first", "more"))
+    return [Row(NightRow(part=key.part, compared=found), cells[key]) for key, found in _compared(night, rows)]
+
+
+def repeated(night: Night, measured: Iterable[Measured], rows: Iterable[NightRow]) -> list[NightRow]:
+    """The rows, those that are different with what the repetition says of them."""
+    rows = list(rows)
+    changed = {(_key(row.part, row.compared), _name(row.compared)) for row in rows if _is_different(row)}
+    again, _ = _gathered(night, measured, ("repeat",), lambda key, name: (key, name) in changed)
+    found = {(key, _name(each)): each for key, each in _compared(night, again)}
+    return [
+        row.model_copy(update={"repeated": found.get((_key(row.part, row.compared), _name(row.compared)))})
+        if _is_different(row)
+        else row
+        for row in rows
+    ]
+
+
+def _is_different(row: NightRow) -> bool:
+    return row.compared.verdict == "different"
+
+
+def _gathered(
+    night: Night,
+    measured: Iterable[Measured],
+    kinds: tuple[Kind, ...],
+    wanted: Callable[[Key, str], bool] = lambda *_: True,
+) -> tuple[list[SideRow], dict[Key, tuple[CellOnDevice, ...]]]:
+    """The blocks of these waves as rows of one night on each device, their rounds one after the other."""
+    parts = {part.name: part for part in night.parts}
+    rows: list[SideRow] = []
+    cells: dict[Key, dict[CellOnDevice, None]] = {}
+    first_round: dict[str, int] = {}
+    for one in sorted((one for one in measured if one.wave.kind in kinds), key=lambda one: one.wave.number):
+        part = parts[one.wave.part]
+        start = first_round.get(part.name, 0)
+        first_round[part.name] = start + one.wave.blocks
+        for cell_id, blocks in _by_cell(one.blocks).items():
+            for row in alike(rows_of(blocks, one.cells, part.sampling.mode), part):
+                key = _key(part.name, row)
+                cells.setdefault(key, {})[row.device, cell_id] = None
+                values = {
+                    name: value for name, value in row.values.items() if _asked(night, name) and wanted(key, name)
+                }
+                update = {"night": f"{night.night_id}/{row.device}", "round": start + row.round, "values": values}
+                rows.append(row.model_copy(update={**update, "options": {**row.options, PART: part.name}}))
+    return rows, {key: tuple(found) for key, found in cells.items()}
+
+
+def _asked(night: Night, name: str) -> bool:
+    return not night.suite.metrics or name.partition("/")[0] in night.suite.metrics
+
+
+def _by_cell(blocks: Iterable[BlockFigures]) -> dict[str, list[BlockFigures]]:
+    found: dict[str, list[BlockFigures]] = {}
+    for block in blocks:
+        if block.role == "work":
+            found.setdefault(block.cell_id, []).append(block)
+    return found
+
+
+def _compared(night: Night, rows: list[SideRow]) -> list[tuple[Key, Compared]]:
+    """Judged as one table; the options that only told parts and sides apart are gone from the rows."""
+    of_side = {side: [row for row in rows if row.options.get(SIDE.name) == side] for side in (BASELINE, CANDIDATE)}
+    if not all(of_side.values()):
+        first, second = ([_unsided(row) for row in of_side[side]] for side in (BASELINE, CANDIDATE))
+    else:
+        first, second = sides_of(rows, SIDE.name, BASELINE, CANDIDATE)
+    found = []
+    for each in compare(first, second, Rules(margins=night.suite.margins)):
+        options = {name: text for name, text in each.options.items() if name not in (PART, SIDE.name)}
+        plain = each.model_copy(update={"options": options})
+        found.append((_key(each.options[PART], plain), plain))
+    return found
+
+
+def _unsided(row: SideRow) -> SideRow:
+    options = {name: value for name, value in row.options.items() if name != SIDE.name}
+    return row.model_copy(update={"options": options})
+
+
+def _key(part: str, row: SideRow | Compared) -> Key:
+    own = {name: value for name, value in row.options.items() if name not in (SIDE.name, PART)}
+    options = frozenset((name, axis_value_text(name, value)) for name, value in own.items())
+    return Key(part, row.device, row.network, row.backend, row.precision, options)
+
+
+def _name(row: Compared) -> str:
+    """As a block's figures call it."""
+    return f"{row.metric}/{row.basis}" if row.basis else row.metric
