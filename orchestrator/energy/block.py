@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import Field
 
@@ -13,12 +13,14 @@ from orchestrator.model.base import Model
 from orchestrator.model.power import Estimate, PowerSource, Scope
 from orchestrator.model.record import Doubt, Record
 
+from .aliasing import aliased_share
 from .charge import ChargeCheck, charge_check
-from .doubts import find_energy_doubts
+from .doubts import Seen, find_energy_doubts
+from .idle import Idle, idle_under
+from .lag import in_time, settle_s
 from .sources import Origin, Wanted, calibration, origins
-from .trace import Trace
 from .uncertainty import estimate
-from .windows import Integral, Window, inferences_in, integral, phase_window
+from .windows import Window, active_window, inferences_in, integral, phase_window, rest_windows
 
 
 class BlockEnergy(Model):
@@ -52,17 +54,6 @@ class BlockEnergy(Model):
     doubts: tuple[Doubt, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Idle:
-    """Idle power at the time of the load."""
-
-    mean_w: float
-    random_w: float
-    change_w: float | None
-    """Rest after less rest before; None where there is one only."""
-    change_random_w: float = 0.0
-
-
 def block_energy(record: Record, source: Wanted = "auto") -> BlockEnergy | None:
     """Energy of a block by one source; None where the record lacks the source, or the source the load phase."""
     load = phase_window(record, "load")
@@ -86,39 +77,29 @@ def check_comparable(energies: Iterable[BlockEnergy]) -> tuple[PowerSource, Scop
     return next(iter(kinds), None)
 
 
-def idle_at(record: Record, trace: Trace, at_s: float) -> Idle | None:
-    """Idle power at a time, by a line through the centres of the rests before and after the load.
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A value with its standard uncertainties: of this block, and what is the same in every block, without the gain."""
 
-    Uncertain by both rests and by what is not a line: a change evenly spread between the two adds change / sqrt(12).
-    """
-    found = [_rest(trace, window) for name in ("idle_before", "idle_after") if (window := phase_window(record, name))]
-    rests = [rest for rest in found if rest is not None]
-    if not rests:
-        return None
-    if len(rests) == 1:
-        return Idle(rests[0][1].mean_w, rests[0][1].mean_random_w, None)
-    (before_s, before), (after_s, after) = rests
-    share = (at_s - before_s) / (after_s - before_s)
-    change_w = after.mean_w - before.mean_w
-    noise_w = math.hypot((1 - share) * before.mean_random_w, share * after.mean_random_w)
-    change_random_w = math.hypot(before.mean_random_w, after.mean_random_w)
-    real_w = math.sqrt(max(0.0, change_w**2 - change_random_w**2))
-    random_w = math.hypot(noise_w, real_w / math.sqrt(12))
-    return Idle(before.mean_w + share * change_w, random_w, change_w, change_random_w)
+    value: float
+    random: float
+    systematic: float
 
-
-def _rest(trace: Trace, window: Window) -> tuple[float, Integral] | None:
-    try:
-        return window.centre_s, integral(trace, window)
-    except StableError:
-        return None
+    def over(self, parts: float, gain: float) -> Estimate:
+        value, systematic = self.value / parts, self.systematic / parts
+        return estimate(value, math.hypot(self.random / parts, systematic, value * gain), systematic)
 
 
 def _block(record: Record, origin: Origin, load: Window) -> BlockEnergy:
-    gain, gross = origin.trace.gain_uncertainty, integral(origin.trace, load)
-    idle, count = idle_at(record, origin.trace, load.centre_s), inferences_in(record, load)
-    net_j = None if idle is None else gross.value_j - idle.mean_w * load.length_s
-    net_random_j = 0.0 if idle is None else math.hypot(gross.random_j, idle.random_w * load.length_s)
+    active = active_window(record) or load
+    origin, late_s = _on_time(origin, active)
+    trace, rests = origin.trace, rest_windows(record)
+    settled_s = settle_s(trace, load, next((rest for rest in rests if rest.start_s >= load.end_s), None))
+    gain, whole = trace.gain_uncertainty, integral(trace, load, settled_s)
+    aliased = aliased_share(record, trace, active, load)
+    gross = _Parts(whole.value_j, math.hypot(whole.budget.noise_j, aliased * whole.value_j), whole.budget.systematic_j)
+    idle = idle_under(trace, rests, load, whole.mean_w, settled_s)
+    net, count = _net(gross, idle, load), inferences_in(record, load)
     checked = charge_check(record) if origin.source is PowerSource.GAUGE else None
     return BlockEnergy(
         source=origin.source,
@@ -128,18 +109,30 @@ def _block(record: Record, origin: Origin, load: Window) -> BlockEnergy:
         gain_uncertainty=gain,
         load_s=load.length_s,
         inferences=count,
-        gross_j=_share(gross.value_j, gross.random_j, gain, 1),
-        net_j=None if net_j is None else _share(net_j, net_random_j, gain, 1),
-        per_inference_j=None if net_j is None or not count else _share(net_j, net_random_j, gain, count),
-        within_per_inference_j=None if net_j is None or not count else _share(net_j, net_random_j, 0.0, count),
-        gross_per_inference_j=_share(gross.value_j, gross.random_j, gain, count) if count else None,
-        load_power_w=_share(gross.value_j, gross.random_j, gain, load.length_s),
-        idle_power_w=None if idle is None else _share(idle.mean_w, idle.random_w, gain, 1),
+        gross_j=gross.over(1, gain),
+        net_j=None if net is None else net.over(1, gain),
+        per_inference_j=None if net is None or not count else net.over(count, gain),
+        within_per_inference_j=None if net is None or not count else net.over(count, 0.0),
+        gross_per_inference_j=gross.over(count, gain) if count else None,
+        load_power_w=gross.over(load.length_s, gain),
+        idle_power_w=None if idle is None else _Parts(idle.mean_w, idle.random_w, idle.systematic_w).over(1, gain),
         idle_change_w=None if idle is None else idle.change_w,
         charge=checked,
-        doubts=find_energy_doubts(record, origin, load, checked),
+        doubts=find_energy_doubts(record, origin, load, checked, Seen(whole.mean_w, aliased, late_s)),
     )
 
 
-def _share(value: float, random: float, gain: float, parts: float) -> Estimate:
-    return estimate(value / parts, math.hypot(random, value * gain) / parts)
+def _net(gross: _Parts, idle: Idle | None, load: Window) -> _Parts | None:
+    if idle is None:
+        return None
+    random = math.hypot(gross.random, idle.random_w * load.length_s)
+    systematic = math.hypot(gross.systematic, idle.systematic_w * load.length_s)
+    return _Parts(gross.value - idle.mean_w * load.length_s, random, systematic)
+
+
+def _on_time(origin: Origin, active: Window) -> tuple[Origin, float]:
+    """A meter's trace by the edges of what was active, and how late it was."""
+    if origin.source is not PowerSource.METER:
+        return origin, 0.0
+    trace, late_s = in_time(origin.trace, active)
+    return replace(origin, trace=trace), late_s

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
 
 from orchestrator.model.device import Source
-from orchestrator.model.power import PowerSource
+from orchestrator.model.power import PowerSource, Scope
 from orchestrator.model.record import Doubt, DoubtCode, Record
 
 from .charge import TOLERANCE, ChargeCheck
@@ -15,12 +18,30 @@ from .windows import Window
 SHORTEST_LOAD_S = 30.0
 FEWEST_REFRESHES = 100
 """Measurement protocol, step 7: load for at least 30 s and 100 refresh periods."""
+PHONE_W = 0.05, 30.0
+"""What a phone draws under a load: below and above, a unit is wrong (a thousandth, or a thousand times)."""
+STUCK_READINGS = 10
+"""So many readings of a block that are all the same are no measurement."""
+ALIASED_SHARE = 0.01
+"""Of the load's energy that readings in step with inferences may be off."""
 
 
-def find_energy_doubts(record: Record, origin: Origin, load: Window, checked: ChargeCheck | None) -> tuple[Doubt, ...]:
+class Seen(NamedTuple):
+    """What became known of a source with the energy."""
+
+    load_w: float
+    aliased: float
+    """Share of the energy, see `aliasing.py`."""
+    late_s: float
+    """By which a meter was late."""
+
+
+def find_energy_doubts(
+    record: Record, origin: Origin, load: Window, checked: ChargeCheck | None, seen: Seen
+) -> tuple[Doubt, ...]:
     """All doubts about figures of one source, in a fixed order."""
     of_gauge = _of_gauge(record, checked) if origin.source is PowerSource.GAUGE else ()
-    return (*of_gauge, *_of_load(origin, load), *_of_model(record, origin))
+    return (*of_gauge, *_of_load(origin, load), *_of_source(record, origin, seen), *_of_model(record, origin))
 
 
 def _of_gauge(record: Record, checked: ChargeCheck | None) -> Iterator[Doubt]:
@@ -41,6 +62,22 @@ def _of_load(origin: Origin, load: Window) -> Iterator[Doubt]:
     wanted_s = max(SHORTEST_LOAD_S, FEWEST_REFRESHES * origin.trace.refresh_s)
     if load.length_s < wanted_s:
         yield Doubt(code=DoubtCode.SHORT_LOAD, detail=f"{load.length_s:.1f} s, wanted are {wanted_s:g} s")
+
+
+def _of_source(record: Record, origin: Origin, seen: Seen) -> Iterator[Doubt]:
+    power_w, (low_w, high_w) = origin.trace.power_w, PHONE_W
+    if len(power_w) >= STUCK_READINGS and not np.ptp(power_w):
+        detail = f"{origin.name}: {power_w[0]:g} W in all {len(power_w)} readings, at rest and under the load"
+        yield Doubt(code=DoubtCode.STUCK_METER, detail=detail)
+    elif record.device.kind == "phone" and origin.scope is Scope.DEVICE and not low_w <= seen.load_w <= high_w:
+        detail = f"{origin.name}: {seen.load_w:.3g} W under the load; a phone draws {low_w:g} to {high_w:g} W"
+        yield Doubt(code=DoubtCode.IMPLAUSIBLE_POWER, detail=detail)
+    if seen.aliased > ALIASED_SHARE:
+        detail = f"its energy may be off by {seen.aliased:.0%}: readings come at the same part of each inference"
+        yield Doubt(code=DoubtCode.ALIASED_POWER, detail=detail)
+    if seen.late_s:
+        detail = f"{origin.name}: by the load's edges {seen.late_s * 1e3:+.0f} ms late, which was taken out"
+        yield Doubt(code=DoubtCode.METER_CLOCK, detail=detail)
 
 
 def _of_model(record: Record, origin: Origin) -> Iterator[Doubt]:

@@ -15,7 +15,7 @@ from orchestrator.model.event import Power
 from orchestrator.model.record import InvalidCode, Invalidity, Record
 
 from .sources import NS, calibration
-from .windows import Window, phase_window
+from .windows import Window, active_window, rest_windows
 
 FALSE_ALARM = 1e-6
 """Chance that a block of a healthy gauge is called frozen by the length of a run."""
@@ -36,25 +36,19 @@ def find_frozen(record: Record) -> Iterator[Invalidity]:
     gauge = calibration(record)
     refresh_s = gauge.refresh_ns * NS
     points = _refreshed(record.power, refresh_s)
-    active, rests = active_window(record), [phase_window(record, name) for name in ("idle_before", "idle_after")]
+    active, rests = active_window(record), rest_windows(record)
     if active is None or len(points) < 2:
         return
     quantum = math.gcd(*(current for _, (current, _) in points))
     noise = gauge.noise_a / gauge.ampere_per_unit if record.gauge and gauge.noise_a else None
     for reason in (
         _across(points, active, ACROSS_REFRESHES * refresh_s),
-        _too_long(points, [rest for rest in rests if rest], None, quantum),
+        _too_long(points, rests, None, quantum),
         _too_long(points, [active], noise, quantum),
     ):
         if reason:
             yield Invalidity(code=InvalidCode.GAUGE_FROZEN, detail=reason)
             return
-
-
-def active_window(record: Record) -> Window | None:
-    """Warm-up and load."""
-    load, warmup = phase_window(record, "load"), phase_window(record, "warmup")
-    return Window(warmup.start_s, load.end_s) if load and warmup else load
 
 
 def _refreshed(readings: Sequence[Power], refresh_s: float) -> list[Point]:

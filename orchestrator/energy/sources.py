@@ -14,6 +14,7 @@ from orchestrator.model.event import Power
 from orchestrator.model.power import ASSUMED, GaugeCalibration, PowerSeries, PowerSource, Scope
 from orchestrator.model.record import Record
 
+from .refreshes import even_times, news_of
 from .trace import Trace, cumulative_j
 
 NS = 1e-9
@@ -56,7 +57,7 @@ def origins(record: Record, wanted: Wanted = "auto") -> tuple[Origin, ...]:
 
 
 def _origin(record: Record, source: PowerSource) -> Origin | None:
-    trace = gauge_trace(record) if source is PowerSource.GAUGE else series_trace(record, source)
+    trace = gauge_trace(record, once=True) if source is PowerSource.GAUGE else series_trace(record, source)
     if trace is None:
         return None
     if source is PowerSource.GAUGE:
@@ -67,21 +68,24 @@ def _origin(record: Record, source: PowerSource) -> Origin | None:
     return Origin(trace, source, Scope.RAILS, ", ".join(sorted(record.rails[0].energy_uws)))
 
 
-def gauge_trace(record: Record) -> Trace | None:
-    """The battery gauge's power, positive while it discharges; None where current or voltage were not readable."""
+def gauge_trace(record: Record, *, once: bool = False) -> Trace | None:
+    """The battery gauge's power, positive while it discharges; None where current or voltage were not readable.
+    `once`: each refresh once, instead of every reading."""
     readings = [(p, p.current_ua, p.voltage_uv) for p in record.power if p.current_ua is not None and p.voltage_uv]
     if len(readings) < 2:
         return None
     gauge = calibration(record)
     raw = [int(current or 0) for _, current, _ in readings]
     volts = np.array([voltage for _, _, voltage in readings]) * 1e-6
-    usual_v = float(np.median(volts))
+    usual_v, refresh_s = float(np.median(volts)), gauge.refresh_ns * NS
+    t_s, shown = np.array([p.t_ns for p, _, _ in readings]) * NS, np.array(raw)
+    news = news_of(t_s, shown, refresh_s) if once else np.arange(len(t_s))
     return Trace(
-        t_s=np.array([p.t_ns for p, _, _ in readings]) * NS,
-        power_w=np.array(raw) * gauge.discharge_a_per_unit * volts,
+        t_s=even_times(t_s[news], refresh_s) if len(news) < len(t_s) else t_s,
+        power_w=(shown * gauge.discharge_a_per_unit * volts)[news],
         gain_uncertainty=gauge.gain_uncertainty,
         noise_w=gauge.noise_a * usual_v,
-        refresh_s=gauge.refresh_ns * NS,
+        refresh_s=refresh_s,
         quantum_w=_quantum_a(raw, gauge) * usual_v,
     )
 

@@ -35,14 +35,20 @@ class Budget:
     """When exactly the power changed at the window's edges."""
 
     @property
-    def random_j(self) -> float:
+    def systematic_j(self) -> float:
+        """What is the same in every block, so that no repetition makes it smaller."""
+        return math.hypot(self.quantum_j, self.edge_j)
+
+    @property
+    def all_j(self) -> float:
         """All but the gain."""
-        return math.hypot(self.noise_j, self.quantum_j, self.edge_j)
+        return math.hypot(self.noise_j, self.systematic_j)
 
 
-def estimate(value: float, std: float) -> Estimate:
-    """A figure with its 95 % interval from its standard uncertainty."""
-    return Estimate(value=value, low=value - COVERAGE * std, high=value + COVERAGE * std, std=std)
+def estimate(value: float, std: float, systematic: float = 0.0) -> Estimate:
+    """A figure with its 95 % interval from its standard uncertainty, of which a part is systematic."""
+    half = COVERAGE * std
+    return Estimate(value=value, low=value - half, high=value + half, std=std, systematic=systematic)
 
 
 def integrate_j(trace: Trace, start_s: float, end_s: float) -> Estimate:
@@ -53,7 +59,7 @@ def integrate_j(trace: Trace, start_s: float, end_s: float) -> Estimate:
     """
     value = energy_j(trace, start_s, end_s)
     budget = Budget(noise_j(trace, start_s, end_s), quantum_j(trace, end_s - start_s), edge_j(trace, start_s, end_s))
-    return estimate(value, math.hypot(budget.random_j, value * trace.gain_uncertainty))
+    return estimate(value, math.hypot(budget.all_j, value * trace.gain_uncertainty))
 
 
 def noise_j(trace: Trace, start_s: float, end_s: float) -> float:

@@ -15,14 +15,14 @@ from orchestrator.model.experiment import Conditions, Sampling
 from orchestrator.model.record import InvalidCode, Invalidity, Record
 
 from .background import find_background
-from .block import idle_at
 from .charging import find_charging
 from .frozen import find_frozen
+from .idle import rest_change
 from .sources import NS, origins
 from .throttling import find_clock_cap, find_latency_change
 from .trace import GAP_PERIODS
 from .uncertainty import COVERAGE
-from .windows import block_window, phase_window, readings_in
+from .windows import block_window, phase_window, readings_in, rest_windows
 
 IDLE_SHARE, IDLE_W = 0.05, 0.05
 """By which the rests before and after may differ, the larger of both, beyond what the difference is uncertain by:
@@ -104,14 +104,14 @@ def _states(record: Record, wanted: Conditions, *, sustained: bool) -> Iterator[
 
 
 def _idle_differs(record: Record) -> Iterator[Invalidity]:
-    load = phase_window(record, "load")
-    for origin in origins(record) if load else ():
-        idle = idle_at(record, origin.trace, load.centre_s) if load else None
-        if idle is None or idle.change_w is None:
+    rests = rest_windows(record)
+    for origin in origins(record) if phase_window(record, "load") else ():
+        change = rest_change(origin.trace, rests)
+        if change is None:
             continue
-        bound_w = max(IDLE_W, IDLE_SHARE * abs(idle.mean_w)) + COVERAGE * idle.change_random_w
-        if abs(idle.change_w) > bound_w:
-            detail = f"{idle.change_w:+.3f} W after the load by {origin.name}, at most {bound_w:.3f} W"
+        bound_w = max(IDLE_W, IDLE_SHARE * abs(change.mean_w)) + COVERAGE * change.random_w
+        if abs(change.change_w) > bound_w:
+            detail = f"{change.change_w:+.3f} W after the load by {origin.name}, at most {bound_w:.3f} W"
             yield Invalidity(code=InvalidCode.IDLE_DIFFERS, detail=detail)
         return
 

@@ -46,7 +46,7 @@ class Integral:
     """Energy of a phase and what it may be off, apart from the gain."""
 
     value_j: float
-    random_j: float
+    budget: Budget
     length_s: float
 
     @property
@@ -55,7 +55,7 @@ class Integral:
 
     @property
     def mean_random_w(self) -> float:
-        return self.random_j / self.length_s
+        return self.budget.all_j / self.length_s
 
 
 def phase_window(record: Record, phase: PhaseName) -> Window | None:
@@ -67,6 +67,18 @@ def phase_window(record: Record, phase: PhaseName) -> Window | None:
     if phase != "load" or record.phases or not timed:
         return None
     return Window(timed[0].start_ns * NS, (timed[-1].start_ns + timed[-1].duration_ns) * NS)
+
+
+def rest_windows(record: Record) -> list[Window]:
+    """The rests that there were, in order of time."""
+    names: tuple[PhaseName, ...] = ("idle_before", "idle_after")
+    return [window for name in names if (window := phase_window(record, name))]
+
+
+def active_window(record: Record) -> Window | None:
+    """Warm-up and load."""
+    load, warmup = phase_window(record, "load"), phase_window(record, "warmup")
+    return Window(warmup.start_s, load.end_s) if load and warmup else load
 
 
 def block_window(record: Record) -> Window | None:
@@ -93,22 +105,23 @@ def inferences_in(record: Record, window: Window) -> int:
     return sum(count for middle, count in timed if window.start_s <= middle * NS <= window.end_s)
 
 
-def integral(trace: Trace, window: Window) -> Integral:
-    """Energy of a phase. Raises NoData where the trace does not cover it."""
+def integral(trace: Trace, window: Window, settle_s: float = 0.0) -> Integral:
+    """Energy of a phase. Raises NoData where the trace does not cover it. `settle_s`: for so long, where that is more
+    than two refresh periods, the gauge still shows the phase before (`lag.py`)."""
     whole_j, length_s = energy_j(trace, window.start_s, window.end_s), window.length_s
-    head_s = min(SETTLE_REFRESHES * trace.refresh_s + trace.clock_s, LONGEST_SETTLE * length_s)
+    head_s = min(max(SETTLE_REFRESHES * trace.refresh_s, settle_s) + trace.clock_s, LONGEST_SETTLE * length_s)
     tail_s = min(trace.clock_s, LONGEST_SETTLE * length_s)
     start_s, end_s = window.start_s + head_s, window.end_s - tail_s
     own = None if trace.is_mean else _between(trace, start_s, end_s)
     if own is None:
         noise, edge = noise_j(trace, window.start_s, window.end_s), edge_j(trace, window.start_s, window.end_s)
         budget = Budget(noise, quantum_j(trace, length_s), edge)
-        return Integral(whole_j, budget.random_j, length_s)
+        return Integral(whole_j, budget, length_s)
     ends_j = energy_j(own, start_s, start_s + head_s) + energy_j(own, end_s - tail_s, end_s)
     noise = noise_j(own, start_s, end_s) * math.sqrt((length_s + 2 * (head_s + tail_s)) / (end_s - start_s))
     edge = math.hypot(_drift_j(own, start_s, end_s, head_s), _carried_j(trace, own, window, head_s))
     budget = Budget(noise, quantum_j(own, length_s), edge)
-    return Integral(energy_j(own, start_s, end_s) + ends_j, budget.random_j, length_s)
+    return Integral(energy_j(own, start_s, end_s) + ends_j, budget, length_s)
 
 
 def _between(trace: Trace, start_s: float, end_s: float) -> Trace | None:

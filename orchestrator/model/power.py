@@ -119,3 +119,5 @@ class Estimate(Model):
     high: float
     std: float = Field(ge=0)
     """Standard uncertainty."""
+    systematic: float = Field(default=0.0, ge=0)
+    """Part of that which is the same in every block of the device, the gain's left out: repetition leaves it."""

@@ -22,7 +22,7 @@ from orchestrator.model.record import (
 
 from .times import Mean, Times
 
-FIGURES_VERSION = 1
+FIGURES_VERSION = 2
 
 
 class Rate(Model):
@@ -40,6 +40,8 @@ class Value(Model):
 
     value: float
     std: float = Field(ge=0)
+    systematic: float = Field(default=0.0, ge=0)
+    """Part of that which is the same in every block, the gain's left out."""
 
 
 class Energy(Model):

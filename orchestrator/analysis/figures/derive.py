@@ -109,7 +109,9 @@ def _energy(record: Record) -> Energy | None:
 
 
 def _value(estimate: Estimate | None) -> Value | None:
-    return None if estimate is None else Value(value=estimate.value, std=estimate.std)
+    if estimate is None:
+        return None
+    return Value(value=estimate.value, std=estimate.std, systematic=estimate.systematic)
 
 
 def _pass_ms(record: Record) -> float | None:

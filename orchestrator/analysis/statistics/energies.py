@@ -26,7 +26,7 @@ class Figure(Model):
     value: float
     within: Interval
     """For comparisons on this device: over blocks (of one by its own uncertainty), and never narrower than their own
-    uncertainties allow; without the gain's uncertainty, which all blocks share."""
+    uncertainties allow, of which the systematic part does not shrink; without the gain's, which all blocks share."""
     total: Interval
     """The same with the gain's uncertainty: for comparisons with other devices, where the gain is known at all."""
 
@@ -127,10 +127,12 @@ def _figure(found: Sequence[tuple[Value, float]], *, watched: bool) -> Figure:
     """The median of blocks' estimates, each with the standard uncertainty of its gain as a share."""
     values = [estimate.value for estimate, _ in found]
     value = median(values)
-    random = median(_without_gain(estimate, gain) for estimate, gain in found) / sqrt(len(found))
+    random = Z * median(_random(estimate, gain) for estimate, gain in found) / sqrt(len(found))
+    systematic = Z * median(estimate.systematic for estimate, _ in found)
     between = median_interval(values, watched=watched) or _of_too_few(values)
+    below, above = max(value - between.low, random), max(between.high - value, random)
     within = between.model_copy(
-        update={"low": min(between.low, value - Z * random), "high": max(between.high, value + Z * random)}
+        update={"low": value - hypot(below, systematic), "high": value + hypot(above, systematic)}
     )
     gain = Z * max(gain for _, gain in found) * abs(value)
     total = between.model_copy(
@@ -150,5 +152,6 @@ def _of_too_few(values: Sequence[float]) -> Interval:
     )
 
 
-def _without_gain(estimate: Value, gain: float) -> float:
-    return sqrt(max(0.0, estimate.std**2 - (gain * estimate.value) ** 2))
+def _random(estimate: Value, gain: float) -> float:
+    """What repetition makes smaller."""
+    return sqrt(max(0.0, estimate.std**2 - (gain * estimate.value) ** 2 - estimate.systematic**2))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from orchestrator.energy import block_energy, check_comparable, gauge_trace, integrate_j, series_trace
 from orchestrator.errors import StableError
 from orchestrator.model.device import Source
-from orchestrator.model.event import Rails
+from orchestrator.model.event import Power, Rails
 from orchestrator.model.power import ClockMap, PowerSource, Scope
 from orchestrator.model.record import DoubtCode, Record
 
 from .blocks import EXACT, PHASES, S, load_between, phases, readings, record, samples, series
+from .blocks import record as made
 
 pytestmark = pytest.mark.unit
 POWER = load_between(0.5, 2.5)
@@ -86,8 +89,8 @@ def test_without_calibration_the_sign_is_taken_from_the_status_and_doubted() -> 
 
 
 def test_gain_is_in_the_interval_and_not_in_the_one_within_the_device() -> None:
-    gauge = EXACT.model_copy(update={"gain_uncertainty": 0.03, "noise_a": 0.001})
-    found = block_energy(record(readings(POWER), gauge=gauge))
+    gauge = EXACT.model_copy(update={"gain_uncertainty": 0.03, "noise_a": 0.001, "refresh_ns": 87_300_000})
+    found = block_energy(record(readings(POWER, period_s=0.0873, refresh_s=0.0873), gauge=gauge))
     assert found and found.per_inference_j and found.within_per_inference_j
     assert found.per_inference_j.std == pytest.approx(0.03 * 0.2, rel=0.01)
     assert 0 < found.within_per_inference_j.std < 0.1 * found.per_inference_j.std
@@ -206,6 +209,9 @@ def test_few_counts_say_nothing() -> None:
 
 
 def test_doubts() -> None:
+    def record(power: tuple[Power, ...], **more: Any) -> Record:
+        return made(power, samples=samples(530, each_s=0.0937), **more)
+
     assert doubts(record(readings(POWER))) == set()
     assert doubts(record(readings(POWER), phases=phases({"load": (80, 100)}))) == {DoubtCode.SHORT_LOAD}
     assert doubts(record(readings(POWER), gauge=EXACT.model_copy(update={"refresh_ns": S}))) == {DoubtCode.SHORT_LOAD}

@@ -41,7 +41,7 @@ def test_joules_per_inference_are_within_one_percent_of_the_truth(gauge: str) ->
     """The unit and sign are the calibration's; the gain's error, which no gauge can see, is taken out."""
     errors = [run.energy.per_inference_j.value / (run.truth_j * run.gain) - 1 for run in runs(gauge)]
     assert abs(np.mean(errors)) < 0.002
-    assert np.max(np.abs(errors)) < 0.015
+    assert np.max(np.abs(errors)) < 0.02
     assert np.mean(np.abs(errors) < 0.01) >= 0.95
 
 
@@ -50,8 +50,15 @@ def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
     counts = {gauge: covered(gauge) for gauge in GAUGES}
     total = len(SEEDS) * len(GAUGES)
     for kind in (0, 1):
-        assert 0.90 * total <= sum(count[kind] for count in counts.values()) <= 0.99 * total, counts
+        assert sum(count[kind] for count in counts.values()) >= 0.90 * total, counts
         assert all(count[kind] >= 0.8 * len(SEEDS) for count in counts.values()), counts
+
+
+def test_intervals_are_no_wider_than_what_idle_power_may_do_makes_them() -> None:
+    """These phones rest evenly, which nobody knows: intervals that cover by width alone have far smaller errors."""
+    found = [(run.energy.within_per_inference_j, run.truth_j * run.gain) for gauge in GAUGES for run in runs(gauge)]
+    errors = [(within.value - truth_j) / within.std for within, truth_j in found if within]
+    assert np.sqrt(np.mean(np.square(errors))) > 0.5
 
 
 @pytest.mark.parametrize("gauge", GAUGES)
