@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 
+import numpy as np
+
 from orchestrator.model.base import Model
 from orchestrator.model.event import Power
 from orchestrator.model.record import InvalidCode, Invalidity, Record
@@ -18,10 +20,9 @@ CHANGE = 0.05
 """Last fifth's median latency against the first fifth's: measurement protocol, step 9."""
 FEWEST_SAMPLES = 25
 """Five in each fifth: the median of fewer says nothing about a change of 5 %."""
-STANDARD_ERRORS = 3.0
-"""A change must also exceed so many standard errors of the two medians."""
-MEDIAN_ERROR = 1.2533 * 1.4826
-"""Standard error of a median from the median absolute deviation, for normal noise, times sqrt(n)."""
+DEVIATIONS = 3.5
+"""A change must also exceed so many standard deviations of what it is by chance."""
+MOST_ALIKE = 0.9
 
 
 class LatencyChange(Model):
@@ -31,8 +32,8 @@ class LatencyChange(Model):
     """Median of the first fifth."""
     last_ms: float
     """Median of the last fifth."""
-    error_ms: float
-    """Standard error of their difference."""
+    deviations: float
+    """By so many standard deviations the ranks of the last fifth are above those of the first."""
 
     @property
     def share(self) -> float:
@@ -41,7 +42,7 @@ class LatencyChange(Model):
     @property
     def significant(self) -> bool:
         """More than 5 %, and more than the scatter explains."""
-        return abs(self.share) > CHANGE and abs(self.last_ms - self.first_ms) > STANDARD_ERRORS * self.error_ms
+        return abs(self.share) > CHANGE and abs(self.deviations) > DEVIATIONS
 
     @property
     def throttled(self) -> bool:
@@ -55,8 +56,7 @@ def latency_change(record: Record) -> LatencyChange | None:
         return None
     fifth = len(timed) // 5
     first, last = timed[:fifth], timed[-fifth:]
-    error = math.hypot(_median_error(first), _median_error(last))
-    return LatencyChange(first_ms=median(first), last_ms=median(last), error_ms=error)
+    return LatencyChange(first_ms=median(first), last_ms=median(last), deviations=_deviations(timed, fifth))
 
 
 def find_clock_cap(record: Record, readings: Sequence[Power]) -> Iterator[Invalidity]:
@@ -87,6 +87,26 @@ def find_latency_change(record: Record) -> Iterator[Invalidity]:
         yield Invalidity(code=InvalidCode.THROTTLED, detail=detail)
 
 
-def _median_error(values: list[float]) -> float:
-    middle = median(values)
-    return MEDIAN_ERROR * median(abs(value - middle) for value in values) / math.sqrt(len(values))
+def _deviations(timed: Sequence[float], fifth: int) -> float:
+    """Mean rank of the last fifth less that of the first, by the scatter of ranks within them: two levels are no
+    change, however their medians fall. Neighbours that are alike tell less than their number; the fifth with the largest
+    scatter, which may hold the change, is not asked how alike they are."""
+    ranks = _ranks(timed)
+    parts = np.stack([*ranks[: 4 * fifth].reshape(4, fifth), ranks[-fifth:]])
+    change = float(parts[-1].mean() - parts[0].mean())
+    own = parts - parts.mean(axis=1, keepdims=True)
+    squares = (own**2).sum(axis=1)
+    ends = float(squares[0] + squares[-1])
+    if ends == 0:
+        return math.copysign(math.inf, change) if change else 0.0
+    calm = np.argsort(squares)[:-1]
+    seen = float((own[calm, 1:] * own[calm, :-1]).sum()) / max(float(squares[calm].sum()), 1e-9)
+    alike = min(MOST_ALIKE, max(0.0, seen + (1 + 3 * max(seen, 0.0)) / fifth))
+    return change / math.sqrt(ends / (2 * (fifth - 1)) * 2 / fifth * (1 + alike) / (1 - alike))
+
+
+def _ranks(values: Sequence[float]) -> np.ndarray:
+    """Equal values share the mean of their ranks."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return np.asarray((last - (counts - 1) / 2)[place])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -152,6 +153,23 @@ def test_throttling_and_drift_by_the_fifths() -> None:
     assert codes(slower(-0.06)) == []  # a matter of the warm-up: the doubt `drift` tells
     assert codes(slower(0.3, count=20)) == [], "too few to tell"
     assert codes(slower(0.06, count=30, scatter=0.2)) == [], "the scatter explains it"
+
+
+def test_two_levels_are_no_throttling() -> None:
+    """Medians of fifths hop from one to the other: 15 to 30 % of such blocks were thrown away."""
+
+    def block(seed: int) -> Record:
+        chance = random.Random(seed)
+        found = record(readings(POWER))
+        times = [s.duration_ns * (1.15 if chance.random() < 0.5 else 1) * chance.gauss(1, 0.01) for s in found.samples]
+        pairs = zip(found.samples, times, strict=True)
+        return found.model_copy(
+            update={"samples": tuple(s.model_copy(update={"duration_ns": round(t)}) for s, t in pairs)[100:140]}
+        )
+
+    changes = [latency_change(block(seed)) for seed in range(40)]
+    assert sum(abs(each.share) > 0.05 for each in changes if each) > 5, "medians do hop"
+    assert sum(each.throttled for each in changes if each) <= 1
 
 
 def test_throttling_is_the_result_of_a_sustained_load() -> None:
