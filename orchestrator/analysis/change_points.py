@@ -23,7 +23,7 @@ from pydantic import Field
 
 from orchestrator.model.base import Model
 
-from .neighbours import independent_share
+from .statistics.serial import independent_share
 
 LEVEL = 0.01
 """A series without any change has a change point at most as often."""

@@ -89,8 +89,8 @@ def find_latency_change(record: Record) -> Iterator[Invalidity]:
 
 def _deviations(timed: Sequence[float], fifth: int) -> float:
     """Mean rank of the last fifth less that of the first, by the scatter of ranks within them: two levels are no
-    change, however their medians fall. Neighbours that are alike tell less than their number; the fifth with the largest
-    scatter, which may hold the change, is not asked how alike they are."""
+    change, however their medians fall. Neighbours that are alike tell less than their number; the fifth with the
+    largest scatter, which may hold the change, is not asked how alike they are."""
     ranks = _ranks(timed)
     parts = np.stack([*ranks[: 4 * fifth].reshape(4, fifth), ranks[-fifth:]])
     change = float(parts[-1].mean() - parts[0].mean())

@@ -10,7 +10,7 @@ from .cell_results import Answer, CellResult, Gap, gaps
 from .comparison import Changed, Comparison, compare
 from .margins import MarginBin, margin_bins
 from .paired import kappa, mcnemar
-from .proportion import Proportion, proportion, rule_of_three, wilson
+from .proportion import Proportion, exact, proportion, rule_of_three
 
 __all__ = [
     "Agreement",
@@ -24,11 +24,11 @@ __all__ = [
     "Row",
     "agreements",
     "compare",
+    "exact",
     "gaps",
     "kappa",
     "margin_bins",
     "mcnemar",
     "proportion",
     "rule_of_three",
-    "wilson",
 ]

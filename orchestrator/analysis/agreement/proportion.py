@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from math import sqrt
-from statistics import NormalDist
-
 from orchestrator.analysis.statistics.intervals import Interval, Method
 from orchestrator.model.base import Model
 
@@ -23,21 +20,18 @@ class Proportion(Model):
 
 def proportion(count: int, of: int) -> Proportion | None:
     """None where there are no examples."""
-    return Proportion(count=count, of=of, share=count / of, interval=wilson(count, of)) if of else None
+    return Proportion(count=count, of=of, share=count / of, interval=exact(count, of)) if of else None
 
 
-def wilson(count: int, of: int) -> Interval:
-    """The score interval of a proportion: Wilson, "Probable Inference, the Law of Succession, and Statistical
-    Inference", Journal of the American Statistical Association 22, 1927. It holds for shares near 0 and 1 too."""
-    z = NormalDist().inv_cdf((1 + LEVEL) / 2)
-    share, shrunk = count / of, 1 + z * z / of
-    middle = (share + z * z / (2 * of)) / shrunk
-    half = z * sqrt(share * (1 - share) / of + z * z / (4 * of * of)) / shrunk
-    return Interval(
-        low=max(0.0, middle - half) if count else 0.0,
-        high=min(1.0, middle + half) if count < of else 1.0,
-        method=Method.SCORE,
-    )
+def exact(count: int, of: int) -> Interval:
+    """Clopper & Pearson, "The Use of Confidence or Fiducial Limits Illustrated in the Case of the Binomial", Biometrika
+    26, 1934: never covers less than it says, near 0 and 1 too, where shares that changed lie."""
+    from scipy.special import betaincinv
+
+    tail = (1 - LEVEL) / 2
+    low = float(betaincinv(count, of - count + 1, tail)) if count else 0.0
+    high = float(betaincinv(count + 1, of - count, 1 - tail)) if count < of else 1.0
+    return Interval(low=low, high=high, method=Method.EXACT)
 
 
 def rule_of_three(of: int) -> float:

@@ -123,7 +123,9 @@ def _of_metric(pair: Pair, name: str, rules: Rules, match: Match, differs: dict[
         return _Found(_row(pair.key, name, rules, reason=reason, differs=differs, **told))
     metric = name.partition("/")[0]
     a, b = (exp(fmean(map(log, each))) for each in values)
-    if metric == "energy" and match == "model" and any(row.relative_energy for side in sides for row in side):
+    phones = {row.serial or row.device for side in sides for row in side}
+    relative = any(row.relative_energy for side in sides for row in side)
+    if metric == "energy" and relative and (match == "model" or len(phones) > 1):
         reason = "the gain of a gauge is not known: energies of different phones do not compare"
         return _Found(_row(pair.key, name, rules, a=a, b=b, reason=reason, differs=differs, **told))
     rounded = metric == "latency" and all(row.whole_ms for side in sides for row in side)

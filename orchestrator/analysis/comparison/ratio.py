@@ -18,7 +18,7 @@ from math import inf, log, sqrt
 from statistics import fmean, variance
 from typing import Literal, NamedTuple
 
-from orchestrator.analysis.neighbours import independent_share
+from orchestrator.analysis.statistics.serial import independent_share
 from orchestrator.analysis.student_t import welch_freedom
 
 from .metrics import MIN_BLOCKS

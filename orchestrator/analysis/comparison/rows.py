@@ -23,6 +23,9 @@ class SideRow(Model):
     """One block of one cell on one device."""
 
     device: str
+    """What sides are matched by: the serial, or the name of both where devices tell the sides apart."""
+    serial: str = ""
+    """Of the phone; empty in an old baseline."""
     model: str = ""
     source: Source
     network: str
@@ -77,6 +80,7 @@ def _row(block: BlockFigures, cell: Cell, mode: Mode, labels: Sequence[int] | No
     good = block.outcome is Outcome.OK
     return SideRow(
         device=block.serial,
+        serial=block.serial,
         model=block.model,
         source=block.source,
         network=cell.workload.label,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from orchestrator.analysis.neighbours import independent_share
+from orchestrator.analysis.statistics.serial import independent_share
 
 from .steps import Step
 

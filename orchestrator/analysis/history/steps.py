@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from orchestrator.analysis.change_points import FEWEST, FLOOR, LEVEL, SPIKE, change_points
-from orchestrator.analysis.neighbours import independent_share
+from orchestrator.analysis.statistics.serial import independent_share
 
 LEAST_BEFORE = 5
 """Nights before what is new."""

@@ -37,8 +37,8 @@ class Method(StrEnum):
 
     T = "t"
     """Student's t of means."""
-    SCORE = "score"
-    """Wilson's, of a share."""
+    EXACT = "exact"
+    """Clopper and Pearson's, of a share."""
     RANGE = "range"
     """Least and largest of too few values for 95 %."""
     RANKS = "ranks"

@@ -43,6 +43,11 @@ def effective_blocks(values: Sequence[float]) -> float:
     return len(values) * (1 - alike) / (1 + alike)
 
 
+def independent_share(values: Sequence[float]) -> float:
+    """Of so many independent values each is worth; 1 of too few to tell."""
+    return effective_blocks(values) / len(values) if len(values) >= FEWEST_OF_DOUBT else 1.0
+
+
 def widening(values: Sequence[float]) -> float:
     """By what the interval of independent values is to be multiplied for these; 1 or more."""
     n, worth = len(values), effective_blocks(values)

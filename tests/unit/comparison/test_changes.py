@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from orchestrator.analysis.change_points import FEWEST, Changes, _most_energy, change_points
-from orchestrator.analysis.neighbours import independent_share
+from orchestrator.analysis.statistics.serial import independent_share
 from tests.unit.imports.conftest import Farm
 
 pytestmark = pytest.mark.unit

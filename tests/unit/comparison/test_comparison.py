@@ -285,3 +285,21 @@ def test_the_p_of_no_spread_is_one_or_zero() -> None:
     for b, p in ((same, 1.0), (other, 0.0)):
         found = estimate(same, b, 0.0)
         assert found is not None and p_value(found) == p
+
+
+def test_gauges_of_unknown_gain_do_not_compare_two_phones_as_sides() -> None:
+    """`farm compare --sides device=A,B` gives both the same name."""
+
+    def relative(of: SideRow) -> dict[str, object]:
+        return {"relative_energy": True, "values": {"energy/net": of.values["latency"]}}
+
+    rows = [
+        each.model_copy(update={"serial": serial, **relative(each)})
+        for serial in ("A", "B")
+        for each in measured(drawn(1, 7), f"n{serial}", device=serial)
+    ]
+    (found,) = compare(*sides_of(rows, "device", "A", "B"))
+    assert found.verdict == "unknown" and "gain" in found.reason
+    own = [row for row in rows if row.serial == "A"]
+    (found,) = compare(own, own)
+    assert found.verdict != "unknown", "on one phone they do"
