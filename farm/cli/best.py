@@ -46,7 +46,7 @@ def best(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print for every group the value of an axis with the least mean time, its margin, and whether data resolve it.
+    """Print for every group the value of an axis with the least time, the ratio to the next, and if data resolve it.
 
     With `layer` among --per it compares times of layers, else whole inferences. Works on imports as on experiments.
 
@@ -58,8 +58,10 @@ def best(
     with open_ledger(settings_of(state)) as ledger:
         row = find_measured(ledger, experiment)
         cells = {job.job.cell.cell_id: job.job.cell for job in ledger.jobs(row.id)}
-        measure = measured_layers if LAYER in columns else measured_runs
-        measured = measure(ledger.figures(row.id, ["per_layer"] if LAYER in columns else []), cells)
+        if LAYER in columns:
+            measured = measured_layers(ledger.figures(row.id, ["per_layer"]), cells)
+        else:
+            measured = measured_runs(ledger.figures(row.id, []), cells, row.experiment.sampling.mode)
     if not measured:
         raise _nothing(row.id, layers=LAYER in columns)
     found = choose(measured, columns, axis, _pairs(where or []))
@@ -93,7 +95,7 @@ def _nothing(experiment_id: str, *, layers: bool) -> NoData:
 def _show(found: list[Best], per: list[str], axis: str) -> None:
     from orchestrator.report.listing import Head, Listing
 
-    figures = [Head(name, True) for name in ("mean ms", "runner-up", "margin ms", "95 % interval")]
+    figures = [Head(name, True) for name in ("ms", "runner-up", "ratio", "95 % interval")]
     rows = [
         (*(escape(str(one.group[name])) for name in per), f"[bold]{escape(str(one.best))}[/]", *_figures(one))
         for one in found
@@ -105,12 +107,10 @@ def _show(found: list[Best], per: list[str], axis: str) -> None:
 def _figures(one: Best) -> list[str]:
     from orchestrator.report import wording
 
-    margin = "" if one.margin_ms is None else wording.ms(one.margin_ms)
-    if one.margin_share is not None:
-        margin += f" ({one.margin_share:.1%})"
-    interval = f"{one.interval_ms.low:.3g} to {one.interval_ms.high:.3g}" if one.interval_ms else ""
+    ratio = "" if one.ratio is None else f"{one.ratio:.3f}"
+    interval = f"{one.interval.low:.3f} to {one.interval.high:.3f}" if one.interval else ""
     runner_up = "" if one.runner_up is None else escape(str(one.runner_up))
-    return [wording.ms(one.mean_ms), runner_up, margin, interval, _resolved(one)]
+    return [wording.ms(one.mean_ms), runner_up, ratio, interval, _resolved(one)]
 
 
 def _resolved(one: Best) -> str:
@@ -127,12 +127,9 @@ def _list(values: tuple[Value, ...]) -> str:
 
 def _notes(found: list[Best], axis: str) -> None:
     if any(one.tied_with for one in found):
-        log().print("no, not from: the 95 % interval of the difference to these values holds zero", markup=False)
-    if any(one.unit == "sample" for one in found):
-        log().print(
-            "The import tells no blocks apart: every sample counts as independent, and intervals may be too narrow.",
-            soft_wrap=True,
-        )
+        log().print("no, not from: the 95 % interval of the ratio to the best holds one, or is not known", markup=False)
+    for reason in dict.fromkeys(one.reason for one in found if one.reason):
+        log().print(f"not resolved: {reason}", markup=False)
     differ = dict.fromkeys(name for one in found for name in one.also_differ)
     if differ:
         log().print(

@@ -1,27 +1,26 @@
 """Choose the best value of an axis in every group, and test whether the runner-up is resolved.
 
-The independent unit is the block: its mean is one figure. Only of imports that do not tell blocks apart each sample is
-taken for one. The difference to the runner-up has Welch's 95 % interval (B. L. Welch, Biometrika 34, 1947) and is
-resolved where that does not hold zero. Times in whole milliseconds vary at least as much as their rounding.
+By the estimators of `farm compare` (`comparison/ratio.py`), so that both answer alike: a block is one figure, values
+are ranked by the geometric mean of their blocks, and the ratio of another value to the best is paired by round where
+rounds are, else over nights or blocks. It is resolved where its 95 % interval does not hold one. Of an import without
+blocks nobody knows what is independent: nothing is resolved. Nor with fewer than `MIN_BLOCKS` blocks of each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import hypot, sqrt
-from statistics import fmean, variance
-from typing import Literal
+from math import exp, fsum, log
+from statistics import median
 
+from orchestrator.analysis.comparison.metrics import METRICS, MIN_BLOCKS
+from orchestrator.analysis.comparison.ratio import ROUNDING_MS, Estimate, Method, enough, estimate
+from orchestrator.analysis.comparison.verdict import bounds
 from orchestrator.analysis.statistics import Interval
-from orchestrator.analysis.student_t import half_width, welch_freedom
 from orchestrator.errors import NoData, NotComparable, UnknownName
 from orchestrator.model.base import Model
 
 from .measured import Measured, Value
-
-ROUNDING_VARIANCE = 1 / 12
-"""Of a time that was rounded to whole milliseconds, in ms^2."""
 
 
 class ValueMean(Model):
@@ -29,9 +28,8 @@ class ValueMean(Model):
 
     value: Value
     mean_ms: float
-    std_ms: float | None
-    """Standard uncertainty of the mean; None where there is one unit only."""
-    units: int
+    """Geometric mean of the blocks."""
+    blocks: int
     samples: int
 
 
@@ -44,17 +42,17 @@ class Best(Model):
     mean_ms: float
     runner_up: Value | None
     """None where the group has one value only."""
-    margin_ms: float | None
-    """Mean of the runner-up minus that of the best."""
-    margin_share: float | None
-    """The margin as a share of the runner-up's mean."""
-    interval_ms: Interval | None
-    """95 % interval of the margin; None where there are too few units for one."""
+    ratio: float | None
+    """Mean of the runner-up over that of the best; of those rounds that both have, where they are paired."""
+    interval: Interval | None
+    """95 % interval of the ratio; None where there are too few blocks for one."""
+    method: Method | None
     resolved: bool
     """Whether the data tell the best from the runner-up."""
+    reason: str
+    """Why nothing could be resolved; empty where it could."""
     tied_with: tuple[Value, ...]
     """Values that the data do not tell from the best."""
-    unit: Literal["block", "sample"]
     also_differ: tuple[str, ...]
     """Columns that differ between the values beside the axis: the comparison is not of the axis alone."""
     values: tuple[ValueMean, ...]
@@ -66,6 +64,18 @@ class _Candidate:
     value: Value
     rest: dict[str, Value]
     blocks: list[Measured] = field(default_factory=list)
+
+    @property
+    def mean_ms(self) -> float:
+        """Geometric mean of the blocks; 0 where one of them is."""
+        values = [each.block.value for each in self.blocks]
+        return exp(fsum(map(log, values)) / len(values)) if min(values) > 0 else 0.0
+
+    @property
+    def blind(self) -> bool:
+        """Whether nobody knows how it was repeated, or a time is none."""
+        alone = len(self.blocks) == 1 and self.blocks[0].foreign
+        return alone or any(each.block.value <= 0 for each in self.blocks)
 
 
 Groups = dict[tuple[Value | None, ...], dict[Value, _Candidate]]
@@ -119,66 +129,63 @@ def _mixed(candidate: _Candidate, rest: Mapping[str, Value], axis: str) -> NotCo
 
 
 def _best(group: Mapping[str, Value | None], axis: str, candidates: Sequence[_Candidate]) -> Best:
-    unit = _unit(candidates)
-    ordered = sorted((_mean(candidate, unit) for candidate in candidates), key=_rank)
+    ordered = sorted(candidates, key=_rank)
     first, others = ordered[0], ordered[1:]
-    second = others[0] if others else None
-    margin_ms = second.mean_ms - first.mean_ms if second else None
-    interval = _interval(first, second) if second else None
+    found = [_ratio(first, other) for other in others]
+    second = found[0] if found else None
     return Best(
         group={name: "" if value is None else value for name, value in group.items()},
         axis=axis,
         best=first.value,
         mean_ms=first.mean_ms,
-        runner_up=second.value if second else None,
-        margin_ms=margin_ms,
-        margin_share=margin_ms / second.mean_ms if second and margin_ms is not None and second.mean_ms else None,
-        interval_ms=interval,
-        resolved=interval is not None and interval.low > 0,
-        tied_with=tuple(other.value for other in others if not _is_resolved(first, other)),
-        unit=unit,
+        runner_up=others[0].value if others else None,
+        ratio=exp(second.log_ratio) if second else others[0].mean_ms / first.mean_ms if others else None,
+        interval=_interval(second) if second else None,
+        method=second.method if second else None,
+        resolved=_is_resolved(second),
+        reason=_reason(first, others),
+        tied_with=tuple(other.value for other, each in zip(others, found, strict=True) if not _is_resolved(each)),
         also_differ=_also_differ(candidates),
-        values=tuple(ordered),
+        values=tuple(_mean(candidate) for candidate in ordered),
     )
 
 
-def _rank(mean: ValueMean) -> tuple[float, float, str]:
+def _rank(candidate: _Candidate) -> tuple[float, float, str]:
     """Of equal means the smaller value first."""
-    return mean.mean_ms, float(mean.value) if isinstance(mean.value, int | float) else 0.0, str(mean.value)
+    value = candidate.value
+    return candidate.mean_ms, float(value) if isinstance(value, int | float) else 0.0, str(value)
 
 
-def _unit(candidates: Sequence[_Candidate]) -> Literal["block", "sample"]:
-    blind = all(len(candidate.blocks) == 1 and candidate.blocks[0].foreign for candidate in candidates)
-    return "sample" if blind else "block"
+def _mean(candidate: _Candidate) -> ValueMean:
+    samples = sum(each.samples for each in candidate.blocks)
+    return ValueMean(value=candidate.value, mean_ms=candidate.mean_ms, blocks=len(candidate.blocks), samples=samples)
 
 
-def _mean(candidate: _Candidate, unit: Literal["block", "sample"]) -> ValueMean:
-    blocks = [block.times for block in candidate.blocks]
-    samples = sum(times.count for times in blocks)
-    rounding = ROUNDING_VARIANCE if all(times.whole for times in blocks) else 0.0
-    if unit == "sample":
-        (only,) = blocks
-        mean_ms, spread, units, least = only.mean_ms, only.variance, only.count, rounding
-    else:
-        means = [times.mean_ms for times in blocks]
-        mean_ms, spread = fmean(means), variance(means) if len(means) > 1 else None
-        units, least = len(means), rounding * len(means) / samples
-    std = None if spread is None else sqrt(max(spread, least) / units)
-    return ValueMean(value=candidate.value, mean_ms=mean_ms, std_ms=std, units=units, samples=samples)
-
-
-def _interval(best: ValueMean, other: ValueMean) -> Interval | None:
-    if best.std_ms is None or other.std_ms is None:
+def _ratio(best: _Candidate, other: _Candidate) -> Estimate | None:
+    """None where blocks are not told apart, or too few."""
+    if best.blind or other.blind:
         return None
-    freedom = welch_freedom((best.std_ms, best.units - 1), (other.std_ms, other.units - 1))
-    half = half_width(hypot(best.std_ms, other.std_ms), freedom)
-    margin_ms = other.mean_ms - best.mean_ms
-    return Interval(low=margin_ms - half, high=margin_ms + half)
+    whole = all(each.whole for each in (*best.blocks, *other.blocks))
+    rounding = ROUNDING_MS / median(each.block.value for each in best.blocks) if whole else 0.0
+    sides = [[each.block for each in candidate.blocks] for candidate in (best, other)]
+    found = estimate(sides[0], sides[1], METRICS["latency"].between, rounding)
+    return found if found is not None and enough(found) else None
 
 
-def _is_resolved(best: ValueMean, other: ValueMean) -> bool:
-    interval = _interval(best, other)
-    return interval is not None and interval.low > 0
+def _reason(best: _Candidate, others: Sequence[_Candidate]) -> str:
+    if any(each.blind for each in (best, *others)):
+        return "the import tells no blocks apart"
+    few = min((len(each.blocks) for each in (best, *others)), default=0) < MIN_BLOCKS
+    return f"that needs {MIN_BLOCKS} blocks of each value" if others and few else ""
+
+
+def _interval(found: Estimate) -> Interval:
+    within = bounds(found)
+    return Interval(low=exp(max(-700, within.low)), high=exp(min(700, within.high)))
+
+
+def _is_resolved(found: Estimate | None) -> bool:
+    return found is not None and bounds(found).low > 0
 
 
 def _also_differ(candidates: Sequence[_Candidate]) -> tuple[str, ...]:

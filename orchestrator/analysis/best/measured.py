@@ -1,12 +1,14 @@
-"""Turn figures of blocks into mean times with the columns by which they can be grouped. Pure."""
+"""Turn figures of blocks into times with the columns by which they can be grouped. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from orchestrator.analysis.comparison.ratio import Block
+from orchestrator.analysis.comparison.rows import nights_of
 from orchestrator.analysis.figures import BlockFigures, Mean
-from orchestrator.analysis.statistics import newest_attempts
+from orchestrator.analysis.statistics import Mode, block_value_ms, newest_attempts
 from orchestrator.model.device import Source
 from orchestrator.model.job import Cell
 from orchestrator.model.record import Outcome
@@ -20,35 +22,48 @@ class Measured:
 
     columns: Mapping[str, Value]
     """device, network, backend, precision, every axis of the cell; and layer."""
-    times: Mean
+    block: Block
+    """Its figure in ms: that of its mode; of a layer, its mean over the profiled passes."""
+    samples: int
+    whole: bool
+    """Whether its times are whole milliseconds, so that they were rounded."""
     foreign: bool
     """Imported: nobody knows how it was repeated unless it says blocks."""
 
 
-def measured_runs(blocks: Iterable[BlockFigures], cells: Mapping[str, Cell]) -> list[Measured]:
+def measured_runs(blocks: Iterable[BlockFigures], cells: Mapping[str, Cell], mode: Mode = "steady") -> list[Measured]:
     """Timed whole inferences of the blocks that went well."""
-    return [Measured(_columns(block, cells), block.times, _is_foreign(block)) for block in _good(blocks) if block.times]
+    return [
+        _measured(_columns(block, cells), block, night, value, block.times)
+        for block, night in _good(blocks)
+        if block.times and (value := block_value_ms(block, mode)) is not None
+    ]
 
 
 def measured_layers(blocks: Iterable[BlockFigures], cells: Mapping[str, Cell]) -> list[Measured]:
     """Times of each layer; several steps of one layer in one profiled pass are one time."""
     return [
-        Measured({**_columns(block, cells), "layer": name}, times, _is_foreign(block))
-        for block in _good(blocks)
+        _measured({**_columns(block, cells), "layer": name}, block, night, times.mean_ms, times)
+        for block, night in _good(blocks)
         if block.per_layer
         for name, times in block.per_layer.layers.items()
     ]
 
 
-def _good(blocks: Iterable[BlockFigures]) -> Iterator[BlockFigures]:
-    """Of each job the newest attempt, where it went well, in the order of their tokens."""
-    for block in sorted(newest_attempts(blocks), key=lambda block: block.token):
-        if block.role == "work" and block.outcome is Outcome.OK:
-            yield block
+def _measured(columns: Mapping[str, Value], of: BlockFigures, night: str, value_ms: float, times: Mean) -> Measured:
+    """Rounds of an import are numbers that somebody gave: nothing is paired by them."""
+    foreign = of.source is Source.IMPORT
+    number = -of.token if foreign else of.block
+    return Measured(columns, Block(night, number, of.started_at, value_ms), times.count, times.whole, foreign)
 
 
-def _is_foreign(block: BlockFigures) -> bool:
-    return block.source is Source.IMPORT
+def _good(blocks: Iterable[BlockFigures]) -> Iterator[tuple[BlockFigures, str]]:
+    """Of each job the newest attempt, where it went well, with its night."""
+    work = [block for block in newest_attempts(blocks) if block.role == "work"]
+    ordered = sorted(work, key=lambda block: (block.experiment_id, block.serial, block.started_at, block.token))
+    for block, night in zip(ordered, nights_of(ordered), strict=True):
+        if block.outcome is Outcome.OK:
+            yield block, night
 
 
 def _columns(block: BlockFigures, cells: Mapping[str, Cell]) -> dict[str, Value]:

@@ -15,12 +15,9 @@ from orchestrator.model.base import Model
 from .accuracy import accuracies
 from .matching import Key, Match, Pair, pairs_of
 from .metrics import METRICS, MIN_BLOCKS, Rules
-from .ratio import Block, Estimate, Method, enough, estimate
+from .ratio import ROUNDING_MS, Block, Estimate, Method, enough, estimate
 from .rows import SideRow
 from .verdict import Verdict, bounds, holm, judge, needed, p_value
-
-ROUNDING_MS = 12**-0.5
-"""Standard deviation of what rounding to whole milliseconds does."""
 
 
 class Compared(Model):

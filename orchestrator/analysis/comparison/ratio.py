@@ -26,6 +26,8 @@ from .metrics import MIN_BLOCKS
 Method = Literal["paired", "nights", "blocks", "examples"]
 LEAST_FREEDOM = 3
 """Of variance between nights: with less it is not worth measuring."""
+ROUNDING_MS = 12**-0.5
+"""Standard deviation of what rounding to whole milliseconds does."""
 INTERLEAVED = 0.8
 """Least part of neighbouring rounds that must not overlap in time."""
 

@@ -60,13 +60,14 @@ def rows_of(
     """Of each job the newest attempt. `labels`: the right class of each example, where the workload has a set."""
     work = [block for block in newest_attempts(blocks) if block.role == "work"]
     ordered = sorted(work, key=lambda block: (block.experiment_id, block.serial, block.started_at, block.token))
-    nights = _nights(ordered)
+    nights = nights_of(ordered)
     return [
         _row(block, cells[block.cell_id], mode, labels, night) for block, night in zip(ordered, nights, strict=True)
     ]
 
 
-def _nights(ordered: Iterable[BlockFigures]) -> Iterator[str]:
+def nights_of(ordered: Iterable[BlockFigures]) -> Iterator[str]:
+    """The night of each block, of blocks in the order of experiments, devices and time."""
     number, device, free_at = 0, ("", ""), 0.0
     for block in ordered:
         here = block.experiment_id, block.serial
