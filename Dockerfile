@@ -1,5 +1,5 @@
 # One image for the farm's own parts: scheduler, exporter, adb server, worker. compose.yaml says which runs where.
-FROM debian:bookworm-20250520-slim
+FROM debian:bookworm-20250520-slim@sha256:90522eeb7e5923ee2b871c639059537b30521272f10ca86fdbbbb2b75a8c40cd
 
 WORKDIR /opt/pocketfarm
 COPY scripts scripts

@@ -53,7 +53,9 @@ def test_brings_up_what_it_should() -> None:
 def test_service_is_pinned_checked_and_restarted(name: str) -> None:
     service = SERVICES[name]
     assert set(service) <= KEYS
-    assert re.search(r":v?\d+\.\d+", service["image"]), "an image has an exact version"
+    own = "build" in service
+    exact = r":v?\d+\.\d+\.\d+" if own else r":v?\d+\.\d+(\.\d+)?@sha256:[0-9a-f]{64}"
+    assert re.search(exact + "$", service["image"]), "an exact version, and the digest where others built it"
     assert service["restart"] == "unless-stopped"
     assert service["healthcheck"]["test"][0] in ("CMD", "CMD-SHELL")
 
