@@ -60,6 +60,9 @@ class Settings(BaseSettings):
     priority more for each ten minutes of waiting; coolest, most_charged: fair_share, with the coolest or fullest;
     deadline: experiments with a deadline before others of their priority; same_device: an experiment stays on one
     device; longest_first: what is expected to take longest begins first. An experiment may name another one."""
+    tell: dict[str, SecretStr] = Field(default_factory=dict)
+    """Addresses by name, as JSON, that suites may name under `tell`: `{"team": "slack://TOKEN/#nights"}`; so that no
+    secret stands in a suite's file."""
     tick_s: float = 0.25
     """Period of the scheduler."""
     attempts: int = 3

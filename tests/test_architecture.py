@@ -81,6 +81,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "rich": ("farm", "orchestrator.report.console", "orchestrator.report.listing"),
     "alembic": ("orchestrator.ledger",),
     "cryptography": ("farm.certificates",),
+    "apprise": ("orchestrator.report.nights.tell",),
     "starlette": ("farm.web",),
     "uvicorn": ("farm.web",),
     "sqlalchemy": ("orchestrator.ledger", "orchestrator.metrics", "orchestrator.upkeep"),

@@ -107,9 +107,7 @@ def _facts(ledger: Ledger, night: Night) -> Facts:
 def _of_experiment(ledger: Ledger, name: str, last: int) -> History:
     ids = [key for key, told in ledger.experiment_names().items() if name in (told, key)][-last:]
     if not ids:
-        raise UnknownName(
-            f"there is no suite and no experiment {name!r}", remedy="`farm nightly list` and `farm status` show them"
-        )
+        raise UnknownName(f"there is no suite and no experiment {name!r}", remedy="`farm status` shows the experiments")
     columns, figures = [], []
     for experiment_id in ids:
         rows = list(_rows(ledger, experiment_id, ledger.experiment(experiment_id).experiment))

@@ -12,15 +12,15 @@ def as_markdown(content: Content) -> str:
     section = table(content)
     counts = ", ".join(f"{number} {name}" for name, number in headline(content))
     lines = [
-        f"## Comparison of {_plain(content.a)} (A) with {_plain(content.b)} (B)",
+        f"## Comparison of {plain(content.a)} (A) with {plain(content.b)} (B)",
         "",
         counts,
         "",
         _row(column.name for column in section.columns),
         _row("--:" if column.number else "---" for column in section.columns),
-        *(_row(_marked(tuple(map(_plain, row)), number in section.bad)) for number, row in enumerate(section.rows)),
+        *(_row(_marked(tuple(map(plain, row)), number in section.bad)) for number, row in enumerate(section.rows)),
         "",
-        *(f"- {_plain(note)}" for note in notes(content)),
+        *(f"- {plain(note)}" for note in notes(content)),
     ]
     return "\n".join(lines) + "\n"
 
@@ -33,7 +33,7 @@ def _row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Names from outside cannot make markup: a cell stays a cell."""
     for mark in "\\`|[]_*":
         text = text.replace(mark, f"\\{mark}")

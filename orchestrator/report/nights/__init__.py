@@ -3,5 +3,8 @@
 from __future__ import annotations
 
 from .history import history_page
+from .markdown import morning_markdown
+from .morning import Morning, headline, morning
+from .page import morning_page
 
-__all__ = ["history_page"]
+__all__ = ["Morning", "headline", "history_page", "morning", "morning_markdown", "morning_page"]

@@ -1,0 +1,90 @@
+"""`farm morning`: what a night of a suite says, on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestrator.errors import NoData
+
+from .experiments import PANEL
+from .farm_access import open_ledger, settings_of
+from .output import JsonOption, StateOption, log, out, print_json
+from .results import write_whole
+
+if TYPE_CHECKING:
+    from orchestrator.ledger import Ledger
+    from orchestrator.nightly import Night
+
+FAILED = 1
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel=PANEL)(morning)
+
+
+def morning(
+    suite: Annotated[str, typer.Argument(metavar="SUITE", help="Its name.")],
+    night: Annotated[
+        str | None, typer.Option("--night", metavar="ID", help="Which night.", show_default="the newest")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE.html", help="Write the page with its charts.")
+    ] = None,
+    markdown: Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write it as Markdown.")] = None,
+    tell: Annotated[
+        list[str] | None,
+        typer.Option("--tell", metavar="ADDRESS", help="Send it there, too: mail, chat, webhook; may be repeated."),
+    ] = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the morning report of a night: what got worse, better, unknown, missing, and what to do next.
+
+    It reads what the ledger keeps and measures nothing. Needs no running farm. With --tell, exit status 1 where it did
+    not arrive everywhere.
+
+    Example: `farm morning nightly -o morning.html`, `farm morning nightly --tell mailtos://me:secret@example.org`
+    """
+    from orchestrator.report import nights
+    from orchestrator.report.nights import tell as telling
+
+    settings = settings_of(state)
+    with open_ledger(settings) as ledger:
+        found = telling.morning_of(ledger, _night(ledger, suite, night))
+    made: tuple[tuple[Path | None, str, Callable[[], str]], ...] = (
+        (output, "--output", lambda: nights.morning_page(found)),
+        (markdown, "--markdown", lambda: nights.morning_markdown(found)),
+    )
+    for path, option, make in made:
+        if path is not None:
+            write_whole(path, make(), option)
+            log().print(f"written to {path}", markup=False)
+    known = {name: address.get_secret_value() for name, address in settings.tell.items()}
+    told = telling.tell(found, tuple(tell or ()), known)
+    if as_json:
+        print_json({"headline": nights.headline(found), "night": found.night, "told": told})
+    elif output is None and markdown is None and not tell:
+        out().print(nights.morning_markdown(found), markup=False, highlight=False, soft_wrap=True)
+    for each in told:
+        log().print(f"{each.to}: {each.error or 'told'}", markup=False, soft_wrap=True)
+    if any(each.error for each in told):
+        raise typer.Exit(FAILED)
+
+
+def _night(ledger: Ledger, suite: str, night_id: str | None) -> Night:
+    from orchestrator.nightly.past import nights_of
+
+    nights = nights_of(ledger, suite)
+    found = [each for each in nights if night_id in (None, each.night_id)]
+    if not found:
+        known = (
+            f"nights are {', '.join(each.night_id for each in nights[-5:])}" if nights else "it has none that is over"
+        )
+        raise NoData(
+            f"{suite}: there is no night {night_id or ''}".rstrip() + f"; {known}", remedy="`farm nightly list`"
+        )
+    return found[-1]

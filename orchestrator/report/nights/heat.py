@@ -1,0 +1,102 @@
+"""The matrix of a night as a heat map: a table of devices by cells, for each metric; and ratios as small pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from orchestrator.analysis.comparison import METRICS, Compared
+from orchestrator.nightly import NightRow
+
+from .morning import Morning, row_device, said
+
+FULL = 5.0
+"""Margins beyond which a colour is full."""
+MOST_COLUMNS, MOST_MAPS = 40, 6
+WIDTH_PX, HEIGHT_PX = 180, 18
+MARKS = {"worse": "▲", "better": "▼", "unknown": "?", "not confirmed": "?", "missing": "–", "same": ""}
+
+
+class Square(NamedTuple):
+    text: str
+    title: str
+    style: str
+
+
+class Map(NamedTuple):
+    """One metric."""
+
+    name: str
+    cells: list[str]
+    rows: list[tuple[str, list[Square | None]]]
+    """Of each device a square for each cell; None where nothing was asked."""
+
+
+def heat_maps(found: Morning) -> list[Map]:
+    """By metric, in the order in which they stand in the night; those with a difference first."""
+    metrics: dict[str, list[NightRow]] = {}
+    for row in found.night.rows:
+        metrics.setdefault(f"{row.compared.metric} {row.compared.basis}".strip(), []).append(row)
+    quiet = {name: all(said(row) == "same" for row in rows) for name, rows in metrics.items()}
+    ordered = sorted(metrics, key=lambda name: quiet[name])
+    return [_map(found, name, metrics[name]) for name in ordered[:MOST_MAPS]]
+
+
+def _map(found: Morning, name: str, rows: Sequence[NightRow]) -> Map:
+    cells = list(dict.fromkeys(found.named(row) for row in rows))[:MOST_COLUMNS]
+    devices = dict.fromkeys(row_device(row) for row in rows)
+    squares = {(row_device(row), found.named(row)): _square(row) for row in rows}
+    return Map(name, cells, [(device, [squares.get((device, cell)) for cell in cells]) for device in devices])
+
+
+def _square(row: NightRow) -> Square:
+    what, ratio = said(row), row.compared.ratio
+    text = MARKS[what] if ratio is None else f"{MARKS[what]} {100 * (ratio - 1):+.1f}".strip()
+    return Square(text, what, _style(row.compared, what))
+
+
+def _style(row: Compared, what: str) -> str:
+    if row.ratio is None or row.ratio <= 0:
+        return ""
+    up = log(row.ratio) * (1 if METRICS[row.metric].more_is_worse else -1)
+    share = min(1.0, abs(up) / (FULL * row.margin)) * (1.0 if what in ("worse", "better") else 0.4)
+    colour = "--worse" if up > 0 else "--better"
+    return f"background:color-mix(in srgb, var({colour}) {100 * share:.0f}%, transparent)"
+
+
+def reach(rows: Sequence[NightRow]) -> float:
+    """How far the common scale of pictures of ratios goes, in logarithms."""
+    ends = [abs(log(end)) for row in rows for end in _ends(row.compared) if end > 0]
+    return min(0.7, max([0.04, *ends]) * 1.05)
+
+
+def _ends(row: Compared) -> tuple[float, ...]:
+    if row.ratio is None:
+        return ()
+    return (row.ratio, row.interval.low, row.interval.high) if row.interval else (row.ratio,)
+
+
+def ratio_picture(row: NightRow, scale: float) -> Markup:
+    """The ratio as a dot, its 95 % interval as a line, the margin as a band around 1; empty without a ratio."""
+    found = row.compared
+    if found.ratio is None or found.ratio <= 0:
+        return Markup("")
+    x = [_x(end, scale) for end in ((found.interval.low, found.interval.high) if found.interval else ())]
+    band, low, middle = _x(1 + found.margin, scale), _x(1 - found.margin, scale), HEIGHT_PX / 2
+    what = said(row)
+    colour = f"var(--{what})" if what in ("worse", "better") else "var(--muted)"
+    line = f'<line x1="{x[0]:.1f}" x2="{x[1]:.1f}" y1="{middle}" y2="{middle}" stroke="{colour}" stroke-width="2"/>'
+    return Markup(  # noqa: S704  (figures and colours of ours alone)
+        f'<svg class="ratio" role="img" aria-label="ratio {found.ratio:.3f}" viewBox="0 0 {WIDTH_PX} {HEIGHT_PX}">'
+        f'<rect x="{low:.1f}" width="{band - low:.1f}" y="0" height="{HEIGHT_PX}" fill="var(--line)" opacity=".5"/>'
+        f'<line x1="{WIDTH_PX / 2}" x2="{WIDTH_PX / 2}" y1="0" y2="{HEIGHT_PX}" stroke="var(--muted)"/>'
+        f'{line if x else ""}<circle cx="{_x(found.ratio, scale):.1f}" cy="{middle}" r="4" fill="{colour}"/></svg>'
+    )
+
+
+def _x(ratio: float, scale: float) -> float:
+    share = max(-1.0, min(1.0, log(max(ratio, 1e-9)) / scale))
+    return WIDTH_PX / 2 * (1 + 0.97 * share)

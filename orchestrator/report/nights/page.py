@@ -1,0 +1,116 @@
+"""Write the morning report as one HTML file: no script, nothing to be fetched; a person reads it in a minute."""
+
+from __future__ import annotations
+
+from orchestrator.nightly import NightRow
+from orchestrator.report.compared.table import verdict_words
+from orchestrator.report.section import Column, Section
+
+from .heat import heat_maps, ratio_picture, reach
+from .history import charts_of, css, date, environment, unreal
+from .morning import Group, Morning, charted, grouped, headline, next_steps, raw_records, row_device, said, tiles
+
+MOST_ROWS = 30
+TITLES = {
+    "worse": "What got worse", "not confirmed": "Differed, and did not when repeated", "better": "What got better",
+    "missing": "What is missing", "unknown": "What is unknown",
+}  # fmt: skip
+CHANGES = (
+    Column("night"), Column("device"), Column("what"), Column("change", True), Column("whose"), Column("because"),
+    Column("what else changed"),
+)  # fmt: skip
+MISSING = (Column("device"), Column("cells without a good block", True), Column("reason"))
+
+
+def morning_page(found: Morning) -> str:
+    """The page; the template engine escapes every name in it."""
+    night = found.night
+    told = {name: found.rows[name] for name in TITLES if found.rows[name]}
+    scale = reach([row for rows in told.values() for row in rows])
+    changes = grouped(found)
+    return (
+        environment()
+        .get_template("morning.html.j2")
+        .render(
+            title=f"{night.suite.name}, {date(night.due_at)}",
+            night=night,
+            css=css(),
+            headline=headline(found),
+            bad=bool(found.rows["worse"]) or night.outcome != "complete",
+            tiles=tiles(found),
+            steps=next_steps(found),
+            groups=[_group(found, name, rows, scale) for name, rows in told.items()],
+            scale=f"{100 * scale:.0f}",
+            missing=_missing(found),
+            maps=heat_maps(found),
+            changes=_changes(changes) if changes else None,
+            charts=charts_of(found.history, charted(found)),
+            nights=len(found.history.nights),
+            facts=_facts(found),
+            records=raw_records(night),
+            unreal=sorted({unreal(row.compared.source) for row in night.rows} - {""}),
+        )
+    )
+
+
+def _group(found: Morning, name: str, rows: list[NightRow], scale: float) -> dict[str, object]:
+    return {
+        "name": name.replace(" ", "-"),
+        "title": TITLES[name],
+        "more": max(0, len(rows) - MOST_ROWS),
+        "rows": [
+            {
+                "device": row_device(row),
+                "cell": found.named(row),
+                "metric": f"{row.compared.metric} {row.compared.basis}".strip(),
+                "picture": ratio_picture(row, scale),
+                "words": words(row),
+            }
+            for row in rows[:MOST_ROWS]
+        ],
+    }
+
+
+def words(row: NightRow) -> str:
+    """The verdict with its interval, and what the repetition said."""
+    found = row.compared
+    text = verdict_words(found)
+    if found.interval is not None and found.verdict == "different":
+        text += f" ({100 * (found.interval.low - 1):+.1f} to {100 * (found.interval.high - 1):+.1f})"
+    if row.repeated is not None and row.repeated.ratio is not None:
+        text += f"; repeated: {100 * (row.repeated.ratio - 1):+.1f} %"
+    return text if said(row) != "not confirmed" else f"not confirmed; first {text}"
+
+
+def _changes(groups: list[Group]) -> Section:
+    rows = (
+        (
+            date(each.at), each.device, each.what, each.size, each.cause if each.settled else f"{each.cause}, new",
+            each.because, each.also,
+        )
+        for each in groups
+    )  # fmt: skip
+    bad = frozenset(number for number, each in enumerate(groups) if each.worse)
+    return Section("changes", "Changes of the last two weeks", "", CHANGES, tuple(rows), bad)
+
+
+def _missing(found: Morning) -> Section | None:
+    rows = tuple((each.device, str(each.cells or ""), each.reason) for each in found.night.missing)
+    return Section("devices", "Devices that are missing", "", MISSING, rows) if rows else None
+
+
+def _facts(found: Morning) -> list[tuple[str, str]]:
+    night = found.night
+    ran = f"{date(night.began_at)} to {date(night.ended_at or night.ends_at)}" if night.began_at else "it did not run"
+    return [
+        ("ran", ran),
+        ("outcome", (night.outcome or "under way").replace("not_run", "did not run")),
+        ("devices", ", ".join(night.devices) or "none"),
+        ("sides", f"baseline {_side(night.suite.sides.baseline)}, candidate {_side(night.suite.sides.candidate)}"),
+        ("suite", night.file),
+    ]  # fmt: skip
+
+
+def _side(side: object) -> str:
+    told = {name: value for name, value in vars(side).items() if value and not name.endswith("sha256")}
+    return ", ".join(f"{name} {value}" for name, value in told.items()) or "as the experiment says"

@@ -1,0 +1,209 @@
+"""The morning report: what got worse, better, unknown, missing, what to do next; as a page, as Markdown, and sent."""
+
+from __future__ import annotations
+
+import json
+import re
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from orchestrator.analysis.history import Night as Column
+from orchestrator.analysis.history import history
+from orchestrator.ledger import Ledger
+from orchestrator.nightly import Night, Wave
+from orchestrator.nightly.past import figures_of
+from orchestrator.report.nights import Morning, headline, morning, morning_markdown, morning_page
+from orchestrator.report.nights.tell import morning_of, tell
+from tests.unit.comparison.conftest import farm, ledger
+from tests.unit.imports.conftest import Farm
+from tests.unit.report.test_report import EVIL, Page
+
+from .made import judged, kept, missing, nights
+
+__all__ = ["farm", "ledger"]
+pytestmark = pytest.mark.unit
+
+WAVES = (Wave(kind="first", part="lenet", experiment_id="nightly-1", number=0, blocks=6),)
+
+
+def factor(number: int, device: str, network: str, side: str) -> float:
+    """In the last night B is 6 % slower with m, A 8 % faster with n; C moved on both sides nine nights before."""
+    found = 1.08 if device == "C" and number >= 10 else 1.0
+    if number == 17 and side == "b":
+        found *= {("B", "m"): 1.06, ("A", "n"): 0.92}.get((device, network), 1.0)
+    return found
+
+
+@pytest.fixture(scope="module")
+def many() -> list[Night]:
+    """Eighteen nights; from the last one a phone is away, and one row is unknown."""
+    found = nights(18, factor)
+    last = found[-1]
+    rows = tuple(
+        row.model_copy(update={"compared": row.compared.model_copy(update={"verdict": "unknown", "needs_blocks": 9})})
+        if (row.compared.device, row.compared.network) == ("A", "l")
+        else row
+        for row in last.rows
+    )
+    more = {"rows": rows, "missing": (missing("D"),), "outcome": "partial", "waves": WAVES}
+    return [*found[:-1], last.model_copy(update=more)]
+
+
+def of(found: list[Night]) -> Morning:
+    """The report of the last of these nights, without a ledger: nobody knows what ran."""
+    columns = [Column(id=night.night_id, at=night.due_at) for night in found]
+    return morning(found[-1], history("nightly", columns, [each for night in found for each in figures_of(night)]))
+
+
+@pytest.fixture(scope="module")
+def found(many: list[Night]) -> Morning:
+    return of(many)
+
+
+@pytest.fixture(scope="module")
+def page(found: Morning) -> str:
+    return morning_page(found)
+
+
+def test_the_page_says_it_all_in_its_head(found: Morning, page: str) -> None:
+    assert headline(found) == "The night is partial: 1 worse; 1 better; 1 unknown; 1 device missing."
+    text, parsed, words = page, Page(page), " ".join(page.split())
+    assert not parsed.open and "script" not in parsed.tags and "http:" not in text and "https:" not in text
+    assert words.index("What to do next") < words.index("What got worse") < words.index("What got better")
+    steps = words[words.index("What to do next") : words.index("What got worse")]
+    assert "latency is worse in 1 cell on B (confirmed by a repetition)" in steps
+    assert "farm compare nightly-1 --sides side=baseline,candidate --where device=B" in steps
+    assert "Look at D: it is not connected." in steps and "Not the candidate: C moved on both sides" in steps
+    assert "9 more blocks a side would settle 1 of them" in steps
+    assert 'title="worse"' in text and "▲ +6.0" in text and 'title="better"' in text and "▼ -8.0" in text
+    assert 'class="ratio"' in text and "farm export nightly-1" in text and "VIRTUAL" in text
+    assert "the colour of whose change it is" in words and "3 series" in words and words.count("<figure>") == 3
+
+
+def test_markdown_says_the_same(found: Morning) -> None:
+    text = morning_markdown(found)
+    assert "**The night is partial: 1 worse; 1 better; 1 unknown; 1 device missing.**" in text
+    assert "- B VIRTUAL: m opencl fp32, latency: **worse: +6." in text and "- D: it is not connected" in text
+    assert "C: 3 series +8.0 to" in text or "C: 3 series +7.9 to" in text or "C: 3 series +" in text
+
+
+def test_a_night_that_did_not_run_is_as_loud() -> None:
+    night = judged(3, [], (), outcome="not_run", began_at=None, problems=("the farm was down",))
+    found = of([night])
+    text = morning_page(found)
+    assert "The night did not run. Nothing is known of it." in text and "the farm was down" in text
+    assert 'class="headline bad"' in text and "did not run" in morning_markdown(found)
+
+
+def test_a_difference_that_was_not_repeated_is_not_called_worse(many: list[Night], found: Morning) -> None:
+    last = many[-1]
+    rows = tuple(
+        row.model_copy(update={"repeated": row.compared.model_copy(update={"verdict": "same", "ratio": 1.0})})
+        if row.compared.verdict == "different"
+        else row
+        for row in last.rows
+    )
+    night = last.model_copy(update={"rows": rows})
+    again = morning(night, found.history)
+    assert len(again.rows["not confirmed"]) == 2 and not again.rows["worse"]
+    text = morning_markdown(again)
+    assert "Stop the candidate" not in text and "not confirmed; first worse: +6." in text
+
+
+def test_names_from_outside_make_no_markup() -> None:
+    found = nights(6, lambda *_: 1.0, (EVIL, "B"), ("<i>n",))
+    last = found[-1].model_copy(update={"missing": (missing(EVIL),), "problems": (EVIL,), "outcome": "partial"})
+    report = of([*found[:-1], last])
+    text = morning_page(report)
+    assert EVIL not in text and "<i>n" not in text and not Page(text).open
+    assert EVIL not in re.sub("`[^`\n]*`", "", morning_markdown(report))
+
+
+def test_the_command_prints_writes_and_refuses(farm: Farm, ledger: Ledger, many: list[Night]) -> None:
+    kept(ledger, many)
+    code, out, err = farm("morning", "nightly", "-o", "m.html", "--markdown", "m.md")
+    assert code == 0 and "written to m.html" in err and out == ""
+    code, out, _ = farm("morning", "nightly", "--night", "nightly@016")
+    assert code == 0 and "**Nothing changed.**" in out
+    assert morning_of(ledger, many[-1]).history.nights[-1].id == "nightly@017"
+    told = json.loads(farm("morning", "nightly", "--json")[1])
+    assert told["headline"].startswith("The night is partial") and told["night"]["night_id"] == "nightly@017"
+    code, _, err = farm("morning", "nightly", "--night", "x")
+    assert code == 1 and "there is no night x; nights are nightly@013" in err
+    assert farm("morning", "weekly")[0] == 1
+
+
+class Hook(BaseHTTPRequestHandler):
+    """A webhook that keeps what it was sent."""
+
+    got: list[dict[str, object]]
+
+    def do_POST(self) -> None:
+        self.got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class Mail(socketserver.StreamRequestHandler):
+    """Takes one mail by SMTP, and keeps its text."""
+
+    got: list[str]
+
+    def handle(self) -> None:
+        self.wfile.write(b"220 here\r\n")
+        while line := self.rfile.readline():
+            word = line.split()[0].upper() if line.split() else b""
+            if word == b"DATA":
+                self.wfile.write(b"354 go on\r\n")
+                text = b"".join(iter(self.rfile.readline, b".\r\n"))
+                self.got.append(text.decode())
+            self.wfile.write(b"221 bye\r\n" if word == b"QUIT" else b"250 well\r\n")
+            if word == b"QUIT":
+                return
+
+
+@contextmanager
+def serving(server: socketserver.BaseServer) -> Iterator[int]:
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_it_is_sent_to_a_webhook_and_by_mail_and_what_fails_is_told(found: Morning) -> None:
+    hook, mail = type("H", (Hook,), {"got": []}), type("M", (Mail,), {"got": []})
+    with (
+        serving(HTTPServer(("127.0.0.1", 0), hook)) as port,
+        serving(socketserver.TCPServer(("127.0.0.1", 0), mail)) as smtp,
+    ):
+        to = (
+            "team",
+            f"mailto://127.0.0.1:{smtp}?to=a@example.org&from=farm@example.org",
+            "nobody",
+            "json://127.0.0.1:9/x",
+            "x://y",
+        )
+        told = tell(found, to, {"team": f"json://user:hidden@127.0.0.1:{port}/nights"})
+    assert [bool(each.error) for each in told] == [False, False, True, True, True], told
+    assert told[0].to == "team" and "hidden" not in str(told)
+    (message,) = hook.got
+    assert (
+        message["type"] == "failure"
+        and message["title"] == "nightly: The night is partial: 1 worse; 1 better; 1 unknown; 1 device missing."
+    )
+    assert "latency is worse in 1 cell on B" in str(message["message"])
+    (text,) = mail.got
+    assert "To: a@example.org" in text and "nightly-017.html" in text and "Subject: " in text
+    assert "nobody" in told[2].error and "FARM_TELL" in told[2].error and "no address" in told[4].error
