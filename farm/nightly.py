@@ -20,6 +20,9 @@ from orchestrator.nightly import Night, Told
 from orchestrator.nightly.keeper import Keeper
 from orchestrator.nightly.summary import headline, summary
 from orchestrator.private_files import UMASK, make_private
+from orchestrator.report.nights import morning_page
+from orchestrator.report.nights.tell import morning_of
+from orchestrator.report.nights.tell import tell as send
 
 log = logging.getLogger(__name__)
 
@@ -33,19 +36,31 @@ def told_in(state: Path) -> Path:
     return state / "nights"
 
 
-def tell(farm: Settings, night: Night) -> Sequence[Told]:
-    """Into the log, and a file in the state folder."""
+def tell(farm: Settings, ledger: Ledger, night: Night) -> Sequence[Told]:
+    """Into the log, as text and as a page into the state folder, and to whom the suite names."""
     log.warning("event=night_over night=%s said=%s", night.night_id, headline(night).replace(" ", "_"))
     folder = told_in(farm.state)
     make_private(folder)
     path = folder / f"{night.night_id.replace(':', '')}.txt"
     path.write_text(summary(night) + "\n")
-    return (Told(to=str(path), at=time.time()),)
+    return (Told(to=str(path), at=time.time()), *_send(farm, ledger, night, path.with_suffix(".html")))
+
+
+def _send(farm: Settings, ledger: Ledger, night: Night, path: Path) -> Sequence[Told]:
+    """The morning report. Whatever is wrong with it, the text is there."""
+    try:
+        found = morning_of(ledger, night)
+        path.write_text(morning_page(found))
+        known = {name: address.get_secret_value() for name, address in farm.tell.items()}
+        return (Told(to=str(path), at=time.time()), *send(found, night.suite.tell, known))
+    except Exception as e:  # a report that cannot be made must not hide the night
+        log.exception("event=no_morning_report night=%s", night.night_id)
+        return (Told(to="morning report", at=time.time(), error=f"{type(e).__name__}: {e}"),)
 
 
 def keeper_of(farm: Settings, ledger: Ledger) -> Keeper:
     """Raises ServiceDown where Redis is away."""
-    return Keeper(farm, ledger, Inventory(connect(farm)), lambda night: tell(farm, night))
+    return Keeper(farm, ledger, Inventory(connect(farm)), lambda night: tell(farm, ledger, night))
 
 
 def run(farm: Settings, stop: threading.Event) -> None:

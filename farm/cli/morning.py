@@ -85,6 +85,7 @@ def _night(ledger: Ledger, suite: str, night_id: str | None) -> Night:
             f"nights are {', '.join(each.night_id for each in nights[-5:])}" if nights else "it has none that is over"
         )
         raise NoData(
-            f"{suite}: there is no night {night_id or ''}".rstrip() + f"; {known}", remedy="`farm nightly list`"
+            f"{suite}: there is no night {night_id or ''}".rstrip() + f"; {known}",
+            remedy="`farm nightly list` shows them",
         )
     return found[-1]

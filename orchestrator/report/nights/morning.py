@@ -191,7 +191,7 @@ def _unknown(found: Morning) -> Iterator[tuple[str, str]]:
 
 def _compare(night: Night, row: NightRow) -> str:
     """The command that shows the blocks behind a row."""
-    first = next((wave for wave in night.waves if wave.part == row.part), None)
+    first = next((wave for wave in night.waves if wave.part == row.part and not wave.refused), None)
     if first is None:
         return ""
     device_is = quote(f"device={row.compared.device}")
@@ -203,6 +203,7 @@ def raw_records(night: Night) -> list[tuple[str, str]]:
     return [
         (f"{wave.experiment_id} ({wave.kind})", f"farm export {wave.experiment_id} --format csv -o raw.csv")
         for wave in night.waves
+        if not wave.refused
     ]
 
 

@@ -9,11 +9,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 
+from farm import nightly as keeper
 from orchestrator.analysis.history import Night as Column
 from orchestrator.analysis.history import history
+from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
 from orchestrator.nightly import Night, Wave
 from orchestrator.nightly.past import figures_of
@@ -207,3 +210,16 @@ def test_it_is_sent_to_a_webhook_and_by_mail_and_what_fails_is_told(found: Morni
     (text,) = mail.got
     assert "To: a@example.org" in text and "nightly-017.html" in text and "Subject: " in text
     assert "nobody" in told[2].error and "FARM_TELL" in told[2].error and "no address" in told[4].error
+
+
+def test_the_keeper_tells_in_files_and_to_whom_the_suite_names(
+    ledger: Ledger, many: list[Night], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = many[-1].suite.model_copy(update={"tell": ("nobody",)})
+    night = many[-1].model_copy(update={"suite": suite})
+    text, page, nobody = keeper.tell(Settings(state=tmp_path), ledger, night)
+    assert "nightly" in Path(text.to).read_text() and "What to do next" in Path(page.to).read_text()
+    assert (text.error, page.error, nobody.to) == ("", "", "nobody") and "FARM_TELL" in nobody.error
+    monkeypatch.setattr(keeper, "morning_page", lambda found: 1 / 0)
+    _, failed = keeper.tell(Settings(state=tmp_path), ledger, night)
+    assert failed.to == "morning report" and "ZeroDivisionError" in failed.error
