@@ -20,8 +20,9 @@ class Sampling(Model):
     mode: Literal["steady", "cold", "sustained"] = "steady"
     """`steady`: after a warm-up; `cold`: set-up and the first inference of a fresh process without any cache;
     `sustained`: load for the whole of `load`, to see throttling."""
-    blocks: int = Field(default=3, ge=1, le=1000)
-    """Independent repetitions, each in a fresh agent process."""
+    blocks: int = Field(default=7, ge=1, le=1000)
+    """Independent repetitions, each in a fresh agent process. Six give an interval of 95 %, seven still do when one
+    does not count; `farm compare` and `farm best` need five of each side. Fewer are a quick look."""
     target_interval: Share | None = None
     """Add blocks to a cell until the half-width of its interval is at most this share of the median: `5 %`. Seven good
     blocks are needed at least: a choice of when to stop needs ranks that cover more than 95 %."""
