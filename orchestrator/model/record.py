@@ -57,6 +57,7 @@ class DoubtCode(StrEnum):
     STUCK_METER = "stuck_meter"
     ALIASED_POWER = "aliased_power"
     METER_CLOCK = "meter_clock"
+    SESSIONS_DIFFER = "sessions_differ"
 
 
 REMEDIES: dict[DoubtCode, str] = {
@@ -86,6 +87,7 @@ REMEDIES: dict[DoubtCode, str] = {
     DoubtCode.STUCK_METER: "restart the phone or the meter: it says the same whatever is drawn",
     DoubtCode.ALIASED_POWER: "change the batch or the clocks, so that inferences and refreshes are out of step",
     DoubtCode.METER_CLOCK: "look for what delays the meter's samples (a hub, a busy host); figures are corrected",
+    DoubtCode.SESSIONS_DIFFER: "run it again on other days or after reboots: more blocks of one session add little",
     DoubtCode.NOT_WARM: "raise sampling.warmup: the warm-up ended before the inferences agreed",
 }
 

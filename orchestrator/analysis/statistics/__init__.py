@@ -29,6 +29,7 @@ from .resources import (
 )
 from .serial import SERIAL_BLOCKS, serial_correlation
 from .setup import SetupKind, SetupUse, setup_uses, total_setup_ms
+from .spread import Spread
 from .stability import Stability, Verdict, stability
 from .summary import InvalidReason, Summary, newest_attempts, summarise
 from .throughput import Throughput, throughput
@@ -51,6 +52,7 @@ __all__ = [
     "Mode",
     "SetupKind",
     "SetupUse",
+    "Spread",
     "Stability",
     "Summary",
     "ThrottleBin",

@@ -29,6 +29,7 @@ from .resources import (
 from .same_plan import same_plan_doubts
 from .serial import alike_doubt
 from .setup import SetupUse, median_block, setup_steps_ms, setup_uses
+from .spread import Spread, sessions_doubt, spread
 from .stability import Stability, stability
 from .throughput import Throughput, throughput
 
@@ -83,6 +84,8 @@ class Summary(Model):
     planned: tuple[LayerMemory, ...] = ()
     """Memory while each layer runs, by the plan (not measured)."""
     stability: Stability | None = None
+    spread: Spread | None = None
+    """Of the figure by samples, blocks and sessions, and which of them to repeat."""
     detectable: Effect | None = None
     """Difference in ms from this cell that another, as noisy and with as many blocks, must have to be told apart."""
     energy: tuple[EnergyUse, ...] = ()
@@ -155,7 +158,8 @@ def _summary(
     in_time = sorted(good, key=lambda block: (block.started_at, block.token))
     times = [block.times for block in in_time if block.times]
     values = [value for block in in_time if (value := block_value_ms(block, mode)) is not None]
-    of_cell = [doubt for doubt in (same_plan, alike_doubt(values)) if doubt is not None]
+    found = spread(in_time, lambda block: block_value_ms(block, mode))
+    of_cell = [doubt for doubt in (same_plan, alike_doubt(values), sessions_doubt(found)) if doubt is not None]
     all_doubts = [doubt for block in blocks for doubt in block.doubts] + of_cell
     setups = [steps for block in good if (steps := setup_steps_ms(block))]
     energy = energy_uses(in_time, watched=watched)
@@ -183,6 +187,7 @@ def _summary(
         memory=memory_medians(good),
         planned=planned_memory(blocks),
         stability=stability(times if mode == "steady" else _alone(values)) if good else None,
+        spread=found,
         detectable=detectable(values, values),
         energy=energy,
         energy_per_inference=reported_energy(energy),
