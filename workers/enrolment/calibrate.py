@@ -20,8 +20,12 @@ from orchestrator.model.power import GaugeCalibration
 
 from .refresh import find_refresh_ns, thin
 
-MILLIAMPERE_BELOW = 10_000
-"""A phone at work draws more than 10 mA and less than 10 A: a raw figure below this counts mA, above it uA."""
+UNITS_A = (1e-6, 1e-3)
+"""Of the nodes of phones: uA as the kernel's documentation says, or mA."""
+PHONE_W = 0.15, 30.0
+"""What a phone draws with busy cores, which a reading is by one unit at most."""
+USUAL_VOLTS = 3.8
+"""Where the node of the voltage cannot be read."""
 NEWS_OF_A_STEP = 4
 """Fresh readings that each step must have."""
 STEP_NEWS = 9
@@ -79,7 +83,7 @@ def calibrate(power: Sequence[Power], phases: Sequence[Phase]) -> GaugeCalibrati
     voltage = np.array([each.voltage_uv or 0 for each in readings], dtype=np.float64)
     refresh_ns = _refresh(t_ns, raw, voltage, phases)
     steps = _steps(t_ns, raw, phases, refresh_ns)
-    sign, unit = _sign_and_unit(steps)
+    sign, unit = _sign_and_unit(steps, _volts(voltage))
     gain, opinion = _gain(readings, sign * unit)
     return GaugeCalibration(
         ampere_per_unit=unit,
@@ -146,7 +150,7 @@ def _steps(t_ns: npt.NDArray[np.int64], raw: Numbers, phases: Sequence[Phase], r
     return Steps(tuple(found[False]), tuple(found[True]))
 
 
-def _sign_and_unit(steps: Steps) -> tuple[int, float]:
+def _sign_and_unit(steps: Steps, volts: float) -> tuple[int, float]:
     rest, load = np.concatenate(steps.rest), np.concatenate(steps.load)
     change = float(np.median(load) - np.median(rest))
     least = max(0.1 * abs(float(np.median(rest))), 3 * 1.4826 * float(np.median(np.abs(rest - np.median(rest)))))
@@ -162,7 +166,26 @@ def _sign_and_unit(steps: Steps) -> tuple[int, float]:
             f"a load moves the current from {np.median(rest):g} to {np.median(load):g}: something charges the battery",
             remedy="cut the supply, also a wireless one, then `farm enrol`",
         )
-    return sign, 1e-6 if highest >= MILLIAMPERE_BELOW else 1e-3
+    return sign, _unit(highest, volts)
+
+
+def _volts(voltage: Numbers) -> float:
+    known = voltage[voltage > 0]
+    return float(np.median(known)) * 1e-6 if len(known) else USUAL_VOLTS
+
+
+def _unit(highest: float, volts: float) -> float:
+    """The one by which a phone at work draws what phones do, the nearer to their middle where both do."""
+    low_w, high_w = PHONE_W
+    middle = math.log(math.sqrt(low_w * high_w))
+    unit = min(UNITS_A, key=lambda unit: abs(math.log(highest * unit * volts) - middle))
+    if not low_w <= highest * unit * volts <= high_w:
+        told = " or ".join(f"{highest * each * volts:.3g} W" for each in UNITS_A)
+        raise CannotCalibrate(
+            f"the gauge says {highest:g} under load, which is {told}: no phone draws that",
+            remedy="use an external meter; report the phone, so that its unit becomes known",
+        )
+    return unit
 
 
 def _above(side: float, rest: Numbers, load: Numbers) -> float:

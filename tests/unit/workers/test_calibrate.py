@@ -169,3 +169,16 @@ def test_readings_that_stay_out_are_no_news() -> None:
     assert find_refresh_ns(t_ns[:2], raw[:2]) is None
     assert find_refresh_ns(t_ns, np.ones(len(t_ns))) is None
     assert thin(t_ns[:0], raw[:0], SECOND).size == 0
+
+
+@pytest.mark.parametrize(
+    "gauge",
+    [
+        SimulatedGauge(unit="uA", load_a=0.008, rest_a=0.002, quantum_a=1e-5, noise_a=1e-5),
+        SimulatedGauge(unit="mA", load_a=14.0, rest_a=1.0),
+    ],
+)
+def test_a_power_that_no_phone_draws_is_no_calibration(gauge: SimulatedGauge) -> None:
+    """Either was read by the other unit, a thousand times too much or too little, without a word."""
+    with pytest.raises(CannotCalibrate, match="no phone draws that"):
+        calibrate(*gauge.run(3, 6.0))
