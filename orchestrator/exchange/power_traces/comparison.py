@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
+import numpy as np
 from pydantic import Field
 
 from orchestrator.errors import TableError
@@ -18,6 +19,11 @@ METHOD = (
     "95 % by Student's t; one trace: autocorrelation time of its readings; several: spread between their means, or "
     "what they say themselves where that is more; differences: Welch-Satterthwaite"
 )
+PHONE_W = 0.002, 50.0
+"""Mean power of a phone, asleep or at work with its screen on; of a small board too."""
+STUCK_READINGS = 10
+INDEPENDENT_READINGS = 12
+"""With fewer, the correlation of readings is not known well enough for an interval of 95 %."""
 INSTRUMENTS = {
     "trepn": "a battery gauge",
     "monsoon": "a meter",
@@ -138,7 +144,39 @@ def _doubts(baseline: Sequence[Recording], load: Sequence[Recording], plain: Pow
         detail = f"net power between {net.low * 1e3:.4g} and {net.high * 1e3:.4g} mW"
         found.append(TraceDoubt(code=TraceDoubtCode.UNRESOLVED, detail=detail))
     for name, group in (("baseline", baseline), ("load", load)):
+        if len(group) == 1:
+            detail = f"one trace of the {name}: its interval is that of this run"
+            found.append(TraceDoubt(code=TraceDoubtCode.ONE_FILE, detail=detail))
         if len(group) == 2:
             detail = f"two traces of the {name}: its interval rests on one degree of freedom"
             found.append(TraceDoubt(code=TraceDoubtCode.FEW_FILES, detail=detail))
-    return tuple(found)
+    return (*found, *_copies((*baseline, *load)), *_of_each((*baseline, *load)))
+
+
+def _copies(recordings: Sequence[Recording]) -> Iterator[TraceDoubt]:
+    """The same file twice, or a copy of it."""
+    for place, one in enumerate(recordings):
+        for other in recordings[:place]:
+            if one.facts == other.facts and np.array_equal(one.power_w, other.power_w):
+                detail = f"its {one.facts.readings} readings are those of {other.path}"
+                yield _doubt(one, TraceDoubtCode.SAME_READINGS, detail)
+                break
+
+
+def _of_each(recordings: Sequence[Recording]) -> Iterator[TraceDoubt]:
+    """A meter that says the same all the time, a mean that no phone has, readings of which too few are independent."""
+    low_w, high_w = PHONE_W
+    for one in recordings:
+        readings, mean_w, worth = one.facts.readings, one.facts.plain_w, plain_mean(one).freedom + 1
+        if readings >= STUCK_READINGS and float(one.power_w.min()) == float(one.power_w.max()):
+            yield _doubt(one, TraceDoubtCode.STUCK, f"all {readings} readings are {mean_w:.4g} W")
+        elif worth < INDEPENDENT_READINGS:
+            detail = f"its {readings} readings tell as much as {max(2, round(worth))} independent ones"
+            yield _doubt(one, TraceDoubtCode.ALIKE_READINGS, detail)
+        if mean_w and not low_w <= abs(mean_w) <= high_w:
+            detail = f"its mean is {mean_w:.3g} W; a phone draws {low_w:g} to {high_w:g} W"
+            yield _doubt(one, TraceDoubtCode.IMPLAUSIBLE_POWER, detail)
+
+
+def _doubt(recording: Recording, code: TraceDoubtCode, detail: str) -> TraceDoubt:
+    return TraceDoubt(code=code, detail=detail, file=str(recording.path))

@@ -29,6 +29,11 @@ class TraceDoubtCode(StrEnum):
     BASELINE_ABOVE_LOAD = "baseline_above_load"
     UNRESOLVED = "unresolved"
     FEW_FILES = "few_files"
+    ONE_FILE = "one_file"
+    SAME_READINGS = "same_readings"
+    STUCK = "stuck"
+    IMPLAUSIBLE_POWER = "implausible_power"
+    ALIKE_READINGS = "alike_readings"
     MIXED_FORMATS = "mixed_formats"
 
 
@@ -47,6 +52,11 @@ REMEDIES: dict[TraceDoubtCode, str] = {
     TraceDoubtCode.BASELINE_ABOVE_LOAD: "exchange the files, or record the baseline again with the screen dimmed",
     TraceDoubtCode.UNRESOLVED: "record longer or more often: the interval of the net power holds zero",
     TraceDoubtCode.FEW_FILES: "record more files: two repetitions say little about their spread",
+    TraceDoubtCode.ONE_FILE: "record more files: how one run differs from the next is not in the interval of one",
+    TraceDoubtCode.SAME_READINGS: "give each recording once: a copy is no repetition",
+    TraceDoubtCode.STUCK: "restart the meter: it said the same whatever was drawn",
+    TraceDoubtCode.IMPLAUSIBLE_POWER: "check the unit of the power, or of current and voltage",
+    TraceDoubtCode.ALIKE_READINGS: "record for longer: readings wander so slowly that intervals hold less than 95 %",
     TraceDoubtCode.MIXED_FORMATS: "use one instrument for all of them: figures of different ones do not compare",
 }
 

@@ -99,7 +99,8 @@ def test_intervals_hold_the_truth_as_often_as_they_say(keep: float, files: int) 
                  for level in (5.0, 8.0)]  # fmt: skip
         net = compare(*group).plain.net_power_w
         hits += net.low <= 3.0 <= net.high
-    assert 0.90 <= hits / runs <= 0.995
+    assert hits / runs >= 0.90
+    assert files > 2 or hits / runs <= 0.995, "of several files the larger of two spreads counts"
 
 
 def test_a_gauge_and_a_meter_are_not_mixed() -> None:
@@ -170,3 +171,49 @@ def test_the_other_layout_of_the_authors(farm: Farm) -> None:
         (found,) = read_trace(folder / f"{name}.csv")
         assert plain_mean(found).value * 1e3 == pytest.approx(mean_mw, abs=1e-3)
         assert [doubt.code for doubt in found.doubts] == [TraceDoubtCode.FOOTER_OF_OTHER_RUNS]
+
+
+def wandering(kept: float, count: int, seed: int) -> Recording:
+    rng, walk = np.random.default_rng(seed), [0.0]
+    for _ in range(count - 1):
+        walk.append(kept * walk[-1] + math.sqrt(1 - kept**2) * rng.normal())
+    return recording(np.arange(count) / 10, 2 + 0.1 * np.array(walk))
+
+
+def test_short_traces_of_readings_that_are_alike_cover_or_are_doubted() -> None:
+    """Of 300 readings with a correlation time of 10, 84 % by the windowed time alone."""
+    found = [compare([wandering(0.905, 300, seed)], [wandering(0.905, 300, 999 - seed)]) for seed in range(100)]
+    held = [each.plain.load_power_w.low <= 2 <= each.plain.load_power_w.high for each in found]
+    assert sum(held) >= 89
+    short = compare([wandering(0.99, 50, 1)], [wandering(0.99, 50, 2)])
+    assert TraceDoubtCode.ALIKE_READINGS in {doubt.code for doubt in short.doubts}
+    long = compare([wandering(0.5, 3000, 1)], [wandering(0.5, 3000, 2)])
+    assert TraceDoubtCode.ALIKE_READINGS not in {doubt.code for doubt in long.doubts}
+
+
+def test_one_file_and_a_copy_are_doubted() -> None:
+    def codes(baseline: list[Recording], load: list[Recording]) -> list[TraceDoubtCode]:
+        return [doubt.code for doubt in compare(baseline, load).doubts]
+
+    rest, one, two, three = (wandering(0.0, 400, seed) for seed in range(4))
+    assert codes([rest], [one]).count(TraceDoubtCode.ONE_FILE) == 2
+    assert codes([rest], [one, two, three]).count(TraceDoubtCode.ONE_FILE) == 1
+    assert TraceDoubtCode.SAME_READINGS not in codes([rest], [one, two, three])
+    assert TraceDoubtCode.SAME_READINGS in codes([rest], [one, two, one])
+    assert TraceDoubtCode.SAME_READINGS in codes([rest], [rest])
+
+
+@pytest.mark.parametrize(
+    ("power_w", "code"),
+    [
+        (np.zeros(400), TraceDoubtCode.STUCK),
+        (np.full(400, 1.25), TraceDoubtCode.STUCK),
+        (np.linspace(1900, 2100, 400), TraceDoubtCode.IMPLAUSIBLE_POWER),
+        (np.linspace(0.0014, 0.0015, 400), TraceDoubtCode.IMPLAUSIBLE_POWER),
+    ],
+)
+def test_a_meter_that_is_stuck_and_a_wrong_unit_are_doubted(power_w: np.ndarray, code: TraceDoubtCode) -> None:
+    times = np.arange(400) / 10
+    well = [wandering(0.0, 400, seed) for seed in range(6)]
+    assert code in {doubt.code for doubt in compare(well[:3], [recording(times, power_w), *well[3:]]).doubts}
+    assert code not in {doubt.code for doubt in compare(well[:3], well[3:]).doubts}
