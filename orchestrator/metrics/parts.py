@@ -17,6 +17,7 @@ from orchestrator.ledger.database import Database
 from orchestrator.model.waiting import WaitReason
 
 from .devices import device_families, host_families
+from .nights import Nights
 from .queue import queue_families
 from .results import Results
 from .sessions import lease_families, session_families
@@ -68,7 +69,7 @@ class LedgerPart:
     def __init__(self, settings: Settings, reasons: Callable[[], dict[str, WaitReason] | None]) -> None:
         self._settings, self._reasons = settings, reasons
         self._database: Database | None = None
-        self._results = Results()
+        self._results, self._nights = Results(), Nights()
 
     def __call__(self) -> list[Metric]:
         if self._database is None:
@@ -76,7 +77,9 @@ class LedgerPart:
         wait_reasons = self._reasons()
         with self._database.read() as connection:
             self._results.update(connection)
-            return [*queue_families(connection, wait_reasons), *self._results.families()]
+            self._nights.update(connection)
+            families = (queue_families(connection, wait_reasons), self._results.families(), self._nights.families())
+            return [each for part in families for each in part]
 
 
 def _record_families(redis: Redis) -> Iterator[Metric]:

@@ -34,6 +34,7 @@ from orchestrator.model.lease import Assignment
 from orchestrator.model.live import HostAnnouncement, Progress
 from orchestrator.model.record import Doubt, DoubtCode, Outcome, Record, RunsOn
 from tests.unit.energy.blocks import EXACT, PHASES, S, load_between, phases, readings
+from tests.unit.history.made import kept, nights
 
 PHONES = {
     "galaxy-s7": ("Galaxy S7", "exynos8890", "Mali-T880", "mali"),
@@ -132,6 +133,8 @@ def fill(redis: Redis, ledger: Ledger, seed: int) -> Content:
         content.streams.append(finish(ledger, row.job, Content(content.devices), rng, inferences=25))
     _quarantine(ledger, "nexus-5")
     assert ledger.hold(["mate-10"], "anna", None, "new battery") == []
+    kept(ledger, nights(1, lambda *_: 1.0, ("nexus-5",), ("lenet",)))
+    ledger.nights.schedule("nightly", "nightly.yaml", "30 2 * * *", b"{}")
     leases = Leases(redis)
     for row in ledger.jobs("first-1")[: 2 * BLOCKS : BLOCKS]:  # one job of each of two phones
         begun = ledger.begin_attempt(row.job_id, row.job.candidates[0], "lab", LONG_S)

@@ -1,0 +1,98 @@
+"""Nights of suites as metrics: what the newest one of each found, and when the next one is due."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from sqlalchemy import Connection, select
+
+from orchestrator.ledger.rows import readable, unpack
+from orchestrator.ledger.tables import NIGHTS, SCHEDULES
+from orchestrator.nightly import Night, NightRow
+from orchestrator.nightly.schedule import following
+
+OUTCOMES = ("complete", "partial", "not_run")
+SAID = ("worse", "better", "not_confirmed", "unknown", "missing", "same")
+MOST_SUITES = 50
+
+
+class _Version(NamedTuple):
+    night_id: str
+    version: int
+
+
+class Nights:
+    """The newest night of each suite that is over. Its body is read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[_Version, Night | None]] = {}
+        self._due: dict[str, float] = {}
+
+    def update(self, connection: Connection) -> None:
+        """Read what is new. A night that cannot be read is left out, and logged."""
+        columns = select(NIGHTS.c.suite, NIGHTS.c.id, NIGHTS.c.version, NIGHTS.c.due_at, NIGHTS.c.over)
+        begun: dict[str, float] = {}
+        newest: dict[str, _Version] = {}
+        for suite, night_id, version, due_at, over in connection.execute(columns.order_by(NIGHTS.c.due_at)):
+            begun[suite] = due_at
+            if over:
+                newest.pop(suite, None)  # the suites whose nights are newest stand last
+                newest[suite] = _Version(night_id, version)
+        wanted = list(newest.items())[-MOST_SUITES:]
+        self._known = {
+            suite: known
+            if (known := self._known.get(suite)) is not None and known[0] == version
+            else (version, _read(connection, version.night_id))
+            for suite, version in wanted
+        }
+        schedules = connection.execute(select(SCHEDULES.c.suite, SCHEDULES.c.cron, SCHEDULES.c.since))
+        self._due = {suite: following(cron, max(since, begun.get(suite, 0.0))) for suite, cron, since in schedules}
+
+    def families(self) -> Iterator[Metric]:
+        """All families of nights; without a night they have no series."""
+        nights = {suite: night for suite, (_, night) in sorted(self._known.items()) if night is not None}
+        yield _gauge("farm_night_due_timestamp_seconds", "When the newest night of a suite was due.",
+                     {suite: night.due_at for suite, night in nights.items()})  # fmt: skip
+        yield _gauge("farm_night_next_timestamp_seconds", "When the next night of a suite with a schedule is due.",
+                     dict(sorted(self._due.items())))  # fmt: skip
+        yield _gauge("farm_night_regressions_confirmed", "Rows of the newest night that are worse, twice.",
+                     {suite: sum(map(_is_regression, night.rows)) for suite, night in nights.items()})  # fmt: skip
+        yield _gauge("farm_night_devices_missing", "Devices that should have taken part in the newest night.",
+                     {suite: len(night.missing) for suite, night in nights.items()})  # fmt: skip
+        outcome = GaugeMetricFamily("farm_night_outcome", "How the newest night went.", labels=("suite", "outcome"))
+        rows = GaugeMetricFamily(
+            "farm_night_rows", "Rows of the newest night, by verdict.", labels=("suite", "verdict")
+        )
+        for suite, night in nights.items():
+            for each in OUTCOMES:
+                outcome.add_metric([suite, each], each == night.outcome)
+            counts = Counter(map(_said, night.rows))
+            for each in SAID:
+                rows.add_metric([suite, each], counts[each])
+        yield from (outcome, rows)
+
+
+def _read(connection: Connection, night_id: str) -> Night | None:
+    body = connection.execute(select(NIGHTS.c.body).where(NIGHTS.c.id == night_id)).scalar_one()
+    return readable(f"night {night_id}", lambda: Night.model_validate_json(unpack(body)))
+
+
+def _gauge(name: str, text: str, values: dict[str, float] | dict[str, int]) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=("suite",))
+    for suite, value in values.items():
+        family.add_metric([suite], value)
+    return family
+
+
+def _said(row: NightRow) -> str:
+    found = row.compared
+    if found.verdict != "different":
+        return found.verdict
+    return "not_confirmed" if row.confirmed is False else "worse" if found.worse else "better"
+
+
+def _is_regression(row: NightRow) -> bool:
+    return _said(row) == "worse" and row.confirmed is True
