@@ -12,9 +12,10 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from .profile import Battery, Profile, Thermal
+from .profile import Battery, Power, Profile, Thermal
 
 _LONGEST_STEP_S = 0.5
+WANDER_PERIODS_S = (7.3, 12.1, 19.7, 41.3, 83.9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,13 @@ def battery_current_a(power_w: float, voltage_v: float, resistance_ohm: float) -
     return (voltage_v - math.sqrt(radicand)) / (2 * resistance_ohm)
 
 
+def idle_power_w(power: Power, time_s: float) -> float:
+    """Of a cool phone at a time: waves of periods that have no common multiple wander like noise of a few seconds to a
+    minute, and are the same whenever they are asked for."""
+    waves = sum(math.sin(2 * math.pi * time_s / period_s) for period_s in WANDER_PERIODS_S)
+    return max(0.0, power.idle_w + power.wander_w * math.sqrt(2 / len(WANDER_PERIODS_S)) * waves)
+
+
 def thermal_status(thermal: Thermal, skin_c: float) -> int:
     """Android's thermal status, 0 (none) to 6 (shutdown)."""
     return bisect_right(thermal.status_skin_c, skin_c)
@@ -96,7 +104,9 @@ def _short_step(profile: Profile, state: State, load: float, dt_s: float, most: 
     battery = profile.battery
     clock = min(most, clock_cap(profile.thermal, state.skin_c))
     span_w = profile.power.load_w - profile.power.idle_w
-    device_w = profile.power.idle_w + span_w * load * clock if demand_w is None else demand_w
+    leak_w = profile.power.leak_w_per_k * (state.die_c - profile.thermal.ambient_c)
+    rest_w = idle_power_w(profile.power, state.time_s + dt_s / 2) + leak_w
+    device_w = rest_w + span_w * load * clock if demand_w is None else demand_w
     ocv_v = open_circuit_v(battery, state.charge)
     supply_w = _supply_w(battery, state, device_w)
     current_a = battery_current_a(device_w - supply_w, ocv_v, battery.resistance_ohm)

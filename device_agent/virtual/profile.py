@@ -56,6 +56,12 @@ class Power(Part):
     """With all of the host's cores busy for the phone's agent; in between, the share of the cores counts."""
     suspended_w: Positive = 0.015
     """While nothing runs: screen off, kernel suspended."""
+    leak_w_per_k: Annotated[float, Field(ge=0)] = 0.0
+    """Leakage of a die that is warmer than the surroundings."""
+    wander_w: Annotated[float, Field(ge=0)] = 0.0
+    """Standard deviation of the idle power, which wanders over some seconds to a minute."""
+    ripple: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """By what share of its mean an inference draws less in its last part: two thirds of that more before."""
 
     @model_validator(mode="after")
     def _load_exceeds_idle(self) -> Power:

@@ -24,6 +24,8 @@ TAIL_S = 1.0
 """And so long after the last."""
 SETTLED_S = 1e-6
 """Just after a refresh."""
+HIGH_PART = 0.4
+"""What is left of an inference when its power falls."""
 SAME_S = 1e-9
 """Times that differ by less are the same."""
 
@@ -123,6 +125,8 @@ class _Inferences:
     started_s: float
     left_s: float = 0.0
     """What the inference that runs would still take at the highest clock."""
+    whole_s: float = 1.0
+    """What it takes in all."""
     done: list[tuple[float, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -137,7 +141,12 @@ class _Inferences:
 
     def _begin(self, now_s: float) -> None:
         self.started_s = now_s
-        self.left_s = self.course.inference_s * max(0.1, self.chance.gauss(1.0, self.course.scatter))
+        self.left_s = self.whole_s = self.course.inference_s * max(0.1, self.chance.gauss(1.0, self.course.scatter))
+
+    @property
+    def shape(self) -> float:
+        """By how much of the ripple the power is above its mean at this moment of the inference; 0 on the whole."""
+        return 2 / 3 if self.left_s > HIGH_PART * self.whole_s else -1.0
 
 
 class _Block:
@@ -154,10 +163,12 @@ class _Block:
         self._clocks = Clocks(profile)
         self._caps: dict[tuple[float, float, float], tuple[float, int, tuple[int, ...]]] = {}
         self.state = replace(initial_state(profile), time_s=self._chance.uniform(1000, 2000))
+        self.calm = self.state
+        """The same phone without any load: what it draws is idle power, what the other draws beside it is caused."""
 
     def phase(self, name: PhaseName, length_s: float) -> list[tuple[PhaseName, float, float]]:
         """Go through one phase; tells when it was, or nothing where it has no length."""
-        began = self.state
+        began, calm = self.state, self.calm
         if length_s <= 0:
             return []
         if name in ("warmup", "load"):
@@ -167,7 +178,8 @@ class _Block:
         if name == "load":
             length_s, consumed_j = self.state.time_s - began.time_s, self.state.consumed_j - began.consumed_j
             count = sum(phase == "timed" for phase, _, _ in self.inferences)
-            self.truth = Truth(length_s, consumed_j, self.profile.power.idle_w, count)
+            idle_w = (self.calm.consumed_j - calm.consumed_j) / length_s
+            self.truth = Truth(length_s, consumed_j, idle_w, count)
         return [(name, began.time_s, self.state.time_s)]
 
     def rest(self, length_s: float) -> None:
@@ -183,18 +195,22 @@ class _Block:
             end_s, change_s = now_s + running.left_s / clock, self._next_change_s()
             target_s = min(end_s, change_s) if max(end_s, change_s) >= until_s else change_s
             running.advance(now_s, target_s, clock)
-            self._step(target_s, self.course.load)
+            self._step(target_s, self.course.load, running.shape)
         self.inferences += [(phase, start_s, end_s) for start_s, end_s in running.done]
 
-    def _step(self, until_s: float, load: float) -> None:
-        """To a moment before which nothing changes."""
+    def _step(self, until_s: float, load: float, shape: float = 0.0) -> None:
+        """To a moment before which nothing changes. `shape`: see `_Inferences.shape`."""
         others = sum(fault.share for fault in self._now("background"))
         share, gpu_cap_hz, cpu_cap_khz = self._limits()
         charging = self.profile.battery.charging or bool(self._now("charging"))
         before = replace(self.state, charging=charging)
         self.state = step(self.profile, before, min(1.0, load + others), until_s - before.time_s, clock=share)
+        self.calm = step(self.profile, replace(self.calm, charging=charging), 0.0, until_s - before.time_s)
         self._gauge.frozen = bool(self._now("freeze"))
-        reading = self._gauge.read(replace(self.state, current_a=self.state.current_a * self.gain))
+        power = self.profile.power
+        caused = (power.load_w - power.idle_w) * load * share / max(self.state.device_w, 1e-9)
+        rippled = self.state.current_a * (1 + power.ripple * shape * caused)
+        reading = self._gauge.read(replace(self.state, current_a=rippled * self.gain))
         self.moments.append(Moment(self.state, reading, load, others, gpu_cap_hz, cpu_cap_khz))
 
     def _now(self, kind: FaultKind) -> list[Fault]:

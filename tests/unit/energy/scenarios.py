@@ -33,6 +33,12 @@ GAUGES: dict[str, tuple[str, dict[str, Any]]] = {
     "uA, 700 ms, steps of 10 mA, noisy": ("pixel_7", {"refresh_ms": 700, "quantum_ua": 10_000, "noise_ua": 6000}),
 }  # fmt: skip
 """Name -> profile and what its gauge has otherwise."""
+POWERS: dict[str, dict[str, float]] = {
+    "wandering rest": {"wander_w": 0.02},
+    "leakage": {"leak_w_per_k": 0.01},
+    "ripple, wandering rest, leakage": {"ripple": 0.3, "wander_w": 0.01, "leak_w_per_k": 0.004},
+}
+"""Name -> what the power of a Galaxy S7 has otherwise."""
 
 QUIET: dict[str, tuple[str, dict[str, Any]]] = {
     "no noise, steps of 10 mA": ("pixel_7", {"quantum_ua": 10_000, "noise_ua": 0}),
@@ -65,9 +71,10 @@ class Run:
 
 
 def profile_of(gauge: str) -> Profile:
-    name, changes = (GAUGES | QUIET)[gauge]
+    name, changes = (GAUGES | QUIET | dict.fromkeys(POWERS, ("galaxy_s7", {})))[gauge]
     profile = load_profile(name)
-    return profile.model_copy(update={"gauge": profile.gauge.model_copy(update=changes)})
+    power = profile.power.model_copy(update=POWERS.get(gauge, {}))
+    return profile.model_copy(update={"gauge": profile.gauge.model_copy(update=changes), "power": power})
 
 
 def calibration_of(profile: Profile, gain_uncertainty: float = GAIN_UNCERTAINTY) -> GaugeCalibration:
