@@ -135,7 +135,7 @@ class FaultInjector:
             case BackgroundLoad():
                 phone.other_load = fault.share
             case SlowBuild():
-                phone.slow_build = (fault.build, fault.share)
+                phone.slow_down((fault.build, fault.share))
 
     async def _end(self, name: str) -> None:
         phone, cable = self._phone, self._cable
@@ -181,7 +181,7 @@ class FaultInjector:
             case "background_load":
                 phone.other_load = 0.0
             case "slow_build":
-                phone.slow_build = None
+                phone.slow_down(None)
         phone.show()
 
     async def _switch_port(self, fault: Supply) -> None:

@@ -168,7 +168,8 @@ class BackgroundLoad(_Fault):
 
 class SlowBuild(_Fault):
     """One build of the agent is slower on this phone than others: its processes run for `share` of the time. Nothing
-    else tells, as where a change of the program meets a driver that does not like it."""
+    else tells, as where a change of the program meets a driver that does not like it. It stands still for a part of
+    every 2 ms: of much shorter inferences most are as fast as ever, and their mean alone shows it."""
 
     fault: Literal["slow_build"] = "slow_build"
     build: Annotated[str, Field(pattern=r"^[0-9a-f]{8,64}$")]

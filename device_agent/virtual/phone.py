@@ -99,7 +99,8 @@ class Phone:
         self.other_load = 0.0
         """Fault: share of the cores that something else keeps busy."""
         self.slow_build: tuple[str, float] | None = None
-        """Fault: the beginning of a build's SHA-256, and the share of the time in which its processes run."""
+        """Fault: the beginning of a build's SHA-256, and the share of the time in which its processes run; set by
+        `slow_down`."""
         self.least_status = 0
         """Fault: the thermal status is at least this, however cool the skin is."""
         self.processor_time = ProcessorTime()
@@ -256,6 +257,12 @@ class Phone:
         closed = set(denied_nodes(self.profile))
         self.tree.closed.update({path: f"{text}\n" for path, text in nodes.items() if path in closed})
         self._nodes.write({path: text for path, text in nodes.items() if path not in closed})
+
+    def slow_down(self, build: tuple[str, float] | None) -> None:
+        """Let a build of the agent run for a share of the time only, be it for real or in what is replayed."""
+        self.slow_build = build if self.player is None else None
+        if self.player is not None:
+            self.player.slow_down(build)
 
     def write_node(self, path: str, text: str) -> None:
         """Root writes to a node. Raises OSError where it takes nothing, or not this."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
@@ -18,8 +20,11 @@ from .submission import print_submission
 
 if TYPE_CHECKING:
     from farm.demo import Demo
+    from farm.demo.night import NightDemo
+    from orchestrator.nightly import Night
 
 STATE = Path(".farm/demo")
+NIGHTLY_STATE = Path(".farm/nightly-demo")
 
 
 def register(app: typer.Typer) -> None:
@@ -30,6 +35,10 @@ def demo(
     state: Annotated[
         Path, typer.Option("--state", metavar="DIR", help="Folder of the demo's state; its report goes there too.")
     ] = STATE,
+    nightly: Annotated[
+        bool,
+        typer.Option("--nightly", help="Instead: a night of two builds on three phones, one of which is made slower."),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run the main job on this machine, without a phone: four virtual phones and the workstation's own devices.
@@ -37,27 +46,20 @@ def demo(
     Starts a farm, submits experiments/first.yaml, shows it live, prints the results, writes an HTML report, and ends
     all that it started. Interrupted at any moment, it leaves nothing behind, and the next `farm demo` resumes.
 
-    Example: `farm demo`
+    Example: `farm demo`, `farm demo --nightly`
     """
     from farm.demo import Demo
     from orchestrator.report import console
 
+    if nightly:
+        _nightly(state if state != STATE else NIGHTLY_STATE, as_json=as_json)
+        return
+
     from .outcomes import outcomes
 
     started = time.monotonic()
-    before = _interrupt_on_signals()
-    session = Demo(state)
-    try:
+    with _ended(session := Demo(state), "What is measured is kept: the next `farm demo` goes on from there."):
         content, page = _run(session, state)
-    except KeyboardInterrupt:
-        log().print("\n[yellow]Interrupted.[/] What is measured is kept: the next `farm demo` goes on from there.")
-        raise
-    finally:
-        _ignore_signals()
-        with log().status("ending the farm"):
-            session.stop()
-        for number, handler in before.items():
-            signal.signal(number, handler)
     seconds = time.monotonic() - started
     if as_json:
         facts = {"experiment": content.experiment_id, "outcomes": outcomes(content.outcomes)}
@@ -67,6 +69,71 @@ def demo(
         _next_steps(page, state, seconds)
     if not _all_measured(content):
         raise typer.Exit(1)
+
+
+@contextmanager
+def _ended(session: Demo, interrupted: str) -> Iterator[None]:
+    """Whatever happens, the farm has ended afterwards."""
+    before = _interrupt_on_signals()
+    try:
+        yield
+    except KeyboardInterrupt:
+        log().print(f"\n[yellow]Interrupted.[/] {interrupted}")
+        raise
+    finally:
+        _ignore_signals()
+        with log().status("ending the farm"):
+            session.stop()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _nightly(state: Path, *, as_json: bool) -> None:
+    from farm.demo.night import SLOW, SLOWER, NightDemo, is_found
+    from orchestrator.nightly.summary import summary
+
+    from .nightly import data_of
+
+    started = time.monotonic()
+    with _ended(session := NightDemo(state), "The next `farm demo --nightly` begins another night."):
+        night = _run_night(session, state)
+    if as_json:
+        print_json({**data_of(night), "slow": SLOW, "found": is_found(night)})
+    else:
+        out().print(summary(night), markup=False, soft_wrap=True)
+        found = "found, and found again in the repetition" if is_found(night) else "not found for sure"
+        out().print(
+            f"\nWhat nobody told the farm: on {SLOW} the candidate takes {SLOWER:.0%} longer: [bold]{found}[/].\n"
+            f"Done in {time.monotonic() - started:.0f} s; everything that was started has ended.\n"
+            f"  farm nightly status --state {state}   this night again; --json with every row\n"
+            f"  docs/howto/nightly.md   suites of your own, every night by themselves",
+            soft_wrap=True,
+        )
+    if not is_found(night):
+        raise typer.Exit(1)
+
+
+def _run_night(session: NightDemo, state: Path) -> Night:
+    """Start, slow one phone down, begin the night, follow it."""
+    from .nightly import progress
+
+    console_ = log()
+    console_.print(f"[bold]pocketfarm {version('pocketfarm')}[/]: a night on three virtual phones, in {state}")
+    with console_.status("building the agent, where there is none yet"):
+        session.build_agent()
+        suite = session.prepare()
+    with console_.status("starting Redis, adb server, phones, scheduler, worker, nights, exporter"):
+        session.start()
+    settings = settings_of(state)
+    inventory = open_inventory(settings)
+    with console_.status("waiting for the devices") as status:
+        session.wait_for_devices(inventory, lambda words: status.update(f"waiting for the devices: {words}"))
+    session.slow_down()
+    with open_ledger(settings) as ledger:
+        night = session.begin(settings, ledger, suite)
+        console_.print(f"night {night.night_id}: this build and the next one, next to each other on every phone")
+        with console_.status("") as line:
+            return session.follow_night(ledger, night.night_id, lambda now: line.update(progress(ledger, now)))
 
 
 def _all_measured(content: Any) -> bool:

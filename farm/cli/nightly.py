@@ -40,7 +40,7 @@ group = typer.Typer(
     name="nightly",
     cls=_Nightly,
     help="Compare two sides of a suite on the same phones, once (`farm nightly SUITE.yaml`) or every night by its "
-    "schedule.\n\nExample: `farm nightly experiments/nightly.yaml`, `farm nightly schedule experiments/nightly.yaml`",
+    "schedule.\n\nExample: `farm nightly suite.yaml`, `farm nightly schedule suite.yaml` (`--state DIR`, `--json`)",
     no_args_is_help=True,
 )
 SuiteArgument = Annotated[Path, typer.Argument(metavar="SUITE.yaml", help="A suite file.", exists=True, dir_okay=False)]
@@ -65,7 +65,7 @@ def run(
 
     Exit status 0: it is complete, and nothing is worse or missing; 1: it is not so, or cannot run.
 
-    Example: `farm nightly experiments/nightly.yaml`
+    Example: `farm nightly experiments/suites/nightly.yaml`
     """
     from farm.nightly import keeper_of
     from orchestrator.nightly import load
@@ -87,7 +87,7 @@ def run(
 def schedule(suite: SuiteArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
     """Let the farm run a suite by itself, by the `schedule` in its file. The file is read anew each night.
 
-    Example: `farm nightly schedule experiments/nightly.yaml`
+    Example: `farm nightly schedule experiments/suites/nightly.yaml`
     """
     from orchestrator.nightly import load
     from orchestrator.nightly.schedule import FORM, following
@@ -158,7 +158,7 @@ def listed(
         for each in schedules
     ]
     if as_json:
-        print_json({"nights": [_data(night) for night in nights], "schedules": told})
+        print_json({"nights": [data_of(night) for night in nights], "schedules": told})
         return
     rows = [(escape(night.night_id), _word(night), escape(_tail(night))) for night in nights]
     out().print(Listing(("night", "outcome", "found"), rows) if rows else "no night was run yet")
@@ -176,13 +176,13 @@ def _followed(settings: Any, ledger: Ledger, night_id: str) -> Night:
             if night.ended_at is not None:
                 return night
             inventory.hosts()
-            if (said := _progress(ledger, night)) != last:
+            if (said := progress(ledger, night)) != last:
                 line.update(said)
                 last = said
             time.sleep(LOOK_S)
 
 
-def _progress(ledger: Ledger, night: Night) -> str:
+def progress(ledger: Ledger, night: Night) -> str:
     """What its newest experiments are doing."""
     turn = max((wave.number for wave in night.waves), default=0)
     parts = []
@@ -220,12 +220,12 @@ def _show(night: Night, *, as_json: bool) -> None:
     from orchestrator.nightly.summary import summary
 
     if as_json:
-        print_json(_data(night))
+        print_json(data_of(night))
         return
     out().print(summary(night), markup=False, soft_wrap=True)
 
 
-def _data(night: Night) -> dict[str, Any]:
+def data_of(night: Night) -> dict[str, Any]:
     """For programs: the night as it is stored, without the experiments in full."""
     from orchestrator.nightly.summary import counts
 

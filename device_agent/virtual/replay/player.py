@@ -9,10 +9,11 @@ from .recording import Recording
 
 
 class Player:
-    """Two files in `folder`.
+    """Files in `folder`.
 
     `latency.json` has the latencies by network. `running.json` is there while inferences are replayed, and says of
-    which network and since when.
+    which network and since when. `goes_on` is there where runs go on in the recording, `played.json` then says how far
+    they are. `slow.json` names a build of the agent that is slower than others.
     """
 
     def __init__(self, recording: Recording, folder: Path) -> None:
@@ -21,6 +22,18 @@ class Player:
         folder.mkdir(parents=True, exist_ok=True)
         latencies = {name: network.latency_ms for name, network in recording.networks.items()}
         (folder / "latency.json").write_text(json.dumps(latencies))
+        (folder / "goes_on").unlink(missing_ok=True)
+        if recording.goes_on:
+            (folder / "goes_on").touch()
+        self.slow_down(None)
+
+    def slow_down(self, slow: tuple[str, float] | None) -> None:
+        """From now on agents of a build, named by the beginning of its SHA-256, run for a share of the time."""
+        (self.folder / "slow.json").unlink(missing_ok=True)
+        if slow is not None:
+            fresh = self.folder / "slow.json.new"
+            fresh.write_text(json.dumps({"build": slow[0], "share": slow[1]}))
+            fresh.replace(self.folder / "slow.json")
 
     def power_w(self, at_ns: int) -> float | None:
         """Recorded power at a CLOCK_BOOTTIME; None where nothing is replayed."""

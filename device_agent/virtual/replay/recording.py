@@ -61,6 +61,9 @@ class Recording(_Part):
     """Power between runs; None: the profile's."""
     networks: dict[str, RecordedNetwork] = Field(min_length=1)
     """By the name of the plan, e.g. squeezenet."""
+    goes_on: bool = False
+    """Whether a run begins with the latency after the last one that was played, so that runs differ as they did; else
+    each begins with the first."""
 
 
 def load_recording(path: Path) -> Recording:

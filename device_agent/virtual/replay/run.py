@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import itertools
 import json
 import os
@@ -102,6 +104,7 @@ class Run:
             count += 1
         self.journal.write("phase", phase="load", start_ns=began, end_ns=self._now_ns)
         (self._folder / "running.json").unlink(missing_ok=True)
+        self._note_played()
         self._rest("idle_after", idle_s)
         return count
 
@@ -112,7 +115,40 @@ class Run:
         recorded = json.loads((self._folder / "latency.json").read_text())
         if self._network not in recorded:
             raise End("unsupported", f"no latency of {self._network} was recorded; there are: {', '.join(recorded)}")
-        return itertools.cycle([round(ms * 1e6) for ms in recorded[self._network]])
+        own, slower = recorded[self._network], self._slower()
+        first = self._first() % len(own)
+        return (round(ms * 1e6 * slower) for ms in self._counted(itertools.cycle(own[first:] + own[:first])))
+
+    def _slower(self) -> float:
+        """Times that this build of the agent is slower than others."""
+        try:
+            slow = json.loads((self._folder / "slow.json").read_text())
+        except OSError:
+            return 1.0
+        with Path(self._agent).open("rb") as program:
+            is_slow = hashlib.file_digest(program, "sha256").hexdigest().startswith(slow["build"])
+        return 1.0 / float(slow["share"]) if is_slow else 1.0
+
+    def _first(self) -> int:
+        """How many inferences of the network earlier runs played, where runs go on."""
+        with contextlib.suppress(OSError):
+            (self._folder / "goes_on").stat()
+            return int(json.loads((self._folder / "played.json").read_text()).get(self._network, 0))
+        return 0
+
+    def _counted(self, latencies: Iterator[float]) -> Iterator[float]:
+        self._played = self._first()
+        for latency in latencies:
+            self._played += 1
+            yield latency
+
+    def _note_played(self) -> None:
+        path, played = self._folder / "played.json", {}
+        with contextlib.suppress(OSError):
+            played = json.loads(path.read_text())
+        fresh = path.with_suffix(".new")
+        fresh.write_text(json.dumps({**played, self._network: self._played}))
+        fresh.replace(path)
 
     def _announce(self, since_ns: int) -> None:
         fresh = self._folder / "running.json.new"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Iterator
@@ -11,7 +12,9 @@ from typing import Any
 import pytest
 
 import kernels.compile
+from device_agent.build import binary
 from device_agent.virtual.control import ControlClient
+from device_agent.virtual.faults import SlowBuild
 from device_agent.virtual.launch import VirtualPhones
 from kernels.frontend.load import load_workload, random_inputs
 from kernels.options import Limits, Options
@@ -98,6 +101,21 @@ def test_a_run_has_the_recorded_latencies_in_real_time(replaying: tuple[Adb, Con
     (sampler,) = [line for line in lines if line["event"] == "sampler"]
     assert sampler["readings"] == len(power) >= 10
     assert all(line["status"] == "Discharging" for line in power)
+
+
+def test_a_slow_build_is_slow_in_what_is_replayed_too(replaying: tuple[Adb, ControlClient, str], run: Any) -> None:
+    _, control, name = replaying
+
+    def played() -> list[float]:
+        lines = [json.loads(line) for line in run("--warmup 0 --samples 3").splitlines()]
+        return [line["duration_ns"] / 1e6 for line in lines if line["event"] == "sample"]
+
+    build = hashlib.sha256(binary().read_bytes()).hexdigest()
+    control.fault(name, SlowBuild(build=build[:16], share=0.5))
+    assert played() == [2 * ms for ms in LATENCY_MS]
+    control.fault(name, SlowBuild(build="0" * 16, share=0.5))
+    assert played() == LATENCY_MS
+    control.clear(name)
 
 
 def test_its_power_is_the_recorded_one(replaying: tuple[Adb, ControlClient, str], run: Any) -> None:

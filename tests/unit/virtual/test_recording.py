@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from device_agent.virtual.processes import ProcessTable
 from device_agent.virtual.profile import load_model
 from device_agent.virtual.replay.player import Player
 from device_agent.virtual.replay.recording import load_recording
-from device_agent.virtual.replay.run import is_stable
+from device_agent.virtual.replay.run import Run, is_stable
 
 TEXT = """
 profile: nexus_5
@@ -90,6 +91,27 @@ def test_an_agent_that_was_killed_draws_no_more(file: Path, tmp_path: Path) -> N
     assert player.power_w(1) is None
     running.write_text(json.dumps({"network": "lenet", "since_ns": 0, "pid": os.getpid()}))
     assert player.power_w(500_000_000) == 2.0
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_runs_go_on_in_the_recording_where_it_says_so(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, goes_on: bool
+) -> None:
+    recording = load_recording(file).model_copy(update={"goes_on": goes_on})
+    Player(recording, tmp_path / "replay")
+    monkeypatch.setenv("POCKETFARM_REPLAY", str(tmp_path / "replay"))
+    plan = tmp_path / "plan"
+    plan.mkdir()
+    (plan / "plan.json").write_text('{"name": "lenet"}')
+
+    def played() -> list[float]:
+        run = Run("agent", ["--plan", str(plan)])
+        taken = [ns / 1e6 for ns in islice(run._latencies(), 3)]
+        run._note_played()
+        return taken
+
+    assert played() == [12.5, 10.0, 12.5]
+    assert played() == ([10.0, 12.5, 10.0] if goes_on else [12.5, 10.0, 12.5])
 
 
 def test_stability_is_the_agent_s() -> None:

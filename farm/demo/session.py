@@ -10,6 +10,10 @@ from importlib import resources
 from pathlib import Path
 
 from device_agent import build
+from farm import endpoints
+from farm.following import follow
+from farm.processes import Process, last_lines
+from farm.snapshot import Snapshot
 from orchestrator import spec
 from orchestrator.config import Settings
 from orchestrator.coordination.inventory import Inventory
@@ -20,14 +24,9 @@ from orchestrator.model.device import Device, Health, Source
 from orchestrator.private_files import make_private
 from orchestrator.submission.submit import Submission, submit
 
-from . import endpoints
-from .following import follow
-from .processes import Process, last_lines
-from .snapshot import Snapshot
-
 PHONES = ("galaxy_s7", "nexus_6p", "pixel_7", "sd888_hdk")
 """Their gauges have news every 250 ms, or none at all: a slower one takes most of a minute to be calibrated."""
-FOLDER = Path(str(resources.files(__package__)))
+FOLDER = Path(str(resources.files("farm")))
 SPEC = FOLDER / "first.yaml"
 """Part of the package: an installation without the checkout has it too."""
 START_LIMIT_S = 90.0
@@ -39,8 +38,8 @@ GRACE_S = 45.0
 class Demo:
     """One run of the demo; `stop` ends whatever was started, however far it came."""
 
-    def __init__(self, state: Path) -> None:
-        self.state = state
+    def __init__(self, state: Path, phones: Sequence[str] = PHONES) -> None:
+        self.state, self.phones = state, phones
         self._up: Process | None = None
 
     def build_agent(self) -> None:
@@ -63,14 +62,14 @@ class Demo:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("FARM_")}
         root = str(FOLDER.parent)
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH", "")]))
-        profiles = [word for name in PHONES for word in ("--profile", name)]
+        profiles = [word for name in self.phones for word in ("--profile", name)]
         command = [
             sys.executable,
             "-m",
             "farm.cli",
             "up",
             "--virtual",
-            str(len(PHONES)),
+            str(len(self.phones)),
             *profiles,
             "--state",
             str(self.state),
@@ -89,13 +88,13 @@ class Demo:
             self.check()
             found = inventory.devices()
             ready = [device for device in found if device.state.health is Health.READY]
-            virtual = sum(device.facts.source is Source.VIRTUAL for device in ready)
+            virtual = sum(device.facts.kind == "phone" for device in ready)
             own = sum(device.facts.source is Source.WORKSTATION for device in ready)
-            if virtual >= len(PHONES) and own >= 1:
+            if virtual >= len(self.phones) and own >= 1:
                 return ready
             if time.monotonic() > limit:
                 raise SetupError(_not_ready(found), remedy=f"see {self.state}/logs/worker.log, and `farm doctor`")
-            say(f"{virtual} of {len(PHONES)} virtual phones, {own} workstation")
+            say(f"{virtual} of {len(self.phones)} virtual phones, {own} workstation")
             time.sleep(0.2)
 
     def submit(self, settings: Settings, ledger: Ledger, inventory: Inventory, devices: Sequence[Device]) -> Submission:
