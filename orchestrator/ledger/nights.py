@@ -82,6 +82,12 @@ class Nights:
         with self._database.read() as connection:
             return [_night(row) for row in connection.execute(wanted)]
 
+    def due_times(self, suite: str, limit: int) -> list[float]:
+        """When the newest nights of a suite were due (Unix time), the newest first; reads no night."""
+        newest = select(NIGHTS.c.due_at).where(NIGHTS.c.suite == suite).order_by(NIGHTS.c.due_at.desc()).limit(limit)
+        with self._database.read() as connection:
+            return [float(due_at) for due_at in connection.scalars(newest)]
+
     def schedules(self) -> list[Schedule]:
         """Suites that run by themselves, by name."""
         with self._database.read() as connection:

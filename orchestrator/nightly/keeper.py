@@ -20,6 +20,7 @@ from .due import due
 from .night import Night, Told
 from .night_ledger import NightLedger
 from .plan import REMEMBERED_NIGHTS, bare, expected, not_run, plan
+from .schedule import is_moment
 from .steps import Begin, Cancel, Judge, Over, Submit, Tell, Wait, next_step
 from .suite import Suite, load
 
@@ -41,7 +42,12 @@ class Keeper:
     def turn(self, now: float) -> None:
         """Begin what is due; bring every night that is under way as far forward as it goes."""
         for schedule in self._nights.schedules():
-            self._begin_due(schedule, now)
+            try:
+                self._begin_due(schedule, now)
+            except ServiceDown:
+                raise
+            except Exception:
+                log.exception("event=schedule_failed suite=%s", schedule.suite)
         for text in self._nights.of(over=False):
             self._advance(text, now)
 
@@ -59,8 +65,8 @@ class Keeper:
 
     def _begin_due(self, schedule: Schedule, now: float) -> None:
         known = Suite.model_validate_json(schedule.body)
-        own = self._nights.of(schedule.suite, limit=LOOKED_AT)
-        last = next((text.due_at for text in own if _read(text).scheduled), schedule.since)
+        times = self._nights.due_times(schedule.suite, LOOKED_AT)
+        last = next((at for at in times if is_moment(schedule.cron, at)), schedule.since)
         found = due(schedule.cron, max(last, schedule.since), now, known.budget)
         forgotten = [f"{found.forgotten} nights before it were missed too"] * bool(found.forgotten)
         for moment in found.missed:
@@ -68,7 +74,7 @@ class Keeper:
             self._store(not_run(bare(known, Path(schedule.file), moment, scheduled=True), why, *forgotten))
         if found.begin is None:
             return
-        if any(not text.over and _read(text).began_at for text in own):
+        if any(_read(text).began_at for text in self._nights.of(schedule.suite, over=False)):
             why = "the night before was still under way: give the suite less `budget`, or fewer nights"
             self._store(not_run(bare(known, Path(schedule.file), found.begin, scheduled=True), why))
             return

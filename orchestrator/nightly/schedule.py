@@ -24,6 +24,11 @@ def cron_of(text: str) -> str:
     return fields
 
 
+def is_moment(cron: str, at: float) -> bool:
+    """Whether the schedule is due at this very moment."""
+    return following(cron, at - 0.5) == at
+
+
 @cache
 def _no_farm() -> Any:
     """Its settings are Celery's own: a schedule asks them for little, and never for a broker."""

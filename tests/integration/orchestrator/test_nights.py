@@ -47,6 +47,7 @@ def test_nights_are_found_by_suite_and_by_whether_they_are_over(ledger: Ledger) 
     assert [each.id for each in nights.of()] == ["b@3", "a@2", "a@1"]
     assert [each.id for each in nights.of("a", limit=1)] == ["a@2"]
     assert [each.id for each in nights.of(over=False)] == ["b@3", "a@2"]
+    assert nights.due_times("a", 5) == [2.0, 1.0] and nights.due_times("a", 1) == [2.0]
     with pytest.raises(UnknownName, match="no night 'a@9'"):
         nights.one("a@9")
 
