@@ -44,7 +44,7 @@ def mounts(name: str) -> list[tuple[str, str]]:
 
 
 def test_brings_up_what_it_should() -> None:
-    wanted = {"redis", "postgres", "prometheus", "grafana", "scheduler", "exporter", "worker"}
+    wanted = {"redis", "postgres", "prometheus", "grafana", "scheduler", "nightly", "exporter", "worker"}
     assert wanted <= set(SERVICES)
     assert {key for key in COMPOSE if not key.startswith("x-")} == {"name", "services", "volumes"}
 
