@@ -37,6 +37,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
             "scheduling",
             "submission",
             "nightly",
+            "queueing",
             "report",
             "metrics",
         ),

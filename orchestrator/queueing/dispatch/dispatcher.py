@@ -1,0 +1,155 @@
+"""The dispatcher. It is told what happens and when, and says through its hands what is to be done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from orchestrator.queueing.policies.policy import Later, Policy
+
+from .line import Line
+from .request import Request
+from .server import Server
+
+SOON_S = 1e-6
+"""The least that `Later` means: a policy that names this very moment must not hold the clock."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What holds under every policy."""
+
+    queue: int | None = None
+    drop_late: bool = False
+    batch_size: int = 1
+    batch_window_s: float = 0.0
+    batch_marginal: float = 1.0
+    preemption: bool = False
+
+    def batch_factor(self, count: int) -> float:
+        """How many times as long as one request a batch takes."""
+        return 1 + self.batch_marginal * (count - 1)
+
+
+class Hands(Protocol):
+    """What the dispatcher can do: in virtual time, or with phones."""
+
+    def start(self, server: Server, batch: list[Request], now: float) -> None:
+        """Begin to serve; `Dispatcher.finished` is called when all of it has been served."""
+        ...
+
+    def stop(self, server: Server, now: float) -> None:
+        """Interrupt what the server does; its `running` is still there."""
+        ...
+
+    def drop(self, request: Request, now: float, *, late: bool) -> None:
+        """Turn it away: the queue is full, or its deadline is over."""
+        ...
+
+    def wake(self, at: float) -> None:
+        """Call `Dispatcher.look` then."""
+        ...
+
+
+class Dispatcher:
+    """Requests wait in one line for all servers, or in one for each, as the policy wants it."""
+
+    def __init__(self, servers: Sequence[Server], policy: Policy, rules: Rules, hands: Hands) -> None:
+        self._servers, self._policy, self._rules, self._hands = servers, policy, rules, hands
+        self._line = Line()
+        self._idle = {server.index: server for server in servers}
+        self.waiting = 0
+        """Requests in all lines."""
+        policy.servers = servers
+
+    def arrive(self, request: Request, now: float) -> None:
+        """A request is here."""
+        if self._policy.own_queues:
+            server = self._policy.choose(request, self._servers, now)
+            assert isinstance(server, Server), "a policy with own_queues names a server at once"
+            self._enter(request, server.line, server, now)
+        else:
+            self._enter(request, self._line, None, now)
+
+    def finished(self, server: Server, now: float) -> None:
+        """The server has served all that it ran."""
+        self._free(server, now)
+        self._feed(server if self._policy.own_queues else None, now)
+
+    def look(self, now: float) -> None:
+        """Time has passed: a batch's window is over, a phone has cooled."""
+        if self._policy.own_queues:
+            for server in [each for each in self._idle.values() if each.line]:
+                self._feed(server, now)
+        else:
+            self._feed(None, now)
+
+    def _enter(self, request: Request, line: Line, server: Server | None, now: float) -> None:
+        free = bool(self._idle) if server is None else not server.running
+        preempted = not free and self._rules.preemption and self._preempt(request, server, now)
+        limit = self._rules.queue
+        served_at_once = preempted or (free and not line)
+        if limit is not None and len(line) >= limit and not served_at_once:
+            self._hands.drop(request, now, late=False)
+            return
+        self._push(request, line, server, now)
+        if free or preempted:
+            self._feed(server, now)
+
+    def _push(self, request: Request, line: Line, server: Server | None, now: float) -> None:
+        line.push(request, self._policy.rank(request, now))
+        self.waiting += 1
+        if server is not None:
+            server.queued_s += server.expected_s[request.kind] * request.left
+
+    def _pop(self, line: Line, server: Server | None, most: int) -> list[Request]:
+        taken = line.pop(most)
+        self.waiting -= len(taken)
+        if server is not None:
+            server.queued_s = server.queued_s - sum(server.expected_s[r.kind] * r.left for r in taken) if line else 0.0
+        return taken
+
+    def _free(self, server: Server, now: float) -> None:
+        server.running = []
+        server.idle_since = now
+        self._idle[server.index] = server
+
+    def _preempt(self, request: Request, own: Server | None, now: float) -> bool:
+        """Interrupt whoever runs with the least priority, if it is lower; whether a server is free now."""
+        victims = self._servers if own is None else (own,)
+        server = min(victims, key=lambda each: (each.running[0].priority, -each.running[0].started))
+        stopped = server.running[0]
+        if stopped.priority >= request.priority:
+            return False
+        self._hands.stop(server, now)
+        self._free(server, now)
+        self._push(stopped, self._line if own is None else own.line, own, now)
+        return True
+
+    def _feed(self, own: Server | None, now: float) -> None:
+        """Begin all that can begin."""
+        line = self._line if own is None else own.line
+        while line and (self._idle if own is None else not own.running):
+            request = line.head()
+            if self._rules.drop_late and now > request.deadline:
+                self._hands.drop(self._pop(line, own, 1)[0], now, late=True)
+                continue
+            full_at = request.admitted + self._rules.batch_window_s
+            if now < full_at and line.waiting_of(request.kind) < self._rules.batch_size:
+                self._hands.wake(full_at)
+                return
+            server = self._policy.choose(request, self._idle.values(), now) if own is None else own
+            if isinstance(server, Later):
+                self._hands.wake(max(server.at, now + SOON_S))
+                return
+            self._begin(server, self._pop(line, own, self._rules.batch_size), now)
+
+    def _begin(self, server: Server, batch: list[Request], now: float) -> None:
+        del self._idle[server.index]
+        server.running = batch
+        first = batch[0]
+        expected_s = server.expected_s[first.kind] * first.left * self._rules.batch_factor(len(batch))
+        server.busy_until = now + expected_s
+        server.booked_j += expected_s * server.busy_w
+        self._hands.start(server, batch, now)

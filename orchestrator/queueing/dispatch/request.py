@@ -1,0 +1,48 @@
+"""A request on its way."""
+
+from __future__ import annotations
+
+import math
+
+
+class Request:
+    """One inference that somebody wants. Times are seconds; `intended` is what latency counts from."""
+
+    __slots__ = (
+        "admitted",
+        "client",
+        "deadline",
+        "drawn",
+        "energy_j",
+        "expected_s",
+        "intended",
+        "kind",
+        "left",
+        "number",
+        "priority",
+        "served_s",
+        "size_s",
+        "started",
+    )
+
+    def __init__(self, number: int, kind: int, intended: float) -> None:
+        self.number = number
+        self.kind = kind
+        """Index of its class."""
+        self.intended = intended
+        self.admitted = intended
+        self.started = math.nan
+        self.priority = 0
+        self.deadline = math.inf
+        self.expected_s = 0.0
+        """Mean time of its class on a server of speed 1."""
+        self.size_s: float | None = None
+        """Its own time on such a server, where it is known before it is served: in a simulation."""
+        self.served_s = 0.0
+        self.energy_j = 0.0
+        self.left = 1.0
+        """The share that is not served yet."""
+        self.drawn: tuple[object, float] | None = None
+        """Whose times its own was drawn from, and that time: where servers have times of their own."""
+        self.client = -1
+        """Of a closed loop."""

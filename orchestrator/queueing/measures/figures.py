@@ -1,0 +1,52 @@
+"""What is told of a run; the keys of `--json`."""
+
+from __future__ import annotations
+
+from orchestrator.model.base import Model
+
+
+class Figure(Model):
+    """A figure, and its 95 % interval where there is enough to have one."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+class Quantiles(Model):
+    """A time in seconds."""
+
+    mean: Figure
+    p50: Figure
+    p90: Figure
+    p99: Figure
+    p99_9: Figure
+
+
+class ClassFigures(Model):
+    """Of requests that were meant to arrive after the warm-up."""
+
+    requests: int
+    waiting_s: Quantiles
+    """From the intended arrival to the end, as far as nobody served it."""
+    service_s: Quantiles
+    sojourn_s: Quantiles
+    """From the intended arrival to the end."""
+    utilisation: Figure
+    """Share of the servers' time."""
+    queue_length: Figure
+    """Requests that wait, on average over time."""
+    drop_share: Figure
+    deadline_miss_share: Figure
+    """Dropped ones missed it too; without deadlines nothing is missed."""
+    throughput_per_s: Figure
+    """Requests served to the end."""
+    energy_j_per_request: Figure
+    """While it was served; its share of a batch."""
+
+
+class Totals(ClassFigures):
+    """Of all classes."""
+
+    energy_with_idle_j_per_request: Figure
+    """All energy of all servers, over the requests that were served."""

@@ -1,0 +1,21 @@
+"""The server that is expected to be ready first."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from .policy import Policy
+
+if TYPE_CHECKING:
+    from orchestrator.queueing.dispatch.request import Request
+    from orchestrator.queueing.dispatch.server import Server
+
+
+class LeastExpectedWork(Policy):
+    """A line for each server; a request goes where its own end is expected first."""
+
+    own_queues = True
+
+    def choose(self, request: Request, servers: Collection[Server], now: float) -> Server:
+        return min(servers, key=lambda server: server.backlog_s(now) + server.expected_s[request.kind])

@@ -1,0 +1,44 @@
+"""A hot phone rests."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from .policy import Later, Policy
+
+if TYPE_CHECKING:
+    from orchestrator.queueing.dispatch.request import Request
+    from orchestrator.queueing.dispatch.server import Server
+
+
+class ThermalAware(Policy):
+    """One line; of the idle servers the coolest.
+
+    One that reaches `rest_at_c` rests until it has cooled to `resume_at_c`.
+    """
+
+    def __init__(self, generator: random.Random, rest_at_c: float = 42.0, resume_at_c: float = 38.0) -> None:
+        super().__init__(generator)
+        if resume_at_c >= rest_at_c:
+            raise ValueError(f"resume_at_c {resume_at_c} must be below rest_at_c {rest_at_c}")
+        self._rest_at_c, self._resume_at_c = rest_at_c, resume_at_c
+        self._resting: set[int] = set()
+
+    def choose(self, request: Request, servers: Collection[Server], now: float) -> Server | Later:
+        ready = [(temp, server) for server in servers if (temp := self._ready(server, now)) is not None]
+        if ready:
+            return min(ready, key=lambda each: each[0])[1]
+        return Later(min(each.thermometer.cool_at(self._resume_at_c, now) for each in servers if each.thermometer))
+
+    def _ready(self, server: Server, now: float) -> float | None:
+        """The temperature of a server that does not rest. One without a thermometer never does."""
+        if server.thermometer is None:
+            return float("-inf")
+        temp = server.thermometer.temp_c(now)
+        if temp >= self._rest_at_c:
+            self._resting.add(server.index)
+        elif temp <= self._resume_at_c + 1e-9:
+            self._resting.discard(server.index)
+        return None if server.index in self._resting else temp

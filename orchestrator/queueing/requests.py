@@ -1,0 +1,104 @@
+"""The table of requests: one row each, in plain columns; and the course of the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Column = NDArray[np.float64]
+
+COLUMNS = ("intended", "admitted", "started", "ended", "served_s", "energy_j", "server", "kind", "outcome", "late")
+"""Seconds since the start; `served_s`: time in which it was served; `late`: 1 where it missed its deadline."""
+DONE, FULL, LATE = 0, 1, 2
+"""Outcomes: served; dropped because the queue was full, or because its deadline was over."""
+CHUNK = 65536
+
+
+class Rows:
+    """Rows that are written one by one, kept in blocks of plain numbers."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[float, ...]] = []
+        self._blocks: list[Column] = []
+
+    def add(self, row: tuple[float, ...]) -> None:
+        self._open.append(row)
+        if len(self._open) == CHUNK:
+            self._close()
+
+    def table(self) -> Requests:
+        """All rows, in the order of their intended arrival."""
+        self._close()
+        rows = np.concatenate(self._blocks)
+        rows = rows[np.argsort(rows[:, 0], kind="stable")]
+        return Requests(rows)
+
+    def _close(self) -> None:
+        self._blocks.append(np.array(self._open, dtype=np.float64).reshape(-1, len(COLUMNS)))
+        self._open = []
+
+
+@dataclass(frozen=True)
+class Requests:
+    """Every request of a run, by intended arrival."""
+
+    rows: Column
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def column(self, name: str) -> Column:
+        found: Column = self.rows[:, COLUMNS.index(name)]
+        return found
+
+    def of(self, mask: NDArray[np.bool_]) -> Requests:
+        return Requests(self.rows[mask])
+
+    def between(self, begin: float, end: float) -> Requests:
+        """Those that were meant to arrive in a stretch of time."""
+        first, last = np.searchsorted(self.column("intended"), (begin, end))
+        return Requests(self.rows[first:last])
+
+    @property
+    def done(self) -> Requests:
+        return self.of(self.column("outcome") == DONE)
+
+    @property
+    def sojourn_s(self) -> Column:
+        """From the intended arrival, whenever the dispatcher came to admit it."""
+        return self.column("ended") - self.column("intended")
+
+    @property
+    def waiting_s(self) -> Column:
+        """All of the sojourn in which nobody served it."""
+        return np.maximum(0.0, self.sojourn_s - self.column("served_s"))
+
+
+@dataclass
+class Course:
+    """What grew and what was, at moments of the run that lie evenly."""
+
+    at: list[float] = field(default_factory=list)
+    waiting: list[int] = field(default_factory=list)
+    """Requests that waited."""
+    waited_s: list[float] = field(default_factory=list)
+    """Time that requests had waited by then, all together."""
+    busy_s: list[list[float]] = field(default_factory=list)
+    """By server, time in which it had served by then."""
+    temp_c: list[list[float | None]] = field(default_factory=list)
+    """By server."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run."""
+
+    requests: Requests
+    course: Course
+    duration_s: float
+    """Requests arrived for so long; the last ones ended later."""
+    waited_s: float
+    """The number that waited, over time: what the rows must add up to."""
+    preemptions: int

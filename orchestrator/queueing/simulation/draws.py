@@ -1,0 +1,19 @@
+"""Numbers of a distribution, one at a time and drawn in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import numpy as np
+
+from orchestrator.queueing.spec import Distribution
+
+Draws: TypeAlias = Iterator[float]
+CHUNK = 4096
+
+
+def draws_of(distribution: Distribution, random: np.random.Generator) -> Draws:
+    """Without end."""
+    while True:
+        yield from distribution.draw(random, CHUNK).tolist()

@@ -1,0 +1,179 @@
+"""Drive the dispatcher in virtual time, from a heap of what happens next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from orchestrator.queueing.arrivals import arrival_times
+from orchestrator.queueing.dispatch import Dispatcher, Request, Rules, Server
+from orchestrator.queueing.policies import make_policy
+from orchestrator.queueing.requests import FULL, LATE, Rows, Run
+from orchestrator.queueing.spec import ClosedArrivals, QueueingSpec
+
+from .draws import Draws, draws_of
+from .fleet import Fleet
+
+Act: TypeAlias = Callable[[float, Any, int], None]
+"""What happens at a moment, to a request, a class or a server by its number, with a number more."""
+POINTS = 1000
+"""Moments of the course."""
+
+
+def simulate(spec: QueueingSpec, seed: np.random.SeedSequence) -> Run:
+    """One run of the spec. The same seed gives the same arrivals and sizes under every policy. Raises SpecError."""
+    return _Simulation(spec, seed).run()
+
+
+class _Simulation:
+    """The hands of the dispatcher, and the clock."""
+
+    def __init__(self, spec: QueueingSpec, seed: np.random.SeedSequence) -> None:
+        self._spec = spec
+        policy_seed, *seeds = seed.spawn(1 + 3 * len(spec.classes))
+        count = len(spec.classes)
+        randoms = [np.random.default_rng(each) for each in seeds]
+        self._arrivals: list[Iterator[float]] = [
+            arrival_times(each.arrivals, each.name, random)
+            for each, random in zip(spec.classes, randoms[:count], strict=True)
+        ]
+        self._sizes: list[Draws | None] = [
+            None if each.service is None else draws_of(each.service, random)
+            for each, random in zip(spec.classes, randoms[count : 2 * count], strict=True)
+        ]
+        self._thinks = [
+            draws_of(each.arrivals.think, random) if isinstance(each.arrivals, ClosedArrivals) else None
+            for each, random in zip(spec.classes, randoms[2 * count :], strict=True)
+        ]
+        self._rules = Rules(
+            queue=spec.limits.queue,
+            drop_late=spec.limits.drop_late,
+            batch_size=spec.batch.size,
+            batch_window_s=spec.batch.window,
+            batch_marginal=spec.batch.marginal,
+            preemption=spec.preemption != "none",
+        )
+        self._fleet = Fleet(spec, policy_seed.spawn(1)[0])
+        policy = make_policy(spec.policy, int(policy_seed.generate_state(1)[0]))
+        self._dispatcher = Dispatcher([each.server for each in self._fleet.servers], policy, self._rules, self)
+        self._events: list[tuple[float, int, Act, Any, int]] = []
+        self._number = self._requests = 0
+        self._rows = Rows()
+        self._admitting_until = 0.0
+        self._look_at = float("inf")
+        self._preemptions = 0
+
+    def run(self) -> Run:
+        """Until all that arrived is over."""
+        events = self._events
+        for kind, moments in enumerate(self._arrivals):
+            if isinstance(self._spec.classes[kind].arrivals, ClosedArrivals):
+                for client, at in enumerate(moments):
+                    self._plan(at, self._arrive, kind, client)
+            else:
+                self._plan_next(kind)
+        course, dispatcher = self._fleet.course, self._dispatcher
+        step = self._spec.duration / POINTS
+        next_point = step
+        last = waited_s = 0.0
+        while events:
+            now, _, act, subject, extra = heappop(events)
+            while now >= next_point and next_point <= self._spec.duration + step / 2:
+                waited_at_point = waited_s + dispatcher.waiting * (next_point - last)
+                self._fleet.note(next_point, dispatcher.waiting, waited_at_point)
+                next_point = step * (len(course.at) + 1)
+            waited_s += dispatcher.waiting * (now - last)
+            last = now
+            act(now, subject, extra)
+        while len(course.at) < POINTS:
+            self._fleet.note(step * (len(course.at) + 1), 0, waited_s)
+        return Run(self._rows.table(), course, self._spec.duration, waited_s, self._preemptions)
+
+    def _plan(self, at: float, act: Act, subject: int | Request, extra: int = 0) -> None:
+        self._number += 1
+        heappush(self._events, (at, self._number, act, subject, extra))
+
+    def _plan_next(self, kind: int) -> None:
+        at = next(self._arrivals[kind], None)
+        if at is not None and at < self._spec.duration:
+            self._plan(at, self._arrive, kind, -1)
+
+    def _arrive(self, now: float, kind: int, client: int) -> None:
+        if now >= self._spec.duration:
+            return
+        of, sizes = self._spec.classes[kind], self._sizes[kind]
+        self._requests += 1
+        request = Request(self._requests, kind, now)
+        request.priority, request.client = of.priority, client
+        if of.deadline is not None:
+            request.deadline = now + of.deadline
+        if sizes is not None:
+            request.size_s, request.expected_s = next(sizes), of.service.mean  # type: ignore[union-attr]
+        if client < 0:
+            self._plan_next(kind)
+        if self._spec.overhead:
+            self._admitting_until = max(now, self._admitting_until) + self._spec.overhead
+            self._plan(self._admitting_until, self._admit, request)
+        else:
+            self._dispatcher.arrive(request, now)
+
+    def _admit(self, now: float, request: Request, _: int) -> None:
+        request.admitted = now
+        self._dispatcher.arrive(request, now)
+
+    def _end(self, now: float, index: int, epoch: int) -> None:
+        server = self._fleet.servers[index]
+        if server.epoch != epoch:
+            return  # it was interrupted
+        batch = server.server.running
+        server.rest(now)
+        energy_j = server.energy_j(now) / len(batch)
+        for request in batch:
+            request.served_s += now - server.began
+            request.energy_j += energy_j
+            self._over(request, now, index, 0)
+        self._dispatcher.finished(server.server, now)
+
+    def _look(self, now: float, _: int, __: int) -> None:
+        if now >= self._look_at:
+            self._look_at = float("inf")
+            self._dispatcher.look(now)
+
+    def _over(self, request: Request, now: float, server: int, outcome: int) -> None:
+        self._rows.add(
+            (
+                request.intended, request.admitted, request.started, now, request.served_s, request.energy_j,
+                server, request.kind, outcome, now > request.deadline or outcome == LATE,
+            )
+        )  # fmt: skip
+        thinks = self._thinks[request.kind]
+        if thinks is not None:
+            self._plan(now + next(thinks), self._arrive, request.kind, request.client)
+
+    def start(self, server: Server, batch: list[Request], now: float) -> None:
+        body = self._fleet.servers[server.index]
+        for request in batch:
+            if request.started != request.started:  # not yet: NaN
+                request.started = now
+        self._plan(body.work(batch, self._rules.batch_factor(len(batch)), now), self._end, server.index, body.epoch)
+
+    def stop(self, server: Server, now: float) -> None:
+        body, request = self._fleet.servers[server.index], server.running[0]
+        self._preemptions += 1
+        if self._spec.preemption == "resume":
+            request.left *= (body.ends - now) / (body.ends - body.began)
+        request.served_s += now - body.began
+        request.energy_j += body.energy_j(now)
+        body.rest(now)
+        body.epoch += 1
+
+    def drop(self, request: Request, now: float, *, late: bool) -> None:
+        self._over(request, now, -1, LATE if late else FULL)
+
+    def wake(self, at: float) -> None:
+        if at < self._look_at:
+            self._look_at = at
+            self._plan(at, self._look, 0)

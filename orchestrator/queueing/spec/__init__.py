@@ -1,0 +1,33 @@
+"""What a queueing experiment is: one YAML file, validated."""
+
+from __future__ import annotations
+
+from .arrivals import Arrivals, ClosedArrivals, TraceArrivals
+from .distributions import Distribution, Exponential, Fixed, Gamma, Lognormal, Samples, Uniform, Weibull
+from .queueing import Batch, Limits, PolicyChoice, QueueingSpec, RequestClass, Target, load, parse
+from .servers import Heat, Power, ServerGroup
+
+__all__ = [
+    "Arrivals",
+    "Batch",
+    "ClosedArrivals",
+    "Distribution",
+    "Exponential",
+    "Fixed",
+    "Gamma",
+    "Heat",
+    "Limits",
+    "Lognormal",
+    "PolicyChoice",
+    "Power",
+    "QueueingSpec",
+    "RequestClass",
+    "Samples",
+    "ServerGroup",
+    "Target",
+    "TraceArrivals",
+    "Uniform",
+    "Weibull",
+    "load",
+    "parse",
+]

@@ -1,0 +1,187 @@
+"""The spec as a whole, and its way from a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from orchestrator.errors import SpecError
+from orchestrator.model.base import Model
+from orchestrator.model.experiment import Name
+from orchestrator.model.quantity import Rest, Seconds, parse_share
+from orchestrator.spec.validation import read_text, validate
+
+from .arrivals import Arrivals, ClosedArrivals, TraceArrivals, faster
+from .distributions import Distribution
+from .servers import ServerGroup
+
+WANTED = "a queueing spec is a mapping: `name: ...`, `servers: [...]`, `classes: [...]`, `policy: {name: fifo}`"
+
+ShareOrNone = Annotated[float, BeforeValidator(parse_share), Field(ge=0, lt=1)]
+
+
+class RequestClass(Model):
+    """Requests of one kind: one network, one way to arrive."""
+
+    name: Name
+    arrivals: Arrivals
+    service: Distribution | None = None
+    """How long one request takes on a server of speed 1; not needed where every server has its own."""
+    priority: int = Field(default=0, ge=-100, le=100)
+    """Higher goes first, before the policy's order."""
+    deadline: Seconds | None = None
+    """After the intended arrival; a request that ends later has missed it."""
+
+
+class PolicyChoice(Model):
+    """Which policy, and its options."""
+
+    name: str | None = None
+    """Of the farm's own."""
+    file: str | None = None
+    """A Python file with a class `Policy`, relative to the spec's folder. It is code that runs with your rights."""
+    options: dict[str, bool | int | float | str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one(self) -> PolicyChoice:
+        if (self.name is None) == (self.file is None):
+            raise ValueError("give either name or file")
+        return self
+
+
+class Limits(Model):
+    """What is turned away."""
+
+    queue: int | None = Field(default=None, ge=0)
+    """The most requests that wait in one queue; one more is dropped. Not given: no limit."""
+    drop_late: bool = False
+    """Drop a request whose deadline is over before its service begins."""
+
+
+class Batch(Model):
+    """Requests of a class that are served together. A batch of n takes the time of one, times 1 + marginal (n - 1)."""
+
+    size: int = Field(default=1, ge=1, le=1000)
+    window: Rest = 0.0
+    """How long an idle server waits for a full batch, from the arrival of the first request on."""
+    marginal: float = Field(default=1.0, ge=0, le=1)
+
+
+class Target(Model):
+    """What `--capacity` keeps to."""
+
+    p99: Seconds
+    """Of the sojourn, over all classes."""
+    drops: ShareOrNone = 0.0
+    """At most this share of the requests dropped."""
+
+
+class QueueingSpec(Model):
+    """One queueing experiment."""
+
+    schema_version: Literal[1] = 1
+    name: Name
+    description: str = ""
+    servers: tuple[ServerGroup, ...] = Field(min_length=1)
+    classes: tuple[RequestClass, ...] = Field(min_length=1, max_length=100)
+    policy: PolicyChoice = PolicyChoice(name="fifo")
+    limits: Limits = Limits()
+    batch: Batch = Batch()
+    preemption: Literal["none", "resume", "restart"] = "none"
+    """Whether a request of higher priority interrupts a lower one, which then goes on, or begins anew."""
+    overhead: Rest = 0.0
+    """What the dispatcher itself needs for each request, one after the other."""
+    warm_up: Literal["mser5", "none"] | Seconds = "mser5"
+    """What is left out at the beginning: MSER-5 finds it, or this long."""
+    duration: Seconds
+    """How long requests arrive; those in the system are then served to the end."""
+    replications: int = Field(default=1, ge=1, le=1000)
+    """Independent runs; intervals are between them. With one, they are between its batches."""
+    seed: int = Field(default=1, ge=0)
+    target: Target | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> QueueingSpec:
+        for kind, names in (("server", [s.name for s in self.servers]), ("class", [c.name for c in self.classes])):
+            if len(set(names)) != len(names):
+                raise ValueError(f"two entries of one name: each {kind} needs its own")
+        classes = {each.name for each in self.classes}
+        for server in self.servers:
+            if unknown := sorted(set(server.service) - classes):
+                raise ValueError(f"server {server.name} has times of {', '.join(unknown)}, which is no class here")
+            for each in self.classes:
+                if each.service is None and each.name not in server.service:
+                    raise ValueError(f"nothing says how long class {each.name} takes on {server.name}: give `service`")
+        if self.preemption != "none" and self.batch.size > 1:
+            raise ValueError("preemption and batches exclude each other: a batch cannot be interrupted")
+        if isinstance(self.warm_up, float) and self.warm_up >= self.duration:
+            raise ValueError(f"warm_up of {self.warm_up:g} s leaves nothing of {self.duration:g} s")
+        return self
+
+    @property
+    def open(self) -> bool:
+        """Whether arrivals do not wait for ends."""
+        return not any(isinstance(each.arrivals, ClosedArrivals) for each in self.classes)
+
+    @property
+    def server_count(self) -> int:
+        return sum(group.count for group in self.servers)
+
+    def mean_service_s(self, group: ServerGroup, of: RequestClass) -> float:
+        """The mean time of one request alone on a cool, warm server."""
+        chosen = group.service.get(of.name, of.service)
+        assert chosen is not None
+        return chosen.mean / group.speed
+
+    def offered_rates(self) -> dict[str, float]:
+        """Requests a second by class. Raises SpecError where a class has none before it has run."""
+        found = {}
+        for each in self.classes:
+            if isinstance(each.arrivals, ClosedArrivals | TraceArrivals):
+                raise SpecError(
+                    f"class {each.name} has no rate of its own ({each.arrivals.kind})",
+                    remedy="loads and capacities need arrivals with a rate: poisson, gamma, mmpp ...",
+                )
+            found[each.name] = each.arrivals.rate
+        return found
+
+    def capacity(self) -> float:
+        """Requests a second of this mix that all servers, always busy with full batches, can serve."""
+        rates = self.offered_rates()
+        total = sum(rates.values())
+        full = self.batch.size / (1 + self.batch.marginal * (self.batch.size - 1))
+        return full * sum(
+            group.count / sum(rates[each.name] / total * self.mean_service_s(group, each) for each in self.classes)
+            for group in self.servers
+        )
+
+    def at_rate(self, rate: float) -> QueueingSpec:
+        """The same mix with so many requests a second in all."""
+        factor = rate / sum(self.offered_rates().values())
+        classes = tuple(each.model_copy(update={"arrivals": faster(each.arrivals, factor)}) for each in self.classes)
+        return self.model_copy(update={"classes": classes})
+
+
+def parse(text: str, file: str) -> QueueingSpec:
+    """Validate a text; `file` names it in errors. Raises SpecError with every problem."""
+    return validate(text, QueueingSpec, file, WANTED)
+
+
+def load(path: Path) -> QueueingSpec:
+    """Read and validate a file; files that it names are made absolute. Raises SpecError with every problem."""
+    spec = parse(read_text(path), str(path))
+    folder = path.resolve().parent
+    classes = tuple(
+        each.model_copy(
+            update={"arrivals": each.arrivals.model_copy(update={"file": str(folder / each.arrivals.file)})}
+        )
+        if isinstance(each.arrivals, TraceArrivals)
+        else each
+        for each in spec.classes
+    )
+    policy = spec.policy
+    if policy.file is not None:
+        policy = policy.model_copy(update={"file": str(folder / policy.file)})
+    return spec.model_copy(update={"classes": classes, "policy": policy})

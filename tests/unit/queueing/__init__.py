@@ -1,0 +1,1 @@
+"""Queueing experiments."""

@@ -1,0 +1,76 @@
+"""`farm queue` from its file to its JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from farm.cli.app import main
+from orchestrator.errors import SpecError
+from orchestrator.queueing.spec import load
+from tests.source_tree import ROOT
+from tests.unit.queueing.make import measured
+
+pytestmark = pytest.mark.unit
+
+EXAMPLES = sorted((ROOT / "examples" / "queueing").glob("*.yaml"))
+SPEC = """
+name: small
+servers: [{name: phone, count: 2}]
+classes:
+  - {name: a, arrivals: {kind: poisson, rate: 100}, service: {kind: exponential, mean: 10 ms}}
+duration: 20 s
+"""
+TIMES = {"mean", "p50", "p90", "p99", "p99_9"}
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> str:
+    file = tmp_path / "small.yaml"
+    file.write_text(SPEC)
+    return str(file)
+
+
+def test_json_has_the_keys_that_are_promised(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["queue", spec, "--simulate", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["source"] == "simulated" and found["theory"][0]["name"] == "M/M/2"
+    for each in (found["all"], found["classes"]["a"]):
+        assert all(set(each[name]) == TIMES for name in ("waiting_s", "service_s", "sojourn_s"))
+        assert set(each["sojourn_s"]["p99"]) == {"value", "low", "high"}
+        assert {"utilisation", "queue_length", "drop_share", "energy_j_per_request"} < set(each)
+
+
+def test_the_table_has_theory_beside_it(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["queue", spec, "--simulate"]) == 0
+    said = capsys.readouterr().out
+    assert "sojourn, M/M/2" in said and "13.33" in said and "utilisation" in said
+
+
+def test_live_is_refused(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["queue", spec]) == 1
+    assert "live queueing is not there yet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("rate: 100", "rate: 0", r":5:25: classes\[0\].arrivals: expected more than 0"),
+        ("kind: poisson", "kind: posson", "poisson"),
+        ("service: {kind: exponential, mean: 10 ms}", "deadline: 1 s", "nothing says how long class a takes on phone"),
+        ("20 s", "20", "duration: 20 has no unit"),
+        ("duration: 20 s", "duration: 20 s\nwarm_up: 30 s", "leaves nothing"),
+    ],
+)
+def test_a_wrong_spec_is_told(spec: str, old: str, new: str, said: str) -> None:
+    Path(spec).write_text(SPEC.replace(old, new))
+    with pytest.raises(SpecError, match=f"(?s){said}"):
+        load(Path(spec))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs(path: Path) -> None:
+    short = load(path).model_copy(update={"duration": 3.0, "replications": 1, "warm_up": "none"})
+    assert (measured(short).total.throughput_per_s.value or 0) > 1
