@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from orchestrator.queueing.theory import Theory
 
 MS_PER_S = 1000.0
+MOST_LOAD = 10.0
 
 
 def register(app: typer.Typer) -> None:
@@ -28,6 +29,13 @@ def register(app: typer.Typer) -> None:
 def queue(
     spec: Annotated[Path, typer.Argument(metavar="SPEC", help="Queueing spec, a YAML file.")],
     simulate: Annotated[bool, typer.Option("--simulate", help="In virtual time, with modelled servers.")] = False,
+    rates: Annotated[
+        str | None,
+        typer.Option("--rates", metavar="SHARES", help="Load curve: shares of the capacity, e.g. 0.3,0.5,0.9."),
+    ] = None,
+    capacity: Annotated[
+        bool, typer.Option("--capacity", help="Search the largest rate that keeps to the spec's `target`.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run a queueing experiment: requests arrive, a policy says which server serves which, and latency is measured.
@@ -45,11 +53,71 @@ def queue(
             "live queueing is not there yet: requests cannot be sent to phones",
             remedy="add --simulate to run the same spec in virtual time",
         )
+    if rates is not None and capacity:
+        raise typer.BadParameter("give either --rates or --capacity", param_hint="--rates")
+    if rates is not None:
+        _curve(loaded, _shares(rates), as_json)
+        return
+    if capacity:
+        _capacity(loaded, as_json)
+        return
     measured = run_and_measure(loaded)
     if as_json:
         print_json(as_data(loaded, measured))
     else:
         _show(loaded, measured)
+
+
+def _shares(text: str) -> list[float]:
+    try:
+        found = [float(each) for each in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(0 < each <= MOST_LOAD for each in found):
+        raise typer.BadParameter(
+            f"{text!r}: expected shares up to {MOST_LOAD:g}, such as 0.3,0.5", param_hint="--rates"
+        )
+    return found
+
+
+def _curve(spec: QueueingSpec, loads: list[float], as_json: bool) -> None:
+    """Offered against carried load, and latency."""
+    from orchestrator.queueing.capacity import load_curve
+    from orchestrator.report.listing import Head, Listing
+
+    points = list(load_curve(spec, loads))
+    if as_json:
+        print_json({"name": spec.name, "source": "simulated", "points": points})
+        return
+    heads = [Head(name, True) for name in ("load", "offered/s", "carried/s", "mean ms", "p50", "p99", "queue", "drops")]
+    rows = [
+        (
+            *(f"{each.load:g}", f"{each.offered_per_s:.4g}", _text(each.figures.throughput_per_s)),
+            *(_text(figure, MS_PER_S) for figure in _curve_times(each.figures)),
+            *(_text(each.figures.queue_length), _text(each.figures.drop_share, 100.0, " %")),
+        )
+        for each in points
+    ]
+    out().print(Listing(heads, rows, header_style="dim"))
+    for point in points:
+        for doubt in point.doubts:
+            log().print(f"doubt, load {point.load:g}: {doubt}", markup=False, soft_wrap=True)
+
+
+def _curve_times(figures: ClassFigures) -> tuple[Figure, Figure, Figure]:
+    return figures.sojourn_s.mean, figures.sojourn_s.p50, figures.sojourn_s.p99
+
+
+def _capacity(spec: QueueingSpec, as_json: bool) -> None:
+    from orchestrator.queueing.capacity import find_capacity
+
+    found = find_capacity(spec)
+    if as_json:
+        print_json({"name": spec.name, "source": "simulated", **found.model_dump()})
+        return
+    target = f"p99 <= {found.target.p99 * MS_PER_S:g} ms and drops <= {found.target.drops:.2%}"
+    rate = f"{_text(found.rate_per_s)} requests/s, {found.load:.1%} of what the servers can serve at most"
+    out().print(f"{target}: up to {rate}", markup=False, soft_wrap=True)
 
 
 def _show(spec: QueueingSpec, measured: Measured) -> None:

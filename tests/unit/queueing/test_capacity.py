@@ -1,0 +1,82 @@
+"""Load curves and the search for a capacity."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from farm.cli.app import main
+from orchestrator.errors import SpecError
+from orchestrator.queueing.capacity import find_capacity, load_curve
+from tests.unit.queueing.make import EXPONENTIAL, make, request_class
+
+pytestmark = pytest.mark.unit
+
+CLOSED = {"kind": "closed", "clients": 3, "think": EXPONENTIAL}
+
+
+def test_the_capacity_is_that_of_theory() -> None:
+    """M/M/1: p99 of the sojourn is ln 100 / (100 - rate); 0.1 s is met up to 53.9 requests/s."""
+    found = find_capacity(make(duration="60 s", warm_up="2 s", target={"p99": "100 ms"}))
+    truth = 100 - math.log(100) / 0.1
+    rate = found.rate_per_s
+    assert rate.value and rate.low and rate.high and rate.low <= truth <= rate.high
+    assert rate.value == pytest.approx(truth, rel=0.05) and rate.high - rate.low < 0.4 * truth
+    assert found.searches == 5
+    assert found.load == pytest.approx(rate.value / 100)
+
+
+def test_drops_bound_the_capacity_too() -> None:
+    """Without a queue (Erlang's loss of one server) a share of load / (1 + load) is dropped: 20 % at 25 a second."""
+    found = find_capacity(make(duration="40 s", limits={"queue": 0}, target={"p99": "10 s", "drops": "20 %"}))
+    assert found.rate_per_s.value == pytest.approx(25, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ({"p99": "1 ms"}, "not met even at"),
+        ({"p99": "1 h", "drops": "99 %"}, "is met even at"),
+        (None, "has no target"),
+    ],
+    ids=str,
+)
+def test_a_target_outside_the_span_is_told(target: dict[str, str] | None, said: str) -> None:
+    with pytest.raises(SpecError, match=said):
+        find_capacity(make(duration="20 s", target=target))
+
+
+def test_a_closed_loop_has_no_capacity() -> None:
+    with pytest.raises(SpecError, match="class a has no rate of its own"):
+        list(load_curve(make([request_class(arrivals=CLOSED)]), [0.5]))
+
+
+def test_a_load_curve_offers_what_it_says_and_carries_it_below_one() -> None:
+    """Two kinds of servers and two classes: 0.5 of what both can serve, the mix kept."""
+    servers = [{"name": "quick", "speed": 3.0}, {"name": "slow"}]
+    classes = [request_class("a", 10), request_class("b", 30, service={"kind": "fixed", "mean": "20 ms"})]
+    points = list(load_curve(make(classes, servers=servers, duration="60 s", limits={"queue": 20}), [0.5, 1.4]))
+    assert points[0].offered_per_s == pytest.approx(0.5 * 4 / 0.0175)
+    half, over = (point.figures.throughput_per_s.value or 0 for point in points)
+    assert half == pytest.approx(points[0].offered_per_s, rel=0.03)
+    assert over == pytest.approx(4 / 0.0175, rel=0.05)
+
+
+def test_both_in_one_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "spec.yaml"
+    file.write_text(
+        "name: t\nservers: [{name: s}]\nduration: 10 s\ntarget: {p99: 100 ms}\n"
+        "classes: [{name: a, arrivals: {kind: poisson, rate: 50}, service: {kind: exponential, mean: 10 ms}}]\n"
+    )
+    assert main(["queue", str(file), "--simulate", "--rates", "0.3,0.6", "--json"]) == 0
+    assert [point["offered_per_s"] for point in json.loads(capsys.readouterr().out)["points"]] == [30, 60]
+    assert main(["queue", str(file), "--simulate", "--capacity", "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)["rate_per_s"]) == {"value", "low", "high"}
+    assert main(["queue", str(file), "--simulate", "--rates", "0.3,0.6"]) == 0
+    assert main(["queue", str(file), "--simulate", "--capacity"]) == 0
+    said = capsys.readouterr().out
+    assert "carried/s" in said and "p99 <= 100 ms and drops <= 0.00%: up to" in said
+    assert main(["queue", str(file), "--simulate", "--rates", "fast"]) == 2
