@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,9 +12,11 @@ from rich.markup import escape
 from orchestrator.errors import Unsupported
 
 from .experiments import PANEL
-from .output import JsonOption, log, out, print_json
+from .farm_access import find_measured, open_ledger, settings_of
+from .output import JsonOption, StateOption, log, out, print_json
 
 if TYPE_CHECKING:
+    from orchestrator.queueing.measured import TimesUsed
     from orchestrator.queueing.measures import ClassFigures, Figure, Measured
     from orchestrator.queueing.spec import QueueingSpec
     from orchestrator.queueing.theory import Theory
@@ -36,11 +39,12 @@ def queue(
     capacity: Annotated[
         bool, typer.Option("--capacity", help="Search the largest rate that keeps to the spec's `target`.")
     ] = False,
+    state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run a queueing experiment: requests arrive, a policy says which server serves which, and latency is measured.
 
-    Latency counts from the intended arrival. Figures have 95 % intervals; the warm-up is left out. Needs no farm.
+    Latency counts from the intended arrival. Figures have 95 % intervals; the warm-up is left out. No farm need run.
 
     Example: `farm queue examples/queueing/rack.yaml --simulate`
     """
@@ -53,6 +57,9 @@ def queue(
             "live queueing is not there yet: requests cannot be sent to phones",
             remedy="add --simulate to run the same spec in virtual time",
         )
+    used: list[TimesUsed] = []
+    if loaded.asks_the_ledger:
+        loaded, used = _from_ledger(loaded, state)
     if rates is not None and capacity:
         raise typer.BadParameter("give either --rates or --capacity", param_hint="--rates")
     if rates is not None:
@@ -63,9 +70,22 @@ def queue(
         return
     measured = run_and_measure(loaded)
     if as_json:
-        print_json(as_data(loaded, measured))
+        print_json(as_data(loaded, measured, used))
     else:
         _show(loaded, measured)
+
+
+def _from_ledger(spec: QueueingSpec, state: Path | None) -> tuple[QueueingSpec, list[TimesUsed]]:
+    """The spec with measured times; says whose they are."""
+    from orchestrator.queueing.measured import fill_times
+
+    with open_ledger(settings_of(state)) as ledger:
+        filled, used = fill_times(spec, ledger, partial(find_measured, ledger))
+    for each in used:
+        of = each.of_class if each.server is None else f"{each.of_class} on {each.server}"
+        told = f"{each.samples} latencies of {each.cell} on {each.device} ({each.source}), {each.experiment}"
+        log().print(f"service of {of}: {told}", markup=False, soft_wrap=True)
+    return filled, used
 
 
 def _shares(text: str) -> list[float]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from .measured import TimesUsed
 from .measures import Measured, measure
 from .oracle import theory_of
 from .requests import Run
@@ -24,7 +26,7 @@ def run_and_measure(spec: QueueingSpec) -> Measured:
     return measure(spec, run_simulated(spec))
 
 
-def as_data(spec: QueueingSpec, measured: Measured) -> dict[str, Any]:
+def as_data(spec: QueueingSpec, measured: Measured, used: Sequence[TimesUsed] = ()) -> dict[str, Any]:
     """The answer of `farm queue --json`."""
     return {
         "name": spec.name,
@@ -34,5 +36,6 @@ def as_data(spec: QueueingSpec, measured: Measured) -> dict[str, Any]:
         "all": measured.total.model_dump(),
         "warm_up_s": list(measured.cuts_s),
         "theory": [vars(each) for each in theory_of(spec)],
+        "times": [vars(each) for each in used],
         "doubts": list(measured.doubts),
     }

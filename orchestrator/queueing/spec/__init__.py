@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .arrivals import Arrivals, ClosedArrivals, TraceArrivals
-from .distributions import Distribution, Exponential, Fixed, Gamma, Lognormal, Samples, Uniform, Weibull
+from .distributions import Distribution, Exponential, Fixed, Gamma, LedgerTimes, Lognormal, Samples, Uniform, Weibull
 from .queueing import Batch, Limits, PolicyChoice, QueueingSpec, RequestClass, Target, load, parse
 from .servers import Heat, Power, ServerGroup
 
@@ -16,6 +16,7 @@ __all__ = [
     "Fixed",
     "Gamma",
     "Heat",
+    "LedgerTimes",
     "Limits",
     "Lognormal",
     "PolicyChoice",

@@ -114,11 +114,29 @@ class Uniform(Model):
         return random.uniform(self.low, self.high, count)
 
 
+class LedgerTimes(Model):
+    """Latencies that the farm measured, of one cell on one device."""
+
+    experiment: str
+    """Id or name, or `latest`."""
+    device: str | None = None
+    """Serial; needed where several devices ran it."""
+    where: dict[str, int | float | str | bool] = Field(default_factory=dict)
+    """Columns of the cell: network, backend, precision, axes."""
+
+
 class Samples(Model):
-    """One of these, each as likely: measured times in seconds."""
+    """One of these, each as likely: measured times in seconds, given or from the ledger."""
 
     kind: Literal["samples"]
-    values_s: tuple[Annotated[float, Field(gt=0)], ...] = Field(min_length=1)
+    values_s: tuple[Annotated[float, Field(gt=0)], ...] = ()
+    ledger: LedgerTimes | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Samples:
+        if bool(self.values_s) == (self.ledger is not None):
+            raise ValueError("give either values_s or ledger")
+        return self
 
     @property
     def mean(self) -> float:

@@ -14,7 +14,7 @@ from orchestrator.model.quantity import Rest, Seconds, parse_share
 from orchestrator.spec.validation import read_text, validate
 
 from .arrivals import Arrivals, ClosedArrivals, TraceArrivals, faster
-from .distributions import Distribution
+from .distributions import Distribution, Samples
 from .servers import ServerGroup
 
 WANTED = "a queueing spec is a mapping: `name: ...`, `servers: [...]`, `classes: [...]`, `policy: {name: fifo}`"
@@ -134,6 +134,13 @@ class QueueingSpec(Model):
         chosen = group.service.get(of.name, of.service)
         assert chosen is not None
         return chosen.mean / group.speed
+
+    @property
+    def asks_the_ledger(self) -> bool:
+        """Whether service times are to be read from the ledger."""
+        times = [each.service for each in self.classes]
+        times += [own for group in self.servers for own in group.service.values()]
+        return any(isinstance(each, Samples) and each.ledger is not None for each in times)
 
     def offered_rates(self) -> dict[str, float]:
         """Requests a second by class. Raises SpecError where a class has none before it has run."""

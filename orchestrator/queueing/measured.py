@@ -1,0 +1,99 @@
+"""Service times from the ledger: what was measured of one cell on one device, instead of a stated distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from orchestrator.errors import NoData, NotComparable
+from orchestrator.ledger import ExperimentRow, Ledger
+from orchestrator.model.job import Cell
+from orchestrator.model.record import Outcome, Record
+
+from .spec import Distribution, LedgerTimes, QueueingSpec, Samples
+
+NS_PER_S = 1e9
+
+
+@dataclass(frozen=True)
+class TimesUsed:
+    """Where the service times of a class come from."""
+
+    of_class: str
+    server: str | None
+    """The group whose own they are; None: every server's."""
+    experiment: str
+    cell: str
+    device: str
+    source: str
+    samples: int
+
+
+def fill_times(
+    spec: QueueingSpec, ledger: Ledger, find: Callable[[str], ExperimentRow]
+) -> tuple[QueueingSpec, list[TimesUsed]]:
+    """The spec with the samples that it asks of the ledger; `find` knows experiments by id or name.
+
+    Raises NoData where the ledger has none, NotComparable where they are of several cells or devices.
+    """
+    used: list[TimesUsed] = []
+
+    def filled(times: Distribution | None, of_class: str, server: str | None) -> Distribution | None:
+        if not isinstance(times, Samples) or times.ledger is None:
+            return times
+        row = find(times.ledger.experiment)
+        values, record, cell = _read(ledger, row.id, times.ledger, f"class {of_class}")
+        serial = record.device.serial
+        used.append(TimesUsed(of_class, server, row.id, cell.workload.label, serial, str(record.source), len(values)))
+        return Samples(kind="samples", values_s=values)
+
+    classes = tuple(each.model_copy(update={"service": filled(each.service, each.name, None)}) for each in spec.classes)
+    servers = tuple(
+        group.model_copy(update={"service": {of: filled(own, of, group.name) for of, own in group.service.items()}})
+        for group in spec.servers
+    )
+    return spec.model_copy(update={"classes": classes, "servers": servers}), used
+
+
+def _read(ledger: Ledger, experiment_id: str, of: LedgerTimes, who: str) -> tuple[tuple[float, ...], Record, Cell]:
+    """Timed latencies in seconds of all blocks that count, a record and the cell that they are of."""
+    cells = {job.job.cell.cell_id: job.job.cell for job in ledger.jobs(experiment_id) if _fits(job.job.cell, of)}
+    found = [
+        record
+        for record in ledger.records(experiment_id, outcomes=[Outcome.OK], serial=of.device)
+        if record.cell_id in cells and record.role == "work"
+    ]
+    values = [
+        sample.duration_ns / NS_PER_S
+        for record in found
+        for sample in record.samples
+        if sample.phase == "timed" and sample.inferences == 1 and sample.duration_ns > 0
+    ]
+    if not values:
+        raise NoData(
+            f"{who}: {experiment_id} has no latencies of {_told(of)}",
+            remedy="`farm results` shows what it has; `where` names network, backend, precision or an axis",
+        )
+    several = sorted({record.device.serial for record in found}), sorted({record.cell_id for record in found})
+    if max(map(len, several)) > 1:
+        devices = ", ".join(several[0])
+        raise NotComparable(
+            f"{who}: {experiment_id} has {len(several[1])} cells on {devices} that fit {_told(of)}",
+            remedy="name one device and one cell: `device: SERIAL`, `where: {network: ..., backend: ...}`",
+        )
+    return tuple(values), found[0], cells[found[0].cell_id]
+
+
+def _fits(cell: Cell, of: LedgerTimes) -> bool:
+    columns = {
+        "network": cell.workload.label,
+        "backend": str(cell.backend),
+        "precision": str(cell.precision),
+        **{name: str(value) for name, value in cell.options.items()},
+    }
+    return all(columns.get(name) == str(value) for name, value in of.where.items())
+
+
+def _told(of: LedgerTimes) -> str:
+    where = ", ".join(f"{name} {value}" for name, value in of.where.items()) or "any cell"
+    return f"{where} on {of.device or 'any device'}"
