@@ -69,7 +69,7 @@ def _in_turn(
     groups: Sequence[Sequence[WaitingJob]], policy: Policy, now: float, assigned: Mapping[str, str]
 ) -> Iterator[WaitingJob]:
     """Every job once, but those whose like could not be placed. The caller notes in `assigned` what it could place."""
-    alone = [job for group in groups for job in group if job.alone]
+    alone = [job for group in groups if group[0].alone for job in group]  # they are alike: the others are not looked at
     yield from sorted(alone, key=lambda job: (job.order, job.job_id))
     queues: dict[tuple[tuple[float, float], str], _Queue] = {}
     for group in groups:

@@ -8,7 +8,7 @@ from orchestrator.model.queue_view import Share, WaitingJob
 from .fair_share import FairShare
 
 AFTER_DEADLINES = 1e12
-"""Later than any deadline, as Unix time, and before experiments that say nothing."""
+"""Later than any deadline, as Unix time, and before experiments that say nothing; a millisecond still counts."""
 
 
 class LongestFirst(FairShare):
