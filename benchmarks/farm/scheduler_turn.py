@@ -68,6 +68,8 @@ class Turn:
     """A turn in which nothing changed."""
     idle_worst_s: float
     memory_mb: float
+    first_s: float = 0.0
+    """The first turn of a scheduler, in which it reads everything."""
 
 
 def devices(count: int) -> list[Device]:
@@ -158,7 +160,8 @@ def measured(farm: Settings, phones: int, jobs: int, lanes: Lanes) -> Turn:
             hosts.claim(placed)
             return spent, len(placed)
 
-        filling = []
+        first_s, placed = turn()
+        filling = [first_s] if placed else []
         while (found := turn())[1]:
             filling.append(found[0])
         changed = []
@@ -170,7 +173,7 @@ def measured(farm: Settings, phones: int, jobs: int, lanes: Lanes) -> Turn:
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         return Turn(
             phones, submitted, lanes, submit_s, size / submitted, statistics.median(filling),
-            statistics.median(changed), statistics.median(idle), max(idle), memory,
+            statistics.median(changed), statistics.median(idle), max(idle), memory, first_s,
         )  # fmt: skip
 
 

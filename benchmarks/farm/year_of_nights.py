@@ -1,0 +1,165 @@
+"""A year of nights in one ledger: what results of one night and a turn of the scheduler cost beside all the others.
+
+    python -m benchmarks.farm.year_of_nights --nights 4000 --rounds 10 [--folder .] [-o raw.json]
+
+One night of fifty blocks a round is submitted, begun and kept through the ledger. The others are copies of its rows in
+every table, under names of their own; their raw records are cut off after some bytes, which nobody here reads. The same
+is measured before and after.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks.command_line import run_command
+from benchmarks.farm.block_records import BLOCKS_A_ROUND, jobs_of, night, record_of
+from benchmarks.farm.scheduler_turn import measured as turns_of
+from benchmarks.farm.scheduler_turn import private_redis
+from orchestrator.config import Settings
+from orchestrator.ledger import Ledger
+
+ASKED = "night-0"
+TURNS = 5
+PHONES, JOBS = 100, 1000
+"""Of the scheduler's turn."""
+AT_ONCE = 100
+"""Nights of a transaction."""
+RECORD_BYTES = 100
+
+COPIES = (
+    """INSERT INTO experiments SELECT 'night-' || :n, sequence + :n, spec, exclusions, submitted_at + 86400.0 * :n,
+       served_at + 86400.0 * :n FROM experiments WHERE id = :asked""",
+    """INSERT INTO templates (id, experiment, digest, cell_id, label, body)
+       SELECT id + :n * :step, experiment + :n, digest, cell_id, label, body FROM templates WHERE experiment = :own""",
+    """INSERT INTO lanes (id, experiment, choice_id, changed)
+       SELECT id + :n * :step, experiment + :n, choice_id, changed FROM lanes WHERE experiment = :own""",
+    """INSERT INTO jobs (id, experiment, sequence, template_id, lane_id, block, priority, state, outcome, cause,
+       attempts, failures, token, not_before, ended_at)
+       SELECT {name}, experiment + :n, sequence, template_id + :n * :step, lane_id + :n * :step, block, priority,
+       state, outcome, cause, attempts, failures, token + :n * :blocks, not_before, ended_at + 86400.0 * :n
+       FROM jobs WHERE experiment = :own""",
+    """INSERT INTO attempts (job_id, attempt, token, serial, host, ttl_s, started_at, ended_at, outcome, cause, changed)
+       SELECT {name}, attempt, token + :n * :blocks, serial, host, ttl_s, started_at + 86400.0 * :n,
+       ended_at + 86400.0 * :n, outcome, cause, changed FROM attempts
+       WHERE job_id IN (SELECT id FROM jobs WHERE experiment = :own)""",
+    """INSERT INTO records (job_id, attempt, token, experiment_id, cell_id, serial, outcome, cause, source, started_at,
+       kept_at, body) SELECT {name}, attempt, token + :n * :blocks, 'night-' || :n, cell_id, serial, outcome, cause,
+       source, started_at + 86400.0 * :n, kept_at + 86400.0 * :n, substr(body, 1, :bytes)
+       FROM records WHERE experiment_id = :asked""",
+    """INSERT INTO figures (job_id, attempt, version, experiment_id, cell_id, serial, source, outcome, started_at,
+       kept_at, median_ms, error, body, per_layer) SELECT {name}, attempt, version, 'night-' || :n, cell_id, serial,
+       source, outcome, started_at + 86400.0 * :n, kept_at + 86400.0 * :n, median_ms, error, body,
+       substr(per_layer, 1, :bytes)
+       FROM figures WHERE experiment_id = :asked""",
+)
+"""A night more, number `n`; `step` leaves room for the numbers of templates and lanes."""
+NAMES = {"jobs": "substr(id, 1, 8) || printf('%08x', :n)", "others": "substr(job_id, 1, 8) || printf('%08x', :n)"}
+
+
+@dataclass(frozen=True)
+class Found:
+    """Seconds of a clock are medians of five turns; those of turns are the processor's."""
+
+    nights: int
+    blocks: int
+    file_mb: float
+    results_s: float
+    """`farm results` of one night."""
+    start_s: float
+    """`farm --version`: what of that is Python and its imports."""
+    turn_changed_s: float
+    turn_idle_s: float
+    first_turn_s: float
+    """Of a scheduler that starts."""
+
+
+def measured(folder: Path, nights: int, rounds: int) -> list[Found]:
+    """With one night, and with all of them: each in a state folder of its own."""
+    blocks = rounds * BLOCKS_A_ROUND
+    few, many = (Settings(state=folder / name, host="lab0", lease_ttl_s=3600) for name in ("few", "many"))
+    with Ledger(few.ledger) as ledger:
+        _keep_one(ledger, rounds)
+    many.state.mkdir()
+    with closing(sqlite3.connect(few.ledger_file)) as source, closing(sqlite3.connect(many.ledger_file)) as target:
+        source.backup(target)
+    _copy(many.ledger_file, nights, blocks)
+    return [_look(few, 1, blocks), _look(many, nights, blocks * nights)]
+
+
+def _keep_one(ledger: Ledger, rounds: int) -> None:
+    jobs = jobs_of(night(rounds), ASKED)
+    ledger.submit(ASKED, night(rounds), jobs)
+    for seed, job in enumerate(jobs):
+        begun = ledger.begin_attempt(job.job_id, job.candidates[0], "lab", 15.0)
+        assert begun is not None
+        ledger.keep(record_of(job, begun.attempt, begun.token, seed))
+
+
+def _copy(file: Path, nights: int, blocks: int) -> None:
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.execute("PRAGMA synchronous=OFF")
+        connection.execute("PRAGMA cache_size=-400000")
+        own, most = connection.execute(
+            "SELECT e.sequence, (SELECT max(max(id), (SELECT max(id) FROM lanes)) FROM templates) FROM experiments e "
+            "WHERE e.id = ?", (ASKED,),
+        ).fetchone()  # fmt: skip
+        taken = connection.execute("SELECT max(token) FROM attempts").fetchone()[0]
+        values = {"own": own, "asked": ASKED, "step": most, "blocks": taken, "bytes": RECORD_BYTES}
+        for start in range(1, nights, AT_ONCE):
+            connection.execute("BEGIN")
+            for number in range(start, min(start + AT_ONCE, nights)):
+                for statement in COPIES:
+                    name = NAMES["jobs" if "INTO jobs" in statement else "others"]
+                    connection.execute(statement.replace("{name}", name), {**values, "n": number})
+            connection.execute("COMMIT")
+        connection.execute("UPDATE counters SET value = value + ?", (taken * nights,))
+        found = connection.execute("SELECT count(*) FROM records").fetchone()[0]
+        assert found == nights * blocks, found
+
+
+def _look(farm: Settings, nights: int, blocks: int) -> Found:
+    size = farm.ledger_file.stat().st_size / 1e6
+    results_s = _median_s(["results", ASKED, "--state", str(farm.state)])
+    with tempfile.TemporaryDirectory() as folder, private_redis(Path(folder)) as url:
+        own = farm.model_copy(update={"redis_url": url.replace("redis+socket", "unix")})
+        turn = turns_of(own, PHONES, JOBS, "any")
+    start_s = _median_s(["--version"])
+    return Found(nights, blocks, round(size), results_s, start_s, turn.changed_s, turn.idle_s, turn.first_s)
+
+
+def _median_s(words: list[str]) -> float:
+    spent = []
+    for _ in range(TURNS):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "farm.cli", *words], check=True, stdout=subprocess.DEVNULL)
+        spent.append(time.perf_counter() - start)
+    return statistics.median(spent)
+
+
+def main() -> int:
+    made = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    made.add_argument("--nights", type=int, default=4000)
+    made.add_argument("--rounds", type=int, default=10, help="of 50 blocks each")
+    made.add_argument("--folder", type=Path, default=None, help="on the disk that is meant")
+    made.add_argument("-o", "--output", type=Path, default=None)
+    chosen = made.parse_args()
+    with tempfile.TemporaryDirectory(dir=chosen.folder) as folder:
+        found = [asdict(each) for each in measured(Path(folder), chosen.nights, chosen.rounds)]
+    print(json.dumps(found, indent=1))
+    if chosen.output:
+        chosen.output.write_text(json.dumps(found, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    run_command(main)
