@@ -257,7 +257,8 @@ def attempt_rows(connection: Connection, which: ColumnElement[bool]) -> Sequence
     named = (EXPERIMENTS.c.id.label("experiment_id"), TEMPLATES.c.label)
     of_job = (JOBS.c.block, JOBS.c.state, JOBS.c.attempts)
     found = select(ATTEMPTS, *named, *of_job).select_from(NAMED_JOBS.join(ATTEMPTS, JOBS.c.id == ATTEMPTS.c.job_id))
-    return connection.execute(found.where(which).order_by(ATTEMPTS.c.token)).all()
+    # sorted here: asked for an order, SQLite goes through all attempts that there ever were, by the index of that order
+    return sorted(connection.execute(found.where(which)), key=lambda row: int(row.token))
 
 
 def running_rows(connection: Connection, rows: Sequence[AnyRow]) -> list[RunningRow]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from redis import Redis
+from sqlalchemy import Engine, event
 
 from orchestrator.config import Settings
 from orchestrator.coordination import keys
@@ -22,6 +25,7 @@ from orchestrator.model.record import Outcome
 from orchestrator.scheduling.eligible_devices import devices_for_work
 from orchestrator.scheduling.scheduler import Scheduler
 from tests.unit.orchestrator import make
+from tests.waiting import eventually
 
 from .hosts import Host, answered, send
 
@@ -268,6 +272,52 @@ def test_an_experiment_stays_on_its_device_whoever_schedules_until_that_is_gone(
             tried.host.claim()
             tried.finish()
         assert len(set(on[:3])) == len(set(on[3:])) == 1 and on[3] != on[0]
+
+
+def test_leases_that_end_are_noticed_without_a_look_at_everything(
+    farm: Settings, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One is renewed once, which is no change: it is not taken for ended before it is."""
+    monkeypatch.setattr("orchestrator.scheduling.seldom.Seldom.due", property(lambda _: False))
+    with Ledger(farm.ledger, rest_s=0.0) as ledger:
+        tried = Farm(farm.model_copy(update={"lease_ttl_s": 0.5}), redis, ledger, 1)
+        ledger.submit("e", make.many(1), expand(make.many(1), "e", tried.all[:2]).jobs)
+        tried.host.announce()
+        scheduler = tried.schedulers[0]
+        assert len(scheduler.tick().placed) == 2
+        tried.host.claim()
+        held = {lease.serial: lease for lease in tried.host.leases.all().values()}
+        scheduler.tick()
+        tried.host.leases.renew("B", held["B"].token, held["B"].holder, 1000.0)
+        eventually(lambda: scheduler.tick().lost == 1)
+        assert held["B"].token in {row.token for row in ledger.running()}
+        assert held["A"].token not in {row.token for row in ledger.running()}
+
+
+def test_attempts_of_old_are_not_gone_through(farm: Settings) -> None:
+    """Of a ledger with years of them: a turn reads by an index those that changed."""
+    asked: list[tuple[str, object]] = []
+
+    def note(_connection: object, _cursor: object, statement: str, parameters: object, *_: object) -> None:
+        asked.append((statement, parameters))
+
+    with Ledger(farm.ledger) as ledger:
+        jobs = expand(make.many(1), "e", [make.device("A")]).jobs
+        ledger.submit("e", make.many(1), jobs)
+        number = ledger.news()
+        assert number is not None and ledger.begin_attempts([Start(jobs[0].job_id, "A", "lab")], 15.0)
+        event.listen(Engine, "before_cursor_execute", note)
+        try:
+            assert (news := ledger.news(number.number)) is not None and len(news.attempts) == 1
+            assert len(ledger.running()) == 1
+        finally:
+            event.remove(Engine, "before_cursor_execute", note)
+    of_attempts = [(text, values) for text, values in asked if "FROM jobs" in text and "JOIN attempts" in text]
+    assert len(of_attempts) == 2
+    with closing(sqlite3.connect(farm.ledger.removeprefix("sqlite:///"))) as connection:
+        for text, values in of_attempts:
+            steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]  # type: ignore[arg-type]
+            assert not any(step.startswith("SCAN") for step in steps), steps
 
 
 def test_a_host_that_spoils_its_change_log_is_placed_on_all_the_same(farm: Settings, redis: Redis) -> None:
