@@ -20,7 +20,7 @@ from orchestrator.coordination.client import connect
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.model.device import Health
 
-READY_S = 180.0
+READY_S = 600.0
 PARTS = {
     "worker": "timed_worker",
     "scheduler": "orchestrator.scheduling.scheduler",
