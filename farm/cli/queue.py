@@ -39,6 +39,9 @@ def queue(
     capacity: Annotated[
         bool, typer.Option("--capacity", help="Search the largest rate that keeps to the spec's `target`.")
     ] = False,
+    policies: Annotated[
+        str | None, typer.Option("--policies", metavar="NAMES", help="Under each of these policies: fifo,jsq,edf.")
+    ] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -60,8 +63,11 @@ def queue(
     used: list[TimesUsed] = []
     if loaded.asks_the_ledger:
         loaded, used = _from_ledger(loaded, state)
-    if rates is not None and capacity:
-        raise typer.BadParameter("give either --rates or --capacity", param_hint="--rates")
+    if (rates is not None) + capacity + (policies is not None) > 1:
+        raise typer.BadParameter("give one of --rates, --capacity and --policies", param_hint="--rates")
+    if policies is not None:
+        _policies(loaded, [name.strip() for name in policies.split(",")], as_json)
+        return
     if rates is not None:
         _curve(loaded, _shares(rates), as_json)
         return
@@ -126,6 +132,31 @@ def _curve(spec: QueueingSpec, loads: list[float], as_json: bool) -> None:
 
 def _curve_times(figures: ClassFigures) -> tuple[Figure, Figure, Figure]:
     return figures.sojourn_s.mean, figures.sojourn_s.p50, figures.sojourn_s.p99
+
+
+def _policies(spec: QueueingSpec, names: list[str], as_json: bool) -> None:
+    """Latency and energy, by policy."""
+    from orchestrator.queueing.experiment import as_data, compare_policies
+    from orchestrator.report.listing import Head, Listing
+
+    found = compare_policies(spec, names)
+    if as_json:
+        print_json([as_data(under, each) for under, each in found])
+        return
+    heads = [Head(name, True) for name in ("mean ms", "p50", "p99", "queue", "drops", "missed", "J a request")]
+    rows = [
+        (
+            *(escape(name), *(_text(figure, MS_PER_S) for figure in _curve_times(each.total))),
+            *(_text(each.total.queue_length), _text(each.total.drop_share, 100.0, " %")),
+            _text(each.total.deadline_miss_share, 100.0, " %"),
+            _text(each.total.energy_j_per_request) if each.total.energy_j_per_request.value else "",
+        )
+        for name, (_, each) in zip(names, found, strict=True)
+    ]
+    out().print(Listing(("policy", *heads), rows, header_style="dim"))
+    for name, (_, each) in zip(names, found, strict=True):
+        for doubt in each.doubts:
+            log().print(f"doubt, {name}: {doubt}", markup=False, soft_wrap=True)
 
 
 def _capacity(spec: QueueingSpec, as_json: bool) -> None:

@@ -10,9 +10,10 @@ import numpy as np
 from .measured import TimesUsed
 from .measures import Measured, measure
 from .oracle import theory_of
+from .policies import make_policy
 from .requests import Run
 from .simulation import simulate
-from .spec import QueueingSpec
+from .spec import PolicyChoice, QueueingSpec
 
 
 def run_simulated(spec: QueueingSpec) -> list[Run]:
@@ -24,6 +25,18 @@ def run_simulated(spec: QueueingSpec) -> list[Run]:
 def run_and_measure(spec: QueueingSpec) -> Measured:
     """The same, measured."""
     return measure(spec, run_simulated(spec))
+
+
+def compare_policies(spec: QueueingSpec, names: Sequence[str]) -> list[tuple[QueueingSpec, Measured]]:
+    """The spec under each policy, with the same arrivals and sizes. Raises SpecError: there is no such policy.
+
+    Options are the spec's own for its own policy, and the defaults of the others.
+    """
+    choices = [spec.policy if name == spec.policy.name else PolicyChoice(name=name) for name in names]
+    for choice in choices:
+        make_policy(choice, 0)
+    under = [spec.model_copy(update={"policy": choice}) for choice in choices]
+    return [(each, run_and_measure(each)) for each in under]
 
 
 def as_data(spec: QueueingSpec, measured: Measured, used: Sequence[TimesUsed] = ()) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from orchestrator.errors import SpecError
 from orchestrator.queueing.policies.policy import Later, Policy
 
 from .line import Line
@@ -67,7 +68,11 @@ class Dispatcher:
         """A request is here."""
         if self._policy.own_queues:
             server = self._policy.choose(request, self._servers, now)
-            assert isinstance(server, Server), "a policy with own_queues names a server at once"
+            if not isinstance(server, Server):
+                raise SpecError(
+                    f"the policy answers {server!r} where it must name a server",
+                    remedy="with own_queues a request has its server at once; `Later` is for policies with one line",
+                )
             self._enter(request, server.line, server, now)
         else:
             self._enter(request, self._line, None, now)

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from orchestrator.errors import SpecError
 from orchestrator.queueing.arrivals import arrival_times
 from orchestrator.queueing.dispatch import Dispatcher, Request, Rules, Server
 from orchestrator.queueing.policies import make_policy
@@ -88,6 +89,12 @@ class _Simulation:
             waited_s += dispatcher.waiting * (now - last)
             last = now
             act(now, subject, extra)
+        if dispatcher.waiting:
+            raise SpecError(
+                f"policy {self._spec.policy.name or self._spec.policy.file} lets {dispatcher.waiting} requests "
+                "wait for ever, though nothing more happens",
+                remedy="look at what it waits for: a phone never gets cooler than its ambient temperature",
+            )
         while len(course.at) < POINTS:
             self._fleet.note(step * (len(course.at) + 1), 0, waited_s)
         return Run(self._rows.table(), course, self._spec.duration, waited_s, self._preemptions)

@@ -49,6 +49,19 @@ def test_the_table_has_theory_beside_it(spec: str, capsys: pytest.CaptureFixture
     assert "sojourn, M/M/2" in said and "13.33" in said and "utilisation" in said
 
 
+def test_policies_are_told_side_by_side(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Under the same requests: one line waits less than lines of their own, in turn."""
+    assert main(["queue", spec, "--simulate", "--policies", "fifo,round_robin", "--json"]) == 0
+    fifo, turns = json.loads(capsys.readouterr().out)
+    assert (fifo["policy"], turns["policy"]) == ("fifo", "round_robin") and turns["theory"] == []
+    assert fifo["all"]["requests"] == pytest.approx(turns["all"]["requests"], rel=0.2)
+    assert fifo["all"]["waiting_s"]["mean"]["value"] < turns["all"]["waiting_s"]["mean"]["value"]
+    assert main(["queue", spec, "--simulate", "--policies", "fifo,jsq"]) == 0
+    assert "jsq" in capsys.readouterr().out
+    assert main(["queue", spec, "--simulate", "--policies", "fifo,lifo"]) == 1
+    assert main(["queue", spec, "--simulate", "--policies", "fifo", "--capacity"]) == 2
+
+
 def test_live_is_refused(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["queue", spec]) == 1
     assert "live queueing is not there yet" in capsys.readouterr().err

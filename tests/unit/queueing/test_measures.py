@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from orchestrator.queueing.experiment import run_and_measure
-from orchestrator.queueing.measures import mser5
+from orchestrator.queueing.experiment import run_and_measure, run_simulated
+from orchestrator.queueing.measures import measure, mser5
 from tests.unit.queueing.make import make, measured, request_class
 
 pytestmark = pytest.mark.unit
@@ -40,6 +40,16 @@ def test_intervals_between_replications_hold_what_theory_says() -> None:
         assert figure.low is not None and figure.high is not None
         hits += figure.low <= 0.5 <= figure.high
     assert 16 <= hits <= 20
+
+
+def test_the_interval_is_students_between_runs() -> None:
+    spec = make(duration="5 s", replications=4, warm_up="1 s")
+    runs = run_simulated(spec)
+    alone = [measure(spec, [run]).total.sojourn_s.mean.value or 0 for run in runs]
+    figure, half = measure(spec, runs).total.sojourn_s.mean, 3.1824 * np.std(alone, ddof=1) / 2  # t of 3 degrees
+    assert figure.value == pytest.approx(np.mean(alone))
+    assert figure.low == pytest.approx(np.mean(alone) - half, rel=1e-4)
+    assert figure.high == pytest.approx(np.mean(alone) + half, rel=1e-4)
 
 
 def test_too_few_requests_have_no_interval() -> None:

@@ -169,6 +169,17 @@ def test_a_users_own_policy_is_one_file(tmp_path: Path) -> None:
     assert set(run(spec).requests.column("server")) == {2}
 
 
+def test_a_policy_that_lets_wait_for_ever_is_told(tmp_path: Path) -> None:
+    heat = {"ambient": "30 C", "rise_c": 40, "time_constant": "1 s", "throttle_at": "45 C"}
+    options = {"rest_at_c": 35, "resume_at_c": 29}
+    spec = make(servers=[{"name": "s", "heat": heat}], policy={"name": "thermal_aware", "options": options})
+    with pytest.raises(SpecError, match=r"thermal_aware lets \d+ requests wait for ever"):
+        run(spec)
+    (tmp_path / "mine.py").write_text(OWN.replace("self.servers[self.first]", "None"))
+    with pytest.raises(SpecError, match="answers None where it must name a server"):
+        run(make(policy={"file": str(tmp_path / "mine.py")}))
+
+
 @pytest.mark.parametrize(
     ("choice", "said"),
     [
