@@ -20,7 +20,7 @@ CLOSED = {"kind": "closed", "clients": 3, "think": EXPONENTIAL}
 
 def test_the_capacity_is_that_of_theory() -> None:
     """M/M/1: p99 of the sojourn is ln 100 / (100 - rate); 0.1 s is met up to 53.9 requests/s."""
-    found = find_capacity(make(duration="60 s", warm_up="2 s", target={"p99": "100 ms"}))
+    found = find_capacity(make(duration="40 s", warm_up="2 s", target={"p99": "100 ms"}))
     truth = 100 - math.log(100) / 0.1
     rate = found.rate_per_s
     assert rate.value and rate.low and rate.high and rate.low <= truth <= rate.high
@@ -58,7 +58,7 @@ def test_a_load_curve_offers_what_it_says_and_carries_it_below_one() -> None:
     """Two kinds of servers and two classes: 0.5 of what both can serve, the mix kept."""
     servers = [{"name": "quick", "speed": 3.0}, {"name": "slow"}]
     classes = [request_class("a", 10), request_class("b", 30, service={"kind": "fixed", "mean": "20 ms"})]
-    points = list(load_curve(make(classes, servers=servers, duration="60 s", limits={"queue": 20}), [0.5, 1.4]))
+    points = list(load_curve(make(classes, servers=servers, duration="30 s", limits={"queue": 20}), [0.5, 1.4]))
     assert points[0].offered_per_s == pytest.approx(0.5 * 4 / 0.0175)
     half, over = (point.figures.throughput_per_s.value or 0 for point in points)
     assert half == pytest.approx(points[0].offered_per_s, rel=0.03)
@@ -68,7 +68,7 @@ def test_a_load_curve_offers_what_it_says_and_carries_it_below_one() -> None:
 def test_both_in_one_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "spec.yaml"
     file.write_text(
-        "name: t\nservers: [{name: s}]\nduration: 10 s\ntarget: {p99: 100 ms}\n"
+        "name: t\nservers: [{name: s}]\nduration: 3 s\ntarget: {p99: 100 ms}\n"
         "classes: [{name: a, arrivals: {kind: poisson, rate: 50}, service: {kind: exponential, mean: 10 ms}}]\n"
     )
     assert main(["queue", str(file), "--simulate", "--rates", "0.3,0.6", "--json"]) == 0

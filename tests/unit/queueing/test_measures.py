@@ -30,16 +30,16 @@ def test_a_slow_start_does_not_move_the_mean() -> None:
 
 
 def test_intervals_between_replications_hold_what_theory_says() -> None:
-    """Of 20 experiments of five short runs each, about 19 intervals hold the truth."""
+    """Of 12 experiments of five short runs each, about 11 intervals hold the truth."""
     hits = 0
-    for seed in range(20):
+    for seed in range(12):
         found = run_and_measure(
             make([request_class(rate=50)], duration="10 s", replications=5, seed=seed, warm_up="1 s")
         )
         figure = found.total.utilisation
         assert figure.low is not None and figure.high is not None
         hits += figure.low <= 0.5 <= figure.high
-    assert 16 <= hits <= 20
+    assert 9 <= hits <= 12
 
 
 def test_the_interval_is_students_between_runs() -> None:
@@ -58,8 +58,8 @@ def test_too_few_requests_have_no_interval() -> None:
 
 
 def test_overload_is_a_doubt() -> None:
-    (doubt, *_) = measured(make([request_class(rate=130)], duration="60 s", warm_up="none")).doubts
-    assert "above capacity" in doubt and measured(make(duration="60 s")).doubts == ()
+    (doubt, *_) = measured(make([request_class(rate=130)], duration="30 s", warm_up="none")).doubts
+    assert "above capacity" in doubt and measured(make(duration="30 s")).doubts == ()
 
 
 def test_energy_is_told_with_and_without_idle_servers() -> None:
