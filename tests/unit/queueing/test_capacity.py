@@ -31,7 +31,7 @@ def test_the_capacity_is_that_of_theory() -> None:
 
 def test_drops_bound_the_capacity_too() -> None:
     """Without a queue (Erlang's loss of one server) a share of load / (1 + load) is dropped: 20 % at 25 a second."""
-    found = find_capacity(make(duration="40 s", limits={"queue": 0}, target={"p99": "10 s", "drops": "20 %"}))
+    found = find_capacity(make(duration="30 s", limits={"queue": 0}, target={"p99": "10 s", "drops": "20 %"}))
     assert found.rate_per_s.value == pytest.approx(25, rel=0.1)
 
 
@@ -68,7 +68,7 @@ def test_a_load_curve_offers_what_it_says_and_carries_it_below_one() -> None:
 def test_both_in_one_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "spec.yaml"
     file.write_text(
-        "name: t\nservers: [{name: s}]\nduration: 3 s\ntarget: {p99: 100 ms}\n"
+        "name: t\nservers: [{name: s}]\nduration: 2 s\ntarget: {p99: 100 ms}\n"
         "classes: [{name: a, arrivals: {kind: poisson, rate: 50}, service: {kind: exponential, mean: 10 ms}}]\n"
     )
     assert main(["queue", str(file), "--simulate", "--rates", "0.3,0.6", "--json"]) == 0

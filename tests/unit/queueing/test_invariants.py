@@ -51,7 +51,7 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=40, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=30, deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(specs(), st.integers(0, 1000))
 def test_requests_are_conserved_and_little_holds(data: dict[str, Any], seed: int) -> None:
     spec = make(**data)

@@ -30,15 +30,15 @@ def spec_of(classes: list[dict[str, Any]], requests: float = 30_000, **more: Any
 CASES = {
     "M/M/1 at 0.3": spec_of([request_class(rate=30)], 22_000),
     "M/M/1 at 0.6": spec_of([request_class(rate=60)]),
-    "M/M/1 at 0.85": spec_of([request_class(rate=85)], 50_000),
-    "M/M/4 at 0.8": spec_of([request_class(rate=320)], 40_000, servers=4),
+    "M/M/1 at 0.85": spec_of([request_class(rate=85)], 40_000),
+    "M/M/4 at 0.7": spec_of([request_class(rate=280)], 25_000, servers=4),
     "M/D/1": spec_of([request_class(service=FIXED)]),
-    "M/G/1": spec_of([request_class(service=GAMMA)], 50_000),
+    "M/G/1": spec_of([request_class(service=GAMMA)], 30_000),
     "M/M/1/K": spec_of([request_class(rate=90)], limits={"queue": 4}),
-    "priority": spec_of(PRIORITIES),
-    "preemptive priority": spec_of(PRIORITIES, preemption="resume"),
-    "machine repair": spec_of([{"name": "a", "arrivals": CLOSED, "service": EXPONENTIAL}], 20_000),
-    "two choices": spec_of([request_class(rate=4000)], 22_000, servers=50, policy={"name": "power_of_d"}),
+    "priority": spec_of(PRIORITIES, 18_000),
+    "preemptive priority": spec_of(PRIORITIES, 18_000, preemption="resume"),
+    "machine repair": spec_of([{"name": "a", "arrivals": CLOSED, "service": EXPONENTIAL}], 12_000),
+    "two choices": spec_of([request_class(rate=4000)], 15_000, servers=50, policy={"name": "power_of_d"}),
 }
 
 
