@@ -10,10 +10,13 @@ from orchestrator import spec
 from orchestrator.expansion.expand import expand, size
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.job import Cell
+from orchestrator.nightly import suite
 
 from . import make
 
-FILES = sorted((Path(__file__).parents[3] / "experiments").rglob("*.yaml"))
+FOLDER = Path(__file__).parents[3] / "experiments"
+FILES = sorted(FOLDER.glob("*.yaml"))
+SUITES = sorted((FOLDER / "suites").glob("*.yaml"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -34,5 +37,11 @@ def _value(cell: Cell, axis: str) -> object:
     return own.get(axis, cell.options.get(axis))
 
 
-def test_there_is_one() -> None:
-    assert FILES
+@pytest.mark.parametrize("path", SUITES, ids=lambda path: path.stem)
+def test_a_suite_names_experiments_that_are_there(path: Path) -> None:
+    for experiment in suite.load(path).experiments:
+        spec.load(path.parent / experiment)
+
+
+def test_there_is_one_of_each() -> None:
+    assert FILES and SUITES
