@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 
+from benchmarks.command_line import run_command
 from orchestrator.queueing.simulation import simulate
 from orchestrator.queueing.spec import QueueingSpec, parse
 
@@ -42,4 +43,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)
