@@ -117,7 +117,7 @@ def test_processor_time_of_the_phone_is_its_own(agent: Agent) -> None:
 
 
 def test_own_load_is_seen(agent: Agent) -> None:
-    run = agent.call([str(agent.binary), "burn", "--steps", "0,1", "--step-ms", "500", "--power-period-ms", "50"])
+    run = agent.call([str(agent.binary), "burn", "--steps", "0,1", "--step-ms", "1000", "--power-period-ms", "50"])
     told = [(reading.t_ns, reading.own_busy) for reading in run.all("power") if reading.own_busy is not None]
     assert all(0 <= busy <= 1 for _, busy in told)
     idle, load = (

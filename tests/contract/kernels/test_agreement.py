@@ -17,7 +17,7 @@ from kernels.options import Choice, Limits, Options
 from kernels.plan.model import Plan, SwapIn
 from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent
-from tests.unit.kernels.back.graphs import TOLERANCE, Builder, inputs_of, relative_error, side_by_side
+from tests.unit.kernels.back.graphs import TOLERANCE, Builder, inputs_of, relative_error, relu_of, side_by_side
 from tests.unit.kernels.back.test_convolution import SHAPES
 from tests.unit.kernels.back.test_fusion import block
 from tests.unit.kernels.back.test_movement import addition, every_transposition
@@ -34,7 +34,7 @@ def every_case() -> dict[str, Graph]:
         graphs[name] = build.outputs(case(build))
     for name, (size, *rest) in SHAPES.items():
         build = Builder()
-        graphs[f"conv_{name}"] = build.outputs(build.conv(build.input(*size), *rest, activation=("relu",)))
+        graphs[f"conv_{name}"] = build.outputs(build.conv(build.input(*size), *rest, activation=relu_of(size)))
     build = Builder()
     x, other = build.input(2, 10, 6, 5), build.input(2, 10, 6, 5, name="other")
     graphs["conv_residual"] = build.outputs(

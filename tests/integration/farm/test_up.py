@@ -283,7 +283,7 @@ def _down_leaves_nothing(up: Up) -> None:
     assert not (up.state / "farm.json").exists()
     lines = up.log.read_text().splitlines()
     ended = [line.split()[0] for line in lines if "stopped" in line]
-    assert ended == ["exporter", "worker", "scheduler", "phones", "adb", "redis"]
+    assert ended == ["exporter", "nightly", "worker", "scheduler", "phones", "adb", "redis"]
 
 
 @pytest.mark.timeout(300)

@@ -20,7 +20,7 @@ from kernels.plan.opencl_interpreter import run_opencl
 from kernels.plan.validate import validate
 from kernels.reference import evaluate
 
-from .graphs import Builder, check, relative_error, side_by_side, some
+from .graphs import Builder, check, relative_error, relu_of, side_by_side, some
 from .test_convolution import SHAPES
 from .test_fusion import block
 from .test_operations import CASES, concat_of
@@ -49,7 +49,7 @@ def test_convolutions_that_an_algorithm_fits(algorithm: str) -> None:
     graphs, options = {}, Options("opencl", layout="image")
     for name, (size, *rest) in SHAPES.items():
         build = Builder()
-        graph = build.outputs(build.conv(build.input(*size), *rest, activation=("relu",)))
+        graph = build.outputs(build.conv(build.input(*size), *rest, activation=relu_of(size)))
         if ALGORITHMS[algorithm].why_not(convolution_of(graph, graph.nodes[0]), options, Limits()) is None:
             graphs[name] = graph
     chosen = {name: graphs[name] for name in some(graphs, 4, algorithm)}
