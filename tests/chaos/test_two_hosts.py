@@ -99,9 +99,12 @@ def test_a_farm_on_two_hosts_loses_no_job_when_one_is_killed(farm: RunningFarm, 
             assert len(seen) == 2 and all(abs(time.time() - at) < 60 for at in seen), "by the reader's clock"
         model(tmp_path / "model.onnx")
         (far,) = farm.until_finished(submitted(farm, tmp_path, "there", f'serial == "{phone}"', blocks=1, samples=3))
+        near = next(serial for serial in health(farm) if serial.startswith("virtual-") and serial != phone)
+        farm.cli("hold", near)  # so that the work begins on the host that is to die
         experiment = submitted(farm, tmp_path, "both", 'source == "virtual"', blocks=4, samples=600)
         eventually(lambda: running_on(farm, phone), READY_S)
         kill(second)
+        farm.cli("release", near)
     assert (far["outcome"], far["device"]["host"]) == ("ok", "lab2"), far["reasons"]
     assert list((tmp_path / "lab2" / "artifacts").glob("*/*")), "it has fetched the model"
     assert abs(far["clock_ahead_s"] - SLOW_H * 3600) < 60
