@@ -124,8 +124,8 @@ class Keeper:
             case Judge():
                 return self._save(text, self._looks.judged(night, now))
             case Tell():
-                told = self._told(night, now)
-                self._save(text, night.model_copy(update={"told": told, "ended_at": now}))
+                over = night.model_copy(update={"ended_at": now})
+                self._save(text, over.model_copy(update={"told": self._told(over, now)}))
         return None
 
     def _told(self, night: Night, now: float) -> tuple[Told, ...]:

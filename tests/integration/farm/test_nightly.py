@@ -110,6 +110,7 @@ def ended(keeper: Callable[[], Keeper], teller: Teller, count: int = 1) -> Night
         return len(teller.heard) == count
 
     eventually(is_over)
+    assert teller.heard[-1].ended_at is not None, "whoever is told reads when it ended"
     return teller.heard[-1]
 
 
