@@ -26,7 +26,7 @@ from orchestrator.model.base import Model
 from .statistics.serial import independent_share
 
 LEVEL = 0.01
-"""A series without any change has a change point at most as often."""
+"""A series of independent values without any change has a change point at most as often; AR(0.4) in 3 to 5 %."""
 FEWEST = 4
 """Values on each side of a change point."""
 SPIKE = 4.0
