@@ -42,6 +42,8 @@ SAME_UNIT = (0.5, 2.0)
 """Charge counter over integral: outside of this the counter has another unit, and says nothing."""
 JUMP = 4.0
 """Differences of so many standard deviations are none of the gauge's noise."""
+UNSTEADY = 4.0
+"""Scatter under load over that at rest, or the other way round, from which one of them is not the gauge's alone."""
 CLEAR = 0.75
 """Share of the readings under load that must lie beyond nine tenths of those at rest."""
 
@@ -194,18 +196,26 @@ def _above(side: float, rest: Numbers, load: Numbers) -> float:
 
 
 def _noise_raw(steps: Steps, raw: Numbers) -> float:
-    """Scatter of fresh readings about each other, where it is least: at rest, or under a load that is steady itself.
+    """Scatter of fresh readings about each other: of all; of the calmer kind where the other is unsteady itself.
 
-    Never below what the gauge's own steps make.
+    The smaller of two alike would be too small by a fifth. Never below what the gauge's own steps make.
     """
     quantum = float(np.min(np.diff(np.unique(raw))))
-    kinds = [kind for kind in (steps.rest, steps.load) if sum(len(step) for step in kind) >= CHANGES]
-    return max(min((_scatter(kind, quantum) for kind in kinds), default=0.0), quantum / math.sqrt(12))
+    kinds = [_differences(kind) for kind in (steps.rest, steps.load) if sum(len(step) for step in kind) >= CHANGES]
+    if not kinds:
+        return quantum / math.sqrt(12)
+    each = [_scatter(kind, quantum) for kind in kinds]
+    alike = max(each) <= UNSTEADY * min(each)
+    return max(_scatter(np.concatenate(kinds), quantum) if alike else min(each), quantum / math.sqrt(12))
 
 
-def _scatter(kind: Sequence[Numbers], quantum: float) -> float:
-    """From differences of neighbours, which a slow drift does not enter; jumps are the load's, not the gauge's."""
-    differences = np.abs(np.concatenate([np.diff(step) for step in kind]))
+def _differences(kind: Sequence[Numbers]) -> Numbers:
+    """Of neighbours: a slow drift does not enter."""
+    return np.concatenate([np.abs(np.diff(step)) for step in kind])
+
+
+def _scatter(differences: Numbers, quantum: float) -> float:
+    """Standard deviation of a reading; jumps are the load's, not the gauge's."""
     usual = max(JUMP * 1.4826 * float(np.median(differences)), JUMP * quantum)
     return float(np.sqrt(np.mean(differences[differences <= usual] ** 2) / 2))
 

@@ -67,8 +67,7 @@ def check_gauge(found: Enrolment, profile_name: str, speed: float = 1.0) -> None
     assert found.gauge.ampere_per_unit == (1e-3 if profile.gauge.unit == "mA" else 1e-6)
     assert found.gauge.discharging_sign == profile.gauge.discharging_sign
     assert found.gauge.refresh_ns == pytest.approx(profile.gauge.refresh_ms * 1e6 / speed, rel=0.15)
-    # A busy host makes the load uneven; of a dozen differences, 1 estimate in 250 is below 0.3 of the noise.
-    assert 0.1 < found.gauge.noise_a / (profile.gauge.noise_ua * 1e-6) < 5.0
+    assert 0.3 < found.gauge.noise_a / (profile.gauge.noise_ua * 1e-6) < 5.0, "a busy host makes the load uneven"
     assert not found.gauge.absolute
 
 

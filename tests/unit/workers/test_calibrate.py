@@ -68,7 +68,7 @@ def test_noise_is_found_with_its_quantum(seed: int) -> None:
         gauge = SimulatedGauge(noise_a=noise_a, quantum_a=quantum_a, rest_a=0.0453, load_a=0.7207)
         found = [calibrate(*gauge.run(seed + i, 3.0)).noise_a for i in range(60)]
         expected = math.hypot(noise_a, quantum_a / math.sqrt(12))
-        assert np.mean(found) == pytest.approx(expected, rel=0.3)
+        assert np.mean(found) == pytest.approx(expected, rel=0.15)
 
 
 def test_a_load_that_is_uneven_is_a_load(seed: int) -> None:
