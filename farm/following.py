@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from orchestrator.answers.fleet import Snapshot, take
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.errors import TransientError
 from orchestrator.ledger import Ledger
-
-from .snapshot import Snapshot, take
 
 PERIOD_S = 0.5
 PATIENCE_S = 60.0

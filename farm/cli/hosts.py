@@ -15,7 +15,7 @@ from .farm_access import connect, open_inventory, open_ledger, settings_of
 from .output import JsonOption, StateOption, log, out, print_json
 
 if TYPE_CHECKING:
-    from farm.hosts import HostView
+    from orchestrator.answers.hosts import HostView
     from orchestrator.config import Settings
     from orchestrator.ledger import Ledger
 
@@ -180,7 +180,7 @@ def _say(name: str, word: str, state: StateOption, as_json: bool) -> None:
 
 def _views(settings: Settings, ledger: Ledger) -> list[HostView]:
     """Works without a running farm: then nobody announces anything."""
-    from farm import hosts
+    from orchestrator.answers import hosts
 
     try:
         announced = open_inventory(settings).hosts()

@@ -21,7 +21,7 @@ from orchestrator.report import wording
 from orchestrator.report.listing import Cell, Head, Listing, Row
 
 if TYPE_CHECKING:
-    from farm.snapshot import Lane, Snapshot
+    from orchestrator.answers.fleet import Lane, Snapshot
 
 PLAIN_PERIOD_S = 10.0
 """Shortest period of plain lines where standard error is no terminal."""

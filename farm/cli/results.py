@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +15,7 @@ from .output import JsonOption, StateOption, log, out, print_json
 
 if TYPE_CHECKING:
     from orchestrator.config import Settings
-    from orchestrator.ledger import Apart, ExperimentRow, Ledger
+    from orchestrator.ledger import ExperimentRow, Ledger
     from orchestrator.report.content import Content
 
 
@@ -83,37 +81,10 @@ def report(
 
 
 def gather(settings: Settings, ledger: Ledger, row: ExperimentRow, *, layers: bool = True) -> Content:
-    """An experiment's report content, from the ledger.
+    """An experiment's report content, with what its set says is right."""
+    from orchestrator.report import gathering
 
-    `layers`: with times and memory layer by layer, which the page and JSON show, and the table does not.
-    """
-    from orchestrator.ledger.rows import OPEN
-    from orchestrator.report.content import build
-
-    from .outcomes import present
-
-    jobs = ledger.jobs(row.id)
-    cells = {job.job.cell.cell_id: job.job.cell for job in jobs}
-    own: dict[str, Counter[str]] = defaultdict(Counter)
-    for job in jobs:
-        if len(job.job.candidates) == 1 and job.state != "held":
-            own[job.job.candidates[0]][job.outcome or job.state.value] += 1
-    apart: list[Apart] = ["per_layer"] if layers else []
-    if any(cell.workload.dataset for cell in cells.values()):
-        apart.append("predictions")
-    over = [job.job for job in jobs if job.state not in OPEN and job.job.role == "work"]
-    return build(
-        row.id,
-        row.experiment,
-        cells=cells,
-        blocks=ledger.figures(row.id, apart),
-        outcomes=present(row.counts),
-        exclusions=row.exclusions,
-        made=Counter((job.candidates[0], job.cell.cell_id) for job in over if len(job.candidates) == 1),
-        jobs=own,
-        labels=_labels(settings, row),
-        now=time.time(),
-    )
+    return gathering.gather(ledger, row, _labels(settings, row), layers=layers)
 
 
 def _labels(settings: Settings, row: ExperimentRow) -> tuple[int, ...] | None:
@@ -127,12 +98,9 @@ def _labels(settings: Settings, row: ExperimentRow) -> tuple[int, ...] | None:
 
 def write_html(content: Content, ledger: Ledger, path: Path) -> Path:
     """Write the HTML report, whole or not at all. Raises SetupError where it cannot be written."""
-    from orchestrator.analysis.statistics import newest_attempts
-    from orchestrator.report.drawn_blocks import drawn_blocks
-    from orchestrator.report.html import render
+    from orchestrator.report.gathering import report_page
 
-    records = newest_attempts(ledger.records_of(drawn_blocks(content.blocks)))
-    return write_whole(path, render(content, records), "-o")
+    return write_whole(path, report_page(content, ledger), "-o")
 
 
 def write_whole(path: Path, content: str | bytes, option: str) -> Path:

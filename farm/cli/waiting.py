@@ -17,7 +17,7 @@ from .outcomes import TIMED_OUT, outcomes
 from .output import Interrupted, log
 
 if TYPE_CHECKING:
-    from farm.snapshot import Snapshot
+    from orchestrator.answers.fleet import Snapshot
     from orchestrator.config import Settings
     from orchestrator.ledger import Ledger
 

@@ -13,8 +13,8 @@ from device_agent import build
 from farm import endpoints
 from farm.following import follow
 from farm.processes import Process, last_lines
-from farm.snapshot import Snapshot
 from orchestrator import spec
+from orchestrator.answers.fleet import Snapshot
 from orchestrator.config import Settings
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases

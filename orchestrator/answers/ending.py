@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.analysis.block_times import BlockTimes, Drawn
 from orchestrator.model.device import Device, Health
 
-from .block_times import BlockTimes, Drawn
 from .remaining_run import run
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from statistics import mean
 
-from orchestrator.answers.block_times import BlockTimes
+from orchestrator.analysis.block_times import BlockTimes
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.queue.outlook import Outlook
 from orchestrator.model.device import Device

@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from farm.cli import live
-from farm.snapshot import Lane, Snapshot
 from orchestrator.answers import Wait, explain, reason_lines
+from orchestrator.answers.fleet import Lane, Snapshot
 from orchestrator.answers.waiting import QUEUED, UNKNOWN
 from orchestrator.ledger.rows import WaitingGroup
 from orchestrator.model.device import Device, DeviceFacts, DeviceState, Health, Source

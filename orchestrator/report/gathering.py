@@ -1,0 +1,58 @@
+"""Gather from the ledger what the report of an experiment shows."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+
+from orchestrator.ledger.rows import OPEN
+
+from .content import build
+from .drawn_blocks import drawn_blocks
+
+if TYPE_CHECKING:
+    from orchestrator.ledger import Apart, ExperimentRow, Ledger
+
+    from .content import Content
+
+
+def gather(
+    ledger: Ledger, row: ExperimentRow, labels: tuple[int, ...] | None = None, *, layers: bool = True
+) -> Content:
+    """An experiment's report content.
+
+    `labels`: the right classes of its set. `layers`: with times and memory layer by layer, which the page and JSON
+    show, and the table does not.
+    """
+    jobs = ledger.jobs(row.id)
+    cells = {job.job.cell.cell_id: job.job.cell for job in jobs}
+    own: dict[str, Counter[str]] = defaultdict(Counter)
+    for job in jobs:
+        if len(job.job.candidates) == 1 and job.state != "held":
+            own[job.job.candidates[0]][job.outcome or job.state.value] += 1
+    apart: list[Apart] = ["per_layer"] if layers else []
+    if any(cell.workload.dataset for cell in cells.values()):
+        apart.append("predictions")
+    over = [job.job for job in jobs if job.state not in OPEN and job.job.role == "work"]
+    return build(
+        row.id,
+        row.experiment,
+        cells=cells,
+        blocks=ledger.figures(row.id, apart),
+        outcomes={word: count for word, count in row.counts.items() if count},
+        exclusions=row.exclusions,
+        made=Counter((job.candidates[0], job.cell.cell_id) for job in over if len(job.candidates) == 1),
+        jobs=own,
+        labels=labels,
+        now=time.time(),
+    )
+
+
+def report_page(content: Content, ledger: Ledger) -> str:
+    """The report as one self-contained HTML page."""
+    from orchestrator.analysis.statistics import newest_attempts
+
+    from .html import render
+
+    return render(content, newest_attempts(ledger.records_of(drawn_blocks(content.blocks))))
