@@ -16,6 +16,7 @@
 #include "journal/journal.h"
 #include "run/probe.h"
 #include "run/runner.h"
+#include "run/serve.h"
 #include "system/stop.h"
 #include "system/watchdog.h"
 
@@ -88,8 +89,8 @@ void execute(const Args& args, const Environment& environment, Journal& journal,
   try {
     if (args.command == "run") return finish_run(run_plan(args, environment, journal, watchdog), journal);
     const int64_t start_ns = boottime_ns(), slept_ns = suspended_ns(environment.sysroot);
-    const Result<int> done = args.command == "burn" ? burn(args, environment, journal, watchdog)
-                                                    : probe(args, environment, journal, watchdog);
+    const auto act = args.command == "burn" ? burn : args.command == "serve" ? serve : probe;
+    const Result<int> done = act(args, environment, journal, watchdog);
     const int64_t ran_ns = boottime_ns() - start_ns, suspended = suspended_ns(environment.sysroot) - slept_ns;
     finish_run(done ? Result<Ran>(Ran{*done, ran_ns, suspended}) : done.error(), journal);
   } catch (...) {  // here what the command holds has been given back, so that there is memory for the last line
@@ -97,7 +98,7 @@ void execute(const Args& args, const Environment& environment, Journal& journal,
   }
 }
 
-// `probe`, `run` and `burn`. Drivers may crash or hang in their exit handlers: the process ends without running those.
+// `probe`, `run`, `serve` and `burn`. Drivers may crash or hang in their exit handlers: the process ends without running those.
 [[noreturn]] void measure(const Args& args) {
   Watchdog::block_signals();
   static Journal journal;

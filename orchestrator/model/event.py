@@ -195,6 +195,24 @@ class Output(_Event):
     """False where the tensor holds a NaN or an infinity."""
 
 
+class Ready(_Event):
+    """A resident agent (`serve`) has loaded and warmed its networks, and answers requests from now on."""
+
+    event: Literal["ready"] = "ready"
+    networks: tuple[str, ...] = ()
+
+
+class Served(_Event):
+    """A resident agent's answer to one request."""
+
+    event: Literal["served"] = "served"
+    id: int = Field(ge=0)
+    start_ns: int
+    end_ns: int
+    status: Literal["ok", "late", "unknown_network"]
+    """`late`: its deadline was over when its turn came; nothing was computed."""
+
+
 class Warning(_Event):
     """Something that casts a doubt on the result, but does not end the run."""
 
@@ -244,6 +262,8 @@ Event = Annotated[
     | Sampler
     | Memory
     | Output
+    | Ready
+    | Served
     | Warning
     | Result
     | Error,

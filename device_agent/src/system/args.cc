@@ -16,6 +16,10 @@ const char* const kUsage =
     "                            [--threads N] [--threads-per-call] [--pin-threads] [--pipeline none|balanced|by_kind]\n"
     "                            [--cpus LIST] [--power-period-ms N] [--deadline-s S] [--marker TEXT]\n"
     "                            [--cache-dir DIR] [--device SUBSTRING]\n"
+    "       pocketfarm-agent serve [--plan NETWORK=DIR]... [--input NETWORK:PORT=FILE]... [--warmup N] [--threads N]\n"
+    "                            [--threads-per-call] [--pin-threads] [--cpus LIST] [--power-period-ms N] [--journal FILE]\n"
+    "                            [--deadline-s S] [--marker TEXT] [--cache-dir DIR] [--device SUBSTRING]\n"
+    "                            [--memory-mib N]\n"
     "       pocketfarm-agent burn --steps THREADS,THREADS,... --step-ms N [--power-period-ms N] [--cpus LIST]\n"
     "                            [--journal FILE] [--detach] [--deadline-s S] [--marker TEXT]\n"
     "       pocketfarm-agent stop --marker-prefix TEXT\n"
@@ -64,12 +68,23 @@ Options run(Args& args) {
           {"--device", text(args.device)}};
 }
 
+Options serve(Args& args) {
+  return {{"--plan", input(args.plans)},
+          {"--input", input(args.inputs)},
+          {"--warmup", count(args.warmup, 0, 1'000'000)},
+          {"--threads", count(args.cpu.threads, 0, 1024)},
+          {"--memory-mib", count(args.memory_mib, 1, 1 << 30)},
+          {"--cache-dir", text(args.cache_dir)},
+          {"--device", text(args.device)}};
+}
+
 std::map<std::string, bool*> flags_of(Args& args) {
   if (args.command == "burn") return {{"--detach", &args.detach}};
+  std::map<std::string, bool*> threads{{"--threads-per-call", &args.cpu.per_call}, {"--pin-threads", &args.cpu.pinned}};
+  if (args.command == "serve") return threads;
   if (args.command != "run") return {};
-  return {{"--detach", &args.detach},
-          {"--threads-per-call", &args.cpu.per_call},
-          {"--pin-threads", &args.cpu.pinned}};
+  threads.emplace("--detach", &args.detach);
+  return threads;
 }
 
 Options burn(Args& args) {
@@ -79,6 +94,7 @@ Options burn(Args& args) {
 Options options_of(Args& args) {
   if (args.command == "probe") return every_measurement(args);
   if (args.command == "run") return merged(run(args), merged(load(args), every_measurement(args)));
+  if (args.command == "serve") return merged(serve(args), merged(load(args), every_measurement(args)));
   if (args.command == "burn") return merged(burn(args), merged(load(args), every_measurement(args)));
   if (args.command == "stop") return {{"--marker-prefix", text(args.marker_prefix)}};
   return {};
@@ -104,11 +120,11 @@ Status check(const Args& args) {
 }  // namespace
 
 Result<Args> parse_args(int argc, char** argv) {
-  static const std::vector<std::string> commands{"probe", "run", "burn", "stop", "version"};
+  static const std::vector<std::string> commands{"probe", "run", "serve", "burn", "stop", "version"};
   Args args;
   args.command = argc > 1 ? argv[1] : "";
   if (std::find(commands.begin(), commands.end(), args.command) == commands.end())
-    return usage("unknown command `" + args.command + "`; there are: probe, run, burn, stop, version");
+    return usage("unknown command `" + args.command + "`; there are: probe, run, serve, burn, stop, version");
   const Options options = options_of(args);
   const auto flags = flags_of(args);
   for (int i = 2; i < argc; ++i) {

@@ -11,9 +11,10 @@
 namespace pocketfarm {
 
 struct Args {
-  std::string command;  // probe, run, burn, stop, version
+  std::string command;  // probe, run, serve, burn, stop, version
   std::string plan;
-  std::vector<std::pair<std::string, std::string>> inputs;  // port name, file
+  std::vector<std::pair<std::string, std::string>> plans;   // of `serve`: network, folder
+  std::vector<std::pair<std::string, std::string>> inputs;  // port name (of `serve` network:port), file
   std::string output_dir;
   std::string journal;
   bool detach = false;
@@ -29,6 +30,7 @@ struct Args {
   CpuUse cpu;
   std::string cpus;  // empty: every core
   int power_period_ms = 0;
+  int memory_mib = 0;  // of all networks of `serve`; 0: the device's own
   double deadline_s = 600;
   std::string marker;
   std::string cache_dir;

@@ -1,0 +1,167 @@
+#include "serve.h"
+
+#include <unistd.h>
+
+#include <optional>
+
+#include "device/slot.h"
+#include "journal/setup_log.h"
+#include "open_device.h"
+#include "request.h"
+#include "system/clock.h"
+#include "system/lines.h"
+#include "telemetry/memory.h"
+#include "telemetry/sampler.h"
+
+namespace pocketfarm {
+namespace {
+
+// A network that is loaded: its plan stays on the device.
+struct Network {
+  std::string name;
+  Bundle bundle;
+  std::optional<Inputs> inputs;
+  Backend* backend = nullptr;
+
+  Status infer(int64_t count) const {
+    for (int64_t i = 0; i < count; ++i) {
+      if (auto error = inputs->write(*backend)) return error;
+      if (auto error = backend->run()) return error;
+    }
+    return kOk;
+  }
+};
+
+using Networks = std::vector<std::unique_ptr<Network>>;
+
+// Inputs are named NETWORK:PORT.
+Inputs::Named inputs_of(const Args& args, const std::string& network) {
+  Inputs::Named found;
+  for (const auto& [name, file] : args.inputs)
+    if (name.rfind(network + ":", 0) == 0) found.emplace_back(name.substr(network.size() + 1), file);
+  return found;
+}
+
+Result<std::unique_ptr<Network>> read_network(const std::string& name, const std::string& folder, const Args& args) {
+  auto network = std::make_unique<Network>();
+  network->name = name;
+  auto bundle = Bundle::read(folder);
+  if (!bundle) return bundle.error();
+  network->bundle = std::move(*bundle);
+  auto inputs = Inputs::open(network->bundle.plan, inputs_of(args, name), /*stream=*/false);
+  if (!inputs) return inputs.error();
+  network->inputs = std::move(*inputs);
+  return network;
+}
+
+// Checked before the last one is opened: all networks of one API lie on its device at once.
+Status check_together(const Networks& networks, int memory_mib) {
+  const Network& last = *networks.back();
+  uint64_t total = 0, limit = uint64_t{1} * memory_mib << 20;
+  for (const auto& each : networks) {
+    if (each->bundle.plan.api != last.bundle.plan.api) continue;
+    for (const Pool& pool : each->bundle.plan.pools) total += pool.bytes;
+    if (limit == 0 && each->backend != nullptr) limit = each->backend->facts().global_bytes;
+  }
+  if (limit == 0 || total <= limit) return kOk;
+  return Error{Code::limit, "the networks up to `" + last.name + "` need " + std::to_string(total) +
+                                " bytes together, and there are " + std::to_string(limit) + "; serve fewer networks"};
+}
+
+Result<Networks> load(const Args& args, const Environment& environment, Journal& journal, SetupLog& log) {
+  Networks networks;
+  if (!args.cache_dir.empty())
+    if (auto error = make_folder(args.cache_dir)) return *error;
+  for (const auto& [name, folder] : args.plans) {
+    auto network = read_network(name, folder, args);
+    if (!network) return network.error();
+    networks.push_back(std::move(*network));
+    Network& added = *networks.back();
+    if (auto error = check_together(networks, args.memory_mib)) return *error;
+    const auto backend = open_device(added.bundle, *added.inputs, args, environment, journal, log);
+    if (!backend) return backend.error();
+    added.backend = *backend;
+    if (auto error = added.infer(args.warmup)) return *error;
+  }
+  return networks;
+}
+
+// Answers one request after the other.
+class Server {
+ public:
+  Server(Networks networks, const std::string& slot, Journal& journal)
+      : networks_(std::move(networks)), slot_(slot), journal_(journal) {}
+
+  void ready() {
+    std::vector<std::string> names;
+    uint64_t bytes = 0;
+    for (const auto& each : networks_) {
+      names.push_back(each->name);
+      bytes += each->backend->device_bytes();
+    }
+    journal_.write("memory", memory_fields(bytes));
+    journal_.write("ready", JsonObject().set("networks", names));
+  }
+
+  Status answer(const Request& request) {
+    if (request.deadline_ns > 0 && boottime_ns() > request.deadline_ns) return tell(request, boottime_ns(), "late");
+    if (request.network.empty()) {
+      const int64_t start_ns = boottime_ns();
+      sleep_until(start_ns + request.hold_ns);
+      return tell(request, start_ns, "ok");
+    }
+    for (const auto& each : networks_)
+      if (each->name == request.network) return compute(request, *each);
+    return tell(request, boottime_ns(), "unknown_network");
+  }
+
+ private:
+  Status compute(const Request& request, const Network& network) {
+    Result<Descriptor> turn = slot_.empty() ? Descriptor() : take_slot(slot_);
+    if (!turn) return turn.error();
+    const int64_t start_ns = boottime_ns();
+    if (auto error = network.infer(request.count)) return error;
+    return tell(request, start_ns, "ok");
+  }
+
+  Status tell(const Request& request, int64_t start_ns, const char* status) {
+    journal_.write("served", JsonObject()
+                                 .set("id", request.id)
+                                 .set("start_ns", start_ns)
+                                 .set("end_ns", boottime_ns())
+                                 .set("status", status));
+    return journal_.status();
+  }
+
+  const Networks networks_;
+  const std::string slot_;
+  Journal& journal_;
+};
+
+}  // namespace
+
+Result<int> serve(const Args& args, const Environment& environment, Journal& journal, Watchdog& watchdog) {
+  SetupLog log(journal);
+  std::optional<Result<Descriptor>> slot;
+  if (!environment.slot.empty()) slot.emplace(take_slot(environment.slot, log));
+  if (slot && !*slot) return slot->error();
+  watchdog.arm(args.deadline_s);
+  auto networks = load(args, environment, journal, log);
+  if (!networks) return networks.error();
+  slot.reset();  // others have their turn between our requests
+  std::optional<Sampler> sampler;
+  if (args.power_period_ms > 0) sampler.emplace(journal, environment.sysroot, args.power_period_ms);
+  Server server(std::move(*networks), environment.slot, journal);
+  server.ready();
+  Lines lines(Descriptor(STDIN_FILENO), "standard input");
+  for (int answered = 0;; ++answered) {
+    const auto line = lines.next();
+    if (!line) return line.error();
+    if (!*line) return answered;
+    const auto request = parse_request(**line);
+    if (!request) return request.error();
+    if (auto error = server.answer(*request)) return *error;
+  }
+}
+
+}  // namespace pocketfarm

@@ -1,0 +1,107 @@
+"""A resident agent: networks loaded once, requests answered until its standard input ends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernels.plan.model import Bundle, Pool
+
+from .driver import TIMEOUT_S, Agent, Ended, read_events
+from .plans import Draft, combine, vector
+
+
+def serve(
+    agent: Agent, networks: dict[str, Bundle], requests: list[Any], *options: object, **environment: str
+) -> Ended:
+    """Requests are objects, or lines as they are."""
+    words = [str(agent.binary), "serve", *map(str, options)]
+    vector(1).tofile(agent.folder / "x.bin")
+    for name, bundle in networks.items():
+        bundle.write(agent.folder / name)
+        words += ["--plan", f"{name}={agent.folder / name}", "--input", f"{name}:x={agent.folder / 'x.bin'}"]
+    lines = "".join((each if isinstance(each, str) else json.dumps(each)) + "\n" for each in requests)
+    done = subprocess.run(
+        words, input=lines, capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+        env=agent.environment(environment),
+    )  # fmt: skip
+    return Ended(read_events(done.stdout), done.returncode, done.stderr)
+
+
+def network(api: str, steps: int = 1) -> Bundle:
+    return Draft(api, [combine("x", "x", "y")] * steps).bundle()
+
+
+def test_several_networks_in_one_process(agent: Agent, api: str) -> None:
+    """Loaded once, warm: set-up steps come before `ready` alone; more inferences take more time."""
+    requests = [
+        {"id": 1, "network": "a"},
+        {"id": 2, "network": "b", "count": 1},
+        {"id": 3, "network": "b", "count": 30},
+    ]
+    ran = serve(agent, {"a": network(api), "b": network(api, 2000)}, requests, "--warmup", 2)
+    assert (ran.code, ran.one("result").samples) == (0, 3)
+    kinds = [event.event for event in ran.events]
+    assert kinds[kinds.index("ready") :] == ["ready", "served", "served", "served", "result"]
+    assert ran.one("ready").networks == ("a", "b") and len(ran.all("device")) == 2
+    served = ran.all("served")
+    assert [(each.id, each.status) for each in served] == [(1, "ok"), (2, "ok"), (3, "ok")]
+    one, thirty = (each.end_ns - each.start_ns for each in served[1:])
+    assert thirty > 5 * one > 0
+    assert all(before.end_ns <= after.start_ns for before, after in pairwise(served))
+
+
+def test_time_that_is_held(agent: Agent) -> None:
+    ran = serve(agent, {}, [{"id": 1, "hold_ns": 30_000_000}, {"id": 2, "hold_ns": 0}])
+    held, null = (each.end_ns - each.start_ns for each in ran.all("served"))
+    assert held >= 30_000_000 > null
+
+
+def test_what_is_not_served(agent: Agent) -> None:
+    late = {"id": 1, "hold_ns": 10_000_000_000, "deadline_ns": 1}
+    ran = serve(agent, {"a": network("cpu")}, [late, {"id": 2, "network": "b"}, {"id": 3, "network": "a"}])
+    assert [each.status for each in ran.all("served")] == ["late", "unknown_network", "ok"]
+
+
+def test_networks_beyond_the_memory(agent: Agent) -> None:
+    big = Draft("cpu", [combine("x", "x", "y")]).bundle(pools=(Pool(id="pool", bytes=800 << 10),))
+    assert serve(agent, {"a": big}, [], "--memory-mib", 1).code == 0
+    ran = serve(agent, {"a": big, "b": big}, [], "--memory-mib", 1)
+    assert ran.error.code == "limit" and "up to `b`" in ran.error.message
+    assert len(ran.all("device")) == 1, "the one too many was opened"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "", "7", "{", '{"id": 1}', '{"network": "a"}', '{"id": 1, "network": "a", "hold_ns": 1}',
+        '{"id": -1, "hold_ns": 0}', '{"id": 1.5, "hold_ns": 0}', '{"id": 1, "hold_ns": 18446744073709551615}',
+        '{"id": 1, "hold_ns": 0, "more": 1}', '{"id": 1, "network": 2}', '{"id": 1, "network": "a", "count": 0}',
+        "[" * 100_000,
+    ],
+)  # fmt: skip
+def test_a_line_that_is_no_request_ends_it(agent: Agent, line: str) -> None:
+    ran = serve(agent, {}, [{"id": 1, "hold_ns": 0}, line, {"id": 2, "hold_ns": 0}])
+    assert ran.error.code == "usage"
+    assert [each.id for each in ran.all("served")] == [1]
+
+
+def test_its_turn_is_taken_for_each_inference(agent: Agent, tmp_path: Path) -> None:
+    """Two that are resident in one slot both answer; a slot that was kept would let the second wait for ever."""
+    slot, folder = tmp_path / "slot", tmp_path / "other"
+    folder.mkdir()
+    other = subprocess.Popen(
+        [str(agent.binary), "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env=agent.environment({"POCKETFARM_SLOT": str(slot)}),
+    )  # fmt: skip
+    agent.started.append(other)
+    assert other.stdout is not None
+    while '"ready"' not in other.stdout.readline():
+        pass
+    ran = serve(agent, {"a": network("cpu")}, [{"id": 1, "network": "a"}], POCKETFARM_SLOT=str(slot))
+    assert ran.one("served").status == "ok" and other.poll() is None
