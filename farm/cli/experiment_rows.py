@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from orchestrator.answers import Ending, Wait, reason_lines, wait_data
+from orchestrator.answers import Standing, Wait, reason_lines, wait_data
 from orchestrator.report import wording
 from orchestrator.report.listing import Head, Listing
 
@@ -18,22 +18,7 @@ from .outcomes import present
 from .output import out, print_json
 
 if TYPE_CHECKING:
-    from orchestrator.ledger import ExperimentRow, JobRow
-
-
-def problem_data(job: JobRow, reasons: Sequence[str]) -> dict[str, Any]:
-    """A job that did not end well. `reasons`: of its newest record."""
-    from orchestrator.ledger.rows import label
-
-    return {
-        "job": job.job_id,
-        "label": label(job.job),
-        "outcome": job.outcome or job.state.value,
-        "cause": job.cause,
-        "reasons": list(reasons),
-        "attempts": job.attempts,
-        "devices": list(job.job.candidates),
-    }
+    from orchestrator.ledger import ExperimentRow
 
 
 def row_data(row: ExperimentRow, waits: Iterable[Wait]) -> dict[str, Any]:
@@ -80,18 +65,18 @@ def show_waits(waits: Iterable[Wait], title: str = "") -> None:
         out().print(f"  {title}{line}", style="yellow", soft_wrap=True, markup=False)
 
 
-def show(row: ExperimentRow, waits: Iterable[Wait], ends: Ending | None, problems: list[dict[str, Any]]) -> None:
+def show(found: Standing) -> None:
     """Print one, with what it waits for, when it ends, what was excluded from it and what did not end well."""
     console = out()
-    console.print(table_of([row]))
-    if ends is not None:
-        console.print(f"  {ends.text}", soft_wrap=True, markup=False, highlight=False)
-    show_waits(waits)
-    for line in exclusion_lines(row.exclusions, limit=1000):
+    console.print(table_of([found.row]))
+    if found.ends is not None:
+        console.print(f"  {found.ends.text}", soft_wrap=True, markup=False, highlight=False)
+    show_waits(found.waits)
+    for line in exclusion_lines(found.row.exclusions, limit=1000):
         console.print(exclusion_line(line))
-    for problem in problems:
-        where = ", ".join(problem["devices"])
-        attempts = f" after {problem['attempts']} attempts" if problem["attempts"] > 1 else ""
-        why = "; ".join(filter(None, [problem["cause"], *problem["reasons"]]))
-        text = f"{problem['label']} on {where}{': ' if why else ''}{why}{attempts}"
-        console.print(f"  [red]{problem['outcome']}[/] {escape(text)}", soft_wrap=True)
+    for problem in found.problems:
+        where = ", ".join(problem.devices)
+        attempts = f" after {problem.attempts} attempts" if problem.attempts > 1 else ""
+        why = "; ".join(filter(None, [problem.cause, *problem.reasons]))
+        text = f"{problem.label} on {where}{': ' if why else ''}{why}{attempts}"
+        console.print(f"  [red]{problem.outcome}[/] {escape(text)}", soft_wrap=True)

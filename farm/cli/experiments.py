@@ -136,10 +136,9 @@ def status(
 
     Example: `farm status`, `farm status latest --json`
     """
-    from orchestrator.answers import when_it_ends, why_jobs_wait
-    from orchestrator.model.record import Outcome
+    from orchestrator.answers import how_far, why_jobs_wait
 
-    from .experiment_rows import problem_data, row_data, show, show_all
+    from .experiment_rows import row_data, show, show_all
     from .hosts import closed_hosts
 
     settings = settings_of(state)
@@ -152,17 +151,13 @@ def status(
             show_all(ledger.experiments(), why_jobs_wait(ledger, reasons_of(settings)), as_json=as_json)
             return
         row = find_experiment(ledger, experiment)
-        waits = why_jobs_wait(ledger, reasons_of(settings), row.id)
-        ends = None if row.finished else when_it_ends(ledger, row.id, devices_of(settings, ledger))
-        failures = [job for job in ledger.jobs(row.id, ("done", "cancelled")) if job.outcome != Outcome.OK.value]
-        blocks = sorted(ledger.figures_of(job.job_id for job in failures), key=lambda block: block.token)
-    reasons = {block.job_id: block.reasons for block in blocks}
-    problems = [problem_data(job, reasons.get(job.job_id, ())) for job in failures]
+        found = how_far(ledger, row, reasons_of(settings), lambda: devices_of(settings, ledger))
     if as_json:
-        more = {"ends": ends and ends.data, "exclusions": [vars(each) for each in row.exclusions], "not_ok": problems}
-        print_json({**row_data(row, waits), **more})
+        exclusions = [vars(each) for each in row.exclusions]
+        more = {"ends": found.ends and found.ends.data, "exclusions": exclusions}
+        print_json({**row_data(row, found.waits), **more, "not_ok": [each.data for each in found.problems]})
         return
-    show(row, waits, ends, problems)
+    show(found)
 
 
 def watch(

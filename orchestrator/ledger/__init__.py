@@ -10,6 +10,7 @@ from .figures import Apart, Renewed
 from .imports import Imported
 from .ledger import Ledger
 from .nights import NightText, Schedule
+from .queue.listed import AttemptRow, JobPage, ListedJob
 from .queue.news import WaitingLane
 from .queue.outlook import Outlook, UnderWay, Work
 from .rows import (
@@ -28,17 +29,20 @@ from .rows import (
 
 __all__ = [
     "Apart",
+    "AttemptRow",
     "DeadRecord",
     "ExperimentRow",
     "Hold",
     "HostRow",
     "HostState",
     "Imported",
+    "JobPage",
     "JobRow",
     "JobState",
     "KeepResult",
     "Lane",
     "Ledger",
+    "ListedJob",
     "NightText",
     "Outlook",
     "Quarantine",

@@ -25,6 +25,7 @@ from .imports import Imported
 from .nights import Nights
 from .queue import extension
 from .queue.groups import waiting_groups
+from .queue.listed import Listed
 from .queue.news import News, NewsReader
 from .queue.outlook import Outlook, outlook
 from .rows import (
@@ -68,7 +69,7 @@ class Ledger:
         self._rest_s, self._quarantine_s = rest_s, quarantine_s
         self._specs: dict[str, Experiment] = {}
         self._reader = NewsReader(self._spec)
-        self.nights = Nights(self._database)
+        self.nights, self.listed = Nights(self._database), Listed(self._database)
 
     def __enter__(self) -> Ledger:
         return self

@@ -1,0 +1,86 @@
+"""How far is an experiment: its jobs, why they wait, when it ends, what did not go well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.ledger.rows import label
+from orchestrator.model.device import Device
+from orchestrator.model.record import Outcome
+from orchestrator.model.waiting import WaitReason
+
+from .ending import Ending, when_it_ends
+from .waiting import Wait, why_jobs_wait
+
+if TYPE_CHECKING:
+    from orchestrator.ledger import ExperimentRow, Ledger
+
+BAD = frozenset(each.value for each in Outcome if each is not Outcome.OK)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A job that did not end well."""
+
+    job: str
+    label: str
+    outcome: str
+    cause: str
+    reasons: tuple[str, ...]
+    """Of its newest record."""
+    attempts: int
+    devices: tuple[str, ...]
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """For `--json`."""
+        return {**vars(self), "reasons": list(self.reasons), "devices": list(self.devices)}
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Of one experiment."""
+
+    row: ExperimentRow
+    waits: tuple[Wait, ...]
+    ends: Ending | None
+    """None: it is over."""
+    problems: tuple[Problem, ...]
+
+
+def how_far(
+    ledger: Ledger,
+    row: ExperimentRow,
+    reasons: Mapping[str, WaitReason] | None,
+    devices: Callable[[], Sequence[Device] | None],
+) -> Standing:
+    """`reasons`: what the scheduler says, None where none does. `devices`: as placement sees them, asked for where it
+    is not over. Raises ServiceDown."""
+    return Standing(
+        row=row,
+        waits=why_jobs_wait(ledger, reasons, row.id),
+        ends=None if row.finished else when_it_ends(ledger, row.id, devices()),
+        problems=_problems(ledger, row),
+    )
+
+
+def _problems(ledger: Ledger, row: ExperimentRow) -> tuple[Problem, ...]:
+    if not any(count for word, count in row.counts.items() if word in BAD):
+        return ()
+    failures = [job for job in ledger.jobs(row.id, ("done", "cancelled")) if job.outcome != Outcome.OK.value]
+    blocks = sorted(ledger.figures_of(job.job_id for job in failures), key=lambda block: block.token)
+    reasons = {block.job_id: block.reasons for block in blocks}
+    return tuple(
+        Problem(
+            job=job.job_id,
+            label=label(job.job),
+            outcome=job.outcome or job.state.value,
+            cause=job.cause,
+            reasons=tuple(reasons.get(job.job_id, ())),
+            attempts=job.attempts,
+            devices=job.job.candidates,
+        )
+        for job in failures
+    )

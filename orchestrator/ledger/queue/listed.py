@@ -1,0 +1,157 @@
+"""Jobs and attempts one by one and page by page, as a person looks at them. One transaction a call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, Select, func, or_, select
+
+from orchestrator.errors import UnknownName
+from orchestrator.ledger.database import Database
+from orchestrator.ledger.queries import JOB_COLUMNS, job_rows
+from orchestrator.ledger.rows import AnyRow, JobRow, JobState, block_label
+from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, FIGURES, JOBS, NAMED_JOBS, TEMPLATES, number_of
+
+NEWEST = 50_000
+"""Attempts of the farm among which those of one device are looked for: the newest ones."""
+
+
+@dataclass(frozen=True)
+class AttemptRow:
+    """An attempt, whether it is over or not."""
+
+    job_id: str
+    experiment_id: str
+    label: str
+    attempt: int
+    token: int
+    serial: str
+    host: str
+    started_at: float
+    ended_at: float | None
+    outcome: str
+    cause: str
+    median_ms: float | None
+    """Of its timed samples, where it went well."""
+
+
+@dataclass(frozen=True)
+class ListedJob:
+    """A job in a list."""
+
+    job_id: str
+    experiment_id: str
+    label: str
+    word: str
+    """Its state or, where it is done, its outcome."""
+    cause: str
+    attempts: int
+    serial: str
+    """Device of its newest attempt; empty: there was none."""
+    ended_at: float | None
+
+
+@dataclass(frozen=True)
+class JobPage:
+    """A part of a list of jobs."""
+
+    rows: tuple[ListedJob, ...]
+    total: int
+
+
+class Listed:
+    """Every method raises ServiceDown where the database is away."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def job(self, job_id: str) -> JobRow:
+        """Raises UnknownName where there is none."""
+        with self._database.read() as connection:
+            rows = connection.execute(select(*JOB_COLUMNS).where(JOBS.c.id == job_id)).all()
+            found = job_rows(connection, rows)
+        if not found:
+            raise UnknownName(f"there is no job {job_id!r}", remedy="`farm status EXPERIMENT` names those that failed")
+        return found[0]
+
+    def attempts(self, job_id: str) -> list[AttemptRow]:
+        """All at one job, in order."""
+        with self._database.read() as connection:
+            rows = connection.execute(_attempts().where(ATTEMPTS.c.job_id == job_id).order_by(ATTEMPTS.c.attempt))
+            return [_attempt(row) for row in rows]
+
+    def of_device(self, serial: str, most: int) -> list[AttemptRow]:
+        """The newest attempts on a device, the newest first."""
+        with self._database.read() as connection:
+            newest = select(ATTEMPTS.c.token).order_by(ATTEMPTS.c.token.desc()).limit(1).offset(NEWEST)
+            oldest = connection.scalar(newest) or 0
+            mine = _attempts().where(ATTEMPTS.c.serial == serial, ATTEMPTS.c.token > oldest)
+            return [_attempt(row) for row in connection.execute(mine.order_by(ATTEMPTS.c.token.desc()).limit(most))]
+
+    def jobs(self, experiment_id: str | None, words: Sequence[str], first: int, most: int) -> JobPage:
+        """Jobs of an experiment or of all, in order of submission: of these states or outcomes, or of any."""
+        of_jobs = [] if experiment_id is None else [JOBS.c.experiment == number_of(experiment_id)]
+        if words:
+            of_jobs.append(_told(words))
+        order = (JOBS.c.experiment, JOBS.c.sequence)
+        with self._database.read() as connection:
+            return _page(connection, of_jobs, order, first, most)
+
+    def waiting(self, first: int, most: int) -> JobPage:
+        """Jobs that wait, in order of priority and submission."""
+        order = (JOBS.c.priority.desc(), JOBS.c.experiment, JOBS.c.sequence)
+        with self._database.read() as connection:
+            return _page(connection, [JOBS.c.state == JobState.WAITING], order, first, most)
+
+
+def _told(words: Sequence[str]) -> ColumnElement[bool]:
+    done = (JOBS.c.state == JobState.DONE) & JOBS.c.outcome.in_(words)
+    return or_(JOBS.c.state.in_(words), done)
+
+
+def _page(
+    connection: Connection,
+    which: Sequence[ColumnElement[bool]],
+    order: Sequence[ColumnElement[int]],
+    first: int,
+    most: int,
+) -> JobPage:
+    total = int(connection.scalar(select(func.count()).select_from(JOBS).where(*which)) or 0)
+    ids = list(connection.scalars(select(JOBS.c.id).where(*which).order_by(*order).offset(first).limit(most)))
+    named = (EXPERIMENTS.c.id.label("experiment_id"), TEMPLATES.c.label)
+    rows = connection.execute(select(JOBS, *named).select_from(NAMED_JOBS).where(JOBS.c.id.in_(ids)))
+    found = {row.id: row for row in rows}
+    tried = select(ATTEMPTS.c.job_id, ATTEMPTS.c.serial).where(ATTEMPTS.c.job_id.in_(ids))
+    serials = {row.job_id: row.serial for row in connection.execute(tried.order_by(ATTEMPTS.c.attempt))}
+    return JobPage(tuple(_listed(found[each], serials.get(each, "")) for each in ids if each in found), total)
+
+
+def _listed(row: AnyRow, serial: str) -> ListedJob:
+    word = row.outcome if row.state == JobState.DONE else row.state
+    label = block_label(row.label, row.block)
+    return ListedJob(row.id, row.experiment_id, label, word, row.cause, row.attempts, serial, row.ended_at)
+
+
+def _attempts() -> Select[tuple[object, ...]]:
+    of_job = NAMED_JOBS.join(ATTEMPTS, JOBS.c.id == ATTEMPTS.c.job_id)
+    own = (FIGURES.c.job_id == ATTEMPTS.c.job_id) & (FIGURES.c.attempt == ATTEMPTS.c.attempt)
+    named = (EXPERIMENTS.c.id.label("experiment_id"), TEMPLATES.c.label, JOBS.c.block, FIGURES.c.median_ms)
+    return select(ATTEMPTS, *named).select_from(of_job.outerjoin(FIGURES, own))
+
+
+def _attempt(row: AnyRow) -> AttemptRow:
+    return AttemptRow(
+        job_id=row.job_id,
+        experiment_id=row.experiment_id,
+        label=block_label(row.label, row.block),
+        attempt=row.attempt,
+        token=row.token,
+        serial=row.serial,
+        host=row.host,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        outcome=row.outcome,
+        cause=row.cause,
+        median_ms=row.median_ms,
+    )
