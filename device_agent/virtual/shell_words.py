@@ -11,6 +11,10 @@ _REDIRECTION = re.compile(r"(\d?)(>>|>&|>|<)")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _OPERATED = re.compile(r"[A-Za-z_]\w*[-:=?+%#/@^,[]|[#!%]|\d+$|[@*]$")
 _PARAMETER = re.compile(r"\$[0-9#@*!-]")
+_BLANKS = re.compile(r"[ \t]+")
+_VARIABLE = re.compile(r"[?$]|[A-Za-z_]\w*")
+_PLAIN = {False: re.compile(r"[^ \t\n;&|()<>'\"\\`$]+"), True: re.compile(r"[^\"\\`$]+")}
+"""Characters that mean themselves, outside of double quotes and within."""
 
 
 class GrammarError(ValueError):
@@ -38,8 +42,8 @@ def tokens(script: str) -> list[Token]:
     found: list[Token] = []
     at = 0
     while at < len(script):
-        if script[at] in " \t":
-            at += 1
+        if blank := _BLANKS.match(script, at):
+            at = blank.end()
         elif script[at] == "#":
             end = script.find("\n", at)
             at = len(script) if end < 0 else end
@@ -85,7 +89,10 @@ def _double_quoted(script: str, at: int, segments: list[Segment]) -> int:
 
 
 def _piece(script: str, at: int, segments: list[Segment], *, quoted: bool) -> int:
-    """One escape, expansion or character; the position behind it."""
+    """One escape, expansion or run of plain characters; the position behind it."""
+    if plain := _PLAIN[quoted].match(script, at):
+        segments.append(Segment("text", plain[0], quoted))
+        return plain.end()
     if script[at] == "\\" and at + 1 < len(script):
         escaped = script[at + 1]
         keeps_backslash = quoted and escaped not in '"\\$`\n'
@@ -117,7 +124,7 @@ def _expansion(script: str, at: int, segments: list[Segment], *, quoted: bool) -
             raise GrammarError("bad substitution")
         segments.append(Segment("variable", script[at + 2 : end], quoted))
         return end + 1
-    if match := re.compile(r"[?$]|[A-Za-z_]\w*").match(script, at + 1):
+    if match := _VARIABLE.match(script, at + 1):
         segments.append(Segment("variable", match[0], quoted))
         return match.end()
     segments.append(Segment("text", "$", quoted))
