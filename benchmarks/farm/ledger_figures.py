@@ -31,7 +31,7 @@ from farm.cli.farm_access import find_measured
 from farm.cli.results import gather
 from orchestrator.analysis.figures import BlockFigures, figures_of
 from orchestrator.config import Settings
-from orchestrator.ledger import Ledger, attempts
+from orchestrator.ledger import Ledger, figures
 from orchestrator.ledger.tables import FIGURES, RECORDS
 from orchestrator.model.job import Job
 from orchestrator.report import console
@@ -107,14 +107,14 @@ def measured(state: Path, experiments: int, rounds: int, filler_bytes: int | Non
 
 def _intake(ledger: Ledger) -> tuple[float, float]:
     """Milliseconds of a record without and with its row, in turns."""
-    add, spent = attempts.figures.add, {False: [], True: []}  # type: dict[bool, list[float]]
+    add, spent = figures.add, {False: [], True: []}  # type: dict[bool, list[float]]
     jobs = jobs_of(night(2 * TURNS * INTAKE_RECORDS // BLOCKS_A_ROUND), "intake")
     ledger.submit("intake", night(2 * TURNS * INTAKE_RECORDS // BLOCKS_A_ROUND), jobs)
     for turn in range(2 * TURNS):
         with_rows = turn % 2 == 1
-        attempts.figures.add = add if with_rows else lambda *_: None
+        figures.add = add if with_rows else lambda *_: None
         spent[with_rows].append(_keep(ledger, jobs[turn * INTAKE_RECORDS : (turn + 1) * INTAKE_RECORDS]))
-    attempts.figures.add = add
+    figures.add = add
     return statistics.median(spent[False]), statistics.median(spent[True])
 
 

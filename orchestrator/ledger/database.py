@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, update
+from sqlalchemy import Connection, Engine, bindparam, create_engine, event, update
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import (
     ArgumentError,
@@ -122,10 +122,17 @@ class Database:
             ) from e
 
 
+_COUNTED = (
+    update(COUNTERS)
+    .where(COUNTERS.c.name == bindparam("name_"))
+    .values(value=COUNTERS.c.value + bindparam("by"))
+    .returning(COUNTERS.c.value)
+)
+
+
 def count_up(connection: Connection, name: str, by: int = 1) -> int:
     """The next value of a counter, in the caller's transaction: no value is ever given twice, nor those between."""
-    statement = update(COUNTERS).where(COUNTERS.c.name == name).values(value=COUNTERS.c.value + by)
-    return int(connection.execute(statement.returning(COUNTERS.c.value)).scalar_one())
+    return int(connection.execute(_COUNTED, {"name_": name, "by": by}).scalar_one())
 
 
 def _make_private(file: Path) -> None:

@@ -8,9 +8,10 @@ long; one attempt that is not lost clears it.
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Column, Connection, Table, insert, select, update
+from sqlalchemy import Column, Connection, Table, bindparam, insert, select, update
 
 from orchestrator.model.record import Outcome
 
@@ -22,13 +23,25 @@ MAX_TERM_S = 3600.0
 """No quarantine is longer: somebody may have mended the phone."""
 
 
+def _key(table: Table) -> Column[Any]:
+    (column,) = table.primary_key.columns
+    return column
+
+
+_FORGIVEN = {
+    table: update(table)
+    .where(_key(table).in_(bindparam("these", expanding=True)), table.c.failures > 0)
+    .values(failures=0)
+    for table in (DEVICE_HEALTH, HOST_HEALTH)
+}
+
+
 def update_health(connection: Connection, attempt: AnyRow, outcome: Outcome, cause: str, quarantine_after: int) -> None:
     """Count one attempt's end for or against its device and its host."""
     if outcome is Outcome.CANCELLED:
         return
     if outcome is not Outcome.LOST:
-        _forgive(connection, DEVICE_HEALTH, attempt.serial)
-        _forgive(connection, HOST_HEALTH, attempt.host)
+        forgive(connection, [attempt.serial], [attempt.host])
     elif cause in HOST:
         _blame_host(connection, attempt, cause, quarantine_after)
     elif cause not in NOT_THE_DEVICE:
@@ -45,7 +58,14 @@ def _blame_host(connection: Connection, attempt: AnyRow, cause: str, quarantine_
 def absolve_host(connection: Connection, host: str) -> None:
     """A job was the reason: forget the host's faults, and let it work."""
     if not clear(connection, HOST_HEALTH, host):
-        _forgive(connection, HOST_HEALTH, host)
+        forgive(connection, [], [host])
+
+
+def forgive(connection: Connection, serials: Collection[str], hosts: Collection[str]) -> None:
+    """Something went well on these devices and hosts: what they lost in a row before is not counted any more."""
+    for statement, names in ((_FORGIVEN[DEVICE_HEALTH], serials), (_FORGIVEN[HOST_HEALTH], hosts)):
+        if names:
+            connection.execute(statement, {"these": sorted(names)})
 
 
 def _blame(connection: Connection, table: Table, name: str, cause: str, quarantine_after: int) -> None:
@@ -58,12 +78,6 @@ def _blame(connection: Connection, table: Table, name: str, cause: str, quaranti
         lost = "faults of its own in a row" if table is HOST_HEALTH else "attempts in a row were lost on it"
         reason = f"{failures} {lost}, the last by {cause or 'an unknown cause'}"
         _set(connection, table, name, quarantined_at=time.time(), reason=reason)
-
-
-def _forgive(connection: Connection, table: Table, name: str) -> None:
-    row = _row(connection, table, name)
-    if row is not None and row.failures:
-        _set(connection, table, name, failures=0)
 
 
 def clear(connection: Connection, table: Table, name: str) -> bool:
@@ -115,8 +129,3 @@ def _row(connection: Connection, table: Table, name: str) -> AnyRow | None:
 
 def _set(connection: Connection, table: Table, name: str, **values: object) -> None:
     connection.execute(update(table).where(_key(table) == name).values(**values))
-
-
-def _key(table: Table) -> Column[Any]:
-    (column,) = table.primary_key.columns
-    return column

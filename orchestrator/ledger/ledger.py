@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from types import TracebackType
 
-from sqlalchemy import Table
+from sqlalchemy import Connection, Table
 from sqlalchemy.exc import DataError
 
 from orchestrator.analysis.figures import BlockFigures
@@ -232,7 +232,7 @@ class Ledger:
         text = body if body is not None else record.model_dump_json().encode()
         try:
             with self._database.write() as connection:
-                return attempts.keep(connection, record, text, host, self._retries, self._quarantine_after)
+                return self._keep(connection, [attempts.Sent(record, text, host)])[0]
         except (DataError, OverflowError) as e:  # no column can hold it
             raise Unstorable(f"a value of the record does not fit into the ledger: {e}") from e
 
@@ -242,10 +242,12 @@ class Ledger:
 
     def offer_all(self, sent: Sequence[tuple[bytes, str]]) -> list[KeepResult]:
         """The same of many records with their hosts, in one transaction: all of them or, where it raises, none."""
-        found = [(records.parsed(body), body, host) for body, host in sent]
-        limits = (self._retries, self._quarantine_after)
+        found = [attempts.Sent(records.parsed(body), body, host) for body, host in sent]
         with self._database.write() as connection:
-            return [attempts.keep(connection, record, body, host, *limits) for record, body, host in found]
+            return self._keep(connection, found)
+
+    def _keep(self, connection: Connection, sent: Sequence[attempts.Sent]) -> list[KeepResult]:
+        return attempts.keep_all(connection, sent, self._retries, self._quarantine_after)
 
     def set_aside(self, body: bytes, reason: str, *, host: str = "", name: str = "") -> str:
         """Keep what can never be stored, as it came; its id.

@@ -26,7 +26,7 @@ BATCH = 100
 PER_TURN = 300
 """Entries taken in one call: the scheduler has more to do."""
 LEAST_OF_A_HOST = 20
-AT_ONCE = 25
+AT_ONCE = 100
 """Records of a transaction: other writers wait for its end."""
 FORGED = Forged.cause
 HOLD_S, MAX_HOLD_S = 1.0, 60.0

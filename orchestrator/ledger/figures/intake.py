@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Executable
 from sqlalchemy.dialects import postgresql, sqlite
 
 from orchestrator.analysis.figures import FIGURES_VERSION, figures_of
@@ -24,9 +26,10 @@ LONGEST_ERROR = 500
 PARTS = ("body", "per_layer", "predictions")
 
 
-def add(connection: Connection, record: Record) -> None:
+def add(connection: Connection, records: Sequence[Record]) -> None:
     """Figures that cannot be made cost no record: their row says why."""
-    put(connection, columns(record, jobs_by_id(connection, [record.job_id]).get(record.job_id)))
+    jobs = jobs_by_id(connection, [record.job_id for record in records])
+    put(connection, [columns(record, jobs.get(record.job_id)) for record in records])
 
 
 def columns(record: Record, job: AnyJob | None) -> dict[str, Any]:
@@ -49,13 +52,18 @@ def columns(record: Record, job: AnyJob | None) -> dict[str, Any]:
     return {**_key(record), **made}
 
 
-def put(connection: Connection, row: dict[str, Any]) -> None:
-    """Store a row, in the place of an older one."""
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    statement = dialect.insert(FIGURES).values(**row)
+def put(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    """Store rows, in the place of older ones."""
+    connection.execute(_upsert(connection.dialect.name), rows)
+
+
+@cache
+def _upsert(dialect: str) -> Executable:
+    statement: Any = (postgresql if dialect == "postgresql" else sqlite).insert(FIGURES)
     key = [column.name for column in FIGURES.primary_key]
-    changed = {name: statement.excluded[name] for name in row if name not in key}
-    connection.execute(statement.on_conflict_do_update(index_elements=key, set_=changed))
+    changed = {column.name: statement.excluded[column.name] for column in FIGURES.columns if column.name not in key}
+    found: Executable = statement.on_conflict_do_update(index_elements=key, set_=changed)
+    return found
 
 
 def _key(record: Record) -> dict[str, Any]:

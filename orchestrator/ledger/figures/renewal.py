@@ -64,7 +64,7 @@ def renew(connection: Connection, wanted: Sequence[Key]) -> Renewed:
         faulty += bool(made["error"])
         known = before.get((record.job_id, record.attempt))
         if _content(made) != known and not (made["error"] and known and known[:2] == (FIGURES_VERSION, "")):
-            put(connection, made)
+            put(connection, [made])
             changed += 1
     return Renewed(len(wanted), changed, faulty)
 

@@ -16,7 +16,8 @@ from sqlalchemy import Row, create_engine, text
 from orchestrator.analysis.figures import FIGURES_VERSION, figures_of
 from orchestrator.errors import ServiceDown, SetupError, StableError, Unstorable
 from orchestrator.expansion.expand import expand
-from orchestrator.ledger import JobState, KeepResult, Ledger, Renewed, attempts, blame
+from orchestrator.ledger import JobState, KeepResult, Ledger, Renewed, blame
+from orchestrator.ledger.attempts import keep
 from orchestrator.ledger.tables import SCHEMA_VERSION
 from orchestrator.model.event import Sample
 from orchestrator.model.exclusion import Exclusion
@@ -481,7 +482,7 @@ def test_a_record_and_its_figures_are_kept_together_or_not_at_all(
 ) -> None:
     experiment_id, (job,) = submitted(ledger, blocks=1)
     record = timed(begun(ledger, job), 5.0)
-    monkeypatch.setattr(attempts, "conclude", lambda *_: 1 / 0)
+    monkeypatch.setattr(keep, "conclude_all", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         ledger.keep(record)
     monkeypatch.undo()

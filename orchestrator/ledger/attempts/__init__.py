@@ -1,0 +1,9 @@
+"""Attempts: begun with a growing token, ended by a record or by the sweeper, counted against job, device or host."""
+
+from __future__ import annotations
+
+from .begin import Start, begin, fail, mark_running
+from .end import end
+from .keep import Sent, keep_all, record_columns
+
+__all__ = ["Sent", "Start", "begin", "end", "fail", "keep_all", "mark_running", "record_columns"]

@@ -1,0 +1,152 @@
+"""End attempts, by a record or without one, and count what was lost against job, device or host."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sqlalchemy import Connection, bindparam, func, select, update
+
+from orchestrator.ledger.blame import KILLS_WORKER, NOT_THE_JOB, verdict_on
+from orchestrator.ledger.database import count_up
+from orchestrator.ledger.health import absolve_host, forgive, update_health
+from orchestrator.ledger.queue import changes
+from orchestrator.ledger.rows import AnyRow, JobState
+from orchestrator.ledger.tables import ATTEMPTS, JOBS
+from orchestrator.model.record import Outcome
+
+UNMEASURED = (Outcome.LOST, Outcome.CANCELLED)
+_ENDED = (
+    update(ATTEMPTS)
+    .where(ATTEMPTS.c.job_id == bindparam("job_"), ATTEMPTS.c.attempt == bindparam("attempt_"))
+    .values({name: bindparam(f"{name}_") for name in ("ended_at", "outcome", "cause", "changed")})
+)
+_DONE = (
+    update(JOBS)
+    .where(JOBS.c.id == bindparam("job_"))
+    .values(state=JobState.DONE, **{name: bindparam(f"{name}_") for name in ("outcome", "cause", "ended_at")})
+)
+
+
+class Ended(NamedTuple):
+    """An attempt that is over, with its job: their rows, and how it went."""
+
+    job: AnyRow
+    attempt: AnyRow
+    outcome: Outcome
+    cause: str
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the job is over by it, whatever was before, and nobody is to blame."""
+        alive = self.job.state != JobState.CANCELLED
+        return alive and self.outcome not in UNMEASURED and self.cause[:40] != KILLS_WORKER
+
+
+def end(
+    connection: Connection,
+    job_id: str,
+    attempt: int,
+    outcome: Outcome,
+    cause: str,
+    budget: int,
+    quarantine_after: int,
+) -> JobState | None:
+    """End an attempt that left no record. Returns the job's state after it; None where it had ended already."""
+    row, tried = _locked(connection, job_id), _attempt(connection, job_id, attempt)
+    if row is None or tried is None or tried.ended_at is not None:
+        return None
+    return conclude(connection, row, tried, outcome, cause, budget, quarantine_after)
+
+
+def conclude_all(connection: Connection, ended: Sequence[Ended], budget: int, quarantine_after: int) -> None:
+    """The same as `conclude` of each in their order; those that measured together, in few statements."""
+    measured: list[Ended] = []
+    for one in ended:
+        if one.is_measured:
+            measured.append(one)
+            continue
+        _conclude_measured(connection, measured)
+        measured = []
+        conclude(connection, *one, budget, quarantine_after)
+    _conclude_measured(connection, measured)
+
+
+def _conclude_measured(connection: Connection, ended: Sequence[Ended]) -> None:
+    if not ended:
+        return
+    now, change = time.time(), count_up(connection, changes.NUMBER)
+    rows = [
+        {"job_": one.job.id, "attempt_": one.attempt.attempt, "outcome_": one.outcome, "cause_": one.cause[:40]}
+        for one in ended
+    ]
+    of_attempt = [{**row, "ended_at_": one.attempt.ended_at or now, "changed_": change}
+                  for row, one in zip(rows, ended, strict=True)]  # fmt: skip
+    connection.execute(_ENDED, of_attempt)
+    forgive(connection, {one.attempt.serial for one in ended}, {one.attempt.host for one in ended})
+    connection.execute(_DONE, [{**row, "ended_at_": now} for row in rows])
+    changes.note_lanes(connection, [one.job.lane_id for one in ended if one.job.state == JobState.WAITING])
+
+
+def conclude(
+    connection: Connection,
+    job: AnyRow,
+    attempt: AnyRow,
+    outcome: Outcome,
+    cause: str,
+    budget: int,
+    quarantine_after: int,
+) -> JobState:
+    """Note how an attempt ended; decide what becomes of its job: final, or tried again within the budget.
+
+    A record that comes after its attempt was given up as lost still counts, unless it too says lost.
+    """
+    known_lost = attempt.ended_at is not None and outcome in UNMEASURED
+    key = (ATTEMPTS.c.job_id == attempt.job_id) & (ATTEMPTS.c.attempt == attempt.attempt)
+    ended_at, change = attempt.ended_at or time.time(), count_up(connection, changes.NUMBER)
+    ended = update(ATTEMPTS).where(key).values(ended_at=ended_at, outcome=outcome, cause=cause[:40], changed=change)
+    connection.execute(ended)
+    if known_lost or job.state == JobState.CANCELLED:
+        return JobState(job.state)
+    before = _lost(connection, attempt) if outcome in UNMEASURED else Counter()
+    columns = {"cause": cause[:40], **_after(job, outcome, cause, before, budget)}
+    if columns["cause"] == KILLS_WORKER:
+        absolve_host(connection, attempt.host)
+    else:
+        update_health(connection, attempt, outcome, cause, quarantine_after)
+    connection.execute(update(JOBS).where(JOBS.c.id == job.id).values(**columns))
+    if JobState.WAITING in (job.state, columns["state"]):  # else what waits is what it was
+        changes.note_lanes(connection, [job.lane_id])
+    return JobState(str(columns["state"]))
+
+
+def _lost(connection: Connection, attempt: AnyRow) -> Counter[str]:
+    """Causes of the other attempts of the same job that were lost."""
+    others = (ATTEMPTS.c.job_id == attempt.job_id) & (ATTEMPTS.c.attempt != attempt.attempt)
+    rows = select(ATTEMPTS.c.cause, func.count().label("lost")).where(others, ATTEMPTS.c.outcome == Outcome.LOST)
+    return Counter({row.cause: row.lost for row in connection.execute(rows.group_by(ATTEMPTS.c.cause))})
+
+
+def _after(job: AnyRow, outcome: Outcome, cause: str, before: Counter[str], budget: int) -> dict[str, object]:
+    """The columns of a job after an attempt with this outcome. `before`: its earlier losses by cause."""
+    now = time.time()
+    if outcome not in UNMEASURED:
+        return {"state": JobState.DONE, "outcome": outcome, "ended_at": now}
+    failures = job.failures + (cause not in NOT_THE_JOB)
+    verdict = verdict_on(cause, before, failures, budget)
+    columns = {"failures": failures, "cause": verdict.cause}
+    if verdict.is_final:
+        return {**columns, "state": JobState.DONE, "outcome": Outcome.LOST, "ended_at": now}
+    return {**columns, "state": JobState.WAITING, "not_before": now + verdict.pause_s}
+
+
+def _locked(connection: Connection, job_id: str) -> AnyRow | None:
+    """A job's row, locked until the transaction ends (SQLite's writers have the whole database)."""
+    return connection.execute(select(JOBS).where(JOBS.c.id == job_id).with_for_update()).first()
+
+
+def _attempt(connection: Connection, job_id: str, attempt: int) -> AnyRow | None:
+    key = (ATTEMPTS.c.job_id == job_id) & (ATTEMPTS.c.attempt == attempt)
+    return connection.execute(select(ATTEMPTS).where(key)).first()
