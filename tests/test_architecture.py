@@ -55,7 +55,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
             "enrolment",
             "claim",
         ),
-        *("execution", "crash_recovery", "discovery", "spool", "tasks", "infer", "tuning", "host"),
+        *("execution", "crash_recovery", "discovery", "spool", "tasks", "serving", "infer", "tuning", "host"),
     ),
     "kernels": (
         *("errors", "checkpoint", "axis", "ir", "options", "reference", "frontend", "plan", "source", "catalog"),

@@ -55,14 +55,14 @@ def queue(
     from orchestrator.queueing.spec import load
 
     loaded = load(spec)
-    if not simulate:
-        raise Unsupported(
-            "live queueing is not there yet: requests cannot be sent to phones",
-            remedy="add --simulate to run the same spec in virtual time",
-        )
     used: list[TimesUsed] = []
     if loaded.asks_the_ledger:
         loaded, used = _from_ledger(loaded, state)
+    if not simulate:
+        if rates is not None or capacity or policies is not None:
+            raise Unsupported("--rates, --capacity and --policies are of simulations", remedy="add --simulate")
+        _live(loaded, state, as_json)
+        return
     if (rates is not None) + capacity + (policies is not None) > 1:
         raise typer.BadParameter("give one of --rates, --capacity and --policies", param_hint="--rates")
     if policies is not None:
@@ -79,6 +79,24 @@ def queue(
         print_json(as_data(loaded, measured, used))
     else:
         _show(loaded, measured)
+
+
+def _live(spec: QueueingSpec, state: Path | None, as_json: bool) -> None:
+    """On the devices of this host."""
+    from farm.serving import check_possible, run_on_devices
+    from orchestrator.queueing.experiment import as_data
+    from orchestrator.queueing.measures import measure
+
+    check_possible(spec)
+    settings = settings_of(state)
+    with open_ledger(settings, new=True) as ledger:
+        ran = run_on_devices(spec, settings, ledger, lambda text: log().print(text, markup=False, soft_wrap=True))
+    measured = measure(spec, [each.run for each in ran.runs])
+    sources = sorted({str(each.member.facts.source) for each in ran.residents})
+    if as_json:
+        print_json(as_data(spec, measured, source=", ".join(sources)))
+    else:
+        _show(spec, measured, ", ".join(sources))
 
 
 def _from_ledger(spec: QueueingSpec, state: Path | None) -> tuple[QueueingSpec, list[TimesUsed]]:
@@ -171,7 +189,7 @@ def _capacity(spec: QueueingSpec, as_json: bool) -> None:
     out().print(f"{target}: up to {rate}", markup=False, soft_wrap=True)
 
 
-def _show(spec: QueueingSpec, measured: Measured) -> None:
+def _show(spec: QueueingSpec, measured: Measured, source: str = "simulated") -> None:
     from orchestrator.queueing.oracle import theory_of
     from orchestrator.report.listing import Head, Listing
 
@@ -184,7 +202,7 @@ def _show(spec: QueueingSpec, measured: Measured) -> None:
         rows += [_theory_row(line) for line in lines if (line.of_class or "all") == name]
     out().print(Listing(("class", "time", *heads), rows, header_style="dim", by_first=True))
     out().print(_summary(measured), markup=False, soft_wrap=True)
-    log().print(f"simulated; warm-up left out: {max(measured.cuts_s):.3g} s of {spec.duration:g} s", markup=False)
+    log().print(f"{source}; warm-up left out: {max(measured.cuts_s):.3g} s of {spec.duration:g} s", markup=False)
     for doubt in measured.doubts:
         log().print(f"doubt: {doubt}", markup=False, soft_wrap=True)
 

@@ -100,7 +100,7 @@ def _quantum_a(raw: list[int], gauge: GaugeCalibration) -> float:
 
 def calibration(record: Record) -> GaugeCalibration:
     """Of the gauge that a record's readings come from."""
-    return _calibration(record.gauge, [(p.current_ua, p.status) for p in record.power])
+    return calibration_of(record.gauge, [(p.current_ua, p.status) for p in record.power])
 
 
 def battery_draw_a(reading: Reading, gauge: GaugeCalibration | None) -> float | None:
@@ -108,11 +108,11 @@ def battery_draw_a(reading: Reading, gauge: GaugeCalibration | None) -> float | 
     `gauge`: as enrolment found it."""
     if reading.current_raw is None:
         return None
-    found = _calibration(gauge, [(reading.current_raw, reading.status)])
+    found = calibration_of(gauge, [(reading.current_raw, reading.status)])
     return reading.current_raw * found.discharge_a_per_unit
 
 
-def _calibration(gauge: GaugeCalibration | None, readings: Sequence[tuple[int | None, str]]) -> GaugeCalibration:
+def calibration_of(gauge: GaugeCalibration | None, readings: Sequence[tuple[int | None, str]]) -> GaugeCalibration:
     """As enrolment found it; without one what the kernel's documentation says, but with the sign that most of the
     readings (current, status) have while the status says Discharging."""
     if gauge is not None:

@@ -39,11 +39,13 @@ def compare_policies(spec: QueueingSpec, names: Sequence[str]) -> list[tuple[Que
     return [(each, run_and_measure(each)) for each in under]
 
 
-def as_data(spec: QueueingSpec, measured: Measured, used: Sequence[TimesUsed] = ()) -> dict[str, Any]:
+def as_data(
+    spec: QueueingSpec, measured: Measured, used: Sequence[TimesUsed] = (), source: str = "simulated"
+) -> dict[str, Any]:
     """The answer of `farm queue --json`."""
     return {
         "name": spec.name,
-        "source": "simulated",
+        "source": source,
         "policy": spec.policy.name or spec.policy.file,
         "classes": {name: each.model_dump() for name, each in measured.classes.items()},
         "all": measured.total.model_dump(),

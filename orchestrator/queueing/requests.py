@@ -9,10 +9,14 @@ from numpy.typing import NDArray
 
 Column = NDArray[np.float64]
 
-COLUMNS = ("intended", "admitted", "started", "ended", "served_s", "energy_j", "server", "kind", "outcome", "late")
-"""Seconds since the start; `served_s`: time in which it was served; `late`: 1 where it missed its deadline."""
-DONE, FULL, LATE = 0, 1, 2
-"""Outcomes: served; dropped because the queue was full, or because its deadline was over."""
+COLUMNS = (
+    *("intended", "admitted", "started", "ended", "served_s", "energy_j"),
+    *("server", "kind", "outcome", "late", "travel_s"),
+)
+"""Seconds since the start; `served_s`: time in which it was served; `late`: 1 where it missed its deadline; `travel_s`:
+time that the request and its answer travelled."""
+DONE, FULL, LATE, LOST = 0, 1, 2, 3
+"""Outcomes: served; dropped because the queue was full, or because its deadline was over; lost with its server."""
 CHUNK = 65536
 
 
@@ -72,8 +76,8 @@ class Requests:
 
     @property
     def waiting_s(self) -> Column:
-        """All of the sojourn in which nobody served it."""
-        return np.maximum(0.0, self.sojourn_s - self.column("served_s"))
+        """All of the sojourn in which nobody served it and it did not travel."""
+        return np.maximum(0.0, self.sojourn_s - self.column("served_s") - self.column("travel_s"))
 
 
 @dataclass
@@ -89,6 +93,8 @@ class Course:
     """By server, time in which it had served by then."""
     temp_c: list[list[float | None]] = field(default_factory=list)
     """By server."""
+    energy_j: list[float] = field(default_factory=list)
+    """Of all servers until then, as their gauges told; empty: no gauge did, or the servers are modelled."""
 
 
 @dataclass(frozen=True)
@@ -102,3 +108,8 @@ class Run:
     waited_s: float
     """The number that waited, over time: what the rows must add up to."""
     preemptions: int
+    overhead_s: Column | None = None
+    """Of a live run, by request: from its intended arrival until the dispatcher had handled it, and what it did at its
+    end."""
+    doubts: tuple[str, ...] = ()
+    """What befell the run itself."""

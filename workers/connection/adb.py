@@ -31,6 +31,7 @@ from .base import ShellResult
 from .quote import quote
 from .server_watch import ServerWatch
 from .sockets import connect_tcp, connect_unix
+from .stream import ShellStream, Stream
 
 FOLDER = "/data/local/tmp/pocketfarm"
 CONNECT_S = 5.0
@@ -261,6 +262,18 @@ class AdbConnection:
                 stream.write(struct.pack("<BI", _CLOSE_STDIN, 0))
             return self._collect(stream, command)
 
+    def stream(self, argv: Sequence[str], *, deadline_s: float = 10.0) -> Stream:
+        command = quote(argv)
+        with self._lost_in(command, deadline_s):
+            opened = _Socket(self._server, deadline_s)
+            try:
+                opened.request(f"host:transport:{self.address}")
+                opened.request(f"shell,v2,raw:{command}")
+            except BaseException:
+                opened.close()
+                raise
+        return ShellStream(opened.conn, self.serial)
+
     def push(self, source: Path, target: str, *, mode: int = 0o644, deadline_s: float = 120.0) -> None:
         with source.open("rb") as file, self._service("sync:", f"push {target}", deadline_s) as stream:
             try:
@@ -291,11 +304,16 @@ class AdbConnection:
     @contextmanager
     def _service(self, service: str, command: str, deadline_s: float) -> Iterator[_Socket]:
         """A stream to a service of the phone; whatever breaks it becomes TransportLost."""
+        with self._lost_in(command, deadline_s), _Socket(self._server, deadline_s) as stream:
+            stream.request(f"host:transport:{self.address}")
+            stream.request(service)
+            yield stream
+
+    @contextmanager
+    def _lost_in(self, command: str, deadline_s: float) -> Iterator[None]:
+        """Whatever breaks the connection becomes TransportLost."""
         try:
-            with _Socket(self._server, deadline_s) as stream:
-                stream.request(f"host:transport:{self.address}")
-                stream.request(service)
-                yield stream
+            yield
         except _WENT_AWAY as e:
             if is_of_host(e):
                 raise

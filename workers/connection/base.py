@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from .stream import Stream
+
 
 @dataclass(frozen=True)
 class ShellResult:
@@ -35,6 +37,11 @@ class DeviceConnection(Protocol):
     def shells(self, commands: Sequence[Sequence[str]], *, deadline_s: float = 10.0) -> list[ShellResult]:
         """Run commands one after the other, whatever becomes of those before, in one round trip; in their order.
         Raises DeviceSick where the device does not tell them apart."""
+        ...
+
+    def stream(self, argv: Sequence[str], *, deadline_s: float = 10.0) -> Stream:
+        """Start one command whose standard input and output stay open; it ends with its connection. `deadline_s` is for
+        the start alone."""
         ...
 
     def push(self, source: Path, target: str, *, mode: int = 0o644, deadline_s: float = 120.0) -> None:

@@ -14,6 +14,7 @@ from orchestrator.errors import DeviceSick, TransportLost
 
 from .base import ShellResult
 from .quote import quote
+from .stream import PipeStream, Stream
 
 
 class LocalConnection:
@@ -47,6 +48,9 @@ class LocalConnection:
 
     def shells(self, commands: Sequence[Sequence[str]], *, deadline_s: float = 10.0) -> list[ShellResult]:
         return [self.shell(command, deadline_s=deadline_s) for command in commands]
+
+    def stream(self, argv: Sequence[str], *, deadline_s: float = 10.0) -> Stream:  # noqa: ARG002
+        return PipeStream(quote(argv), self.serial)
 
     def push(self, source: Path, target: str, *, mode: int = 0o644, deadline_s: float = 120.0) -> None:  # noqa: ARG002
         path = Path(target)

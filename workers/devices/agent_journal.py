@@ -29,6 +29,8 @@ class Journal:
         self.offset = 0
         """Bytes of the journal that were read."""
         self.events: list[Event] = []
+        """Whoever follows a long one may clear it."""
+        self._due = 0
 
     def feed(self, content: bytes) -> list[Event]:
         """Take what follows `offset`; returns the new events. Raises Garbage, with the unreadable lines as evidence."""
@@ -47,8 +49,9 @@ class Journal:
         except ValidationError as e:
             problem = e.errors(include_url=False, include_input=False)[0]
             raise self._garbage(f"no event: {problem['msg']} at {problem['loc']}", from_here) from e
-        if event.seq != len(self.events):
-            raise self._garbage(f"event {event.seq} where {len(self.events)} was due", from_here)
+        if event.seq != self._due:
+            raise self._garbage(f"event {event.seq} where {self._due} was due", from_here)
+        self._due += 1
         self.events.append(event)
         return event
 

@@ -95,7 +95,11 @@ def claimant_of(state: Path, host: str, farm: str = "", token: int = 0) -> Claim
     """Who a session of this state folder is; the caller holds the device's lock there."""
     path = state / "locks" / "id"
     if not path.is_file():
-        write_durably(path, secrets.token_hex(8))
+        mine = path.with_name(f"id.{secrets.token_hex(4)}")
+        write_durably(mine, secrets.token_hex(8))
+        with suppress(FileExistsError):  # sessions on two devices may begin at once: one identity is everybody's
+            path.hardlink_to(mine)
+        mine.unlink()
     return Claimant(path.read_text(), re.sub(r"[^A-Za-z0-9_.-]", "_", host), farm, token)
 
 

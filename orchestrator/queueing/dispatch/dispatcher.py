@@ -8,6 +8,7 @@ from typing import Protocol
 
 from orchestrator.errors import SpecError
 from orchestrator.queueing.policies.policy import Later, Policy
+from orchestrator.queueing.requests import FULL, LATE, LOST
 
 from .line import Line
 from .request import Request
@@ -44,8 +45,8 @@ class Hands(Protocol):
         """Interrupt what the server does; its `running` is still there."""
         ...
 
-    def drop(self, request: Request, now: float, *, late: bool) -> None:
-        """Turn it away: the queue is full, or its deadline is over."""
+    def drop(self, request: Request, now: float, outcome: int) -> None:
+        """Turn it away: FULL, LATE (its deadline is over), or LOST (no server is left)."""
         ...
 
     def wake(self, at: float) -> None:
@@ -57,21 +58,23 @@ class Dispatcher:
     """Requests wait in one line for all servers, or in one for each, as the policy wants it."""
 
     def __init__(self, servers: Sequence[Server], policy: Policy, rules: Rules, hands: Hands) -> None:
-        self._servers, self._policy, self._rules, self._hands = servers, policy, rules, hands
+        self._servers, self._policy, self._rules, self._hands = list(servers), policy, rules, hands
         self._line = Line()
         self._idle = {server.index: server for server in servers}
         self.waiting = 0
         """Requests in all lines."""
-        policy.servers = servers
+        policy.servers = self._servers
 
     def arrive(self, request: Request, now: float) -> None:
         """A request is here."""
-        if self._policy.own_queues:
+        if not self._servers:
+            self._hands.drop(request, now, LOST)
+        elif self._policy.own_queues:
             server = self._policy.choose(request, self._servers, now)
-            if not isinstance(server, Server):
+            if not isinstance(server, Server) or server.gone:
                 raise SpecError(
-                    f"the policy answers {server!r} where it must name a server",
-                    remedy="with own_queues a request has its server at once; `Later` is for policies with one line",
+                    f"the policy answers {server!r} where it must name a server that is there",
+                    remedy="with own_queues it answers one of `servers` at once; `Later` is for policies with one line",
                 )
             self._enter(request, server.line, server, now)
         else:
@@ -81,6 +84,19 @@ class Dispatcher:
         """The server has served all that it ran."""
         self._free(server, now)
         self._feed(server if self._policy.own_queues else None, now)
+
+    def lose(self, server: Server, now: float) -> None:
+        """A server has gone for good; what it ran is no more. Who waited in its line waits elsewhere."""
+        server.gone, server.running = True, []
+        self._servers.remove(server)
+        self._idle.pop(server.index, None)
+        moved: list[Request] = []
+        while server.line:
+            moved += self._pop(server.line, server, 1)
+        while self._line and not self._servers:
+            moved += self._pop(self._line, None, 1)
+        for request in moved:
+            self.arrive(request, now)
 
     def look(self, now: float) -> None:
         """Time has passed: a batch's window is over, a phone has cooled."""
@@ -96,7 +112,7 @@ class Dispatcher:
         limit = self._rules.queue
         served_at_once = preempted or (free and not line)
         if limit is not None and len(line) >= limit and not served_at_once:
-            self._hands.drop(request, now, late=False)
+            self._hands.drop(request, now, FULL)
             return
         self._push(request, line, server, now)
         if free or preempted:
@@ -138,7 +154,7 @@ class Dispatcher:
         while line and (self._idle if own is None else not own.running):
             request = line.head()
             if self._rules.drop_late and now > request.deadline:
-                self._hands.drop(self._pop(line, own, 1)[0], now, late=True)
+                self._hands.drop(self._pop(line, own, 1)[0], now, LATE)
                 continue
             full_at = request.admitted + self._rules.batch_window_s
             if now < full_at and line.waiting_of(request.kind) < self._rules.batch_size:

@@ -41,6 +41,8 @@ class Server:
     """Expected time of all that waits in its line."""
     booked_j: float = 0.0
     """Energy of all that it has begun, as expected."""
+    gone: bool = False
+    """It has failed, and does not come back."""
 
     @property
     def in_system(self) -> int:

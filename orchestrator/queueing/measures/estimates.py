@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from orchestrator.queueing.requests import FULL, LATE, Column, Requests, Run
+from orchestrator.queueing.requests import FULL, LATE, LOST, Column, Requests, Run
 from orchestrator.queueing.spec import QueueingSpec
 
 PARTS = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999}
@@ -18,14 +18,15 @@ def estimates(requests: Requests, begin: float, end: float, servers: int) -> dic
     """Of the requests that were meant to arrive in a stretch of time; NaN where there are none."""
     done = requests.done
     length = end - begin
-    outcome = requests.column("outcome")
+    outcome, energy_j = requests.column("outcome"), done.column("energy_j")
     found = {
         "utilisation": float(done.column("served_s").sum()) / length / servers,
         "queue_length": _sum_waiting(requests) / length,
         "drop_share": _mean((outcome == FULL) | (outcome == LATE)),
+        "lost_share": _mean(outcome == LOST),
         "deadline_miss_share": _mean(requests.column("late")),
         "throughput_per_s": len(done) / length,
-        "energy_j_per_request": _mean(done.column("energy_j")),
+        "energy_j_per_request": _mean(energy_j[~np.isnan(energy_j)]),
     }
     times = {"waiting_s": done.waiting_s, "service_s": done.column("served_s"), "sojourn_s": done.sojourn_s}
     for name, values in times.items():
@@ -43,12 +44,11 @@ def over_course(run: Run, begin: float, end: float, spec: QueueingSpec) -> dict[
     busy = np.array([[0.0] * spec.server_count, *course.busy_s])
     spent = [np.interp((begin, end), at, each) for each in busy.T]
     busy_s = [float(last - first) for first, last in spent]
-    powers = [group.power for group in spec.servers for _ in range(group.count)]
-    energy_j = sum(
-        each * power.busy_w + (end - begin - each) * power.idle_w
-        for each, power in zip(busy_s, powers, strict=True)
-        if power is not None
-    )
+    if course.energy_j:
+        told = np.interp((begin, end), at, [0.0, *course.energy_j])
+        energy_j = float(told[1] - told[0])
+    else:
+        energy_j = _modelled_j(busy_s, end - begin, spec)
     return {
         "utilisation": sum(busy_s) / (end - begin) / spec.server_count,
         "queue_length": float(waited[1] - waited[0]) / (end - begin),
@@ -56,10 +56,19 @@ def over_course(run: Run, begin: float, end: float, spec: QueueingSpec) -> dict[
     }
 
 
+def _modelled_j(busy_s: list[float], length_s: float, spec: QueueingSpec) -> float:
+    powers = [group.power for group in spec.servers for _ in range(group.count)]
+    return sum(
+        each * power.busy_w + (length_s - each) * power.idle_w
+        for each, power in zip(busy_s, powers, strict=True)
+        if power is not None
+    )
+
+
 def _sum_waiting(requests: Requests) -> float:
     """From admission on, also of those that were dropped after a wait."""
     waited = requests.column("ended") - requests.column("admitted") - requests.column("served_s")
-    return float(waited.sum())
+    return float((waited - requests.column("travel_s")).sum())
 
 
 def _mean(values: Column | np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> float:

@@ -37,6 +37,8 @@ class ClassFigures(Model):
     queue_length: Figure
     """Requests that wait, on average over time."""
     drop_share: Figure
+    lost_share: Figure
+    """Of requests whose server went away while it served them, or that no server was left for; on phones alone."""
     deadline_miss_share: Figure
     """Dropped ones missed it too; without deadlines nothing is missed."""
     throughput_per_s: Figure

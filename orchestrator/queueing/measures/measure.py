@@ -61,7 +61,8 @@ def measure(spec: QueueingSpec, runs: Sequence[Run]) -> Measured:
     whole = [_Stretch(run, cut, run.duration_s) for run, cut in zip(runs, cuts, strict=True)]
     parts = whole if len(runs) > 1 else _batches(whole[0])
     classes = {each.name: ClassFigures(**_figures(spec, whole, parts, kind)) for kind, each in enumerate(spec.classes)}
-    return Measured(classes, Totals(**_figures(spec, whole, parts, None)), cuts, tuple(_doubts(whole, cuts)))
+    doubts = (*(told for run in runs for told in run.doubts), *_doubts(whole, cuts))
+    return Measured(classes, Totals(**_figures(spec, whole, parts, None)), cuts, doubts)
 
 
 def _batches(whole: _Stretch) -> list[_Stretch]:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from orchestrator.errors import SpecError
-from orchestrator.queueing.arrivals import arrival_times
-from orchestrator.queueing.dispatch import Dispatcher, Request, Rules, Server
+from orchestrator.queueing.demand import STREAMS, Demand
+from orchestrator.queueing.dispatch import Dispatcher, Request, Server
 from orchestrator.queueing.policies import make_policy
-from orchestrator.queueing.requests import FULL, LATE, Rows, Run
+from orchestrator.queueing.requests import DONE, LATE, Rows, Run
+from orchestrator.queueing.service_times import rules_of
 from orchestrator.queueing.spec import ClosedArrivals, QueueingSpec
 
-from .draws import Draws, draws_of
 from .fleet import Fleet
 
 Act: TypeAlias = Callable[[float, Any, int], None]
@@ -34,34 +34,14 @@ class _Simulation:
 
     def __init__(self, spec: QueueingSpec, seed: np.random.SeedSequence) -> None:
         self._spec = spec
-        policy_seed, *seeds = seed.spawn(1 + 3 * len(spec.classes))
-        count = len(spec.classes)
-        randoms = [np.random.default_rng(each) for each in seeds]
-        self._arrivals: list[Iterator[float]] = [
-            arrival_times(each.arrivals, each.name, random)
-            for each, random in zip(spec.classes, randoms[:count], strict=True)
-        ]
-        self._sizes: list[Draws | None] = [
-            None if each.service is None else draws_of(each.service, random)
-            for each, random in zip(spec.classes, randoms[count : 2 * count], strict=True)
-        ]
-        self._thinks = [
-            draws_of(each.arrivals.think, random) if isinstance(each.arrivals, ClosedArrivals) else None
-            for each, random in zip(spec.classes, randoms[2 * count :], strict=True)
-        ]
-        self._rules = Rules(
-            queue=spec.limits.queue,
-            drop_late=spec.limits.drop_late,
-            batch_size=spec.batch.size,
-            batch_window_s=spec.batch.window,
-            batch_marginal=spec.batch.marginal,
-            preemption=spec.preemption != "none",
-        )
+        policy_seed, *seeds = seed.spawn(1 + STREAMS * len(spec.classes))
+        self._demand = Demand(spec, seeds)
+        self._rules = rules_of(spec)
         self._fleet = Fleet(spec, policy_seed.spawn(1)[0])
         policy = make_policy(spec.policy, int(policy_seed.generate_state(1)[0]))
         self._dispatcher = Dispatcher([each.server for each in self._fleet.servers], policy, self._rules, self)
         self._events: list[tuple[float, int, Act, Any, int]] = []
-        self._number = self._requests = 0
+        self._number = 0
         self._rows = Rows()
         self._admitting_until = 0.0
         self._look_at = float("inf")
@@ -70,7 +50,7 @@ class _Simulation:
     def run(self) -> Run:
         """Until all that arrived is over."""
         events = self._events
-        for kind, moments in enumerate(self._arrivals):
+        for kind, moments in enumerate(self._demand.moments):
             if isinstance(self._spec.classes[kind].arrivals, ClosedArrivals):
                 for client, at in enumerate(moments):
                     self._plan(at, self._arrive, kind, client)
@@ -104,21 +84,14 @@ class _Simulation:
         heappush(self._events, (at, self._number, act, subject, extra))
 
     def _plan_next(self, kind: int) -> None:
-        at = next(self._arrivals[kind], None)
+        at = next(self._demand.moments[kind], None)
         if at is not None and at < self._spec.duration:
             self._plan(at, self._arrive, kind, -1)
 
     def _arrive(self, now: float, kind: int, client: int) -> None:
         if now >= self._spec.duration:
             return
-        of, sizes = self._spec.classes[kind], self._sizes[kind]
-        self._requests += 1
-        request = Request(self._requests, kind, now)
-        request.priority, request.client = of.priority, client
-        if of.deadline is not None:
-            request.deadline = now + of.deadline
-        if sizes is not None:
-            request.size_s, request.expected_s = next(sizes), of.service.mean  # type: ignore[union-attr]
+        request = self._demand.request(kind, now, client)
         if client < 0:
             self._plan_next(kind)
         if self._spec.overhead:
@@ -135,13 +108,13 @@ class _Simulation:
         server = self._fleet.servers[index]
         if server.epoch != epoch:
             return  # it was interrupted
-        batch = server.server.running
+        batch, served_s = server.server.running, server.served_s(now)
         server.rest(now)
         energy_j = server.energy_j(now) / len(batch)
         for request in batch:
-            request.served_s += now - server.began
+            request.served_s += served_s
             request.energy_j += energy_j
-            self._over(request, now, index, 0)
+            self._over(request, now, index, DONE, server.travel_s)
         self._dispatcher.finished(server.server, now)
 
     def _look(self, now: float, _: int, __: int) -> None:
@@ -149,16 +122,16 @@ class _Simulation:
             self._look_at = float("inf")
             self._dispatcher.look(now)
 
-    def _over(self, request: Request, now: float, server: int, outcome: int) -> None:
+    def _over(self, request: Request, now: float, server: int, outcome: int, travel_s: float = 0.0) -> None:
         self._rows.add(
             (
                 request.intended, request.admitted, request.started, now, request.served_s, request.energy_j,
-                server, request.kind, outcome, now > request.deadline or outcome == LATE,
+                server, request.kind, outcome, now > request.deadline or outcome == LATE, travel_s,
             )
         )  # fmt: skip
-        thinks = self._thinks[request.kind]
-        if thinks is not None:
-            self._plan(now + next(thinks), self._arrive, request.kind, request.client)
+        think_s = self._demand.think_s(request.kind)
+        if think_s is not None:
+            self._plan(now + think_s, self._arrive, request.kind, request.client)
 
     def start(self, server: Server, batch: list[Request], now: float) -> None:
         body = self._fleet.servers[server.index]
@@ -171,14 +144,14 @@ class _Simulation:
         body, request = self._fleet.servers[server.index], server.running[0]
         self._preemptions += 1
         if self._spec.preemption == "resume":
-            request.left *= (body.ends - now) / (body.ends - body.began)
-        request.served_s += now - body.began
+            request.left *= max(0.0, body.ends - now) / (body.ends - body.began)
+        request.served_s += body.served_s(now)
         request.energy_j += body.energy_j(now)
         body.rest(now)
         body.epoch += 1
 
-    def drop(self, request: Request, now: float, *, late: bool) -> None:
-        self._over(request, now, -1, LATE if late else FULL)
+    def drop(self, request: Request, now: float, outcome: int) -> None:
+        self._over(request, now, -1, outcome)
 
     def wake(self, at: float) -> None:
         if at < self._look_at:

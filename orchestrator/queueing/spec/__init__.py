@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .arrivals import Arrivals, ClosedArrivals, TraceArrivals
 from .distributions import Distribution, Exponential, Fixed, Gamma, LedgerTimes, Lognormal, Samples, Uniform, Weibull
+from .inference import Inference
 from .queueing import Batch, Limits, PolicyChoice, QueueingSpec, RequestClass, Target, load, parse
 from .servers import Heat, Power, ServerGroup
 
@@ -16,6 +17,7 @@ __all__ = [
     "Fixed",
     "Gamma",
     "Heat",
+    "Inference",
     "LedgerTimes",
     "Limits",
     "Lognormal",

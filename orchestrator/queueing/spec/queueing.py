@@ -9,12 +9,13 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from orchestrator.errors import SpecError
 from orchestrator.model.base import Model
-from orchestrator.model.experiment import Name
+from orchestrator.model.experiment import Conditions, Name
 from orchestrator.model.quantity import Rest, Seconds, parse_share
 from orchestrator.spec.validation import read_text, validate
 
 from .arrivals import Arrivals, ClosedArrivals, TraceArrivals, faster
 from .distributions import Distribution, Samples
+from .inference import Inference
 from .servers import ServerGroup
 
 WANTED = "a queueing spec is a mapping: `name: ...`, `servers: [...]`, `classes: [...]`, `policy: {name: fifo}`"
@@ -28,7 +29,10 @@ class RequestClass(Model):
     name: Name
     arrivals: Arrivals
     service: Distribution | None = None
-    """How long one request takes on a server of speed 1; not needed where every server has its own."""
+    """How long one request takes on a server of speed 1; not needed where every server has its own. On phones, without
+    `infer`, they hold these times instead of computing."""
+    infer: Inference | None = None
+    """What phones compute for it; how long they need is then measured, and `service` is the simulation's alone."""
     priority: int = Field(default=0, ge=-100, le=100)
     """Higher goes first, before the policy's order."""
     deadline: Seconds | None = None
@@ -92,7 +96,11 @@ class QueueingSpec(Model):
     preemption: Literal["none", "resume", "restart"] = "none"
     """Whether a request of higher priority interrupts a lower one, which then goes on, or begins anew."""
     overhead: Rest = 0.0
-    """What the dispatcher itself needs for each request, one after the other."""
+    """What the dispatcher itself needs for each request, one after the other; on phones it is measured."""
+    conditions: Conditions | None = None
+    """What must hold on a phone when the run starts, as in experiments; on phones alone."""
+    power_period: Seconds = 0.1
+    """How often a phone's gauge, temperature and clocks are read while it serves."""
     warm_up: Literal["mser5", "none"] | Seconds = "mser5"
     """What is left out at the beginning: MSER-5 finds it, or this long."""
     duration: Seconds
@@ -112,7 +120,7 @@ class QueueingSpec(Model):
             if unknown := sorted(set(server.service) - classes):
                 raise ValueError(f"server {server.name} has times of {', '.join(unknown)}, which is no class here")
             for each in self.classes:
-                if each.service is None and each.name not in server.service:
+                if each.infer is None and each.service is None and each.name not in server.service:
                     raise ValueError(f"nothing says how long class {each.name} takes on {server.name}: give `service`")
         if self.preemption != "none" and self.batch.size > 1:
             raise ValueError("preemption and batches exclude each other: a batch cannot be interrupted")
@@ -132,7 +140,11 @@ class QueueingSpec(Model):
     def mean_service_s(self, group: ServerGroup, of: RequestClass) -> float:
         """The mean time of one request alone on a cool, warm server."""
         chosen = group.service.get(of.name, of.service)
-        assert chosen is not None
+        if chosen is None:
+            raise SpecError(
+                f"nothing says how long class {of.name} takes on {group.name}",
+                remedy="give the class `service` for a simulation: a distribution, or the ledger's samples",
+            )
         return chosen.mean / group.speed
 
     @property
@@ -180,15 +192,18 @@ def load(path: Path) -> QueueingSpec:
     """Read and validate a file; files that it names are made absolute. Raises SpecError with every problem."""
     spec = parse(read_text(path), str(path))
     folder = path.resolve().parent
-    classes = tuple(
-        each.model_copy(
-            update={"arrivals": each.arrivals.model_copy(update={"file": str(folder / each.arrivals.file)})}
-        )
-        if isinstance(each.arrivals, TraceArrivals)
-        else each
-        for each in spec.classes
-    )
+    classes = tuple(each.model_copy(update=_absolute(each, folder)) for each in spec.classes)
     policy = spec.policy
     if policy.file is not None:
         policy = policy.model_copy(update={"file": str(folder / policy.file)})
     return spec.model_copy(update={"classes": classes, "policy": policy})
+
+
+def _absolute(of: RequestClass, folder: Path) -> dict[str, object]:
+    """The files that a class names, from the spec's folder on."""
+    found: dict[str, object] = {}
+    if isinstance(of.arrivals, TraceArrivals):
+        found["arrivals"] = of.arrivals.model_copy(update={"file": str(folder / of.arrivals.file)})
+    if of.infer is not None and of.infer.onnx is not None:
+        found["infer"] = of.infer.model_copy(update={"onnx": str(folder / of.infer.onnx)})
+    return found

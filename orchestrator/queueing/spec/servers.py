@@ -41,6 +41,11 @@ class ServerGroup(Model):
 
     name: Name
     count: int = Field(default=1, ge=1, le=10_000)
+    devices: str | None = None
+    """On phones: which devices these are, in the words of an experiment's `devices`; `count` of them serve."""
+    travel: Distribution | None = None
+    """How long a request and its answer travel, in a simulation: the server can do nothing else meanwhile. On phones it
+    is measured."""
     speed: float = Field(default=1.0, gt=0)
     """Service takes 1/speed of the class's time."""
     service: dict[str, Distribution] = Field(default_factory=dict)

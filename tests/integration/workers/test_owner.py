@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from workers.connection.adb import AdbConnection, AdbServer
 from workers.crash_recovery import left_changed
 from workers.devices.device_lock import device_lock
 from workers.session import owner
-from workers.session.owner import Claimant, HeldElsewhere, Ownership, keeper_of, owned
+from workers.session.owner import Claimant, HeldElsewhere, Ownership, claimant_of, keeper_of, owned
 from workers.session.saved_settings import ON_PHONE, SavedSettings
 
 from .conftest import Wiring
@@ -224,3 +225,12 @@ def test_the_phone_s_journal_is_the_first_truth(lab: Wiring, phone: AdbConnectio
     ours.prepare(Conditions(screen_dimmed=True))
     phone.shell(["rm", f"{phone.folder}/{ON_PHONE}"])  # somebody tidied up
     assert set(ours.restore()) == {"awake", "screen"} and brightness(lab) == "99"
+
+
+def test_sessions_that_begin_at_once_have_one_identity(tmp_path: Path) -> None:
+    """In a fresh state folder, on several devices."""
+    with ThreadPoolExecutor(16) as pool:
+        for number in range(20):
+            state = tmp_path / str(number)
+            (state / "locks").mkdir(parents=True)
+            assert len(set(pool.map(lambda _, state=state: claimant_of(state, "h").lock, range(16)))) == 1

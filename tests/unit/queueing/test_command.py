@@ -62,9 +62,11 @@ def test_policies_are_told_side_by_side(spec: str, capsys: pytest.CaptureFixture
     assert main(["queue", spec, "--simulate", "--policies", "fifo", "--capacity"]) == 2
 
 
-def test_live_is_refused(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_spec_without_devices_is_for_simulations(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["queue", spec]) == 1
-    assert "live queueing is not there yet" in capsys.readouterr().err
+    assert "server phone names no devices" in capsys.readouterr().err
+    assert main(["queue", spec, "--rates", "0.5"]) == 1
+    assert "add --simulate" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

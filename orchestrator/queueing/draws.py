@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from orchestrator.queueing.spec import Distribution
+from .spec import Distribution
 
 Draws: TypeAlias = Iterator[float]
 CHUNK = 4096

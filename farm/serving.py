@@ -1,0 +1,183 @@
+"""Queueing experiments on the devices of this host: choose them, hold them, run, and let them go."""
+
+from __future__ import annotations
+
+import getpass
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from orchestrator.config import Settings
+from orchestrator.coordination.client import connect
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.errors import DeviceBusy, FarmError, NoData, SpecError, Unsupported
+from orchestrator.expansion import device_selection
+from orchestrator.ledger import Ledger
+from orchestrator.model.device import Device, DeviceState, Health
+from orchestrator.queueing.live import LiveRun, run_live
+from orchestrator.queueing.live.station import network_name
+from orchestrator.queueing.spec import QueueingSpec
+from workers.connection.adb import server_of
+from workers.devices.admit import enrol_phone
+from workers.devices.device_lock import device_lock
+from workers.devices.fleet import Member
+from workers.devices.lookup import find_phone
+from workers.devices.workstation import enrol_workstation
+from workers.serving import Network, Resident, Serving
+
+PARALLEL = 16
+SETUP_S = 900.0
+"""What compiling, pushing and warming may take, before a hold ends by itself."""
+LOCK_WAIT_S = 600.0
+"""How long what runs on a device may take to end."""
+
+
+@dataclass(frozen=True)
+class OnDevices:
+    """Runs, and the devices that served in them."""
+
+    runs: list[LiveRun]
+    residents: list[Resident]
+
+
+def run_on_devices(spec: QueueingSpec, settings: Settings, ledger: Ledger, tell: Callable[[str], None]) -> OnDevices:
+    """All replications, one after the other, on the same devices.
+
+    Raises Unsupported for what phones cannot do, NoData where too few devices fit, DeviceBusy where somebody holds one,
+    and what keeps a device from serving before the first request; one that goes away later is a result.
+    """
+    check_possible(spec)
+    members = choose(spec, settings, ledger)
+    serials = [member.facts.serial for member in members]
+    lasting_s = SETUP_S + spec.replications * (2 * spec.duration + 120.0)
+    networks = networks_of(spec)
+    tell(f"servers: {', '.join(serials)}")
+    with (
+        held(ledger, serials, f"queueing {spec.name}", lasting_s),
+        Serving(
+            members, networks, spec.conditions, settings, power_period_s=spec.power_period, lasting_s=lasting_s,
+            lock_wait_s=LOCK_WAIT_S,
+        ) as serving,
+    ):  # fmt: skip
+        measured_s = [
+            [_expected_s(spec, each, kind) for kind in range(len(spec.classes))] for each in serving.residents
+        ]
+        runs = []
+        for number, seed in enumerate(np.random.SeedSequence(spec.seed).spawn(spec.replications)):
+            tell(f"run {number + 1} of {spec.replications}: {spec.duration:g} s")
+            wires = [each.wire for each in serving.residents if each.wire is not None]
+            runs.append(run_live(spec, seed, wires, measured_s))
+    return OnDevices(runs, serving.residents)
+
+
+def check_possible(spec: QueueingSpec) -> None:
+    """Raises Unsupported, SpecError."""
+    if spec.preemption != "none":
+        raise Unsupported(
+            "preemption: an inference that has begun on a phone cannot be interrupted",
+            remedy="leave out `preemption`, or simulate it: --simulate",
+        )
+    for group in spec.servers:
+        if group.devices is None:
+            raise SpecError(
+                f"server {group.name} names no devices",
+                remedy='say which serve: `devices: model == "SM-G930F"`, or simulate them: --simulate',
+            )
+
+
+def networks_of(spec: QueueingSpec) -> list[Network]:
+    """What every server loads: the network of each class, and where there are batches a second plan for full ones."""
+    sizes = sorted({1, spec.batch.size})
+    return [
+        Network(network_name(kind, size), of.infer.cell(size))
+        for kind, of in enumerate(spec.classes)
+        if of.infer is not None
+        for size in sizes
+    ]
+
+
+def _expected_s(spec: QueueingSpec, resident: Resident, kind: int) -> float | None:
+    return resident.expected_s.get(network_name(kind, 1)) if spec.classes[kind].infer else None
+
+
+def choose(spec: QueueingSpec, settings: Settings, ledger: Ledger) -> list[Member]:
+    """A device for each server, in the spec's order. Raises NoData, SpecError, TransportLost."""
+    devices = announced(settings) if settings.redis_url else found(settings)
+    others = {hold.serial for hold in ledger.holds() if hold.who != getpass.getuser()}
+    free = [each for each in devices if each.state.health == Health.READY and each.facts.serial not in others]
+    chosen: list[Device] = []
+    for group in spec.servers:
+        wanted = device_selection.parse(group.devices or "true")
+        fitting = [each for each in free if wanted.matches(each)]
+        if len(fitting) < group.count:
+            raise NoData(
+                f"server {group.name} needs {group.count} devices, and {len(fitting)} are free that fit "
+                f"`{group.devices}`; there are: {', '.join(each.facts.serial for each in devices) or 'none'}",
+                remedy="`farm devices` tells of each; lower `count`, or widen `devices`",
+            )
+        chosen += fitting[: group.count]
+        free = [each for each in free if each not in chosen]
+    return _members(settings, chosen)
+
+
+def announced(settings: Settings) -> list[Device]:
+    """The devices of this host as the running farm announces them; one that somebody holds too."""
+    devices = [each for each in Inventory(connect(settings)).devices() if each.facts.host == settings.host]
+    return sorted(devices, key=lambda device: device.facts.serial)
+
+
+def found(settings: Settings) -> list[Device]:
+    """The devices of this host as they answer now, where no farm runs."""
+    own = [Device(facts=member.facts, state=state) for member, state in enrol_workstation(settings)]
+    server = server_of(settings)
+    try:
+        addresses = [row.address for row in server.devices() if row.state == "device"]
+    except FarmError:
+        return own  # a host without phones has no adb server
+    phones = [Device(facts=member.facts, state=state) for member, state in _enrol(settings, addresses)]
+    return sorted(own + phones, key=lambda device: device.facts.serial)
+
+
+def _members(settings: Settings, devices: Sequence[Device]) -> list[Member]:
+    """Ready to be driven, in this order. Raises TransportLost for one that has just gone."""
+    local = any(each.facts.kind == "workstation" for each in devices)
+    ready = enrol_workstation(settings) if local else []
+    ready += _enrol(settings, [each.facts.serial for each in devices if each.facts.kind == "phone"])
+    members = {member.facts.serial: member for member, _ in ready}
+    return [members[each.facts.serial] for each in devices]
+
+
+def _enrol(settings: Settings, phones: Sequence[str]) -> list[tuple[Member, DeviceState]]:
+    """Phones by serial or address."""
+    server = server_of(settings)
+
+    def one(name: str) -> tuple[Member, DeviceState]:
+        connection = find_phone(name, server)
+        with device_lock(settings.state, connection.serial, wait_s=LOCK_WAIT_S):
+            return enrol_phone(connection, settings)
+
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        return list(pool.map(one, phones))
+
+
+@contextmanager
+def held(ledger: Ledger, serials: Sequence[str], note: str, lasting_s: float) -> Iterator[None]:
+    """The devices get no jobs meanwhile, as by `farm hold`; a hold of the same user's stays as it is.
+
+    Should this process die, they are free again after `lasting_s`. Raises DeviceBusy where somebody else holds one.
+    """
+    who = getpass.getuser()
+    mine = {hold.serial for hold in ledger.holds() if hold.who == who}
+    fresh = [serial for serial in serials if serial not in mine]
+    with ExitStack() as stack:
+        others = ledger.hold(fresh, who, time.time() + lasting_s, note) if fresh else []
+        if others:
+            what = "; ".join(f"{other.serial} is held {other.text}" for other in others)
+            raise DeviceBusy(what, remedy=f"ask {others[0].who}")
+        for serial in fresh:
+            stack.callback(ledger.end_hold, serial)
+        yield

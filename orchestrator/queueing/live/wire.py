@@ -1,0 +1,43 @@
+"""What a live run needs of a resident agent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from orchestrator.model.event import Served
+from orchestrator.model.power import GaugeCalibration
+from orchestrator.model.telemetry import Reading
+
+
+class Wire(Protocol):
+    """To one resident agent, which answers requests in their order."""
+
+    @property
+    def serial(self) -> str: ...
+
+    @property
+    def readings(self) -> Sequence[Reading]:
+        """All that its sampler told so far."""
+        ...
+
+    @property
+    def gauge(self) -> GaugeCalibration | None:
+        """As enrolment calibrated it."""
+        ...
+
+    def fileno(self) -> int:
+        """Readable when there is something to hear."""
+        ...
+
+    def ask(self, number: int, *, network: str = "", count: int = 1, hold_ns: int = 0) -> None:
+        """Send a request: so many inferences of a network, or without one a time to hold. Raises FarmError."""
+        ...
+
+    def answers(self) -> list[Served]:
+        """What was answered since, without waiting. Raises FarmError when the agent or the phone has gone."""
+        ...
+
+    def shut(self) -> None:
+        """It is not to be used any more."""
+        ...
