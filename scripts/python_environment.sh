@@ -27,7 +27,7 @@ make_python_environment() {
   say "installing the Python packages of constraints.txt"
   log=.venv/pip.log
   if ! .venv/bin/python -m pip install --disable-pip-version-check --no-input --progress-bar off \
-      -c constraints.txt -e '.[test,dev]' >$log 2>&1; then
+      -c constraints.txt -e '.[test,dev,notebook]' >$log 2>&1; then
     { grep -E '^(ERROR|Could not fetch| *error)' $log || tail -n 20 $log; } | awk '!seen[$0]++' | cut -c1-300 >&2
     stop "pip could not install the packages; everything that it said is in $log"
   fi

@@ -94,7 +94,10 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "lark": ("orchestrator.expansion.device_selection",),
     "yaml": ("orchestrator.spec", "device_agent.virtual"),
     "jinja2": ("orchestrator.report",),
-    "matplotlib": ("orchestrator.report",),
+    "matplotlib": ("orchestrator.report", "farm.api.plot"),
+    "pandas": ("farm.api",),
+    "torch": ("farm.api",),
+    "tqdm": ("farm.api",),
     "psutil": ("farm.processes",),
     "pyarrow": (
         *("orchestrator.exchange.row_files", "orchestrator.exchange.power_traces.blocks"),

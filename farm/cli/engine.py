@@ -180,6 +180,10 @@ def infer(
     dump: Annotated[
         Path | None, typer.Option("--dump", metavar="DIR", help="Write each node's output as DIR/<output name>.npy.")
     ] = None,
+    outputs: Annotated[
+        Path | None,
+        typer.Option("--outputs", metavar="DIR", help="Write the model's outputs as DIR/<output name>.npy."),
+    ] = None,
     seed: SeedOption = 1,
     tuned: TunedOption = True,
     state: StateOption = None,
@@ -207,13 +211,15 @@ def infer(
     from . import inference
 
     written = {} if dump is None else inference.write_tensors(dump, result.outputs)
+    if outputs is not None:
+        written |= inference.write_tensors(outputs, {name: result.outputs[name] for name in graph.outputs})
     facts = inference.as_data(result, graph.outputs, written)
     if as_json:
         print_json(facts)
     else:
         out().print(inference.render(facts))
-        if dump is not None:
-            log().print(f"{len(written)} tensors written to {escape(str(dump))}")
+        for folder in filter(None, (dump, outputs)):
+            log().print(f"tensors written to {escape(str(folder))}")
 
 
 def _spinner() -> Progress:

@@ -163,6 +163,9 @@ def status(
 def watch(
     experiment: ExperimentArgument = LATEST,
     everything: Annotated[bool, typer.Option("--all", help="All experiments of the farm.")] = False,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Print a line of JSON at each change, for programs, and nothing else.")
+    ] = False,
     timeout: TimeoutOption = None,
     state: StateOption = None,
     as_json: JsonOption = False,
@@ -181,8 +184,10 @@ def watch(
     with open_ledger(settings) as ledger:
         row = None if everything else find_experiment(ledger, experiment)
         title = row.experiment.name if row else "all experiments"
-        last = follow_to_end(settings, ledger, row.id if row else None, title, limit_s)
-    if as_json:
+        last = follow_to_end(settings, ledger, row.id if row else None, title, limit_s, stream=stream)
+    if stream:
+        pass
+    elif as_json:
         print_json(end_data(row.id if row else None, last))
     else:
         out().print(f"{title}: {wording.outcomes(present(last.counts))}")

@@ -13,12 +13,11 @@ from orchestrator.errors import SetupError
 
 from .experiments import PANEL, ExperimentArgument
 from .farm_access import LATEST, find_measured, labels_of, open_ledger, settings_of, tell_pruned
-from .output import JsonOption, StateOption, log, print_json
+from .output import STANDARD_OUTPUT, JsonOption, StateOption, log, print_json
 
 if TYPE_CHECKING:
     from orchestrator.ledger import Ledger
 
-STANDARD_OUTPUT = "-"
 What = Literal["samples", "layers", "power", "predictions"]
 
 
@@ -61,8 +60,8 @@ def export(
 
     Example: `farm export latest --format csv -o samples.csv`
     """
-    if output == STANDARD_OUTPUT and (as_json or form == "parquet"):
-        raise typer.BadParameter("standard output takes csv and json, and no --json beside", param_hint="--output")
+    if output == STANDARD_OUTPUT and (as_json or (form == "parquet" and sys.stdout.isatty())):
+        raise typer.BadParameter("a terminal takes csv and json, and none --json beside", param_hint="--output")
     settings = settings_of(state)
     with open_ledger(settings) as ledger:
         row = find_measured(ledger, experiment)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
@@ -13,6 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from orchestrator.answers import reason_lines
+from orchestrator.ledger.rows import OPEN
 from orchestrator.model.device import Health
 from orchestrator.model.live import Progress
 from orchestrator.model.record import Outcome
@@ -183,6 +185,27 @@ def view(console: Console, title: str) -> Iterator[Show]:
         return
     with Live(console=console, auto_refresh=False, transient=True) as screen:
         yield lambda snapshot: screen.update(render(snapshot, title, pace), refresh=True)
+
+
+@contextmanager
+def stream() -> Iterator[Show]:
+    """Gives a function that prints a line of JSON on standard output where a snapshot differs from the last one."""
+    shown = ""
+
+    def show(snapshot: Snapshot) -> None:
+        nonlocal shown
+        now = {
+            "done": snapshot.done,
+            "total": snapshot.total,
+            "outcomes": {word: count for word, count in snapshot.counts.items() if count and word not in OPEN},
+            "working": sum(lane.progress is not None for lane in snapshot.lanes),
+            "waiting": "; ".join(reason_lines(snapshot.waits)),
+        }
+        if (line := json.dumps(now)) != shown:
+            shown = line
+            print(line, flush=True)
+
+    yield show
 
 
 def _plain_shower(console: Console) -> Show:

@@ -22,6 +22,8 @@ StateOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
 
 
+STANDARD_OUTPUT = "-"
+"""As the name of a file."""
 UNBOUNDED = 10_000
 """Columns where no terminal sets a width: nothing is wrapped or cut in a file or a pipe."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ from orchestrator.errors import ModelFileError, SetupError
 
 from .experiments import PANEL, ExperimentArgument
 from .farm_access import LATEST, find_measured, labels_of, open_ledger, settings_of, tell_pruned
-from .output import JsonOption, StateOption, log, out, print_json
+from .output import STANDARD_OUTPUT, JsonOption, StateOption, log, out, print_json
 
 if TYPE_CHECKING:
     from orchestrator.config import Settings
@@ -60,9 +61,9 @@ def results(
 
 def report(
     experiment: ExperimentArgument = LATEST,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="HTML file to write.")] = Path(
-        "report.html"
-    ),
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="HTML file to write; `-` is standard output.")
+    ] = Path("report.html"),
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -73,8 +74,13 @@ def report(
     settings = settings_of(state)
     with open_ledger(settings) as ledger:
         content = gather(settings, ledger, find_measured(ledger, experiment))
-        written = write_html(content, ledger, output)
         tell_pruned(ledger, content.experiment_id)
+        if str(output) == STANDARD_OUTPUT:
+            from orchestrator.report.gathering import report_page
+
+            sys.stdout.write(report_page(content, ledger))
+            return
+        written = write_html(content, ledger, output)
     if as_json:
         print_json({"experiment": content.experiment_id, "file": written, "results": len(content.summaries)})
     log().print(f"report of {content.experiment_id} written to {written}")

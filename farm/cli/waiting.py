@@ -31,13 +31,22 @@ def seconds_of(timeout: str | None) -> float | None:
 
 
 def follow_to_end(
-    settings: Settings, ledger: Ledger, experiment_id: str | None, title: str, limit_s: float | None = None
+    settings: Settings,
+    ledger: Ledger,
+    experiment_id: str | None,
+    title: str,
+    limit_s: float | None = None,
+    *,
+    stream: bool = False,
 ) -> Snapshot:
-    """Show the live view on standard error until every job is over, or for `limit_s`; the last look."""
+    """Show the live view on standard error until every job is over, or for `limit_s`; the last look.
+
+    `stream`: lines of JSON on standard output instead.
+    """
     client = connect(settings)
     inventory, leases = open_inventory(settings), Leases(client)
     try:
-        with live.view(log(), title) as show:
+        with live.stream() if stream else live.view(log(), title) as show:
             return follow(ledger, inventory, leases, experiment_id, show, limit_s=limit_s)
     except KeyboardInterrupt:
         raise Interrupted(_goes_on(experiment_id)) from None

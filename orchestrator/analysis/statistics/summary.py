@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TypeVar
 
+from pydantic import Field
+
 from orchestrator.analysis.figures import BlockFigures, LayerTime, Times, times_of
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
@@ -55,6 +57,8 @@ class Summary(Model):
     source: Source
     cell_id: str
     label: str
+    options: dict[str, int | float | str | bool] = Field(default_factory=dict)
+    """Further axes of the cell, by name."""
     workload: str
     backend: str
     precision: str
@@ -170,6 +174,7 @@ def _summary(
         source=first.source,
         cell_id=first.cell_id,
         label=cell.label,
+        options=dict(cell.options),
         workload=cell.workload.label,
         backend=str(cell.backend),
         precision=str(cell.precision),

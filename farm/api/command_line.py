@@ -1,0 +1,189 @@
+"""The commands of `farm` as functions, on this machine, or on another one through ssh.
+
+Whatever a command prints with `--json` is its answer, so that a notebook and a terminal never disagree.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import subprocess
+import sys
+import tarfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from orchestrator.errors import FarmError
+
+Option = str | int | float | bool | Path | Sequence[str] | None
+"""True gives the option alone, a sequence repeats it, None and False leave it out."""
+
+INTERRUPTED, SSH_FAILED = 130, 255
+"""Exit statuses."""
+ONE_AT_A_TIME = threading.Lock()
+"""Commands of this process write where its standard output goes meanwhile."""
+
+
+class CommandFailed(FarmError):
+    """A command ended with an error; it says what, where and how to mend it."""
+
+    cause = "command"
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """Where commands run. Raises CommandFailed, from every method, for what a command refuses or cannot do."""
+
+    state: str = ""
+    """The farm's state folder there; empty: FARM_STATE or .farm."""
+    host: str = ""
+    """As ssh calls it; empty: this machine."""
+    command: str = "farm"
+    """The farm's command on that host."""
+    ssh: tuple[str, ...] = ("ssh",)
+    """How to call ssh, with options of one's own."""
+
+    def answer(self, *words: str, **options: Option) -> Any:
+        """What a command answers with `--json`. An exit status that is a verdict (1) is no error."""
+        done = self._run([*words, *as_words(options), "--json"])
+        try:
+            answer = json.loads(done.stdout)
+        except ValueError:
+            raise _failed(words, done) from None
+        if isinstance(answer, dict) and set(answer) == {"error"}:
+            raise _told(answer["error"])
+        return answer
+
+    def output(self, *words: str, **options: Option) -> bytes:
+        """What a command writes to its standard output."""
+        done = self._run([*words, *as_words(options)])
+        if done.returncode:
+            raise _failed(words, done)
+        return done.stdout
+
+    def lines(self, *words: str, **options: Option) -> Iterator[Any]:
+        """JSON documents of a command that prints one a line for as long as it runs; it ends with the iterator."""
+        line = self._line([*words, *as_words(options)])
+        with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert process.stdout
+            try:
+                yield from map(json.loads, process.stdout)
+            except GeneratorExit:
+                process.terminate()
+                raise
+            said = process.communicate()[1]
+            if process.returncode not in (0, 1):
+                raise _failed(words, subprocess.CompletedProcess(line, process.returncode, b"", said))
+
+    @contextmanager
+    def folder(self, files: Mapping[str, Path] | None = None) -> Iterator[str]:
+        """A new folder there with these files by name; it is removed at the end."""
+        with ExitStack() as stack:
+            if not self.host:
+                here = stack.enter_context(TemporaryDirectory(prefix="farm-"))
+                for name, path in (files or {}).items():
+                    (Path(here) / name).symlink_to(path.absolute())
+                yield here
+                return
+            there = self._there("mktemp -d").decode().strip()
+            stack.callback(lambda: self._there(f"rm -rf {shlex.quote(there)}"))
+            self._send(files or {}, there)
+            yield there
+
+    def fetch(self, folder: str, into: Path) -> None:
+        """Copy what lies in a folder there into a new one of this machine."""
+        into.mkdir()
+        if not self.host:
+            for path in Path(folder).iterdir():
+                (into / path.name).write_bytes(path.read_bytes())
+            return
+        packed = self._there(f"tar cf - -C {shlex.quote(folder)} .")
+        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+            archive.extractall(into, filter="data")
+
+    def _send(self, files: Mapping[str, Path], there: str) -> None:
+        command = self._ssh(f"tar xf - -C {shlex.quote(there)}")
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert process.stdin
+            with tarfile.open(fileobj=process.stdin, mode="w|") as archive:
+                for name, path in files.items():
+                    archive.add(path.resolve(), name)
+            said = process.communicate()[1]
+        if process.returncode:
+            raise _unreachable(self.host, said)
+
+    def _there(self, script: str) -> bytes:
+        done = subprocess.run(self._ssh(script), capture_output=True, check=False)
+        if done.returncode:
+            raise _unreachable(self.host, done.stderr)
+        return done.stdout
+
+    def _ssh(self, script: str) -> list[str]:
+        return [*self.ssh, "-o", "BatchMode=yes", "--", self.host, script]
+
+    def _line(self, words: Sequence[str]) -> list[str]:
+        own = shlex.split(self.command) if self.host else [sys.executable, "-m", "farm.cli"]
+        line = [*own, *words, *self._own_state()]
+        return self._ssh(shlex.join(line)) if self.host else line
+
+    def _own_state(self) -> list[str]:
+        return ["--state", self.state] if self.state else []
+
+    def _run(self, words: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+        if not self.host:
+            return _run_here([*words, *self._own_state()])
+        done = subprocess.run(self._line(words), capture_output=True, check=False)
+        if done.returncode == SSH_FAILED:
+            raise _unreachable(self.host, done.stderr)
+        return done
+
+
+def _run_here(words: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+    """In this process: a new one would take a second to start, whatever it does."""
+    from farm.cli import main
+
+    written, said = io.BytesIO(), io.StringIO()
+    with ONE_AT_A_TIME, redirect_stdout(io.TextIOWrapper(written, "utf-8", write_through=True)), redirect_stderr(said):
+        status = main(words)
+        sys.stdout.flush()
+        found = written.getvalue()
+    if status == INTERRUPTED:
+        raise KeyboardInterrupt
+    return subprocess.CompletedProcess(list(words), status, found, said.getvalue().encode())
+
+
+def as_words(options: Mapping[str, Option]) -> list[str]:
+    """Options as a command takes them: `on_what="x"` is `--on-what x`."""
+    words: list[str] = []
+    for name, value in options.items():
+        option = "--" + name.rstrip("_").replace("_", "-")
+        if value is True:
+            words.append(option)
+        elif value is not None and value is not False:
+            several = [value] if isinstance(value, str | int | float | Path) else value
+            words += [word for each in several for word in (option, str(each))]
+    return words
+
+
+def _told(error: Mapping[str, Any]) -> CommandFailed:
+    failed = CommandFailed(error["message"], device=error.get("device"), remedy=error.get("remedy"))
+    failed.cause = error["cause"]
+    return failed
+
+
+def _failed(words: Sequence[str], done: subprocess.CompletedProcess[bytes]) -> CommandFailed:
+    said = done.stderr.decode(errors="replace").strip() or f"exit status {done.returncode}"
+    return CommandFailed(f"farm {shlex.join(words)}: {said.removeprefix('error: ')}")
+
+
+def _unreachable(host: str, said: bytes) -> CommandFailed:
+    return CommandFailed(
+        f"{host} cannot be reached: {said.decode(errors='replace').strip()}",
+        remedy=f"`ssh {host} farm --version` must work without a password; name the command with Farm(command=...)",
+    )

@@ -1,0 +1,148 @@
+"""An experiment of the farm, as a notebook has it: wait for it, read it, look at it."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .command_line import CommandLine, Option
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from .plot import Plot
+PAGE_PX = 720
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """By its id; every figure is asked of the farm anew. Its methods raise CommandFailed."""
+
+    id: str
+    at: CommandLine
+
+    def wait(self, *, timeout: str | None = None, progress: bool = True) -> Experiment:
+        """Return when every job is over, or after a time such as "30 min". Shows a bar of the jobs that ended."""
+        from tqdm import tqdm
+
+        last: dict[str, Any] = {}
+        with tqdm(desc=self.id, unit="job", disable=not progress) as bar:
+            for last in self.at.lines("watch", self.id, stream=True, timeout=timeout):
+                bar.total = last["total"]
+                bar.set_postfix_str(last["waiting"])
+                bar.update(last["done"] - bar.n)
+        if timeout and last.get("done") != last.get("total"):
+            raise TimeoutError(f"{self.id} is not over after {timeout}: {last['done']} of {last['total']} jobs are")
+        return self
+
+    def status(self) -> dict[str, Any]:
+        """Jobs by state and outcome, why they wait, when it ends, what is excluded, what went wrong."""
+        return dict(self.at.answer("status", self.id))
+
+    def results(self) -> pd.DataFrame:
+        """A row for each device and cell: median of blocks with its interval (ms), memory (bytes), energy (J) with its
+        interval, blocks, doubts. `source` says what measured it: phone, virtual, workstation, replay, import."""
+        import pandas as pd
+
+        return pd.DataFrame([_row(each) for each in self.at.answer("results", self.id)["summaries"]])
+
+    def samples(self) -> pd.DataFrame:
+        """A row for each sample of every attempt; column `outcome` says which attempts count. Times in ms."""
+        return self._table("samples")
+
+    def layers(self) -> pd.DataFrame:
+        """A row for each measured run of a layer, in ms."""
+        return self._table("layers")
+
+    def power(self) -> pd.DataFrame:
+        """A row for each power reading, in W, A, V and degrees Celsius."""
+        return self._table("power")
+
+    def predictions(self) -> pd.DataFrame:
+        """A row for each example of the workload's set."""
+        return self._table("predictions")
+
+    def _table(self, what: str) -> pd.DataFrame:
+        import pandas as pd
+
+        rows = self.at.output("export", self.id, what=what, format="parquet", output="-")
+        return pd.read_parquet(io.BytesIO(rows))
+
+    def best(self, axis: str, **options: Option) -> pd.DataFrame:
+        """`farm best`: the best value of an axis in every group, and its ratio to the next."""
+        import pandas as pd
+
+        return pd.json_normalize(self.at.answer("best", self.id, axis=axis, **options))
+
+    def report(self) -> Page:
+        """The whole report with its charts; a notebook shows it in place, `save` writes the file."""
+        return Page(self.at.output("report", self.id, output="-").decode())
+
+    def plot(self, metric: str = "median_ms") -> Plot:
+        """A column of `results()` by device and cell, with its interval where it has one."""
+        from .plot import dots
+
+        return dots(self.results(), metric)
+
+    def cancel(self) -> list[str]:
+        """Cancel what is not over; the ids of the jobs."""
+        return list(self.at.answer("cancel", self.id)["cancelled"])
+
+    def retry(self) -> list[str]:
+        """Put lost and failed jobs back into the queue; their ids."""
+        return list(self.at.answer("retry", self.id)["retried"])
+
+    def _repr_html_(self) -> str:
+        return f"<b>{escape(self.id)}</b>{self.results().to_html()}"
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of HTML that needs nothing from elsewhere."""
+
+    html: str
+
+    def save(self, path: str | Path) -> Path:
+        """Write it into a file."""
+        Path(path).write_text(self.html)
+        return Path(path)
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{escape(self.html)}" width="100%" height="{PAGE_PX}" style="border:0"></iframe>'
+
+
+def _row(summary: dict[str, Any]) -> dict[str, Any]:
+    """One row of `results()`."""
+    latency, memory = summary["latency"] or {}, summary["memory"] or {}
+    low, high = _ends(latency.get("interval_ms"))
+    energy = (summary["energy_per_inference"] or {}).get("figure_j", {})
+    least, most = _ends(energy.get("total"))
+    return {
+        "device": summary["serial"],
+        "source": summary["source"],
+        "model": summary["model"],
+        "network": summary["workload"],
+        "backend": summary["backend"],
+        "precision": summary["precision"],
+        **summary["options"],
+        "median_ms": latency.get("median_ms"),
+        "low_ms": low,
+        "high_ms": high,
+        "p90_ms": latency.get("p90_ms"),
+        "setup_ms": summary["setup_total_ms"],
+        "device_peak_bytes": memory.get("device_peak_bytes"),
+        "energy_j": energy.get("value"),
+        "low_j": least,
+        "high_j": most,
+        "blocks": summary["blocks"],
+        "doubts": [doubt["code"] for doubt in summary["doubts"]],
+    }
+
+
+def _ends(interval: Any) -> tuple[float | None, float | None]:
+    if interval is None:
+        return None, None
+    return interval["low"], interval["high"]

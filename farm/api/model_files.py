@@ -1,0 +1,90 @@
+"""Models and inputs as files that the farm's commands take: ONNX and NPZ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from orchestrator.errors import ModelFileError, SetupError
+
+Model: TypeAlias = "str | PathLike[str] | Any"
+"""An ONNX file, the name of a built-in network, an `onnx.ModelProto`, or a `torch.nn.Module`."""
+Inputs: TypeAlias = "Mapping[str, Any] | Sequence[Any] | Any"
+"""Arrays or tensors: by the names of the model's inputs, in their order, or the only one."""
+
+
+def network_of(model: Model) -> str | None:
+    """The built-in network that is meant; None for a model of one's own."""
+    if isinstance(model, str) and not model.endswith(".onnx") and not Path(model).exists():
+        return model
+    return None
+
+
+def write_model(model: Model, inputs: Inputs | None, folder: Path) -> Path:
+    """The model as an ONNX file; one that is a file stays where it is.
+
+    A module is exported by `torch.onnx.export`, in evaluation mode, for inputs of these shapes. Raises ModelFileError
+    for what is no model, and where a module comes without inputs.
+    """
+    if isinstance(model, str | PathLike):
+        path = Path(fspath(model))
+        if not path.is_file():
+            raise ModelFileError(f"there is no file {path}", remedy="give an ONNX file, or a name of `farm networks`")
+        return path
+    path = folder / "model.onnx"
+    if hasattr(model, "SerializeToString"):
+        path.write_bytes(model.SerializeToString())
+        return path
+    if not hasattr(model, "state_dict"):
+        raise ModelFileError(f"a {type(model).__name__} is no model", remedy="give an ONNX file or a PyTorch module")
+    if inputs is None:
+        raise ModelFileError("a PyTorch module is exported by running it", remedy="give `inputs=` of its shapes")
+    _export(model, inputs, path)
+    return path
+
+
+def _export(module: Any, inputs: Inputs, path: Path) -> None:
+    try:
+        import torch
+    except ImportError as e:
+        raise SetupError("PyTorch is not installed here", remedy="pip install torch, or give an ONNX file") from e
+    named = inputs if isinstance(inputs, Mapping) else {}
+    arrays = list(named.values()) if named else [inputs] if hasattr(inputs, "shape") else list(inputs)
+    tensors = tuple(torch.as_tensor(array) for array in arrays)
+    was_training = module.training
+    try:
+        torch.onnx.export(module.eval(), tensors, path, input_names=[*named] or None, external_data=False)
+    finally:
+        module.train(was_training)
+
+
+def write_inputs(inputs: Inputs, model: Path | None, network: str | None, path: Path) -> None:
+    """The inputs as an NPZ file, by the names that the model gives them.
+
+    Raises ModelFileError where there are fewer or more than the model takes.
+    """
+    arrays = inputs if isinstance(inputs, Mapping) else _named(inputs, model, network)
+    np.savez(path, **{name: _array(value) for name, value in arrays.items()})
+
+
+def _named(inputs: Inputs, model: Path | None, network: str | None) -> dict[str, Any]:
+    from kernels.frontend.load import load_workload
+
+    values = [inputs] if hasattr(inputs, "shape") else list(inputs)
+    names = load_workload(network=network, onnx=model, seed=1).inputs
+    if len(values) != len(names):
+        raise ModelFileError(
+            f"{len(values)} inputs were given, and the model takes {len(names)}",
+            remedy=f"give one array for each of {', '.join(names)}",
+        )
+    return dict(zip(names, values, strict=True))
+
+
+def _array(value: Any) -> Any:
+    """A tensor on any device, as an array of single precision."""
+    own = value.detach().cpu().numpy() if hasattr(value, "detach") else value
+    return np.asarray(own, np.float32)

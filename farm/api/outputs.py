@@ -1,0 +1,67 @@
+"""Hold a device's outputs against the right ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from orchestrator.errors import NoData, NotComparable
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
+
+
+def right_outputs(model: Any, inputs: Any, expected: Any) -> Any:
+    """What was given, or what a function or module makes of the inputs. Raises NoData where there is neither."""
+    if expected is None:
+        if not hasattr(model, "state_dict"):
+            raise NoData("there is nothing to compare with", remedy="give `expected`: arrays, or what computes them")
+        expected = model
+    if not callable(expected):
+        return expected
+    values = list(inputs.values()) if isinstance(inputs, Mapping) else [inputs] if hasattr(inputs, "shape") else inputs
+    if not hasattr(expected, "state_dict"):
+        return expected(*values)
+    import torch
+
+    with torch.no_grad():
+        return expected.eval()(*map(torch.as_tensor, values))
+
+
+def compare_outputs(found: Mapping[str, Any], expected: Any) -> pd.DataFrame:
+    """A row for each output. Raises NotComparable where names, numbers or shapes differ."""
+    import pandas as pd
+
+    if not isinstance(expected, Mapping):
+        several = [expected] if hasattr(expected, "shape") else list(expected)
+        if len(several) != len(found):
+            raise NotComparable(f"{len(several)} outputs were expected, and the device gave {len(found)}")
+        expected = dict(zip(found, several, strict=True))
+    rows = []
+    for name, right in expected.items():
+        if name not in found:
+            raise NotComparable(f"the device gave no output {name!r}", remedy=f"there are: {', '.join(found)}")
+        rows.append({"output": name, **_differences(found[name], _array(right), name)})
+    return pd.DataFrame(rows)
+
+
+def _array(value: Any) -> npt.NDArray[np.float64]:
+    return np.asarray(value.detach().cpu() if hasattr(value, "detach") else value, np.float64)
+
+
+def _differences(found: Any, right: npt.NDArray[np.float64], name: str) -> dict[str, Any]:
+    """PSNR in dB with the largest right value as the peak; shares of examples whose largest output is the same."""
+    if found.shape != right.shape:
+        raise NotComparable(f"output {name!r} is {found.shape} on the device, and {right.shape} was expected")
+    error = np.asarray(found, np.float64) - right
+    peak, mean_square = float(np.abs(right).max(initial=0.0)), float(np.mean(error**2))
+    classes = [np.asarray(each).reshape(len(each), -1).argmax(1) for each in (found, right) if right.ndim > 1]
+    return {
+        "shape": right.shape,
+        "largest_error": float(np.abs(error).max(initial=0.0)),
+        "psnr_db": float("inf") if mean_square == 0 else 10 * np.log10(max(peak, 1e-300) ** 2 / mean_square),
+        "same_prediction": float(np.mean(classes[0] == classes[1])) if classes else None,
+    }

@@ -1,0 +1,38 @@
+"""The files that an experiment names, so that they can travel with it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+FILES = (
+    ("workload", "onnx"),
+    ("workload", "input"),
+    ("workload", "dataset", "inputs"),
+    ("workload", "dataset", "labels"),
+    ("sides", "*", "onnx"),
+    ("sides", "*", "agent"),
+)
+"""Where an experiment's fields name a file or folder; `*`: under any name."""
+
+
+def with_files(spec: Mapping[str, Any], base: Path) -> tuple[dict[str, Any], dict[str, Path]]:
+    """The same experiment with its files in its own folder, and these files by their new names."""
+    made = copy.deepcopy(dict(spec))
+    files: dict[str, Path] = {}
+    for holder, field in _named(made):
+        path = base / str(holder[field])
+        holder[field] = f"{len(files)}-{path.name}"
+        files[holder[field]] = path
+    return made, files
+
+
+def _named(spec: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    for *path, field in FILES:
+        holders: list[Any] = [spec]
+        for step in path:
+            inner = [each for each in holders if isinstance(each, dict)]
+            holders = [value for each in inner for name, value in each.items() if step in ("*", name)]
+        yield from ((each, field) for each in holders if isinstance(each, dict) and isinstance(each.get(field), str))

@@ -1,0 +1,104 @@
+"""Parts of the farm from Python that need no farm: words, files of an experiment, models, comparison of outputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import BaseModel
+
+from farm.api.command_line import CommandLine, as_words
+from farm.api.model_files import network_of, write_inputs, write_model
+from farm.api.outputs import compare_outputs, right_outputs
+from farm.api.plot import dots
+from farm.api.spec_files import FILES, with_files
+from orchestrator.errors import ModelFileError, NoData, NotComparable, UnknownName
+from orchestrator.model.experiment import Dataset, Side, Workload
+
+
+def test_options_are_those_of_the_command_line() -> None:
+    options: dict[str, Any] = {"fail_on": "worse", "for_": "2 h", "margin": ["a=1%", "b=2%"], "all": True, "html": None}
+    words = as_words(options | {"save": False, "blocks": 3})
+    assert words == [
+        *("--fail-on", "worse", "--for", "2 h", "--margin", "a=1%", "--margin", "b=2%", "--all", "--blocks", "3")
+    ]
+
+
+@pytest.mark.parametrize(("model", "path"), [(Workload, "workload"), (Dataset, "dataset"), (Side, "*")])
+def test_every_file_that_an_experiment_may_name_travels(model: type[BaseModel], path: str) -> None:
+    """A field whose file is kept has the file's hash beside it."""
+    kept = {name.removesuffix("_sha256") for name in model.model_fields if name.endswith("_sha256")}
+    assert kept == {field for *holders, field in FILES if holders[-1] == path}
+
+
+def test_files_get_new_names_in_the_experiments_folder(tmp_path: Path) -> None:
+    spec = {
+        "workload": {"onnx": "a/model.onnx", "dataset": {"inputs": "x.npy", "shard": 5}},
+        "sides": {"baseline": {"agent": "old"}, "candidate": {"axes": {"threads": 2}}},
+        "matrix": {"network": ["lenet"]},
+    }
+    named, files = with_files(spec, tmp_path)
+    assert named["workload"] == {"onnx": "0-model.onnx", "dataset": {"inputs": "1-x.npy", "shard": 5}}
+    assert named["sides"] == {"baseline": {"agent": "2-old"}, "candidate": {"axes": {"threads": 2}}}
+    assert files == {
+        "0-model.onnx": tmp_path / "a/model.onnx", "1-x.npy": tmp_path / "x.npy", "2-old": tmp_path / "old",
+    }  # fmt: skip
+    assert spec["workload"]["onnx"] == "a/model.onnx"
+
+
+def test_a_folder_of_this_machine_holds_the_files_and_goes(tmp_path: Path) -> None:
+    (tmp_path / "x.bin").write_bytes(b"x")
+    with CommandLine().folder({"y.bin": tmp_path / "x.bin"}) as folder:
+        CommandLine().fetch(folder, tmp_path / "back")
+        assert (tmp_path / "back" / "y.bin").read_bytes() == b"x"
+    assert not Path(folder).exists()
+
+
+def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
+    assert (network_of("lenet"), network_of("lenet.onnx"), network_of(tmp_path)) == ("lenet", None, None)
+    with pytest.raises(ModelFileError, match="there is no file"):
+        write_model("missing.onnx", None, tmp_path)
+    with pytest.raises(ModelFileError, match="a dict is no model"):
+        write_model({}, None, tmp_path)
+    with pytest.raises(ModelFileError, match=r"2 inputs were given, and the model takes 1") as wrong:
+        write_inputs([np.zeros(1), np.zeros(1)], None, "lenet", tmp_path / "x.npz")
+    assert "data" in str(wrong.value.remedy)
+
+
+def test_a_module_is_exported_and_stays_as_it_was(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    module = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Dropout(0.9)).train()
+    path = write_model(module, {"x": np.ones((2, 4), np.float32)}, tmp_path)
+    import onnxruntime
+
+    x = np.random.default_rng(1).normal(size=(2, 4)).astype(np.float32)
+    (found,) = onnxruntime.InferenceSession(path).run(None, {"x": x})
+    assert module.training
+    np.testing.assert_allclose(found, right_outputs(module, x, None).numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_outputs_are_compared_by_name_or_in_order() -> None:
+    found = {"a": np.array([[1.0, 2.0], [4.0, 3.0]], np.float32)}
+    right = np.array([[1.0, 2.5], [3.0, 4.0]])
+    for expected in (right, [right], {"a": right}):
+        row = compare_outputs(found, expected).iloc[0]
+        assert (row.largest_error, row.same_prediction) == (1.0, 0.5)
+        assert row.psnr_db == pytest.approx(10 * np.log10(16 / (2.25 / 4)))
+    assert right_outputs(None, {"x": 2, "y": 3}, lambda x, y: x + y) == 5
+    for wrong in ([right, right], {"b": right}, right[:1]):
+        with pytest.raises(NotComparable):
+            compare_outputs(found, wrong)
+    with pytest.raises(NoData, match="nothing to compare"):
+        right_outputs("lenet", right, None)
+
+
+def test_a_figure_that_no_result_has_is_named() -> None:
+    pandas = pytest.importorskip("pandas")
+    row = {"device": "a", "source": "phone", "model": "m", "network": "n", "median_ms": 2.0, "low_ms": None}
+    rows = pandas.DataFrame([row | {"high_ms": None, "energy_j": None}])
+    assert [text.get_text() for text in dots(rows, "median_ms").figure.axes[0].get_yticklabels()] == ["a  n"]
+    with pytest.raises(UnknownName, match="no result has a energy_j") as wrong:
+        dots(rows, "energy_j")
+    assert wrong.value.remedy == "there are: median_ms"
