@@ -20,9 +20,9 @@ from device_agent.build import PHONE_ABIS
 from orchestrator.config import Settings
 from orchestrator.errors import FarmError
 
-from .certificates import RENEW_BEFORE, ends_at
 from .parts import adb_server, redis_server
 from .reach import authority_of
+from .reach.certificates import RENEW_BEFORE, ends_at
 
 APT = "sudo apt-get install "
 OLDEST_PYTHON = (3, 11)

@@ -81,7 +81,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "click": ("farm",),
     "rich": ("farm", "orchestrator.report.console", "orchestrator.report.listing"),
     "alembic": ("orchestrator.ledger",),
-    "cryptography": ("farm.certificates",),
+    "cryptography": ("farm.reach.certificates",),
     "apprise": ("orchestrator.report.nights.tell",),
     "starlette": ("farm.web",),
     "uvicorn": ("farm.web",),

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from farm import certificates
-from farm.certificates import Authority, Certificate, ends_at
 from farm.doctor import Verdict, _certificates
+from farm.reach import certificates
+from farm.reach.certificates import Authority, Certificate, ends_at
 from orchestrator.config import Settings
 
 

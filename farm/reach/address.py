@@ -7,11 +7,11 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+from farm.parts.part import is_free
 from orchestrator.config import Settings
 from orchestrator.errors import SetupError
 
 from .certificates import Authority, Certificate
-from .parts.part import is_free
 
 
 def authority_of(state: Path) -> Authority:

@@ -1,0 +1,5 @@
+"""How other machines reach a farm: its address and ports, and the certificates that prove whose they are."""
+
+from .address import Reach, authority_of, reach_of
+
+__all__ = ["Reach", "authority_of", "reach_of"]
