@@ -156,4 +156,9 @@ class Fleet:
 
 def stop_agents(member: Member, marker_prefix: str) -> None:
     """End every agent on the device whose marker starts so."""
-    run(member.connection, member.agent, "stop", "--marker-prefix", marker_prefix, deadline_s=20.0)
+    run(member.connection, *stop_command(member, marker_prefix), deadline_s=20.0)
+
+
+def stop_command(member: Member, marker_prefix: str) -> list[str]:
+    """What `stop_agents` runs."""
+    return [member.agent, "stop", "--marker-prefix", marker_prefix]

@@ -42,7 +42,7 @@ def put_files(
     connection: DeviceConnection, cache: str, identity: str, files: Mapping[str, Path], *, mode: int = 0o644
 ) -> str:
     """Put files into the folder `<cache>/<identity>` on the device, verified there by SHA-256; returns the folder."""
-    folder = f"{connection.folder}/{cache}/{identity[:16]}"
+    folder = place_of(connection, cache, identity)
     wanted = {f"{folder}/{name}": file_sha256(path) for name, path in files.items()}
     there = _hashes(connection, list(wanted))
     if there == wanted:
@@ -66,6 +66,16 @@ def put_files(
             remedy="check the phone's storage and cable",
         )
     return folder
+
+
+def place_of(connection: DeviceConnection, cache: str, identity: str) -> str:
+    """The folder on the device of what has this identity."""
+    return f"{connection.folder}/{cache}/{identity[:16]}"
+
+
+def hash_command(paths: Sequence[str]) -> list[str]:
+    """What is asked for the hashes of these files on the device."""
+    return ["sha256sum", *paths]
 
 
 def run(connection: DeviceConnection, *argv: str, deadline_s: float = 10.0) -> str:
@@ -100,7 +110,7 @@ def _sha256(path: Path, _mtime_ns: int, _size: int) -> str:
 
 def _hashes(connection: DeviceConnection, paths: list[str]) -> dict[str, str]:
     """Path -> SHA-256 of those that exist on the device."""
-    result = connection.shell(["sha256sum", *paths], deadline_s=60.0)
+    result = connection.shell(hash_command(paths), deadline_s=60.0)
     pairs = (line.split(maxsplit=1) for line in result.stdout.decode(errors="replace").splitlines())
     return {pair[1]: pair[0] for pair in pairs if len(pair) == 2}
 

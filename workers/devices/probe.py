@@ -127,14 +127,18 @@ def phone_facts(
     )
 
 
+def state_commands(connection: DeviceConnection) -> list[list[str]]:
+    """What `read_state` asks a phone."""
+    storage = ["df", "-k", connection.folder]
+    return [storage, ["dumpsys", "battery"], ["dumpsys", "thermalservice"], ["sh", "-c", SCRIPT]]
+
+
 def read_state(connection: DeviceConnection, kind: Literal["phone", "workstation", "unknown"]) -> DeviceState:
     """How the device is now; what it does not tell is None."""
-    storage = ["df", "-k", connection.folder]
     if kind == "workstation":
-        free = parse_free_bytes(_text(connection.shell(storage)))
+        free = parse_free_bytes(_text(connection.shell(state_commands(connection)[0])))
         return DeviceState(health=Health.READY, free_storage_bytes=free, seen_at=time.time())
-    asked = [storage, ["dumpsys", "battery"], ["dumpsys", "thermalservice"], ["sh", "-c", SCRIPT]]
-    *told, nodes = connection.shells(asked, deadline_s=20.0)
+    *told, nodes = connection.shells(state_commands(connection), deadline_s=20.0)
     free, battery, thermal = (
         parse_free_bytes(_text(told[0])),
         parse_battery(_text(told[1])),

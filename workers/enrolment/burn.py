@@ -11,7 +11,7 @@ from orchestrator.model.event import Event
 from workers.devices.fleet import Member, stop_agents
 from workers.devices.install import run
 from workers.measure import raise_for, raise_if_slept
-from workers.measure.agent_process import AgentRun, Follower, RunRequest, start_agent
+from workers.measure.agent_process import AgentRun, Follower, RunRequest, Started, start_agent
 from workers.session.supply import PlannedCut
 
 FLOOR_PERIOD_MS = 20
@@ -56,8 +56,8 @@ def burn(
     run(connection, "rm", "-rf", folder)
     run(connection, "mkdir", "-p", folder)
     try:
-        adbd = start_agent(member, request)
-        done = _follow(member, request, check, cut, adbd)
+        started = start_agent(member, request)
+        done = _follow(member, request, check, cut, started)
     except LeaseLost:
         raise
     except BaseException:
@@ -74,14 +74,14 @@ def burn(
 
 
 def _follow(
-    member: Member, request: BurnRequest, check: Callable[[], None], cut: PlannedCut | None, adbd: str
+    member: Member, request: BurnRequest, check: Callable[[], None], cut: PlannedCut | None, started: Started
 ) -> AgentRun:
     """Until the agent is done; a supply that was cut is restored first of all, unless the device is no longer ours."""
     if cut is None:
-        return Follower(member, request, check, lambda _: None, adbd=adbd).follow()
+        return Follower(member, request, check, lambda _: None, started=started).follow()
     try:
         cut.begin()
-        done = Follower(member, request, check, lambda _: None, cut, adbd).follow()
+        done = Follower(member, request, check, lambda _: None, cut, started).follow()
     except LeaseLost:
         raise
     except BaseException:

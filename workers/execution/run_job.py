@@ -185,7 +185,9 @@ def _measured(
         if means.switch:
             builder.supply_way = means.switch.way
             cut = PlannedCut(means.switch, held.supply, member.connection, block.expected_s)
-        measured = measure(member, builder.stored, inputs, block, check, report, meter=means.meter, cut=cut)
+        measured = measure(
+            member, builder.stored, inputs, block, check, report, meter=means.meter, cut=cut, tidy=held.tidy
+        )
         builder.run, builder.series = measured.run, measured.series
         return measured
 

@@ -159,23 +159,35 @@ def has_turn(event: Event) -> bool:
     return isinstance(event, Device) or (isinstance(event, Setup) and event.step == "slot")
 
 
-def start_agent(member: Member, request: RunRequest) -> str:
-    """Start detached; returns when the agent has said hello, or when the cable went away while it may have.
+def preparing(request: RunRequest) -> list[list[str]]:
+    """What is run on the device before its agent."""
+    return [["mkdir", "-p", request.outputs, *filter(None, (request.cache,))], ADBD]
 
-    Returns the process id of the adbd that started it, as `Follower` takes it. Raises DeviceSick with what the agent
-    printed where it did not start.
-    """
+
+@dataclass(frozen=True)
+class Started:
+    """What is known of a run that has only begun."""
+
+    adbd: str = ""
+    """Process id of the adbd that started the agent; empty: not known."""
+    journal: bytes = b""
+    """The journal so far, as far as it was read."""
+
+
+def start_agent(member: Member, request: RunRequest) -> Started:
+    """Start detached; returns when the agent has said hello, or when the cable went away while it may have. Raises
+    DeviceSick with what the agent printed where it did not start."""
     connection = member.connection
-    folders = ["mkdir", "-p", request.outputs, *filter(None, (request.cache,))]
-    made, whose = connection.shells([folders, ADBD])
-    succeeded(connection, folders, made)
+    made, whose = connection.shells(preparing(request))
+    succeeded(connection, preparing(request)[0], made)
     adbd = parse_adbd(whose) if member.facts.kind == "phone" else ""
     environment = (*member.environment, *request.environment)
     prefix = ("env", *environment) if environment else ()
     try:
-        result = connection.shell([*prefix, member.agent, *request.argv()], deadline_s=60.0)
+        run = [*prefix, member.agent, *request.argv()]
+        result, journal = connection.shells([run, tail_command(request, 0)], deadline_s=60.0)
     except TransportLost:
-        return adbd  # whether it runs, its journal tells
+        return Started(adbd)  # whether it runs, its journal tells
     told = result.code == 1 and connection.shell(["ls", request.journal]).code == 0  # an error event says why
     if result.code != 0 and not told:
         output = (result.stderr or result.stdout).decode(errors="replace").strip()[-500:]
@@ -184,7 +196,12 @@ def start_agent(member: Member, request: RunRequest) -> str:
             device=connection.serial,
             remedy=f"run it by hand: {member.agent} version",
         )
-    return adbd
+    return Started(adbd, journal.stdout if journal.code == 0 else b"")
+
+
+def tail_command(request: RunRequest, offset: int) -> list[str]:
+    """Reads a journal from there on."""
+    return ["tail", "-c", f"+{offset + 1}", request.journal]
 
 
 class Follower:
@@ -197,9 +214,8 @@ class Follower:
         check: Callable[[], None],
         on_event: Callable[[Event], None],
         cut: PlannedCut | None = None,
-        adbd: str = "",
+        started: Started = Started(),
     ) -> None:
-        """`adbd`: process id of the adbd that started the agent; empty: not known."""
         self._member = member
         self._connection = member.connection
         self._request = request
@@ -207,7 +223,7 @@ class Follower:
         self._on_event = on_event
         self._cut = cut
         """Where the supply is cut for the run: the device may be away on purpose."""
-        self._adbd = adbd
+        self._adbd, self._first = started.adbd, started.journal
         self._journal = Journal(member.facts.serial)
         self._run = AgentRun(self._journal.events)
         self._ends_at = time.monotonic() + START_S
@@ -266,7 +282,10 @@ class Follower:
         return bool(content)
 
     def _tail(self) -> bytes:
-        result = self._connection.shell(["tail", "-c", f"+{self._journal.offset + 1}", self._request.journal])
+        if self._first:
+            first, self._first = self._first, b""
+            return first
+        result = self._connection.shell(tail_command(self._request, self._journal.offset))
         return result.stdout if result.code == 0 else b""
 
     def _is_over(self) -> bool:
@@ -279,10 +298,8 @@ class Follower:
         if not events or not isinstance(events[0], Hello):
             return self._connection.shell(["ls", self._request.journal]).code != 0
         pid = str(events[0].pid)
-        if self._connection.shell(["kill", "-0", pid]).code != 0:
-            return True
-        stat = self._connection.shell(["cat", f"/proc/{pid}/stat"]).stdout
-        return stat.rpartition(b")")[2].split()[:1] in ([b"Z"], [b"X"])
+        alive, stat = self._connection.shells([["kill", "-0", pid], ["cat", f"/proc/{pid}/stat"]])
+        return alive.code != 0 or stat.stdout.rpartition(b")")[2].split()[:1] in ([b"Z"], [b"X"])
 
     def _last_lines(self) -> tuple[str, ...]:
         if not self._journal.events:

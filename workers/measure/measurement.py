@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy.typing as npt
@@ -16,21 +16,24 @@ from orchestrator.model.device import Reading
 from orchestrator.model.event import Event, Power, Sample
 from orchestrator.model.live import Phase
 from orchestrator.model.power import PowerSeries
+from workers.connection.ahead import Ahead
 from workers.connection.base import DeviceConnection
 from workers.connection.quote import quote
 from workers.devices.fleet import Member, stop_agents
-from workers.devices.install import put_files, run
+from workers.devices.install import hash_command, place_of, put_files, run
 from workers.devices.momentary import reading_of
 from workers.plans.plan_store import Arrays, StoredPlan
 from workers.power import PowerMeter
 from workers.session.supply import PlannedCut
 
-from .agent_process import AgentRun, Follower, RunRequest, has_turn, start_agent
+from .agent_process import AgentRun, Follower, RunRequest, has_turn, preparing, start_agent
 from .block import Block
-from .ports import pull_outputs, push_inputs
+from .ports import Inputs, pull_outputs
 from .request import make_request, priming
 
 log = logging.getLogger(__name__)
+PLANS = "plans"
+"""Folder of the device for plans."""
 
 
 class Report(Protocol):
@@ -66,20 +69,30 @@ def measure(
     *,
     meter: PowerMeter | None = None,
     cut: PlannedCut | None = None,
+    tidy: list[Sequence[str]] | None = None,
 ) -> Measurement:
     """The caller holds a session. A run that failed or was killed is returned too: `raise_for` tells.
 
     `check` is called before each step on the device and stops the agent unless it raises LeaseLost. `meter` measures
-    meanwhile; `cut` is begun when the agent runs and ended when it is done, or by the session where it is not.
+    meanwhile; `cut` is begun when the agent runs and ended when it is done, or by the session where it is not. `tidy`
+    gets the commands that remove what it leaves on the device; None: they are run here.
     """
-    connection = member.connection
     total = block.warmup + block.samples
     check()
     report("pushing", 0, total, None)
-    plan = put_files(connection, "plans", stored.plan_hash, stored.files)
-    check()
-    with _run_folder(connection, block) as folder:
-        request = make_request(member, stored, block, folder, plan, push_inputs(connection, stored, inputs))
+    connection = Ahead(member.connection)
+    pushed, plan = Inputs.of(connection, stored, inputs), place_of(connection, PLANS, stored.plan_hash)
+    folder = f"{connection.folder}/runs/{block.name.replace('/', '-')}"
+    request = make_request(member, stored, block, folder, plan, pushed.paths)
+    member = replace(member, connection=connection)
+    hashes = [hash_command([f"{plan}/{name}" for name in stored.files])]
+    hashes += [hash_command([path]) for path in dict.fromkeys(pushed.paths.values())]
+    if not block.is_primed:
+        connection.ask([*hashes, _fresh(folder), *preparing(request)], deadline_s=60.0)
+    with _run_folder(connection, folder, tidy):
+        put_files(connection, PLANS, stored.plan_hash, stored.files)
+        check()
+        pushed.push(connection)
         if block.is_primed:
             report("waiting", 0, total, None)
             primed = _drive(member, priming(request), check, lambda _: None, None)
@@ -119,10 +132,10 @@ def _drive(
 ) -> AgentRun:
     """Start and follow; whatever ends it early stops the agent, except a lost lease: then the device is not ours."""
     try:
-        adbd = start_agent(member, request)
+        started = start_agent(member, request)
         if cut:
             cut.begin()
-        done = Follower(member, request, check, on_event, cut, adbd).follow()
+        done = Follower(member, request, check, on_event, cut, started).follow()
         if cut:
             cut.end()
         return done
@@ -155,20 +168,26 @@ class _Counter:
             self._report("running", self._done, self._total, self._last_ms, self._reading)
 
 
+def _fresh(folder: str) -> list[str]:
+    return ["sh", "-c", f"rm -rf {quote([folder])} && mkdir -p {quote([folder])}"]
+
+
 @contextmanager
-def _run_folder(connection: DeviceConnection, block: Block) -> Iterator[str]:
-    """A fresh folder of this attempt, removed afterwards unless the device is no longer ours."""
-    folder = f"{connection.folder}/runs/{block.name.replace('/', '-')}"
-    run(connection, "sh", "-c", f"rm -rf {quote([folder])} && mkdir -p {quote([folder])}")
+def _run_folder(connection: DeviceConnection, folder: str, tidy: list[Sequence[str]] | None) -> Iterator[None]:
+    """A fresh folder of this attempt, removed afterwards unless the device is no longer ours; by who gave `tidy`."""
+    run(connection, *_fresh(folder))
     try:
-        yield folder
+        yield
     except LeaseLost:
         raise
     except BaseException:
         _quietly(lambda: run(connection, "rm", "-rf", folder))
         raise
     else:
-        _quietly(lambda: run(connection, "rm", "-rf", folder))
+        if tidy is None:
+            _quietly(lambda: run(connection, "rm", "-rf", folder))
+        else:
+            tidy.append(["rm", "-rf", folder])
 
 
 def _quietly(act: Callable[[], object]) -> None:

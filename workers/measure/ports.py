@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +15,48 @@ import numpy.typing as npt
 from orchestrator.errors import DeviceSick
 from orchestrator.model.event import Event, Output
 from workers.connection.base import DeviceConnection
-from workers.devices.install import put_files
+from workers.devices.install import place_of, put_files
 from workers.plans.plan_store import Arrays, StoredPlan
 
 from .agent_process import RunRequest
 
+CACHE, FILE = "inputs", "data.bin"
 _DTYPES = {"f32": "<f4", "f16": "<f2", "i32": "<i4", "u8": "|u1"}
 
 
-def push_inputs(connection: DeviceConnection, stored: StoredPlan, inputs: Arrays) -> dict[str, str]:
+@dataclass(frozen=True)
+class Inputs:
+    """The bytes of a plan's input ports, by content: each is a file of the device's cache."""
+
+    contents: Mapping[str, bytes]
+    paths: Mapping[str, str]
+    """Port name -> where it is on the device, once it was pushed."""
+    _identities: Mapping[str, str]
+
+    @classmethod
+    def of(cls, connection: DeviceConnection, stored: StoredPlan, inputs: Arrays) -> Inputs:
+        contents = {
+            port.name: np.ascontiguousarray(inputs[port.name], dtype=_DTYPES[port.dtype]).tobytes()
+            for port in stored.plan.inputs
+        }
+        identities = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+        paths = {name: f"{place_of(connection, CACHE, each)}/{FILE}" for name, each in identities.items()}
+        return cls(contents, paths, identities)
+
+    def push(self, connection: DeviceConnection) -> None:
+        """Those that are not there yet. Raises DeviceSick."""
+        for name, content in self.contents.items():
+            with tempfile.TemporaryDirectory(prefix="pocketfarm-") as temporary:
+                file = Path(temporary) / self._identities[name]
+                file.write_bytes(content)
+                put_files(connection, CACHE, self._identities[name], {FILE: file})
+
+
+def push_inputs(connection: DeviceConnection, stored: StoredPlan, inputs: Arrays) -> Mapping[str, str]:
     """Port name -> path on the device, by content."""
-    paths: dict[str, str] = {}
-    with tempfile.TemporaryDirectory(prefix="pocketfarm-") as temporary:
-        for port in stored.plan.inputs:
-            content = np.ascontiguousarray(inputs[port.name], dtype=_DTYPES[port.dtype]).tobytes()
-            identity = hashlib.sha256(content).hexdigest()
-            file = Path(temporary) / identity
-            file.write_bytes(content)
-            paths[port.name] = f"{put_files(connection, 'inputs', identity, {'data.bin': file})}/data.bin"
-    return paths
+    found = Inputs.of(connection, stored, inputs)
+    found.push(connection)
+    return found.paths
 
 
 def pull_outputs(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from orchestrator.model.device import Api, DeviceFacts
@@ -19,7 +20,7 @@ def device_option(facts: DeviceFacts, api: Api) -> str:
 
 
 def make_request(
-    member: Member, stored: StoredPlan, block: Block, folder: str, plan: str, inputs: dict[str, str]
+    member: Member, stored: StoredPlan, block: Block, folder: str, plan: str, inputs: Mapping[str, str]
 ) -> RunRequest:
     """`folder`, `plan` and `inputs` are paths on the device."""
     return RunRequest(

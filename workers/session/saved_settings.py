@@ -48,6 +48,11 @@ class SavedSettings:
         self._phone_path = f"{connection.folder}/{ON_PHONE}" if connection.address else ""
         """Empty on this host itself, whose disk is the only one."""
 
+    @property
+    def asks(self) -> list[list[str]]:
+        """What is asked of the phone for what is to be put back."""
+        return [["cat", self._phone_path]] if self._phone_path else []
+
     def prepare(self, conditions: Conditions) -> tuple[ConditionProof, ...]:
         """Save, journal, switch and read back every setting that the conditions want."""
         proofs = []
@@ -117,13 +122,16 @@ class SavedSettings:
             new, parent = f"{self._phone_path}.new", self._connection.folder
             put = f"mkdir -p {parent} && {quote(['printf', '%s', text])} > {new} && mv -f {new} {self._phone_path}"
             run(self._connection, "sh", "-c", put)
-        write_durably(self._path, text)
+        if changes:
+            write_durably(self._path, text)
+        else:
+            self._path.unlink(missing_ok=True)
 
     def _on_phone(self) -> Changes | None:
         """None where the phone has no journal, or none that can be read while this host has its own."""
         if not self._phone_path:
             return None
-        found = self._connection.shell(["cat", self._phone_path])
+        found = self._connection.shell(*self.asks)
         if found.code != 0:
             return None
         try:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from orchestrator.errors import FarmError, LeaseLost
 from orchestrator.model.device import DeviceState
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.record import ConditionProof
+from workers.connection.ahead import Ahead
 from workers.connection.base import DeviceConnection
 from workers.devices.device_lock import device_lock
-from workers.devices.fleet import Member, stop_agents
-from workers.devices.probe import read_state
+from workers.devices.fleet import Member, stop_agents, stop_command
+from workers.devices.probe import read_state, state_commands
 
 from .conditions import awake
 from .owner import Ownership, claimant_of, owned
@@ -51,6 +52,8 @@ class Session:
     started_at: float = 0.0
     proofs: list[ConditionProof] = field(default_factory=list)
     """One of each condition; complete when the session is over."""
+    tidy: list[Sequence[str]] = field(default_factory=list)
+    """Commands that are run when it ends, unless the device is no longer ours."""
 
 
 @contextmanager
@@ -84,10 +87,13 @@ def session(
         if member.facts.kind == "phone":
             claimant = claimant_of(state, member.facts.host, farm, token)
             check = held.check = _both(check, stack.enter_context(owned(connection, claimant)))
-        stop_agents(member, member.marker)
-        saved = SavedSettings(state, connection)
+        ahead = Ahead(connection)
+        saved = SavedSettings(state, ahead)
+        asked = state_commands(connection) + awake.SAVED if member.facts.kind == "phone" else []
+        ahead.ask([stop_command(member, member.marker), *saved.asks, *asked])
+        stop_agents(replace(member, connection=ahead), member.marker)
         saved.restore()
-        held.state_before = watch(serial, read_state(connection, member.facts.kind))
+        held.state_before = watch(serial, read_state(ahead, member.facts.kind))
         gated = conditions if member.facts.kind == "phone" else None
         if gated:
             check_gates(serial, held.state_before, gated, reference_c)
@@ -98,8 +104,7 @@ def session(
             if member.facts.kind == "phone":
                 held.proofs += saved.prepare(conditions or Conditions())
             yield held
-            held.state_after = _state_after(member)
-            held.proofs = [awake.at_end(connection, each) if each.name == awake.NAME else each for each in held.proofs]
+            _look_back(held, ahead, saved)
         except LeaseLost:
             lost = True
             raise
@@ -107,6 +112,8 @@ def session(
             if lost:  # the supply alone: nobody else switches it before this lock is free
                 _quietly(serial, lambda: held.supply.restore(connection))
             else:
+                if held.tidy:  # the block has failed
+                    _quietly(serial, lambda: connection.shells(held.tidy))
                 held.proofs = _put_back(serial, held, saved)
 
 
@@ -129,6 +136,16 @@ def await_device(connection: DeviceConnection, check: Callable[[], None], wait_s
         except FarmError:
             connection.reconnect()
             time.sleep(0.5)
+
+
+def _look_back(held: Session, ahead: Ahead, saved: SavedSettings) -> None:
+    """The device and what kept it awake, as they are after the block."""
+    asked = [*state_commands(ahead), awake.POWER, *saved.asks] if held.member.facts.kind == "phone" else []
+    with suppress(FarmError):  # whatever is asked next says so
+        ahead.ask([*held.tidy, *asked])
+        held.tidy = []
+    held.state_after = _state_after(replace(held.member, connection=ahead))
+    held.proofs = [awake.at_end(ahead, each) if each.name == awake.NAME else each for each in held.proofs]
 
 
 def _state_after(member: Member) -> DeviceState | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,7 @@ from orchestrator.model.live import Phase
 from orchestrator.model.record import DoubtCode, Outcome, Record
 from tests.waiting import LIMIT_S
 from workers.claim import JobCancelled
+from workers.connection.adb import AdbConnection
 from workers.devices.admit import enrol_phone
 from workers.devices.device_lock import device_lock
 from workers.devices.fleet import Fleet
@@ -160,6 +162,22 @@ def test_a_block_on_this_host(here: Runner, api: Api) -> None:
     assert here.phases == phases
     assert leftovers(here, CPU_SERIAL) == []
     assert Record.model_validate_json(record.model_dump_json()) == record
+
+
+def test_a_block_needs_few_round_trips(there: Runner, lab: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside those that look how far the agent is."""
+    assert there(assignment(lab.serial)).outcome is Outcome.OK  # plan and inputs are on the phone from now on
+    asked: list[str] = []
+    service = AdbConnection._service
+
+    def counted(connection: AdbConnection, what: str, command: str, deadline_s: float) -> Any:
+        asked.append(command)
+        return service(connection, what, command, deadline_s)
+
+    monkeypatch.setattr(AdbConnection, "_service", counted)
+    assert there(assignment(lab.serial)).outcome is Outcome.OK
+    steps = [command for command in asked if not command.startswith(("tail ", "kill "))]
+    assert len(steps) <= 12, steps
 
 
 def test_a_block_on_a_virtual_phone(there: Runner, lab: Wiring) -> None:

@@ -25,6 +25,8 @@ KEPT = {"screen_off_timeout": ("system", str(NEVER_MS)), "stay_on_while_plugged_
 """Setting -> where it is, and its value for a session. The second overrides a screen lock's time-out, on any supply."""
 AWAKE = "Awake"
 POWER = ["dumpsys", "power"]
+SAVED = [POWER, *(reading(space, name) for name, (space, _) in KEPT.items())]
+"""What is asked for the values before."""
 WAKE_S = 5.0
 """How long a phone may take to wake up."""
 
@@ -37,8 +39,7 @@ class Awake:
         """A phone that cannot be kept awake is measured all the same; its record says whether it slept."""
 
     def save(self, connection: DeviceConnection) -> dict[str, str]:
-        asked = [POWER, *(reading(space, name) for name, (space, _) in KEPT.items())]
-        power, *values = connection.shells(asked, deadline_s=30.0)
+        power, *values = connection.shells(SAVED, deadline_s=30.0)
         return {"wakefulness": _power(power).wakefulness, **dict(zip(KEPT, map(told, values), strict=True))}
 
     def prepare(self, connection: DeviceConnection) -> Held:

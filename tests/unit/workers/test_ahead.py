@@ -1,0 +1,43 @@
+"""Answers that were asked for ahead are given once, and only as long as nothing can have changed them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from workers.connection.ahead import Ahead
+
+from .scripted import ScriptedPhone
+
+A, B, C = ["cat", "a"], ["cat", "b"], ["cat", "c"]
+
+
+@pytest.fixture
+def phone() -> ScriptedPhone:
+    return ScriptedPhone({"cat a": "1", "cat b": "2", "cat c": "3"})
+
+
+def test_an_answer_is_given_once(phone: ScriptedPhone) -> None:
+    ahead = Ahead(phone)
+    ahead.ask([A, B, C])
+    assert [ahead.shell(B).stdout, *(told.stdout for told in ahead.shells([A, C]))] == [b"2", b"1", b"3"]
+    assert phone.asked == ["cat a", "cat b", "cat c"]
+    assert ahead.shell(B).stdout == b"2" and phone.asked[3:] == ["cat b"]
+
+
+@pytest.mark.parametrize("other", ["shell", "shells", "partly", "push"])
+def test_whatever_else_is_done_forgets_the_rest(phone: ScriptedPhone, other: str) -> None:
+    ahead = Ahead(phone)
+    ahead.ask([A, B])
+    match other:
+        case "shell":
+            ahead.shell(["settings", "put", "a"])
+        case "shells":
+            ahead.shells([["settings", "put", "a"]])
+        case "partly":
+            ahead.shells([B, C])
+        case "push":
+            ahead.push(Path("x"), "a")
+    phone.answers["cat a"] = "new"
+    assert ahead.shell(A).stdout == b"new"

@@ -1,0 +1,54 @@
+"""Ask a device several things in one round trip, before those come that want to know them one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from .base import DeviceConnection, ShellResult
+from .stream import Stream
+
+
+class Ahead:
+    """Implements `DeviceConnection` over another one. An answer is given once, to whoever asks next in the very same
+    words; any other command may change the rest, so it forgets them all. For one thread."""
+
+    def __init__(self, connection: DeviceConnection) -> None:
+        self.serial, self.address, self.folder = connection.serial, connection.address, connection.folder
+        self._connection = connection
+        self._answers: dict[tuple[str, ...], ShellResult] = {}
+
+    def ask(self, commands: Sequence[Sequence[str]], *, deadline_s: float = 30.0) -> None:
+        """Run these commands now, one after the other."""
+        self._answers = {}
+        told = self._connection.shells(commands, deadline_s=deadline_s)
+        self._answers = {tuple(command): answer for command, answer in zip(commands, told, strict=True)}
+
+    def shell(self, argv: Sequence[str], *, deadline_s: float = 10.0) -> ShellResult:
+        known = self._known([argv])
+        return known[0] if known else self._connection.shell(argv, deadline_s=deadline_s)
+
+    def shells(self, commands: Sequence[Sequence[str]], *, deadline_s: float = 10.0) -> list[ShellResult]:
+        return self._known(commands) or self._connection.shells(commands, deadline_s=deadline_s)
+
+    def stream(self, argv: Sequence[str], *, deadline_s: float = 10.0) -> Stream:
+        self._answers = {}
+        return self._connection.stream(argv, deadline_s=deadline_s)
+
+    def push(self, source: Path, target: str, *, mode: int = 0o644, deadline_s: float = 120.0) -> None:
+        self._answers = {}
+        self._connection.push(source, target, mode=mode, deadline_s=deadline_s)
+
+    def pull(self, source: str, target: Path, *, deadline_s: float = 120.0) -> None:
+        self._connection.pull(source, target, deadline_s=deadline_s)
+
+    def reconnect(self) -> None:
+        self._connection.reconnect()
+
+    def _known(self, commands: Sequence[Sequence[str]]) -> list[ShellResult]:
+        """The answers, where all of them are known."""
+        words = [tuple(command) for command in commands]
+        if len(set(words)) < len(words) or not all(word in self._answers for word in words):
+            self._answers = {}
+            return []
+        return [self._answers.pop(word) for word in words]
