@@ -49,6 +49,7 @@ def compose(settings: Settings, profiles: list[str], *, real_phones: bool, liste
         redis_url=server.url,
         redis_password=SecretStr(server.password),
         redis_ca=server.ca,
+        ledger_url=SecretStr(settings.ledger_url),
         hosts_redis_url=reach.redis_url if reach else "",
         files_url=reach.web_url if reach else "",
         exporter_port=exporter_port,

@@ -26,6 +26,8 @@ class Endpoints(BaseModel):
     """The supervisor."""
     redis_url: str
     redis_password: SecretStr
+    ledger_url: SecretStr = SecretStr("")
+    """Of a ledger that is elsewhere (FARM_LEDGER_URL), perhaps with a password; empty: in the state folder."""
     redis_ca: Path | None = None
     """Certificate of the farm's authority, where Redis speaks TLS."""
     hosts_redis_url: str = ""
@@ -41,7 +43,7 @@ class Endpoints(BaseModel):
     exporter_port: int
     virtual_phones: int = 0
 
-    @field_serializer("redis_password", when_used="json")
+    @field_serializer("redis_password", "ledger_url", when_used="json")
     def _reveal(self, value: SecretStr) -> str:
         return value.get_secret_value()
 
@@ -172,6 +174,7 @@ def settings_for(state: Path | None) -> Settings:
         )
     return settings.model_copy(
         update={
+            "ledger_url": settings.ledger_url or endpoints.ledger_url.get_secret_value(),
             "redis_url": endpoints.redis_url,
             "redis_password": endpoints.redis_password,
             "tls_ca": endpoints.redis_ca,

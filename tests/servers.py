@@ -205,6 +205,19 @@ def private_adb(folder: Path) -> Iterator[int]:
 def private_postgres(folder: Path, tls: tuple[int, Path, Path] | None = None) -> Iterator[str]:
     """A real PostgreSQL of our own on a unix socket; yields a SQLAlchemy URL. `tls`: loopback port, certificate and
     key, by which it is reached too, and not without TLS."""
+    with postgres_server(folder, tls) as server:
+        yield server.url
+
+
+class PostgresServer(Server):
+    """A PostgreSQL that tests may kill and start again; `url` is SQLAlchemy's."""
+
+    url: str
+
+
+@contextmanager
+def postgres_server(folder: Path, tls: tuple[int, Path, Path] | None = None) -> Iterator[PostgresServer]:
+    """The same as a server."""
     initdb, postgres = required("initdb"), required("postgres")
     with tempfile.TemporaryDirectory(prefix="postgres-", ignore_cleanup_errors=True) as short:
         home, options = Path(short), _other_user(Path(short))
@@ -215,10 +228,12 @@ def private_postgres(folder: Path, tls: tuple[int, Path, Path] | None = None) ->
         argv += _over_tls(home, data, *tls) if tls else ["-c", "listen_addresses="]
         folder.mkdir(parents=True, exist_ok=True)
         port = tls[0] if tls else 5432
-        server = Server(argv, folder / "postgres.log", lambda: _postgres_answers(home, port), cwd=short, **options)
+        log = folder / "postgres.log"
+        server = PostgresServer(argv, log, lambda: _postgres_answers(home, port), cwd=short, **options)
+        server.url = f"postgresql+psycopg://farm@/postgres?host={short}"
         try:
             server.start()
-            yield f"postgresql+psycopg://farm@/postgres?host={short}"
+            yield server
         finally:
             server.stop()
 

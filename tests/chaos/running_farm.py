@@ -93,6 +93,10 @@ class RunningFarm:
         self._start()
         self.until_ready()
 
+    def forget(self, variable: str) -> None:
+        """Commands are given without a variable of the environment that `farm up` was given."""
+        del self._environment[variable]
+
     def cli(self, *arguments: str, status: int | None = 0) -> Any:
         """Run a `farm` command with --json; its parsed standard output."""
         command = [sys.executable, "-m", "farm.cli", *arguments, "--state", str(self.state), "--json"]
