@@ -43,7 +43,8 @@ def compose(settings: Settings, profiles: list[str], *, real_phones: bool, liste
     reach = reach_of(settings, listen) if listen else None
     server = RedisServer(settings.state, reach, lambda: _host_secrets(settings) if reach else {})
     phones = _phones(settings, profiles, real_phones=real_phones)
-    exporter_port, note = _exporter_port(settings)
+    exporter_port, note = _port(settings.exporter_port, "exporter_port", settings, "the metrics", "tell Prometheus")
+    pages_port, pages_note = _port(settings.pages_port, "pages_port", settings, "the pages", "the address says which")
     endpoints = Endpoints(
         **_own(settings, phones.server, profiles),
         redis_url=server.url,
@@ -53,6 +54,7 @@ def compose(settings: Settings, profiles: list[str], *, real_phones: bool, liste
         hosts_redis_url=reach.redis_url if reach else "",
         files_url=reach.web_url if reach else "",
         exporter_port=exporter_port,
+        pages_port=pages_port,
     )
     parts = [server.part(), *phones.parts]
     parts += [
@@ -61,6 +63,7 @@ def compose(settings: Settings, profiles: list[str], *, real_phones: bool, liste
         services.nightly(settings.state),
         *([services.web(reach)] if reach else []),
         services.exporter(exporter_port, settings.state, note),
+        services.pages(pages_port, settings.state, pages_note),
     ]
     return Composition(tuple(parts), _environment(settings, endpoints), endpoints)
 
@@ -117,19 +120,18 @@ def _own(settings: Settings, adb: AdbServer, profiles: list[str]) -> dict[str, A
     }
 
 
-def _exporter_port(settings: Settings) -> tuple[int, str]:
-    """The exporter's port and what to say of it. Raises SetupError where a port that somebody asked for is taken."""
-    wanted = settings.exporter_port
+def _port(wanted: int, name: str, settings: Settings, of: str, advice: str) -> tuple[int, str]:
+    """A port and what to say of it. Raises SetupError where one that somebody asked for is taken."""
     if wanted == 0:
         return free_port(), ""
     if is_free(wanted):
         return wanted, ""
-    if "exporter_port" in settings.model_fields_set:
+    if name in settings.model_fields_set:
         raise SetupError(
-            f"port {wanted} for the metrics (FARM_EXPORTER_PORT) is taken by another process",
+            f"port {wanted} for {of} (FARM_{name.upper()}) is taken by another process",
             remedy=f"end what listens there (`ss -ltnp sport = :{wanted}`), or set another port (0: a free one)",
         )
-    return free_port(), f" (port {wanted} is taken by another process: tell Prometheus)"
+    return free_port(), f" (port {wanted} is taken by another process: {advice})"
 
 
 def _phone_parts(adb: AdbServer, phones: VirtualPhones | None) -> list[Part]:

@@ -41,11 +41,18 @@ class Endpoints(BaseModel):
     adb_socket: Path | None = None
     host: str
     exporter_port: int
+    pages_port: int = 0
+    """Of the pages, on loopback; 0: none are served."""
     virtual_phones: int = 0
 
     @field_serializer("redis_password", "ledger_url", when_used="json")
     def _reveal(self, value: SecretStr) -> str:
         return value.get_secret_value()
+
+    @property
+    def pages_url(self) -> str:
+        """Empty where none are served."""
+        return f"http://127.0.0.1:{self.pages_port}/" if self.pages_port else ""
 
     @property
     def exporter_url(self) -> str:

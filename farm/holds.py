@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from redis import Redis
 
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
-from orchestrator.errors import DeviceBusy, UnknownName
+from orchestrator.errors import DeviceBusy, UnknownName, Unsupported
 from orchestrator.ledger import Ledger
 from orchestrator.model.record import Outcome
 
@@ -40,6 +41,19 @@ def hold(ledger: Ledger, serials: Collection[str], who: str, until: float | None
         what = "; ".join(f"{other.serial} is held {other.text}" for other in others)
         raise DeviceBusy(what, remedy=f"ask {others[0].who}; `farm release {others[0].serial}` ends it")
     return [Running(row.serial, row.label) for row in ledger.running() if row.serial in serials]
+
+
+def release(ledger: Ledger, state: Path, name: str) -> None:
+    """Give a held device work again, or a device or host in quarantine; or take a phone of this host as it is that is
+    sick because settings cannot be put back. Raises Unsupported where it is none of these."""
+    from workers.crash_recovery import let_be
+
+    kept = [each.serial for each in (*ledger.quarantined(), *ledger.quarantined_hosts())]
+    kept += [each.serial for each in ledger.holds()]
+    ended = [ledger.clear_quarantine(name), ledger.clear_host(name), let_be(state, name), ledger.end_hold(name)]
+    if not any(ended):
+        known = f"these are: {', '.join(kept)}" if kept else "no device or host is"
+        raise Unsupported(f"{name!r} is neither held nor in quarantine; {known}", remedy="farm devices")
 
 
 def hand_back(ledger: Ledger, redis: Redis, serials: Collection[str]) -> None:

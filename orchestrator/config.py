@@ -36,6 +36,10 @@ class Settings(BaseSettings):
     """Port on which hosts reach the Redis of `farm up --listen`, by TLS."""
     web_port: int = Field(default=7443, ge=1, le=65535)
     """Port on which hosts reach the files of `farm up --listen`, by HTTPS."""
+    pages_port: int = Field(default=8420, ge=0, le=65535)
+    """Port of the farm's pages, on loopback. 0: a free one."""
+    pages_private: bool = False
+    """Whether looking at the pages takes the farm's token, too: else every user of this machine may look."""
     host: str = Field(default_factory=lambda: socket.gethostname().split(".")[0] or "host", pattern=r"^[A-Za-z0-9_-]+$")
     """Name of this farm host: one adb server and the worker that owns it."""
     adb_path: str = ""

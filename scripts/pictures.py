@@ -1,7 +1,8 @@
 """Draw the pictures of the documentation again, from real runs: `make pictures`, some minutes on a machine at rest.
 
-docs/demo.svg: the tables that the demo ends with. docs/mine.svg and docs/report.png: what `experiments/mine.yaml` gives
-on four virtual phones and this machine. tests/test_pictures.py says when they have to be drawn again.
+docs/demo.svg: the tables that the demo ends with. docs/mine.svg, docs/report.png and docs/pages.png: what
+`experiments/mine.yaml` gives on four virtual phones and this machine, and the fleet while it runs.
+tests/test_pictures.py says when they have to be drawn again.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ from pathlib import Path
 
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
+
+from farm.endpoints import read, settings_for
+from orchestrator.coordination.client import client_of
+from orchestrator.coordination.inventory import Inventory
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -44,12 +49,14 @@ def main() -> None:
         _farm("demo", state=demo)
         _farm("results", "latest", "--svg", str(DOCS / "demo.svg"), state=demo)
         with _farm_up(mine):
-            _farm("run", "experiments/mine.yaml", "--wait", state=mine)
+            _farm("run", "experiments/mine.yaml", state=mine)
+            _photograph_fleet(browser, mine, DOCS / "pages.png")
+            _farm("watch", "latest", state=mine)
             _farm("results", "latest", "--svg", str(DOCS / "mine.svg"), state=mine)
             page = Path(temporary, "report.html")
             _farm("report", "latest", "-o", str(page), state=mine)
         _photograph(browser, page, DOCS / "report.png")
-    print("drawn: docs/demo.svg, docs/mine.svg, docs/report.png")
+    print("drawn: docs/demo.svg, docs/mine.svg, docs/pages.png, docs/report.png")
 
 
 def _farm(*arguments: str, state: Path) -> str:
@@ -89,6 +96,23 @@ def _photograph(browser: str, page: Path, picture: Path) -> None:
         told = PngInfo()
         told.add_text(HEADINGS, "\n".join(headings(page.read_text())))
         Image.open(raw).convert("RGB").quantize(COLORS).save(picture, optimize=True, pnginfo=told)
+
+
+def _photograph_fleet(browser: str, state: Path, picture: Path) -> None:
+    """The page of the fleet when all of it has work."""
+    found = read(state)
+    if found is None:
+        sys.exit("pictures: the farm has ended")
+    with client_of(settings_for(state)) as redis:
+        while len(Inventory(redis).progress()) < PHONES:
+            time.sleep(0.2)
+    with tempfile.TemporaryDirectory(prefix="pocketfarm-") as temporary:
+        raw = Path(temporary, "raw.png")
+        options = [f"--user-data-dir={temporary}/profile", f"--screenshot={raw}", "--window-size=1280,620"]
+        quiet = [each for each in BROWSER if not each.startswith(("--window", "--virtual"))]
+        command = [browser, *quiet, *options, "--timeout=2500", found.pages_url]
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        Image.open(raw).convert("RGB").quantize(COLORS).save(picture, optimize=True)
 
 
 def headings(page: str) -> list[str]:

@@ -21,6 +21,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "device_agent": (),
     "orchestrator": ("kernels",),
     "workers": ("kernels", *(f"orchestrator.{room}" for room in COMMON_GROUND if room != "expansion")),
+    "dashboards": ("orchestrator",),
     "farm": ROOMS,
 }
 """What a house may import beside itself; a prefix allows all below it."""
@@ -83,7 +84,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "alembic": ("orchestrator.ledger",),
     "cryptography": ("farm.reach.certificates",),
     "apprise": ("orchestrator.report.nights.tell",),
-    "starlette": ("farm.web",),
+    "starlette": ("dashboards.web", "farm.web"),
     "uvicorn": ("farm.web",),
     "sqlalchemy": ("orchestrator.ledger", "orchestrator.metrics", "orchestrator.upkeep"),
     "prometheus_client": ("orchestrator.metrics",),
@@ -93,7 +94,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "google": ("kernels.frontend.onnx", "orchestrator.energy.perfetto_trace"),
     "lark": ("orchestrator.expansion.device_selection",),
     "yaml": ("orchestrator.spec", "device_agent.virtual"),
-    "jinja2": ("orchestrator.report",),
+    "jinja2": ("dashboards.web", "orchestrator.report"),
     "matplotlib": ("orchestrator.report", "farm.api.plot"),
     "pandas": ("farm.api",),
     "torch": ("farm.api",),

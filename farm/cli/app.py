@@ -40,6 +40,7 @@ from . import (
     results,
     schema,
     tune,
+    web,
 )
 from .output import Interrupted, describe, out, print_json, show_error
 
@@ -80,6 +81,7 @@ for group in (
     devices,
     hold,
     hosts,
+    web,
     enrol,
     restore,
     experiments,

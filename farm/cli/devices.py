@@ -92,16 +92,11 @@ def release(
 
     Example: `farm release R58M123ABC`
     """
-    from workers.crash_recovery import let_be
+    from farm import holds
 
     settings = settings_of(state)
     with open_ledger(settings) as ledger:
-        kept = [each.serial for each in (*ledger.quarantined(), *ledger.quarantined_hosts())]
-        kept += [each.serial for each in ledger.holds()]
-        released = [ledger.clear_quarantine(serial), ledger.clear_host(serial), let_be(settings.state, serial)]
-        if not (ledger.end_hold(serial) | any(released)):
-            known = f"these are: {', '.join(kept)}" if kept else "no device or host is"
-            raise Unsupported(f"{serial!r} is neither held nor in quarantine; {known}", remedy="farm devices")
+        holds.release(ledger, settings.state, serial)
     if as_json:
         print_json({"released": serial})
     log().print(f"{serial} is released")

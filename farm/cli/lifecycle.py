@@ -56,7 +56,7 @@ def up(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the farm in the foreground: Redis, adb server, scheduler, host worker, exporter.
+    """Run the farm in the foreground: Redis, adb server, scheduler, host worker, nights, exporter, pages.
 
     Without virtual phones it uses this machine's adb server and the phones on it. Ctrl-C ends everything that it
     started; jobs that were under way are resumed by the next `farm up`.
@@ -95,12 +95,13 @@ def _ready(found: endpoints.Endpoints, as_json: bool) -> None:
             f"[bold green]Host {found.host} is up[/], of the farm at {shown_url(found.joined)}. Ctrl-C ends it."
         )
         return
-    log().print(f"[bold green]The farm is up[/] (pid {found.pid}). Metrics: {found.exporter_url}. Ctrl-C ends it.")
+    log().print(f"[bold green]The farm is up[/] (pid {found.pid}): {found.pages_url}. Ctrl-C ends it.")
 
 
 def public(found: endpoints.Endpoints) -> dict[str, Any]:
     """Endpoints without the secret."""
-    return {**found.model_dump(mode="json", exclude={"redis_password"}), "exporter_url": found.exporter_url}
+    urls = {"exporter_url": found.exporter_url, "pages_url": found.pages_url}
+    return {**found.model_dump(mode="json", exclude={"redis_password"}), **urls}
 
 
 def down(state: StateOption = None, as_json: JsonOption = False) -> None:

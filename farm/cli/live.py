@@ -14,9 +14,8 @@ from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from orchestrator.answers import reason_lines
+from orchestrator.answers.fleet import now_of
 from orchestrator.ledger.rows import OPEN
-from orchestrator.model.device import Health
-from orchestrator.model.live import Progress
 from orchestrator.model.record import Outcome
 from orchestrator.model.waiting import WaitKind
 from orchestrator.report import wording
@@ -37,6 +36,7 @@ WATCHED_JOBS_OF_A_DEVICE = 2
 """Jobs that must have ended before a prediction is worth anything."""
 SHOWN_LANES = 40
 BAR_COLUMNS = 30
+MOODS = {"working": "cyan", "waiting": "yellow", "free": "dim", "held": "yellow", "bad": "red"}
 OUTCOME_STYLES = {"ok": "green", "invalid": "yellow", "failed": "red", "lost": "red", "killed": "red"}
 
 
@@ -116,7 +116,7 @@ def _lane(lane: Lane, snapshot: Snapshot, left_s: float | None, shared: str) -> 
         _clock(left_s),
         wording.ms(one.last_ms) if one is not None and one.last_ms is not None else "",
         escape(one.label.removeprefix(shared)) if one is not None else "",
-        _idle(lane) if one is None else _session(lane, one, snapshot),
+        _now(lane, snapshot),
     ]
 
 
@@ -125,32 +125,13 @@ def _kind(lane: Lane) -> str:
     return facts.profile or wording.short_name(facts.model)
 
 
-def _session(lane: Lane, one: Progress, snapshot: Snapshot) -> str:
-    """What a session does, and for how long."""
-    what = f"[cyan]{one.phase}[/]"
-    if lane.waits_for_its_turn:
-        other = snapshot.at_the_engine
-        after = f" after {escape(_kind(other) or other.device.serial)}" if other is not None else ""
-        what = f"[yellow]waits its turn[/]{after}"
-    elif one.phase == "running":
-        what += f" {one.done}/{one.total}"
-    elif one.phase == "waiting":
-        what = "[yellow]waits[/] for the device"
-    return f"{what} [dim]{max(0.0, snapshot.at - one.since):.0f} s[/]"
-
-
-def _idle(lane: Lane) -> str:
-    """What a device does that has no session."""
-    now = lane.device.state
-    if now.health is not Health.READY:
-        return f"[red]{now.health}[/] {escape(now.reason)}"
-    if lane.leased:
-        return "[cyan]starting[/]"
-    if lane.why:
-        return f"[yellow]waits[/] {escape(lane.why)}"
-    if lane.total and lane.done == lane.total:
-        return "[dim]done[/]"
-    return "[dim]between jobs[/]" if lane.done < lane.total else "[dim]free[/]"
+def _now(lane: Lane, snapshot: Snapshot) -> str:
+    """What a device does, and for how long."""
+    other = snapshot.at_the_engine
+    now = now_of(lane, (_kind(other) or other.device.serial) if other is not None else "")
+    head = f"[{MOODS[now.mood]}]{now.word}[/]"
+    since = "" if now.since is None else f"[dim]{max(0.0, snapshot.at - now.since):.0f} s[/]"
+    return " ".join(filter(None, (head, escape(now.more), since)))
 
 
 def _waiting(snapshot: Snapshot) -> Text:

@@ -108,6 +108,21 @@ def web(reach: Reach) -> Part:
     )
 
 
+def pages(port: int, state: Path, note: str = "") -> Part:
+    """Serves the pages. It is ready when it answers, and it is ours that answers."""
+    url, asked = f"http://127.0.0.1:{port}/", f"http://127.0.0.1:{port}/static/icon.svg"
+
+    def answers() -> bool:
+        try:
+            with urllib.request.urlopen(asked, timeout=1.0) as reply:
+                return bool(reply.status == 200) and processes.listens(port, state)
+        except (OSError, HTTPException):
+            return False
+
+    command = (sys.executable, "-m", "farm.web.pages", "--port", str(port))
+    return Part(name="pages", command=command, detail=url + note, is_ready=answers, ready_limit_s=60.0)
+
+
 def _is_there(connect: Connect, key: str) -> bool:
     try:
         with connect() as client:

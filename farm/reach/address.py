@@ -46,6 +46,18 @@ class Reach:
 
 def reach_of(settings: Settings, address: str) -> Reach:
     """Raises SetupError where the address is not one of this machine, or a port is taken."""
+    bind = bind_of(address)
+    for name, port in (("FARM_REDIS_PORT", settings.redis_port), ("FARM_WEB_PORT", settings.web_port)):
+        if not is_free(port):
+            raise SetupError(
+                f"port {port} ({name}) is taken by another process",
+                remedy=f"end what listens there (`ss -ltnp sport = :{port}`), or set {name} to another port",
+            )
+    return Reach(address, bind, settings.redis_port, settings.web_port, authority_of(settings.state))
+
+
+def bind_of(address: str) -> str:
+    """The IP address behind a name or address of this machine. Raises SetupError where it is none."""
     try:
         bind = str(socket.getaddrinfo(address, None, type=socket.SOCK_STREAM)[0][4][0])
         with socket.create_server((bind, 0), family=_family(bind)):
@@ -60,13 +72,7 @@ def reach_of(settings: Settings, address: str) -> Reach:
             f"--listen {address} says every address, and hosts need one to connect to",
             remedy="give the name or address by which the hosts reach this machine (`ip -brief address`)",
         )
-    for name, port in (("FARM_REDIS_PORT", settings.redis_port), ("FARM_WEB_PORT", settings.web_port)):
-        if not is_free(port):
-            raise SetupError(
-                f"port {port} ({name}) is taken by another process",
-                remedy=f"end what listens there (`ss -ltnp sport = :{port}`), or set {name} to another port",
-            )
-    return Reach(address, bind, settings.redis_port, settings.web_port, authority_of(settings.state))
+    return bind
 
 
 def _family(address: str) -> socket.AddressFamily:

@@ -1,1 +1,1 @@
-"""The farm's web part: what machines beside this one fetch from the farm over HTTPS. Now: files by their hash."""
+"""The farm's web parts: the pages for people on this machine; files by their hash for hosts, over HTTPS."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .ending import Ending, when_it_ends
-from .standing import Problem, Standing, how_far
+from .standing import Problem, Standing, how_far, problems_of
 from .story import Story, story_of
 from .waiting import Wait, explain, reason_lines, wait_data, why_jobs_wait
 
@@ -15,6 +15,7 @@ __all__ = [
     "Wait",
     "explain",
     "how_far",
+    "problems_of",
     "reason_lines",
     "story_of",
     "wait_data",

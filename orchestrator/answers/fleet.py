@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from orchestrator.answers import Wait, why_jobs_wait
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.rows import OPEN
-from orchestrator.model.device import Device, Source
+from orchestrator.model.device import Device, Health, Source
 from orchestrator.model.live import Progress
 from orchestrator.scheduling.eligible_devices import devices_for_work
+
+Mood = Literal["working", "waiting", "free", "held", "bad"]
 
 
 @dataclass(frozen=True)
@@ -86,19 +89,66 @@ class Snapshot:
         return self.done == self.total
 
 
+@dataclass(frozen=True)
+class Now:
+    """What a device does, in words."""
+
+    mood: Mood
+    word: str
+    more: str = ""
+    since: float | None = None
+    """Unix time."""
+
+
+def now_of(lane: Lane, at_the_engine: str = "") -> Now:
+    """`at_the_engine`: name of who has the cores of the host, for which the lane may wait."""
+    one = lane.progress
+    if one is None:
+        return _idle(lane)
+    if lane.waits_for_its_turn:
+        return Now("waiting", "waits its turn", f"after {at_the_engine}" if at_the_engine else "", one.since)
+    if one.phase == "running":
+        return Now("working", one.phase, f"{one.done}/{one.total}", one.since)
+    if one.phase == "waiting":
+        return Now("waiting", "waits", "for the device", one.since)
+    return Now("working", one.phase, "", one.since)
+
+
+def _idle(lane: Lane) -> Now:
+    """What a device does that has no session."""
+    state = lane.device.state
+    if state.health is not Health.READY:
+        return Now("held" if state.health is Health.HELD else "bad", state.health.value, state.reason)
+    if lane.leased:
+        return Now("working", "starting")
+    if lane.why:
+        return Now("waiting", "waits", lane.why)
+    if lane.total and lane.done == lane.total:
+        return Now("free", "done")
+    return Now("free", "between jobs" if lane.done < lane.total else "free")
+
+
 def take(ledger: Ledger, inventory: Inventory, leases: Leases, experiment_id: str | None = None) -> Snapshot:
     """Look once; of one experiment's jobs, or of all. Raises ServiceDown."""
-    devices = sorted(devices_for_work(inventory.devices(), inventory.hosts(), ledger), key=lambda device: device.serial)
-    held = leases.all()
-    progress = {one.serial: one for one in inventory.progress()}
+    devices = devices_for_work(inventory.devices(), inventory.hosts(), ledger)
     waits = why_jobs_wait(ledger, inventory.waiting(), experiment_id)
-    own = {wait.devices[0]: wait.reason.text for wait in reversed(waits) if len(wait.devices) == 1}
     counts = ledger.device_counts(experiment_id)
-    return Snapshot(
-        lanes=tuple(
-            Lane(d, progress.get(d.serial), d.serial in held, own.get(d.serial, ""), *counts.get(d.serial, (0, 0)))
-            for d in devices
-        ),
-        counts=ledger.counts(experiment_id),
-        waits=waits,
+    lanes = lanes_of(devices, leases.all(), inventory.progress(), waits, counts)
+    return Snapshot(lanes=lanes, counts=ledger.counts(experiment_id), waits=waits)
+
+
+def lanes_of(
+    devices: Iterable[Device],
+    leased: Collection[str],
+    progress: Iterable[Progress],
+    waits: Sequence[Wait] = (),
+    counts: Mapping[str, tuple[int, int]] | None = None,
+) -> tuple[Lane, ...]:
+    """By serial. `counts`: device -> jobs that are over, and all, as `Ledger.device_counts` has them."""
+    sessions = {one.serial: one for one in progress}
+    own = {wait.devices[0]: wait.reason.text for wait in reversed(waits) if len(wait.devices) == 1}
+    known = counts or {}
+    return tuple(
+        Lane(d, sessions.get(d.serial), d.serial in leased, own.get(d.serial, ""), *known.get(d.serial, (0, 0)))
+        for d in sorted(devices, key=lambda device: device.serial)
     )

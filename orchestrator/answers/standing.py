@@ -62,11 +62,12 @@ def how_far(
         row=row,
         waits=why_jobs_wait(ledger, reasons, row.id),
         ends=None if row.finished else when_it_ends(ledger, row.id, devices()),
-        problems=_problems(ledger, row),
+        problems=problems_of(ledger, row),
     )
 
 
-def _problems(ledger: Ledger, row: ExperimentRow) -> tuple[Problem, ...]:
+def problems_of(ledger: Ledger, row: ExperimentRow) -> tuple[Problem, ...]:
+    """The jobs of an experiment that did not end well, in order. Raises ServiceDown."""
     if not any(count for word, count in row.counts.items() if word in BAD):
         return ()
     failures = [job for job in ledger.jobs(row.id, ("done", "cancelled")) if job.outcome != Outcome.OK.value]

@@ -77,6 +77,13 @@ def every(connection: Connection) -> list[ExperimentRow]:
     ]
 
 
+def rows(connection: Connection, found: Sequence[AnyRow]) -> list[ExperimentRow]:
+    """Of these rows, each with its own counts; what cannot be read is logged and skipped."""
+    counts = {row.id: queries.counts(connection, row.id).get(row.id, {}) for row in found}
+    read = ((row, partial(_row, row, counts[row.id])) for row in found)
+    return [one for row, make in read if (one := readable(f"experiment {row.id}", make)) is not None]
+
+
 def names(connection: Connection) -> dict[str, str]:
     """Id -> name in order of submission; what cannot be read is logged and skipped."""
     rows = connection.execute(select(EXPERIMENTS.c.id, EXPERIMENTS.c.spec).order_by(EXPERIMENTS.c.sequence))

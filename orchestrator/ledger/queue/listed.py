@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, Select, func, or_, select
 
 from orchestrator.errors import UnknownName
+from orchestrator.ledger import experiments
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.queries import JOB_COLUMNS, job_rows
-from orchestrator.ledger.rows import AnyRow, JobRow, JobState, block_label
+from orchestrator.ledger.rows import OPEN, AnyRow, ExperimentRow, JobRow, JobState, block_label
 from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, FIGURES, JOBS, NAMED_JOBS, TEMPLATES, number_of
 
 NEWEST = 50_000
@@ -97,6 +98,20 @@ class Listed:
         order = (JOBS.c.experiment, JOBS.c.sequence)
         with self._database.read() as connection:
             return _page(connection, of_jobs, order, first, most)
+
+    def experiments(self, first: int, most: int) -> tuple[list[ExperimentRow], int]:
+        """Experiments, the newest first, and how many there are; what cannot be read is logged and left out."""
+        newest = select(EXPERIMENTS).order_by(EXPERIMENTS.c.sequence.desc()).offset(first).limit(most)
+        with self._database.read() as connection:
+            total = int(connection.scalar(select(func.count()).select_from(EXPERIMENTS)) or 0)
+            return experiments.rows(connection, connection.execute(newest).all()), total
+
+    def open_experiments(self) -> list[str]:
+        """Ids of those with a job that is not over, the oldest first."""
+        mine = select(JOBS.c.experiment).where(JOBS.c.state.in_(OPEN)).distinct()
+        found = select(EXPERIMENTS.c.id).where(EXPERIMENTS.c.sequence.in_(mine)).order_by(EXPERIMENTS.c.sequence)
+        with self._database.read() as connection:
+            return list(connection.scalars(found))
 
     def waiting(self, first: int, most: int) -> JobPage:
         """Jobs that wait, in order of priority and submission."""

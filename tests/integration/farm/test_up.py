@@ -40,7 +40,10 @@ devices: {where: source == "virtual", count: all}
 matrix: {backend: [opencl]}
 sampling: {blocks: 1, samples: 1, deadline: 10 min}
 """
-CALM = {key: value for key, value in os.environ.items() if not key.startswith("FARM_")} | {"FARM_EXPORTER_PORT": "0"}
+CALM = {key: value for key, value in os.environ.items() if not key.startswith("FARM_")} | {
+    "FARM_EXPORTER_PORT": "0",
+    "FARM_PAGES_PORT": "0",
+}
 """Farms of several tests start at the same time: the usual port, free when one looks, may soon be another's."""
 
 
@@ -122,7 +125,7 @@ def test_up_serves_restarts_refuses_a_second_and_ends(up: Up) -> None:
     _the_secret_is_in_no_command_line(up, endpoints.redis_password.get_secret_value())
 
     _the_phone_is_listed(up)
-    _nobody_else_gets_in(up, endpoints.exporter_port)
+    _nobody_else_gets_in(up, endpoints.exporter_port, endpoints.pages_port)
     _a_second_one_is_refused(up)
     _a_dead_redis_and_adb_server_come_back(up, client)
     client.close()
@@ -147,7 +150,7 @@ def _the_phone_is_listed(up: Up) -> None:
     assert "VIRTUAL" in farm("devices", "--state", str(up.state)).stdout
 
 
-def _nobody_else_gets_in(up: Up, exporter_port: int) -> None:
+def _nobody_else_gets_in(up: Up, exporter_port: int, pages_port: int) -> None:
     """Of files the modes; of sockets and ports what another user meets."""
     phones = {found / "root" for found in (up.state / "virtual").iterdir() if found.is_dir()}
     made = [path for path in (up.state, *up.state.rglob("*")) if not phones & {path, *path.parents}]
@@ -161,6 +164,7 @@ def _nobody_else_gets_in(up: Up, exporter_port: int) -> None:
     assert exporter_port in ports and {each.laddr.ip for each in listening} == {"127.0.0.1"}
     met = as_nobody(lambda: _what_a_stranger_meets(made, sorted(ports)))
     assert met.pop(str(exporter_port)), "figures are everybody's"
+    assert met.pop(str(pages_port)).startswith("HTTP"), "so is looking at the pages"
     assert set(met.values()) <= {"-NOAUTH", "AUTH", "PermissionError"}, met
     assert {"-NOAUTH", "AUTH"} <= set(met.values()), "Redis and the phone were asked"
 
@@ -283,7 +287,7 @@ def _down_leaves_nothing(up: Up) -> None:
     assert not (up.state / "farm.json").exists()
     lines = up.log.read_text().splitlines()
     ended = [line.split()[0] for line in lines if "stopped" in line]
-    assert ended == ["exporter", "nightly", "worker", "scheduler", "phones", "adb", "redis"]
+    assert ended == ["pages", "exporter", "nightly", "worker", "scheduler", "phones", "adb", "redis"]
 
 
 @pytest.mark.timeout(300)

@@ -1,0 +1,75 @@
+"""The application: addresses to pages, live events, actions, and what protects them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from redis import Redis
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from orchestrator.ledger import Ledger
+
+from . import documents, forms
+from .access import Access
+from .actions import Actions
+from .events import Events
+from .look import Watch
+from .page import Make
+from .pages import devices, experiments, fleet, hosts, jobs, nights, queue
+from .protection import Protection
+from .renderer import Renderer
+
+FOLDER = Path(__file__).parent
+PAGES: dict[str, Make] = {
+    "/": fleet.fleet,
+    "/queue": queue.queue,
+    "/experiments": experiments.experiments,
+    "/experiments/{id}": experiments.experiment,
+    "/jobs/{id}": jobs.job,
+    "/devices/{serial:path}": devices.device,
+    "/nights": nights.nights,
+    "/nights/{id}": nights.night,
+    "/hosts": hosts.hosts,
+}
+
+
+@dataclass(frozen=True)
+class Pages:
+    """What the pages stand on. Nothing is opened before the first request."""
+
+    ledger: Callable[[], Ledger]
+    """The same each time; raises FarmError where it is away."""
+    redis: Callable[[], Redis]
+    """The same; raises ServiceDown where no farm runs."""
+    access: Access
+    actions: Actions
+    state: Path
+
+
+def make_app(of: Pages) -> Starlette:
+    """The pages of one farm."""
+    watch = Watch(of.ledger, of.redis)
+    renderer = Renderer(of.ledger, watch, of.access, PAGES)
+    reports = documents.Documents(of.ledger, of.state, renderer)
+    sent = forms.Forms(of.access, of.actions, renderer)
+    return Starlette(
+        routes=[
+            Route("/events", Events(renderer, watch, of.access).stream),
+            Route("/experiments/{id}/report", reports.report),
+            Route("/nights/{id}/report", reports.morning),
+            Route("/sign-in", sent.sign_in_page),
+            Route("/sign-in", sent.sign_in, methods=["POST"]),
+            Route("/sign-out", sent.sign_out, methods=["POST"]),
+            Route("/do/{what}", sent.act, methods=["POST"]),
+            *(Route(path, renderer.shown) for path in PAGES),
+            Route("/static/report.css", renderer.house_style),
+            Mount("/static", StaticFiles(directory=FOLDER / "static")),
+            Route("/{path:path}", renderer.missing),
+        ],
+        middleware=[Middleware(Protection, access=of.access)],
+    )

@@ -1,0 +1,75 @@
+"""Reports: the self-contained files that the command line writes, made when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Lock
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from orchestrator.coordination.artifacts import Artifacts
+from orchestrator.errors import FarmError, ModelFileError
+from orchestrator.ledger import ExperimentRow, Ledger
+from orchestrator.submission.labels import read_labels
+
+from .pages import nights
+from .pages.experiments import found_experiment
+from .protection import DOCUMENT_POLICY
+from .renderer import Renderer
+
+KEPT = 8
+"""Reports of experiments that are over."""
+
+
+class Documents:
+    """Each is made once while nothing changes."""
+
+    def __init__(self, ledger: Callable[[], Ledger], state: Path, renderer: Renderer) -> None:
+        self._ledger, self._state, self._renderer = ledger, state, renderer
+        self._kept: dict[tuple[str, tuple[tuple[str, int], ...]], str] = {}
+        self._lock = Lock()
+
+    async def report(self, request: Request) -> Response:
+        return await run_in_threadpool(self._sent, request, lambda: self._report(request.path_params["id"]))
+
+    async def morning(self, request: Request) -> Response:
+        return await run_in_threadpool(
+            self._sent, request, lambda: nights.morning(self._ledger(), request.path_params["id"])
+        )
+
+    def _sent(self, request: Request, make: Callable[[], str]) -> Response:
+        try:
+            return HTMLResponse(make(), headers={"Content-Security-Policy": DOCUMENT_POLICY})
+        except FarmError as e:
+            return self._renderer.refused(request, e)
+
+    def _report(self, name: str) -> str:
+        """One at a time: drawing takes a core."""
+        from orchestrator.report.gathering import gather, report_page
+
+        ledger = self._ledger()
+        row = found_experiment(ledger, name)
+        key = (row.id, _counted(row.counts))
+        with self._lock:
+            if key not in self._kept:
+                page = report_page(gather(ledger, row, self._labels(row)), ledger)
+                self._kept = dict([*self._kept.items(), (key, page)][-KEPT:])
+            return self._kept[key]
+
+    def _labels(self, row: ExperimentRow) -> tuple[int, ...] | None:
+        """Where they cannot be read, the rest is told without them."""
+        dataset = row.experiment.workload.dataset
+        if dataset is None or dataset.labels_sha256 is None:
+            return None
+        try:
+            return read_labels(Artifacts(self._state).path(dataset.labels_sha256))
+        except ModelFileError:
+            return None
+
+
+def _counted(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """How far it is: a report is another one when a job has ended."""
+    return tuple(sorted(counts.items()))

@@ -1,0 +1,78 @@
+"""Server-sent events: whoever looks at a page is told what changes on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from orchestrator.errors import FarmError
+
+from .access import Access, Session
+from .look import Watch
+from .parts import hash_of, news
+from .renderer import Renderer
+
+QUIET_S = 10.0
+"""After so long without news a comment is sent: who does not take it is gone."""
+
+
+class Events:
+    """A page that several people watch is made once for each look."""
+
+    def __init__(self, renderer: Renderer, watch: Watch, access: Access) -> None:
+        self._renderer, self._watch, self._access = renderer, watch, access
+        self._made: dict[tuple[str, str], tuple[float, str | None, bool]] = {}
+        self._making: dict[tuple[str, str], asyncio.Lock] = {}
+
+    async def stream(self, request: Request) -> Response:
+        """`?page=` address and query of a page, `?have=` the hash of what is shown; ends where no more can change."""
+        address = request.query_params.get("page", "/")
+        have = request.headers.get("last-event-id") or request.query_params.get("have", "")
+        session = self._access.session(request)
+        headers = {"X-Accel-Buffering": "no"}
+        return StreamingResponse(self._news(address, have, session), media_type="text/event-stream", headers=headers)
+
+    async def _news(self, address: str, have: str, session: Session | None) -> AsyncIterator[str]:
+        shown, quiet_s = None, 0.0
+        yield "retry: 1000\n\n"
+        while True:
+            _, now, live = await self._now(address, session)
+            if now is not None and (name := hash_of(now)) != have:
+                yield f"id: {name}\ndata: {news(shown, now)}\n\n"
+                have, quiet_s = name, 0.0
+            shown = now if now is not None else shown
+            if not live:
+                yield "event: over\ndata: \n\n"
+                return
+            pause_s = self._watch.pause_s
+            await asyncio.sleep(pause_s)
+            quiet_s += pause_s
+            if quiet_s >= QUIET_S:
+                yield ": still here\n\n"
+                quiet_s = 0.0
+
+    async def _now(self, address: str, session: Session | None) -> tuple[float, str | None, bool]:
+        """When it was made, the inside of the page (None where it is away), and whether it may change."""
+        key = (address, session.form_token if session else "")
+        async with self._making.setdefault(key, asyncio.Lock()):
+            clock = asyncio.get_running_loop().time
+            made = self._made.get(key)
+            if made is None or clock() >= made[0] + self._watch.pause_s / 2:
+                main, live = await run_in_threadpool(self._make, address, session)
+                self._made = {each: kept for each, kept in self._made.items() if kept[0] > clock() - QUIET_S}
+                made = self._made[key] = (clock(), main, live)
+                self._making = {each: lock for each, lock in self._making.items() if each in self._made}
+        return made
+
+    def _make(self, address: str, session: Session | None) -> tuple[str | None, bool]:
+        parts = urlsplit(address)
+        try:
+            page, main = self._renderer.main(unquote(parts.path), dict(parse_qsl(parts.query)), session)
+        except FarmError:
+            return None, True
+        return main, page.live

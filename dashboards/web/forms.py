@@ -1,0 +1,122 @@
+"""What people send: the token to sign in, and what is to be done."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from urllib.parse import parse_qsl
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from orchestrator.errors import FarmError, UnknownName
+
+from . import shown
+from .access import LASTS_S, Access, Session, is_ours
+from .actions import Actions
+from .renderer import Renderer
+
+log = logging.getLogger(__name__)
+LONGEST = 16_384
+"""Bytes of a form."""
+Deed = Callable[[Mapping[str, str], Session], str]
+
+
+class Forms:
+    """Nothing is done without a session and the token of its forms."""
+
+    def __init__(self, access: Access, actions: Actions, renderer: Renderer) -> None:
+        self._access, self._renderer = access, renderer
+        self._deeds: dict[str, Deed] = {
+            "cancel": lambda sent, _: actions.cancel(sent.get("target", "")),
+            "retry": lambda sent, _: actions.retry(sent.get("target", "")),
+            "hold": lambda sent, who: actions.hold(
+                sent.get("target", ""), who.name, sent.get("lasting", ""), sent.get("note", "")
+            ),
+            "release": lambda sent, _: actions.release(sent.get("target", "")),
+            "restore": lambda sent, _: actions.restore(sent.get("target", "")),
+        }
+
+    async def sign_in_page(self, request: Request) -> Response:
+        return await self._asks(request, wrong=False)
+
+    async def sign_in(self, request: Request) -> Response:
+        sent = await _sent(request)
+        if sent is None or not is_ours(request):
+            return _refused(request)
+        cookie = self._access.enter(sent.get("token", ""), sent.get("name", ""))
+        if cookie is None:
+            log.warning("event=sign_in_refused")
+            return await self._asks(request, wrong=True)
+        response = RedirectResponse(_way_back(sent), 303)
+        response.set_cookie(
+            self._access.cookie,
+            cookie,
+            max_age=int(LASTS_S),
+            httponly=True,
+            samesite="strict",
+            secure=self._access.secure,
+        )
+        return response
+
+    async def sign_out(self, request: Request) -> Response:
+        sent = await _sent(request)
+        if sent is None or not self._access.may_act(request, sent.get("form_token", "")):
+            return _refused(request)
+        response = RedirectResponse("/", 303)
+        response.delete_cookie(self._access.cookie)
+        return response
+
+    async def act(self, request: Request) -> Response:
+        """Do it, and go back to where it was asked for, which tells how it went."""
+        sent, deed = await _sent(request), self._deeds.get(request.path_params["what"])
+        session = self._access.session(request)
+        if sent is None or session is None or not self._access.may_act(request, sent.get("form_token", "")):
+            return _refused(request)
+        if deed is None:
+            return self._renderer.refused(request, UnknownName("there is no such action"))
+        try:
+            text, bad = await run_in_threadpool(deed, sent, session), False
+        except FarmError as e:
+            text, bad = "; ".join(filter(None, (str(e.args[0]), e.remedy))), True
+        log.info("event=acted what=%s who=%r target=%r bad=%s", request.path_params["what"], session.name,
+                 sent.get("target", ""), bad)  # fmt: skip
+        response = RedirectResponse(_way_back(sent), 303)
+        shown.tell(response, text, bad=bad)
+        return response
+
+    async def _asks(self, request: Request, *, wrong: bool) -> Response:
+        back = request.query_params.get("back", "/")
+        data = {"wrong": wrong, "back": back if _is_way(back) else "/"}
+        return await run_in_threadpool(
+            self._renderer.own_page, request, "sign_in.html.j2", "Sign in", data, 403 if wrong else 200
+        )
+
+
+async def _sent(request: Request) -> dict[str, str] | None:
+    """The fields of a form; None where it is too long, or none."""
+    length = request.headers.get("content-length", "")
+    if not length.isdecimal() or int(length) > LONGEST:
+        return None
+    try:
+        return dict(parse_qsl((await request.body()).decode(), keep_blank_values=True, max_num_fields=20))
+    except ValueError:
+        return None
+
+
+def _way_back(sent: Mapping[str, str]) -> str:
+    back = sent.get("back", "/")
+    return back if _is_way(back) else "/"
+
+
+def _is_way(address: str) -> bool:
+    """Whether it leads to a page of ours."""
+    return address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
+
+
+def _refused(request: Request) -> Response:
+    log.warning("event=form_refused path=%s", request.url.path)
+    response = RedirectResponse("/sign-in", 303)
+    shown.tell(response, "That was not done: sign in, and send it from a page of this farm.", bad=True)
+    return response

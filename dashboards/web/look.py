@@ -1,0 +1,175 @@
+"""One look at the farm for all who watch it: what is announced and what the ledger says, and what is away."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from redis import Redis
+
+from orchestrator.answers import Wait, why_jobs_wait
+from orchestrator.answers.fleet import Lane, lanes_of
+from orchestrator.answers.hosts import HostView, views
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.coordination.leases import Leases
+from orchestrator.errors import FarmError
+from orchestrator.ledger import Hold, Ledger, RunningRow
+from orchestrator.model.device import Device
+from orchestrator.model.live import HostAnnouncement, Progress
+from orchestrator.model.waiting import WaitReason
+from orchestrator.scheduling.eligible_devices import devices_for_work
+
+PERIOD_S = 0.35
+"""Between two looks, where one costs little."""
+QUICK_S = 0.1
+"""A queue that was counted in less is counted in every look."""
+QUEUE_SHARE = 4.0
+"""A longer one is not counted again for so many times as long as that took."""
+SHARE = 2.0
+"""So many times as long as a look took, nobody looks again: watching takes no more than a third of a core."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the farm is at one moment. What is away is empty here, and `away` says so."""
+
+    lanes: tuple[Lane, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Jobs by state or outcome."""
+    waits: tuple[Wait, ...] = ()
+    reasons: Mapping[str, WaitReason] | None = None
+    """What the scheduler says; None where none does."""
+    hosts: tuple[HostView, ...] = ()
+    running: Mapping[str, RunningRow] = field(default_factory=dict)
+    """Serial -> its newest attempt under way."""
+    holds: Mapping[str, Hold] = field(default_factory=dict)
+    away: tuple[str, ...] = ()
+    """What does not answer, with what to do."""
+    took_s: float = 0.0
+    at: float = 0.0
+    """Unix time."""
+
+    @property
+    def devices(self) -> list[Device] | None:
+        """As placement sees them; None where Redis is away."""
+        return None if self.reasons is None and not self.lanes else [lane.device for lane in self.lanes]
+
+    def lane(self, serial: str) -> Lane | None:
+        return next((lane for lane in self.lanes if lane.device.serial == serial), None)
+
+
+class Watch:
+    """Looks when somebody asks, and not more often than is needed; one look serves all who ask meanwhile. The queue,
+    which may be long, is looked at beside it, at a pace of its own."""
+
+    def __init__(self, ledger: Callable[[], Ledger], redis: Callable[[], Redis]) -> None:
+        """Both are called for each look, and may raise FarmError."""
+        self._ledger, self._redis = ledger, redis
+        self._lock = threading.Lock()
+        self._latest: Look | None = None
+        self._taken_at = float("-inf")
+        self._queue: _Queue | None = None
+        self._counting: threading.Thread | None = None
+
+    def look(self) -> Look:
+        """The latest look, or a new one where that is old."""
+        with self._lock:
+            if self._latest is None or time.monotonic() >= self._taken_at + self.pause_s:
+                self._latest = self._take()
+                self._taken_at = time.monotonic()
+            return self._latest
+
+    @property
+    def pause_s(self) -> float:
+        """From one look to the next."""
+        return max(PERIOD_S, SHARE * (self._latest.took_s if self._latest else 0.0))
+
+    def _take(self) -> Look:
+        began, away = time.monotonic(), []
+        announced = _Announced()
+        try:
+            announced = _announced(self._redis())
+        except FarmError as e:
+            away.append(_words(e))
+        try:
+            ledger = self._ledger()
+            found = _with_ledger(ledger, announced, self._counted(ledger, announced.reasons))
+        except FarmError as e:
+            away.append(_words(e))
+            found = Look(lanes=lanes_of(announced.devices, announced.leased, announced.progress))
+        return Look(**{**vars(found), "away": tuple(away), "took_s": time.monotonic() - began, "at": time.time()})
+
+    def _counted(self, ledger: Ledger, reasons: Mapping[str, WaitReason] | None) -> _Queue:
+        """The queue now where it is short; where it is long as it was when it was last counted."""
+        known = self._queue
+        if known is None or known.took_s < QUICK_S:
+            self._queue = _queue(ledger, reasons)
+        elif self._counting is None and time.monotonic() > known.at + QUEUE_SHARE * known.took_s:
+            self._counting = threading.Thread(target=self._count, args=(ledger, reasons), daemon=True)
+            self._counting.start()
+        assert self._queue is not None
+        return self._queue
+
+    def _count(self, ledger: Ledger, reasons: Mapping[str, WaitReason] | None) -> None:
+        with suppress(FarmError):
+            self._queue = _queue(ledger, reasons)
+        self._counting = None
+
+
+@dataclass(frozen=True)
+class _Queue:
+    """What takes the longer the more waits."""
+
+    waits: tuple[Wait, ...]
+    counts: Mapping[str, int]
+    by_device: Mapping[str, tuple[int, int]]
+    took_s: float
+    at: float
+    """When it had been counted, by the monotonic clock."""
+
+
+def _queue(ledger: Ledger, reasons: Mapping[str, WaitReason] | None) -> _Queue:
+    began = time.monotonic()
+    waits, counts, by_device = why_jobs_wait(ledger, reasons), ledger.counts(), ledger.device_counts()
+    return _Queue(waits, counts, by_device, time.monotonic() - began, time.monotonic())
+
+
+@dataclass(frozen=True)
+class _Announced:
+    devices: tuple[Device, ...] = ()
+    hosts: tuple[HostAnnouncement, ...] = ()
+    progress: tuple[Progress, ...] = ()
+    leased: frozenset[str] = frozenset()
+    reasons: Mapping[str, WaitReason] | None = None
+
+
+def _announced(redis: Redis) -> _Announced:
+    inventory = Inventory(redis)
+    return _Announced(
+        devices=tuple(inventory.devices()),
+        hosts=tuple(inventory.hosts()),
+        progress=tuple(inventory.progress()),
+        leased=frozenset(Leases(redis).all()),
+        reasons=inventory.waiting(),
+    )
+
+
+def _with_ledger(ledger: Ledger, announced: _Announced, queue: _Queue) -> Look:
+    devices = devices_for_work(announced.devices, announced.hosts, ledger)
+    running = ledger.running()
+    return Look(
+        lanes=lanes_of(devices, announced.leased, announced.progress, queue.waits, queue.by_device),
+        counts=queue.counts,
+        waits=queue.waits,
+        reasons=announced.reasons,
+        hosts=tuple(views(announced.hosts, ledger.hosts(), running)),
+        running={row.serial: row for row in running},
+        holds={hold.serial: hold for hold in ledger.holds()},
+    )
+
+
+def _words(error: FarmError) -> str:
+    return "; ".join(filter(None, (str(error.args[0]).partition("\n")[0], error.remedy)))

@@ -1,0 +1,71 @@
+"""A page: what it is made of, and what its makers are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from orchestrator.answers import Ending
+from orchestrator.ledger import Ledger
+
+from .access import Session
+from .look import Look
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a page is made from."""
+
+    look: Callable[[], Look]
+    ledger: Callable[[], Ledger]
+    """Raises FarmError where it is away."""
+    ends: Callable[[str], Ending]
+    """When an experiment ends, as it was last thought."""
+    session: Session | None
+    path: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+
+    def number(self, name: str) -> int:
+        """A whole number of the query; 0 where there is none."""
+        text = self.query.get(name, "")
+        return min(int(text), 10**9) if text.isdecimal() and text.isascii() else 0
+
+
+@dataclass(frozen=True)
+class Page:
+    """What is shown."""
+
+    template: str
+    title: str
+    room: str
+    """Which of the rooms in the head is marked."""
+    data: Mapping[str, Any]
+    live: bool = True
+    """It may change while somebody looks."""
+
+
+Make = Callable[[Asked], Page]
+
+
+@dataclass(frozen=True)
+class Pager:
+    """Where a list is cut."""
+
+    first: int
+    total: int
+    most: int
+    query: str = ""
+    """What else the address says, with `&` behind it."""
+
+    @property
+    def last(self) -> int:
+        return min(self.first + self.most, self.total)
+
+    @property
+    def before(self) -> int | None:
+        return max(0, self.first - self.most) if self.first else None
+
+    @property
+    def after(self) -> int | None:
+        return self.first + self.most if self.first + self.most < self.total else None

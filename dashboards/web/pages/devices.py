@@ -1,0 +1,95 @@
+"""A device: what it is, how it is now, what it did last, its profile."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from dashboards.web.page import Asked, Page
+from orchestrator.energy import battery_draw_a
+from orchestrator.errors import UnknownName
+from orchestrator.model.device import Device
+from orchestrator.report import wording
+
+from .fleet import row_of
+
+MOST = 40
+EMPTY: tuple[Any, ...] = (None, "", 0, [], {}, False)
+FACTS = (
+    "host",
+    "address",
+    "manufacturer",
+    "soc",
+    "gpu",
+    "abi",
+    "sdk",
+    "cores",
+    "memory_bytes",
+    "fingerprint",
+    "profile",
+)
+
+
+def device(asked: Asked) -> Page:
+    look, ledger, serial = asked.look(), asked.ledger(), asked.path["serial"]
+    lane, past = look.lane(serial), ledger.listed.of_device(serial, MOST)
+    if lane is None and not past and not ledger.known_devices([serial]):
+        raise UnknownName(f"there is no device {serial!r} on this farm", remedy="the fleet lists the devices")
+    data = {
+        "serial": serial,
+        "row": row_of(look, lane) if lane else None,
+        "hold": look.holds.get(serial),
+        "facts": _facts(lane.device) if lane else [],
+        "reading": _reading(lane.device) if lane else [],
+        "apis": _apis(lane.device) if lane else [],
+        "enrolment": lane.device.enrolment if lane else None,
+        "past": past,
+    }
+    return Page("device.html.j2", serial, "fleet", data)
+
+
+def _facts(found: Device) -> list[tuple[str, str]]:
+    facts = found.facts.model_dump(mode="json")
+    return [(name.replace("_bytes", ""), _text(name, facts[name])) for name in FACTS if facts[name] not in EMPTY]
+
+
+def _apis(found: Device) -> list[tuple[str, str, str, list[tuple[str, str]]]]:
+    """Name, device, version, and what there is beside it."""
+    more = []
+    for api in found.facts.apis:
+        rest = api.model_dump(mode="json", exclude={"api", "device_name", "version"})
+        shown = [(name.replace("_", " "), _text(name, value)) for name, value in rest.items() if value not in EMPTY]
+        more.append((api.api.value, wording.short_name(api.device_name), api.version, shown))
+    return more
+
+
+def _reading(found: Device) -> list[tuple[str, str]]:
+    """What gauge, clocks and sensors said last."""
+    state, last = found.state, found.state.reading
+    told = [
+        ("free storage", wording.memory_size(state.free_storage_bytes) if state.free_storage_bytes else ""),
+        ("skin", f"{state.skin_temp_c:.1f} °C" if state.skin_temp_c is not None else ""),
+        ("thermal status", str(state.thermal_status) if state.thermal_status is not None else ""),
+        ("left changed", ", ".join(state.left_changed)),
+    ]
+    if last is not None:
+        draw_a = battery_draw_a(last, found.enrolment.gauge if found.enrolment else None)
+        told += [
+            ("battery current", "" if draw_a is None else f"{draw_a:+.3f} A out"),
+            ("CPU clock", f"{last.cpu_hz / 1e6:.0f} MHz" if last.cpu_hz else ""),
+            ("GPU clock", f"{last.gpu_hz / 1e6:.0f} MHz" if last.gpu_hz else ""),
+            ("CPU sensor", f"{last.cpu_temp_c:.1f} °C" if last.cpu_temp_c else ""),
+            ("GPU sensor", f"{last.gpu_temp_c:.1f} °C" if last.gpu_temp_c else ""),
+        ]
+    return [(name, text) for name, text in told if text]
+
+
+def _text(name: str, value: Any) -> str:
+    """A fact for people."""
+    if name.endswith("_at"):
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(value))
+    if name.endswith("_bytes") and isinstance(value, int):
+        return wording.memory_size(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(_text("", each) for each in value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

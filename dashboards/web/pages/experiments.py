@@ -1,0 +1,75 @@
+"""Experiments: all of them, and one with its progress, its devices, what went wrong, and its jobs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+from dashboards.web import shown
+from dashboards.web.page import Asked, Page, Pager
+from orchestrator.answers import problems_of, reason_lines
+from orchestrator.errors import UnknownName
+from orchestrator.ledger import ExperimentRow, Ledger
+from orchestrator.report import wording
+
+from .fleet import rows_of
+
+MOST = 50
+MOST_JOBS = 100
+MOST_PROBLEMS = 30
+
+
+def experiments(asked: Asked) -> Page:
+    """`?from=` which one comes first; the newest is 0."""
+    rows, total = asked.ledger().listed.experiments(asked.number("from"), MOST)
+    data = {"rows": rows, "pager": Pager(asked.number("from"), total, MOST)}
+    return Page("experiments.html.j2", "Experiments", "experiments", data)
+
+
+def experiment(asked: Asked) -> Page:
+    """`?jobs=` a state or an outcome, `?from=` which of them comes first."""
+    look, ledger = asked.look(), asked.ledger()
+    row = found_experiment(ledger, asked.path["id"])
+    problems = problems_of(ledger, row)
+    word = asked.query.get("jobs", "")
+    word = word if word in shown.ORDER else ""
+    jobs = ledger.listed.jobs(row.id, (word,) if word else (), asked.number("from"), MOST_JOBS)
+    data = {
+        "row": row,
+        "ends": None if row.finished else asked.ends(row.id),
+        "waits": reason_lines(wait for wait in look.waits if wait.experiment_id == row.id),
+        "problems": problems[:MOST_PROBLEMS],
+        "more_problems": max(0, len(problems) - MOST_PROBLEMS),
+        "causes": Counter(each.cause or each.outcome for each in problems).most_common(),
+        "lanes": _lanes(asked, ledger, row),
+        "exclusions": wording.group_exclusions(row.exclusions),
+        "jobs": jobs.rows,
+        "word": word,
+        "words": [each for each in shown.ORDER if row.counts.get(each)],
+        "pager": Pager(asked.number("from"), jobs.total, MOST_JOBS, f"jobs={word}&" if word else ""),
+        "spec": json.dumps(row.experiment.model_dump(mode="json", exclude_defaults=True), indent=2),
+    }
+    return Page("experiment.html.j2", row.experiment.name, "experiments", data, live=not row.finished)
+
+
+def found_experiment(ledger: Ledger, name: str) -> ExperimentRow:
+    """By its id, or the newest of a name. Raises UnknownName."""
+    try:
+        return ledger.experiment(name)
+    except UnknownName:
+        ids = [each for each, own in ledger.experiment_names().items() if own == name]
+        if not ids:
+            raise
+        return ledger.experiment(ids[-1])
+
+
+def _lanes(asked: Asked, ledger: Ledger, row: ExperimentRow) -> list[dict[str, Any]]:
+    """The devices that alone may run some of its jobs, with how far each is and what it does for it now."""
+    known = {each.serial: each for each in rows_of(asked.look())}
+    running = {each.serial for each in asked.look().running.values() if each.experiment_id == row.id}
+    counts = ledger.device_counts(row.id)
+    return [
+        {"serial": serial, "done": done, "total": total, "row": known.get(serial), "is_on_it": serial in running}
+        for serial, (done, total) in sorted(counts.items())
+    ]

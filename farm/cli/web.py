@@ -1,0 +1,72 @@
+"""`farm web`: where the farm's pages are; serve them where nobody does."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .farm_access import settings_of
+from .output import JsonOption, StateOption, log, out, print_json
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel="The farm")(web)
+
+
+def web(
+    port: Annotated[
+        int | None,
+        typer.Option("--port", min=1, max=65535, help="Serve them there.", show_default="FARM_PAGES_PORT or 8420"),
+    ] = None,
+    listen: Annotated[
+        str,
+        typer.Option(
+            "--listen",
+            metavar="ADDRESS",
+            help="Serve other machines, too, by HTTPS: they reach this one at this name or IP, and sign in to look.",
+        ),
+    ] = "",
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say where the pages of the farm are, and how to sign in; where no farm serves them, serve them until Ctrl-C.
+
+    Pages are for reading, on this machine alone; who acts shows the farm's token, as the printed link does. Without a
+    running farm they show what the ledger has.
+
+    Example: `farm web`, `farm web --listen farm.lab --port 8421`
+    """
+    from dashboards.web.access import token_of
+    from farm import endpoints
+    from farm.parts.part import is_free
+    from farm.reach.address import authority_of, bind_of
+    from farm.web.pages import Listening, serve
+    from orchestrator.errors import SetupError
+
+    settings = settings_of(state)
+    found = endpoints.read(settings.state)
+    if found is not None and found.pages_port and port is None and not listen:
+        _say(found.pages_url, token_of(settings.state), as_json=as_json)
+        return
+    chosen = port or settings.pages_port
+    if chosen == 0 or not is_free(chosen):
+        raise SetupError(
+            f"port {chosen} cannot be used for the pages", remedy="give a free one: `farm web --port 8421`"
+        )
+    listening = Listening(port=chosen)
+    if listen:
+        bind = bind_of(listen)
+        own = authority_of(settings.state).issue("pages", {listen, bind})
+        listening = Listening(bind, chosen, listen, own)
+    _say(listening.url, token_of(settings.state), as_json=as_json)
+    serve(settings.state, listening)
+
+
+def _say(url: str, token: str, *, as_json: bool) -> None:
+    sign_in = f"{url}sign-in#{token}"
+    if as_json:
+        print_json({"url": url, "sign_in": sign_in})
+        return
+    out().print(url, markup=False, highlight=False)
+    log().print(f"to act, sign in: {sign_in}", markup=False, soft_wrap=True)

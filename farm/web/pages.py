@@ -1,0 +1,120 @@
+"""`python -m farm.web.pages --port N`: serve the pages of the farm of `FARM_STATE` on loopback until SIGTERM."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+
+import uvicorn
+from redis import Redis
+from starlette.applications import Starlette
+
+from dashboards.web import Pages, make_app
+from dashboards.web.access import LOOPBACK, Access, token_of
+from farm import endpoints
+from farm.reach.certificates import Certificate
+from orchestrator.config import Settings, settings
+from orchestrator.coordination.client import client_of
+from orchestrator.errors import ServiceDown, SetupError
+from orchestrator.ledger import Ledger
+from orchestrator.private_files import UMASK
+
+from .deeds import Deeds
+
+CONNECTIONS = 400
+REPLY_S = 2.0
+
+
+@dataclass(frozen=True)
+class Listening:
+    """Where the pages are served."""
+
+    address: str = "127.0.0.1"
+    port: int = 0
+    name: str = ""
+    """By which other machines reach it; empty: this machine alone."""
+    certificate: Certificate | None = None
+
+    @property
+    def url(self) -> str:
+        name = f"[{self.name}]" if ":" in self.name else self.name
+        return f"https://{name}:{self.port}/" if self.name else f"http://{self.address}:{self.port}/"
+
+
+def app_of(state: Path, listening: Listening) -> Starlette:
+    """The pages of the farm of a state folder, whether it runs or not."""
+    sources = Sources(state)
+    own = {each if ":" not in each else f"[{each}]" for each in (listening.name, listening.address) if each}
+    names = LOOPBACK | own
+    private = bool(listening.name) or settings().pages_private
+    access = Access(token_of(state), names=names, private=private, secure=bool(listening.name))
+    deeds = Deeds(endpoints.settings_for(state), sources.ledger, sources.redis)
+    return make_app(Pages(sources.ledger, sources.redis, access, deeds, state))
+
+
+def serve(state: Path, listening: Listening) -> None:
+    """Until a signal ends it."""
+    own = listening.certificate
+    uvicorn.run(
+        app_of(state, listening),
+        host=listening.address,
+        port=listening.port,
+        limit_concurrency=CONNECTIONS,
+        timeout_graceful_shutdown=1,
+        access_log=False,
+        server_header=False,
+        log_config=None,
+        ssl_certfile=str(own.certificate) if own else None,
+        ssl_keyfile=str(own.key) if own else None,
+    )
+
+
+class Sources:
+    """The ledger and Redis of a state folder: found again where a farm has come up since."""
+
+    def __init__(self, state: Path) -> None:
+        self._state = state
+        self._lock = Lock()
+        self._ledger: Ledger | None = None
+        self._client: tuple[tuple[str, str], Redis] | None = None
+
+    def ledger(self) -> Ledger:
+        """Raises SetupError where there is none yet, ServiceDown where it is away."""
+        with self._lock:
+            if self._ledger is None:
+                found = self._settings()
+                if not found.ledger_url and not found.ledger_file.exists():
+                    raise SetupError(f"there is no ledger in {self._state} yet", remedy="`farm up` makes one")
+                self._ledger = Ledger(found.ledger)
+            return self._ledger
+
+    def redis(self) -> Redis:
+        """Raises ServiceDown where no farm runs."""
+        found = self._settings()
+        if not found.redis_url:
+            raise ServiceDown(f"no farm runs on {self._state}", remedy="`farm up` starts one")
+        key = (found.redis_url, found.redis_password.get_secret_value())
+        with self._lock:
+            if self._client is None or self._client[0] != key:
+                self._client = (key, client_of(found, reply_s=REPLY_S))
+            return self._client[1]
+
+    def _settings(self) -> Settings:
+        return endpoints.settings_for(self._state)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--port", type=int, required=True)
+    given = parser.parse_args()
+    os.umask(UMASK)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(name)s: %(message)s")
+    serve(settings().state, Listening(port=given.port))
+
+
+if __name__ == "__main__":
+    main()

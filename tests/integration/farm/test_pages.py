@@ -1,0 +1,285 @@
+"""The farm's pages in Chromium, over a real farm with a virtual phone: what is shown, live, done, and refused."""
+
+from __future__ import annotations
+
+import http.client
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import pytest
+import uvicorn
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from dashboards.web.access import token_of
+from farm.endpoints import read, settings_for
+from farm.web.pages import Listening, app_of
+from orchestrator.coordination.client import client_of
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.ledger import Ledger
+from orchestrator.model.device import Health
+from orchestrator.model.record import Outcome
+from tests.integration.farm.test_up import Up, farm
+from tests.integration.orchestrator.ledgers import begun, record_of
+from tests.servers import free_port, required
+from tests.unit.orchestrator import make
+from tests.waiting import eventually
+
+READY = Health.READY
+HOSTILE = '"><script>document.title="owned"</script><img src=x onerror=alert(1)>{{ 7*7 }}'
+Answer = tuple[int, http.client.HTTPMessage, str]
+SPEC = """\
+schema_version: 1
+name: seen
+workload: {network: lenet}
+devices: {where: source == "virtual", count: all}
+matrix: {backend: [cpu]}
+sampling: {blocks: 2, warmup: 1, samples: 3}
+"""
+
+
+class Farm:
+    """A farm with an experiment that is over, and one with hostile names that waits for a phone that is away."""
+
+    def __init__(self, up: Up) -> None:
+        self.state = up.state
+        found = read(up.state)
+        assert found is not None and found.pages_url
+        self.url, self.port = found.pages_url.rstrip("/"), found.pages_port
+        self.token = token_of(up.state)
+        settings = settings_for(up.state)
+        self.ledger = Ledger(settings.ledger)
+        self.hostile = make.job("hostile-1", candidates=(f"A{HOSTILE}",))
+        self.ledger.submit(
+            "hostile-1", make.many(3, name="hostile", description=HOSTILE),
+            [self.hostile, *(make.job("hostile-1", block=n, candidates=(f"A{HOSTILE}",)) for n in (1, 2))],
+        )  # fmt: skip
+        lost = record_of(
+            begun(self.ledger, self.hostile), outcome=Outcome.LOST, cause="transport_lost",
+            reasons=(HOSTILE,), evidence=(HOSTILE, "last line"),
+        )  # fmt: skip
+        self.ledger.keep(lost)
+        spec = up.state.with_name("seen.yaml")
+        spec.write_text(SPEC)
+        with settings_client(settings) as client:
+            inventory = Inventory(client)
+            eventually(lambda: {"nexus_5"} <= {d.facts.profile for d in inventory.devices() if d.state.health == READY})
+        done = farm("run", str(spec), "--state", str(up.state), "--wait", "--timeout", "60 s")
+        assert done.returncode == 0, done.stderr
+        (self.seen,) = (each.id for each in self.ledger.experiments() if each.experiment.name == "seen")
+        self.job = self.ledger.jobs(self.seen)[0].job_id
+        self.serial = self.ledger.listed.attempts(self.job)[0].serial
+
+    def get(self, path: str, **headers: str) -> Answer:
+        return asked(self.port, path, **headers)
+
+    def post(self, path: str, fields: dict[str, str], **headers: str) -> Answer:
+        kind = {"Content-Type": "application/x-www-form-urlencoded"}
+        return asked(self.port, path, urlencode(fields), **kind, **headers)
+
+
+def asked(port: int, path: str, body: str | None = None, **headers: str) -> Answer:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET" if body is None else "POST", path, body, headers)
+    reply = connection.getresponse()
+    try:
+        return reply.status, reply.headers, reply.read().decode()
+    finally:
+        connection.close()
+
+
+@contextmanager
+def settings_client(settings: Any) -> Iterator[Any]:
+    client = client_of(settings)
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def pages() -> Iterator[Farm]:
+    for binary in ("redis-server", "adb", "chromium"):
+        required(binary)
+    with tempfile.TemporaryDirectory(prefix="farm-") as folder:
+        up = Up(Path(folder) / "farm", "--profile", "nexus_5")
+        try:
+            up.wait_until_ready()
+            found = Farm(up)
+            yield found
+            found.ledger.close()
+        finally:
+            up.kill()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=required("chromium"), args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def browser(chromium: Browser) -> Iterator[Page]:
+    """A page of a context of its own, which notes what a page must not do."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda said: wrong.append(said.text) if "Content Security Policy" in said.text else None)
+    page.on("dialog", lambda dialog: wrong.append(f"a dialog: {dialog.message}"))
+    yield page
+    context.close()
+    assert wrong == []
+
+
+def addresses(pages: Farm) -> list[str]:
+    hostile = quote(f"A{HOSTILE}", safe="")
+    return [
+        "/", "/queue", "/experiments", f"/experiments/{pages.seen}", "/experiments/hostile-1", f"/jobs/{pages.job}",
+        f"/jobs/{pages.hostile.job_id}", f"/devices/{pages.serial}", f"/devices/{hostile}", "/nights", "/hosts",
+        "/sign-in", "/experiments/nothing", "/nowhere",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("width", "scheme", "every"), [(1280, "light", 1), (390, "dark", 2)])
+def test_every_page_is_readable_by_everybody(
+    pages: Farm, chromium: Browser, width: int, scheme: Any, every: int
+) -> None:
+    """At a desk and on a phone, light and dark: axe-core finds nothing, nothing runs over the edge, nothing is run."""
+    faults: list[str] = []
+    context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = context.new_page()
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    for number, address in enumerate(addresses(pages)):
+        page.goto(pages.url + address)
+        over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        found = Axe().run(page).response["violations"] if number % every == 0 else []
+        faults += [f"{address}: {each['id']} {each['nodes'][0]['html']}" for each in found]
+        faults += [f"{address}: {over} px over the edge"] * (over > 0)
+        faults += [f"{address}: owned"] * (page.title() == "owned" or page.locator("main img").count() > 0)
+    context.close()
+    assert faults == []
+
+
+def test_names_from_outside_are_shown_as_they_are(pages: Farm, browser: Page) -> None:
+    browser.goto(f"{pages.url}/jobs/{pages.hostile.job_id}")
+    assert HOSTILE in browser.locator("pre").inner_text() and HOSTILE in browser.locator(".story").inner_text()
+    browser.locator("main a", has_text='A">').first.click()
+    assert browser.locator("h1").inner_text() == f"A{HOSTILE}"
+    browser.goto(f"{pages.url}/?q={quote(HOSTILE)}&show={quote(HOSTILE)}")
+    assert browser.locator("input[name=q]").input_value() == HOSTILE[:200]
+
+
+def test_pages_lead_to_each_other(pages: Farm, browser: Page) -> None:
+    """From the fleet to a device, to a job that it ran, to its experiment, to the report."""
+    browser.goto(pages.url)
+    browser.get_by_role("link", name=pages.serial).click()
+    browser.locator("#history tbody a").first.click()
+    assert "Attempt 1" in browser.locator(".story").inner_text()
+    browser.locator(".crumbs a").last.click()
+    assert browser.locator("h1").inner_text() == "seen"
+    browser.get_by_role("link", name="Report", exact=True).click()
+    assert browser.locator("h1").inner_text() == "seen" and browser.locator("svg").count() > 0
+
+
+def test_what_changes_is_shown_within_a_second_and_keeps_the_focus(pages: Farm, browser: Page) -> None:
+    browser.goto(pages.url)
+    row = browser.locator(f"[id='l-{pages.serial}']")
+    row.locator("a").first.focus()
+    browser.evaluate("window.stays = true")
+    pages.ledger.hold([pages.serial], "anna", None, "new battery")
+    began = time.monotonic()
+    browser.wait_for_function("serial => document.getElementById('l-' + serial).innerText.includes('anna')",
+                              arg=pages.serial, polling=10)  # fmt: skip
+    took_s = time.monotonic() - began
+    print(f"shown after {took_s:.2f} s")
+    assert browser.evaluate("document.activeElement.textContent") == pages.serial
+    assert browser.evaluate("window.stays"), "the page was not loaded again"
+    pages.ledger.end_hold(pages.serial)
+    browser.wait_for_function("serial => !document.getElementById('l-' + serial).innerText.includes('anna')",
+                              arg=pages.serial)  # fmt: skip
+
+
+def test_who_shows_the_token_may_act(pages: Farm, browser: Page) -> None:
+    """The printed link signs in; a hold bears the name; what was done is told; signing out ends it."""
+    browser.goto(f"{pages.url}/devices/{pages.serial}")
+    assert browser.locator("form[action='/do/hold']").count() == 0
+    browser.goto(f"{pages.url}/sign-in#{pages.token}")
+    assert "#" not in browser.url
+    browser.get_by_label("Your name").fill("anna <b>")
+    browser.get_by_role("button", name="Sign in").click()
+    browser.goto(f"{pages.url}/devices/{pages.serial}")
+    browser.get_by_text("Hold ...").click()
+    browser.get_by_label("For how long").fill("2 h")
+    browser.get_by_role("button", name="Hold it as anna <b>").click()
+    assert "is held by anna <b>" in browser.locator(".said").inner_text()
+    assert [(each.serial, each.who) for each in pages.ledger.holds()] == [(pages.serial, "anna <b>")]
+    browser.get_by_role("button", name="Release").click()
+    assert pages.ledger.holds() == [] and "released" in browser.locator(".said").inner_text()
+    browser.goto(f"{pages.url}/jobs/{pages.hostile.job_id}")
+    browser.get_by_role("button", name="Cancel this job").click()
+    assert "cancelled 1 job" in browser.locator(".said").inner_text()
+    assert pages.ledger.listed.job(pages.hostile.job_id).state == "cancelled"
+    browser.get_by_role("button", name="Sign out").click()
+    assert browser.get_by_role("link", name="Sign in").is_visible()
+
+
+def test_nobody_else_may(pages: Farm) -> None:
+    """Without a session, with a wrong token, with a form of another page, under another name: nothing is done."""
+    target = {"target": "hostile-1", "form_token": "guess"}
+    status, headers, _ = pages.post("/do/cancel", target)
+    assert (status, headers["Location"]) == (303, "/sign-in")
+    status, _, text = pages.post("/sign-in", {"token": "guess"})
+    assert status == 403 and "not the token" in text
+    status, headers, _ = pages.post("/sign-in", {"token": pages.token, "back": "//evil.example"})
+    assert (status, headers["Location"]) == (303, "/")
+    kept = headers["Set-Cookie"].partition(";")[0]
+    assert "HttpOnly" in headers["Set-Cookie"] and "samesite=strict" in headers["Set-Cookie"].lower()
+    for more in ({}, {"Origin": "http://evil.example"}):
+        pages.post("/do/cancel", target, Cookie=kept, **more)
+    assert pages.get("/do/cancel")[0] in (404, 405)
+    assert pages.ledger.counts("hostile-1").get("waiting"), "nothing was cancelled"
+    assert pages.get("/", Host="evil.example")[0] == 421
+    status, headers, _ = pages.get("/static/../app.py")
+    assert status == 404
+    policy = pages.get("/")[1]["Content-Security-Policy"]
+    assert "unsafe" not in policy and "default-src 'none'" in policy and "frame-ancestors 'none'" in policy
+    assert "script" not in pages.get(f"/experiments/{pages.seen}/report")[1]["Content-Security-Policy"]
+
+
+def test_what_is_not_there_leads_on(pages: Farm) -> None:
+    for path in ("/experiments/nothing", "/jobs/nothing", "/devices/nothing", "/nights/nothing", "/nowhere"):
+        status, _, text = pages.get(path)
+        assert status == 404 and 'href="/experiments"' in text, path
+    assert pages.get("/queue?from=99999999999999999999")[0] == 200
+
+
+def test_the_command_says_where_the_pages_are(pages: Farm) -> None:
+    done = farm("web", "--state", str(pages.state))
+    assert done.stdout.strip() == pages.url + "/" and f"/sign-in#{pages.token}" in done.stderr
+    assert pages.token not in (pages.state / "logs" / "pages.log").read_text()
+
+
+def test_pages_without_a_farm_show_the_ledger(pages: Farm, tmp_path: Path) -> None:
+    """In this process, on a copy of nothing, then with a ledger: no farm runs, and each page says so."""
+    state, port = tmp_path / "state", free_port()
+    server = uvicorn.Server(uvicorn.Config(app_of(state, Listening(port=port)), port=port, log_config=None))
+    turns = threading.Thread(target=server.run)
+    turns.start()
+    try:
+        eventually(lambda: server.started)
+        assert "no farm runs" in asked(port, "/")[2] and asked(port, "/queue")[0] in (400, 503)
+        with Ledger(f"sqlite:///{state}/ledger.sqlite") as ledger:
+            assert "There is no experiment yet" in asked(port, "/experiments")[2]
+            ledger.submit("first-1", make.many(1), [make.job()])
+        status, _, text = asked(port, "/queue")
+        assert status == 200 and "no scheduler says why" in text and "first-1" in text
+    finally:
+        server.should_exit = True
+        turns.join(30)
