@@ -18,6 +18,7 @@ from orchestrator.errors import DeviceBusy, FarmError, NoData, SpecError, Unsupp
 from orchestrator.expansion import device_selection
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Device, DeviceState, Health
+from orchestrator.queueing.kept import KeptServer, keep_run
 from orchestrator.queueing.live import LiveRun, run_live
 from orchestrator.queueing.live.station import network_name
 from orchestrator.queueing.spec import QueueingSpec
@@ -40,8 +41,27 @@ LOCK_WAIT_S = 600.0
 class OnDevices:
     """Runs, and the devices that served in them."""
 
+    spec: QueueingSpec
     runs: list[LiveRun]
     residents: list[Resident]
+
+    def keep(self, ledger: Ledger) -> str:
+        """Store them; the run's id. Raises ServiceDown."""
+        names = [
+            group.name if group.count == 1 else f"{group.name}-{number + 1}"
+            for group in self.spec.servers
+            for number in range(group.count)
+        ]
+        servers = [
+            KeptServer(
+                server=name, device=each.member.facts, agent_sha256=each.member.agent_sha256, plans=each.plans,
+                expected_s=each.expected_s, state_before=each.state_before, state_after=each.state_after,
+                conditions=each.proofs, ended_by=str(each.error or ""),
+            )
+            for name, each in zip(names, self.residents, strict=True)
+        ]  # fmt: skip
+        readings = [each.wire.readings if each.wire else [] for each in self.residents]
+        return keep_run(ledger, self.spec, self.runs, servers, readings)
 
 
 def run_on_devices(spec: QueueingSpec, settings: Settings, ledger: Ledger, tell: Callable[[str], None]) -> OnDevices:
@@ -71,7 +91,7 @@ def run_on_devices(spec: QueueingSpec, settings: Settings, ledger: Ledger, tell:
             tell(f"run {number + 1} of {spec.replications}: {spec.duration:g} s")
             wires = [each.wire for each in serving.residents if each.wire is not None]
             runs.append(run_live(spec, seed, wires, measured_s))
-    return OnDevices(runs, serving.residents)
+    return OnDevices(spec, runs, serving.residents)
 
 
 def check_possible(spec: QueueingSpec) -> None:
@@ -138,7 +158,7 @@ def found(settings: Settings) -> list[Device]:
         addresses = [row.address for row in server.devices() if row.state == "device"]
     except FarmError:
         return own  # a host without phones has no adb server
-    phones = [Device(facts=member.facts, state=state) for member, state in _enrol(settings, addresses)]
+    phones = [Device(facts=member.facts, state=state) for member, state in enrol_all(settings, addresses)]
     return sorted(own + phones, key=lambda device: device.facts.serial)
 
 
@@ -146,12 +166,12 @@ def _members(settings: Settings, devices: Sequence[Device]) -> list[Member]:
     """Ready to be driven, in this order. Raises TransportLost for one that has just gone."""
     local = any(each.facts.kind == "workstation" for each in devices)
     ready = enrol_workstation(settings) if local else []
-    ready += _enrol(settings, [each.facts.serial for each in devices if each.facts.kind == "phone"])
+    ready += enrol_all(settings, [each.facts.serial for each in devices if each.facts.kind == "phone"])
     members = {member.facts.serial: member for member, _ in ready}
     return [members[each.facts.serial] for each in devices]
 
 
-def _enrol(settings: Settings, phones: Sequence[str]) -> list[tuple[Member, DeviceState]]:
+def enrol_all(settings: Settings, phones: Sequence[str]) -> list[tuple[Member, DeviceState]]:
     """Phones by serial or address."""
     server = server_of(settings)
 

@@ -102,7 +102,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "psutil": ("farm.processes",),
     "pyarrow": (
         *("orchestrator.exchange.row_files", "orchestrator.exchange.power_traces.blocks"),
-        "orchestrator.upkeep.archives",
+        *("orchestrator.upkeep.archives", "orchestrator.queueing.kept.columns"),
     ),
     "scipy": ("orchestrator.analysis", "workers.enrolment.sampler_cost", "workers.tuning.plan_comparison"),
 }

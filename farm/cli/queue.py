@@ -7,29 +7,54 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
+from typer.core import TyperGroup
 
 from orchestrator.errors import Unsupported
 
 from .experiments import PANEL
 from .farm_access import find_measured, open_ledger, settings_of
 from .output import JsonOption, StateOption, log, out, print_json
+from .queue_tables import capacity_line, curve, policies_table, runs_table, show_measured
 
 if TYPE_CHECKING:
+    from orchestrator.ledger import Ledger
     from orchestrator.queueing.measured import TimesUsed
-    from orchestrator.queueing.measures import ClassFigures, Figure, Measured
     from orchestrator.queueing.spec import QueueingSpec
-    from orchestrator.queueing.theory import Theory
 
-MS_PER_S = 1000.0
+SHOWN = 30
 MOST_LOAD = 10.0
 
 
+class _Queue(TyperGroup):
+    """`farm queue SPEC` is `farm queue run SPEC`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in self.commands and Path(args[0]).suffix in (".yaml", ".yml"):
+            args = ["run", *args]
+        return super().resolve_command(ctx, args)
+
+
+group = typer.Typer(
+    name="queue",
+    cls=_Queue,
+    help="Queueing experiments with phones as servers: in virtual time (`farm queue SPEC.yaml --simulate`), or on the "
+    "devices of this host (`farm queue SPEC.yaml`), whose runs are kept.\n\nExample: "
+    "`farm queue rack.yaml --simulate`, `farm queue list`, `farm queue show latest` (`--state DIR`, `--json`)",
+    no_args_is_help=True,
+)
+RunArgument = Annotated[
+    str, typer.Argument(metavar="RUN", help="Id of a run, the name of an experiment (its newest), or `latest`.")
+]
+
+
 def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=PANEL)(queue)
+    group.command()(run)
+    group.command("list")(listed)
+    group.command()(show)
+    app.add_typer(group, rich_help_panel=PANEL)
 
 
-def queue(
+def run(
     spec: Annotated[Path, typer.Argument(metavar="SPEC", help="Queueing spec, a YAML file.")],
     simulate: Annotated[bool, typer.Option("--simulate", help="In virtual time, with modelled servers.")] = False,
     rates: Annotated[
@@ -66,37 +91,79 @@ def queue(
     if (rates is not None) + capacity + (policies is not None) > 1:
         raise typer.BadParameter("give one of --rates, --capacity and --policies", param_hint="--rates")
     if policies is not None:
-        _policies(loaded, [name.strip() for name in policies.split(",")], as_json)
+        policies_table(loaded, [name.strip() for name in policies.split(",")], as_json)
         return
     if rates is not None:
-        _curve(loaded, _shares(rates), as_json)
+        curve(loaded, _shares(rates), as_json)
         return
     if capacity:
-        _capacity(loaded, as_json)
+        capacity_line(loaded, as_json)
         return
     measured = run_and_measure(loaded)
     if as_json:
         print_json(as_data(loaded, measured, used))
     else:
-        _show(loaded, measured)
+        show_measured(loaded, measured)
 
 
 def _live(spec: QueueingSpec, state: Path | None, as_json: bool) -> None:
     """On the devices of this host."""
     from farm.serving import check_possible, run_on_devices
-    from orchestrator.queueing.experiment import as_data
-    from orchestrator.queueing.measures import measure
 
     check_possible(spec)
     settings = settings_of(state)
     with open_ledger(settings, new=True) as ledger:
         ran = run_on_devices(spec, settings, ledger, lambda text: log().print(text, markup=False, soft_wrap=True))
-    measured = measure(spec, [each.run for each in ran.runs])
-    sources = sorted({str(each.member.facts.source) for each in ran.residents})
+        run_id = ran.keep(ledger)
+        log().print(f"kept as {run_id}", markup=False)
+        _tell(ledger, run_id, as_json)
+
+
+def listed(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only runs of this experiment.")] = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the queueing experiments that ran on devices, the newest first.
+
+    Example: `farm queue list`
+    """
+    from orchestrator.queueing.kept import list_runs
+
+    with open_ledger(settings_of(state)) as ledger:
+        runs = list_runs(ledger, name, None if as_json else SHOWN)
     if as_json:
-        print_json(as_data(spec, measured, source=", ".join(sources)))
+        print_json({"runs": runs})
     else:
-        _show(spec, measured, ", ".join(sources))
+        out().print(runs_table(runs) if runs else "no queueing experiment ran on devices yet")
+
+
+def show(
+    run_id: RunArgument = "latest",
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a queueing experiment that ran on devices: figures measured anew from its requests, servers, doubts.
+
+    Example: `farm queue show latest --json`
+    """
+    with open_ledger(settings_of(state)) as ledger:
+        _tell(ledger, run_id, as_json)
+
+
+def _tell(ledger: Ledger, run_id: str, as_json: bool) -> None:
+    from orchestrator.queueing.kept import data_of, read_run
+    from orchestrator.queueing.measures import measure
+
+    read = read_run(ledger, run_id)
+    if as_json:
+        print_json(data_of(read))
+        return
+    show_measured(read.kept.spec, measure(read.kept.spec, read.runs), read.row.source)
+    for each in read.kept.servers:
+        ended = f"; ended: {each.ended_by}" if each.ended_by else ""
+        what = f"{each.server}: {each.device.serial} ({each.device.model}, {each.device.source}){ended}"
+        log().print(what, markup=False, soft_wrap=True)
 
 
 def _from_ledger(spec: QueueingSpec, state: Path | None) -> tuple[QueueingSpec, list[TimesUsed]]:
@@ -122,130 +189,3 @@ def _shares(text: str) -> list[float]:
             f"{text!r}: expected shares up to {MOST_LOAD:g}, such as 0.3,0.5", param_hint="--rates"
         )
     return found
-
-
-def _curve(spec: QueueingSpec, loads: list[float], as_json: bool) -> None:
-    """Offered against carried load, and latency."""
-    from orchestrator.queueing.capacity import load_curve
-    from orchestrator.report.listing import Head, Listing
-
-    points = list(load_curve(spec, loads))
-    if as_json:
-        print_json({"name": spec.name, "source": "simulated", "points": points})
-        return
-    heads = [Head(name, True) for name in ("load", "offered/s", "carried/s", "mean ms", "p50", "p99", "queue", "drops")]
-    rows = [
-        (
-            *(f"{each.load:g}", f"{each.offered_per_s:.4g}", _text(each.figures.throughput_per_s)),
-            *(_text(figure, MS_PER_S) for figure in _curve_times(each.figures)),
-            *(_text(each.figures.queue_length), _text(each.figures.drop_share, 100.0, " %")),
-        )
-        for each in points
-    ]
-    out().print(Listing(heads, rows, header_style="dim"))
-    for point in points:
-        for doubt in point.doubts:
-            log().print(f"doubt, load {point.load:g}: {doubt}", markup=False, soft_wrap=True)
-
-
-def _curve_times(figures: ClassFigures) -> tuple[Figure, Figure, Figure]:
-    return figures.sojourn_s.mean, figures.sojourn_s.p50, figures.sojourn_s.p99
-
-
-def _policies(spec: QueueingSpec, names: list[str], as_json: bool) -> None:
-    """Latency and energy, by policy."""
-    from orchestrator.queueing.experiment import as_data, compare_policies
-    from orchestrator.report.listing import Head, Listing
-
-    found = compare_policies(spec, names)
-    if as_json:
-        print_json([as_data(under, each) for under, each in found])
-        return
-    heads = [Head(name, True) for name in ("mean ms", "p50", "p99", "queue", "drops", "missed", "J a request")]
-    rows = [
-        (
-            *(escape(name), *(_text(figure, MS_PER_S) for figure in _curve_times(each.total))),
-            *(_text(each.total.queue_length), _text(each.total.drop_share, 100.0, " %")),
-            _text(each.total.deadline_miss_share, 100.0, " %"),
-            _text(each.total.energy_j_per_request) if each.total.energy_j_per_request.value else "",
-        )
-        for name, (_, each) in zip(names, found, strict=True)
-    ]
-    out().print(Listing(("policy", *heads), rows, header_style="dim"))
-    for name, (_, each) in zip(names, found, strict=True):
-        for doubt in each.doubts:
-            log().print(f"doubt, {name}: {doubt}", markup=False, soft_wrap=True)
-
-
-def _capacity(spec: QueueingSpec, as_json: bool) -> None:
-    from orchestrator.queueing.capacity import find_capacity
-
-    found = find_capacity(spec)
-    if as_json:
-        print_json({"name": spec.name, "source": "simulated", **found.model_dump()})
-        return
-    target = f"p99 <= {found.target.p99 * MS_PER_S:g} ms and drops <= {found.target.drops:.2%}"
-    rate = f"{_text(found.rate_per_s)} requests/s, {found.load:.1%} of what the servers can serve at most"
-    out().print(f"{target}: up to {rate}", markup=False, soft_wrap=True)
-
-
-def _show(spec: QueueingSpec, measured: Measured, source: str = "simulated") -> None:
-    from orchestrator.queueing.oracle import theory_of
-    from orchestrator.report.listing import Head, Listing
-
-    heads = [Head(name, True) for name in ("requests", "mean ms", "p50", "p90", "p99", "p99.9", "queue", "drops")]
-    rows: list[Any] = []
-    lines = theory_of(spec)
-    parts = [*measured.classes.items()] if len(measured.classes) > 1 else []
-    for name, each in [*parts, ("all", measured.total)]:
-        rows += _rows(name, each)
-        rows += [_theory_row(line) for line in lines if (line.of_class or "all") == name]
-    out().print(Listing(("class", "time", *heads), rows, header_style="dim", by_first=True))
-    out().print(_summary(measured), markup=False, soft_wrap=True)
-    log().print(f"{source}; warm-up left out: {max(measured.cuts_s):.3g} s of {spec.duration:g} s", markup=False)
-    for doubt in measured.doubts:
-        log().print(f"doubt: {doubt}", markup=False, soft_wrap=True)
-
-
-def _rows(name: str, figures: ClassFigures) -> list[tuple[str, ...]]:
-    first = (str(figures.requests), figures.queue_length, figures.drop_share)
-    rows: list[tuple[str, ...]] = []
-    for label, times in (
-        ("waiting", figures.waiting_s),
-        ("service", figures.service_s),
-        ("sojourn", figures.sojourn_s),
-    ):
-        quantiles = (times.mean, times.p50, times.p90, times.p99, times.p99_9)
-        others = ("", "", "") if rows else (first[0], _text(first[1]), _text(first[2], 100.0, " %"))
-        rows.append((escape(name), label, others[0], *(_text(each, MS_PER_S) for each in quantiles), *others[1:]))
-    return rows
-
-
-def _theory_row(line: Theory) -> tuple[str, ...]:
-    """Theory's mean waiting and sojourn beside those that were simulated."""
-    p99 = "" if line.sojourn_p99_s is None else f"{line.sojourn_p99_s * MS_PER_S:.4g}"
-    mean = f"{line.sojourn_s * MS_PER_S:.4g}"
-    queued, drops = f"{line.queue_length:.4g}", f"{100 * line.drop_share:.3g} %"
-    return (escape(line.of_class or "all"), f"[dim]sojourn, {line.name}[/]", "", mean, "", "", p99, "", queued, drops)
-
-
-def _text(figure: Figure, scale: float = 1.0, unit: str = "") -> str:
-    if figure.value is None:
-        return ""
-    value = f"{figure.value * scale:.4g}"
-    if figure.low is None or figure.high is None:
-        return value + unit
-    return f"{value} ± {(figure.high - figure.low) / 2 * scale:.2g}{unit}"
-
-
-def _summary(measured: Measured) -> str:
-    total = measured.total
-    words = [
-        f"utilisation {_text(total.utilisation, 100.0, ' %')}",
-        f"{_text(total.throughput_per_s)} requests/s served",
-        f"deadlines missed {_text(total.deadline_miss_share, 100.0, ' %')}",
-    ]
-    if total.energy_with_idle_j_per_request.value:
-        served, whole = _text(total.energy_j_per_request), _text(total.energy_with_idle_j_per_request)
-        words.append(f"{served} J a request while it is served, {whole} J with idle servers")
-    return "; ".join(words)

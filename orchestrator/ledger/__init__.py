@@ -9,7 +9,6 @@ from .attempts import Start
 from .figures import Apart, Renewed
 from .imports import Imported
 from .ledger import Ledger
-from .nights import NightText, Schedule
 from .queue.listed import AttemptRow, JobPage, ListedJob
 from .queue.news import WaitingLane
 from .queue.outlook import Outlook, UnderWay, Work
@@ -26,6 +25,8 @@ from .rows import (
     Quarantine,
     RunningRow,
 )
+from .runs.nights import NightText, Schedule
+from .runs.queueing import QueueRun, QueueRunBody
 
 __all__ = [
     "Apart",
@@ -46,6 +47,8 @@ __all__ = [
     "NightText",
     "Outlook",
     "Quarantine",
+    "QueueRun",
+    "QueueRunBody",
     "Renewed",
     "RunningRow",
     "Schedule",

@@ -22,7 +22,6 @@ from .attempts import Start
 from .database import Database
 from .figures import Apart, Renewed, Selector
 from .imports import Imported
-from .nights import Nights
 from .queue import extension
 from .queue.groups import waiting_groups
 from .queue.listed import Listed
@@ -43,6 +42,8 @@ from .rows import (
     WaitingGroup,
     readable,
 )
+from .runs.nights import Nights
+from .runs.queueing import QueueRuns
 from .said import holds, hosts
 from .tables import DEVICE_HEALTH, HOST_HEALTH, JOBS, number_of
 
@@ -69,7 +70,8 @@ class Ledger:
         self._rest_s, self._quarantine_s = rest_s, quarantine_s
         self._specs: dict[str, Experiment] = {}
         self._reader = NewsReader(self._spec)
-        self.nights, self.listed = Nights(self._database), Listed(self._database)
+        self.nights, self.queue_runs = Nights(self._database), QueueRuns(self._database)
+        self.listed = Listed(self._database)
 
     def __enter__(self) -> Ledger:
         return self

@@ -24,7 +24,7 @@ from sqlalchemy import (
     select,
 )  # fmt: skip
 
-SCHEMA_VERSION = 13
+SCHEMA_VERSION = 14
 
 METADATA = MetaData()
 
@@ -256,6 +256,22 @@ SCHEDULES = Table(
     Column("body", LargeBinary, nullable=False),
 )
 """Suites that the farm runs by itself: the suite's file, when it is due, and the suite as it was then."""
+
+QUEUE_RUNS = Table(
+    "queue_runs",
+    METADATA,
+    Column("id", String(120), primary_key=True),
+    Column("name", String(60), nullable=False),
+    Column("began_at", Float, nullable=False),
+    Column("source", String(100), nullable=False),
+    Column("requests", Integer, nullable=False),
+    Column("summary", LargeBinary, nullable=False),
+    Column("about", LargeBinary, nullable=False),
+    Column("request_columns", LargeBinary, nullable=False),
+    Column("reading_columns", LargeBinary, nullable=False),
+)
+"""Queueing experiments that ran on devices (`orchestrator/queueing/kept/`), their requests in packed columns."""
+Index("queue_runs_by_time", QUEUE_RUNS.c.began_at)
 
 COUNTERS = Table(
     "counters",

@@ -23,6 +23,7 @@ from orchestrator.queueing.spec import ClosedArrivals, QueueingSpec
 from .ears import Ears
 from .energy import fill_course, fill_energy, trace_of
 from .station import NS_PER_S, Station
+from .undisturbed import undisturbed
 from .wire import Wire
 
 Act: TypeAlias = Callable[[float, float, Any, int], None]
@@ -95,8 +96,9 @@ class _Live:
         began_at = time.time()
         self._zero = time.monotonic()
         try:
-            while self._open or (self._events and self._now() < self._spec.duration):
-                self._turn()
+            with undisturbed():
+                while self._open or (self._events and self._now() < self._spec.duration):
+                    self._turn()
         finally:
             self._ears.close()
         while len(self._course.at) < POINTS:

@@ -1,4 +1,4 @@
-"""Nights and schedules in the ledger: SQLite and PostgreSQL."""
+"""Nights, schedules and queueing runs in the ledger: SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import UnknownName
-from orchestrator.ledger import Ledger
+from orchestrator.ledger import Ledger, QueueRunBody
 from tests.servers import private_postgres
 
 from .ledgers import empty_database
@@ -60,3 +60,19 @@ def test_a_schedule_is_replaced_and_ended(ledger: Ledger) -> None:
     (now,) = nights.schedules()
     assert (now.file, now.cron, now.body) == ("/y/a.yaml", "0 3 * * *", b"{1}") and now.since >= first[0].since
     assert nights.unschedule("a") and not nights.unschedule("a") and not nights.schedules()
+
+
+def test_queueing_runs_are_found_by_id_name_and_time(ledger: Ledger) -> None:
+    runs = ledger.queue_runs
+    body = QueueRunBody(b"{}", b"\0requests", b"")
+    first, second = (runs.keep("rack", 1e9, "virtual", 3, b'{"policy": "jsq"}', body) for _ in range(2))
+    other = runs.keep("heat", 2e9, "phone", 5, b"{}", QueueRunBody(b'{"a": 1}', b"", b"x"))
+    assert (first, second, other) == ("rack-20010909-014640", "rack-20010909-014640-1", "heat-20330518-033320")
+    assert [each.id for each in runs.listed()] == [other, second, first]
+    assert [each.id for each in runs.listed("rack", limit=1)] == [second]
+    assert [runs.find(each).id for each in (first, "rack", "latest")] == [first, second, other]
+    assert runs.body(first) == body and runs.body(other).about == b'{"a": 1}'
+    assert runs.find("rack").summary == b'{"policy": "jsq"}'
+    for ask in (runs.find, runs.body):
+        with pytest.raises(UnknownName, match="no queueing run 'rack-9'"):
+            ask("rack-9")

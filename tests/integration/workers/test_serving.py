@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import getpass
+import re
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
+from benchmarks.farm.serving import spec_of
+from device_agent.build import binary
 from device_agent.virtual.faults import Unplug
 from farm import serving
 from orchestrator.config import Settings
 from orchestrator.errors import DeviceBusy, NoData, SpecError, Unsupported
 from orchestrator.ledger import Ledger
+from orchestrator.queueing.kept import list_runs, show_run
+from orchestrator.queueing.live import run_live
 from orchestrator.queueing.measures import measure
 from orchestrator.queueing.requests import DONE, LOST
+from orchestrator.queueing.simulation import simulate
+from orchestrator.queueing.simulation.simulate import _Simulation
 from orchestrator.queueing.spec import QueueingSpec, parse
 from tests import phones as mending
-from tests.waiting import eventually
+from workers.connection.local import LocalConnection
+from workers.serving import AgentWire
 from workers.session import owner
 
 from .conftest import Wiring
@@ -47,8 +55,11 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         yield opened
 
 
-def run(spec: QueueingSpec, settings: Settings, ledger: Ledger) -> serving.OnDevices:
-    return serving.run_on_devices(spec, settings, ledger, lambda _: None)
+def run(
+    spec: QueueingSpec, settings: Settings, ledger: Ledger, at_start: Callable[[], None] = lambda: None
+) -> serving.OnDevices:
+    """`at_start` is called just before the first request."""
+    return serving.run_on_devices(spec, settings, ledger, lambda told: at_start() if told.startswith("run 1") else None)
 
 
 def test_on_a_phone(lab: Wiring, lab_settings: Settings, ledger: Ledger) -> None:
@@ -61,10 +72,7 @@ def test_on_a_phone(lab: Wiring, lab_settings: Settings, ledger: Ledger) -> None
     }
     spec = make(classes=[*make().model_dump(mode="json", exclude_none=True)["classes"], lenet], batch={"size": 2})
     holds: list[str] = []
-    watch = threading.Timer(2.5, lambda: holds.extend(f"{each.serial} {each.who}" for each in ledger.holds()))
-    watch.start()
-    ran = run(spec, lab_settings, ledger)
-    watch.join()
+    ran = run(spec, lab_settings, ledger, lambda: holds.extend(f"{each.serial} {each.who}" for each in ledger.holds()))
     assert holds == [f"{lab.serial} {getpass.getuser()}"] and ledger.holds() == []
     (live,), (phone,) = ran.runs, ran.residents
     rows = live.run.requests
@@ -72,7 +80,7 @@ def test_on_a_phone(lab: Wiring, lab_settings: Settings, ledger: Ledger) -> None
     assert (rows.column("admitted") >= rows.column("intended")).all()
     assert (rows.sojourn_s >= rows.column("served_s")).all()
     held = rows.of(rows.column("kind") == 0)
-    assert 0.02 < held.column("served_s").mean() < 0.1
+    assert held.column("served_s").mean() > 0.02
     assert set(phone.plans) == {"1x1", "1x2"} and phone.expected_s["1x1"] > 0
     assert phone.state_before and phone.state_after and phone.error is None
     assert len(phone.wire.readings) > 10 and phone.wire.readings[-1].temp_c is not None  # type: ignore[union-attr]
@@ -80,6 +88,12 @@ def test_on_a_phone(lab: Wiring, lab_settings: Settings, ledger: Ledger) -> None
     total = measure(spec, [live.run]).total
     assert total.energy_j_per_request.value and total.energy_with_idle_j_per_request.value
     assert total.energy_with_idle_j_per_request.value > total.energy_j_per_request.value
+    told = show_run(ledger, ran.keep(ledger))
+    assert told["all"]["requests"] == len(rows) and told["source"] == "virtual"
+    assert told["all"]["sojourn_s"]["p99"]["value"] == pytest.approx(total.sojourn_s.p99.value, abs=1e-6)
+    assert told["all"]["energy_j_per_request"]["value"] == pytest.approx(total.energy_j_per_request.value, rel=1e-4)
+    assert told["servers"][0]["plans"] == phone.plans and told["dispatcher_overhead_s"][0]["p99"] > 0
+    assert [each["name"] for each in list_runs(ledger)] == ["live"]
     assert owner.keeper_of(lab.connection, owner.Claimant("another")) is None
     agents = lab.connection.shell(["pgrep", "-f", "pocketfarm-agent serve"])
     assert agents.stdout == b"", "its agent stayed behind"
@@ -93,29 +107,19 @@ def test_a_phone_that_dies_is_a_result(lab: Wiring, lab_settings: Settings, ledg
         servers=[{"name": "phone", "count": 2, "devices": 'kind == "phone"'}],
         classes=[{"name": "a", "arrivals": {"kind": "poisson", "rate": 30}, "service": HELD}],
         policy={"name": "round_robin"},
-        duration="4 s",
+        duration="5 s",
     )
-    fault = threading.Event()
-
-    def unplug() -> None:
-        eventually(lambda: len(ledger.holds()) == 2, what=lambda: "no hold")
-        fault.wait(3.5)
-        lab.phones.control.fault(second, Unplug(seconds=60.0))
-
-    killer = threading.Thread(target=unplug)
-    killer.start()
-    began = time.monotonic()
-    ran = run(spec, lab_settings, ledger)
+    killer = threading.Timer(1.5, lambda: lab.phones.control.fault(second, Unplug(seconds=60.0)))
+    ran = run(spec, lab_settings, ledger, killer.start)
     killer.join()
     rows, (doubt,) = ran.runs[0].run.requests, ran.runs[0].run.doubts
-    assert "went away" in doubt and time.monotonic() - began < 60
-    lost = rows.of(rows.column("outcome") == LOST)
-    assert len(lost) <= 1, "only what it served is lost"
+    away = re.search(r"went away after ([0-9.]+) s", doubt)
+    assert away and len(ran.residents) == 2
     assert set(rows.column("outcome")) <= {DONE, LOST}
-    left = {each.member.facts.serial: each.error for each in ran.residents}
-    assert len(left) == 2
-    servers = [set(part.column("server")) for part in (rows.between(0, 0.5), rows.between(3.5, 4.0))]
-    assert servers == [{0.0, 1.0}, {0.0}] or servers == [{0.0, 1.0}, {1.0}]
+    assert (rows.column("outcome") == LOST).sum() <= 1, "only what it served is lost"
+    (gone,) = (n for n, each in enumerate(ran.residents) if each.member.facts.serial in doubt)
+    after = rows.column("started") > float(away[1]) + 0.01
+    assert after.sum() > 10 and set(rows.column("server")[after]) == {1.0 - gone}
 
 
 def test_what_is_refused(lab: Wiring, lab_settings: Settings, ledger: Ledger) -> None:
@@ -130,3 +134,34 @@ def test_what_is_refused(lab: Wiring, lab_settings: Settings, ledger: Ledger) ->
         run(make(servers=[{"name": "s", "devices": 'kind == "workstation"'}]), lab_settings, ledger)
     with pytest.raises(DeviceBusy, match="is held"), serving.held(ledger, ["local-cpu"], "n", 1.0):
         pass
+
+
+def test_a_live_run_equals_its_simulation(settings: Settings) -> None:
+    """Three real agents that hold drawn times, at a load of 0.6. The simulation gets the same sizes by its seed; told
+    when the dispatcher came to each request and what each took beyond its size, it serves all at the same moments,
+    however slow the machine is. (How far it is right without that, `benchmarks.farm.serving equal` measures.)"""
+    spec = spec_of(3, 22.5, 5.0, {"kind": "gamma", "mean": "80 ms", "cv": 0.7})
+    connections = [LocalConnection(f"local-{number}", settings.state / str(number)) for number in range(3)]
+    wires = [AgentWire(each.stream([str(binary()), "serve"]), each.serial) for each in connections]
+    try:
+        for wire in wires:
+            wire.await_ready(60.0)
+        live = run_live(spec, np.random.SeedSequence(1), wires).run
+    finally:
+        for wire in wires:
+            wire.close()
+    rows, drawn = live.requests, simulate(spec, np.random.SeedSequence(1)).requests
+    assert live.doubts == () and np.array_equal(rows.column("intended"), drawn.column("intended"))
+    beyond_s = rows.column("ended") - rows.column("started") - drawn.column("served_s")
+    assert (beyond_s > 0).all() and (rows.column("served_s") >= drawn.column("served_s") - 1e-6).all()
+    simulation = _Simulation(spec, np.random.SeedSequence(1))
+    simulation._demand.moments[0] = iter(rows.column("admitted").tolist())
+    travels = iter(beyond_s.tolist())
+    for server in simulation._fleet.servers:
+        server._travels = travels
+    found = simulation.run().requests
+    for name in ("started", "ended"):
+        np.testing.assert_allclose(found.column(name), rows.column(name), atol=1e-6)
+    assert (rows.column("started") > rows.column("admitted")).any(), "nobody waited: nothing was tried"
+    waiting_s = rows.column("ended") - rows.column("admitted") - rows.column("served_s") - rows.column("travel_s")
+    assert live.waited_s == pytest.approx(waiting_s.sum(), rel=0.02), "Little's law"

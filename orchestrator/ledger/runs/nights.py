@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from sqlalchemy import delete, insert, select, update
 
 from orchestrator.errors import UnknownName
-
-from .database import Database
-from .rows import AnyRow, pack_json, read_row, unpack
-from .tables import NIGHTS, SCHEDULES
+from orchestrator.ledger.database import Database
+from orchestrator.ledger.rows import AnyRow, pack_json, read_row, unpack
+from orchestrator.ledger.tables import NIGHTS, SCHEDULES
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Runs that are more than jobs: nights of suites, and queueing experiments."""
