@@ -48,6 +48,9 @@ lint:        ## Mend what ruff can mend, and format.
 pictures:    ## Draw the pictures of the documentation again, from real runs; needs chromium.
 	$(PY) scripts/pictures.py
 
+dashboards:  ## Write the JSON of Grafana's dashboards again, from dashboards/boards.
+	$(PY) -m dashboards.boards
+
 schemas:     ## Write the JSON Schemas of events, plans and experiments again.
 	$(PY) -m orchestrator.spec.json_schemas
 
@@ -55,4 +58,4 @@ clean:       ## Remove everything that make has made; leaves .farm (ledger and r
 	rm -rf .venv build dist *.egg-info device_agent/build* .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup demo nightly-demo agent test check chaos fuzz bench lint pictures schemas clean
+.PHONY: help setup demo nightly-demo agent test check chaos fuzz bench lint pictures dashboards schemas clean

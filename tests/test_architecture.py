@@ -81,6 +81,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "typer": ("farm",),
     "click": ("farm",),
     "rich": ("farm", "orchestrator.report.console", "orchestrator.report.listing"),
+    "grafana_foundation_sdk": ("dashboards.boards",),
     "alembic": ("orchestrator.ledger",),
     "cryptography": ("farm.reach.certificates",),
     "apprise": ("orchestrator.report.nights.tell",),

@@ -54,8 +54,10 @@ def told_by_alerts() -> Iterator[tuple[str, str]]:
 
 
 def told_by_dashboard() -> Iterator[tuple[str, str]]:
-    for panel in json.loads((ROOT / "dashboards" / "grafana" / "farm.json").read_text())["panels"]:
-        yield from ((f"farm.json, {panel['title']}", command) for command in in_backticks(panel.get("description", "")))
+    for path in sorted((ROOT / "dashboards" / "grafana" / "boards").glob("*.json")):
+        for panel in json.loads(path.read_text())["panels"]:
+            told = in_backticks(panel.get("description", ""))
+            yield from ((f"{path.name}, {panel['title']}", command) for command in told)
 
 
 def told_by_pages() -> Iterator[tuple[str, str]]:

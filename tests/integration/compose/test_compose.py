@@ -165,7 +165,7 @@ def test_grafana_finds_dashboard_and_data_source() -> None:
     targets = dict(mounts("grafana"))
     provisioning = ROOT / "dashboards" / "grafana" / "provisioning"
     provider = yaml.safe_load((provisioning / "dashboards" / "farm.yml").read_text())["providers"][0]
-    assert Path(targets["./dashboards/grafana/farm.json"]).parent == Path(provider["options"]["path"])
+    assert targets["./dashboards/grafana/boards"] == provider["options"]["path"]
     source = yaml.safe_load((provisioning / "datasources" / "prometheus.yml").read_text())["datasources"][0]
     assert source["uid"] == "prometheus"
     assert source["url"].removeprefix("$") in SERVICES["grafana"]["environment"]

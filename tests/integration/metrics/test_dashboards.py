@@ -1,4 +1,4 @@
-"""Every query of the Grafana dashboard returns data from a real Prometheus that scrapes a real exporter.
+"""Every query of the Grafana dashboards returns data from a real Prometheus that scrapes a real exporter.
 
 Grafana itself does not run here: that panels look as they should is not tested, that their queries, variables, data
 sources and thresholds are right is.
@@ -13,14 +13,19 @@ from typing import Any
 import pytest
 import yaml
 
+from dashboards.boards.__main__ import BOARDS
+from dashboards.boards.board import as_json
+
 from .conftest import Farm
 from .servers import DASHBOARDS, get
 
-BOARD: dict[str, Any] = json.loads((DASHBOARDS / "grafana" / "farm.json").read_text())
-PANELS = [panel for panel in BOARD["panels"] if panel["type"] != "row"]
-QUERIES = [(panel["title"], target["expr"]) for panel in PANELS for target in panel["targets"]]
-ANNOTATIONS = [(each["name"], each["expr"]) for each in BOARD["annotations"]["list"]]
-LISTED = {each["name"]: each for each in BOARD["templating"]["list"]}
+FOLDER = DASHBOARDS / "grafana" / "boards"
+FILES: dict[str, dict[str, Any]] = {path.stem: json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))}
+PANELS = [panel for board in FILES.values() for panel in board["panels"] if panel["type"] != "row"]
+QUERIES = sorted({(panel["title"], target["expr"]) for panel in PANELS for target in panel["targets"]})
+NOTES = [each for board in FILES.values() for each in board["annotations"]["list"]]
+ANNOTATIONS = sorted({(each["name"], each["expr"]) for each in NOTES})
+LISTED = {each["name"]: each for board in FILES.values() for each in board["templating"]["list"]}
 VARIABLES = {name: each["query"]["query"] for name, each in LISTED.items() if each["type"] == "query"}
 BUILT_IN = {"$__rate_interval": "10s"}
 SOURCES = ("virtual", "workstation")
@@ -69,14 +74,48 @@ def test_real_and_virtual_are_never_in_one_panel(title: str, expression: str) ->
     assert not of_source or re.search(r'source!?="\$source"', expression), title
 
 
-def test_panels_say_what_they_show() -> None:
-    assert len({panel["id"] for panel in BOARD["panels"]}) == len(BOARD["panels"])
-    assert all(panel["title"] and panel["description"] for panel in PANELS)
+@pytest.mark.parametrize("name", FILES)
+def test_the_json_is_that_of_the_code(name: str) -> None:
+    (board,) = (board for board in BOARDS if board.uid == f"pocketfarm-{name}")
+    assert as_json(board) == (FOLDER / f"{name}.json").read_text(), "run `make dashboards`"
+
+
+def test_there_is_a_dashboard_for_each_question() -> None:
+    assert set(FILES) == {"fleet", "queue", "device", "experiment", "energy", "nightly", "health"}
+    assert len({board["uid"] for board in FILES.values()}) == len(BOARDS) == len(FILES)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_panels_say_what_they_show(name: str) -> None:
+    panels = FILES[name]["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    assert all(panel["title"] and panel["description"] for panel in panels if panel["type"] != "row")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_dashboard_asks_for_the_variables_that_its_queries_use(name: str) -> None:
+    """And for no other one but the source, by which the links between dashboards go."""
+    board = FILES[name]
+    listed = {each["name"] for each in board["templating"]["list"]} - {"datasource", "farm"}
+    expressions = [target["expr"] for panel in board["panels"] if panel["type"] != "row" for target in panel["targets"]]
+    expressions += [VARIABLES[each] for each in listed]
+    used = {each for text in expressions for each in re.findall(r"\$(\w+)", text)} - {"__rate_interval"}
+    assert used == listed
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_devices_lead_to_their_pages(name: str) -> None:
+    """And every dashboard to the others."""
+    assert [link["title"] for link in FILES[name]["links"]] == ["Dashboards", "The farm"]
+    for panel in (each for each in FILES[name]["panels"] if each["type"] == "timeseries"):
+        of_device = any("{{serial}}" in target["legendFormat"] for target in panel["targets"])
+        links = [link["url"] for link in panel["fieldConfig"]["defaults"].get("links", [])]
+        assert links == ["${farm}devices/${__field.labels.serial}"] * of_device, panel["title"]
 
 
 def test_the_data_source_is_chosen_and_not_fixed() -> None:
     users = [*PANELS, *(target for panel in PANELS for target in panel["targets"])]
-    users += [*BOARD["annotations"]["list"], *(LISTED[name] for name in VARIABLES)]
+    users += [*NOTES, *(LISTED[name] for name in VARIABLES)]
     assert {json.dumps(each.get("datasource")) for each in users} == {
         json.dumps({"type": "prometheus", "uid": "${datasource}"})
     }
@@ -105,14 +144,15 @@ def test_thresholds_are_those_of_the_alerts() -> None:
     assert drawn == compared
 
 
-def test_panels_do_not_overlap() -> None:
-    taken: dict[tuple[int, int], str] = {}
-    for panel in BOARD["panels"]:
+@pytest.mark.parametrize("name", FILES)
+def test_panels_do_not_overlap(name: str) -> None:
+    taken: dict[tuple[int, int], int] = {}
+    for panel in FILES[name]["panels"]:
         place = panel["gridPos"]
         assert place["x"] + place["w"] <= 24, panel["title"]
         for x in range(place["x"], place["x"] + place["w"]):
             for y in range(place["y"], place["y"] + place["h"]):
-                assert taken.setdefault((x, y), panel["title"]) == panel["title"]
+                assert taken.setdefault((x, y), panel["id"]) == panel["id"]
 
 
 def test_panels_that_alerts_name_exist() -> None:

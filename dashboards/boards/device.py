@@ -1,0 +1,98 @@
+"""One device or a few: battery, heat, clocks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .board import Board, Row
+from .panel import Panel
+from .panels import BATTERY, BATTERY_TEMPERATURE, HEALTH, LEASED, TEMPERATURES, THERMAL_STATUS
+
+BOARD = Board(
+    uid="pocketfarm-device",
+    title="Device",
+    description="Battery, heat and clocks of the chosen devices, beside what they did.",
+    variables=("source", "host", "serial"),
+    rows=(
+        Row(
+            "State",
+            (
+                replace(HEALTH, width=12, height=5),
+                replace(LEASED, width=12, height=5),
+            ),
+        ),
+        Row(
+            "Heat",
+            (
+                BATTERY_TEMPERATURE,
+                THERMAL_STATUS,
+                TEMPERATURES,
+            ),
+        ),
+        Row(
+            "Clocks and power",
+            (
+                Panel(
+                    "lines",
+                    "Clocks",
+                    (
+                        "Of the fastest core, and of the GPU where the shell may read it: of an idle phone, "
+                        "and in a session that measures power."
+                    ),
+                    (
+                        (
+                            (
+                                "farm_device_cpu_frequency_hertz * on (serial) group_left (host, model, source) "
+                                'farm_device_info{host=~"$host", serial=~"$serial", source="$source"}'
+                            ),
+                            "CPU {{serial}} {{model}}",
+                        ),
+                        (
+                            (
+                                "farm_device_gpu_frequency_hertz * on (serial) group_left (host, model, source) "
+                                'farm_device_info{host=~"$host", serial=~"$serial", source="$source"}'
+                            ),
+                            "GPU {{serial}} {{model}}",
+                        ),
+                    ),
+                    unit="hertz",
+                    least=0,
+                ),
+                Panel(
+                    "lines",
+                    "Battery current",
+                    (
+                        "Out of the battery, negative while it is charged: of an idle phone, and in a session"
+                        " that measures power."
+                    ),
+                    (
+                        (
+                            (
+                                "farm_device_battery_current_amperes * on (serial) group_left (host, model, source) "
+                                'farm_device_info{host=~"$host", serial=~"$serial", source="$source"}'
+                            ),
+                            "{{serial}} {{model}}",
+                        ),
+                    ),
+                    unit="amp",
+                ),
+                Panel(
+                    "lines",
+                    "Battery voltage",
+                    "Of an idle phone, and in a session that measures power.",
+                    (
+                        (
+                            (
+                                "farm_device_battery_voltage_volts * on (serial) group_left (host, model, source) "
+                                'farm_device_info{host=~"$host", serial=~"$serial", source="$source"}'
+                            ),
+                            "{{serial}} {{model}}",
+                        ),
+                    ),
+                    unit="volt",
+                ),
+                replace(BATTERY, width=24),
+            ),
+        ),
+    ),
+)

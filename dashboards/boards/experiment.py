@@ -1,0 +1,161 @@
+"""Results: latency, throughput, set-up, memory, and how far they can be trusted."""
+
+from __future__ import annotations
+
+from .board import Board, Row
+from .panel import Panel
+
+BOARD = Board(
+    uid="pocketfarm-experiment",
+    title="Experiment",
+    description="The newest figures of each result, and how far they can be trusted.",
+    variables=("source", "serial", "network"),
+    rows=(
+        Row(
+            "Results: $network on $source devices",
+            (
+                Panel(
+                    "lines",
+                    "Latency, median",
+                    "Latest figures of each result: median over blocks of their medians.",
+                    (
+                        (
+                            (
+                                'farm_results_latency_seconds{source="$source", serial=~"$serial", '
+                                'network=~"$network", stat="median"}'
+                            ),
+                            "{{serial}} {{network}} {{backend}} {{precision}} {{options}}",
+                        ),
+                    ),
+                    unit="s",
+                    width=12,
+                    least=0,
+                ),
+                Panel(
+                    "lines",
+                    "Latency, 90th percentile",
+                    "Of all timed samples of the latest figures.",
+                    (
+                        (
+                            (
+                                'farm_results_latency_seconds{source="$source", serial=~"$serial", '
+                                'network=~"$network", stat="p90"}'
+                            ),
+                            "{{serial}} {{network}} {{backend}} {{precision}} {{options}}",
+                        ),
+                    ),
+                    unit="s",
+                    width=12,
+                    least=0,
+                ),
+                Panel(
+                    "lines",
+                    "Throughput",
+                    "Frames per second of streams (`sampling.frames`), which have no latency.",
+                    (
+                        (
+                            (
+                                'farm_results_throughput_frames_per_second{source="$source", serial=~"$serial", '
+                                'network=~"$network"}'
+                            ),
+                            "{{serial}} {{network}} {{backend}} {{precision}} {{options}}",
+                        ),
+                    ),
+                    unit="suffix: frames/s",
+                    width=12,
+                    least=0,
+                ),
+                Panel(
+                    "lines",
+                    "Set-up",
+                    "From a fresh process to its first inference: median over blocks.",
+                    (
+                        (
+                            'farm_results_setup_seconds{source="$source", serial=~"$serial", network=~"$network"}',
+                            "{{serial}} {{network}} {{backend}} {{precision}} {{options}}",
+                        ),
+                    ),
+                    unit="s",
+                    width=12,
+                    least=0,
+                ),
+                Panel(
+                    "lines",
+                    "Memory on the device",
+                    "The agent's own allocations, at their peak.",
+                    (
+                        (
+                            (
+                                'farm_results_memory_bytes{source="$source", serial=~"$serial", network=~"$network", '
+                                'kind="device_peak"}'
+                            ),
+                            "{{serial}} {{network}} {{backend}} {{precision}} {{options}}",
+                        ),
+                    ),
+                    unit="bytes",
+                    width=12,
+                    least=0,
+                ),
+                Panel(
+                    "table",
+                    "Latest figures",
+                    "Age of the figures; a result that is not measured any more stays with its last ones.",
+                    (
+                        (
+                            (
+                                'farm_results_latency_seconds{source="$source", serial=~"$serial", '
+                                'network=~"$network", stat="median"}'
+                            ),
+                            "median",
+                        ),
+                        (
+                            (
+                                'time() - farm_results_timestamp_seconds{source="$source", serial=~"$serial", '
+                                'network=~"$network"}'
+                            ),
+                            "age",
+                        ),
+                    ),
+                    width=12,
+                    unit="s",
+                ),
+                Panel(
+                    "lines",
+                    "Latest good result",
+                    "Age of the latest good result of each of the newest experiments.",
+                    (("time() - farm_experiment_last_result_timestamp_seconds", "{{experiment}}"),),
+                    unit="s",
+                    width=24,
+                    least=0,
+                ),
+            ),
+        ),
+        Row(
+            "Trust: $network on $source devices",
+            (
+                Panel(
+                    "table",
+                    "Verdicts and doubts",
+                    (
+                        "What the blocks say of their stability, and how many kinds of doubt there are. `farm"
+                        " results` words them, with what to do."
+                    ),
+                    (
+                        ('farm_results_verdict{source="$source", serial=~"$serial", network=~"$network"} == 1', ""),
+                        ('farm_results_doubts{source="$source", serial=~"$serial", network=~"$network"}', "doubts"),
+                    ),
+                    width=16,
+                    hidden=("Time", "instance", "job", "__name__", "stat", "source"),
+                ),
+                Panel(
+                    "bars",
+                    "Results by doubt",
+                    "Of how many results the latest figures have a doubt, whatever their source.",
+                    (("farm_results_doubted > 0", "{{doubt}}"),),
+                    unit="short",
+                    least=0,
+                ),
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,69 @@
+"""Which devices there are, which are well, and what is wrong now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .board import Board, Row
+from .panel import Panel
+from .panels import (
+    ALERTS,
+    BATTERY,
+    BATTERY_TEMPERATURE,
+    DEVICES_NOT_USABLE,
+    DEVICES_READY,
+    HEALTH,
+    IN_QUARANTINE,
+    JOBS_WAITING,
+    LEASED,
+    OLDEST_JOB_WAITS_FOR,
+    PARTS_THAT_ANSWER,
+)
+
+BOARD = Board(
+    uid="pocketfarm-fleet",
+    title="Fleet",
+    description="Which devices there are, which are well, and what is wrong now.",
+    variables=("source", "host", "serial"),
+    rows=(
+        Row(
+            "Now",
+            (
+                replace(DEVICES_READY, width=4, height=4),
+                replace(DEVICES_NOT_USABLE, width=4, height=4),
+                replace(IN_QUARANTINE, width=4, height=4),
+                replace(JOBS_WAITING, width=4, height=4),
+                replace(OLDEST_JOB_WAITS_FOR, width=4, height=4),
+                replace(PARTS_THAT_ANSWER, width=4, height=4),
+                replace(ALERTS, width=24, height=6),
+            ),
+        ),
+        Row(
+            "Devices",
+            (
+                Panel(
+                    "table",
+                    "Devices",
+                    "What each device is. VIRTUAL and REPLAY results are not a phone's.",
+                    (
+                        (
+                            (
+                                'farm_device_info{host=~"$host", serial=~"$serial", source="$source"} * on (serial) '
+                                "group_right (host, kind, source, model, soc, gpu) (farm_device_health == 1)"
+                            ),
+                            "",
+                        ),
+                    ),
+                    width=24,
+                    height=10,
+                    hidden=("Time", "instance", "job", "__name__"),
+                    order=("serial", "host", "health", "source", "kind", "model", "soc", "gpu"),
+                ),
+                replace(HEALTH, width=12),
+                replace(LEASED, width=12),
+                replace(BATTERY, width=12),
+                replace(BATTERY_TEMPERATURE, width=12),
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,65 @@
+"""The farm itself: parts, hosts, records on their way, the exporter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .board import Board, Row
+from .panel import Panel
+from .panels import ALERTS, DEVICES_NOT_USABLE, IN_QUARANTINE, PARTS_THAT_ANSWER
+
+BOARD = Board(
+    uid="pocketfarm-health",
+    title="Farm health",
+    description="Parts, hosts, records on their way, and the exporter itself.",
+    variables=("source", "host"),
+    rows=(
+        Row(
+            "Now",
+            (
+                replace(PARTS_THAT_ANSWER, height=4),
+                replace(DEVICES_NOT_USABLE, height=4),
+                replace(IN_QUARANTINE, height=4),
+                replace(ALERTS, width=24, height=6),
+            ),
+        ),
+        Row(
+            "Plumbing",
+            (
+                Panel(
+                    "lines",
+                    "Hosts",
+                    "Jobs that each host's worker runs.",
+                    (('farm_host_running_jobs{host=~"$host"}', "{{host}}"),),
+                    width=6,
+                ),
+                Panel(
+                    "lines",
+                    "Records on their way",
+                    "In spools on the hosts' disks and in Redis. A dead letter could not be read.",
+                    (
+                        ('farm_host_spool_records{host=~"$host"}', "spool {{host}}"),
+                        ("farm_stream_records", "stream"),
+                        ("farm_dead_letters", "dead letters"),
+                    ),
+                    width=6,
+                ),
+                Panel(
+                    "lines",
+                    "Reading the parts",
+                    "How long the exporter takes for each.",
+                    (("farm_scrape_duration_seconds", "{{part}}"),),
+                    unit="s",
+                    width=6,
+                ),
+                Panel(
+                    "lines",
+                    "Scrape errors",
+                    "Of the last five minutes.",
+                    (("increase(farm_scrape_errors_total[5m])", "{{part}}"),),
+                    width=6,
+                ),
+            ),
+        ),
+    ),
+)
