@@ -68,7 +68,7 @@ class Renderer:
         status = 404 if isinstance(error, UnknownName) else 503 if isinstance(error, TransientError) else 400
         title = {404: "Not found", 503: "Away for now", 400: "That did not work"}[status]
         data = {"title": title, "message": error.args[0], "remedy": error.remedy, "status": status}
-        page = Page("refused.html.j2", title, "", data, live=False)
+        page = Page("refused.html.j2", title, "", data, live=isinstance(error, TransientError))
         session = self._access.session(request)
         return self.framed(request, page, self._inside(page, session, request.url.path), status)
 
@@ -81,7 +81,6 @@ class Renderer:
             hash=hash_of(main),
             rooms=ROOMS,
             session=self._access.session(request),
-            away=self._watch.look().away,
             said=said,
             address=_address(request),
             private=self._access.private,
@@ -107,8 +106,10 @@ class Renderer:
         return self.framed(request, page, main)
 
     def _inside(self, page: Page, session: Session | None, address: str) -> str:
-        values = {"session": session, "address": address, "room": page.room, "title": page.title}
-        return self._environment.get_template(page.template).render(**{**values, **page.data})
+        away = self._watch.look().away
+        values = {"session": session, "address": address, "room": page.room, "title": page.title, "away": away}
+        template = self._environment.get_template
+        return template("away.html.j2").render(away=away) + template(page.template).render(**{**values, **page.data})
 
     def _find(self, address: str) -> tuple[Make, Mapping[str, str]]:
         for (pattern, _, _), make in self._pages:

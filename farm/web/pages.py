@@ -19,7 +19,7 @@ from farm import endpoints
 from farm.reach.certificates import Certificate
 from orchestrator.config import Settings, settings
 from orchestrator.coordination.client import client_of
-from orchestrator.errors import ServiceDown, SetupError
+from orchestrator.errors import ServiceDown
 from orchestrator.ledger import Ledger
 from orchestrator.private_files import UMASK
 
@@ -83,12 +83,12 @@ class Sources:
         self._client: tuple[tuple[str, str], Redis] | None = None
 
     def ledger(self) -> Ledger:
-        """Raises SetupError where there is none yet, ServiceDown where it is away."""
+        """Raises ServiceDown where there is none yet, or it is away."""
         with self._lock:
             if self._ledger is None:
                 found = self._settings()
                 if not found.ledger_url and not found.ledger_file.exists():
-                    raise SetupError(f"there is no ledger in {self._state} yet", remedy="`farm up` makes one")
+                    raise ServiceDown(f"there is no ledger in {self._state} yet", remedy="`farm up` makes one")
                 self._ledger = Ledger(found.ledger)
             return self._ledger
 

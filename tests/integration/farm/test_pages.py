@@ -266,18 +266,24 @@ def test_the_command_says_where_the_pages_are(pages: Farm) -> None:
     assert pages.token not in (pages.state / "logs" / "pages.log").read_text()
 
 
-def test_pages_without_a_farm_show_the_ledger(pages: Farm, tmp_path: Path) -> None:
-    """In this process, on a copy of nothing, then with a ledger: no farm runs, and each page says so."""
+def test_pages_without_a_farm_show_the_ledger(browser: Page, tmp_path: Path) -> None:
+    """No farm runs, and each page says so; an open page finds the ledger by itself once there is one."""
     state, port = tmp_path / "state", free_port()
-    server = uvicorn.Server(uvicorn.Config(app_of(state, Listening(port=port)), port=port, log_config=None))
+    server = uvicorn.Server(
+        uvicorn.Config(app_of(state, Listening(port=port)), port=port, log_config=None, timeout_graceful_shutdown=1)
+    )
     turns = threading.Thread(target=server.run)
     turns.start()
     try:
         eventually(lambda: server.started)
         assert "no farm runs" in asked(port, "/")[2] and asked(port, "/queue")[0] in (400, 503)
+        browser.goto(f"http://127.0.0.1:{port}/queue")
+        assert "there is no ledger" in browser.locator(".away").inner_text()
         with Ledger(f"sqlite:///{state}/ledger.sqlite") as ledger:
             assert "There is no experiment yet" in asked(port, "/experiments")[2]
             ledger.submit("first-1", make.many(1), [make.job()])
+            browser.get_by_role("heading", name="Why jobs wait").wait_for()
+            assert "there is no ledger" not in browser.locator(".away").inner_text()
         status, _, text = asked(port, "/queue")
         assert status == 200 and "no scheduler says why" in text and "first-1" in text
     finally:
