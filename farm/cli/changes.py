@@ -61,6 +61,7 @@ def _changes(name: str, points: list[Point], least: float) -> dict[str, Any]:
         "values": len(points),
         "noise": found.noise,
         "floor": found.floor,
+        "alike": found.alike,
         "change_points": [
             {"index": each.index, "time": points[each.index].time, **each.model_dump(exclude={"index"})}
             for each in found.points

@@ -4,9 +4,9 @@ Candidates are the splits with the largest energy statistic (E-divisive: D. S. M
 Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data", JASA 109, 2014) of seeded intervals
 (S. Kovacs, P. Buhlmann, H. Li and A. Munk, "Seeded binary segmentation", Biometrika 110, 2023), so that a change which
 is soon taken back is not lost in the whole series. Each is put where it leaves the least spread between its neighbours,
-and tested by Student's t of the values to its left and right, as far as the next change points, with fewer degrees of
-freedom where neighbours are alike, and corrected for the number of places. Nothing is random: the same series has the
-same change points.
+and tested against the values to its left and right, as far as the next change points, corrected for the number of
+places. Where values resemble the one before, two tests have to find it, one of the jump and one of the means
+(`autoregression.py`); otherwise both are Student's t. Nothing is random: the same series has the same change points.
 
 A noise floor is learnt from the series: the spread of differences of neighbours, which steps hardly touch. Single
 values far outside it (a spike) are drawn in before anything is tested, and no change below the floor is told.
@@ -23,11 +23,11 @@ from pydantic import Field
 
 from orchestrator.model.base import Model
 
-from .statistics.serial import independent_share
+from .autoregression import difference, last_column, resemblance
 
 LEVEL = 0.01
-"""A series of independent values without any change has a change point at most as often; AR(0.4) in 3 to 5 %."""
-FEWEST = 4
+"""A series without any change has a change point at most as often."""
+FEWEST = 3
 """Values on each side of a change point."""
 SPIKE = 4.0
 """A value that lies further from the median of its neighbours, in units of the noise, is drawn in to there."""
@@ -60,39 +60,48 @@ class Changes(Model):
     """Standard deviation of a value, robust, in the unit of the series."""
     floor: float
     """Least change that is told, in the unit of the series."""
+    alike: float
+    """Correlation of a value with the next one, as if it were of the first order; 0 at least."""
     points: tuple[ChangePoint, ...]
 
 
-class _Candidate(NamedTuple):
-    p: float
+class _Split(NamedTuple):
+    """Of the values from `start` to before `end`."""
+
+    start: int
     place: int
+    end: int
 
 
-def change_points(values: Sequence[float], level: float = LEVEL, least: float = 0.0) -> Changes:
-    """Of values in order of time. `least`: changes by a smaller share are not told."""
+def change_points(
+    values: Sequence[float], level: float = LEVEL, least: float = 0.0, alike: float | None = None
+) -> Changes:
+    """Of values in order of time. `least`: changes by a smaller share are not told; `alike`: correlation of a value
+    with the next one, None: it is learnt."""
     raw = np.asarray(values, dtype=float)
     noise = _noise(raw)
     drawn_in = _without_spikes(raw, noise)
-    places = _settled(drawn_in, _places(drawn_in, noise, level), noise, level)
+    places, alike = _steps(drawn_in, noise, level, alike)
     edges = [0, *places, len(raw)]
     points = [
-        _point(raw, drawn_in, before, place, after)
+        _point(raw, drawn_in, before, place, after, alike)
         for before, place, after in zip(edges, edges[1:], edges[2:], strict=False)
     ]
     return Changes(
         noise=noise,
         floor=FLOOR * noise,
+        alike=alike,
         points=tuple(each for each in points if each.magnitude is None or abs(each.magnitude) >= least),
     )
 
 
-def _point(raw: np.ndarray, drawn_in: np.ndarray, start: int, place: int, end: int) -> ChangePoint:
+def _point(raw: np.ndarray, drawn_in: np.ndarray, start: int, place: int, end: int, alike: float) -> ChangePoint:
     before, after = float(np.median(raw[start:place])), float(np.median(raw[place:end]))
     change = after - before
     return ChangePoint(
         index=place,
         magnitude=change / abs(before) if before else None,
-        p_value=_p(drawn_in, start, place, end),
+        p_value=_p(drawn_in, start, place, end, alike),
         before=before,
         after=after,
     )
@@ -114,19 +123,27 @@ def _without_spikes(values: np.ndarray, noise: float) -> np.ndarray:
     return np.asarray(np.clip(values, middle - SPIKE * noise, middle + SPIKE * noise))
 
 
-def _places(values: np.ndarray, noise: float, level: float) -> list[int]:
-    """The surest candidate first, then those of intervals that do not hold it."""
-    found = [
-        (start, end, candidate)
-        for start, end in _intervals(len(values))
-        if (candidate := _split(values, start, end, noise)) is not None and candidate.p <= level
-    ]
+def _steps(values: np.ndarray, noise: float, level: float, alike: float | None) -> tuple[list[int], float]:
+    """The places of steps, and the correlation of a value with the next one. How alike neighbours are is seen between
+    the steps that there would be if they were not."""
+    splits = [found for start, end in _intervals(len(values)) if (found := _split(values, start, end, noise))]
+
+    def places(alike: float) -> list[int]:
+        return _settled(values, _places(values, splits, level, alike), noise, level, alike)
+
+    alike = resemblance(np.split(values, places(0.0))) if alike is None else alike
+    return places(alike), alike
+
+
+def _places(values: np.ndarray, splits: Sequence[_Split], level: float, alike: float) -> list[int]:
+    """The surest split first, then those of intervals that do not hold it."""
+    tested = [(_p(values, each.start, each.place, each.end, alike), each) for each in splits]
+    found = sorted((p, each.place, each.end - each.start, each) for p, each in tested if p <= level)
     places: list[int] = []
-    for _, _, candidate in sorted(found, key=lambda each: (each[2], each[1] - each[0])):
-        place = candidate.place
+    for p, place, _, _ in found:
         if all(abs(place - known) >= FEWEST for known in places):
-            inside = [each for each in found if each[2] == candidate]
-            if any(not any(start < known < end for known in places) for start, end, _ in inside):
+            inside = [each for other, at, _, each in found if (other, at) == (p, place)]
+            if any(not any(each.start < known < each.end for known in places) for each in inside):
                 places.append(place)
     return sorted(places)
 
@@ -141,13 +158,12 @@ def _intervals(count: int) -> Iterator[tuple[int, int]]:
         length /= sqrt(2)
 
 
-def _split(values: np.ndarray, start: int, end: int, noise: float) -> _Candidate | None:
+def _split(values: np.ndarray, start: int, end: int, noise: float) -> _Split | None:
     """The best split of an interval; None where it is too short, or below the noise floor."""
     if end - start < 2 * FEWEST:
         return None
     place = start + _most_energy(values[start:end])
-    change = abs(float(np.mean(values[place:end]) - np.mean(values[start:place])))
-    return _Candidate(_p(values, start, place, end), place) if change > FLOOR * noise else None
+    return _Split(start, place, end) if _differ(values, start, place, end, noise) else None
 
 
 def _most_energy(values: np.ndarray) -> int:
@@ -176,24 +192,18 @@ def _least_squares(values: np.ndarray) -> int:
     return int(n[np.argmax(total**2 / (n * (len(values) - n)))])
 
 
-def _p(values: np.ndarray, start: int, place: int, end: int) -> float:
+def _p(values: np.ndarray, start: int, place: int, end: int, alike: float) -> float:
     """Two-sided, of no change at the best of all places between `start` and `end`."""
-    from scipy.special import stdtr
-
-    left, right = values[start:place], values[place:end]
-    rest = np.concatenate([left - left.mean(), right - right.mean()])
-    change = abs(float(right.mean() - left.mean()))
-    share = independent_share(rest.tolist())
-    freedom = max(1.0, len(rest) * share - 2)
-    spread = float(rest @ rest) / (len(rest) - 2)
-    if spread == 0:
-        return 0.0 if change else 1.0
-    error = sqrt(spread / share * (1 / len(left) + 1 / len(right)))
     tests = max(1, len(values) - 2 * FEWEST + 1)
-    return min(1.0, tests * 2 * float(stdtr(freedom, -change / error)))
+    means = difference(values[start:place], values[place:end], alike).p_value
+    if alike == 0 or tests * means >= 1:
+        return min(1.0, tests * means)
+    step = np.arange(start, end) >= place
+    jump = last_column(values[start:end], np.column_stack([np.ones(end - start), step]), alike).p_value
+    return min(1.0, tests * max(means, jump))
 
 
-def _settled(values: np.ndarray, places: list[int], noise: float, level: float) -> list[int]:
+def _settled(values: np.ndarray, places: list[int], noise: float, level: float, alike: float) -> list[int]:
     """Each put where it is best between its neighbours; what then is no change is left out, the least sure first."""
     for _ in range(ROUNDS):
         edges = [0, *places, len(values)]
@@ -207,7 +217,7 @@ def _settled(values: np.ndarray, places: list[int], noise: float, level: float) 
     while places:
         edges = [0, *places, len(values)]
         sure = [
-            _p(values, a, b, c) if _differ(values, a, b, c, noise) else inf
+            _p(values, a, b, c, alike) if _differ(values, a, b, c, noise) else inf
             for a, b, c in zip(edges, edges[1:], edges[2:], strict=False)
         ]
         worst = max(range(len(places)), key=sure.__getitem__)

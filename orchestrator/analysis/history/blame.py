@@ -45,7 +45,7 @@ def of_ratio(before: Figure | None, after: Figure | None, moved_a: float, moved_
             return Blame("device", f"nothing of either side changed that night, but {_names(around)} did", also)
         return Blame("unknown", "the ratio of the sides changed, but nothing of either side did that night", also)
     if not own:
-        return Blame("device", "the ratio moved with the level of the device: its heat or battery explains it", also)
+        return Blame("device", "the ratio moved with the device or over weeks: heat or battery may explain it", also)
     if side_a and (not side_b or abs(moved_a) > 2 * abs(moved_b)):
         return Blame("baseline", f"of the baseline {_names(side_a)} changed, and its level moved", also)
     told = f", whose {_names(side_b)} changed" if side_b else ""

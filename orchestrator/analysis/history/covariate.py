@@ -2,60 +2,49 @@
 
 Two builds need not slow down alike when a phone is hot. So the ratio is fitted by the level of the baseline on the same
 phone, which follows heat and battery, and by steps, together (analysis of covariance, least squares). A step is taken
-in, the largest first, where the level and the steps before it leave it at least half of its size and it is sure.
+in, the largest first, where the level and the steps before it leave it at least half of its size, it is sure, and it
+tells the nights clearly better than a straight line in time does: what comes on over weeks is no build's. Where the
+level steps in the same nights, and by no less, the phone became another one that night, and nobody can tell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import sqrt
-from typing import NamedTuple
+from math import log
 
 import numpy as np
 
-from orchestrator.analysis.statistics.serial import independent_share
+from orchestrator.analysis.autoregression import evidence, last_column
 
-from .steps import Step
+from .steps import Step, Steps
 
 OWN_SHARE = 0.5
+CLEAR = 3.0
+"""Logarithm of how much likelier a step has to be than a line; the number of nights is added, as any could be its."""
+NEAR = 3
+"""Nights."""
 
 
-def own_steps(ratio: np.ndarray, level: np.ndarray, steps: Sequence[Step], sure: float) -> frozenset[int]:
-    """The places of those that are the ratio's own. Logarithms, without gaps."""
+def own_steps(ratio: np.ndarray, level: np.ndarray, of_ratio: Steps, of_level: Steps, sure: float) -> frozenset[int]:
+    """The places of those that are the ratio's own. Logarithms, without gaps, of both over the same nights."""
+    steps = [step for step in of_ratio.steps if not any(_with(step, other) for other in of_level.steps)]
     if not steps:
         return frozenset()
-    nights = np.arange(len(ratio))
+    nights = np.arange(len(ratio), dtype=float)
     columns = [np.ones(len(ratio)), _smooth(level)]
     own = set()
     for step in sorted(steps, key=lambda step: -abs(step.size)):
-        tried = [*columns, (nights >= step.place).astype(float)]
-        found = _last(ratio, np.column_stack(tried))
-        if found.p_value <= sure and found.size / step.size >= OWN_SHARE:
-            columns = tried
+        tried, line = (np.column_stack([*columns, last]) for last in (nights >= step.place, nights))
+        found = last_column(ratio, tried, of_ratio.alike)
+        if found.p_value > sure or found.size / step.size < OWN_SHARE:
+            continue
+        if evidence(ratio, tried, line, of_ratio.alike) >= log(len(ratio)) + CLEAR:
+            columns.append((nights >= step.place).astype(float))
             own.add(step.place)
     return frozenset(own)
 
 
-class _Fitted(NamedTuple):
-    size: float
-    p_value: float
-
-
-def _last(values: np.ndarray, columns: np.ndarray) -> _Fitted:
-    """The weight of the last column, and how likely so much is by chance; neighbours may be alike."""
-    from scipy.special import stdtr
-
-    weights, _, rank, _ = np.linalg.lstsq(columns, values)
-    size, free = float(weights[-1]), len(values) - rank
-    if rank < columns.shape[1] or free < 1:
-        return _Fitted(size, 1.0)
-    rest = values - columns @ weights
-    share = independent_share(rest.tolist())
-    variance = float(rest @ rest) / free * float(np.linalg.inv(columns.T @ columns)[-1, -1])
-    if variance <= 0:
-        return _Fitted(size, 0.0 if size else 1.0)
-    freedom = max(1.0, len(values) * share - rank)
-    return _Fitted(size, 2 * float(stdtr(freedom, -abs(size) / sqrt(variance / share))))
+def _with(step: Step, of_level: Step) -> bool:
+    return abs(step.place - of_level.place) <= NEAR and abs(of_level.size) >= abs(step.size)
 
 
 def _smooth(values: np.ndarray) -> np.ndarray:

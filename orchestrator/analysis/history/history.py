@@ -15,7 +15,7 @@ from orchestrator.model.base import Model
 from .blame import Blame, Levels, moved, of_level, of_ratio
 from .covariate import own_steps
 from .series import Cause, Figure, Key, Night
-from .steps import Step, Steps, steps_of
+from .steps import Step, Steps, resemblance_of, steps_of
 
 
 class Change(Model):
@@ -30,7 +30,7 @@ class Change(Model):
     worse: bool
     p_value: float
     settled: bool
-    """Four nights at least have confirmed it; else it is new."""
+    """Three nights at least have it; else it is new."""
     cause: Cause
     because: str
     also: dict[str, tuple[str, str]]
@@ -84,23 +84,42 @@ def history(of: str, nights: Sequence[Night], figures: Iterable[Figure], level: 
     for figure in figures:
         series.setdefault(figure.key, {})[places[figure.night]] = figure
     levels = {key: _logs([_side(points, at, "a") for at in range(len(ordered))]) for key, points in series.items()}
-    trails = tuple(_trail(key, series[key], ordered, levels, level, level / len(series)) for key in sorted(series))
+    alike = _alike(levels, level)
+    trails = tuple(
+        _trail(key, series[key], ordered, levels, alike[key.metric, key.basis], level, level / len(series))
+        for key in sorted(series)
+    )
     return History(of=of, nights=ordered, trails=trails)
 
 
+def _alike(levels: Levels, level: float) -> dict[tuple[str, str], float]:
+    """By metric and basis how alike the levels of neighbouring nights are. Ratios are not taken together: one that
+    drifts must not be told by what the others do."""
+    several: dict[tuple[str, str], list[list[float]]] = {}
+    for key, logs in levels.items():
+        several.setdefault((key.metric, key.basis), []).append(logs[np.isfinite(logs)].tolist())
+    return {of: resemblance_of(each, level) for of, each in several.items()}
+
+
 def _trail(
-    key: Key, points: dict[int, Figure], nights: Sequence[Night], levels: Levels, level: float, sure: float
+    key: Key,
+    points: dict[int, Figure],
+    nights: Sequence[Night],
+    levels: Levels,
+    alike: float,
+    level: float,
+    sure: float,
 ) -> Trail:
     newest = points[max(points)]
     a, b = (tuple(_side(points, at, side) for at in range(len(nights))) for side in ("a", "b"))
     log_a, log_b = _logs(a), _logs(b)
     two_sided = bool(np.isfinite(log_a + log_b).any())
-    of_a, of_ab = _found(log_a, level), _found(log_b - log_a, sure)
+    of_a, of_ab = _found(log_a, level, alike), _found(log_b - log_a, sure)
     changes = [
         _change(key, "level", step, nights[at], of_level(key, step.size, at, levels, *_around(points, at)))
         for at, step in of_a[1]
     ]
-    own = _own(log_a, log_b, of_ab[1], sure)
+    own = _own(log_a, log_b, of_a[0], of_ab[0], sure)
     for at, step in of_ab[1]:
         sizes = [moved(each, at) or 0.0 for each in (log_a, log_b)]
         blame = of_ratio(*_around(points, at), *sizes, own=at in own)
@@ -119,17 +138,19 @@ def _trail(
     )
 
 
-def _own(log_a: np.ndarray, log_b: np.ndarray, found: Sequence[tuple[int, Step]], sure: float) -> frozenset[int]:
+def _own(log_a: np.ndarray, log_b: np.ndarray, of_a: Steps, of_ab: Steps, sure: float) -> frozenset[int]:
     """The places of the steps of the ratio that the level of the device does not explain."""
-    there = np.flatnonzero(np.isfinite(log_a + log_b))
-    within = [step._replace(place=int(np.searchsorted(there, at))) for at, step in found]
-    return frozenset(int(there[place]) for place in own_steps((log_b - log_a)[there], log_a[there], within, sure))
+    both, level = np.isfinite(log_a + log_b), np.flatnonzero(np.isfinite(log_a))
+    there = np.flatnonzero(both)
+    of_level = [step._replace(place=int(np.searchsorted(there, level[step.place]))) for step in of_a.steps]
+    own = own_steps((log_b - log_a)[there], log_a[there], of_ab, of_a._replace(steps=tuple(of_level)), sure)
+    return frozenset(int(there[place]) for place in own)
 
 
-def _found(logs: np.ndarray, level: float) -> tuple[Steps, list[tuple[int, Step]]]:
+def _found(logs: np.ndarray, level: float, alike: float | None = None) -> tuple[Steps, list[tuple[int, Step]]]:
     """The steps of the nights that have a figure, each with the place of its night."""
     there = np.flatnonzero(np.isfinite(logs))
-    found = steps_of(logs[there].tolist(), level)
+    found = steps_of(logs[there].tolist(), level, alike)
     return found, [(int(there[step.place]), step) for step in found.steps]
 
 

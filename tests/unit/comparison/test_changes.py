@@ -80,6 +80,35 @@ def test_a_step_without_noise_is_certain() -> None:
     assert (point.index, point.p_value, point.magnitude, point.after) == (10, 0.0, None, 1.0)
 
 
+def alike(count: int, correlation: float, seed: int) -> list[float]:
+    """Values that resemble the one before."""
+    generator, walk = random.Random(seed), [0.0]
+    for _ in range(count + 20):
+        walk.append(correlation * walk[-1] + (1 - correlation**2) ** 0.5 * generator.gauss(0, 1))
+    return [100 + 2 * value for value in walk[-count:]]
+
+
+def test_values_that_resemble_the_one_before_are_no_steps() -> None:
+    told = [change_points(alike(40, 0.6, seed)) for seed in range(80)]
+    assert sum(bool(each.points) for each in told) <= 4
+    assert 0.5 < float(np.mean([each.alike for each in told])) < 0.8
+    assert float(np.mean([change_points(alike(40, 0.0, seed)).alike for seed in range(20)])) < 0.3
+
+
+def test_a_step_among_values_that_are_alike_is_found_all_the_same() -> None:
+    found = []
+    for seed in range(10):
+        values = alike(60, 0.4, seed)
+        values[30:] = [value + 10 for value in values[30:]]
+        found.append(places(change_points(values)))
+    assert sum(len(each) == 1 and abs(each[0] - 30) <= 1 for each in found) >= 8
+
+
+def test_three_values_are_a_level_and_two_are_not() -> None:
+    assert places(change_points(series((20, 100.0), (3, 120.0)))) == [20]
+    assert places(change_points(series((20, 100.0), (2, 120.0)))) == []
+
+
 def test_neighbours_that_are_alike_are_worth_less() -> None:
     generator, walk = random.Random(3), [0.0]
     for _ in range(4000):

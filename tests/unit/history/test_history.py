@@ -96,6 +96,21 @@ def test_a_candidate_in_a_warming_room_is_blamed_all_the_same() -> None:
     ]
 
 
+def test_a_ratio_that_drifts_over_weeks_is_not_the_candidates() -> None:
+    """The phone's nights differ too much to show the heat that its ratio follows."""
+    slowly = 0.02 * np.clip((np.arange(NIGHTS) - 3) / 24, 0, 1)
+    found = [world(b={(1, 2): slowly}, seed=seed) for seed in range(4)]
+    told = [change for changes in found for _, change in changes if change.of == "ratio"]
+    assert told and "candidate" not in {change.cause for change in told}
+
+
+def test_a_candidate_that_changes_with_its_phone_is_not_blamed() -> None:
+    """A level that steps by as much in the same night: nobody can tell whose the ratio's change is."""
+    slower = {(1, cell): step(0.06) for cell in range(3)}
+    found = world(a=slower, b=slower | {(1, 0): step(0.10)})
+    assert {change.cause for _, change in found if change.of == "ratio"} == {"device"}
+
+
 @pytest.mark.parametrize(("system", "cause"), [({1: AT}, "device"), (None, "unknown")])
 def test_a_candidate_that_is_what_it_was_is_not_blamed(system: dict[int, int] | None, cause: str) -> None:
     ((_, change),) = world(b={(1, 2): step(0.05)}, build=NIGHTS, system=system)

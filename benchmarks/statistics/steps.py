@@ -1,0 +1,84 @@
+"""Simulate series with and without a step, and count how often `farm changes` tells it.
+
+    python -m benchmarks.statistics.steps -o benchmarks/results/DATE-MACHINE-steps.json
+
+Values have a standard deviation of 2 % and resemble the one before by the correlation r (AR(1)); `tails`: what each has
+of its own has outliers (Student's t with three degrees of freedom). What is judged is the product's
+`orchestrator.analysis.change_points.change_points`.
+
+counted   false: series without a step in which a change point is told; found: series with one that is told with its
+          place at most one off
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.command_line import run_command
+from orchestrator.analysis.change_points import change_points
+
+SPREAD = 2.0
+LENGTHS = (12, 24, 60, 150)
+ALIKE = ((0.0, False), (0.0, True), (0.4, False), (0.4, True), (0.7, False))
+STEPS = ((30, 30), (20, 6), (20, 4), (20, 3))
+SIZES = (1.5, 2.5, 4.0)
+"""In standard deviations."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-n", "--series", type=int, default=1000, help="without a step; a tenth of them with one")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("-o", "--output", type=Path)
+    given = parser.parse_args(argv)
+    begun, found = time.process_time(), []
+    for line in (*without(given.seed, given.series), *with_one(given.seed, max(1, given.series // 10))):
+        found.append(line)
+        print(" ".join(f"{name}={value}" for name, value in line.items()), flush=True)
+    if given.output:
+        told = {"series": given.series, "seed": given.seed, "cpu_s": round(time.process_time() - begun, 1)}
+        given.output.write_text(json.dumps({**told, "found": found}, indent=1) + "\n")
+
+
+def without(seed: int, number: int) -> Iterator[dict[str, object]]:
+    for count in LENGTHS:
+        for alike, tails in ALIKE:
+            random = np.random.default_rng((seed, count, int(10 * alike), tails))
+            told = [bool(places(simulated(random, count, alike, tails))) for _ in range(number)]
+            yield {"values": count, "r": alike, "tails": tails, "false": sum(told) / number}
+
+
+def with_one(seed: int, number: int) -> Iterator[dict[str, object]]:
+    for alike in (0.0, 0.4):
+        for before, after in STEPS:
+            for size in SIZES:
+                random = np.random.default_rng((seed, before, after, int(10 * alike), int(10 * size)))
+                near = 0
+                for _ in range(number):
+                    values = simulated(random, before + after, alike, False)
+                    values[before:] += size * SPREAD
+                    near += any(abs(place - before) <= 1 for place in places(values))
+                yield {"before": before, "after": after, "r": alike, "size": size, "found": near / number}
+
+
+def simulated(random: np.random.Generator, count: int, alike: float, tails: bool) -> np.ndarray:
+    own = random.standard_t(3, count) / np.sqrt(3) if tails else random.standard_normal(count)
+    walk = np.empty(count)
+    walk[0] = own[0]
+    for place in range(1, count):
+        walk[place] = alike * walk[place - 1] + np.sqrt(1 - alike**2) * own[place]
+    return np.asarray(100 + SPREAD * walk)
+
+
+def places(values: np.ndarray) -> list[int]:
+    return [point.index for point in change_points(values.tolist()).points]
+
+
+if __name__ == "__main__":
+    run_command(main)
