@@ -51,8 +51,9 @@ pictures:    ## Draw the pictures of the documentation again, from real runs; ne
 dashboards:  ## Write the JSON of Grafana's dashboards again, from dashboards/boards.
 	$(PY) -m dashboards.boards
 
-schemas:     ## Write the JSON Schemas of events, plans and experiments again.
+schemas:     ## Write the JSON Schemas of events, plans, experiments and suites again.
 	$(PY) -m orchestrator.spec.json_schemas
+	$(PY) -m orchestrator.nightly.suite_schema
 
 clean:       ## Remove everything that make has made; leaves .farm (ledger and results) alone.
 	rm -rf .venv build dist *.egg-info device_agent/build* .mypy_cache .ruff_cache .hypothesis

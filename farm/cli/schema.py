@@ -13,6 +13,7 @@ from .output import JsonOption, log, print_json
 
 class Kind(StrEnum):
     EXPERIMENT = "experiment"
+    SUITE = "suite"
     RECORD = "record"
     EVENT = "event"
     PLAN = "plan"
@@ -29,7 +30,7 @@ def schema(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the JSON Schema of experiment files (for an editor), records, agent events or plans. Always JSON.
+    """Print the JSON Schema of experiment or suite files (for an editor), records, agent events or plans. Always JSON.
 
     With `# yaml-language-server: $schema=experiment.schema.json` as its first line, an experiment file completes and
     checks itself in most editors.
@@ -54,9 +55,15 @@ def schema_of(kind: Kind) -> dict[str, Any]:
     from orchestrator.model.event import EVENT
     from orchestrator.model.experiment import Experiment
     from orchestrator.model.record import Record
+    from orchestrator.nightly import Suite
 
     if kind is Kind.EVENT:
         return EVENT.json_schema()
-    models: dict[Kind, Any] = {Kind.EXPERIMENT: Experiment, Kind.RECORD: Record, Kind.PLAN: Plan}
+    models: dict[Kind, Any] = {
+        Kind.EXPERIMENT: Experiment,
+        Kind.SUITE: Suite,
+        Kind.RECORD: Record,
+        Kind.PLAN: Plan,
+    }
     found: dict[str, Any] = models[kind].model_json_schema()
     return found

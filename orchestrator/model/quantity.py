@@ -93,8 +93,8 @@ def _finite(value: float, wanted: str) -> float:
     return found
 
 
-Seconds = Annotated[float, BeforeValidator(parse_seconds), Field(gt=0)]
-Rest = Annotated[float, BeforeValidator(parse_seconds), Field(ge=0)]
-Share = Annotated[float, BeforeValidator(parse_share), Field(gt=0, lt=1)]
-Celsius = Annotated[float, BeforeValidator(parse_celsius)]
-Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(ge=0)]
+Seconds = Annotated[float, BeforeValidator(parse_seconds, json_schema_input_type=float | str), Field(gt=0)]
+Rest = Annotated[float, BeforeValidator(parse_seconds, json_schema_input_type=float | str), Field(ge=0)]
+Share = Annotated[float, BeforeValidator(parse_share, json_schema_input_type=float | str), Field(gt=0, lt=1)]
+Celsius = Annotated[float, BeforeValidator(parse_celsius, json_schema_input_type=float | str)]
+Bytes = Annotated[int, BeforeValidator(parse_bytes, json_schema_input_type=float | str), Field(ge=0)]

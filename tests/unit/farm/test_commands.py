@@ -340,7 +340,7 @@ def test_plan_is_written_and_summarised(farm: Run, tmp_path: Path) -> None:
     assert "ip1" in facts["movements"][1]["why"]
 
 
-@pytest.mark.parametrize("kind", ["experiment", "record", "event", "plan"])
+@pytest.mark.parametrize("kind", ["experiment", "suite", "record", "event", "plan"])
 def test_schemas_are_schemas(farm: Run, kind: str) -> None:
     schema = json.loads(farm("schema", kind)[1])
     jsonschema.validators.validator_for(schema).check_schema(schema)
@@ -353,6 +353,15 @@ def test_the_experiment_schema_knows_right_from_wrong(farm: Run, tmp_path: Path)
     jsonschema.validate(right, schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**right, "mtrix": {}}, schema)
+
+
+def test_the_suite_schema_knows_right_from_wrong(farm: Run) -> None:
+    """A file that a suite's reader takes, and one with a field that it does not know."""
+    schema = json.loads(farm("schema", "suite")[1])
+    right: Any = yaml.safe_load((Path(__file__).parents[3] / "experiments/suites/nightly.yaml").read_text())
+    jsonschema.validate(right, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**right, "scheduled": "02:30"}, schema)
 
 
 def test_an_interrupt_while_the_commands_are_loaded_is_no_traceback() -> None:
