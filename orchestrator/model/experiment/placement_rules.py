@@ -18,7 +18,9 @@ class PlacementRules(Model):
 
     policy: PolicyName | None = None
     """By which policy its jobs are placed; none: by the farm's (`FARM_POLICY`)."""
-    deadline: Annotated[float, BeforeValidator(parse_date, json_schema_input_type=float | str), Field(gt=0)] | None = None
+    deadline: Annotated[float, BeforeValidator(parse_date, json_schema_input_type=float | str), Field(gt=0)] | None = (
+        None
+    )
     """Local time at which it is to be over, e.g. `2026-12-01 08:00`, with the policy `deadline`: before others of its
     priority, the earliest first."""
 
