@@ -95,7 +95,7 @@ def _nothing(experiment_id: str, *, layers: bool) -> NoData:
 def _show(found: list[Best], per: list[str], axis: str) -> None:
     from orchestrator.report.listing import Head, Listing
 
-    figures = [Head(name, True) for name in ("ms", "runner-up", "ratio", "95 % interval")]
+    figures = [Head(name, True) for name in ("mean ms", "runner-up", "ratio", "95 % interval")]
     rows = [
         (*(escape(str(one.group[name])) for name in per), f"[bold]{escape(str(one.best))}[/]", *_figures(one))
         for one in found
