@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -40,7 +41,8 @@ class Measured:
 
 
 def table(night: Night, measured: Iterable[Measured]) -> list[Row]:
-    """Every metric of every cell by all blocks of the night but the repetition's; verdicts hold for the table."""
+    """Every metric of every cell by all blocks of the night but the repetition's; verdicts hold for the table, and for
+    all looks at it: a cell that got more blocks is judged once more."""
     rows, cells = _gathered(night, measured, ("first", "more"))
     return [Row(NightRow(part=key.part, compared=found), cells[key]) for key, found in _compared(night, rows)]
 
@@ -73,20 +75,26 @@ def _gathered(
     parts = {part.name: part for part in night.parts}
     rows: list[SideRow] = []
     cells: dict[Key, dict[CellOnDevice, None]] = {}
+    looks: Counter[Key] = Counter()
     first_round: dict[str, int] = {}
     for one in sorted((one for one in measured if one.wave.kind in kinds), key=lambda one: one.wave.number):
         part = parts[one.wave.part]
         start = first_round.get(part.name, 0)
         first_round[part.name] = start + one.wave.blocks
+        seen: set[Key] = set()
         for cell_id, blocks in _by_cell(one.blocks).items():
             for row in alike(rows_of(blocks, one.cells, part.sampling.mode), part):
                 key = _key(part.name, row)
                 cells.setdefault(key, {})[row.device, cell_id] = None
+                seen.add(key)
                 values = {
                     name: value for name, value in row.values.items() if _asked(night, name) and wanted(key, name)
                 }
                 update = {"night": f"{night.night_id}/{row.device}", "round": start + row.round, "values": values}
                 rows.append(row.model_copy(update={**update, "options": {**row.options, PART: part.name}}))
+        looks.update(seen)
+    if "more" in kinds:
+        rows = [row.model_copy(update={"look": looks[_key(str(row.options[PART]), row)]}) for row in rows]
     return rows, {key: tuple(found) for key, found in cells.items()}
 
 

@@ -17,7 +17,7 @@ from .matching import Key, Match, Pair, pairs_of
 from .metrics import METRICS, MIN_BLOCKS, Rules
 from .ratio import ROUNDING_MS, Block, Estimate, Method, enough, estimate
 from .rows import SideRow
-from .verdict import Verdict, bounds, holm, judge, needed, p_value
+from .verdict import Verdict, bounds, holm, judge, needed, p_value, share_of
 
 
 class Compared(Model):
@@ -70,6 +70,8 @@ class _Found:
     row: Compared
     found: Estimate | None = None
     p: float | None = None
+    share: float = 1.0
+    """Of the errors that this look may make."""
 
 
 def compare(
@@ -137,7 +139,8 @@ def _of_metric(pair: Pair, name: str, rules: Rules, match: Match, differs: dict[
         more = {"ratio": b / a, **ratio, "reason": few, "needs_blocks": max(1, MIN_BLOCKS - least)}
         return _Found(row.model_copy(update=more))
     told = {"blocks": found.blocks, "nights": found.nights}
-    return _Found(_row(pair.key, name, rules, a=a, b=b, differs=differs, **told), found, p_value(found))
+    row = _row(pair.key, name, rules, a=a, b=b, differs=differs, **told)
+    return _Found(row, found, p_value(found), share_of(max(row.look for side in sides for row in side)))
 
 
 def _missing(pair: Pair, name: str, rules: Rules, differs: dict[str, tuple[str, str]]) -> Compared:
@@ -157,7 +160,7 @@ def _missing(pair: Pair, name: str, rules: Rules, differs: dict[str, tuple[str, 
 def _judged(each: _Found, adjusted_p: float, rules: Rules, rows: int) -> Compared:
     row, found = each.row, each.found
     assert found is not None
-    verdict = judge(bounds(found), row.margin, adjusted_p, rules.level)
+    verdict = judge(bounds(found, each.share), row.margin, adjusted_p, each.share * rules.level)
     more: dict[str, object] = {
         **_ratio(found), "verdict": verdict, "p": each.p, "adjusted_p": adjusted_p, "method": found.method,
         "blocks": found.blocks, "nights": found.nights,
@@ -165,7 +168,7 @@ def _judged(each: _Found, adjusted_p: float, rules: Rules, rows: int) -> Compare
     if verdict == "different":
         more["worse"] = (found.log_ratio > 0) == METRICS[row.metric].more_is_worse
     elif verdict == "unknown":
-        more.update(_needs(found, row.margin, rules.level, rows))
+        more.update(_needs(found, row.margin, rules.level, rows, each.share))
     return row.model_copy(update=more)
 
 
@@ -178,8 +181,8 @@ def _ratio(found: Estimate) -> dict[str, object]:
     }
 
 
-def _needs(found: Estimate, margin: float, level: float, rows: int) -> dict[str, object]:
-    units = needed(found, margin, level, rows)
+def _needs(found: Estimate, margin: float, level: float, rows: int, share: float) -> dict[str, object]:
+    units = needed(found, margin, level, rows, share)
     if units is None:
         return {"reason": "no number of blocks settles it: compare more nights on each side, or both in one night"}
     if found.method == "nights":

@@ -49,6 +49,9 @@ class SideRow(Model):
     right: str = ""
     """Of each example of the block's shard, `1` where the prediction is right; empty without labels."""
     provenance: dict[str, str] = Field(default_factory=dict)
+    look: int = 0
+    """Which judgement of the same cell in one night this is, from 1: each may spend a share of the errors only; 0: the
+    only one."""
 
 
 def rows_of(

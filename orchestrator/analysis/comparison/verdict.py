@@ -30,9 +30,15 @@ class Bounds(NamedTuple):
     high: float
 
 
-def bounds(found: Estimate) -> Bounds:
-    """The 95 % interval."""
-    half = _quantile((1 + CONFIDENCE) / 2, found.freedom) * found.std
+def share_of(look: int) -> float:
+    """Of the errors that may be made, what a look at a cell may spend that is looked at again with more blocks; those
+    of all looks, from the first, are one. 0: the only look."""
+    return 1 / (look * (look + 1)) if look else 1.0
+
+
+def bounds(found: Estimate, share: float = 1.0) -> Bounds:
+    """The 95 % interval, or a wider one that may miss the truth by a share as often."""
+    half = _quantile(1 - (1 - CONFIDENCE) * share / 2, found.freedom) * found.std
     return Bounds(found.log_ratio - half, found.log_ratio + half)
 
 
@@ -62,7 +68,7 @@ def judge(within: Bounds, margin: float, adjusted_p: float, level: float) -> Ver
     return "different" if adjusted_p <= level else "unknown"
 
 
-def needed(found: Estimate, margin: float, level: float, rows: int) -> int | None:
+def needed(found: Estimate, margin: float, level: float, rows: int, share: float = 1.0) -> int | None:
     """How many more units a side would settle it in four of five cases, if the ratio is what it seems; None where no
     number of them does."""
     limit, ratio = log(1 + margin), abs(found.log_ratio)
@@ -70,8 +76,8 @@ def needed(found: Estimate, margin: float, level: float, rows: int) -> int | Non
     def settles(more: int) -> bool:
         std, freedom = found.after(more)
         power = _quantile(POWER, freedom)
-        same = (_quantile((1 + CONFIDENCE) / 2, freedom) + power) * std <= limit - ratio
-        return same or (_quantile(1 - level / 2 / rows, freedom) + power) * std <= ratio
+        same = (_quantile(1 - (1 - CONFIDENCE) * share / 2, freedom) + power) * std <= limit - ratio
+        return same or (_quantile(1 - level * share / 2 / rows, freedom) + power) * std <= ratio
 
     if not settles(MOST_NEEDED):
         return None
