@@ -1,0 +1,166 @@
+"""Simulate whole nights of `farm nightly`, which looks at its table again and again, and count how often it is right.
+
+    python -m benchmarks.statistics.looks -o benchmarks/results/DATE-MACHINE-looks.json
+
+Ten phones with three cells each (`nights.py` simulates them) run both sides in every round. What is judged is the
+product's `orchestrator.nightly.steps.next_step` with the product's comparison: cells that are unknown get more rounds
+until they are known or have `most_rounds`, what is different is repeated. Time is never over, so that there are as many
+looks as there can be.
+
+counted   alarms: nights without any difference whose table says `different` of a row at the end; told: those in which
+          the repetition finds it too; found: nights in which a phone that is slower is told; wrong same: rows with a
+          true ratio at the margin that say `same`; unknown: rows that are unknown in the end; looks: at the table, and
+          rounds: of a cell, on average
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.command_line import run_command
+from benchmarks.statistics.nights import CELLS, PHONES, SLOW, World, alike, row, share
+from orchestrator.analysis.comparison import Compared, Rules, SideRow, compare
+from orchestrator.model.experiment import Side, Sides
+from orchestrator.nightly import Night, NightRow, Suite
+from orchestrator.nightly.night import CellOnDevice, Wave
+from orchestrator.nightly.steps import Begin, Row, View, next_step
+
+SUITE = Suite(name="simulated", experiments=("one.yaml",), sides=Sides(candidate=Side(axes={"threads": 4})))
+MARGIN = 0.02
+WORLDS = (
+    World(noise=0.005),
+    World(noise=0.01),
+    World(noise=0.01, shape="skewed"),
+    World(noise=0.01, shape="outliers"),
+    World(noise=0.02),
+)
+
+
+class Told(NamedTuple):
+    """One night at its end."""
+
+    rows: tuple[Compared, ...]
+    confirmed: frozenset[CellOnDevice]
+    looks: int
+    rounds: float
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-n", "--nights", type=int, default=1000, help="without a difference; a tenth of them with one")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("-o", "--output", type=Path)
+    given = parser.parse_args(argv)
+    begun, found = time.process_time(), []
+    for world in WORLDS:
+        found.append({**asdict(world), **counted(given.seed, world, given.nights)})
+        print(" ".join(f"{name}={value}" for name, value in found[-1].items()), flush=True)
+    if given.output:
+        told = {"nights": given.nights, "seed": given.seed, "cpu_s": round(time.process_time() - begun, 1)}
+        given.output.write_text(json.dumps({**told, "results": found}, indent=1) + "\n")
+
+
+def counted(seed: int, world: World, number: int) -> dict[str, float]:
+    same = list(nights(seed, world, [1.0] * PHONES, number))
+    rows = [each for night in same for each in night.rows]
+    few = max(10, number // 10)
+    at_margin = [each for night in nights(seed + 2, world, [1 + MARGIN] * PHONES, few) for each in night.rows]
+    return {
+        "alarms": share([any(each.verdict == "different" for each in night.rows) for night in same]),
+        "told": share([bool(night.confirmed) for night in same]),
+        **{f"found {size:.0%}": finds(seed + 1, world, size, few) for size in (0.05, 0.02)},
+        "wrong same": share([each.verdict == "same" for each in at_margin]),
+        "unknown": share([each.verdict == "unknown" for each in rows]),
+        "looks": float(np.mean([night.looks for night in same])),
+        "rounds": float(np.mean([night.rounds for night in same])),
+    }
+
+
+def finds(seed: int, world: World, slower: float, number: int) -> float:
+    ratios = [1 + slower * (phone == SLOW) for phone in range(PHONES)]
+    found = nights(seed, world, ratios, number)
+    return share([any(device == f"phone-{SLOW}" for device, _ in night.confirmed) for night in found])
+
+
+def nights(seed: int, world: World, ratios: Sequence[float], number: int) -> Iterator[Told]:
+    for each in range(number):
+        yield one_night(np.random.default_rng((seed, each)), world, ratios)
+
+
+def one_night(random: np.random.Generator, world: World, ratios: Sequence[float]) -> Told:
+    """From the first rounds to the repetition."""
+    every = tuple((f"phone-{phone}", f"network-{cell}") for phone in range(PHONES) for cell in range(CELLS))
+    night = Night(
+        night_id="simulated@1", suite=SUITE, file="", scheduled=False, due_at=0.0, began_at=0.0, ends_at=SUITE.budget,
+        waves=(Wave(kind="first", part="one", experiment_id="one-1", number=0, blocks=SUITE.rounds, cells=every),),
+    )  # fmt: skip
+    day = {device: 1 + random.standard_normal() * world.day for device, _ in every}
+    sides = measured(random, world, ratios, day, night.waves[0], 0)
+    looks = 0
+    while True:
+        looks += 1
+        table = compare(*(_looked_at(side, night) for side in sides), Rules())
+        rows = [Row(NightRow(part="one", compared=each), ((each.device, each.network),)) for each in table]
+        step = next_step(night, View(now=1.0, submitted=frozenset(w.experiment_id for w in night.waves), table=rows))
+        rounds = sum(wave.blocks * len(wave.cells or ()) for wave in night.waves) / len(every)
+        if not isinstance(step, Begin):
+            return Told(table, frozenset(), looks, rounds)
+        if step.waves[0].kind == "repeat":
+            again = compare(*measured(random, world, ratios, day, step.waves[0], 0), Rules())
+            return Told(table, frozenset(_confirmed(table, again)), looks, rounds)
+        begun = sum(wave.blocks for wave in night.waves)
+        more = measured(random, world, ratios, day, step.waves[0], begun)
+        sides = [before + own for before, own in zip(sides, more, strict=True)]
+        night = night.model_copy(update={"waves": (*night.waves, *step.waves)})
+
+
+def _looked_at(side: Sequence[SideRow], night: Night) -> list[SideRow]:
+    """As the product's own table tells how often a cell was judged: once for each of its waves."""
+    waves = Counter(cell for wave in night.waves for cell in wave.cells or ())
+    return [each.model_copy(update={"look": waves[each.device, each.network]}) for each in side]
+
+
+def _confirmed(table: Sequence[Compared], again: Sequence[Compared]) -> Iterator[CellOnDevice]:
+    """As `NightRow.confirmed`."""
+    first = {(each.device, each.network): NightRow(part="one", compared=each) for each in table}
+    for each in again:
+        if first[each.device, each.network].model_copy(update={"repeated": each}).confirmed:
+            yield each.device, each.network
+
+
+def measured(
+    random: np.random.Generator,
+    world: World,
+    ratios: Sequence[float],
+    day: dict[str, float],
+    wave: Wave,
+    first_round: int,
+) -> list[list[SideRow]]:
+    """The rows of both sides: of each round first A, then B; in the next the other way round."""
+    found: list[list[SideRow]] = [[], []]
+    for phone in range(PHONES):
+        cells = [cell for cell in range(CELLS) if (f"phone-{phone}", f"network-{cell}") in (wave.cells or ())]
+        order = [(side, cell) for cell in cells for side in (0, 1)]
+        places = [(turn, *each) for turn in range(wave.blocks) for each in (order if turn % 2 == 0 else order[::-1])]
+        noise = alike(random, world, len(places)) if places else ()
+        for place, (turn, side, cell) in enumerate(places):
+            truth = (10.0 + 7 * cell + phone) * (ratios[phone] if side else 1.0) * day[f"phone-{phone}"]
+            warm = 1 + world.heat * (1 - np.exp(-place / (0.3 * len(places))))
+            at = first_round * 1000.0 + place * 60.0
+            found[side].append(
+                row(phone, cell, 0, first_round + turn, at, float(truth * warm * (1 + noise[place])))
+            )  # fmt: skip
+    return found
+
+
+if __name__ == "__main__":
+    run_command(main)
