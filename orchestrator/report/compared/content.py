@@ -58,7 +58,7 @@ def _how(content: Content) -> Iterator[str]:
     used = [name for name in METRICS if any(row.metric == name for row in rows)]
     margins = ", ".join(f"{name} {_share(rules.margin(name))}" for name in used)
     yield (
-        "A, B: geometric means of the blocks. Ratio: B over A, with its 95 % interval. Same: the interval lies within the "
+        "A, B: geometric means of blocks. Ratio: B over A, with its 95 % interval. Same: the interval lies within the "
         f"margin ({margins}). Different: beyond chance in a table of so many rows (Holm, {_share(rules.level)}). "
         "Unknown: neither; so many blocks more on each side would settle it 4 times in 5, if the ratio is as it seems."
     )
