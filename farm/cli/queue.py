@@ -18,6 +18,7 @@ from .queue_tables import capacity_line, curve, policies_table, runs_table, show
 
 if TYPE_CHECKING:
     from orchestrator.ledger import Ledger
+    from orchestrator.queueing.kept import Read
     from orchestrator.queueing.measured import TimesUsed
     from orchestrator.queueing.spec import QueueingSpec
 
@@ -47,6 +48,11 @@ RunArgument = Annotated[
 ]
 
 
+HtmlOption = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Write the report there: figures, charts, over time.")
+]
+
+
 def register(app: typer.Typer) -> None:
     group.command()(run)
     group.command("list")(listed)
@@ -67,6 +73,7 @@ def run(
     policies: Annotated[
         str | None, typer.Option("--policies", metavar="NAMES", help="Under each of these policies: fifo,jsq,edf.")
     ] = None,
+    html: HtmlOption = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -90,11 +97,16 @@ def run(
         return
     if (rates is not None) + capacity + (policies is not None) > 1:
         raise typer.BadParameter("give one of --rates, --capacity and --policies", param_hint="--rates")
-    if policies is not None:
-        policies_table(loaded, [name.strip() for name in policies.split(",")], as_json)
+    names = [name.strip() for name in policies.split(",")] if policies is not None else []
+    loads = _shares(rates) if rates is not None else []
+    if html is not None:
+        _report(loaded, names, loads, html)
         return
-    if rates is not None:
-        curve(loaded, _shares(rates), as_json)
+    if names:
+        policies_table(loaded, names, as_json)
+        return
+    if loads:
+        curve(loaded, loads, as_json)
         return
     if capacity:
         capacity_line(loaded, as_json)
@@ -104,6 +116,21 @@ def run(
         print_json(as_data(loaded, measured, used))
     else:
         show_measured(loaded, measured)
+
+
+def _report(spec: QueueingSpec, names: list[str], loads: list[float], path: Path) -> None:
+    """Of a simulation, with what was asked beside it."""
+    from orchestrator.queueing.capacity import load_curve
+    from orchestrator.queueing.experiment import compare_policies, run_simulated
+    from orchestrator.queueing.measures import measure
+    from orchestrator.report.queueing import Told, queueing_page
+
+    runs = run_simulated(spec)
+    found = compare_policies(spec, names) if names else []
+    under = [(name, each) for name, (_, each) in zip(names, found, strict=True)]
+    told = Told(spec, "simulated", measure(spec, runs), runs, list(load_curve(spec, loads)) if loads else [], under)
+    path.write_text(queueing_page(told))
+    log().print(f"report: {path}", markup=False, soft_wrap=True)
 
 
 def _live(spec: QueueingSpec, state: Path | None, as_json: bool) -> None:
@@ -140,6 +167,10 @@ def listed(
 
 def show(
     run_id: RunArgument = "latest",
+    html: HtmlOption = None,
+    parquet: Annotated[
+        Path | None, typer.Option("--parquet", metavar="FILE", help="Write all requests there, a row each.")
+    ] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -147,8 +178,31 @@ def show(
 
     Example: `farm queue show latest --json`
     """
+    from orchestrator.queueing.kept import as_parquet, read_run
+
     with open_ledger(settings_of(state)) as ledger:
-        _tell(ledger, run_id, as_json)
+        if html is None and parquet is None:
+            _tell(ledger, run_id, as_json)
+            return
+        read = read_run(ledger, run_id)
+    if html is not None:
+        html.write_text(_page(read))
+    if parquet is not None:
+        parquet.write_bytes(as_parquet(read))
+    for path in filter(None, (html, parquet)):
+        log().print(f"written: {path}", markup=False, soft_wrap=True)
+
+
+def _page(read: Read) -> str:
+    from orchestrator.queueing.measures import measure
+    from orchestrator.report.queueing import Told, queueing_page
+
+    kept = read.kept
+    servers = [
+        (each.server, each.device.serial, each.device.model, str(each.device.source), each.ended_by)
+        for each in kept.servers
+    ]
+    return queueing_page(Told(kept.spec, read.row.source, measure(kept.spec, read.runs), read.runs, servers=servers))
 
 
 def _tell(ledger: Ledger, run_id: str, as_json: bool) -> None:

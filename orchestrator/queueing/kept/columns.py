@@ -22,6 +22,7 @@ Arrays: TypeAlias = dict[str, np.ndarray[Any, np.dtype[Any]]]
 
 NS = 1e9
 SMALL = ("server", "kind", "outcome", "late")
+OUTCOMES = ("served", "queue full", "too late", "lost")
 NEVER = -1
 """A request that was dropped has not started."""
 
@@ -65,6 +66,24 @@ def unpack_requests(packed: bytes) -> list[Column]:
     }
     rows = np.column_stack([column[name].astype(np.float64) for name in COLUMNS])
     return [rows[found["run"] == number] for number in range(int(found["run"].max(initial=-1)) + 1)]
+
+
+def plain_parquet(runs: Sequence[Column], servers: Sequence[str], classes: Sequence[str]) -> bytes:
+    """For other programs: a row for each request, times in seconds, servers, classes and outcomes by name."""
+    rows = np.concatenate(list(runs))
+    column = {name: rows[:, i] for i, name in enumerate(COLUMNS)}
+    found: dict[str, Any] = {
+        "run": np.repeat(np.arange(len(runs), dtype=np.int16), [len(each) for each in runs]),
+        "class": [classes[int(each)] for each in column["kind"]],
+        "server": [servers[int(each)] if each >= 0 else None for each in column["server"]],
+        "outcome": [OUTCOMES[int(each)] for each in column["outcome"]],
+        "missed_deadline": column["late"].astype(bool),
+    }
+    found |= {f"{name}_s": column[name] for name in ("intended", "admitted", "started", "ended")}
+    found |= {name: column[name] for name in ("served_s", "travel_s", "energy_j")}
+    file = io.BytesIO()
+    parquet.write_table(pa.table(found), file, compression="zstd")
+    return file.getvalue()
 
 
 def pack_readings(servers: Sequence[Sequence[Reading]]) -> bytes:

@@ -20,7 +20,7 @@ from orchestrator.queueing.measures import measure
 from orchestrator.queueing.requests import Course, Requests, Run
 from orchestrator.queueing.spec import QueueingSpec
 
-from .columns import unpack_readings, unpack_requests
+from .columns import plain_parquet, unpack_readings, unpack_requests
 
 OVERHEAD_PARTS = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999}
 
@@ -129,6 +129,12 @@ def data_of(read: Read) -> dict[str, Any]:
         "dispatcher_overhead_s": [each.overhead_s for each in kept.runs],
         "travel_s": _parts(np.concatenate([each.requests.done.column("travel_s") for each in read.runs])),
     }
+
+
+def as_parquet(read: Read) -> bytes:
+    """All requests of a run, for other programs."""
+    servers, classes = [each.server for each in read.kept.servers], [each.name for each in read.kept.spec.classes]
+    return plain_parquet([each.requests.rows for each in read.runs], servers, classes)
 
 
 def overhead_of(run: Run) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import io
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -20,7 +22,7 @@ from farm import serving
 from orchestrator.config import Settings
 from orchestrator.errors import DeviceBusy, NoData, SpecError, Unsupported
 from orchestrator.ledger import Ledger
-from orchestrator.queueing.kept import list_runs, show_run
+from orchestrator.queueing.kept import as_parquet, list_runs, read_run, show_run
 from orchestrator.queueing.live import run_live
 from orchestrator.queueing.measures import measure
 from orchestrator.queueing.requests import DONE, LOST
@@ -94,6 +96,10 @@ def test_on_a_phone(lab: Wiring, lab_settings: Settings, ledger: Ledger) -> None
     assert told["all"]["energy_j_per_request"]["value"] == pytest.approx(total.energy_j_per_request.value, rel=1e-4)
     assert told["servers"][0]["plans"] == phone.plans and told["dispatcher_overhead_s"][0]["p99"] > 0
     assert [each["name"] for each in list_runs(ledger)] == ["live"]
+    table = pq.read_table(io.BytesIO(as_parquet(read_run(ledger, "latest"))))
+    assert len(table) == len(rows) and set(table["class"].to_pylist()) == {"a", "b"}
+    assert set(table["server"].to_pylist()) == {"phone"} and set(table["outcome"].to_pylist()) == {"served"}
+    assert table["served_s"].to_numpy() == pytest.approx(rows.column("served_s"), abs=1e-8)
     assert owner.keeper_of(lab.connection, owner.Claimant("another")) is None
     agents = lab.connection.shell(["pgrep", "-f", "pocketfarm-agent serve"])
     assert agents.stdout == b"", "its agent stayed behind"
