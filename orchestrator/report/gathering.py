@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from orchestrator.ledger.rows import OPEN
 
 from .content import build
-from .drawn_blocks import drawn_blocks
 
 if TYPE_CHECKING:
     from orchestrator.ledger import Apart, ExperimentRow, Ledger
@@ -53,6 +52,7 @@ def report_page(content: Content, ledger: Ledger) -> str:
     """The report as one self-contained HTML page."""
     from orchestrator.analysis.statistics import newest_attempts
 
+    from .drawn_blocks import drawn_blocks  # matplotlib comes with it
     from .html import render
 
     return render(content, newest_attempts(ledger.records_of(drawn_blocks(content.blocks))))
