@@ -22,6 +22,8 @@ from orchestrator.model.live import Phase, Progress
 log = logging.getLogger(__name__)
 REPORT_S = 0.5
 """Progress within a phase is announced no more often: a block may have 100,000 samples."""
+PHASE_S = 0.1
+"""Neither are phases: those of a short block are over before anybody has read them."""
 LOOK_S = 2.0
 """No step on the device begins on older knowledge of the lease than this, where Redis answers."""
 FENCE = 0.8
@@ -52,6 +54,8 @@ class Claim:
         self._redis, self._assignment, self._holder = redis, assignment, holder
         self._leases, self._inventory = Leases(redis), Inventory(redis)
         self._stop = threading.Event()
+        self._told = threading.Event()
+        """There is progress to announce, or it is over."""
         self._lost = ""
         """Why the lease is no longer ours; empty: it is, as far as is known."""
         self._looked_at = clock_s()
@@ -72,6 +76,7 @@ class Claim:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stop.set()
+        self._told.set()
         self._thread.join(timeout=10.0)
         if not self._lost:
             self._quietly(lambda: self._inventory.clear_progress(self._assignment.serial, self._assignment.host))
@@ -97,7 +102,7 @@ class Claim:
         reading: Reading | None = None,
         /,
     ) -> None:
-        """Announce how far the session is; repeated with each renewal."""
+        """Say how far the session is; announced a moment later, and with each renewal."""
         old, job, now = self._progress, self._assignment.job, time.time()
         since = old.since if old and old.phase == phase else now
         self._progress = Progress(
@@ -114,7 +119,7 @@ class Claim:
             reading=reading,
         )
         if old is None or old.phase != phase or now >= self._announced_at + REPORT_S:
-            self._announce()
+            self._told.set()
 
     def release(self) -> None:
         """Give the device back; a failure is the sweeper's to mend."""
@@ -122,8 +127,18 @@ class Claim:
 
     def _renew(self) -> None:
         pause_s = min(self._assignment.ttl_s / 3, 1.0)  # a cancelled job stops within a second or so
-        while not self._lost and not self._stop.wait(pause_s):
-            self._quietly(self._look)
+        due = clock_s() + pause_s
+        while not self._lost and not self._stop.is_set():
+            if self._told.wait(max(0.0, due - clock_s())) and not self._stop.wait(self._quiet_s()):
+                self._told.clear()
+                self._announce()
+            if clock_s() >= due and not self._stop.is_set():
+                self._quietly(self._look)
+                due = clock_s() + pause_s
+
+    def _quiet_s(self) -> float:
+        """Until progress may be announced again."""
+        return min(PHASE_S, max(0.0, self._announced_at + PHASE_S - time.time()))
 
     def _look(self) -> None:
         """Ask Redis how the lease stands, and renew it where that is due. Raises RedisError, FarmError."""

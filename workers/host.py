@@ -41,6 +41,8 @@ from .tasks import consume, register
 
 log = logging.getLogger(__name__)
 JOIN_S = 10.0
+SPOOL_FIT_S = 0.5
+"""How long a disk that took a record is believed to take another one; what it does not take is kept in memory."""
 
 
 class HostStopping(TransientError):
@@ -59,6 +61,7 @@ class Host:
         self._fleet = Fleet()
         server = server_of(farm)
         self._discovery = Discovery(self._fleet, farm, server, self._is_taken)
+        self._spool_fit_until = 0.0
         self._refused: dict[str, str] = {}
         """Device that this host may not announce -> the host that does."""
         self._version = version("pocketfarm")
@@ -104,7 +107,10 @@ class Host:
 
     def _trouble(self) -> str:
         """Why this host must not begin a session: its record would be lost. Empty: it may."""
+        if time.monotonic() < self._spool_fit_until:
+            return ""
         trouble = self._spool.check()
+        self._spool_fit_until = 0.0 if trouble else time.monotonic() + SPOOL_FIT_S
         if trouble:
             log.error("no work is taken: %s", trouble)
         return trouble

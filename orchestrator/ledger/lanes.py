@@ -6,12 +6,15 @@ import hashlib
 import json
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import BindParameter, Connection, bindparam, insert, select
 
 from .tables import CHOICE_DEVICES, CHOICES, LANES
 
 AT_ONCE = 500
 """Values that one statement names: a database has a limit."""
+_THESE: BindParameter[int] = bindparam("these", expanding=True)
+_CHOICE_OF = select(LANES.c.id, LANES.c.choice_id).where(LANES.c.id.in_(_THESE))
+_CANDIDATES = select(CHOICES.c.id, CHOICES.c.candidates).where(CHOICES.c.id.in_(_THESE))
 
 
 def numbers_of(connection: Connection, experiment: int, choices: Sequence[tuple[str, ...]]) -> list[int]:
@@ -59,8 +62,7 @@ def devices_of(connection: Connection, lanes: Collection[int]) -> dict[int, tupl
     numbers = sorted(lanes)
     choice_of: dict[int, int] = {}
     for start in range(0, len(numbers), AT_ONCE):
-        asked = LANES.c.id.in_(numbers[start : start + AT_ONCE])
-        rows = connection.execute(select(LANES.c.id, LANES.c.choice_id).where(asked))
+        rows = connection.execute(_CHOICE_OF, {"these": numbers[start : start + AT_ONCE]})
         choice_of |= {row.id: row.choice_id for row in rows}
     choices = choices_of(connection, set(choice_of.values()))
     return {lane: choices[choice] for lane, choice in choice_of.items()}
@@ -71,8 +73,7 @@ def choices_of(connection: Connection, wanted: Collection[int]) -> dict[int, tup
     numbers = sorted(wanted)
     found: dict[int, tuple[str, ...]] = {}
     for start in range(0, len(numbers), AT_ONCE):
-        asked = CHOICES.c.id.in_(numbers[start : start + AT_ONCE])
-        rows = connection.execute(select(CHOICES.c.id, CHOICES.c.candidates).where(asked))
+        rows = connection.execute(_CANDIDATES, {"these": numbers[start : start + AT_ONCE]})
         found |= {row.id: candidates_of(row.candidates) for row in rows}
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
-from sqlalchemy import Connection, case, func, select
+from sqlalchemy import Connection, bindparam, case, func, select
 
 from orchestrator.model.job import AnyJob, Job
 from orchestrator.model.lease import Assignment
@@ -24,6 +24,7 @@ JOB_COLUMNS = (
     JOBS.c.attempts,
     JOBS.c.ended_at,
 )
+_BY_ID = select(*JOB_PARTS).where(JOBS.c.id.in_(bindparam("these", expanding=True)))
 
 
 def running(connection: Connection) -> list[RunningRow]:
@@ -89,7 +90,7 @@ def jobs(connection: Connection, experiment_id: str, states: Iterable[str] | Non
 
 def jobs_by_id(connection: Connection, job_ids: Collection[str]) -> dict[str, AnyJob]:
     """Those of these jobs that are there and can be read; the others are logged."""
-    rows = connection.execute(select(*JOB_PARTS).where(JOBS.c.id.in_(set(job_ids)))).all()
+    rows = connection.execute(_BY_ID, {"these": sorted(set(job_ids))}).all()
     reader = JobReader(connection, rows)
     read = {row.id: readable(f"job {row.id}", partial(reader.read, row)) for row in rows}
     return {job_id: job for job_id, job in read.items() if job is not None}

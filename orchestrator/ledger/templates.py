@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, bindparam, insert, select
 
 from orchestrator.model.job import ANY_JOB, AnyJob, Job
 
@@ -23,6 +23,7 @@ LARGE_BYTES = 10_000
 """Content of a job from which hashing in threads pays: Python lets go of its lock above two kilobytes."""
 ORDINARY: TypeAdapter[Job] = TypeAdapter(Job)
 
+_BODIES = select(TEMPLATES.c.id, TEMPLATES.c.body).where(TEMPLATES.c.id.in_(bindparam("these", expanding=True)))
 JOB_PARTS = (JOBS.c.id, JOBS.c.template_id, JOBS.c.lane_id, JOBS.c.block)
 """The columns that `JobReader` asks for."""
 
@@ -128,7 +129,6 @@ class JobReader:
 def _bodies(connection: Connection, templates: Collection[int]) -> dict[int, bytes]:
     numbers, found = sorted(templates), dict[int, bytes]()
     for start in range(0, len(numbers), lanes.AT_ONCE):
-        asked = TEMPLATES.c.id.in_(numbers[start : start + lanes.AT_ONCE])
-        rows = connection.execute(select(TEMPLATES.c.id, TEMPLATES.c.body).where(asked))
+        rows = connection.execute(_BODIES, {"these": numbers[start : start + lanes.AT_ONCE]})
         found |= {row.id: row.body for row in rows}
     return found

@@ -61,7 +61,8 @@ class Reconciler:
         self._ledger, self._redis, self._leases = ledger, redis, Leases(redis)
         self._wake, self._clock = wake, clock
         self._missing_since: dict[int, float] = {}
-        self._woken_at: dict[int, float] = {}
+        self._wakes: dict[int, tuple[float, int]] = {}
+        """Token -> when its host was woken last, and how often."""
         self._unclaimed_since: dict[int, float] = {}
         self._patient_until = 0.0
         self._turned_at = (clock(), 0.0)
@@ -91,7 +92,13 @@ class Reconciler:
             log.warning("event=late_turn gap_s=%.1f", gap_s)
 
     def note_woken(self, token: int) -> None:
-        self._woken_at[token] = self._clock()
+        self._wakes[token] = (self._clock(), self._wakes.get(token, (0.0, 0))[1] + 1)
+
+    def _wake_is_due(self, row: RunningRow) -> bool:
+        """Ever later, as far as the lease allows: a host with much to do is not to read the same again and again."""
+        woken_at, times = self._wakes.get(row.token, (float("-inf"), 0))
+        pause_s = min(REWAKE_S * 2.0 ** min(max(0, times - 1), 20), max(REWAKE_S, row.ttl_s / 3))
+        return self._clock() >= woken_at + pause_s
 
     def run(self, hosts: Sequence[HostAnnouncement], queue: QueueView, live: LiveView) -> Reconciled:
         """One pass over the attempts that are not settled: those that changed, whose lease changed or ran out, or that
@@ -163,7 +170,7 @@ class Reconciler:
                 done.leases.pop(row.serial, None)
                 self._lose(row, "claim_overdue", done)
             return
-        if self._clock() - self._woken_at.get(row.token, 0.0) < REWAKE_S:
+        if not self._wake_is_due(row):
             return
         if host is not None:
             self._leases.renew(row.serial, row.token, "", row.ttl_s)
@@ -224,7 +231,7 @@ class Reconciler:
         self._missing_since = {t: since for t, since in self._missing_since.items() if t in tokens}
         self._spared = {t: until for t, until in self._spared.items() if t in tokens}
         self._unclaimed_since = {t: since for t, since in self._unclaimed_since.items() if t in tokens}
-        self._woken_at = {t: at for t, at in self._woken_at.items() if t in tokens}
+        self._wakes = {t: known for t, known in self._wakes.items() if t in tokens}
 
 
 def _assumed(row: RunningRow) -> Lease:

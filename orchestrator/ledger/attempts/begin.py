@@ -21,6 +21,18 @@ from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome
 
 log = logging.getLogger(__name__)
+_WAITING = (
+    select(JOBS)
+    .where(JOBS.c.id.in_(bindparam("these", expanding=True)), JOBS.c.state == JobState.WAITING)
+    .order_by(JOBS.c.id)
+    .with_for_update()
+)
+_BEGUN = insert(ATTEMPTS)
+_PLACED = (
+    update(JOBS)
+    .where(JOBS.c.id == bindparam("mine"))
+    .values(state=JobState.PLACED, attempts=bindparam("attempt_"), token=bindparam("token_"))
+)
 
 
 @dataclass(frozen=True)
@@ -61,8 +73,7 @@ def begin(connection: Connection, starts: Sequence[Start], ttl_s: float) -> list
 
 def _waiting(connection: Connection, job_ids: Sequence[str]) -> dict[str, AnyRow]:
     """Those of these jobs that wait, locked until the transaction ends."""
-    mine = select(JOBS).where(JOBS.c.id.in_(job_ids), JOBS.c.state == JobState.WAITING).order_by(JOBS.c.id)
-    return {row.id: row for row in connection.execute(mine.with_for_update())}
+    return {row.id: row for row in connection.execute(_WAITING, {"these": job_ids})}
 
 
 def _begin(connection: Connection, made: Sequence[Assignment], experiments: Collection[int]) -> None:
@@ -72,11 +83,9 @@ def _begin(connection: Connection, made: Sequence[Assignment], experiments: Coll
         for a in made
     ]
     columns = {"ttl_s": made[0].ttl_s, "started_at": now, "changed": change}
-    connection.execute(insert(ATTEMPTS), [{**row, **columns} for row in attempts])
-    placed = update(JOBS).where(JOBS.c.id == bindparam("mine")).values(state=JobState.PLACED)
-    values = placed.values(attempts=bindparam("attempt_"), token=bindparam("token_"))
+    connection.execute(_BEGUN, [{**row, **columns} for row in attempts])
     connection.execute(
-        values, [{"mine": row["job_id"], "attempt_": row["attempt"], "token_": row["token"]} for row in attempts]
+        _PLACED, [{"mine": row["job_id"], "attempt_": row["attempt"], "token_": row["token"]} for row in attempts]
     )
     served = update(EXPERIMENTS).where(EXPERIMENTS.c.sequence.in_(sorted(experiments)))
     connection.execute(served.values(served_at=now))
