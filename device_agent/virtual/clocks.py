@@ -32,6 +32,8 @@ class Clocks:
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
+        self._policies = policies(profile)
+        self._clusters = dict(self._policies)
         self.caps: dict[str, float] = {}
         """Fault -> share that it leaves, seen in the nodes."""
         self.hidden: dict[str, float] = {}
@@ -43,13 +45,13 @@ class Clocks:
     def reset(self) -> None:
         """As after booting: what root and the power service had set is gone, faults stay."""
         self.fixed = None
-        self.governors = {first: GOVERNORS[0] for first, _ in policies(self._profile)}
-        self._cpu = {first: (cluster.min_khz, cluster.max_khz) for first, cluster in policies(self._profile)}
+        self.governors = {first: GOVERNORS[0] for first, _ in self._policies}
+        self._cpu = {first: (cluster.min_khz, cluster.max_khz) for first, cluster in self._policies}
         self._gpu = (self._profile.gpu.clocks_hz[0], self._profile.gpu.clocks_hz[-1])
 
     def cpu(self, first: int, heat: float = 1.0) -> ClockRange:
         """Range of the cluster whose first core is `first`, where heat leaves a share of `heat`."""
-        cluster = dict(policies(self._profile))[first]
+        cluster = self._clusters[first]
         low, high = self._cpu[first]
         high = max(cluster.min_khz, min(high, round(cluster.max_khz * self._cap(heat))))
         if self.governors[first] == "powersave":
@@ -70,13 +72,13 @@ class Clocks:
     def share(self) -> float:
         """What all of this but heat leaves of the highest clock: the least over the clusters and the GPU, because it
         is not known which of them a program waits for."""
-        cpus = [self.cpu(first).high / cluster.max_khz for first, cluster in policies(self._profile)]
+        cpus = [self.cpu(first).high / cluster.max_khz for first, cluster in self._policies]
         gpu = 1.0 if self._gpu[1] >= self._profile.gpu.clocks_hz[-1] else self._gpu[1] / self._profile.gpu.clocks_hz[-1]
         return min(1.0, *cpus, gpu) * self._hidden()
 
     def limit_cpu(self, first: int, *, low: int | None = None, high: int | None = None) -> None:
         """As root writes scaling_min_freq or scaling_max_freq, in kHz: clamped to what the cluster can do."""
-        cluster = dict(policies(self._profile))[first]
+        cluster = self._clusters[first]
         self._cpu[first] = _limited(self._cpu[first], low, high, cluster.min_khz, cluster.max_khz)
 
     def limit_gpu(self, *, low: int | None = None, high: int | None = None) -> None:

@@ -68,6 +68,7 @@ class Phone:
     ) -> None:
         """`number` ends its serial: which of its profile it is, and where several hosts have virtual phones, whose."""
         self.profile = profile
+        self._closed = set(denied_nodes(profile))
         self.serial = f"{profile.source}-{profile.name}-{number}"
         self.folder = folder
         self.slot = slot
@@ -254,7 +255,7 @@ class Phone:
 
     def _show(self, nodes: dict[str, str]) -> None:
         """Nodes that the shell user may not read are no files, so that an agent cannot read them either."""
-        closed = set(denied_nodes(self.profile))
+        closed = self._closed
         self.tree.closed.update({path: f"{text}\n" for path, text in nodes.items() if path in closed})
         self._nodes.write({path: text for path, text in nodes.items() if path not in closed})
 

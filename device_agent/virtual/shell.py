@@ -171,6 +171,10 @@ class Shell:
 
     async def _expand(self, word: Word) -> list[str]:
         """The words that one word becomes: variables, substitutions, splitting and file names."""
+        if word and all(
+            segment.kind == "text" and (segment.quoted or not glob.has_magic(segment.text)) for segment in word
+        ):
+            return ["".join(segment.text for segment in word)]
         fields: list[str] = [""]
         patterns: list[str] = [""]
         empty = not any(segment.quoted or segment.kind == "text" for segment in word)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-_OPERATORS = ("&&", "||", "&>", ";", "&", "|", "(", ")", "\n")
+_OPERATOR = re.compile(r"&&|\|\||&>|[;&|()\n]")
 _REDIRECTION = re.compile(r"(\d?)(>>|>&|>|<)")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _OPERATED = re.compile(r"[A-Za-z_]\w*[-:=?+%#/@^,[]|[#!%]|\d+$|[@*]$")
@@ -54,9 +54,9 @@ def tokens(script: str) -> list[Token]:
         elif match := _REDIRECTION.match(script, at):
             found.append((int(match[1] or ("0" if match[2] == "<" else "1")), match[2]))
             at = match.end()
-        elif operator := next((op for op in _OPERATORS if script.startswith(op, at)), None):
-            found.append((-1, ">") if operator == "&>" else operator)
-            at += len(operator)
+        elif operator := _OPERATOR.match(script, at):
+            found.append((-1, ">") if operator[0] == "&>" else operator[0])
+            at = operator.end()
         else:
             word, at = _word(script, at)
             found.append(word)
