@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,7 @@ from orchestrator.coordination import client as redis_client
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.expansion.expand import expand
-from orchestrator.ledger import Ledger
+from orchestrator.ledger import Ledger, RunningRow
 from orchestrator.model.device import Device
 from orchestrator.model.experiment import DeviceChoice, Experiment, Workload
 from orchestrator.model.lease import Assignment
@@ -35,6 +36,8 @@ from workers.spool import Spool
 
 HOST, WORKER = "lab0", "lab0-1-bench"
 LIMIT_S = 120.0
+SESSIONS = 32
+"""At once, as `farm up` has them."""
 
 
 @dataclass(frozen=True)
@@ -72,17 +75,22 @@ def committed(folder: Path, like: Record, jobs: int) -> Committed:
     )
 
 
-def _work(farm: Settings, redis: Redis, running: list[object], like: Record) -> int:
-    """All sessions, one after the other; the bytes of their records."""
-    leases, spool, size = Leases(redis), Spool(farm.state, HOST), 0
+def _work(farm: Settings, redis: Redis, running: list[RunningRow], like: Record) -> int:
+    """All sessions, as many at once as a host has threads for; the bytes of their records."""
+    leases, spool = Leases(redis), Spool(farm.state, HOST)
     stop = threading.Event()
     sender = threading.Thread(target=spool.run, args=(redis, stop))
     sender.start()
-    for row in running:
-        assignment = leases.claim(row.serial, row.token, WORKER)  # type: ignore[attr-defined]
+
+    def session(row: RunningRow) -> int:
+        assignment = leases.claim(row.serial, row.token, WORKER)
         assert assignment is not None
-        size += spool.add(_record(like, assignment)).stat().st_size
+        size = spool.add(_record(like, assignment)).stat().st_size
         leases.release(assignment.serial, assignment.token)
+        return size
+
+    with ThreadPoolExecutor(SESSIONS) as threads:
+        size = sum(threads.map(session, running))
     stop.set()
     spool.nudge()
     sender.join()

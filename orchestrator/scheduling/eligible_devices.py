@@ -34,13 +34,15 @@ class Barred:
     holds: tuple[Hold, ...] = ()
 
     def applied(self, announced: Sequence[Device]) -> list[Device]:
-        """Devices as placement sees them."""
+        """Devices as placement sees them, in the order given."""
         quarantined = [*self.quarantined, *_on_hosts(announced, self.quarantined_hosts)]
         held = {hold.serial: _held(hold) for hold in self.holds}
-        usable = [
-            _changed(_changed(device, held.get(device.serial)), self.closed.get(device.facts.host))
-            for device in announced
-        ]
+        usable = announced
+        if held or self.closed:
+            usable = [
+                _changed(_changed(device, held.get(device.serial)), self.closed.get(device.facts.host))
+                for device in announced
+            ]
         return with_quarantine(usable, self.resting, quarantined)
 
 
@@ -93,7 +95,7 @@ def with_quarantine(
         changes[serial] = {"ready_at": until, "reason": "resting after a lost attempt"}
     for held in quarantined:
         changes[held.serial] = {"health": Health.QUARANTINED, "reason": _quarantine_text(held), "ready_at": held.until}
-    return [_changed(device, changes.get(device.serial)) for device in announced]
+    return [_changed(device, changes.get(device.serial)) for device in announced] if changes else list(announced)
 
 
 def has_recovered(held: Quarantine, announced: Mapping[str, Device]) -> bool:

@@ -158,8 +158,8 @@ class Scheduler:
             bars = barred(hosts, self._ledger)
         known = (self._live.version, bars)
         if self._devices[0] != known:
-            found = bars.applied(list(self._live.devices.values()))
-            self._devices = (known, {device.serial: device for device in found})
+            announced = self._live.devices
+            self._devices = (known, dict(zip(announced, bars.applied(list(announced.values())), strict=True)))
         return self._devices[1]
 
     def _parole(self, bars: Barred, hosts: Sequence[HostAnnouncement]) -> bool:
