@@ -48,9 +48,7 @@ log = logging.getLogger(__name__)
 
 MAX_BACK_OFF_S = 5.0
 GATHER_S = 0.005
-GATHER_TURNS, GATHER_MOST_S = 3, 0.05
-"""Between two turns at least: so much time, and so many times what the last one took, up to the most or once what it
-took. What comes together is decided about together, and a busy scheduler leaves the processor to the others."""
+"""Between two turns at least, and as long as the last one took: what comes together is decided about together."""
 LISTEN_S = 0.25
 """A stop is obeyed after this."""
 DECIDE_S = 1.0
@@ -105,8 +103,7 @@ class Scheduler:
     def rest(self, stop: threading.Event, turn_s: float) -> None:
         """After a turn that took so long: until a host or a submission tells something, `tick_s` at most."""
         end = time.monotonic() + self._farm.tick_s
-        gather_s = max(GATHER_S, turn_s, min(GATHER_TURNS * turn_s, GATHER_MOST_S))
-        stop.wait(min(gather_s, self._farm.tick_s))
+        stop.wait(min(max(GATHER_S, turn_s), self._farm.tick_s))
         try:
             while not stop.is_set() and (left_s := end - time.monotonic()) > 0:
                 began = time.monotonic()
