@@ -41,7 +41,10 @@ def test_joules_per_inference_are_within_one_percent_of_the_truth(gauge: str) ->
     """The unit and sign are the calibration's; the gain's error, which no gauge can see, is taken out."""
     errors = [run.energy.per_inference_j.value / (run.truth_j * run.gain) - 1 for run in runs(gauge)]
     assert abs(np.mean(errors)) < 0.002
-    assert np.max(np.abs(errors)) < 0.02
+    told = [run.energy.within_per_inference_j for run in runs(gauge)]
+    own = [each.std / each.value for each in told if each]
+    assert np.max(np.abs(errors)) < (0.02 if "1 s, inverted sign, noisy" in gauge else 0.015)
+    assert len(own) == len(errors) and np.max(np.abs(errors) / own) < 3.5
     assert np.mean(np.abs(errors) < 0.01) >= 0.95
 
 
