@@ -40,6 +40,8 @@ class Settings(BaseSettings):
     """Port of the farm's pages, on loopback. 0: a free one."""
     pages_private: bool = False
     """Whether looking at the pages takes the farm's token, too: else every user of this machine may look."""
+    prometheus_url: str = ""
+    """Of the Prometheus that scrapes the farm, for the charts of its pages; empty: they have none."""
     host: str = Field(default_factory=lambda: socket.gethostname().split(".")[0] or "host", pattern=r"^[A-Za-z0-9_-]+$")
     """Name of this farm host: one adb server and the worker that owns it."""
     adb_path: str = ""

@@ -20,7 +20,7 @@ from .actions import Actions
 from .events import Events
 from .look import Watch
 from .page import Make
-from .pages import devices, experiments, fleet, hosts, jobs, nights, queue
+from .pages import charts, devices, experiments, fleet, hosts, jobs, nights, queue
 from .protection import Protection
 from .renderer import Renderer
 
@@ -35,6 +35,8 @@ PAGES: dict[str, Make] = {
     "/nights": nights.nights,
     "/nights/{id}": nights.night,
     "/hosts": hosts.hosts,
+    "/charts": charts.charts,
+    "/charts/{board}": charts.charts,
 }
 
 
@@ -49,19 +51,22 @@ class Pages:
     access: Access
     actions: Actions
     state: Path
+    prometheus: str = ""
+    """Address of the Prometheus that scrapes the farm; empty: there is none."""
 
 
 def make_app(of: Pages) -> Starlette:
     """The pages of one farm."""
     watch = Watch(of.ledger, of.redis)
-    renderer = Renderer(of.ledger, watch, of.access, PAGES)
-    reports = documents.Documents(of.ledger, of.state, renderer)
+    renderer = Renderer(of.ledger, watch, of.access, PAGES, of.prometheus)
+    reports = documents.Documents(of.ledger, of.state, renderer, of.prometheus)
     sent = forms.Forms(of.access, of.actions, renderer)
     return Starlette(
         routes=[
             Route("/events", Events(renderer, watch, of.access).stream),
             Route("/experiments/{id}/report", reports.report),
             Route("/nights/{id}/report", reports.morning),
+            Route("/charts/{board}/{number:int}.svg", reports.chart),
             Route("/sign-in", sent.sign_in_page),
             Route("/sign-in", sent.sign_in, methods=["POST"]),
             Route("/sign-out", sent.sign_out, methods=["POST"]),

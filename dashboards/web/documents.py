@@ -15,6 +15,7 @@ from orchestrator.errors import FarmError, ModelFileError
 from orchestrator.ledger import ExperimentRow, Ledger
 from orchestrator.submission.labels import read_labels
 
+from . import charts
 from .pages import nights
 from .pages.experiments import found_experiment
 from .protection import DOCUMENT_POLICY
@@ -27,8 +28,9 @@ KEPT = 8
 class Documents:
     """Each is made once while nothing changes."""
 
-    def __init__(self, ledger: Callable[[], Ledger], state: Path, renderer: Renderer) -> None:
+    def __init__(self, ledger: Callable[[], Ledger], state: Path, renderer: Renderer, prometheus: str = "") -> None:
         self._ledger, self._state, self._renderer = ledger, state, renderer
+        self._prometheus = prometheus
         self._kept: dict[tuple[str, tuple[tuple[str, int], ...]], str] = {}
         self._lock = Lock()
 
@@ -39,6 +41,23 @@ class Documents:
         return await run_in_threadpool(
             self._sent, request, lambda: nights.morning(self._ledger(), request.path_params["id"])
         )
+
+    async def chart(self, request: Request) -> Response:
+        """`?source=`, `?hours=`: a panel's lines."""
+        return await run_in_threadpool(self._chart, request)
+
+    def _chart(self, request: Request) -> Response:
+        of, query = request.path_params, request.query_params
+        hours = query.get("hours", "1")
+        try:
+            panel = charts.panel(of["board"], of["number"])
+            seconds = 3600.0 * (int(hours) if hours in ("1", "6", "24", "168") else 1)
+            lines = charts.Prometheus(self._prometheus).lines(panel, query.get("source", ""), seconds)
+        except FarmError as e:
+            return self._renderer.refused(request, e)
+        with self._lock:
+            text = charts.draw(panel, lines)
+        return Response(text, media_type="image/svg+xml", headers={"Content-Security-Policy": DOCUMENT_POLICY})
 
     def _sent(self, request: Request, make: Callable[[], str]) -> Response:
         try:

@@ -23,6 +23,8 @@ class Asked:
     ends: Callable[[str], Ending]
     """When an experiment ends, as it was last thought."""
     session: Session | None
+    prometheus: str = ""
+    """Its address; empty: there is none."""
     path: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
 

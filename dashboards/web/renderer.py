@@ -30,17 +30,24 @@ log = logging.getLogger(__name__)
 FOLDER = Path(__file__).parent
 HOUSE_STYLE = Path(wording.__file__).with_name("report.css")
 ROOMS = (("fleet", "/", "Fleet"), ("queue", "/queue", "Queue"), ("experiments", "/experiments", "Experiments"),
-         ("nights", "/nights", "Nights"), ("hosts", "/hosts", "Hosts"))  # fmt: skip
+         ("nights", "/nights", "Nights"), ("hosts", "/hosts", "Hosts"), ("charts", "/charts", "Charts"))  # fmt: skip
 
 
 class Renderer:
     """Makes a page of what an address asks for; the same for a request and for those who watch it."""
 
-    def __init__(self, ledger: Callable[[], Ledger], watch: Watch, access: Access, pages: Mapping[str, Make]) -> None:
+    def __init__(
+        self,
+        ledger: Callable[[], Ledger],
+        watch: Watch,
+        access: Access,
+        pages: Mapping[str, Make],
+        prometheus: str = "",
+    ) -> None:
         self._ledger, self._watch, self._access = ledger, watch, access
         self._pages = [(compile_path(path), make) for path, make in pages.items()]
         self._endings = Endings(ledger, watch)
-        self._environment = _environment()
+        self._environment, self._prometheus = _environment(), prometheus
 
     async def shown(self, request: Request) -> Response:
         """A page in its frame."""
@@ -59,7 +66,7 @@ class Renderer:
     def main(self, address: str, query: Mapping[str, str], session: Session | None) -> tuple[Page, str]:
         """The page of an address, and its inside. Raises FarmError."""
         make, path = self._find(address)
-        asked = Asked(self._watch.look, self._ledger, self._endings.of, session, path, query)
+        asked = Asked(self._watch.look, self._ledger, self._endings.of, session, self._prometheus, path, query)
         page = make(asked)
         return page, self._inside(page, session, address)
 

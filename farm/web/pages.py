@@ -53,7 +53,7 @@ def app_of(state: Path, listening: Listening) -> Starlette:
     private = bool(listening.name) or settings().pages_private
     access = Access(token_of(state), names=names, private=private, secure=bool(listening.name))
     deeds = Deeds(endpoints.settings_for(state), sources.ledger, sources.redis)
-    return make_app(Pages(sources.ledger, sources.redis, access, deeds, state))
+    return make_app(Pages(sources.ledger, sources.redis, access, deeds, state, settings().prometheus_url))
 
 
 def serve(state: Path, listening: Listening) -> None:

@@ -143,7 +143,7 @@ def addresses(pages: Farm) -> list[str]:
     return [
         "/", "/queue", "/experiments", f"/experiments/{pages.seen}", "/experiments/hostile-1", f"/jobs/{pages.job}",
         f"/jobs/{pages.hostile.job_id}", f"/devices/{pages.serial}", f"/devices/{hostile}", "/nights", "/hosts",
-        "/sign-in", "/experiments/nothing", "/nowhere",
+        "/charts", "/sign-in", "/experiments/nothing", "/nowhere",
     ]  # fmt: skip
 
 

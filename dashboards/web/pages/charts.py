@@ -1,0 +1,28 @@
+"""Charts over time: the panels of a dashboard, drawn from Prometheus."""
+
+from __future__ import annotations
+
+from dashboards.web.charts import Prometheus, boards
+from dashboards.web.page import Asked, Page
+from orchestrator.errors import UnknownName
+
+HOURS = (1, 6, 24, 168)
+
+
+def charts(asked: Asked) -> Page:
+    """`?source=` of which devices, `?hours=` how long back."""
+    name = asked.path.get("board", next(iter(boards())))
+    if name not in boards():
+        raise UnknownName(f"there are no charts {name!r}", remedy=f"there are {', '.join(boards())}")
+    sources = Prometheus(asked.prometheus).sources() if asked.prometheus else []
+    source = asked.query.get("source", "")
+    data = {
+        "board": boards()[name],
+        "boards": boards(),
+        "prometheus": asked.prometheus,
+        "sources": sources,
+        "source": source if source in sources else next(iter(sources), ""),
+        "hours": asked.number("hours") if asked.number("hours") in HOURS else HOURS[0],
+        "all_hours": HOURS,
+    }
+    return Page("charts.html.j2", f"Charts: {boards()[name].title}", "charts", data, live=False)

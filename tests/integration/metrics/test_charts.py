@@ -1,0 +1,51 @@
+"""The pages' charts: every panel with lines is drawn from a real Prometheus, each series as a line with its name."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from dashboards.web.charts import Panel, Prometheus, boards, draw, panel
+from orchestrator.errors import ServiceDown, UnknownName
+from orchestrator.report.charts.over_time import Line
+from tests.servers import free_port
+
+from .conftest import Farm
+
+PANELS = {each.title: each for board in boards().values() for each in board.panels}
+HOUR_S = 3600.0
+
+
+@pytest.mark.parametrize("title", PANELS)
+def test_a_panel_is_drawn_with_its_series(farm: Farm, title: str) -> None:
+    server = Prometheus(farm.prometheus.url)
+    assert {"virtual", "workstation"} <= set(server.sources())
+    found = {source: server.lines(PANELS[title], source, HOUR_S) for source in ("virtual", "workstation")}
+    assert any(line.values for lines in found.values() for line in lines)
+    for lines in found.values():
+        text = draw(PANELS[title], lines)
+        assert ET.fromstring(text).tag.endswith("svg") and "prefers-color-scheme" in text
+        drawn = len(re.findall(r'id="chart\d+-line2d_', text))
+        assert drawn >= min(len(lines), 24) and ("no figures" in text) == (not lines)
+
+
+def test_the_line_of_the_alert_is_drawn(farm: Farm) -> None:
+    hot = PANELS["Battery temperature"]
+    assert hot.limits == (43.0,)
+    lines = Prometheus(farm.prometheus.url).lines(hot, "virtual", HOUR_S)
+    with_limit, without = draw(hot, lines), draw(Panel(**{**vars(hot), "limits": ()}), lines)
+    assert with_limit.count("stroke-dasharray") > without.count("stroke-dasharray")
+
+
+def test_names_from_outside_are_escaped() -> None:
+    text = draw(PANELS["Battery"], [Line("</text><script>alert(1)</script>", (1.0, 2.0), (0.5, 0.6))])
+    assert "<script" not in text and ET.fromstring(text) is not None
+
+
+def test_what_is_not_there_is_said() -> None:
+    with pytest.raises(UnknownName, match="no chart 9999"):
+        panel("fleet", 9999)
+    with pytest.raises(ServiceDown, match="does not answer"):
+        Prometheus(f"http://127.0.0.1:{free_port()}").lines(PANELS["Battery"], "virtual", HOUR_S)
