@@ -10,15 +10,17 @@ from itertools import pairwise
 import numpy as np
 
 from orchestrator.analysis.student_t import t_quantile
-from orchestrator.queueing.requests import Requests, Run
+from orchestrator.queueing.requests import Column, Requests, Run
 from orchestrator.queueing.spec import QueueingSpec
 
 from .estimates import LEAST_BEYOND, PARTS, estimates, over_course
 from .figures import ClassFigures, Figure, Quantiles, Totals
 from .warm_up import cut_of
 
-BATCHES = 20
+BATCHES = 10
 """Of a single run: long enough each to be nearly independent, enough of them for an interval."""
+MOST_ALIKE = 0.8
+"""The correlation of neighbours that is counted at most: of ten batches no more can be told."""
 TIMES = ("waiting_s", "service_s", "sojourn_s")
 Estimates = dict[str, float]
 
@@ -91,9 +93,19 @@ def _figure(name: str, of_all: list[Estimates], of_parts: list[Estimates], fewes
     beyond = fewest * (1 - PARTS.get(name.partition(".")[2], 0.0))
     if len(values) < 2 or beyond < LEAST_BEYOND or not np.all(np.isfinite(values)):
         return Figure(value=value)
-    error = math.sqrt(float(np.mean((np.array(values) - value) ** 2)) / (len(values) - 1))
-    half = t_quantile(0.975, len(values) - 1) * error
+    apart = np.array(values) - value
+    count = _independent(apart) if len(of_all) == 1 else float(len(values))
+    error = math.sqrt(float(np.mean(apart**2)) / (count - 1))
+    half = t_quantile(0.975, max(1, int(count) - 1)) * error
     return Figure(value=value, low=value - half, high=value + half)
+
+
+def _independent(apart: Column) -> float:
+    """As how many independent ones the batches of a run count, by how much neighbours agree: queues remember."""
+    total = float((apart**2).sum())
+    alike = float((apart[1:] * apart[:-1]).sum()) / total if total > 0 else 0.0
+    alike = min(max(alike, 0.0), MOST_ALIKE)
+    return max(2.0, len(apart) * (1 - alike) / (1 + alike))
 
 
 def _doubts(whole: list[_Stretch], cuts: tuple[float, ...]) -> list[str]:

@@ -61,7 +61,7 @@ def disagreements(figures: ClassFigures, line: theory.Theory) -> list[str]:
         if expected is None:
             continue
         assert figure.value is not None and figure.low is not None and figure.high is not None, name
-        half = 1.5 * (figure.high - figure.low) / 2 + 1e-12  # the seeds are fixed: 95 % of six figures are not all
+        half = (figure.high - figure.low) / 2 + 1e-12
         if abs(figure.value - expected) > half or half > 0.3 * expected + 1e-9:
             wrong.append(f"{name}: {figure}, theory {expected:.5g}")
     return wrong
