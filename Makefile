@@ -26,7 +26,7 @@ test:        ## Set up and run all that CI runs: lint, types, every test.
 	$(PY) -m pytest $(QUICK) -n auto
 	$(PY) -m pytest tests/contract tests/integration $(MEASURING:%=--ignore=%) -n 3 --dist loadfile --durations=15
 	$(PY) -m pytest $(MEASURING) -n 2 --dist loadfile --durations=15
-	$(PY) -m pytest tests/chaos --durations=15
+	$(PY) -m pytest tests/chaos -n 2 --dist loadfile --durations=15
 
 check: setup ## Lint, types and the quick unit tests, before every commit.
 	@sh scripts/check.sh

@@ -164,7 +164,9 @@ def _children(process: psutil.Process) -> list[psutil.Process]:
 
 
 def environment() -> dict[str, str]:
-    return {**os.environ, "FARM_LEASE_TTL_S": str(LEASE_TTL_S)}
+    """Farms of several tests start at the same time: each takes ports of its own."""
+    own = {"FARM_EXPORTER_PORT": "0", "FARM_PAGES_PORT": "0"}
+    return {**os.environ, "FARM_LEASE_TTL_S": str(LEASE_TTL_S), **own}
 
 
 @contextmanager
