@@ -54,7 +54,7 @@ def agreement(
         row = find_measured(ledger, experiment)
         if row.experiment.workload.dataset is None:
             raise _no_set(row.id)
-        cells = {job.job.cell.cell_id: job.job.cell for job in ledger.jobs(row.id)}
+        cells = ledger.cells(row.id)
         labels = labels_of(settings, row.experiment)
         found = agreements(ledger.figures(row.id, ["predictions"]), cells, row.experiment, labels, base)
     if as_json:

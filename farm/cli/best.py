@@ -57,7 +57,7 @@ def best(
     columns = [name.strip() for name in per.split(",") if name.strip()]
     with open_ledger(settings_of(state)) as ledger:
         row = find_measured(ledger, experiment)
-        cells = {job.job.cell.cell_id: job.job.cell for job in ledger.jobs(row.id)}
+        cells = ledger.cells(row.id)
         if LAYER in columns:
             measured = measured_layers(ledger.figures(row.id, ["per_layer"]), cells)
         else:

@@ -97,7 +97,7 @@ def _writer(
     """Writes the experiment's rows into a file, and says how many."""
     from orchestrator.exchange import long_rows, row_files
 
-    cells = {job.job.cell.cell_id: job.job.cell for job in ledger.jobs(experiment_id)}
+    cells = ledger.cells(experiment_id)
     columns = long_rows.columns(what, cells.values())
     return lambda file: row_files.write(
         form, columns, long_rows.rows(what, ledger.records(experiment_id), cells, labels), file

@@ -80,7 +80,7 @@ def _named(ledger: Ledger, name: str) -> list[ExperimentRow]:
 def _rows(settings: Settings, ledger: Ledger, row: ExperimentRow) -> list[SideRow]:
     from orchestrator.analysis.comparison import alike, rows_of
 
-    cells = {job.job.cell.cell_id: job.job.cell for job in ledger.jobs(row.id)}
+    cells = ledger.cells(row.id)
     labels = labels_of(settings, row.experiment)
     blocks = ledger.figures(row.id, ["predictions"] if labels else [])
     return alike(rows_of(blocks, cells, row.experiment.sampling.mode, labels), row.experiment)

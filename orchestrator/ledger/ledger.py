@@ -12,12 +12,12 @@ from orchestrator.analysis.figures import BlockFigures
 from orchestrator.errors import Unreadable, Unstorable
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
-from orchestrator.model.job import Job
+from orchestrator.model.job import Cell, Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.queue_view import WaitingJob
 from orchestrator.model.record import Outcome, Record
 
-from . import attempts, dead_records, experiments, figures, health, imports, queries, records
+from . import attempts, dead_records, experiments, figures, health, imports, queries, records, templates
 from .attempts import Start
 from .database import Database
 from .figures import Apart, Renewed, Selector
@@ -148,6 +148,11 @@ class Ledger:
         """Jobs of an experiment in order, of all or only these states."""
         with self._database.read() as connection:
             return queries.jobs(connection, experiment_id, states)
+
+    def cells(self, experiment_id: str) -> dict[str, Cell]:
+        """The cells of an experiment by their ids."""
+        with self._database.read() as connection:
+            return templates.cells_of(connection, experiment_id)
 
     def news(self, since: int | None = None) -> News | None:
         """What changed in the queue after the change of this number, or everything; None where nothing did."""

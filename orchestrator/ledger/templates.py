@@ -7,17 +7,18 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from pydantic import TypeAdapter
 from sqlalchemy import Connection, bindparam, insert, select
 
-from orchestrator.model.job import ANY_JOB, AnyJob, Job
+from orchestrator.model.job import ANY_CELL, ANY_JOB, AnyJob, Cell, Job
 
 from . import lanes
 from .queue import changes
-from .rows import AnyRow, JobState, label, pack_json, read_row, unpack
-from .tables import JOBS, TEMPLATES
+from .rows import AnyRow, JobState, label, pack_json, read_row, readable, unpack
+from .tables import JOBS, TEMPLATES, number_of
 
 LARGE_BYTES = 10_000
 """Content of a job from which hashing in threads pays: Python lets go of its lock above two kilobytes."""
@@ -124,6 +125,18 @@ class JobReader:
             content |= {"block": row.block, "candidates": self._devices[row.lane_id]}
             self._jobs[key] = self._kind.validate_python(content)
         return self._jobs[key].with_block(row.block, row.id)
+
+
+def cells_of(connection: Connection, experiment_id: str) -> dict[str, Cell]:
+    """The cells of an experiment, canaries too, by their ids; one that cannot be read is logged and left out."""
+    mine = TEMPLATES.c.experiment == number_of(experiment_id)
+    found = connection.execute(select(TEMPLATES.c.id, TEMPLATES.c.body).where(mine))
+    cells = (readable(f"template {row.id}", partial(_cell, row.body)) for row in found)
+    return {cell.cell_id: cell for cell in cells if cell is not None}
+
+
+def _cell(body: bytes) -> Cell:
+    return ANY_CELL.validate_python(json.loads(unpack(body))["cell"])
 
 
 def _bodies(connection: Connection, templates: Collection[int]) -> dict[int, bytes]:

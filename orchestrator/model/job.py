@@ -125,6 +125,9 @@ class ForeignJob(Job):
     cell: ForeignCell
 
 
+AnyCell = Annotated[Cell | ForeignCell, Field(union_mode="left_to_right")]
+"""The cell of one."""
+ANY_CELL: TypeAdapter[AnyCell] = TypeAdapter(AnyCell)
 AnyJob = Annotated[Job | ForeignJob, Field(union_mode="left_to_right")]
 """What the ledger may hold; an ordinary job is tried first, and refuses what is foreign."""
 ANY_JOB: TypeAdapter[AnyJob] = TypeAdapter(AnyJob)

@@ -106,7 +106,7 @@ class NightLedger:
         for wave in night.waves:
             with suppress(UnknownName):
                 row = self._ledger.experiment(wave.experiment_id)
-                cells = {job.job.cell.cell_id: job.job.cell for job in self._ledger.jobs(row.id)}
+                cells = self._ledger.cells(row.id)
                 found.append(Measured(wave, cells, tuple(self._ledger.figures(row.id))))
         return found
 

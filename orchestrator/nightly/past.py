@@ -131,7 +131,7 @@ def _by_night(rows: Sequence[SideRow]) -> dict[str, list[SideRow]]:
 
 
 def _rows(ledger: Ledger, experiment_id: str, experiment: Experiment) -> list[SideRow]:
-    cells = {job.job.cell.cell_id: job.job.cell for job in ledger.jobs(experiment_id)}
+    cells = ledger.cells(experiment_id)
     return alike(rows_of(ledger.figures(experiment_id), cells, experiment.sampling.mode), experiment)
 
 

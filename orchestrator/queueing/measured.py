@@ -57,7 +57,7 @@ def fill_times(
 
 def _read(ledger: Ledger, experiment_id: str, of: LedgerTimes, who: str) -> tuple[tuple[float, ...], Record, Cell]:
     """Timed latencies in seconds of all blocks that count, a record and the cell that they are of."""
-    cells = {job.job.cell.cell_id: job.job.cell for job in ledger.jobs(experiment_id) if _fits(job.job.cell, of)}
+    cells = {cell_id: cell for cell_id, cell in ledger.cells(experiment_id).items() if _fits(cell, of)}
     found = [
         record
         for record in ledger.records(experiment_id, outcomes=[Outcome.OK], serial=of.device)
