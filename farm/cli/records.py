@@ -39,7 +39,7 @@ def listed(context: typer.Context, state: StateOption = None, as_json: JsonOptio
     from orchestrator.report.listing import Head, Listing
 
     with open_ledger(settings_of(state)) as ledger:
-        found = ledger.dead_records()
+        found = ledger.dead.every()
     if as_json:
         print_json([asdict(each) for each in found])
         return
@@ -63,8 +63,8 @@ def show(
     Example: `farm records show 1f2e3d4c5b6a7980 > record.json`
     """
     with open_ledger(settings_of(state)) as ledger:
-        body = ledger.dead_body(dead_id)
-        (known,) = (each for each in ledger.dead_records() if each.id == dead_id)
+        body = ledger.dead.body(dead_id)
+        (known,) = (each for each in ledger.dead.every() if each.id == dead_id)
     if as_json:
         print_json({**asdict(known), "body": body.decode(errors="replace")})
         return
@@ -89,9 +89,9 @@ def replay(
 
     words: dict[str, str] = {}
     with open_ledger(settings_of(state)) as ledger:
-        for dead_id in dead_ids or [each.id for each in ledger.dead_records()]:
+        for dead_id in dead_ids or [each.id for each in ledger.dead.every()]:
             try:
-                words[dead_id] = str(ledger.replay(dead_id))
+                words[dead_id] = str(ledger.dead.replay(dead_id))
             except Unstorable as e:
                 words[dead_id] = f"dead: {str(e).partition(chr(10))[0]}"
     left = [dead_id for dead_id, word in words.items() if word not in ("new", "duplicate")]
@@ -114,7 +114,7 @@ def drop(
     Example: `farm records drop 1f2e3d4c5b6a7980`
     """
     with open_ledger(settings_of(state)) as ledger:
-        ledger.drop_dead(dead_ids)
+        ledger.dead.drop(dead_ids)
     if as_json:
         print_json({"dropped": dead_ids})
         return

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sqlalchemy import Connection, delete, func, insert, select
 
 from orchestrator.errors import UnknownName
 
-from .rows import DeadRecord
+from .database import Database
+from .rows import DeadRecord, KeepResult
 from .tables import ATTEMPTS, DEAD_RECORDS
 
 _COLUMNS = (
@@ -20,7 +21,59 @@ _COLUMNS = (
 )
 
 
-def add(connection: Connection, body: bytes, reason: str, host: str, name: str) -> str:
+class DeadRecords:
+    """Those of a ledger. Every method raises ServiceDown where the database is away."""
+
+    def __init__(
+        self,
+        database: Database,
+        offer: Callable[[bytes, str | None], KeepResult],
+        fail: Callable[[Connection, str, int], None],
+    ) -> None:
+        """`offer`: keeps a record as a host sent it; `fail`: ends an attempt whose record can never be stored."""
+        self._database, self._offer, self._fail = database, offer, fail
+
+    def set_aside(self, body: bytes, reason: str, *, host: str = "", name: str = "") -> str:
+        """Keep what can never be stored, as it came; its id.
+
+        The attempt that it says it is of ends as failed, where that host has it: another one's record would not be
+        stored either. A replay after an update puts that right.
+        """
+        with self._database.write() as connection:
+            dead_id = _add(connection, body, reason, host, name)
+            if (key := _attempt_under_way(connection, body, host)) is not None:
+                self._fail(connection, *key)
+        return dead_id
+
+    def every(self) -> list[DeadRecord]:
+        """What was set aside, the oldest first."""
+        with self._database.read() as connection:
+            return _every(connection)
+
+    def body(self, dead_id: str) -> bytes:
+        """A dead record as it came. Raises UnknownName."""
+        with self._database.read() as connection:
+            return _body_of(connection, dead_id)
+
+    def replay(self, dead_id: str) -> KeepResult:
+        """Take a dead record in again; it is dead no more where the ledger then has it.
+
+        Raises UnknownName, and Unstorable where it still cannot be stored.
+        """
+        body = self.body(dead_id)
+        host = next((each.host for each in self.every() if each.id == dead_id), None) or None
+        result = self._offer(body, host)
+        if result is not KeepResult.STALE:
+            self.drop([dead_id])
+        return result
+
+    def drop(self, dead_ids: Sequence[str]) -> None:
+        """Delete dead records for good, all or none. Raises UnknownName."""
+        with self._database.write() as connection:
+            _drop(connection, dead_ids)
+
+
+def _add(connection: Connection, body: bytes, reason: str, host: str, name: str) -> str:
     """Keep these bytes; their id. The same bytes are kept once."""
     dead_id = hashlib.sha256(body).hexdigest()[:16]
     if connection.execute(select(DEAD_RECORDS.c.id).where(DEAD_RECORDS.c.id == dead_id)).first() is None:
@@ -30,7 +83,7 @@ def add(connection: Connection, body: bytes, reason: str, host: str, name: str) 
     return dead_id
 
 
-def attempt_under_way(connection: Connection, body: bytes, host: str) -> tuple[str, int] | None:
+def _attempt_under_way(connection: Connection, body: bytes, host: str) -> tuple[str, int] | None:
     """The job and attempt that these bytes say they are of, where that host (empty: any) has it under way."""
     try:
         said = json.loads(body)
@@ -47,13 +100,13 @@ def attempt_under_way(connection: Connection, body: bytes, host: str) -> tuple[s
     return (found.job_id, found.attempt) if found is not None else None
 
 
-def every(connection: Connection) -> list[DeadRecord]:
+def _every(connection: Connection) -> list[DeadRecord]:
     """The oldest first."""
     order = (DEAD_RECORDS.c.set_aside_at, DEAD_RECORDS.c.id)
     return [DeadRecord(**row._mapping) for row in connection.execute(select(*_COLUMNS).order_by(*order))]
 
 
-def body_of(connection: Connection, dead_id: str) -> bytes:
+def _body_of(connection: Connection, dead_id: str) -> bytes:
     """The bytes as they came. Raises UnknownName."""
     body = connection.scalar(select(DEAD_RECORDS.c.body).where(DEAD_RECORDS.c.id == dead_id))
     if body is None:
@@ -61,10 +114,10 @@ def body_of(connection: Connection, dead_id: str) -> bytes:
     return bytes(body)
 
 
-def drop(connection: Connection, dead_ids: Sequence[str]) -> None:
+def _drop(connection: Connection, dead_ids: Sequence[str]) -> None:
     """Delete them for good. Raises UnknownName, and deletes none, where one is not there."""
     for dead_id in dead_ids:
-        body_of(connection, dead_id)
+        _body_of(connection, dead_id)
     connection.execute(delete(DEAD_RECORDS).where(DEAD_RECORDS.c.id.in_(dead_ids)))
 
 

@@ -17,9 +17,10 @@ from orchestrator.model.lease import Assignment
 from orchestrator.model.queue_view import WaitingJob
 from orchestrator.model.record import Outcome, Record
 
-from . import attempts, dead_records, experiments, figures, health, imports, queries, records, templates
+from . import attempts, experiments, figures, health, imports, queries, records, templates
 from .attempts import Start
 from .database import Database
+from .dead_records import DeadRecords
 from .figures import Apart, Renewed, Selector
 from .imports import Imported
 from .queue import extension
@@ -28,7 +29,6 @@ from .queue.listed import Listed
 from .queue.news import News, NewsReader
 from .queue.outlook import Outlook, outlook
 from .rows import (
-    DeadRecord,
     ExperimentRow,
     Hold,
     HostRow,
@@ -72,6 +72,7 @@ class Ledger:
         self._reader = NewsReader(self._spec)
         self.nights, self.queue_runs = Nights(self._database), QueueRuns(self._database)
         self.listed = Listed(self._database)
+        self.dead = DeadRecords(self._database, self.offer, self._fail)
 
     def __enter__(self) -> Ledger:
         return self
@@ -256,47 +257,10 @@ class Ledger:
     def _keep(self, connection: Connection, sent: Sequence[attempts.Sent]) -> list[KeepResult]:
         return attempts.keep_all(connection, sent, self._retries, self._quarantine_after)
 
-    def set_aside(self, body: bytes, reason: str, *, host: str = "", name: str = "") -> str:
-        """Keep what can never be stored, as it came; its id.
-
-        The attempt that it says it is of ends as failed, where that host has it: another one's record would not be
-        stored either. A replay after an update puts that right.
-        """
-        with self._database.write() as connection:
-            dead_id = dead_records.add(connection, body, reason, host, name)
-            if (key := dead_records.attempt_under_way(connection, body, host)) is not None:
-                cause = Unstorable.cause
-                attempts.end(connection, *key, Outcome.FAILED, cause, self._retries, self._quarantine_after)
-        return dead_id
-
-    def dead_records(self) -> list[DeadRecord]:
-        """What was set aside, the oldest first."""
-        with self._database.read() as connection:
-            return dead_records.every(connection)
-
-    def dead_body(self, dead_id: str) -> bytes:
-        """A dead record as it came. Raises UnknownName."""
-        with self._database.read() as connection:
-            return dead_records.body_of(connection, dead_id)
-
-    def replay(self, dead_id: str) -> KeepResult:
-        """Take a dead record in again; it is dead no more where the ledger then has it.
-
-        Raises UnknownName, and Unstorable where it still cannot be stored.
-        """
-        result = self.offer(self.dead_body(dead_id), self._dead_host(dead_id))
-        if result is not KeepResult.STALE:
-            self.drop_dead([dead_id])
-        return result
-
-    def _dead_host(self, dead_id: str) -> str | None:
-        """Who sent a dead record; None: that is not known."""
-        return next((each.host for each in self.dead_records() if each.id == dead_id), None) or None
-
-    def drop_dead(self, dead_ids: Sequence[str]) -> None:
-        """Delete dead records for good, all or none. Raises UnknownName."""
-        with self._database.write() as connection:
-            dead_records.drop(connection, dead_ids)
+    def _fail(self, connection: Connection, job_id: str, attempt: int) -> None:
+        """End an attempt whose record can never be stored."""
+        cause = Unstorable.cause
+        attempts.end(connection, job_id, attempt, Outcome.FAILED, cause, self._retries, self._quarantine_after)
 
     def records(
         self, experiment_id: str, *, outcomes: Iterable[str] | None = None, serial: str | None = None

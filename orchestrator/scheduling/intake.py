@@ -115,7 +115,7 @@ class Intake:
             log.info("event=record record=%s host=%s kept=%s", name, entry.host, word)
             return word
         except Unstorable as e:
-            dead_id = self._ledger.set_aside(entry.body, str(e), host=entry.host, name=name)
+            dead_id = self._ledger.dead.set_aside(entry.body, str(e), host=entry.host, name=name)
             word, why = FORGED if isinstance(e, Forged) else DEAD, str(e).replace("\n", " ")
             log.error("event=record_%s id=%s record=%s host=%s error=%s", word, dead_id, name, entry.host, why)
             return word

@@ -135,7 +135,7 @@ def _left(farm: RunningFarm, url: str) -> dict[str, int]:
     spool = farm.state / "spool"
     redis = farm.redis()
     with Ledger(url) as ledger:
-        under_way, dead = len(ledger.running()), len(ledger.dead_records())
+        under_way, dead = len(ledger.running()), len(ledger.dead.every())
     return {
         "leases": int(redis.scard(keys.LEASED)),  # type: ignore[arg-type]
         "records in the streams": sum(int(redis.xlen(keys.records(host))) for host in redis.smembers(keys.SENDERS)),

@@ -193,7 +193,7 @@ def test_a_forged_record_is_set_aside_under_the_forger_s_name(
         assert RecordStream(host, "lab").receipts([name]) == {}, "the holder is told nothing"
         RecordStream(host, "lab").send(body, name)
         assert Intake(redis, ledger).drain() == {"new": 1}
-        (dead,) = ledger.dead_records()
+        (dead,) = ledger.dead.every()
         assert dead.host == "evil"
 
 

@@ -66,7 +66,7 @@ def all_are_kept(ledger: Ledger, spool: Spool, redis: Redis, records: list[Recor
     Intake(redis, ledger).drain()
     spool.send(redis)
     assert sorted(r.job_id for r in ledger.records("first-1")) == sorted(r.job_id for r in records)
-    assert ledger.dead_records() == [] and spool.waiting() == [] and redis.xlen(keys.records("lab")) == 0
+    assert ledger.dead.every() == [] and spool.waiting() == [] and redis.xlen(keys.records("lab")) == 0
 
 
 def test_a_read_only_postgres_is_an_outage(postgres: str, redis: Redis, spool: Spool) -> None:
@@ -209,14 +209,14 @@ def test_a_record_of_another_version_is_set_aside_and_not_measured_again(
         spool.send(redis)
         assert spool.waiting() == []
         file = farm.state / "spool" / "dead" / f"{record.job_id}-1.json"
-        (dead,) = ledger.dead_records()
-        assert ledger.dead_body(dead.id) == file.read_bytes() == json.dumps(other).encode()
+        (dead,) = ledger.dead.every()
+        assert ledger.dead.body(dead.id) == file.read_bytes() == json.dumps(other).encode()
         assert (dead.host, dead.name, dead.size) == ("lab", f"{record.job_id}:1", file.stat().st_size)
         assert "schema_version" in dead.reason
         assert ledger.counts("first-1") == {"failed": 1} and ledger.waiting() == []
         with pytest.raises(Unstorable):
-            ledger.replay(dead.id)
-        assert ledger.dead_records() == [dead]
+            ledger.dead.replay(dead.id)
+        assert ledger.dead.every() == [dead]
 
 
 @pytest.mark.parametrize("readable", [True, False])
@@ -230,12 +230,12 @@ def test_a_record_of_another_host_s_attempt_is_refused_and_changes_nothing(
         forged = record.model_dump(mode="json") | {"ended_at": 0.5} | ({} if readable else {"schema_version": 2})
         RecordStream(redis, "evil").send(json.dumps(forged).encode(), f"{record.job_id}:1")
         assert Intake(redis, ledger).drain() == {"forged" if readable else "dead": 1}
-        (dead,) = ledger.dead_records()
+        (dead,) = ledger.dead.every()
         assert dead.host == "evil" and (not readable or "which lab has" in dead.reason)
         assert ledger.counts("first-1") == {"placed": 1}, "its attempt goes on"
         if readable:
             with pytest.raises(Forged):
-                ledger.replay(dead.id)
+                ledger.dead.replay(dead.id)
         spool.add(record)
         spool.send(redis)
         assert Intake(redis, ledger).drain() == {"new": 1}
@@ -246,9 +246,9 @@ def test_a_dead_record_that_can_be_read_after_all_is_replayed(farm: Settings) ->
     with Ledger(farm.ledger) as ledger:
         ledger.submit("first-1", make.many(1), JOBS[:1])
         record = make.record(JOBS[0], attempt=1, token=begun(ledger, JOBS[0]).token)
-        dead_id = ledger.set_aside(record.model_dump_json().encode(), "an earlier version could not read it")
+        dead_id = ledger.dead.set_aside(record.model_dump_json().encode(), "an earlier version could not read it")
         (job,) = ledger.jobs("first-1")
         assert (job.state, job.outcome, job.cause) == (JobState.DONE, Outcome.FAILED, "unstorable")
-        assert ledger.replay(dead_id) is KeepResult.NEW
-        assert ledger.dead_records() == [] and ledger.counts("first-1") == {"ok": 1}
+        assert ledger.dead.replay(dead_id) is KeepResult.NEW
+        assert ledger.dead.every() == [] and ledger.counts("first-1") == {"ok": 1}
         assert list(ledger.records("first-1")) == [record]

@@ -37,7 +37,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         ledger.end_attempt(lost.job_id, ledgers.begun(ledger, lost).attempt, Outcome.LOST, "transport_lost")
         ledgers.begun(ledger, cancelled)
         ledger.cancel("third-1")
-        ledger.set_aside(b"no record", "it is none", host="lab", name="x:1")
+        ledger.dead.set_aside(b"no record", "it is none", host="lab", name="x:1")
     return made
 
 

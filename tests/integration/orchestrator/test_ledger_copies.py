@@ -93,7 +93,7 @@ def test_spool_and_receipts_after_a_ledger_was_put_back(farm: Settings, redis: R
         Scheduler(farm, ledger, redis).tick()
         assert redis.keys(keys.receipt("*", "*")), "only once after a ledger was put back"
         spool.send(redis)
-        assert spool.waiting() == [] and ledger.counts() == {"ok": 2} and ledger.dead_records() == []
+        assert spool.waiting() == [] and ledger.counts() == {"ok": 2} and ledger.dead.every() == []
     forget_receipts(redis, 5)
     assert not redis.keys(keys.receipt("*", "*"))
 

@@ -366,7 +366,7 @@ def test_what_is_no_record_is_kept_and_disturbs_nothing(
     host.finish()
     assert scheduler.tick().taken["dead"] == 4
     assert redis.xlen(keys.records("lab")) == 0
-    bodies = {ledger.dead_body(each.id) for each in ledger.dead_records()}
+    bodies = {ledger.dead.body(each.id) for each in ledger.dead.every()}
     assert bodies >= {b"{not json", b"\xff\x00", foreign.model_dump_json().encode()} and len(bodies) == 4
     assert ledger.counts("e-1") == {"ok": 1}
 

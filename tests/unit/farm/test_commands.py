@@ -175,8 +175,8 @@ def test_dead_records_are_listed_shown_replayed_and_dropped(farm: Run, tmp_path:
         begun = ledger.begin_attempt(job.job_id, "A", "lab", 15.0)
         assert begun is not None
         good = make.record(job, attempt=1, token=begun.token).model_dump_json().encode()
-        bad_id = ledger.set_aside(body, "it is no [record]", host="lab", name="x:1")
-        good_id = ledger.set_aside(good, "an earlier version could not read it", host="lab")
+        bad_id = ledger.dead.set_aside(body, "it is no [record]", host="lab", name="x:1")
+        good_id = ledger.dead.set_aside(good, "an earlier version could not read it", host="lab")
     listed = json.loads(farm("records", "--json")[1])
     assert {each["id"] for each in listed} == {bad_id, good_id}
     assert "it is no [record]" in farm("records")[1] and "x:1" in farm("records")[1]
