@@ -12,6 +12,9 @@ MOST_SHARDS = 1000
 """As many as an experiment has blocks."""
 
 
+_Numbers = Annotated[tuple[FiniteFloat, ...], Field(min_length=1)]
+
+
 class Dataset(Model):
     """Examples in one file, with or without labels. Block b takes shard b: the examples from b * shard on.
 
@@ -36,7 +39,7 @@ class Dataset(Model):
     size: Annotated[int, Field(ge=1)] | None = None
     """Number of examples."""
 
-    @field_validator("mean", "scale", mode="before")
+    @field_validator("mean", "scale", mode="before", json_schema_input_type=float | _Numbers)
     @classmethod
     def _listed(cls, value: object) -> object:
         return [value] if isinstance(value, int | float) else value

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema, create_model, field_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationInfo,
+    WithJsonSchema,
+    create_model,
+    field_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from kernels.axis import Axis
 from orchestrator.model.axes import MATRIX_AXES
@@ -39,6 +49,16 @@ class _Matrix(Model):
         if len({str(each) for each in values}) != len(values):
             raise ValueError("a value is listed twice")
         return values
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """As `_listed` reads an axis: a single value, or a list that is not empty."""
+        found = handler(core)
+        for values in handler.resolve_ref_schema(found)["properties"].values():
+            kinds = values.pop("anyOf", None) or [{name: values.pop(name) for name in ("type", "items")}]
+            listed = {**kinds[0], "minItems": 1}
+            values["anyOf"] = [listed["items"], listed, *kinds[1:]]
+        return found
 
     @property
     def options(self) -> dict[str, tuple[Any, ...]]:

@@ -14,7 +14,7 @@ def _as_written(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-Text = Annotated[str, BeforeValidator(_as_written)]
+Text = Annotated[str, BeforeValidator(_as_written, json_schema_input_type=float | str)]
 
 
 class Published(Model):

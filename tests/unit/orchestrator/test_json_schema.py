@@ -1,0 +1,94 @@
+"""What the JSON Schema of experiment files says of a file is what `farm run` says of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from kernels.axis import Axis
+from orchestrator.model.axes import MATRIX_AXES
+from orchestrator.model.device import Api, Precision
+from orchestrator.model.experiment import Experiment
+from orchestrator.nightly import Suite
+from orchestrator.spec.json_schemas import EXPERIMENT_SCHEMA
+
+ROOT = Path(__file__).parents[3]
+FILES = [path for folder in ("experiments", "examples", "farm") for path in sorted((ROOT / folder).rglob("*.y*ml"))]
+SCHEMAS = {
+    model: jsonschema.Draft202012Validator(schema)
+    for model, schema in (
+        (Experiment, json.loads(EXPERIMENT_SCHEMA.read_text())),
+        (Suite, Suite.model_json_schema()),
+    )
+}
+
+
+def is_taken(data: Any, model: type[Experiment] | type[Suite] = Experiment) -> bool:
+    try:
+        model.model_validate(data)
+    except ValidationError:
+        return False
+    return True
+
+
+def test_files_that_are_taken_are_right() -> None:
+    looked = [
+        (path, model)
+        for path in FILES
+        for model in SCHEMAS
+        if is_taken(data := yaml.safe_load(path.read_text()), model) and SCHEMAS[model].validate(data) is None
+    ]
+    assert {model for _, model in looked} == set(SCHEMAS) and len(looked) >= 15
+
+
+def value_of(axis: Axis) -> st.SearchStrategy[Any]:
+    """What a person may write, right or wrong: words and numbers of the axis, and others."""
+    if axis.words:
+        return st.sampled_from([*axis.words, "other"])
+    if axis.unit == "B":
+        return st.sampled_from(["2 GB", "16 MiB", 4096])
+    if axis.bounds:
+        return st.integers(axis.bounds[0] - 1, axis.bounds[0] + 3)
+    if axis.parse:
+        return st.sampled_from(["none", "bias", True, ["bias", "concat"]])
+    if axis.type is str:
+        return st.just("any" if axis.refuse else "auto")
+    return st.booleans() if axis.type is bool else st.integers(0, 9)
+
+
+KINDS = {
+    "backend": st.sampled_from([*map(str, Api), "cuda"]),
+    "precision": st.sampled_from([*map(str, Precision), "fp8"]),
+    "network": st.sampled_from(["lenet", "alexnet"]),
+    **{name: value_of(axis) for name, axis in MATRIX_AXES.items()},
+}
+AXES = {name: kind | st.lists(kind, max_size=3, unique_by=str) for name, kind in KINDS.items()}
+
+
+@given(st.fixed_dictionaries({}, optional=AXES))
+def test_a_matrix_is_right_where_it_is_taken_and_wrong_elsewhere(matrix: dict[str, Any]) -> None:
+    """A single value as well as a list; an empty list and what an axis does not know are neither."""
+    data = {"name": "x", "workload": {"network": "lenet"}, "sampling": {"frames": 12}, "matrix": matrix}
+    assert SCHEMAS[Experiment].is_valid(data) == is_taken(data)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"matrix": {"backend": "opencl", "fuse": False, "threads": 2, "memory_budget": "2 GB"}},
+        {"matrix": {"fuse": ["bias", "concat"]}},
+        {"workload": {"onnx": "a.onnx", "dataset": {"inputs": "a.npy", "mean": 0.5, "scale": [2, 3]}}},
+        {"published": {"source": "a", "columns": ["ms"], "rows": [[52.7], ["fast"]]}},
+    ],
+)
+def test_what_is_taken_is_right(more: dict[str, Any]) -> None:
+    data = {"name": "x", "workload": {"network": "lenet"}, **more}
+    assert is_taken(data) and list(SCHEMAS[Experiment].iter_errors(data)) == []
