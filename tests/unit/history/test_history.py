@@ -104,11 +104,22 @@ def test_a_ratio_that_drifts_over_weeks_is_not_the_candidates() -> None:
     assert told and "candidate" not in {change.cause for change in told}
 
 
-def test_a_candidate_that_changes_with_its_phone_is_not_blamed() -> None:
-    """A level that steps by as much in the same night: nobody can tell whose the ratio's change is."""
+@pytest.mark.parametrize(
+    ("more", "cause"),
+    [
+        (step(0.04), "device"),
+        (step(0.04, AT + 2), "device"),
+        (step(0.08), "candidate"),
+        (step(0.04, AT + 7), "candidate"),
+    ],
+    ids=["in that night", "two nights later", "by more than the phone", "a week later"],
+)
+def test_a_candidate_that_changes_with_its_phone_is_not_blamed(more: np.ndarray, cause: str) -> None:
+    """A phone becomes 6 % slower. Where the ratio changes about that night, by no more, nobody can tell whose it is."""
     slower = {(1, cell): step(0.06) for cell in range(3)}
-    found = world(a=slower, b=slower | {(1, 0): step(0.10)})
-    assert {change.cause for _, change in found if change.of == "ratio"} == {"device"}
+    found = world(a=slower, b=slower | {(1, 0): step(0.06) + more})
+    told = [(trail.device, trail.cell, change.cause) for trail, change in found if change.of == "ratio"]
+    assert told == [("phone-1", "cell-0", cause)]
 
 
 @pytest.mark.parametrize(("system", "cause"), [({1: AT}, "device"), (None, "unknown")])
