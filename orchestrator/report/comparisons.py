@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from orchestrator.analysis.statistics import Summary
-from orchestrator.analysis.statistics.backends import PaysFrom, SideBySide, side_by_side
-from orchestrator.analysis.statistics.backends import pays_from as found_pays_from
+from orchestrator.analysis.comparison.backends import PaysFrom, SideBySide, side_by_side
+from orchestrator.analysis.comparison.backends import pays_from as found_pays_from
 from orchestrator.model.device import Api, Source
 from orchestrator.model.experiment import Experiment
 
 from . import wording
+from .content import Content
 from .section import Column, Section
 
 
-def backends(summaries: Sequence[Summary]) -> Section:
+def backends(content: Content) -> Section:
     """Medians of the same work by several backends of a device."""
-    rows = side_by_side(summaries)
-    names = wording.naming(summaries)
+    rows = _rows(content)
+    names = wording.naming(content.summaries)
     used = [api for api in Api if any(api in row.ms for row in rows)]
     pairs = [pair for pair in PAIRS if set(pair) <= set(used)]
     columns = (
@@ -25,8 +23,8 @@ def backends(summaries: Sequence[Summary]) -> Section:
         *(Column(f"speed-up of\n{NAMES[one]} over {NAMES[other]}", True, other is Api.CPU) for other, one in pairs),
     )  # fmt: skip
     note = (
-        "Medians of the same work on one device. Speed-up: how many times as fast; below one it is slower. The "
-        "intervals are with the results: a speed-up between medians whose intervals overlap says little."
+        "Medians of the same work on one device. Speed-up: how many times as fast; below one it is slower. It is the "
+        "ratio that `farm compare --sides backend=...` tells, with its interval: of geometric means of paired blocks."
     )
     texts = tuple(
         (
@@ -45,14 +43,17 @@ PAIRS = ((Api.VULKAN, Api.OPENCL), (Api.CPU, Api.OPENCL), (Api.CPU, Api.VULKAN))
 
 
 def _speed_up(row: SideBySide, one: Api, other: Api) -> str:
-    if row.ms.get(one, 0.0) <= 0 or row.ms.get(other, 0.0) <= 0:
-        return ""
-    return f"{row.ms[other] / row.ms[one]:.2f}x"
+    found = row.speed_up(one, other)
+    return "" if found is None else f"{found:.2f}x"
 
 
-def pays_from(summaries: Sequence[Summary]) -> Section:
+def _rows(content: Content) -> list[SideBySide]:
+    return side_by_side(content.summaries, content.blocks, content.experiment.sampling.mode)
+
+
+def pays_from(content: Content) -> Section:
     """Study P's question, for each operation that ran at several sizes."""
-    found, names = found_pays_from(side_by_side(summaries)), wording.naming(summaries)
+    found, names = found_pays_from(_rows(content)), wording.naming(content.summaries)
     columns = (
         Column("device"), Column("operation"), Column("backend"), Column("sizes"), Column("faster than the CPU"),
         Column("smallest", True), Column("largest", True),

@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 from rich.console import Console
 
+from orchestrator.analysis.comparison import compare, rows_of, sides_of
 from orchestrator.model.device import Api, Source
 from orchestrator.model.experiment import Experiment, Published
 from orchestrator.model.record import Record
@@ -63,6 +64,24 @@ def test_backends_stand_side_by_side_by_device_and_size() -> None:
     ]
     assert section.rows[0][2:6] == ("4.00", "2.00", "0.00400", "0.50x")
     assert section.rows[1][2:6] == ("5.00", "", "10.0", "")
+
+
+def test_a_speed_up_is_the_ratio_that_a_comparison_tells() -> None:
+    """Of paired rounds, not of medians: one slow round slows both."""
+    times = {Api.OPENCL: [5.0, 5.5, 9.0, 5.2], Api.CPU: [10.0, 12.0, 30.0, 11.0]}
+    cells = {api: cell(api) for api in times}
+    turns = [
+        record(cells[api], [ms] * 3, block=block, token=2 * block + turn + 1)
+        for block in range(4)
+        for turn, (api, ms) in enumerate((api, each[block]) for api, each in times.items())
+    ]
+    content = built(
+        "e-1", experiment(), cells={each.cell_id: each for each in cells.values()}, records=turns, outcomes={}, now=1e9
+    )
+    rows = rows_of(content.blocks, {each.cell_id: each for each in cells.values()})
+    found = [each for each in compare(*sides_of(rows, "backend", "opencl", "cpu")) if each.metric == "latency"]
+    (section,) = (each for each in sections(content) if each.name == "backends")
+    assert found[0].ratio is not None and section.rows[0][-1] == f"{found[0].ratio:.2f}x" == "2.36x"
 
 
 @pytest.mark.parametrize(
