@@ -76,7 +76,8 @@ class Supervisor:
     def start(self) -> None:
         """Start the parts in order, each when the one before is ready.
 
-        Raises SetupError with the end of the log where a part does not come up, Stopped where a signal came.
+        Raises SetupError with the end of the log where a part that is needed does not come up, Stopped where a signal
+        came.
         """
         for running in self._running:
             self._launch(running)
@@ -85,13 +86,19 @@ class Supervisor:
                     raise Stopped
                 self._advance(running)
                 if running.phase is Phase.WAITING:
-                    raise self._failure(running)
+                    if running.part.needed:
+                        raise self._failure(running)
+                    break
 
     def watch(self) -> None:
         """Keep every part alive until a signal asks to stop."""
         while not self._stop.wait(POLL_S):
-            for running in self._running:
-                self._advance(running)
+            self.look()
+
+    def look(self) -> None:
+        """One look at every part."""
+        for running in self._running:
+            self._advance(running)
 
     def stop(self) -> None:
         """End every part in reverse order; each within its grace."""

@@ -76,9 +76,8 @@ def exporter(port: int, state: Path, note: str = "") -> Part:
         except (OSError, HTTPException):
             return False
 
-    return Part(
-        name="exporter", command=(sys.executable, "-m", "orchestrator.metrics"), detail=url + note, is_ready=scraped
-    )
+    command = (sys.executable, "-m", "orchestrator.metrics")
+    return Part(name="exporter", command=command, detail=url + note, is_ready=scraped, needed=False)
 
 
 def web(reach: Reach) -> Part:
@@ -120,7 +119,8 @@ def pages(port: int, state: Path, note: str = "") -> Part:
             return False
 
     command = (sys.executable, "-m", "farm.web.pages", "--port", str(port))
-    return Part(name="pages", command=command, detail=url + note, is_ready=answers, ready_limit_s=60.0)
+    limit_s = 60.0
+    return Part(name="pages", command=command, detail=url + note, is_ready=answers, needed=False, ready_limit_s=limit_s)
 
 
 def _is_there(connect: Connect, key: str) -> bool:

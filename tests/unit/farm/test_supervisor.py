@@ -1,0 +1,57 @@
+"""The supervisor and parts that do not come up."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from farm.parts.part import Part
+from farm.supervisor import Supervisor
+from orchestrator.errors import SetupError
+from tests.waiting import eventually
+
+FAILS = (sys.executable, "-I", "-S", "-c", "print('no port'); raise SystemExit(3)")
+STAYS = (sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)")
+
+
+@pytest.mark.parametrize("needed", [True, False])
+def test_a_farm_comes_up_without_a_part_that_it_does_not_need(tmp_path: Path, needed: bool) -> None:
+    said: list[tuple[str, str]] = []
+    parts = [
+        Part("pages", FAILS, is_ready=lambda: False, needed=needed),
+        Part("last", STAYS, is_ready=lambda: True),
+    ]
+    supervisor = Supervisor(parts, {}, tmp_path, lambda part, what, _: said.append((part, what)))
+    try:
+        if needed:
+            with pytest.raises(SetupError, match=r"pages did not start(.|\n)*no port"):
+                supervisor.start()
+            assert said == [("pages", "died")]
+        else:
+            supervisor.start()
+            assert said == [("pages", "died"), ("last", "ready")]
+    finally:
+        supervisor.stop()
+
+
+def test_what_was_not_there_is_tried_again(tmp_path: Path) -> None:
+    """As a port that another farm, started at the same time, has just taken."""
+    first, ready = tmp_path / "first", tmp_path / "ready"
+    text = f"""import pathlib, sys, time
+first, ready = map(pathlib.Path, {(str(first), str(ready))!r})
+if not first.exists():
+    first.touch()
+    sys.exit(3)
+ready.touch()
+time.sleep(60)"""
+    said: list[tuple[str, str]] = []
+    part = Part("pages", (sys.executable, "-I", "-S", "-c", text), is_ready=ready.exists, needed=False)
+    supervisor = Supervisor([part], {}, tmp_path, lambda part, what, _: said.append((part, what)))
+    try:
+        supervisor.start()
+        eventually(lambda: supervisor.look() or said[-1:] == [("pages", "ready")], 20.0)
+        assert said[0] == ("pages", "died")
+    finally:
+        supervisor.stop()
