@@ -61,7 +61,9 @@ def export(
     Example: `farm export latest --format csv -o samples.csv`
     """
     if output == STANDARD_OUTPUT and (as_json or (form == "parquet" and sys.stdout.isatty())):
-        raise typer.BadParameter("a terminal takes csv and json, and none --json beside", param_hint="--output")
+        raise typer.BadParameter(
+            "standard output takes no --json beside, a terminal csv and json alone", param_hint="--output"
+        )
     settings = settings_of(state)
     with open_ledger(settings) as ledger:
         row = find_measured(ledger, experiment)

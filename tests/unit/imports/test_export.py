@@ -169,6 +169,6 @@ def test_where_it_cannot_be_written_nothing_is_left(farm: Farm, tmp_path: Path) 
     imported(farm, write(tmp_path / "a.csv", ROWS))
     code, _, err = farm("export", "latest", "-o", tmp_path / "none" / "e.csv", "--format", "csv")
     assert (code, "mkdir" in err) == (1, True)
-    code, _, err = farm("export", "latest", "-o", "-")
-    assert (code, "csv and json" in err) == (2, True)
+    code, _, err = farm("export", "latest", "-o", "-", "--json")
+    assert (code, "no --json beside" in err) == (2, True)
     assert list(tmp_path.glob("*.new")) == []
