@@ -67,8 +67,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(BUILD_S)]
 
 @pytest.fixture(scope="module")
 def built(monkeypatch_module: pytest.MonkeyPatch) -> Callable[[str], Path]:
-    """Builds for an ABI, in a folder that is kept: a second run compiles what has changed."""
-    monkeypatch_module.setenv("ZIG_GLOBAL_CACHE_DIR", str(FOLDER / "cache"))
+    """Builds for an ABI, in a folder that is kept: a second run compiles what has changed. What Zig builds for itself,
+    libc++ for both targets, is kept in the user's cache, for every checkout."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pocketfarm" / "zig"
+    monkeypatch_module.setenv("ZIG_GLOBAL_CACHE_DIR", str(cache))
     monkeypatch_module.setenv("ZIG_LOCAL_CACHE_DIR", str(FOLDER / "cache"))
     toolchain = FOLDER / "ndk" / build.NDK_TOOLCHAIN
     toolchain.parent.mkdir(parents=True, exist_ok=True)
