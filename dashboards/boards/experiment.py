@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import limits
 from .board import Board, Row
 from .panel import Panel
 
@@ -122,10 +123,25 @@ BOARD = Board(
                 Panel(
                     "lines",
                     "Latest good result",
-                    "Age of the latest good result of each of the newest experiments.",
+                    "Its age, of each of the newest experiments. The line is that of the alert NightlyWithoutResults.",
                     (("time() - farm_experiment_last_result_timestamp_seconds", "{{experiment}}"),),
                     unit="s",
-                    width=24,
+                    width=12,
+                    least=0,
+                    limits=limits.above(limits.RESULT_AGE_S),
+                ),
+                Panel(
+                    "lines",
+                    "Latency over devices",
+                    "Of the devices' medians: the middle one, and the one that nine of ten devices keep to.",
+                    (
+                        (
+                            'network:farm_results_latency_seconds:quantile{source="$source", network=~"$network"}',
+                            "{{network}} {{backend}} {{precision}} {{options}}: {{quantile}}",
+                        ),
+                    ),
+                    unit="s",
+                    width=12,
                     least=0,
                 ),
             ),

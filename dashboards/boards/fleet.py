@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from . import limits
 from .board import Board, Row
 from .panel import Panel
 from .panels import (
     ALERTS,
-    BATTERY,
-    BATTERY_TEMPERATURE,
     DEVICES_NOT_USABLE,
     DEVICES_READY,
     HEALTH,
@@ -61,8 +60,36 @@ BOARD = Board(
                 ),
                 replace(HEALTH, width=12),
                 replace(LEASED, width=12),
-                replace(BATTERY, width=12),
-                replace(BATTERY_TEMPERATURE, width=12),
+                Panel(
+                    "lines",
+                    "Charge of the fleet",
+                    "The middle battery, and the one that nine of ten are above. The dashboard Device has each.",
+                    (('source:farm_device_battery_ratio:quantile{source="$source"}', "{{quantile}}"),),
+                    unit="percentunit",
+                    least=0,
+                    most=1,
+                    limits=limits.below(limits.BATTERY_RATIO),
+                ),
+                Panel(
+                    "lines",
+                    "Heat of the fleet",
+                    "The middle battery, and the one that nine of ten are cooler than.",
+                    (('source:farm_device_battery_temperature_celsius:quantile{source="$source"}', "{{quantile}}"),),
+                    unit="celsius",
+                    limits=limits.above(limits.BATTERY_CELSIUS),
+                ),
+                Panel(
+                    "lines",
+                    "Ready and leased",
+                    "Shares of the devices: those that can be given work, and those that have some.",
+                    (
+                        ('source:farm_device_ready:ratio{source="$source"}', "ready"),
+                        ('source:farm_device_leased:ratio{source="$source"}', "leased"),
+                    ),
+                    unit="percentunit",
+                    least=0,
+                    most=1,
+                ),
             ),
         ),
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from . import limits
 from .board import Board, Row
 from .panel import Panel
 from .panels import ALERTS, DEVICES_NOT_USABLE, IN_QUARANTINE, PARTS_THAT_ANSWER
@@ -36,13 +37,17 @@ BOARD = Board(
                 Panel(
                     "lines",
                     "Records on their way",
-                    "In spools on the hosts' disks and in Redis. A dead letter could not be read.",
+                    (
+                        "In spools on the hosts' disks and in Redis. A dead letter could not be read. "
+                        "The lines are those of the alert RecordsPileUp: of a spool, and of Redis."
+                    ),
                     (
                         ('farm_host_spool_records{host=~"$host"}', "spool {{host}}"),
                         ("farm_stream_records", "stream"),
                         ("farm_dead_letters", "dead letters"),
                     ),
                     width=6,
+                    limits=limits.above(limits.SPOOL_RECORDS, limits.STREAM_RECORDS),
                 ),
                 Panel(
                     "lines",
@@ -55,9 +60,10 @@ BOARD = Board(
                 Panel(
                     "lines",
                     "Scrape errors",
-                    "Of the last five minutes.",
-                    (("increase(farm_scrape_errors_total[5m])", "{{part}}"),),
+                    "Of the last ten minutes. The line is that of the alert ScrapeErrors.",
+                    (("increase(farm_scrape_errors_total[10m])", "{{part}}"),),
                     width=6,
+                    limits=limits.above(limits.SCRAPE_ERRORS),
                 ),
             ),
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import limits
 from .panel import Panel
 
 ALERTS = Panel(
@@ -27,7 +28,7 @@ BATTERY = Panel(
     unit="percentunit",
     least=0,
     most=1,
-    limits=(("red", None), ("green", 0.15)),
+    limits=limits.below(limits.BATTERY_RATIO),
 )
 BATTERY_TEMPERATURE = Panel(
     "lines",
@@ -43,7 +44,7 @@ BATTERY_TEMPERATURE = Panel(
         ),
     ),
     unit="celsius",
-    limits=(("green", None), ("red", 43)),
+    limits=limits.above(limits.BATTERY_CELSIUS),
 )
 DEVICES_NOT_USABLE = Panel(
     "number",
@@ -189,5 +190,5 @@ THERMAL_STATUS = Panel(
     least=0,
     most=6,
     decimals=0,
-    limits=(("green", None), ("red", 2)),
+    limits=limits.above(limits.THERMAL_STATUS),
 )

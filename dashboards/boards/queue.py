@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from . import limits
 from .board import Board, Row
 from .panel import Panel
 from .panels import DEVICES_READY, JOBS_WAITING, OLDEST_JOB_WAITS_FOR
@@ -51,15 +52,7 @@ BOARD = Board(
                     "bars",
                     "Experiments under way",
                     "Share of an experiment's jobs that are over.",
-                    (
-                        (
-                            (
-                                'sum by (experiment) (farm_experiment_jobs{state=~"done|cancelled"} or '
-                                "farm_experiment_jobs * 0) / sum by (experiment) (farm_experiment_jobs)"
-                            ),
-                            "{{experiment}}",
-                        ),
-                    ),
+                    (("experiment:farm_experiment_jobs:ratio_done", "{{experiment}}"),),
                     unit="percentunit",
                     least=0,
                     most=1,
@@ -70,7 +63,7 @@ BOARD = Board(
                     "Attempts that ended, an hour. An empty cause is a good end.",
                     (
                         (
-                            "sum by (outcome, cause) (rate(farm_attempts_total[$__rate_interval])) * 3600",
+                            "outcome_cause:farm_attempts:rate5m * 3600",
                             "{{outcome}} {{cause}}",
                         ),
                     ),
@@ -79,12 +72,16 @@ BOARD = Board(
                     "stacked",
                     "Records an hour",
                     "Records in the ledger, of devices of the chosen source.",
-                    (
-                        (
-                            ('sum by (outcome) (rate(farm_records_total{source="$source"}[$__rate_interval])) * 3600'),
-                            "{{outcome}}",
-                        ),
-                    ),
+                    (('outcome_source:farm_records:rate5m{source="$source"} * 3600', "{{outcome}}"),),
+                ),
+                Panel(
+                    "lines",
+                    "Attempts lost",
+                    "Share of the last hour's attempts. The line is that of the alert AttemptsLost.",
+                    (("farm:attempts_lost:ratio1h", "lost"),),
+                    unit="percentunit",
+                    least=0,
+                    limits=limits.above(limits.LOST_RATIO),
                 ),
             ),
         ),

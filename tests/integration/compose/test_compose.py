@@ -176,7 +176,8 @@ def test_prometheus_finds_its_files() -> None:
     targets = {Path(source).name: target for source, target in mounts("prometheus")}
     assert f"--config.file={targets['prometheus.yml']}" in SERVICES["prometheus"]["command"]
     config = yaml.safe_load((ROOT / "dashboards" / "prometheus.yml").read_text())
-    assert Path(targets["alerts.yml"]).name == config["rule_files"][0]
+    folder = Path(targets["prometheus.yml"]).parent
+    assert all(targets[name] == str(folder / name) for name in config["rule_files"])
     assert Path(targets["targets.compose.yml"]).name == config["scrape_configs"][0]["file_sd_configs"][0]["files"][0]
     (where,) = yaml.safe_load((ROOT / "dashboards" / "targets.compose.yml").read_text())
     assert where["targets"] == [f"exporter:{SERVICES['exporter']['environment']['FARM_EXPORTER_PORT']}"]

@@ -40,7 +40,7 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
         host.start()
         try:
             with exporter(state_settings(folder, url)) as exporter_url, prometheus(folder, exporter_url) as server:
-                server.wait_for("farm_attempts_started_total offset 5s", 60)  # rates need more than one scrape
+                server.wait_for("outcome_cause:farm_attempts:rate5m", 60)  # rates need more than one scrape
                 yield Farm(content, exporter_url, server)
         finally:
             stop.set()

@@ -74,7 +74,8 @@ def prometheus(folder: Path, exporter_url: str) -> Iterator[Prometheus]:
     binary, port = required("prometheus"), free_port()
     text = (DASHBOARDS / "prometheus.yml").read_text().replace("15s", "1s")
     (folder / "prometheus.yml").write_text(text)
-    (folder / "alerts.yml").write_text((DASHBOARDS / "alerts.yml").read_text())
+    for name in ("rules.yml", "alerts.yml"):
+        (folder / name).write_text((DASHBOARDS / name).read_text())
     target = urllib.parse.urlsplit(exporter_url).netloc
     (folder / "targets.yml").write_text((DASHBOARDS / "targets.yml").read_text().replace("127.0.0.1:9464", target))
     argv = [binary, f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}"]

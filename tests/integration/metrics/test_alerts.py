@@ -14,6 +14,7 @@ from .conftest import Farm
 from .servers import DASHBOARDS, get
 
 RULES = yaml.safe_load((DASHBOARDS / "alerts.yml").read_text())["groups"][0]["rules"]
+RECORDED = yaml.safe_load((DASHBOARDS / "rules.yml").read_text())["groups"][0]["rules"]
 
 
 def promtool(*arguments: str) -> None:
@@ -39,6 +40,22 @@ def test_every_alert_has_a_test_that_it_fires() -> None:
     assert fired == {rule["alert"] for rule in RULES}
 
 
+def test_every_recorded_series_is_tested_and_used() -> None:
+    """By a test of its value, and by a panel or an alert; and none is used that nobody records."""
+    tests = yaml.safe_load((DASHBOARDS / "alerts_test.yml").read_text())["tests"]
+    asked = [each["expr"] for test in tests for each in test.get("promql_expr_test", ()) if each.get("exp_samples")]
+    boards = [path.read_text() for path in (DASHBOARDS / "grafana" / "boards").glob("*.json")]
+    recorded = {rule["record"] for rule in RECORDED}
+    assert recorded == {name for text in asked for name in names_of_recorded(text)}
+    inputs = [rule["expr"] for rule in (*RULES, *RECORDED)]
+    assert recorded == {name for text in (*boards, *inputs) for name in names_of_recorded(text)}
+
+
+def names_of_recorded(text: str) -> list[str]:
+    """LEVEL:METRIC:OPERATION."""
+    return re.findall(r"\b[a-z_]+:\w+:\w+", text)
+
+
 def test_every_alert_says_what_to_do() -> None:
     assert all({"summary", "remedy"} == set(rule["annotations"]) for rule in RULES)
     assert all(rule["labels"]["severity"] in {"critical", "warning"} for rule in RULES)
@@ -46,6 +63,7 @@ def test_every_alert_says_what_to_do() -> None:
 
 def test_a_server_evaluates_all_of_them(farm: Farm) -> None:
     farm.prometheus.wait_for('ALERTS{alertname="DeviceQuarantined", alertstate="firing", serial="nexus-5"}')
-    rules = json.loads(get(f"{farm.prometheus.url}/api/v1/rules"))["data"]["groups"][0]["rules"]
+    groups = json.loads(get(f"{farm.prometheus.url}/api/v1/rules"))["data"]["groups"]
+    rules = [rule for group in groups for rule in group["rules"]]
     assert {rule["name"]: rule["lastError"] for rule in rules if rule.get("lastError")} == {}
-    assert len(rules) == len(RULES)
+    assert len(rules) == len(RULES) + len(RECORDED)
