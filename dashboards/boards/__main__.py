@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from . import device, energy, experiment, fleet, health, nightly, queue
+from . import device, energy, experiment, fleet, health, nightly, queue, queueing
 from .board import Board, as_json
 
 FOLDER = Path(__file__).parents[1] / "grafana" / "boards"
 BOARDS: tuple[Board, ...] = (
-    fleet.BOARD, queue.BOARD, device.BOARD, experiment.BOARD, energy.BOARD, nightly.BOARD, health.BOARD,
+    fleet.BOARD, queue.BOARD, device.BOARD, experiment.BOARD, energy.BOARD, nightly.BOARD, queueing.BOARD,
+    health.BOARD,
 )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ ANY = nouns.VariableOption(selected=True, text=["All"], value=["$__all"])
 VARIABLES = {
     "source": (
         "Source",
-        'label_values({__name__=~"farm_device_info|farm_results_blocks"}, source)',
+        'label_values({__name__=~"farm_device_info|farm_results_blocks|farm_queueing_requests"}, source)',
         "Figures of phones, workstations, virtual phones and imports are never shown in one panel.",
     ),
     "host": ("Host", 'label_values(farm_device_info{source="$source"}, host)', ""),

@@ -19,6 +19,7 @@ from orchestrator.model.waiting import WaitReason
 from .devices import device_families, host_families
 from .nights import Nights
 from .queue import queue_families
+from .queueing import queueing_families
 from .results import Results
 from .sessions import lease_families, session_families
 
@@ -78,7 +79,8 @@ class LedgerPart:
         with self._database.read() as connection:
             self._results.update(connection)
             self._nights.update(connection)
-            families = (queue_families(connection, wait_reasons), self._results.families(), self._nights.families())
+            queue, queueing = queue_families(connection, wait_reasons), queueing_families(connection)
+            families = (queue, queueing, self._results.families(), self._nights.families())
             return [each for part in families for each in part]
 
 

@@ -25,10 +25,13 @@ def keep_run(
     """Its id. `servers` and their `readings` are in the spec's order. Raises ServiceDown."""
     measured = measure(spec, [each.run for each in runs])
     total = measured.total
+    measured_s = sum(each.run.duration_s - cut for each, cut in zip(runs, measured.cuts_s, strict=True))
     summary = {
         "policy": spec.policy.name or spec.policy.file,
+        "offered_per_s": total.requests / measured_s if measured_s > 0 else None,
         "throughput_per_s": total.throughput_per_s.value,
-        "sojourn_s": {"mean": total.sojourn_s.mean.value, "p99": total.sojourn_s.p99.value},
+        "sojourn_s": {part: getattr(total.sojourn_s, part).value for part in ("mean", "p50", "p99")},
+        "utilisation": total.utilisation.value,
         "drop_share": total.drop_share.value,
         "lost_share": total.lost_share.value,
         "energy_j_per_request": total.energy_j_per_request.value,

@@ -33,8 +33,11 @@ from orchestrator.model.job import Cell, Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import HostAnnouncement, Progress
 from orchestrator.model.record import Doubt, DoubtCode, Outcome, Record, RunsOn
+from orchestrator.queueing.kept import KeptServer, keep_run
+from orchestrator.queueing.live import LiveRun
 from tests.unit.energy.blocks import EXACT, PHASES, S, load_between, phases, readings
 from tests.unit.history.made import kept, nights
+from tests.unit.queueing.make import make, request_class, run
 
 PHONES = {
     "galaxy-s7": ("Galaxy S7", "exynos8890", "Mali-T880", "mali"),
@@ -135,6 +138,7 @@ def fill(redis: Redis, ledger: Ledger, seed: int) -> Content:
     assert ledger.hold(["mate-10"], "anna", None, "new battery") == []
     kept(ledger, nights(1, lambda *_: 1.0, ("nexus-5",), ("lenet",)))
     ledger.nights.schedule("nightly", "nightly.yaml", "30 2 * * *", b"{}")
+    queueing_run(ledger, content.devices[0])
     leases = Leases(redis)
     for row in ledger.jobs("first-1")[: 2 * BLOCKS : BLOCKS]:  # one job of each of two phones
         begun = ledger.begin_attempt(row.job_id, row.job.candidates[0], "lab", LONG_S)
@@ -144,6 +148,14 @@ def fill(redis: Redis, ledger: Ledger, seed: int) -> Content:
     RecordStream(redis, "lab").send(content.records[-1].model_dump_json().encode(), "j:1")
     announce(redis, content.devices, content.leased)
     return content
+
+
+def queueing_run(ledger: Ledger, server: Device, seed: int = 1, began_at: float = 1.7e9) -> str:
+    """A run of `burst` on one device: 140 requests a second at two servers that drop some."""
+    phones = [{"name": "phone", "count": 2, "power": {"idle_w": 1, "busy_w": 3}}]
+    spec = make([request_class(rate=140.0)], phones, name="burst", limits={"queue": 6}, duration="20 s")
+    servers = [KeptServer(server=f"phone-{n}", device=server.facts, agent_sha256="") for n in (1, 2)]
+    return keep_run(ledger, spec, [LiveRun(run(spec, seed), began_at)], servers, [[], []])
 
 
 def submit(ledger: Ledger, name: str, serials: list[str], network: str = "squeezenet_v1_0") -> None:

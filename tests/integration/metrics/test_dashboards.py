@@ -72,7 +72,9 @@ def test_query_returns_data(farm: Farm, title: str, expression: str) -> None:
 @pytest.mark.parametrize(("title", "expression"), QUERIES)
 def test_real_and_virtual_are_never_in_one_panel(title: str, expression: str) -> None:
     """What is of a device or of results is of the chosen source."""
-    of_source = re.findall(r"farm_(?:device_\w+|lease_expires\w*|results_(?!doubted)\w+|records_total)", expression)
+    of_source = re.findall(
+        r"farm_(?:device_\w+|lease_expires\w*|results_(?!doubted)\w+|queueing_\w+|records_total)", expression
+    )
     assert not of_source or re.search(r'source!?="\$source"', expression), title
 
 
@@ -83,7 +85,7 @@ def test_the_json_is_that_of_the_code(name: str) -> None:
 
 
 def test_there_is_a_dashboard_for_each_question() -> None:
-    assert set(FILES) == {"fleet", "queue", "device", "experiment", "energy", "nightly", "health"}
+    assert set(FILES) == {"fleet", "queue", "device", "experiment", "energy", "nightly", "queueing", "health"}
     assert len({board["uid"] for board in FILES.values()}) == len(BOARDS) == len(FILES)
 
 

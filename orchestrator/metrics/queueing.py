@@ -1,0 +1,75 @@
+"""Queueing experiments as metrics: what the newest run of each found on its devices."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from sqlalchemy import Connection, and_, func, select
+
+from orchestrator.ledger.rows import readable, unpack
+from orchestrator.ledger.tables import QUEUE_RUNS
+
+LABELS = ("experiment", "policy", "source")
+MOST_EXPERIMENTS = 50
+"""Names that get series of their own: those that ran last."""
+SOJOURN = ("mean", "p50", "p99")
+FIGURES = {
+    "farm_queueing_offered_per_second": ("Requests that were meant to arrive, a second.", "offered_per_s"),
+    "farm_queueing_throughput_per_second": ("Requests that were served to the end, a second.", "throughput_per_s"),
+    "farm_queueing_utilisation_ratio": ("Share of the servers' time.", "utilisation"),
+    "farm_queueing_dropped_ratio": ("Share of the requests that were dropped.", "drop_share"),
+    "farm_queueing_lost_ratio": ("Share of the requests whose server went away.", "lost_share"),
+    "farm_queueing_energy_per_request_joules": ("Energy while a request was served.", "energy_j_per_request"),
+}
+"""Family -> what it is, and its key in a run's summary."""
+
+Runs = dict[tuple[str, str, str], dict[str, Any]]
+
+
+def queueing_families(connection: Connection) -> Iterator[Metric]:
+    """Of each experiment's newest run; a figure that a run does not have has no sample."""
+    runs = _newest(connection)
+    began = GaugeMetricFamily("farm_queueing_timestamp_seconds", "When the newest run began.", labels=LABELS)
+    requests = GaugeMetricFamily("farm_queueing_requests", "Requests of the newest run.", labels=LABELS)
+    sojourn = GaugeMetricFamily(
+        "farm_queueing_sojourn_seconds", "From a request's intended arrival to its end.", labels=(*LABELS, "stat")
+    )
+    for key, found in runs.items():
+        began.add_metric(key, found["began_at"])
+        requests.add_metric(key, found["requests"])
+        for stat in SOJOURN:
+            if (value := found["sojourn_s"].get(stat)) is not None:
+                sojourn.add_metric([*key, stat], value)
+    yield from (began, requests, sojourn)
+    for name, (text, figure) in FIGURES.items():
+        family = GaugeMetricFamily(name, text, labels=LABELS)
+        for key, found in runs.items():
+            if (value := found.get(figure)) is not None:
+                family.add_metric(key, value)
+        yield family
+
+
+def _newest(connection: Connection) -> Runs:
+    """Summaries alone: a run's requests stay where they are. One that cannot be read is left out, and logged."""
+    latest = func.max(QUEUE_RUNS.c.began_at).label("began_at")
+    by_name = select(QUEUE_RUNS.c.name, latest).group_by(QUEUE_RUNS.c.name).order_by(latest.desc())
+    newest = by_name.limit(MOST_EXPERIMENTS).subquery()
+    same = and_(QUEUE_RUNS.c.name == newest.c.name, QUEUE_RUNS.c.began_at == newest.c.began_at)
+    columns = [QUEUE_RUNS.c[each] for each in ("id", "name", "began_at", "source", "requests", "summary")]
+    wanted = select(*columns).join(newest, same).order_by(QUEUE_RUNS.c.name, QUEUE_RUNS.c.id)
+    runs: dict[str, tuple[tuple[str, str, str], dict[str, Any]]] = {}
+    for row in connection.execute(wanted):
+        found = readable(f"queueing run {row.id}", partial(_read, row.summary))
+        if found is not None:
+            told = {**found, "began_at": row.began_at, "requests": row.requests}
+            runs[row.name] = ((row.name, found["policy"], row.source), told)
+    return dict(runs.values())
+
+
+def _read(summary: bytes) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(unpack(summary))
+    return {**found, "policy": str(found["policy"]), "sojourn_s": dict(found["sojourn_s"])}
