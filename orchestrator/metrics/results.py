@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -64,6 +63,7 @@ class Results:
         self._due: dict[Key, float] = {}
         self._seen: dict[tuple[str, int], float] = {}
         self._kept_at = float("-inf")
+        self._families: list[Metric] | None = None
 
     @property
     def due(self) -> int:
@@ -80,6 +80,7 @@ class Results:
         newest = sorted(self._latest, key=lambda each: self._latest[each].kept_at, reverse=True)
         for labels in newest[MAX_RESULTS:]:
             del self._latest[labels]
+            self._families = None
 
     def _follow(self, connection: Connection) -> None:
         columns = (RECORDS.c.experiment_id, RECORDS.c.serial, RECORDS.c.cell_id, RECORDS.c.source)
@@ -115,8 +116,12 @@ class Results:
         known = self._latest.get(labels)
         if known is None or known.kept_at <= kept_at:
             kept = summary.model_copy(update={"layers": (), "planned": (), "conditions": (), "reasons": ()})
+            self._families = None
             self._latest[labels] = _Latest(kept_at, max(block.ended_at for block in work), kept)
 
-    def families(self) -> Iterator[Metric]:
-        """The newest figures as metrics."""
-        return result_families({each: (found.summary, found.measured_at) for each, found in self._latest.items()})
+    def families(self) -> list[Metric]:
+        """The newest figures as metrics, made anew where there is news: most scrapes find none."""
+        if self._families is None:
+            latest = {each: (found.summary, found.measured_at) for each, found in self._latest.items()}
+            self._families = list(result_families(latest))
+        return self._families
