@@ -37,8 +37,10 @@ VARIABLES = {
 ANNOTATIONS: tuple[dict[str, Any], ...] = (
     {"name": "Alerts", "iconColor": "red", "expr": 'ALERTS{alertstate="firing"}', "titleFormat": "{{alertname}}",
      "textFormat": "{{serial}}{{host}}{{experiment}}", "tagKeys": "severity"},
-    {"name": "Experiments under way", "iconColor": "blue", "expr": "sum by (experiment) (farm_experiment_jobs)",
-     "titleFormat": "{{experiment}}", "textFormat": "jobs of this experiment are open"},
+    {"name": "Experiments begin", "iconColor": "blue", "expr": "farm_experiment_submitted_timestamp_seconds * 1000",
+     "useValueForTime": True, "titleFormat": "{{experiment}}", "textFormat": "experiment submitted"},
+    {"name": "Experiments end", "iconColor": "light-blue", "expr": "farm_experiment_ended_timestamp_seconds * 1000",
+     "useValueForTime": True, "titleFormat": "{{experiment}}", "textFormat": "experiment ended"},
     {"name": "Nights", "iconColor": "purple",
      "expr": "max by (suite, outcome) (farm_night_outcome == 1) * on (suite) group_left () "
              "(farm_night_due_timestamp_seconds * 1000)",

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from typing import NamedTuple
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from sqlalchemy import Connection, func, select
@@ -145,10 +146,18 @@ def _held(connection: Connection) -> Metric:
 
 def _experiments(connection: Connection) -> Iterator[Metric]:
     """Progress and latest good result of the newest experiments, by name: runs of one name are one series."""
-    newest = select(EXPERIMENTS.c.id, EXPERIMENTS.c.spec).order_by(EXPERIMENTS.c.sequence.desc()).limit(MAX_EXPERIMENTS)
-    found = ((row.id, readable(f"experiment {row.id}", partial(_name, row.spec))) for row in connection.execute(newest))
+    columns = (EXPERIMENTS.c.id, EXPERIMENTS.c.spec, EXPERIMENTS.c.submitted_at)
+    newest = select(*columns).order_by(EXPERIMENTS.c.sequence.desc()).limit(MAX_EXPERIMENTS)
+    rows = {row.id: row for row in connection.execute(newest)}
+    found = ((row.id, readable(f"experiment {row.id}", partial(_name, row.spec))) for row in rows.values())
     names = {experiment_id: name for experiment_id, name in found if name is not None}
-    yield _progress(connection, names)
+    states = _states(connection, names)
+    yield _progress(states, names)
+    begun = {name: rows[experiment_id] for experiment_id, name in reversed(names.items())}
+    yield _of_experiments("submitted", "When the newest experiment of a name was submitted.",
+                          {name: row.submitted_at for name, row in begun.items()})  # fmt: skip
+    yield _of_experiments("ended", "When the last job of the newest experiment of a name ended; absent before.",
+                          _ended(states, {row.id: name for name, row in begun.items()}))  # fmt: skip
     yield _latest_results(connection, names)
 
 
@@ -156,16 +165,46 @@ def _name(spec: str) -> str:
     return str(json.loads(spec)["name"])
 
 
-def _progress(connection: Connection, names: dict[str, str]) -> Metric:
+class _State(NamedTuple):
+    """Jobs of one experiment in one state."""
+
+    experiment_id: str
+    state: str
+    jobs: int
+    ended_at: float | None
+
+
+def _states(connection: Connection, names: dict[str, str]) -> list[_State]:
+    of_experiment = JOBS.join(EXPERIMENTS, EXPERIMENTS.c.sequence == JOBS.c.experiment)
+    columns = (EXPERIMENTS.c.id, JOBS.c.state, func.count(), func.max(JOBS.c.ended_at))
+    named = select(*columns).select_from(of_experiment).where(EXPERIMENTS.c.id.in_(names))
+    return [_State(*row) for row in connection.execute(named.group_by(EXPERIMENTS.c.id, JOBS.c.state))]
+
+
+def _ended(states: list[_State], names: dict[str, str]) -> dict[str, float]:
+    """By name, of experiments without an open job."""
+    ended: dict[str, float] = {}
+    for each in states:
+        if (name := names.get(each.experiment_id)) is not None and each.ended_at is not None:
+            ended[name] = max(each.ended_at, ended.get(name, each.ended_at))
+    under_way = {names.get(each.experiment_id) for each in states if each.state in OPEN}
+    return {name: at for name, at in ended.items() if name not in under_way}
+
+
+def _of_experiments(what: str, text: str, values: dict[str, float]) -> Metric:
+    family = GaugeMetricFamily(f"farm_experiment_{what}_timestamp_seconds", text, labels=("experiment",))
+    for name, at in sorted(values.items()):
+        family.add_metric([name], at)
+    return family
+
+
+def _progress(states: list[_State], names: dict[str, str]) -> Metric:
     family = GaugeMetricFamily(
         "farm_experiment_jobs", "Jobs of an experiment that is not over, by state.", labels=("experiment", "state")
     )
     counted: Counter[tuple[str, str]] = Counter()
-    of_experiment = JOBS.join(EXPERIMENTS, EXPERIMENTS.c.sequence == JOBS.c.experiment)
-    states = select(EXPERIMENTS.c.id, JOBS.c.state, func.count()).select_from(of_experiment)
-    named = states.where(EXPERIMENTS.c.id.in_(names)).group_by(EXPERIMENTS.c.id, JOBS.c.state)
-    for experiment_id, state, count in connection.execute(named):
-        counted[names[experiment_id], state] += count
+    for each in states:
+        counted[names[each.experiment_id], each.state] += each.jobs
     active = {name for name, state in counted if state in OPEN}
     for (name, state), count in sorted(counted.items()):
         if name in active:

@@ -28,6 +28,7 @@ from .servers import DASHBOARDS, exporter, get
 
 PROMETHEUS_GIVES_UP_S = 10.0
 """Its default `scrape_timeout`."""
+SUBMITTED, ENDED = "farm_experiment_submitted_timestamp_seconds", "farm_experiment_ended_timestamp_seconds"
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -110,6 +111,15 @@ def test_only_experiments_under_way_have_progress(samples: Samples) -> None:
     shown = {dict(labels)["experiment"] for name, labels in samples if name == "farm_experiment_jobs"}
     assert shown == {"first"}
     assert value(samples, "farm_experiment_last_result_timestamp_seconds", experiment="squeeze-nightly") > 0
+
+
+def test_when_experiments_began_and_ended(farm: Farm, samples: Samples) -> None:
+    """The one under way has not ended."""
+    began = {dict(labels)["experiment"]: at for (name, labels), at in samples.items() if name == SUBMITTED}
+    ended = {dict(labels)["experiment"]: at for (name, labels), at in samples.items() if name == ENDED}
+    assert set(began) == {"squeeze-nightly", "first", "streams"} and set(ended) == set(began) - {"first"}
+    assert all(began[name] <= at <= time.time() for name, at in ended.items())
+    assert began["squeeze-nightly"] <= began["first"] <= ended["squeeze-nightly"] <= ended["streams"]
 
 
 def test_results_have_the_figures_of_the_report(farm: Farm, samples: Samples) -> None:
