@@ -103,11 +103,12 @@ def test_time_is_bounded_and_the_newest_figures_come_first(
 
 
 def test_neither_samples_nor_power_stay_in_memory(ledger: Ledger, database: Database, seed: int) -> None:
-    measure(ledger, "one", "galaxy-s7", seed)
+    measured = measure(ledger, "one", "galaxy-s7", seed)
     following = Results()
     update(following, database)
     kept = pickle.dumps(following)
-    assert b"Sample" not in kept and b"Record" not in kept
+    assert b"orchestrator.model.event" not in kept and b"Record" not in kept
+    assert b"orchestrator.model.event" in pickle.dumps(measured)
 
 
 def medians(serial: str, by_backend: dict[str, list[Record]]) -> dict[tuple[str, str], float]:
