@@ -18,11 +18,14 @@ from .windows import phase_window, since_start_s
 
 CHANGE = 0.05
 """Last fifth's median latency against the first fifth's: measurement protocol, step 9."""
-FEWEST_SAMPLES = 25
-"""Five in each fifth: the median of fewer says nothing about a change of 5 %."""
-DEVIATIONS = 3.5
-"""A change must also exceed so many standard deviations of what it is by chance."""
+FEWEST_SAMPLES = 50
+"""Ten in each fifth: fewer cannot tell a change from chance as surely as a run of twenty blocks needs it."""
+DEVIATIONS = 4.5
+"""A change must also exceed so many standard deviations of what it is by chance. They are estimated from few values,
+and at most one clean run of twenty blocks in a hundred may have one that does: benchmarks/statistics/throttled.py."""
 MOST_ALIKE = 0.9
+SPIKE = 8.0
+"""Median absolute deviations."""
 
 
 class LatencyChange(Model):
@@ -33,7 +36,7 @@ class LatencyChange(Model):
     last_ms: float
     """Median of the last fifth."""
     deviations: float
-    """By so many standard deviations the ranks of the last fifth are above those of the first."""
+    """By so many standard deviations the mean of the last fifth is above that of the first."""
 
     @property
     def share(self) -> float:
@@ -51,12 +54,16 @@ class LatencyChange(Model):
 
 def latency_change(record: Record) -> LatencyChange | None:
     """None with fewer than `FEWEST_SAMPLES` timed inferences."""
-    timed = [sample.duration_ns / 1e6 for sample in record.samples if sample.phase == "timed"]
-    if len(timed) < FEWEST_SAMPLES:
+    return change_of([sample.duration_ns / 1e6 for sample in record.samples if sample.phase == "timed"])
+
+
+def change_of(timed_ms: Sequence[float]) -> LatencyChange | None:
+    """The same of bare times, in order."""
+    if len(timed_ms) < FEWEST_SAMPLES:
         return None
-    fifth = len(timed) // 5
-    first, last = timed[:fifth], timed[-fifth:]
-    return LatencyChange(first_ms=median(first), last_ms=median(last), deviations=_deviations(timed, fifth))
+    fifth = len(timed_ms) // 5
+    first, last = timed_ms[:fifth], timed_ms[-fifth:]
+    return LatencyChange(first_ms=median(first), last_ms=median(last), deviations=_deviations(timed_ms, fifth))
 
 
 def find_clock_cap(record: Record, readings: Sequence[Power]) -> Iterator[Invalidity]:
@@ -88,11 +95,11 @@ def find_latency_change(record: Record) -> Iterator[Invalidity]:
 
 
 def _deviations(timed: Sequence[float], fifth: int) -> float:
-    """Mean rank of the last fifth less that of the first, by the scatter of ranks within them: two levels are no
-    change, however their medians fall. Neighbours that are alike tell less than their number; the fifth with the
-    largest scatter, which may hold the change, is not asked how alike they are."""
-    ranks = _ranks(timed)
-    parts = np.stack([*ranks[: 4 * fifth].reshape(4, fifth), ranks[-fifth:]])
+    """Mean of the last fifth less that of the first, by the scatter within them: two levels are no change, however
+    their medians fall. Neighbours that are alike tell less than their number; the fifth with the largest scatter, which
+    may hold the change, is not asked how alike they are."""
+    values = _without_spikes(np.log(timed))
+    parts = np.stack([*values[: 4 * fifth].reshape(4, fifth), values[-fifth:]])
     change = float(parts[-1].mean() - parts[0].mean())
     own = parts - parts.mean(axis=1, keepdims=True)
     squares = (own**2).sum(axis=1)
@@ -100,13 +107,14 @@ def _deviations(timed: Sequence[float], fifth: int) -> float:
     if ends == 0:
         return math.copysign(math.inf, change) if change else 0.0
     calm = np.argsort(squares)[:-1]
-    seen = float((own[calm, 1:] * own[calm, :-1]).sum()) / max(float(squares[calm].sum()), 1e-9)
+    total = float(squares[calm].sum())
+    seen = float((own[calm, 1:] * own[calm, :-1]).sum()) / total if total else 0.0
     alike = min(MOST_ALIKE, max(0.0, seen + (1 + 3 * max(seen, 0.0)) / fifth))
     return change / math.sqrt(ends / (2 * (fifth - 1)) * 2 / fifth * (1 + alike) / (1 - alike))
 
 
-def _ranks(values: Sequence[float]) -> np.ndarray:
-    """Equal values share the mean of their ranks."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return np.asarray((last - (counts - 1) / 2)[place])
+def _without_spikes(values: np.ndarray) -> np.ndarray:
+    """Values that are far from the median are drawn near, so that one hides no change."""
+    middle = np.median(values)
+    reach = SPIKE * float(np.median(np.abs(values - middle)))
+    return np.clip(values, middle - reach, middle + reach) if reach else values
