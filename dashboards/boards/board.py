@@ -47,6 +47,8 @@ ANNOTATIONS: tuple[dict[str, Any], ...] = (
      "useValueForTime": True, "titleFormat": "{{suite}}", "textFormat": "night: {{outcome}}"},
     {"name": "Deployments", "iconColor": "green", "expr": "count by (version) (farm_build_info)",
      "titleFormat": "pocketfarm {{version}}", "textFormat": "this version of the farm runs"},
+    {"name": "Agents", "iconColor": "green", "expr": "sum by (agent) (farm_results_by_agent)",
+     "titleFormat": "agent {{agent}}", "textFormat": "newest results are of this agent"},
 )  # fmt: skip
 """Of Prometheus; the library's own type lacks most of these fields."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -27,6 +27,7 @@ Latest = Mapping[ResultLabels, tuple[Summary, float]]
 """The figures of each result, and when they were measured (Unix time)."""
 
 LABELS = ResultLabels._fields
+MOST_AGENTS = 20
 POWER_LABELS = ("power_source", "scope", "meter", "gain")
 
 
@@ -36,6 +37,16 @@ def result_families(latest: Latest) -> Iterator[Metric]:
     yield _memory(latest)
     yield from _energy(latest)
     yield from _trust(latest)
+
+
+def agents_family(agents: Iterable[str]) -> Metric:
+    """By which agents the newest blocks were measured, of all results; records that do not say are left out."""
+    family = GaugeMetricFamily(
+        "farm_results_by_agent", "Results whose newest block this agent measured.", labels=("agent",)
+    )
+    for agent, number in Counter(filter(None, agents)).most_common(MOST_AGENTS):
+        family.add_metric([agent], number)
+    return family
 
 
 def _times(latest: Latest) -> Iterator[Metric]:

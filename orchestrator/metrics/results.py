@@ -21,7 +21,7 @@ from orchestrator.ledger.rows import readable
 from orchestrator.ledger.tables import RECORDS
 from orchestrator.model.record import Outcome
 
-from .result_families import ResultLabels, result_families
+from .result_families import ResultLabels, agents_family, result_families
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +52,8 @@ class _Latest:
 
     kept_at: float
     measured_at: float
+    agent: str
+    """That measured the newest block; empty: the record does not say."""
     summary: Summary
 
 
@@ -117,11 +119,13 @@ class Results:
         if known is None or known.kept_at <= kept_at:
             kept = summary.model_copy(update={"layers": (), "planned": (), "conditions": (), "reasons": ()})
             self._families = None
-            self._latest[labels] = _Latest(kept_at, max(block.ended_at for block in work), kept)
+            newest = max(work, key=lambda block: block.ended_at)
+            by = f"{newest.provenance.agent_version} {newest.provenance.agent_sha256[:12]}".strip()
+            self._latest[labels] = _Latest(kept_at, newest.ended_at, by, kept)
 
     def families(self) -> list[Metric]:
         """The newest figures as metrics, made anew where there is news: most scrapes find none."""
         if self._families is None:
             latest = {each: (found.summary, found.measured_at) for each, found in self._latest.items()}
-            self._families = list(result_families(latest))
+            self._families = [*result_families(latest), agents_family(each.agent for each in self._latest.values())]
         return self._families

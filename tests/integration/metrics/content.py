@@ -32,7 +32,7 @@ from orchestrator.model.experiment import Experiment, Workload
 from orchestrator.model.job import Cell, Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import HostAnnouncement, Progress
-from orchestrator.model.record import Doubt, DoubtCode, Outcome, Record, RunsOn
+from orchestrator.model.record import Doubt, DoubtCode, Outcome, Provenance, Record, RunsOn
 from orchestrator.queueing.kept import KeptServer, keep_run
 from orchestrator.queueing.live import LiveRun
 from tests.unit.energy.blocks import EXACT, PHASES, S, load_between, phases, readings
@@ -208,6 +208,7 @@ def _record(begun: Assignment, facts: DeviceFacts, rng: random.Random, inference
         attempt=begun.attempt, token=begun.token, worker="lab-1", device=facts, source=facts.source, outcome=Outcome.OK,
         started_at=time.time() - 20, ended_at=time.time() - 10, samples=samples, memory=memory, power=power,
         phases=phases(PHASES), gauge=EXACT if power else None, setup=setup,
+        provenance=Provenance(agent_version="0.1.0", agent_sha256="ab" * 32),
         doubts=(Doubt(code=DoubtCode.FEW_SAMPLES),),
         runs_on=RunsOn(api=job.cell.backend, precision=job.cell.precision, facts=api_facts(job.cell.backend)),
     )  # fmt: skip

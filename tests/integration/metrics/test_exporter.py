@@ -113,6 +113,11 @@ def test_only_experiments_under_way_have_progress(samples: Samples) -> None:
     assert value(samples, "farm_experiment_last_result_timestamp_seconds", experiment="squeeze-nightly") > 0
 
 
+def test_which_agents_measured(samples: Samples) -> None:
+    results = sum(name == "farm_results_blocks" for name, _ in samples)
+    assert value(samples, "farm_results_by_agent", agent="0.1.0 abababababab") == results > 0
+
+
 def test_when_experiments_began_and_ended(farm: Farm, samples: Samples) -> None:
     """The one under way has not ended."""
     began = {dict(labels)["experiment"]: at for (name, labels), at in samples.items() if name == SUBMITTED}
