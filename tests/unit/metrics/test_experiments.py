@@ -1,0 +1,33 @@
+"""When experiments began and ended: an end is told when no job is open any more."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from orchestrator.ledger import Ledger
+from orchestrator.metrics.queue import queue_families
+from tests.integration.metrics.content import Content, device, finish, submit
+from tests.unit.comparison.conftest import farm, ledger
+
+__all__ = ["farm", "ledger"]
+pytestmark = pytest.mark.unit
+
+
+def ended(ledger: Ledger) -> dict[str, float]:
+    with ledger._database.read() as connection:
+        families = {family.name: family for family in queue_families(connection, None)}
+    samples = families["farm_experiment_ended_timestamp_seconds"].samples
+    return {each.labels["experiment"]: each.value for each in samples}
+
+
+def test_an_experiment_ends_with_its_last_job(ledger: Ledger) -> None:
+    submit(ledger, "one", ["nexus-5"])
+    content, rng = Content([device("nexus-5", 1)]), random.Random(1)
+    *first, last = ledger.jobs("one-1")
+    for row in first:
+        finish(ledger, row.job, content, rng)
+    assert ended(ledger) == {}, "a job is open, though others have ended"
+    finish(ledger, last.job, content, rng)
+    assert ended(ledger)["one"] == max(row.ended_at or 0.0 for row in ledger.jobs("one-1"))
