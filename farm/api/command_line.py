@@ -24,7 +24,7 @@ from orchestrator.errors import FarmError
 Option = str | int | float | bool | Path | Sequence[str] | None
 """True gives the option alone, a sequence repeats it, None and False leave it out."""
 
-INTERRUPTED, SSH_FAILED = 130, 255
+TIMED_OUT, INTERRUPTED, SSH_FAILED = 124, 130, 255
 """Exit statuses."""
 ONE_AT_A_TIME = threading.Lock()
 """Commands of this process write where its standard output goes meanwhile."""
@@ -68,17 +68,19 @@ class CommandLine:
         return done.stdout
 
     def lines(self, *words: str, **options: Option) -> Iterator[Any]:
-        """JSON documents of a command that prints one a line for as long as it runs; it ends with the iterator."""
+        """JSON documents of a command that prints one a line for as long as it runs; it ends with the iterator.
+
+        One that gave up waiting is no error."""
         line = self._line([*words, *as_words(options)])
         with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             assert process.stdout
             try:
                 yield from map(json.loads, process.stdout)
-            except GeneratorExit:
+            except BaseException:  # whoever is interrupted leaves no process
                 process.terminate()
                 raise
             said = process.communicate()[1]
-            if process.returncode not in (0, 1):
+            if process.returncode not in (0, TIMED_OUT):
                 raise _failed(words, subprocess.CompletedProcess(line, process.returncode, b"", said))
 
     @contextmanager

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from pydantic import BaseModel
 
-from farm.api.command_line import CommandLine, as_words
+from farm.api.command_line import CommandFailed, CommandLine, as_words
+from farm.api.experiment import Experiment
 from farm.api.model_files import network_of, write_inputs, write_model
 from farm.api.outputs import compare_outputs, right_outputs
 from farm.api.plot import dots
@@ -54,6 +55,20 @@ def test_a_folder_of_this_machine_holds_the_files_and_goes(tmp_path: Path) -> No
         CommandLine().fetch(folder, tmp_path / "back")
         assert (tmp_path / "back" / "y.bin").read_bytes() == b"x"
     assert not Path(folder).exists()
+
+
+def _watched(script: str) -> Experiment:
+    """One whose `farm watch` is this script of a shell."""
+    return Experiment("x-1", CommandLine(host="lab", ssh=("sh", "-c", script)))
+
+
+def test_waiting_ends_with_the_jobs_with_its_time_or_with_an_error() -> None:
+    line = """echo '{"done": %d, "total": 2, "waiting": ""}'; """
+    assert _watched(line % 1 + line % 2).wait(progress=False).id == "x-1"
+    with pytest.raises(TimeoutError, match="1 of 2 jobs are"):
+        _watched(line % 1 + "exit 124").wait(progress=False, timeout="1 s")
+    with pytest.raises(CommandFailed, match="no farm runs"):
+        _watched("echo error: no farm runs >&2; exit 1").wait(progress=False)
 
 
 def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
