@@ -34,6 +34,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
             "ledger",
             "exchange",
             "upkeep",
+            "strategies",
             "scheduling",
             "answers",
             "submission",

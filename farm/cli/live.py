@@ -137,7 +137,7 @@ def _now(lane: Lane, snapshot: Snapshot) -> str:
 def _waiting(snapshot: Snapshot) -> Text:
     """How many jobs wait, and why those do that more than one device may run: of the others the lanes say it."""
     held = snapshot.counts.get("held", 0)
-    more = f"{held} more are held until it is known whether they are needed" if held else ""
+    more = "more may follow, by what these come to" if held else ""
     if not snapshot.waiting:
         return Text(more, style="dim")
     text = Text("; ".join(filter(None, (f"{snapshot.waiting} jobs wait", more))), style="dim")

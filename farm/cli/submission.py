@@ -56,7 +56,9 @@ def print_submission(submission: Submission) -> None:
     canaries = sum(job.role == "canary" for job in expansion.jobs)
     more = f", {canaries} of them canaries" if canaries else ""
     for job in expansion.reserve[:1]:
-        more += f"; up to {job.sampling.max_blocks} blocks of a cell that needs them"
+        to_precision = job.sampling.target_interval is not None
+        more += f"; up to {job.sampling.max_blocks} blocks of a cell that needs them" if to_precision else ""
+        more += "" if to_precision else "; more follow by their results"
     console.print(
         f"{verb} [bold]{submission.experiment_id}[/]: {len(expansion.jobs)} jobs of {_cells(submission)} cells "
         f"on {len(devices)} devices{more}"

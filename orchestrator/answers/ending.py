@@ -117,5 +117,5 @@ def _assuming(outlook: Outlook, free_at_s: Mapping[str, float]) -> tuple[str, ..
         found.append(f"{others} for its devices and gets as much of them" if rivals == 1
                      else f"{others} for its devices, and each gets as much of them")  # fmt: skip
     if outlook.held:
-        found.append(f"without {outlook.held} blocks that may be added")
+        found.append("without jobs that may follow by results")
     return tuple(found)

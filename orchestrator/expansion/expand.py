@@ -32,8 +32,7 @@ class Expansion:
     cells: tuple[Cell, ...]
     """Distinct cells, in the order of the axes, whether or not a device can run them."""
     reserve: tuple[Job, ...] = ()
-    """With `sampling.target_interval`: the next block of each cell on each device, held until it is known whether it
-    is needed."""
+    """Where more jobs may follow by results: one for each choice of devices, held until it is known whether any do."""
 
 
 @dataclass(frozen=True)
@@ -170,10 +169,12 @@ def _conditions(experiment: Experiment, cell: Cell) -> Conditions:
 
 
 def _reserve(experiment: Experiment, placed: list[run_order.Place]) -> list[run_order.Slot]:
-    sampling = experiment.sampling
-    if sampling.target_interval is None or sampling.max_blocks <= sampling.blocks:
+    if not experiment.may_grow:
         return []
-    return [run_order.Slot(cell, serials, sampling.blocks) for cell, serials in placed]
+    first: dict[tuple[str, ...], Cell] = {}
+    for cell, serials in placed:
+        first.setdefault(serials, cell)
+    return [run_order.Slot(cell, serials, experiment.sampling.blocks) for serials, cell in first.items()]
 
 
 def _references(experiment: Experiment, devices: list[Device]) -> dict[str, Cell]:

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 class JobState(StrEnum):
     HELD = "held"
-    """The next block of a cell, until it is decided whether it is needed; then it waits, or is dropped."""
+    """Stands for the jobs that may follow by results, until that is decided; it is never run."""
     WAITING = "waiting"
     PLACED = "placed"
     RUNNING = "running"

@@ -28,6 +28,10 @@ class Cell(Model):
     def cell_id(self) -> str:
         return content_hash(self)
 
+    def at(self, dimension: str, value: int) -> Cell:
+        """The same with another value of an axis."""
+        return Cell.model_validate({**self.model_dump(), "options": {**self.options, dimension: value}})
+
     @property
     def batch(self) -> int | None:
         """Frames that one inference takes; None: as the model has it."""

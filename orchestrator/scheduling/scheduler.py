@@ -21,6 +21,7 @@ from redis import Redis
 from orchestrator.config import Settings, settings
 from orchestrator.coordination import client as redis_client
 from orchestrator.coordination import queue
+from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.news import News
@@ -34,9 +35,9 @@ from orchestrator.model.record import Outcome
 from orchestrator.model.waiting import WaitReason
 from orchestrator.private_files import UMASK
 
-from .adaptive_rounds import Rounds
 from .eligible_devices import Barred, barred, has_recovered
 from .expected_work import ExpectedWork
+from .further_jobs import FurtherJobs
 from .intake import Intake
 from .live_view import LiveView
 from .placer import Placer
@@ -52,7 +53,7 @@ GATHER_S = 0.005
 LISTEN_S = 0.25
 """A stop is obeyed after this."""
 DECIDE_S = 1.0
-"""How often it is decided about further blocks where no attempt has ended."""
+"""How often strategies are asked where no attempt has ended."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class TickReport:
     lost: int
     woken: int
     added: int = 0
-    """Blocks that sequential sampling added."""
+    """Jobs that strategies asked for."""
 
 
 class Scheduler:
@@ -80,7 +81,7 @@ class Scheduler:
         self._app = queue.make_app(farm)
         self._queue, self._live = QueueView(ledger), LiveView(redis)
         self._reconciler = Reconciler(ledger, redis, self._wake, clock=time.monotonic)
-        self._rounds = Rounds(ledger)
+        self._further = FurtherJobs(ledger, Artifacts(farm.state))
         self._placer = Placer(self._queue, POLICIES[farm.policy], ExpectedWork(ledger))
         self._devices: tuple[object, dict[str, Device]] = (None, {})
         self._decided_at = float("-inf")
@@ -89,7 +90,7 @@ class Scheduler:
         self._news, self._hosts = News(redis), tuple[str, ...]()
 
     def tick(self) -> TickReport:
-        """One turn: records in, reconcile, decide about further blocks, place, lease, wake."""
+        """One turn: records in, reconcile, ask for further jobs, place, lease, wake."""
         try:
             if self._down:
                 self._reconciler.redis_was_away(self._farm.lease_ttl_s)
@@ -142,11 +143,11 @@ class Scheduler:
         )
 
     def _decide(self, changed: bool) -> int:
-        """Blocks that sequential sampling adds. Where nothing has ended there is hardly anything to decide."""
+        """Jobs that strategies ask for. Where nothing has ended there is hardly anything to ask."""
         if not changed and time.monotonic() - self._decided_at < DECIDE_S:
             return 0
         self._decided_at = time.monotonic()
-        return self._rounds.run()
+        return self._further.run()
 
     def _devices_for_work(self, hosts: Sequence[HostAnnouncement]) -> dict[str, Device]:
         """Devices as placement sees them; those, and hosts, that have served their term leave quarantine."""

@@ -14,6 +14,9 @@ from .labels import read_labels
 
 def with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Experiment:
     """The experiment with its files checked, kept as artifacts, and named by their content."""
+    if (own := experiment.strategy) is not None:
+        kept = own.model_copy(update={"file_sha256": artifacts.put(_file(base, own.file, "strategy.file"))})
+        experiment = experiment.model_copy(update={"strategy": kept})
     workload = experiment.workload
     found: dict[str, str] = {}
     if workload.onnx is not None:

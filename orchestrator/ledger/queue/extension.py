@@ -1,7 +1,7 @@
-"""Keep the held jobs of sequential sampling, and apply the decision about them.
+"""Keep the held jobs of strategies, and apply the decision about them.
 
 A held job is open, so its experiment is not finished; it is not placed either. When nothing else of its lane (its
-experiment and choice of devices) is open, it is decided whether more blocks follow. The decision names the held jobs
+experiment and choice of devices) is open, a strategy decides which jobs follow. The decision names the held jobs
 that it was made for: of two made at once the second finds others, and does nothing.
 """
 

@@ -15,6 +15,7 @@ from .placement_rules import PlacementRules
 from .published import Published
 from .sampling import Sampling
 from .sides import Sides
+from .strategy import StrategyChoice
 from .workload import Workload
 
 
@@ -53,6 +54,8 @@ class Experiment(Model):
     placement: PlacementRules = PlacementRules()
     sides: Sides | None = Field(default=None, exclude_if=lambda value: value is None)
     """Two sides of a comparison: each cell is run on both, next to each other in each round."""
+    strategy: StrategyChoice | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Which jobs follow by results, where that is more than the matrix and its blocks."""
     published: Published | None = None
     """Figures of a publication, shown beside the results and never counted among them."""
 
@@ -116,11 +119,23 @@ class Experiment(Model):
         return self
 
     @model_validator(mode="after")
+    def _of_one_strategy(self) -> Experiment:
+        others = {
+            "sampling.target_interval": self.sampling.target_interval is not None,
+            "sides": self.sides is not None,
+            "workload.dataset": self.workload.dataset is not None,
+        }
+        for field in (name for name, is_there in others.items() if is_there and self.strategy is not None):
+            raise ValueError(f"`strategy` and `{field}` do not go together: leave one of them out")
+        return self
+
+    @model_validator(mode="after")
     def _of_known_devices(self) -> Experiment:
         """What is decided by device needs to know which device runs a block."""
         asked = {
             "sampling.target_interval": self.sampling.target_interval is not None,
             "sampling.canary": self.sampling.canary > 0,
+            "strategy": self.strategy is not None,
         }
         for field in (name for name, is_asked in asked.items() if is_asked and self.devices.count == "any"):
             raise ValueError(
@@ -128,3 +143,11 @@ class Experiment(Model):
                 f"give `devices.count` as `all` or a number, or leave out `{field}`"
             )
         return self
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether jobs may follow that depend on results."""
+        sampling = self.sampling
+        if self.strategy is not None:
+            return True
+        return sampling.target_interval is not None and sampling.max_blocks > sampling.blocks

@@ -109,7 +109,7 @@ def test_a_device_counts_from_when_it_is_free_and_others_take_their_part() -> No
     shared = Outlook(took_s, outlook.work, (), {"A": 1}, 2)
     assert at_s(shared) == pytest.approx(120)
     text = ending(shared, [make.device("A")], NOW, "e").text
-    assert "another experiment waits for its devices" in text and "without 2 blocks that may be added" in text
+    assert "another experiment waits for its devices" in text and "without jobs that may follow by results" in text
 
 
 def test_a_cell_is_known_by_the_device_then_by_its_model_then_by_the_experiment() -> None:

@@ -1,0 +1,74 @@
+"""Ask in each turn of the scheduler the strategies of experiments which jobs follow.
+
+A strategy is asked about a choice of devices when its jobs there are over. As long as something may follow, one job is
+held there, so that the experiment is not finished; it is never run. The ledger tells where there is something to ask,
+so that a turn without costs one look at an index. Another scheduler may take over at any time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from orchestrator.analysis.statistics import newest_attempts
+from orchestrator.coordination.artifacts import Artifacts
+from orchestrator.errors import ServiceDown, SpecError
+from orchestrator.expansion.expand import job as job_of
+from orchestrator.ledger import JobRow, JobState, Lane, Ledger
+from orchestrator.model.job import Job
+from orchestrator.strategies import Place, Result, strategy_for
+
+log = logging.getLogger(__name__)
+
+LANES_PER_TURN = 5
+
+
+class FurtherJobs:
+    """Results are read from the ledger anew each time: it remembers nothing."""
+
+    def __init__(self, ledger: Ledger, artifacts: Artifacts) -> None:
+        self._ledger, self._artifacts = ledger, artifacts
+
+    def run(self) -> int:
+        """Ask where something is to be asked; the number of jobs that were added."""
+        return sum(self._decide(lane) for lane in self._ledger.undecided(LANES_PER_TURN))
+
+    def _decide(self, lane: Lane) -> int:
+        """A decision that fails adds nothing: what was measured stands, and the experiment ends."""
+        try:
+            add, hold = self._asked(lane)
+        except ServiceDown:
+            raise
+        except Exception:
+            log.exception(
+                "event=judging_failed experiment=%s devices=%s", lane.experiment_id, ",".join(lane.candidates)
+            )
+            add, hold = [], []
+        if not self._ledger.extend(lane, add, hold):
+            return 0
+        log.info(
+            "event=extended experiment=%s devices=%s blocks=%d",
+            lane.experiment_id, ",".join(lane.candidates), len(add),
+        )  # fmt: skip
+        return len(add)
+
+    def _asked(self, lane: Lane) -> tuple[list[Job], list[Job]]:
+        """The jobs that follow, and the one that is held until they are over."""
+        experiment = self._ledger.experiment(lane.experiment_id).experiment
+        results = self._results([row for row in self._ledger.lane_jobs(lane) if row.state is not JobState.HELD])
+        strategy = strategy_for(Place(experiment, lane.experiment_id, lane.candidates), self._artifacts)
+        strategy.tell(results)
+        add = [job_of(experiment, lane.experiment_id, slot) for slot in strategy.ask()]
+        known = [each.job.job_id for each in results] + [job.job_id for job in add]
+        if len(set(known)) < len(known):
+            raise SpecError(
+                "the strategy asks for a job a second time", remedy="give each block of a cell its own number"
+            )
+        if not add or strategy.done:
+            return add, []
+        return add, [add[0].with_block(1 + max(job.block for job in (*add, *(each.job for each in results))))]
+
+    def _results(self, over: Sequence[JobRow]) -> list[Result]:
+        work = [row.job_id for row in over if row.job.role == "work"]
+        blocks = {block.job_id: block for block in newest_attempts(self._ledger.figures_of(work))}
+        return [Result(row.job, row.outcome, row.cause, blocks.get(row.job_id)) for row in over]

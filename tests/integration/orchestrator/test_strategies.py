@@ -1,0 +1,133 @@
+"""Jobs that follow by results: a user's own strategy through the scheduler, and what its faults do."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from orchestrator import spec
+from orchestrator.config import Settings
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.errors import SpecError
+from orchestrator.ledger import Ledger
+from orchestrator.model.device import Api
+from orchestrator.model.event import Sample
+from orchestrator.model.experiment.strategy import StrategyChoice
+from orchestrator.model.lease import Assignment
+from orchestrator.model.record import Outcome, Record
+from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.strategies import Place, Result, own
+from orchestrator.submission.submit import submit
+from tests.unit.orchestrator import make
+
+from .hosts import Host, answered
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "strategies"
+MOST_FRAMES_PER_S = {"A": 100.0, "B": 200.0}
+"""Of each device: it takes 10 ms for an inference, and for larger batches as long as this says."""
+
+
+@pytest.fixture
+def ledger(farm: Settings) -> Iterator[Ledger]:
+    with Ledger(farm.ledger, rest_s=0.0) as opened:
+        yield opened
+
+
+def measured(assignment: Assignment) -> Record:
+    batch = assignment.job.cell.batch or 1
+    seconds = max(0.010, batch / MOST_FRAMES_PER_S[assignment.serial])
+    sample = Sample(seq=0, t_ns=0, index=0, phase="timed", start_ns=0, duration_ns=int(seconds * 1e9))
+    return answered(assignment, Outcome.OK).model_copy(update={"samples": (sample,)})
+
+
+def run(farm: Settings, redis: Redis, ledger: Ledger, file: Path, turns: int = 40) -> str:
+    """An experiment to its end, each turn by a scheduler that has never seen it."""
+    host = Host(farm, redis, [make.device(serial, make.api(Api.CPU)) for serial in "AB"], measured)
+    host.announce()
+    experiment_id = submit(farm, ledger, Inventory(redis), spec.load(file), file.parent).experiment_id
+    for _ in range(turns):
+        host.announce()
+        Scheduler(farm, ledger, redis).tick()
+        host.claim()
+        host.finish()
+        if ledger.experiment(experiment_id).finished:
+            return experiment_id
+    raise AssertionError(f"not finished: {ledger.counts(experiment_id)}")
+
+
+def test_a_strategy_of_ones_own_decides_for_each_device_by_its_results(
+    farm: Settings, redis: Redis, ledger: Ledger
+) -> None:
+    experiment_id = run(farm, redis, ledger, EXAMPLE / "larger_batches.yaml")
+    batches: dict[str, list[int]] = {"A": [], "B": []}
+    for row in ledger.jobs(experiment_id):
+        batches[row.job.candidates[0]].append(row.job.cell.batch or 1)
+    assert batches == {"A": [1, 2], "B": [1, 2, 4]}, "the last one brought nothing more"
+    assert ledger.counts(experiment_id) == {"ok": 5}
+
+
+FILE = """
+from orchestrator.strategies import Slot
+
+class Strategy:
+    done = False
+
+    def __init__(self, place, gain):
+        print("heard")
+
+    def tell(self, results):
+        self.job = results[0].job
+
+    def ask(self):
+        {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("while True: pass", "no answer within 0.5 s"),
+        ("return [Slot(self.job.cell, self.job.candidates, 0)]", "a second time"),
+    ],
+)
+def test_a_strategy_that_fails_ends_the_experiment_with_what_it_has(
+    farm: Settings,
+    redis: Redis,
+    ledger: Ledger,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    body: str,
+    told: str,
+) -> None:
+    if "within" in told:
+        monkeypatch.setattr(own, "LIMIT_S", 0.5)
+    (tmp_path / "larger_batches.py").write_text(FILE.format(body))
+    file = tmp_path / "mine.yaml"
+    file.write_text((EXAMPLE / "larger_batches.yaml").read_text())
+    assert Counter(ledger.counts(run(farm, redis, ledger, file))) == {"ok": 2}
+    assert "judging_failed" in caplog.text and told in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("raise ValueError('no idea')", "ValueError: no idea"),
+        ("return ['more']", "in what `ask` returned"),
+        ("import os; os._exit(0)", "in what `ask` returned"),
+    ],
+)
+def test_what_is_wrong_with_a_strategy_is_told(tmp_path: Path, body: str, told: str) -> None:
+    job = make.job()
+    (tmp_path / "mine.py").write_text(FILE.format(body))
+    choice = StrategyChoice(file="mine.py", options={"gain": 1.5})
+    place = Place(make.experiment(strategy=choice), "e", job.candidates)
+    strategy = own.OwnStrategy(place, tmp_path / "mine.py")
+    strategy.tell([Result(job, "ok")])
+    with pytest.raises(SpecError, match=f"strategy.file: mine.py: .*{re.escape(told)}"):
+        strategy.ask()
