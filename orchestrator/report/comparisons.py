@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import get_args
+
 from orchestrator.analysis.comparison.backends import PaysFrom, SideBySide, side_by_side
 from orchestrator.analysis.comparison.backends import pays_from as found_pays_from
+from orchestrator.analysis.reproduction import Beside, Verdict
 from orchestrator.model.device import Api, Source
-from orchestrator.model.experiment import Experiment
 
 from . import wording
 from .content import Content
@@ -80,14 +83,60 @@ def _from(one: PaysFrom) -> str:
     return f"from {one.sizes[one.lead_at]}, not yet at {one.sizes[one.lead_at - 1]}"
 
 
-def published(experiment: Experiment) -> Section:
-    """The experiment file's own table of published figures."""
-    found = experiment.published
-    if found is None:
-        return Section("published", "Published", "", (), ())
-    note = f"{found.note} Other devices, other days: figures of theirs, none of ours.".strip()
-    title = f"Published, not measured here: {found.source}"
-    return Section("published", title, note, tuple(map(Column, found.columns)), found.rows, terminal_note=note)
+def published(content: Content) -> Iterator[Section]:
+    """What the experiment's file has as published: how much of it ours reproduces, then table by table."""
+    asked = content.experiment.published
+    if asked is None:
+        return
+    note = f"{asked.note} Other devices, other days: figures of theirs, none of ours.".strip()
+    title = f"Published, not measured here: {asked.source}"
+    told = Section("published", title, note, tuple(map(Column, asked.columns)), asked.rows, terminal_note=note)
+    if content.reproduction is None:
+        yield told
+        return
+    rows = tuple(
+        (_of(name), *(str(counts.get(word, 0)) for word in get_args(Verdict)))
+        for name, counts in content.reproduction.counts.items()
+    )
+    heads = (Column("device"), *(Column(word, True) for word in get_args(Verdict)))
+    yield Section("published", title, f"{note} {SHAPE}", heads, rows or NOTHING, terminal_note=note)
+    for number, table in enumerate((*asked.tables, None)):
+        own = [one for one in content.reproduction.beside if one.table == (table.title if table else "")]
+        name = table.title if table else "findings"
+        yield _beside(f"published-{number}", f"Published and ours: {name}", own)
+    yield told._replace(name="published-told", title="Published beside that", note="", terminal_note="")
+
+
+SHAPE = (
+    "Of the shape, figure by figure. Reproduced: the same wins, by the same order of ratio (within the square root of "
+    "ten), or the same value is best. Within noise: ours does not tell. Not comparable: the reason is beside it."
+)
+NOTHING = (("no result yet", *("0",) * len(get_args(Verdict))),)
+BESIDE_COLUMNS = (
+    Column("device"), Column("row"), Column("column"), Column("published", True), Column("ours", True),
+    Column("ratio", True), Column("shape"), Column("because"), Column("our cell", page_only=True),
+)  # fmt: skip
+
+
+def _beside(name: str, title: str, found: Sequence[Beside]) -> Section:
+    rows = tuple(
+        (
+            _of(f"{one.serial} {one.source}") + (" (the published model)" if one.same_model else ""),
+            one.row, one.column,
+            "" if one.published is None else f"{one.published:g} {one.unit}".strip(),
+            "" if one.ours is None else f"{one.ours:.3g} {one.unit}".strip(),
+            "" if one.ratio is None else f"{one.ratio:.3g}", one.verdict, one.why, one.cell,
+        )
+        for one in found
+    )  # fmt: skip
+    bad = frozenset(number for number, one in enumerate(found) if one.verdict == "different")
+    return Section(name, title, "", BESIDE_COLUMNS, rows, bad)
+
+
+def _of(name: str) -> str:
+    """`phone-1 VIRTUAL`: a device with the source of its figures, as all tables word it; the source is always said."""
+    serial, _, source = name.rpartition(" ")
+    return f"{serial} {wording.source_word(Source(source))}" if serial else name
 
 
 def _device(serial: str, source: Source) -> str:

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pydantic import Field
 
 from orchestrator.analysis.agreement import Agreement, agreements
+from orchestrator.analysis.comparison.backends import pays_from, side_by_side
 from orchestrator.analysis.figures import BlockFigures
+from orchestrator.analysis.reproduction import Reproduction, reproduce
 from orchestrator.analysis.statistics import CanaryVerdict, Summary, canary_verdicts, newest_attempts, summarise
 from orchestrator.analysis.stopping_rule import StoppingDecision, decide_all
 from orchestrator.model.base import Model
@@ -58,6 +60,8 @@ class Content(Model):
     """Devices that had jobs of their own and gave no result: serial -> those jobs by outcome or state."""
     agreements: tuple[Agreement, ...] = ()
     """Of each workload that has a set."""
+    reproduction: Reproduction | None = None
+    """Published figures beside ours, where the experiment's file has any with keys."""
     generated_at: float
     """Unix time."""
 
@@ -98,6 +102,8 @@ def build(
     )
     measured = {summary.serial for summary in summaries}
     decisions = decide_all(experiment, newest, made or {})
+    agreed = agreements(newest, cells, experiment, labels)
+    mode = experiment.sampling.mode
     return Content(
         experiment_id=experiment_id,
         experiment=experiment,
@@ -112,7 +118,15 @@ def build(
             for (serial, cell_id), decision in sorted(decisions.items())
         ),
         silent={serial: dict(own) for serial, own in (jobs or {}).items() if serial not in measured},
-        agreements=agreements(newest, cells, experiment, labels),
+        agreements=agreed,
+        reproduction=reproduce(
+            experiment.published,
+            newest,
+            cells,
+            mode,
+            pays=pays_from(side_by_side(summaries, newest, mode)) if experiment.published else (),
+            agreements=agreed,
+        ),
         generated_at=now,
     )
 

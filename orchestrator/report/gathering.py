@@ -22,7 +22,7 @@ def gather(
     """An experiment's report content.
 
     `labels`: the right classes of its set. `layers`: with times and memory layer by layer, which the page and JSON
-    show, and the table does not.
+    show, and the table only where published figures are of layers.
     """
     jobs = ledger.jobs(row.id)
     cells = {job.job.cell.cell_id: job.job.cell for job in jobs}
@@ -30,7 +30,8 @@ def gather(
     for job in jobs:
         if len(job.job.candidates) == 1 and job.state != "held":
             own[job.job.candidates[0]][job.outcome or job.state.value] += 1
-    apart: list[Apart] = ["per_layer"] if layers else []
+    by_layer = layers or (row.experiment.published is not None and row.experiment.published.by_layer)
+    apart: list[Apart] = ["per_layer"] if by_layer else []
     if any(cell.workload.dataset for cell in cells.values()):
         apart.append("predictions")
     over = [job.job for job in jobs if job.state not in OPEN and job.job.role == "work"]

@@ -75,6 +75,7 @@ def _charts(content: Content, records: Sequence[Record]) -> dict[str, list[Marku
     """By name; each drawn and written before the next one, because figures are large."""
     summaries, blocks = content.summaries, content.blocks
     draw: dict[str, Callable[[], Sequence[Chart | None]]] = {
+        "axis": lambda: charts.over_axis(summaries, content.experiment.published),
         "latency": lambda: [charts.latency(summaries, blocks)],
         "distribution": lambda: charts.distribution(summaries, blocks),
         "drift": lambda: charts.drift(summaries, records),

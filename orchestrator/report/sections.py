@@ -29,7 +29,7 @@ def sections(content: Content) -> list[Section]:
         _throughput(content.summaries),
         backends(content),
         pays_from(content),
-        published(content.experiment),
+        *published(content),
         _cold(content.summaries),
         _setup(content.summaries),
         _sustained(content.summaries),

@@ -7,7 +7,7 @@ from .experiment import DeviceChoice, Experiment, Name
 from .matrix import Matrix
 from .measure import Measure, Quantity
 from .placement_rules import PlacementRules, PolicyName
-from .published import Published
+from .published import Finding, Published, PublishedTable
 from .sampling import SETUP_S, SUSTAINED_MARGIN, Sampling
 from .sides import BASELINE, CANDIDATE, Side, SideName, Sides
 from .workload import Workload
@@ -25,12 +25,14 @@ __all__ = [
     "Dataset",
     "DeviceChoice",
     "Experiment",
+    "Finding",
     "Matrix",
     "Measure",
     "Name",
     "PlacementRules",
     "PolicyName",
     "Published",
+    "PublishedTable",
     "Quantity",
     "Range",
     "Sampling",

@@ -5,8 +5,21 @@ from __future__ import annotations
 from .energy import energy
 from .latency import distribution, latency
 from .margins import margins
+from .over_axis import over_axis
 from .power import power
 from .resources import layers, memory, setup
 from .run import drift, throttling
 
-__all__ = ["distribution", "drift", "energy", "latency", "layers", "margins", "memory", "power", "setup", "throttling"]
+__all__ = [
+    "distribution",
+    "drift",
+    "energy",
+    "latency",
+    "layers",
+    "margins",
+    "memory",
+    "over_axis",
+    "power",
+    "setup",
+    "throttling",
+]

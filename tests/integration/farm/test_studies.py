@@ -89,7 +89,7 @@ def test_study_c(up: Up, cli: Cli) -> None:
     gains = [summary["throughput"]["over_one_thread"] for summary in data["summaries"]]
     assert all(gain and gain > 0 for gain in gains) and gains.count(1.0) == 2  # one thread of each device
     text = read(up, cli)
-    for words in ("over one thread", "Published, not measured here: Gao, Zhang and Mei", "1.98x", "every cell: "):
+    for words in ("over one thread", "Published, not measured here: Gao, Zhang and Mei", "1.98 x", "every cell: "):
         assert words in text
     assert "a pipeline has at least two stages" in text
 
@@ -99,6 +99,8 @@ def test_study_p(up: Up, cli: Cli) -> None:
     assert status == 0
     all_verified(data, {"cpu", "opencl", "vulkan"})
     assert all(summary["setup"] for summary in data["summaries"])
+    counted = data["reproduction"]["counts"]  # each finding on both devices, none of it lost
+    assert {name.split()[-1]: sum(own.values()) for name, own in counted.items()} == {"virtual": 7, "workstation": 7}
     text = read(up, cli)
     for words in ("Backends side by side", "When the GPU pays", "Set-up: cold, warm, cached", "speed-up of"):
         assert words in text

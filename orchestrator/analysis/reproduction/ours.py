@@ -1,0 +1,154 @@
+"""Find our counterpart of a published figure on one device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import partial
+from math import exp, fsum, log
+from typing import Any, NamedTuple
+
+from orchestrator.analysis.best import Best, choose, measured_layers, measured_runs
+from orchestrator.analysis.comparison.metrics import METRICS
+from orchestrator.analysis.comparison.ratio import Block, Estimate, estimate
+from orchestrator.analysis.comparison.rows import nights_of
+from orchestrator.analysis.figures import BlockFigures
+from orchestrator.analysis.statistics import Mode, block_value_ms, newest_attempts, total_setup_ms
+from orchestrator.errors import NoData, NotComparable, UnknownName
+from orchestrator.model.axes import settings
+from orchestrator.model.job import Cell
+from orchestrator.model.record import Outcome
+
+from .figure import OurDevice
+
+Keys = Mapping[str, Any]
+
+
+class Ours(NamedTuple):
+    """What stands beside a published figure, in our units; the reason where nothing does."""
+
+    value: float | None
+    blocks: Sequence[Block] = ()
+    cell: str = ""
+    why_not: str = ""
+
+
+class Finder:
+    """The blocks of one experiment that went well, by device and cell."""
+
+    def __init__(self, blocks: Iterable[BlockFigures], cells: Mapping[str, Cell], mode: Mode) -> None:
+        self._cells, self._mode = cells, mode
+        work = [block for block in newest_attempts(blocks) if block.role == "work"]
+        ordered = sorted(work, key=lambda block: (block.experiment_id, block.serial, block.started_at, block.token))
+        good = [(block, night) for block, night in zip(ordered, nights_of(ordered), strict=True)]
+        self._good = [(block, night) for block, night in good if block.outcome is Outcome.OK]
+        self.devices = list(dict.fromkeys(OurDevice(b.serial, b.source.value, b.model) for b, _ in self._good))
+
+    def time(self, device: OurDevice, keys: Keys) -> Ours:
+        """Latency, or time per frame; of the layers or networks that the keys name, together."""
+        return self.measured("latency", device, keys)
+
+    def measured(self, metric: str, device: OurDevice, keys: Keys) -> Ours:
+        """Of the cells that have the keys the least one."""
+        pattern = str(keys.get("network", ""))
+        if "*" not in pattern:
+            return self._least(metric, device, keys)
+        names = dict.fromkeys(cell.workload.label for cell in self._cells.values())
+        wanted = [name for name in names if fnmatchcase(name, pattern)]
+        parts = [self._least(metric, device, {**keys, "network": name}) for name in wanted]
+        if missing := [name for name, part in zip(wanted, parts, strict=True) if part.value is None] or not parts:
+            return Ours(None, why_not=f"of {len(wanted)} networks {missing} have no figure")
+        return Ours(fsum(part.value or 0 for part in parts), _added(parts), f"{len(parts)} networks")
+
+    def best(self, device: OurDevice, keys: Keys, axis: str) -> Best | str:
+        """The best value of an axis with all others, or why there is none."""
+        own = [block for block, _ in self._good if (block.serial, block.source.value) == device[:2]]
+        found = measured_layers(own, self._cells) if "layer" in keys else measured_runs(own, self._cells, self._mode)
+        fitting = [one for one in found if _has(one.columns, keys) and axis in one.columns]
+        try:
+            (best,) = choose(fitting, ("device",), axis, {}) if fitting else (None,)
+        except (NotComparable, NoData, UnknownName) as e:
+            return str(e)
+        if best is None:
+            return f"no {axis} was measured" + (f" of layer {keys['layer']}" if "layer" in keys else "")
+        return best if best.runner_up is not None else f"only {axis}={best.best} was measured"
+
+    def _least(self, metric: str, device: OurDevice, keys: Keys) -> Ours:
+        read = self._reader(metric, str(keys.get("layer", "")))
+        found: dict[str, list[Block]] = {}
+        cells = {name: cell for name, cell in self._cells.items() if _has(_columns(cell), keys, but=("layer",))}
+        for block, night in self._good:
+            if (block.serial, block.source.value) == device[:2] and block.cell_id in cells:
+                value = read(block)
+                if value is not None and value > 0:
+                    found.setdefault(block.cell_id, []).append(Block(night, block.block, block.started_at, value))
+        if len({cells[name].workload.label for name in found}) > 1:
+            return Ours(None, why_not="several networks were measured, and the figure names none")
+        if not found:
+            return Ours(None, why_not="not measured" if cells else "no cell of this experiment is that")
+        best = min(found, key=lambda name: _mean(found[name]))
+        return Ours(_mean(found[best]), found[best], cells[best].label)
+
+    def _reader(self, metric: str, layer: str) -> Callable[[BlockFigures], float | None]:
+        if metric == "latency":
+            return partial(_layers_ms, pattern=layer) if layer else partial(_time_ms, mode=self._mode)
+        return READERS[metric]
+
+
+def ratio(a: Ours, b: Ours) -> Estimate | None:
+    """Of b over a, by the estimator of `farm compare`; None where blocks are too few for one."""
+    return estimate(a.blocks, b.blocks, METRICS["latency"].between) if a.blocks and b.blocks else None
+
+
+def _time_ms(block: BlockFigures, mode: Mode) -> float | None:
+    if block.stream:
+        return 1000 / block.rate.median_per_s if block.rate and block.rate.median_per_s else None
+    return block_value_ms(block, mode)
+
+
+def _layers_ms(block: BlockFigures, pattern: str) -> float | None:
+    layers = block.per_layer.layers if block.per_layer else {}
+    times = [time.mean_ms for name, time in layers.items() if fnmatchcase(name, pattern)]
+    return fsum(times) if times else None
+
+
+def _energy_j(block: BlockFigures) -> float | None:
+    of = block.energy and (block.energy.per_inference_j or block.energy.gross_per_inference_j)
+    return of.value if of else None
+
+
+READERS: Mapping[str, Callable[[BlockFigures], float | None]] = {
+    "setup": lambda block: total_setup_ms(block) if block.setup_ns else None,
+    "energy": _energy_j,
+    "load_power": lambda block: block.energy.load_power_w.value if block.energy else None,
+    "idle_power": lambda block: block.energy.idle_power_w.value if block.energy and block.energy.idle_power_w else None,
+    "memory": lambda block: float(block.memory.device_peak_bytes) if block.memory else None,
+}
+"""How a figure of each metric is read from a block, in our units."""
+
+
+def _columns(cell: Cell) -> dict[str, Any]:
+    named = {"network": cell.workload.label, "backend": str(cell.backend), "precision": str(cell.precision)}
+    return {**named, **cell.options}
+
+
+def _has(columns: Mapping[str, Any], keys: Keys, but: Sequence[str] = ()) -> bool:
+    full = settings(columns)
+    return all(str(full.get(name)) == str(value) for name, value in keys.items() if name not in ("device", *but))
+
+
+def _mean(blocks: Sequence[Block]) -> float:
+    """Geometric."""
+    return exp(fsum(log(block.value) for block in blocks) / len(blocks))
+
+
+def _added(parts: Sequence[Ours]) -> list[Block]:
+    """Sums by round, of the rounds that all parts have."""
+    by_round = [{(block.night, block.round): block for block in part.blocks} for part in parts]
+    shared = set.intersection(*(set(each) for each in by_round))
+    return [
+        each[key]._replace(value=fsum(other[key].value for other in by_round))
+        for each in by_round[:1]
+        for key in each
+        if key in shared
+    ]
