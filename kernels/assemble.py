@@ -37,6 +37,7 @@ def assemble(
         steps=tuple(draft.steps),
         inputs=tuple(draft.inputs),
         outputs=tuple(draft.outputs),
+        stages=tuple(draft.stages),
     )
     return Bundle(plan, files)
 

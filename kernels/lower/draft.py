@@ -14,17 +14,18 @@ from kernels.plan.model import (
     IntArgument,
     Parameter,
     Port,
+    Stage,
     Step,
     Tensor,
 )
 from kernels.source.kernel import Kernel
 
-Role = Literal["input", "output", "weight", "activation", "scratch"]
+Role = Literal["input", "output", "weight", "activation", "scratch", "variable", "data"]
 
 
 @dataclass(frozen=True)
 class DraftBuffer:
-    """A buffer without a place yet. `content` is set for weights."""
+    """A buffer without a place yet."""
 
     id: str
     size: int
@@ -32,6 +33,7 @@ class DraftBuffer:
     role: Role
     tensor: Tensor
     content: bytes | None = None
+    """At the start; of weights and variables."""
     image: Image | None = None
 
 
@@ -58,6 +60,8 @@ class Draft:
     """Of each step, where they are sorted by them (`kernels/memory/waves.py`): steps of a wave may run together."""
     inputs: list[Port] = field(default_factory=list)
     outputs: list[Port] = field(default_factory=list)
+    stages: list[Stage] = field(default_factory=list)
+    """Of a plan that trains."""
     chosen: dict[str, str] = field(default_factory=dict)
     """Layer -> algorithm, for people."""
     saved: str = ""

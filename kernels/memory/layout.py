@@ -21,7 +21,10 @@ from kernels.lower.draft import Draft, DraftBuffer
 from kernels.plan.model import Image, Pool
 from kernels.plan.steps import Span, lifetimes
 
-POOLS = {"weight": "weights", "input": "ports", "output": "ports", "activation": "arena", "scratch": "arena"}
+POOLS = {
+    "weight": "weights", "variable": "variables", "data": "data", "input": "ports", "output": "ports",
+    "activation": "arena", "scratch": "arena",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ def plan_memory(
     lives = lives_of(draft)
     pools: list[Pool] = []
     places: dict[str, Place] = {}
-    for kind in ("weights", "ports", "arena"):
+    for kind in ("weights", "variables", "data", "ports", "arena"):
         listed = [b for name, b in draft.buffers.items() if name in lives and POOLS[b.role] == kind]
         buffers = [buffer for buffer in listed if buffer.image is None]
         layouts = _objects(buffers, lives) if objects else _layouts(buffers, lives, alignment, largest)

@@ -17,6 +17,7 @@ Execution model
   are read and a storage image where they are written, at the binding that a buffer would have.
 - `dispatch.work_items` is the number of work-items wanted in x, y, z; the runner rounds it up to whole work-groups and
   the kernel checks its bounds.
+- A plan with `stages` trains (docs/decisions/0078): its steps run in loops, its variables are what it leaves.
 - Steps run in order; each sees the writes of those before it. A runner may let steps overlap that touch different
   bytes; an argument that names a part of its buffer touches no other bytes of it.
 """
@@ -119,12 +120,14 @@ class Buffer(_Part):
     pool: str
     offset: int = Field(ge=0)
     bytes: int = Field(gt=0)
-    role: Literal["input", "output", "weight", "activation", "scratch"]
+    role: Literal["input", "output", "weight", "activation", "scratch", "variable", "data"]
+    """variable: starts as a weight does, steps write it, and its content lasts from run to run; data: an input that is
+    written once, before the first run."""
     tensor: Tensor | None = None
     image: Image | None = None
     """It is the top of its pool, an image of the same width."""
     blob_offset: int | None = None
-    """Where its initial content starts in `blob.bin` (weights only)."""
+    """Where its initial content starts in `blob.bin` (weights and variables only)."""
 
 
 class BufferArgument(_Part):
@@ -203,6 +206,27 @@ class Port(_Part):
     dtype: Dtype = "f32"
 
 
+class Stage(_Part):
+    """Loops of training: steps `begin` to `end` (not included) run `batches` times an epoch, for `epochs` epochs.
+
+    The runner goes through both loops alone. Between two epochs it reads `report` and may store every variable.
+    """
+
+    name: str
+    begin: int = Field(ge=0)
+    end: int = Field(gt=0)
+    epochs: int = Field(ge=1, le=1_000_000)
+    batches: int = Field(ge=1, le=1_000_000)
+    samples: int = Field(ge=1, lt=2**31)
+    """Samples of the data set that an epoch sees."""
+    counter: str
+    """Variable that starts with an i32: the batches of this stage that are done. Its steps count it."""
+    report: str
+    """Variable that starts with two f32: sums of the loss and of wrong answers over the epoch's samples so far."""
+    classifies: bool = False
+    """Whether there are answers that may be wrong."""
+
+
 class Requires(_Part):
     """What the device must offer; checked before anything is allocated."""
 
@@ -233,6 +257,8 @@ class Plan(_Part):
     steps: tuple[Step, ...]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
+    stages: tuple[Stage, ...] = Field(default=(), exclude_if=lambda stages: not stages)
+    """Of a plan that trains: every step is of one stage, which follow each other. Absent from every other plan."""
 
     @property
     def plan_hash(self) -> str:

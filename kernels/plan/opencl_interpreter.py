@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from kernels.errors import InputError, PlanError
 from kernels.ir.graph import Array
@@ -23,12 +24,17 @@ from .model import (
     Pool,
     Port,
     Program,
+    Stage,
     Step,
     SwapIn,
     SwapOut,
 )
 
 BLOB = "blob.bin"
+_DTYPES: dict[str, npt.DTypeLike] = {"f32": np.float32, "f16": np.float16, "i32": np.int32, "u8": np.uint8}
+
+
+_R = TypeVar("_R")
 
 
 @dataclass(frozen=True)
@@ -66,18 +72,54 @@ def run_opencl(
 
     Raises InputError (an input of the wrong name or shape), PlanError (not an OpenCL plan, or OpenCL refuses it).
     """
-    if bundle.plan.api != "opencl":
-        raise PlanError(f"this is a plan for {bundle.plan.api}; only OpenCL plans run here")
-    arrays = {port.name: _checked(port, inputs) for port in bundle.plan.inputs}
+    if bundle.plan.stages:
+        raise PlanError("this plan trains: give it to train_opencl")
+    arrays = _all_checked(bundle.plan, inputs)
+    return _with_session(bundle, platform, device_index, profile, lambda session: session.run(arrays, repeats))
+
+
+@dataclass(frozen=True)
+class EpochSums:
+    """What an epoch of training gave, as the agent reports it."""
+
+    stage: str
+    loss: float
+    """Mean over its samples."""
+    error: float | None
+    """Share of wrong answers, where there are answers."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Epochs that were run, and what lies in every variable behind the last."""
+
+    epochs: tuple[EpochSums, ...]
+    variables: dict[str, bytes]
+
+
+def train_opencl(bundle: Bundle, inputs: Mapping[str, Array], *, platform: str = "", device_index: int = 0) -> Trained:
+    """Run a plan that trains from its beginning to its end. `inputs`: the whole data set. Raises as `run_opencl`."""
+    arrays = _all_checked(bundle.plan, inputs)
+    return _with_session(bundle, platform, device_index, False, lambda session: session.train(arrays))
+
+
+def _all_checked(plan: Plan, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    if plan.api != "opencl":
+        raise PlanError(f"this is a plan for {plan.api}; only OpenCL plans run here")
+    arrays = {port.name: _checked(port, inputs) for port in plan.inputs}
     surplus = sorted(set(inputs) - set(arrays))
     if surplus:
         raise InputError(f"inputs {surplus} are not known; the plan has: {', '.join(arrays)}")
+    return arrays
+
+
+def _with_session(bundle: Bundle, platform: str, index: int, profile: bool, act: Callable[[_Session], _R]) -> _R:
     import pyopencl as cl
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # compilers' remarks
-            return _Session(cl, bundle, _device(cl, platform, device_index), profile).run(arrays, repeats)
+            return act(_Session(cl, bundle, _device(cl, platform, index), profile))
     except cl.Error as e:
         raise PlanError(f"OpenCL refused the plan {bundle.plan.name!r}: {e}") from e
 
@@ -88,7 +130,7 @@ def _checked(port: Port, inputs: Mapping[str, Array]) -> Array:
     array = np.asarray(inputs[port.name])
     if array.shape != port.shape:
         raise InputError(f"input {port.name!r} has shape {array.shape}; the model wants {port.shape}")
-    return np.ascontiguousarray(array, np.float32)
+    return np.ascontiguousarray(array, _DTYPES[port.dtype])
 
 
 def _device(cl: Any, platform: str, index: int) -> Any:
@@ -128,6 +170,26 @@ class _Session:
             self._timings["inference_ns"] = perf_counter_ns() - start
         outputs = {port.name: self._read(port) for port in self._plan.outputs}
         return Run(outputs, self._context.devices[0].name, self._timings, self._times(events))
+
+    def train(self, inputs: Mapping[str, Array]) -> Trained:
+        for port in self._plan.inputs:
+            self._cl.enqueue_copy(self._queue, self._buffers[port.buffer], inputs[port.name])
+        epochs = [self._epoch(stage) for stage in self._plan.stages for _ in range(stage.epochs)]
+        kept = [buffer for buffer in self._plan.buffers if buffer.role == "variable"]
+        return Trained(tuple(epochs), {buffer.id: self._bytes(buffer.id, buffer.bytes) for buffer in kept})
+
+    def _epoch(self, stage: Stage) -> EpochSums:
+        for _ in range(stage.batches):
+            for step in self._plan.steps[stage.begin : stage.end]:
+                self._step(step)
+            self._queue.flush()
+        loss, wrong = (float(each) / stage.samples for each in np.frombuffer(self._bytes(stage.report, 8), np.float32))
+        return EpochSums(stage.name, loss, wrong if stage.classifies else None)
+
+    def _bytes(self, buffer: str, size: int) -> bytes:
+        array = np.empty(size, np.uint8)
+        self._cl.enqueue_copy(self._queue, array, self._buffers[buffer])
+        return array.tobytes()
 
     def _build(self, bundle: Bundle, program: Program) -> Any:
         assert program.opencl is not None

@@ -13,7 +13,7 @@ from .model import BufferArgument, Copy, Dispatch, Parameter, PartArgument, Step
 Parameters = Mapping[str, Sequence[Parameter]]
 """Program -> what it takes, in order."""
 
-LASTING = frozenset({"weight", "input", "output"})
+LASTING = frozenset({"weight", "input", "output", "variable", "data"})
 """Roles of buffers that live throughout: a plan is run many times after one upload."""
 _ALL = 1 << 63
 

@@ -13,6 +13,7 @@ from kernels.errors import PlanError
 from kernels.options import Limits
 
 from .model import (
+    ITEM_BYTES,
     MAX_SCALARS,
     Argument,
     Buffer,
@@ -31,6 +32,7 @@ from .model import (
     SwapIn,
     SwapOut,
 )
+from .stages import check_stages
 from .steps import Access, Span, accesses, lifetimes
 
 _KINDS: dict[type[object], tuple[str, ...]] = {
@@ -58,6 +60,7 @@ def validate(plan: Plan, limits: Limits, waves: Sequence[int] = ()) -> None:
         _check_step(f"step {index} ({step.layer})", step, buffers, programs)
     _check_swaps(plan.steps)
     _check_ports(plan, buffers)
+    check_stages(plan, buffers)
     if waves:
         _check_waves(plan, waves)
     _check_overlaps(plan, waves)
@@ -202,10 +205,10 @@ def _check_ports(plan: Plan, buffers: Mapping[str, Buffer]) -> None:
         _check_unique(role, [port.name for port in ports])
         for port in ports:
             buffer = _known(f"{role} {port.name!r}", port.buffer, buffers)
-            needed = 4
+            needed = ITEM_BYTES[port.dtype]
             for size in port.shape:
                 needed *= size
-            if buffer.role != role or buffer.bytes < needed:
+            if buffer.role not in (role, "data" if role == "input" else role) or buffer.bytes < needed:
                 raise PlanError(f"{role} {port.name!r}: buffer {buffer.id!r} is {buffer.role}, {buffer.bytes} bytes")
 
 

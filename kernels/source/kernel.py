@@ -18,8 +18,8 @@ from .unroll import unroll
 
 _INCLUDE = re.compile(r"^ *INCLUDE (\w+)$", re.MULTILINE)
 
-Storage = Literal["data", "f32"]
-"""data: half in an fp16 plan, else single; f32: always single (ports)."""
+Storage = Literal["data", "f32", "i32"]
+"""data: half in an fp16 plan, else single; f32: always single (ports); i32: whole numbers, of one lane."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Buffer:
     name: str
     lanes: Literal[1, 4] = 4
     storage: Storage = "data"
-    access: Literal["read", "write"] = "read"
+    access: Literal["read", "write", "readwrite"] = "read"
     image: bool = False
     """It lies in an image: element i of four lanes is its texel (i % width, i / width)."""
 
@@ -37,6 +37,11 @@ class Buffer:
 def result(name: str, lanes: Literal[1, 4] = 4, storage: Storage = "data") -> Buffer:
     """A buffer parameter that the kernel writes."""
     return Buffer(name, lanes, storage, "write")
+
+
+def changed(name: str, lanes: Literal[1, 4] = 4, storage: Storage = "data") -> Buffer:
+    """A buffer parameter that the kernel reads and writes."""
+    return Buffer(name, lanes, storage, "readwrite")
 
 
 def view(name: str) -> tuple[str, str]:

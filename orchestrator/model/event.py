@@ -80,8 +80,12 @@ class Setup(_Event):
     bytes: int = 0
 
 
+def _is_absent(value: object) -> bool:
+    return value is None
+
+
 class Sample(_Event):
-    """One inference, or a stream of them: wall time from submission to completion on the device, without profiling.
+    """One inference, a stream of them, or an epoch of training: wall time from submission to completion, not profiled.
 
     Of one inference it is the latency. Of a stream it is not: its inferences overlap, and none waits for the host.
     """
@@ -94,6 +98,28 @@ class Sample(_Event):
     """Of all inferences of the sample together."""
     inferences: int = Field(default=1, ge=1)
     """How many the sample has; a stream has several."""
+    stage: str = Field(default="", exclude_if=lambda stage: not stage)
+    """Of a plan that trains, where a sample is an epoch: the stage's name."""
+    epoch: int | None = Field(default=None, ge=0, exclude_if=_is_absent)
+    """Of the stage, from 0 on."""
+    loss: float | None = Field(default=None, exclude_if=_is_absent)
+    """Mean over the samples that the epoch saw; null where it is not finite."""
+    error: float | None = Field(default=None, ge=0, le=1, exclude_if=_is_absent)
+    """Share of wrong answers, where there are answers."""
+
+
+class Checkpoint(_Event):
+    """The variables of a plan that trains are in a file, from which a run with `--resume` goes on bit for bit."""
+
+    event: Literal["checkpoint"] = "checkpoint"
+    file: str
+    bytes: int = Field(ge=0)
+    sha256: str
+    """Of the whole file."""
+    epochs: int = Field(ge=0)
+    """Done in this run."""
+    start_ns: int
+    duration_ns: int = Field(ge=0)
 
 
 class Layer(_Event):
@@ -262,6 +288,7 @@ Event = Annotated[
     | Sampler
     | Memory
     | Output
+    | Checkpoint
     | Ready
     | Served
     | Warning

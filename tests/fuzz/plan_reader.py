@@ -10,6 +10,7 @@ from pathlib import Path
 from kernels.compile import compile_graph
 from kernels.frontend.load import load_workload
 from kernels.options import Limits, Options
+from kernels.training import TrainingOptions, compile_training
 
 SOURCES = Path(__file__).parents[2] / "device_agent" / "src"
 FILES = (
@@ -25,14 +26,12 @@ def _build(compiler: str, program: Path) -> None:
 
 
 def plans() -> list[bytes]:
-    """Plans of every backend, as the compiler writes them."""
+    """Plans of every backend, and one that trains, as the compiler writes them."""
     graph = load_workload(network="lenet", onnx=None, seed=1)
-    found = []
-    for backend in ("opencl", "vulkan", "cpu"):
-        with tempfile.TemporaryDirectory() as name:
-            compile_graph(graph, Options(backend=backend), Limits()).write(Path(name))
-            found.append((Path(name) / "plan.json").read_bytes())
-    return found
+    bundles = [compile_graph(graph, Options(backend=backend), Limits()) for backend in ("opencl", "vulkan", "cpu")]
+    batches = load_workload(network="lenet", onnx=None, seed=1, batch=4)
+    bundles.append(compile_training(batches, TrainingOptions(samples=64, epochs=2), Options("cpu"), Limits()))
+    return [bundle.plan.model_dump_json(indent=1).encode() for bundle in bundles]
 
 
 def fuzz_plans(corpus: Path, seconds: float) -> int:

@@ -37,6 +37,8 @@ class Backend {
   virtual Status read(const Buffer& buffer, void* data, uint64_t bytes) = 0;
   // One inference, from submission to completion.
   virtual Status run() = 0;
+  // Of a plan that trains: so many passes through a stage's steps, none of which waits for the host; waits for the last.
+  virtual Status run_batches(const Stage& stage, int64_t count) = 0;
   // Before the first stream, with the same frames: what it needs is made once.
   virtual Status prepare_stream(const Frames&, SetupLog&) { return kOk; }
   // A stream of `count` inferences, from the first's submission to the last's completion: none waits for the host.

@@ -6,6 +6,7 @@
 #include "plan_hash.h"
 #include "plan_names.h"
 #include "plan_program.h"
+#include "plan_stages.h"
 #include "plan_steps.h"
 
 namespace pocketfarm {
@@ -36,7 +37,7 @@ class Parser {
 
 void Parser::header(const Reader& root) {
   root.only({"schema_version", "name", "api", "precision", "options", "blob_bytes", "files", "requires", "programs",
-             "pools", "buffers", "steps", "inputs", "outputs"});
+             "pools", "buffers", "steps", "inputs", "outputs", "stages"});
   root.at("schema_version").integer(1, 1);
   plan_.name = root.at("name").text();
   const std::string api = root.at("api").word({"opencl", "vulkan", "cpu"});
@@ -94,7 +95,9 @@ void Parser::buffer(const Reader& json) {
   out.pool = pools_.find(json.at("pool"));
   out.offset = json.at("offset").bytes();
   out.bytes = json.at("bytes").bytes(1);
-  json.at("role").word({"input", "output", "weight", "activation", "scratch"});
+  const std::string role = json.at("role").word({"input", "output", "weight", "activation", "scratch", "variable", "data"});
+  out.variable = role == "variable";
+  out.data = role == "data";
   if (json.has("blob_offset")) out.blob_offset = json.at("blob_offset").bytes();
   check_range(json, "pool `" + plan_.pools[out.pool].id + "`", out.offset, out.bytes, plan_.pools[out.pool].bytes);
   if (out.blob_offset) check_range(json, "blob.bin", *out.blob_offset, out.bytes, plan_.blob_bytes);
@@ -128,6 +131,7 @@ Plan Parser::parse(const Reader& root) {
   for (const Reader& item : root.at("inputs").items(1024)) plan_.inputs.push_back(port(item));
   for (const Reader& item : root.at("outputs").items(65536)) plan_.outputs.push_back(port(item));
   check_swaps(root.at("steps"), plan_);
+  if (root.has("stages")) parse_stages(root.at("stages"), buffers_, plan_);
   return std::move(plan_);
 }
 

@@ -70,6 +70,8 @@ struct Buffer {
   uint64_t offset = 0;
   uint64_t bytes = 0;
   std::optional<uint64_t> blob_offset;
+  bool variable = false;  // written by steps, and kept from one run of them to the next
+  bool data = false;      // written once, before the first run
   std::optional<Image> image;  // the top of its pool, which has the same width
 };
 
@@ -96,6 +98,16 @@ struct Step {
   uint64_t source_offset = 0;
   uint64_t target_offset = 0;
   uint64_t bytes = 0;
+};
+
+// Loops of training: steps [begin, end) run `batches` times an epoch.
+struct Stage {
+  std::string name;
+  size_t begin = 0, end = 0;
+  int64_t epochs = 1, batches = 1, samples = 1;
+  size_t counter = 0;  // variable: an i32, the batches that are done
+  size_t report = 0;   // variable: two f32, sums of loss and wrong answers over the samples of the epoch
+  bool classifies = false;
 };
 
 struct Port {
@@ -129,6 +141,7 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<Port> inputs;
   std::vector<Port> outputs;
+  std::vector<Stage> stages;  // of a plan that trains: they share out all steps
 
   // Whether a step writes where an input lies, so that the next inference would find something else there.
   bool overwrites_inputs() const;

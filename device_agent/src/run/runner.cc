@@ -4,6 +4,7 @@
 #include "outputs.h"
 #include "sampling.h"
 #include "schedule.h"
+#include "training.h"
 #include "journal/setup_log.h"
 #include "device/slot.h"
 #include "telemetry/memory.h"
@@ -15,6 +16,14 @@ Status make_folders(const Args& args) {
   for (const std::string& folder : {args.output_dir, args.cache_dir})
     if (!folder.empty())
       if (auto error = make_folder(folder)) return error;
+  return kOk;
+}
+
+Status check_training(const Args& args, bool trains) {
+  if (trains && (args.warmup > 0 || args.warmup_stable > 0 || args.inferences > 1))
+    return Error{Code::usage, "this plan trains, and every epoch of it counts: leave out --warmup, --warmup-stable and --inferences"};
+  if (!trains && (args.epochs > 0 || !args.checkpoint.empty() || !args.resume.empty()))
+    return Error{Code::usage, "--epochs, --checkpoint and --resume are for plans that train, and this plan has no stages"};
   return kOk;
 }
 
@@ -37,13 +46,17 @@ Result<Ran> run_plan(const Args& args, const Environment& environment, Journal& 
   if (!opened) return opened.error();
   Backend& device = **opened;
   Outputs outputs(bundle->plan, inputs->frames());
+  const bool trains = !bundle->plan.stages.empty();
+  if (auto error = check_training(args, trains)) return *error;
   const bool streams = args.inferences > 1 && args.warmup + args.samples + args.load_ms > 0;
   const bool moved = streams && (inputs->frames() > 1 || bundle->plan.overwrites_inputs());
   const Frames frames{inputs->frames(), moved, inputs->items(), outputs.items()};
   if (streams)
     if (auto error = device.prepare_stream(frames, log)) return *error;
   Sampling sampling(bundle->plan, device, *inputs, frames, args.inferences, journal);
-  const auto samples = run_block(args, environment, journal, sampling);
+  Training training(bundle->plan, device, *inputs, frames, journal, args);
+  if (auto error = trains ? training.resume() : kOk) return *error;
+  const auto samples = run_block(args, environment, journal, trains ? training : sampling);
   if (!samples) return samples.error();
   if (auto error = sampling.layer_passes(args.layer_passes)) return *error;
   journal.write("memory", memory_fields(device.device_bytes()));

@@ -15,20 +15,26 @@ class Sampling {
   Sampling(const Plan& plan, Backend& backend, const Inputs& inputs, const Frames& frames, int inferences, Journal& journal)
       : plan_(plan), backend_(backend), inputs_(inputs), frames_(frames), inferences_(inferences), journal_(journal) {}
 
+  virtual ~Sampling() = default;
+
   // One sample and its `sample` event; its duration in ns.
-  Result<int64_t> sample(const char* phase, int index);
+  virtual Result<int64_t> sample(const char* phase, int index);
+  // Whether the plan says how many samples there are, and whether they are all taken.
+  virtual bool trains() const { return false; }
+  virtual bool finished() const { return false; }
   // Inferences with device time stamps: `layer` events.
   Status layer_passes(int count);
 
- private:
-  Status layer_pass(int pass);
-
+ protected:
   const Plan& plan_;
   Backend& backend_;
   const Inputs& inputs_;
   const Frames& frames_;
   const int inferences_;
   Journal& journal_;
+
+ private:
+  Status layer_pass(int pass);
 };
 
 }  // namespace pocketfarm

@@ -51,13 +51,13 @@ Status warm_up(const Args& args, Sampling& sampling, Journal& journal) {
   return journal.status();
 }
 
-// Until both the number and the time are reached.
+// Until both the number and the time are reached; of a plan that trains, until it has trained.
 Result<int> load(const Args& args, Sampling& sampling, Journal& journal) {
-  if (args.samples == 0 && args.load_ms == 0) return 0;
+  if (!sampling.trains() && args.samples == 0 && args.load_ms == 0) return 0;
   Phase phase(journal, "load");
   const int64_t until_ns = phase.start_ns() + args.load_ms * kMs;
   int count = 0;
-  while (count < args.samples || boottime_ns() < until_ns)
+  while (sampling.trains() ? !sampling.finished() : count < args.samples || boottime_ns() < until_ns)
     if (const auto duration_ns = sampling.sample("timed", count++); !duration_ns) return duration_ns.error();
   if (auto error = phase.end()) return *error;
   return count;

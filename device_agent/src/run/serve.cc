@@ -48,6 +48,8 @@ Result<std::unique_ptr<Network>> read_network(const std::string& name, const std
   auto bundle = Bundle::read(folder);
   if (!bundle) return bundle.error();
   network->bundle = std::move(*bundle);
+  if (!network->bundle.plan.stages.empty())
+    return Error{Code::usage, "network `" + name + "`: its plan trains; serve a plan of the trained network"};
   auto inputs = Inputs::open(network->bundle.plan, inputs_of(args, name), /*stream=*/false);
   if (!inputs) return inputs.error();
   network->inputs = std::move(*inputs);

@@ -13,6 +13,7 @@ const char* const kUsage =
     "                            [--await-discharging-ms N] [--discharging-sign 1|-1] [--idle-ms N]\n"
     "                            [--warmup N] [--warmup-stable SHARE] [--samples N] [--inferences N] [--load-ms N]\n"
     "                            [--layer-passes N]\n"
+    "                            [--epochs N] [--checkpoint FILE] [--checkpoint-every N] [--resume FILE]\n"
     "                            [--threads N] [--threads-per-call] [--pin-threads] [--pipeline none|balanced|by_kind]\n"
     "                            [--cpus LIST] [--power-period-ms N] [--deadline-s S] [--marker TEXT]\n"
     "                            [--cache-dir DIR] [--device SUBSTRING]\n"
@@ -62,6 +63,10 @@ Options run(Args& args) {
           {"--inferences", count(args.inferences, 1, 100'000)},
           {"--load-ms", count(args.load_ms, 0, kDayMs)},
           {"--layer-passes", count(args.layer_passes, 0, 10'000)},
+          {"--epochs", count(args.epochs, 0, 1'000'000)},
+          {"--checkpoint", some_text(args.checkpoint)},
+          {"--checkpoint-every", count(args.checkpoint_every, 1, 1'000'000)},
+          {"--resume", some_text(args.resume)},
           {"--threads", count(args.cpu.threads, 0, 1024)},
           {"--pipeline", one_of(args.cpu.pipeline)},
           {"--cache-dir", text(args.cache_dir)},
@@ -110,6 +115,7 @@ Status check(const Args& args) {
   if (args.plan.empty()) return usage("run: --plan DIR is needed");
   if (args.cpu.pipeline != CpuUse::Pipeline::none && args.inferences == 1)
     return usage("run: --pipeline needs --inferences above 1: one frame after the other has nothing to overlap with");
+  if (args.checkpoint_every > 0 && args.checkpoint.empty()) return usage("run: --checkpoint-every needs --checkpoint FILE");
   if (args.cpu.pipeline != CpuUse::Pipeline::none && args.cpu.per_call)
     return usage("run: --pipeline keeps its threads; leave out --threads-per-call");
   if (args.warmup + args.samples + args.load_ms + args.layer_passes == 0)

@@ -23,6 +23,10 @@ struct Args {
   int samples = 1;
   int inferences = 1;  // of a sample, back to back
   int load_ms = 0;
+  int epochs = 0;  // of a plan that trains, at most; 0: all that it has
+  std::string checkpoint;  // file of its variables, written every so many epochs and at the end
+  int checkpoint_every = 0;
+  std::string resume;  // such a file
   int idle_ms = 0;
   int await_discharging_ms = 0;  // 0: do not look
   int discharging_sign = 0;      // of the raw current; 0: not known

@@ -13,18 +13,24 @@ lanes beyond the last channel has no meaning; biases are padded to whole blocks;
 
 from __future__ import annotations
 
+from typing import Literal
+
 from kernels.plan.model import Parameter
+
+_ACCESS: dict[str, Literal["write", "readwrite"]] = {"*": "write", "+": "readwrite"}
 
 
 def _parameters(buffers: str, ints: str, floats: str = "") -> tuple[Parameter, ...]:
     out = [
-        Parameter(name=name.rstrip("*"), kind="buffer", access="write" if name.endswith("*") else "read")
+        Parameter(name=name.rstrip("*+"), kind="buffer", access=_ACCESS.get(name[-1], "read"))
         for name in buffers.split()
     ]
     out += [Parameter(name=n, kind="i32") for n in ints.split()]
     return (*out, *(Parameter(name=n, kind="f32") for n in floats.split()))
 
 
+_SHUFFLED = "batch batches samples seed half_bits"
+_WINDOW = "h w oh ow kh kw sh sw pad_t pad_l"
 _CONV = "n c h w k oh ow kh kw sh sw pad_t pad_l dh dw groups has_bias has_residual activation dst_channels dst_offset"
 
 CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
@@ -95,4 +101,22 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     # between row-major (n, c, hw) and blocks
     "to_nc16": _parameters("src dst*", "n c hw"),
     "from_nc16": _parameters("src dst*", "n c hw"),
+    # training, as the kernels of kernels/training/gpu_kernels.py: matrices of rows with `stride` numbers each
+    "gather": _parameters("data counter dst*", f"{_SHUFFLED} columns hw stride", "scale"),
+    "gather_bytes": _parameters("data counter dst*", f"{_SHUFFLED} columns hw stride", "scale"),
+    "activate": _parameters("src dst*", "count activation", "lo hi"),
+    "activation_gradient": _parameters("value src dst*", "count activation"),
+    "cross_entropy": _parameters("src labels counter dst* losses*", f"{_SHUFFLED} columns stride", "share"),
+    "squared_error": _parameters("src target dst* losses*", "batch columns stride", "share"),
+    "column_sums": _parameters("src dst*", "rows columns4 each"),
+    "accumulate": _parameters("src dst+", "count"),
+    "gradient_step": _parameters("gradient rates counter weight+", "count batches epochs"),
+    "momentum_step": _parameters("gradient rates counter weight+ velocity+", "count batches epochs", "momentum"),
+    "count_batch": _parameters("losses report+ counter+", "count batches classifies"),
+    "unfold": _parameters("src dst*", f"rows stride channels src_stride {_WINDOW} dh dw"),
+    "fold": _parameters("src dst*", f"count stride channels src_stride {_WINDOW} dh dw"),
+    "max_pool": _parameters("src dst* winners*", f"count stride {_WINDOW}"),
+    "max_pool_gradient": _parameters("src winners dst*", f"count stride {_WINDOW}"),
+    "average_pool": _parameters("src dst*", f"count stride {_WINDOW}"),
+    "average_pool_gradient": _parameters("src dst*", f"count stride {_WINDOW}"),
 }

@@ -142,7 +142,7 @@ def _argument(buffer: Buffer, precision: Precision, narrow: bool) -> str:
         return f"__{buffer.access}_only image2d_t {buffer.name}"
     const = "const " if buffer.access == "read" else ""
     vector = "4" if buffer.lanes == 4 else ""
-    scalar = f"float{vector}"
+    scalar = "int" if buffer.storage == "i32" else f"float{vector}"
     if _is_half(buffer, precision):
         scalar = f"half{vector}" if narrow else "half"
     return f"__global {const}{scalar}* restrict {buffer.name}"
@@ -156,10 +156,12 @@ def _accessors(buffer: Buffer, precision: Precision, narrow: bool) -> str:
             load=f"read_imagef({name}, {{at}})", store=f"write_imagef({name}, {{at}}, {{value}})",
         )  # fmt: skip
     is_half = _is_half(buffer, precision)
+    value = f"vload_half{suffix}((i), {name})" if is_half and not narrow else f"{name}[i]"
+    load = f"#define LOAD_{name}(i) ({value})"
     if buffer.access == "read":
-        value = f"vload_half{suffix}((i), {name})" if is_half and not narrow else f"{name}[i]"
-        return f"#define LOAD_{name}(i) ({value}){buffer_accessors_at(buffer)}"
+        return f"{load}{buffer_accessors_at(buffer)}"
     store = f"{name}[i] = (v)"
     if is_half:
         store = f"{name}[i] = convert_half{suffix}(v)" if narrow else f"vstore_half{suffix}((v), (i), {name})"
-    return f"#define STORE_{name}(i, v) {store}{buffer_accessors_at(buffer)}"
+    both = f"{load}\n" if buffer.access == "readwrite" else ""
+    return f"{both}#define STORE_{name}(i, v) {store}{buffer_accessors_at(buffer)}"

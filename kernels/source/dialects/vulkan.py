@@ -114,7 +114,7 @@ def reading_of(limits: Limits) -> Reading:
 
 def texel_of(buffer: Buffer, reading: Reading, *, half: bool) -> Texel:
     """The format of a buffer that is read as texels; empty: a storage buffer."""
-    if not reading.texels or buffer.access != "read" or buffer.image:
+    if not reading.texels or buffer.access != "read" or buffer.image or buffer.storage == "i32":
         return ""
     if half and buffer.storage == "data":
         return "rgba16f" if buffer.lanes == 4 else ""
@@ -201,12 +201,11 @@ def _buffer(binding: int, buffer: Buffer, precision: Precision, texel: Texel) ->
         )
     is_half = precision in HALF and buffer.storage == "data"
     wide, stored = ("vec4", "f16vec4") if buffer.lanes == 4 else ("float", "float16_t")
-    element = stored if is_half else wide
-    name, access = buffer.name, "readonly" if buffer.access == "read" else "writeonly"
-    accessor = (
-        f"#define LOAD_{name}(i) ({computed}({name}[i]))"
-        if buffer.access == "read"
-        else f"#define STORE_{name}(i, v) {name}[i] = {element}(v)"
-    )
-    layout = f"layout(std430, set = 0, binding = {binding}) {access} restrict buffer"
+    element = "int" if buffer.storage == "i32" else stored if is_half else wide
+    computed = "int" if buffer.storage == "i32" else computed
+    name, access = buffer.name, {"read": "readonly ", "write": "writeonly ", "readwrite": ""}[buffer.access]
+    load = f"#define LOAD_{name}(i) ({computed}({name}[i]))"
+    store = f"#define STORE_{name}(i, v) {name}[i] = {element}(v)"
+    accessor = {"read": load, "write": store, "readwrite": f"{load}\n{store}"}[buffer.access]
+    layout = f"layout(std430, set = 0, binding = {binding}) {access}restrict buffer"
     return f"{layout} Buffer_{name} {{ {element} {name}[]; }};\n{accessor}{buffer_accessors_at(buffer)}"

@@ -38,6 +38,10 @@ class CpuBackend final : public Backend {
     last_ = 0;
     return kOk;
   }
+  Status run_batches(const Stage& stage, int64_t count) override {
+    for (int64_t i = 0; i < count; ++i) execute(0, stage.begin, stage.end, pool_);
+    return kOk;
+  }
   Status prepare_stream(const Frames& frames, SetupLog& log) override;
   Status run_stream(int count, const Frames& frames) override;
   Status run_profiled(std::vector<int64_t>& step_ns) override;

@@ -11,7 +11,7 @@ namespace {
 std::vector<bool> constant_pools(const Plan& plan) {
   std::vector<bool> constant(plan.pools.size(), true);
   for (const Buffer& buffer : plan.buffers)
-    if (!buffer.blob_offset) constant[buffer.pool] = false;
+    if (!buffer.blob_offset || buffer.variable) constant[buffer.pool] = false;
   return constant;
 }
 

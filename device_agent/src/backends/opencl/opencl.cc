@@ -19,6 +19,7 @@ class OpenClBackend final : public Backend {
   Status write(const Buffer& buffer, const void* data, uint64_t bytes) override;
   Status read(const Buffer& buffer, void* data, uint64_t bytes) override;
   Status run() override;
+  Status run_batches(const Stage& stage, int64_t count) override;
   Status run_stream(int count, const Frames& frames) override;
   Status run_profiled(std::vector<int64_t>& step_ns) override;
   uint64_t device_bytes() const override { return memory_.bytes(); }
@@ -32,7 +33,7 @@ class OpenClBackend final : public Backend {
 
   Status make_context();
   Status enqueue(const Step& step, cl_command_queue queue, cl_event* event);
-  Status submit();
+  Status submit(size_t begin, size_t end);
   Status move_in(const Frames& frames, int64_t frame);
   Status move_out(const Frames& frames, int64_t frame);
   size_t index(const Buffer& buffer) const { return static_cast<size_t>(&buffer - plan_->buffers.data()); }
@@ -130,14 +131,23 @@ Status OpenClBackend::enqueue(const Step& step, cl_command_queue queue, cl_event
   return of_step(cl_error("step " + std::to_string(step.index), code), step);
 }
 
-Status OpenClBackend::submit() {
-  for (const Step& step : plan_->steps)
-    if (auto error = enqueue(step, queue_.get(), nullptr)) return error;
+Status OpenClBackend::submit(size_t begin, size_t end) {
+  for (size_t i = begin; i < end; ++i)
+    if (auto error = enqueue(plan_->steps[i], queue_.get(), nullptr)) return error;
   return kOk;
 }
 
 Status OpenClBackend::run() {
-  if (auto error = submit()) return error;
+  if (auto error = submit(0, plan_->steps.size())) return error;
+  if (const cl_int code = library_.clFinish(queue_.get())) return cl_error("clFinish", code);
+  return kOk;
+}
+
+Status OpenClBackend::run_batches(const Stage& stage, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    if (auto error = submit(stage.begin, stage.end)) return error;
+    if (const cl_int code = library_.clFlush(queue_.get())) return cl_error("clFlush", code);
+  }
   if (const cl_int code = library_.clFinish(queue_.get())) return cl_error("clFinish", code);
   return kOk;
 }
@@ -146,7 +156,7 @@ Status OpenClBackend::run() {
 Status OpenClBackend::run_stream(int count, const Frames& frames) {
   for (int i = 0; i < count; ++i) {
     if (auto error = move_in(frames, i % frames.count)) return error;
-    if (auto error = submit()) return error;
+    if (auto error = submit(0, plan_->steps.size())) return error;
     if (auto error = move_out(frames, i % frames.count)) return error;
     if (const cl_int code = library_.clFlush(queue_.get())) return cl_error("clFlush", code);
   }

@@ -28,11 +28,12 @@ std::vector<Range> Recorder::accesses(const Step& step) const {
   return out;
 }
 
-Status Recorder::record_all(VkCommandBuffer commands) const {
+Status Recorder::record(VkCommandBuffer commands, size_t begin, size_t end) const {
   const auto fill = [&]() -> Status {
     Hazards hazards;
     barrier(device_, commands, Seen::by_device);
-    for (const Step& step : plan_.steps) {
+    for (size_t i = begin; i < end; ++i) {
+      const Step& step = plan_.steps[i];
       if (hazards.add(accesses(step))) barrier(device_, commands, Seen::by_device);
       record_step(commands, step);
     }

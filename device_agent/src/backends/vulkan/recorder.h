@@ -13,8 +13,8 @@ class Recorder {
   Recorder(const Plan& plan, const Device& device, const Memory& memory, const Pipelines& pipelines)
       : plan_(plan), device_(device), memory_(memory), pipelines_(pipelines) {}
 
-  // The whole inference, with barriers between dependent steps only.
-  Status record_all(VkCommandBuffer commands) const;
+  // Steps [begin, end), with barriers between dependent ones only.
+  Status record(VkCommandBuffer commands, size_t begin, size_t end) const;
   // One step without barriers.
   void record_step(VkCommandBuffer commands, const Step& step) const;
   // `limit` where a dispatch needs more work-groups than the device allows.

@@ -29,13 +29,17 @@ class VulkanBackend final : public Backend {
     return memory_.read(buffer, static_cast<std::byte*>(data), bytes);
   }
   Status run() override { return device_->execute(inference_); }
+  Status run_batches(const Stage& stage, int64_t count) override {
+    const VkCommandBuffer commands = stages_[static_cast<size_t>(&stage - plan_->stages.data())];
+    return device_->execute(std::vector<VkCommandBuffer>(static_cast<size_t>(count), commands));
+  }
   Status prepare_stream(const Frames& frames, SetupLog& log) override;
   Status run_stream(int count, const Frames& frames) override { return stream_->run(count, inference_, frames); }
   Status run_profiled(std::vector<int64_t>& step_ns) override;
   uint64_t device_bytes() const override { return memory_.bytes(); }
 
  private:
-  Status record();
+  Status record_stages(const Recorder& recorder);
   Status profile(const Recorder& recorder, const Timestamps& timestamps, std::vector<const Step*>& batch,
                  std::vector<int64_t>& step_ns);
 
@@ -46,6 +50,7 @@ class VulkanBackend final : public Backend {
   std::optional<Stream> stream_;
   VkCommandBuffer inference_ = nullptr;
   VkCommandBuffer profiled_ = nullptr;
+  std::vector<VkCommandBuffer> stages_;  // a pass through the steps of each
 };
 
 Status VulkanBackend::prepare(const Bundle& bundle, SetupLog& log) {
@@ -65,11 +70,22 @@ Status VulkanBackend::prepare(const Bundle& bundle, SetupLog& log) {
     if (!commands) return commands.error();
     *made = *commands;
   }
-  if (auto error = recorder.record_all(inference_)) return error;
-  log.record("record", start_ns, "one command buffer");
+  if (auto error = recorder.record(inference_, 0, plan_->steps.size())) return error;
+  if (auto error = record_stages(recorder)) return error;
+  log.record("record", start_ns, std::to_string(1 + stages_.size()) + (stages_.empty() ? " command buffer" : " command buffers"));
   start_ns = boottime_ns();
   if (auto error = memory_.upload(bundle)) return error;
   log.record("upload", start_ns, "", false, plan_->blob_bytes);
+  return kOk;
+}
+
+Status VulkanBackend::record_stages(const Recorder& recorder) {
+  for (const Stage& stage : plan_->stages) {
+    const auto commands = device_->command_buffer();
+    if (!commands) return commands.error();
+    if (auto error = recorder.record(*commands, stage.begin, stage.end)) return error;
+    stages_.push_back(*commands);
+  }
   return kOk;
 }
 

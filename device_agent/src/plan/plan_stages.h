@@ -1,0 +1,13 @@
+// The stages of plan.json: loops of training.
+#pragma once
+
+#include "system/json_reader.h"
+#include "plan.h"
+#include "plan_names.h"
+
+namespace pocketfarm {
+
+// Adds the stages to a plan that has its steps and buffers. Throws PlanFault.
+void parse_stages(const Reader& json, const Names& buffers, Plan& plan);
+
+}  // namespace pocketfarm

@@ -1,0 +1,23 @@
+// The variables of a plan in one file:
+//   {"checkpoint":1,"plan":"<hash>","variables":["<id>",...],"bytes":[...]}\n
+//   the variables' contents, in this order
+//   SHA-256 of all that is before it, 64 hex digits
+#pragma once
+
+#include <string>
+
+#include "backends/backend.h"
+
+namespace pocketfarm {
+
+struct Stored {
+  uint64_t bytes = 0;
+  std::string sha256;  // of the file
+};
+
+// Written beside its place and renamed: a reader finds the one before or this one.
+Result<Stored> write_checkpoint(const std::string& file, const Plan& plan, Backend& backend);
+// Into the device's variables, once everything is found right. `usage` where the file is damaged or another plan's.
+Status read_checkpoint(const std::string& file, const Plan& plan, Backend& backend);
+
+}  // namespace pocketfarm

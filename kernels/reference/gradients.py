@@ -1,0 +1,123 @@
+"""The gradient of every operation that can be trained, in NumPy: what a step of a training must equal.
+
+One function per operation: (node, inputs, output, gradient of the output) -> gradients of the inputs, in their order.
+Convolution and pooling go tap by tap over a padded image, which is not how any kernel does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from kernels.ir.graph import Node
+
+from .operations import AnyArray
+
+Gradient = Callable[[Node, Sequence[Any], AnyArray, AnyArray], list[AnyArray]]
+Taps = Iterator[tuple[int, int, tuple[Any, ...]]]
+
+
+def before_activation(activation: tuple[Any, ...] | None, output: AnyArray, behind: AnyArray) -> AnyArray:
+    """The gradient before an activation, from its result."""
+    if not activation:
+        return behind
+    if activation[0] == "relu":
+        return behind * (output > 0)
+    if activation[0] == "sigmoid":
+        return behind * output * (1 - output)
+    raise ValueError(f"no gradient of activation {activation[0]!r}")
+
+
+def cross_entropy(logits: AnyArray, labels: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Loss of each row, whether its answer is wrong, and the gradient of the rows' mean."""
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    probabilities = np.exp(shifted) / np.exp(shifted).sum(axis=1, keepdims=True)
+    rows = np.arange(len(labels))
+    losses = np.log(np.exp(shifted).sum(axis=1)) - shifted[rows, labels]
+    gradient = probabilities.copy()
+    gradient[rows, labels] -= 1
+    return losses, logits.argmax(axis=1) != labels, gradient / len(labels)
+
+
+def squared_error(output: AnyArray, target: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Loss of each row (half the sum of its squared differences), and the gradient of the rows' mean."""
+    difference = output - target
+    return 0.5 * (difference * difference).sum(axis=1), difference / len(output)
+
+
+def _dense(node: Node, inputs: Sequence[Any], output: AnyArray, behind: AnyArray) -> list[AnyArray]:
+    x, weight = inputs[:2]
+    before = before_activation(node.attributes.get("activation"), output, behind)
+    return [before @ weight.T, x.T @ before, before.sum(axis=0)]
+
+
+def _conv(node: Node, inputs: Sequence[Any], output: AnyArray, behind: AnyArray) -> list[AnyArray]:
+    x, weight = inputs[:2]
+    a = node.attributes
+    before = before_activation(a.get("activation"), output, behind)
+    top, left, bottom, right = a["pads"]
+    padded = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)))
+    back, turned = np.zeros_like(padded), np.zeros_like(weight)
+    for ky, kx, here in _taps(weight.shape[2:], a["strides"], a["dilations"], before.shape[2:]):
+        turned[:, :, ky, kx] = np.einsum("nkyx,ncyx->kc", before, padded[here])
+        back[here] += np.einsum("nkyx,kc->ncyx", before, weight[:, :, ky, kx])
+    inside = back[:, :, top : top + x.shape[2], left : left + x.shape[3]]
+    return [inside, turned, before.sum(axis=(0, 2, 3))]
+
+
+def _pool(node: Node, inputs: Sequence[Any], output: AnyArray, behind: AnyArray) -> list[AnyArray]:
+    """The first of the largest takes all; a mean is shared out among what is inside."""
+    x, a = inputs[0], node.attributes
+    is_max, (top, left, *_) = node.op == "max_pool", a["pads"]
+    needed = [
+        (behind.shape[2 + i] - 1) * a["strides"][i] + a["kernel"][i] - a["pads"][i] - x.shape[2 + i] for i in (0, 1)
+    ]
+    widths = ((0, 0), (0, 0), (top, max(0, needed[0])), (left, max(0, needed[1])))
+    padded = np.pad(x, widths, constant_values=-np.inf)
+    back, open_windows = np.zeros_like(padded), np.ones(behind.shape, bool)
+    counts = sum(np.isfinite(padded[here]).astype(x.dtype) for *_, here in _pool_taps(a, behind))
+    for _, _, here in _pool_taps(a, behind):
+        if is_max:
+            wins = open_windows & (padded[here] == output)
+            open_windows &= ~wins
+            back[here] += behind * wins
+        else:
+            back[here] += np.isfinite(padded[here]) * behind / counts
+    return [back[:, :, top : top + x.shape[2], left : left + x.shape[3]]]
+
+
+def _activation(node: Node, inputs: Sequence[Any], output: AnyArray, behind: AnyArray) -> list[AnyArray]:
+    del inputs
+    return [before_activation((node.op,), output, behind)]
+
+
+def _reshape(node: Node, inputs: Sequence[Any], output: AnyArray, behind: AnyArray) -> list[AnyArray]:
+    del node, output
+    return [behind.reshape(inputs[0].shape)]
+
+
+def _pool_taps(attributes: Any, behind: AnyArray) -> Taps:
+    return _taps(attributes["kernel"], attributes["strides"], (1, 1), behind.shape[2:])
+
+
+def _taps(kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], windows: Sequence[int]) -> Taps:
+    """Each place of a window, with what all windows see there."""
+    for ky in range(kernel[0]):
+        for kx in range(kernel[1]):
+            y, x = ky * dilations[0], kx * dilations[1]
+            rows = slice(y, y + strides[0] * (windows[0] - 1) + 1, strides[0])
+            columns = slice(x, x + strides[1] * (windows[1] - 1) + 1, strides[1])
+            yield ky, kx, (slice(None), slice(None), rows, columns)
+
+
+GRADIENTS: dict[str, Gradient] = {
+    "dense": _dense,
+    "conv": _conv,
+    "relu": _activation,
+    "sigmoid": _activation,
+    "max_pool": _pool,
+    "average_pool": _pool,
+    "reshape": _reshape,
+}

@@ -1,0 +1,22 @@
+// The gradient of `unfold`: each pixel adds up what all windows that hold it have for it.
+{
+    const int i = GLOBAL_ID(0);
+    if (i >= count) return;
+    const int channel = i % src_stride;
+    const int x = i / src_stride % w;
+    const int y = i / src_stride / w % h;
+    const int image = i / src_stride / w / h;
+    float sum = 0.0f;
+    if (channel < channels) {
+        for (int ky = 0; ky < kh; ++ky) {
+            const int up = y + pad_t - ky * dh;
+            if (up < 0 || up % sh > 0 || up / sh >= oh) continue;
+            for (int kx = 0; kx < kw; ++kx) {
+                const int left = x + pad_l - kx * dw;
+                if (left < 0 || left % sw > 0 || left / sw >= ow) continue;
+                sum += LOAD_src(((image * oh + up / sh) * ow + left / sw) * stride + (ky * kw + kx) * channels + channel);
+            }
+        }
+    }
+    STORE_dst(i, sum);
+}

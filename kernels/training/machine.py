@@ -1,0 +1,226 @@
+"""How training writes steps: matrices, products of them, and kernels by name; one class for GPUs, one for the CPU."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+from kernels.catalog.product import ALGORITHMS, PRODUCTS, Product
+from kernels.catalog.transposition import TRANSPOSITIONS, transpose_of
+from kernels.checkpoint import checkpoint
+from kernels.ir.activations import ACTIVATIONS
+from kernels.ir.graph import Array, Graph
+from kernels.lower.cpu.agent_operations import CPU_OPERATIONS
+from kernels.lower.draft import Draft, DraftProgram, Role, arguments
+from kernels.lower.gpu.context import GpuContext
+from kernels.options import Choice, Limits, Options
+from kernels.plan.model import BufferArgument, Dispatch, Dtype, Tensor
+
+from .gpu_kernels import KERNELS
+from .variables import Shape, up
+
+Activation = tuple[Any, ...]
+_DEEP = 2048
+"""From so deep on, a product of few outputs shares out its depth on a GPU."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A tensor as a matrix: a pixel a row, its channels side by side, filled up to `stride`."""
+
+    buffer: str
+    n: int
+    c: int
+    h: int = 1
+    w: int = 1
+    image: Shape = ()
+    """Channels, height and width of an image that was flattened."""
+
+    @property
+    def rows(self) -> int:
+        return self.n * self.h * self.w
+
+    @property
+    def stride(self) -> int:
+        return up(self.c)
+
+    @property
+    def elements(self) -> int:
+        return self.rows * self.stride
+
+
+class Machine(ABC):
+    """The draft of a plan that trains, and how a step gets into it."""
+
+    draft: Draft
+
+    def rows(self, name: str, n: int, c: int, h: int = 1, w: int = 1) -> Rows:
+        """A new matrix that lives within a pass."""
+        return Rows(self.buffer(name, (n, h, w, up(c)), "activation"), n, c, h, w)
+
+    def buffer(self, name: str, shape: Shape, role: Role, content: Array | None = None, dtype: Dtype = "f32") -> str:
+        """A new buffer, with what is in it at the start."""
+        size = prod(shape) * (1 if dtype == "u8" else 4)
+        kept = None if content is None else content.tobytes()
+        return self.draft.add_buffer(name, size, role, Tensor(shape=shape, dtype=dtype), kept)
+
+    @abstractmethod
+    def product(
+        self, layer: str, a: Rows, b: Rows, target: Rows, *, rows: int, bias: str = "", activation: Activation = ()
+    ) -> None:
+        """The first `rows` of target = a times b, with the bias and activation."""
+
+    @abstractmethod
+    def transposed(self, layer: str, source: Rows) -> Rows:
+        """A new matrix, the source's columns, those that fill it up too, as rows."""
+
+    @abstractmethod
+    def kernel(
+        self,
+        name: str,
+        layer: str,
+        buffers: Mapping[str, str],
+        ints: Mapping[str, int],
+        items: tuple[int, int],
+        floats: Mapping[str, float] | None = None,
+    ) -> None:
+        """A kernel of `gpu_kernels.py`, by so many work-items across and down."""
+
+
+class GpuMachine(Machine):
+    """Steps for OpenCL and Vulkan."""
+
+    def __init__(self, graph: Graph, options: Options, limits: Limits) -> None:
+        self._context = GpuContext(replace(graph, nodes=[]), options, limits)
+        self._options, self._limits = options, limits
+        self.draft = self._context.draft
+
+    def product(
+        self, layer: str, a: Rows, b: Rows, target: Rows, *, rows: int, bias: str = "", activation: Activation = ()
+    ) -> None:
+        """By the algorithm that the catalog chooses."""
+        sizes = Product(1, rows, a.stride, target.stride)
+        choice = self._choice(layer, sizes)
+        self.draft.chosen[layer] = choice.words
+        (call,) = PRODUCTS.lower(choice, sizes, {}, self._options, self._limits)
+        code, lo, hi = _code(activation)
+        ints = {
+            "rows": rows, "depth": a.stride, "columns4": target.stride // 4, "a_start": 0, "a_stride": a.stride // 4,
+            "a_batch": 0, "b_stride": b.stride // 4, "b_batch": 0, "dst_start": 0, "dst_stride": target.stride // 4,
+            "dst_batch": 0, "has_bias": int(bool(bias)), "activation": code,
+        }  # fmt: skip
+        wanted = {parameter.name for parameter in call.kernel.parameters}
+        self._context.dispatch(
+            call.kernel, layer, {"a": a.buffer, "b": b.buffer, "bias": bias or b.buffer, "dst": target.buffer},
+            {name: value for name, value in ints.items() if name in wanted}, call.work_items,
+            floats={"lo": lo, "hi": hi}, tile=call.tile, switches=call.switches, group=call.group, flops=sizes.flops,
+            traffic=4 * (rows * a.stride + b.elements + rows * target.stride),
+        )  # fmt: skip
+
+    def _choice(self, layer: str, sizes: Product) -> Choice:
+        deep = sizes.depth >= max(_DEEP, 8 * sizes.rows, 8 * sizes.columns) and not self._limits.cpu_device
+        shared = deep and ALGORITHMS["split_depth"].why_not(sizes, self._options, self._limits) is None
+        if shared and PRODUCTS.is_open(self._options):
+            return Choice("split_depth")
+        return PRODUCTS.choose(self._options, self._limits, layer, sizes)
+
+    def transposed(self, layer: str, source: Rows) -> Rows:
+        """By the algorithm that the catalog chooses."""
+        target = self.rows(f"{source.buffer}:transposed", source.stride, source.rows)
+        sizes = transpose_of((source.rows, source.stride), (1, 0))
+        choice = TRANSPOSITIONS.choose(self._options, self._limits, layer, sizes)
+        (call,) = TRANSPOSITIONS.lower(choice, sizes, {}, self._options, self._limits)
+        self._context.dispatch(
+            call.kernel, layer, {"src": source.buffer, "dst": target.buffer}, call.ints, call.work_items,
+            tile=call.tile, group=call.group, traffic=8 * source.elements,
+        )  # fmt: skip
+        return target
+
+    def kernel(
+        self,
+        name: str,
+        layer: str,
+        buffers: Mapping[str, str],
+        ints: Mapping[str, int],
+        items: tuple[int, int],
+        floats: Mapping[str, float] | None = None,
+    ) -> None:
+        """A dispatch."""
+        switches = {"BYTES": int(name == "gather_bytes")} if name.startswith("gather") else {}
+        self._context.dispatch(KERNELS[name], layer, buffers, ints, (*items, 1), floats=floats, switches=switches)
+
+
+class CpuMachine(Machine):
+    """Calls of the agent's operations on CPU threads."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.draft = Draft(graph.name)
+
+    def product(
+        self, layer: str, a: Rows, b: Rows, target: Rows, *, rows: int, bias: str = "", activation: Activation = ()
+    ) -> None:
+        """A dense layer, or a plain product."""
+        code, lo, hi = _code(activation)
+        buffers = {"dst": target.buffer}
+        if bias or code:
+            buffers |= {"src": a.buffer, "weight": b.buffer, "bias": bias or target.buffer}
+            ints = {"n": rows, "c": a.stride, "m": target.stride, "has_bias": int(bool(bias)), "activation": code}
+            self._call("dense", layer, buffers, ints, {"lo": lo, "hi": hi})
+        else:
+            ints = {"batch": 1, "m": rows, "k": a.stride, "n": target.stride}
+            self._call("matmul", layer, buffers | {"a": a.buffer, "b": b.buffer}, ints, {})
+
+    def transposed(self, layer: str, source: Rows) -> Rows:
+        """The operation of that name."""
+        target = self.rows(f"{source.buffer}:transposed", source.stride, source.rows)
+        ints = {
+            "d0": 1,
+            "d1": 1,
+            "d2": source.stride,
+            "d3": source.rows,
+            "s0": 0,
+            "s1": 0,
+            "s2": 1,
+            "s3": source.stride,
+        }
+        self._call("transpose", layer, {"src": source.buffer, "dst": target.buffer}, ints, {})
+        return target
+
+    def kernel(
+        self,
+        name: str,
+        layer: str,
+        buffers: Mapping[str, str],
+        ints: Mapping[str, int],
+        items: tuple[int, int],
+        floats: Mapping[str, float] | None = None,
+    ) -> None:
+        """The operation that the kernel is on the CPU."""
+        del items
+        self._call(name, layer, buffers, ints, floats or {})
+
+    def _call(
+        self,
+        operation: str,
+        layer: str,
+        buffers: Mapping[str, str],
+        ints: Mapping[str, int],
+        floats: Mapping[str, float],
+    ) -> None:
+        checkpoint()
+        self.draft.programs.setdefault(operation, DraftProgram(operation, operation, None))
+        names = tuple(parameter.name for parameter in CPU_OPERATIONS[operation])
+        places = {name: BufferArgument(buffer=buffer) for name, buffer in buffers.items()}
+        self.draft.steps.append(
+            Dispatch(
+                program=operation, layer=layer, work_items=(1, 1, 1), arguments=arguments(places, names, ints, floats)
+            )
+        )
+
+
+def _code(activation: Activation) -> tuple[int, float, float]:
+    """Of relu and sigmoid, which have no bounds; 0: none."""
+    return (ACTIVATIONS[activation[0]].code if activation else 0), 0.0, 0.0

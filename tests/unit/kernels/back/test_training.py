@@ -1,0 +1,236 @@
+"""Training: gradients against slopes and torch, runs against the NumPy reference, the order of samples, refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernels.errors import OptionError, PlanError, UnsupportedNode
+from kernels.frontend.networks.builder import NetworkBuilder
+from kernels.ir.graph import Graph
+from kernels.lower.cpu.agent_operations import CPU_OPERATIONS
+from kernels.options import Limits, Options
+from kernels.plan.model import Stage
+from kernels.plan.opencl_interpreter import train_opencl
+from kernels.plan.validate import validate
+from kernels.training import TrainingOptions, compile_training, trained
+from kernels.training.gpu_kernels import KERNELS
+from kernels.training.reference import gradients_of, train_reference
+from kernels.training.shuffle import half_bits, order_of
+from kernels.training.stages import TrainingStage, stages_of
+from kernels.training.variables import Variable, variables_of
+
+from .trainings import NETWORKS, SAMPLES, data_of, pictures, sigmoids
+
+LIMITS = Limits(cpu_device=True)
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> Graph:
+    """One to three layers of each kind at random sizes."""
+    net = NetworkBuilder(
+        "drawn", draw(st.integers(0, 99)), (4, draw(st.integers(1, 3)), *draw(st.tuples(*[st.integers(5, 9)] * 2)))
+    )
+    x = net.input
+    for index in range(draw(st.integers(0, 2))):
+        x = net.conv(
+            f"conv{index}", x, draw(st.integers(1, 5)), draw(st.integers(1, 3)), stride=draw(st.integers(1, 2)), pad=1
+        )
+        x = draw(st.sampled_from([net.relu, net.sigmoid, lambda x: x]))(x)
+        pool = draw(st.sampled_from([net.max_pool, net.average_pool, None]))
+        if pool is not None and min(net.graph.shapes[x][2:]) >= 3:
+            x = pool(f"pool{index}", x, draw(st.integers(2, 3)), ceil=draw(st.booleans()))
+    x = net.flatten("flat", x)
+    for index in range(draw(st.integers(0, 2))):
+        x = net.sigmoid(net.dense(f"dense{index}", x, draw(st.integers(1, 9)), gain=1.0))
+    return net.finish(net.softmax("prob", net.dense("last", x, 3, gain=1.0)))
+
+
+def loss_of(stage: TrainingStage, weights: dict[str, Any], x: Any, labels: Any) -> float:
+    return float(gradients_of(stage, weights, x, labels)[0].mean())
+
+
+def in_double(stage: TrainingStage) -> dict[str, Any]:
+    return {name: array.astype(np.float64) for name, array in stage.graph.constants.items()}
+
+
+@settings(max_examples=15, deadline=None)
+@given(networks(), st.integers(0, 1000))
+def test_gradients_are_slopes(graph: Graph, seed: int) -> None:
+    """The reference, against differences in double precision along a random direction of each weight."""
+    rng = np.random.default_rng(seed)
+    (stage,) = stages_of(graph, TrainingOptions(samples=4, epochs=1))
+    weights, x = in_double(stage), rng.standard_normal(graph.shapes["data"])
+    labels = rng.integers(0, 3, 4)
+    found = gradients_of(stage, weights, x, labels)[2]
+    for name in stage.trained:
+        direction, step = rng.standard_normal(weights[name].shape), 1e-6
+        sides = [
+            loss_of(stage, {**weights, name: weights[name] + sign * step * direction}, x, labels) for sign in (1, -1)
+        ]
+        slope = (sides[0] - sides[1]) / (2 * step)
+        assert abs(slope - float((found[name] * direction).sum())) <= 1e-6 * (1 + abs(slope)), name
+
+
+@pytest.mark.parametrize("stage_index", [0, 1])
+def test_gradients_of_tied_weights_are_slopes(stage_index: int) -> None:
+    """The weight is used twice, the second time transposed; the target is no part of the gradient."""
+    rng = np.random.default_rng(stage_index)
+    graph = sigmoids()
+    stage = stages_of(graph, TrainingOptions(samples=8, epochs=1, pretrain_epochs=1))[stage_index]
+    weights, x = in_double(stage), rng.random(graph.shapes["data"])
+    found = gradients_of(stage, weights, x, None)[2]
+    for name in stage.trained:
+        direction, step = rng.standard_normal(weights[name].shape), 1e-6
+        sides = [
+            loss_of(stage, {**weights, name: weights[name] + sign * step * direction}, x, None) for sign in (1, -1)
+        ]
+        assert (sides[0] - sides[1]) / (2 * step) == pytest.approx(float((found[name] * direction).sum()), rel=1e-6)
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_gradients_equal_those_of_torch(network: str) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    graph = NETWORKS[network](3)
+    (stage,) = stages_of(graph, TrainingOptions(samples=8, epochs=1))
+    weights, x = in_double(stage), np.random.default_rng(1).standard_normal(graph.shapes["data"])
+    labels = np.arange(len(x)) % 3
+    losses, _, found = gradients_of(stage, weights, x, labels)
+    variables = {name: torch.tensor(weights[name], requires_grad=True) for name in stage.trained}
+    value = {"data": torch.tensor(x)}
+    for node in stage.graph.nodes:
+        value[node.output] = _in_torch(torch, node, [value.get(name, variables.get(name)) for name in node.inputs])
+    loss = torch.nn.functional.cross_entropy(value[stage.output], torch.tensor(labels))
+    loss.backward()
+    assert loss.item() == pytest.approx(losses.mean(), rel=1e-12)
+    for name, variable in variables.items():
+        np.testing.assert_allclose(found[name], variable.grad.numpy(), rtol=1e-9, atol=1e-12, err_msg=name)
+
+
+def _in_torch(torch: Any, node: Any, inputs: list[Any]) -> Any:
+    f, a = torch.nn.functional, node.attributes
+    if node.op == "dense":
+        out = inputs[0] @ inputs[1] + inputs[2]
+    elif node.op == "conv":
+        out = f.conv2d(inputs[0], inputs[1], inputs[2] if len(inputs) > 2 else None, a["strides"], a["pads"][:2])
+    elif node.op == "max_pool":
+        out = f.max_pool2d(inputs[0], a["kernel"], a["strides"], ceil_mode=True)
+    elif node.op == "average_pool":
+        out = f.avg_pool2d(inputs[0], a["kernel"], a["strides"], ceil_mode=True, count_include_pad=False)
+    else:
+        out = inputs[0].flatten(1) if node.op == "reshape" else getattr(torch, node.op)(inputs[0])
+    activation = a.get("activation")
+    return getattr(torch, activation[0])(out) if activation else out
+
+
+def test_a_training_equals_the_reference() -> None:
+    """Step by step, so that one wrong step would be seen in all that follow; on PoCL, without the agent."""
+    graph = sigmoids(2)
+    training, data = TrainingOptions(SAMPLES, 2, seed=-5, pretrain_epochs=1), data_of(graph, 1)
+    run = train_opencl(compile_training(graph, training, Options("opencl"), LIMITS), data)
+    epochs, weights = train_reference(graph, training, data["data"], data["labels"])
+    assert [(each.stage, each.error) for each in run.epochs] == [
+        (each.stage, pytest.approx(each.error)) for each in epochs
+    ]
+    np.testing.assert_allclose([each.loss for each in run.epochs], [each.loss for each in epochs], rtol=1e-6)
+    got = trained(graph, run.variables)
+    for name in variables_of(graph):
+        moved = np.abs(weights[name] - graph.constants[name]).max()
+        assert moved > 1e-3, f"{name} was not trained"
+        np.testing.assert_allclose(got.constants[name], weights[name], atol=2e-5 * moved, rtol=2e-6, err_msg=name)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 3000), st.integers(-(2**31), 2**31 - 1), st.integers(0, 10**6))
+def test_an_epoch_takes_every_sample_once(samples: int, seed: int, epoch: int) -> None:
+    order = order_of(samples, seed, epoch)
+    assert sorted(order.tolist()) == list(range(samples))
+    assert samples <= 4 ** half_bits(samples) < max(16 * samples, 17)
+
+
+def test_epochs_take_the_samples_in_different_orders() -> None:
+    """Hardly more places in common than chance has: one, whatever their number."""
+    orders = [order_of(5000, seed, epoch) for seed in (0, 1) for epoch in range(20)]
+    common = [int((one == other).sum()) for index, one in enumerate(orders) for other in orders[:index]]
+    assert 0.8 < np.mean(common) < 1.2
+    assert max(common) < 10
+    neighbours = [np.corrcoef(order[:-1], order[1:])[0, 1] for order in orders]
+    assert np.abs(neighbours).max() < 0.07
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.one_of(
+        st.tuples(*[st.integers(1, 9)] * 4).map(lambda shape: Variable("w", shape)),
+        st.tuples(*[st.integers(1, 9)] * 2).map(lambda shape: Variable("w", shape)),
+        st.integers(1, 9).map(lambda size: Variable("b", (size,), filler=-80.0)),
+        st.tuples(*[st.integers(1, 6)] * 4).map(lambda s: Variable("w", (s[0] * s[1] * s[2], s[3]), s[:3])),
+    )
+)
+def test_a_variable_comes_back_as_it_was(variable: Variable) -> None:
+    array = np.random.default_rng(1).standard_normal(variable.shape).astype(np.float32)
+    laid = variable.lay(array)
+    assert not any(extent % 4 for extent in laid.shape[1:])
+    np.testing.assert_array_equal(variable.take(laid.tobytes()), array)
+    assert np.count_nonzero(laid != variable.filler) == array.size
+
+
+def test_kernels_and_operations_of_the_cpu_take_the_same() -> None:
+    for name, kernel in KERNELS.items():
+        assert [(p.name, p.kind, p.access) for p in kernel.parameters] == [
+            (p.name, p.kind, p.access) for p in CPU_OPERATIONS[name]
+        ]
+
+
+REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "half": ({}, {"precision": "fp16"}, "fp32 or relaxed"),
+    "too few samples": ({"samples": 4}, {}, "a batch of 8"),
+    "momentum": ({"momentum": 1.0}, {}, "momentum"),
+    "no epoch": ({"epochs": 0}, {}, "at least one epoch"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    changes, options, said = REFUSED[name]
+    with pytest.raises(OptionError, match=said):
+        training = TrainingOptions(**{"samples": SAMPLES, "epochs": 1, **changes})
+        compile_training(sigmoids(), training, Options("opencl", **options), LIMITS)
+
+
+def test_what_has_no_gradient_is_refused() -> None:
+    net = NetworkBuilder("normed", 1, (4, 8, 5, 5))
+    graph = net.finish(net.softmax("prob", net.flatten("flat", net.lrn("norm", net.conv("conv", net.input, 4, 3)))))
+    with pytest.raises(UnsupportedNode, match=r"norm: 'lrn' has no gradient; known: dense"):
+        compile_training(graph, TrainingOptions(8, 1), Options("opencl"), LIMITS)
+    with pytest.raises(OptionError, match="pretraining needs dense layers"):
+        compile_training(pictures(), TrainingOptions(8, 1, pretrain_epochs=1), Options("opencl"), LIMITS)
+
+
+STAGES: dict[str, tuple[dict[str, Any], str]] = {
+    "a gap": ({"begin": 1}, "steps 1 to"),
+    "an end beyond": ({"end": 10_000}, "to 10000"),
+    "steps of none": ({"end": 3}, "steps from 3 on are of no stage"),
+    "too many": ({"epochs": 10**6, "batches": 10**6}, "more than a counter holds"),
+    "no variable": ({"counter": "data"}, "its counter 'data' is no variable"),
+}
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_a_wrong_stage_is_refused(name: str) -> None:
+    changes, said = STAGES[name]
+    plan = compile_training(sigmoids(), TrainingOptions(SAMPLES, 1), Options("cpu"), LIMITS).plan
+    stage = Stage.model_validate({**plan.stages[0].model_dump(), **changes})
+    with pytest.raises(PlanError, match=said):
+        validate(plan.model_copy(update={"stages": (stage,)}), LIMITS)
+
+
+def test_what_a_pass_leaves_to_the_next_lies_in_variables() -> None:
+    plan = compile_training(sigmoids(), TrainingOptions(SAMPLES, 1), Options("cpu"), LIMITS).plan
+    stage = plan.stages[0].model_copy(update={"end": len(plan.steps) - 1})
+    with pytest.raises(PlanError, match="before it is written"):
+        validate(plan.model_copy(update={"steps": plan.steps[1:], "stages": (stage,)}), LIMITS)

@@ -1,0 +1,43 @@
+"""Small networks to be trained, and data sets for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from kernels.frontend.networks.builder import NetworkBuilder
+from kernels.ir.graph import Graph
+from kernels.reference.operations import AnyArray
+
+SAMPLES = 30
+CLASSES = 3
+
+
+def sigmoids(seed: int = 1) -> Graph:
+    """Three layers, no size of them a multiple of four."""
+    net = NetworkBuilder("sigmoids", seed, (8, 13))
+    x = net.sigmoid(net.dense("first", net.input, 10, gain=1.0))
+    x = net.sigmoid(net.dense("second", x, 6, gain=1.0))
+    return net.finish(net.softmax("prob", net.dense("last", x, CLASSES, gain=1.0)))
+
+
+def pictures(seed: int = 1) -> Graph:
+    """Convolutions with and without strides, pads and bias, both kinds of pooling, and a flattened image."""
+    net = NetworkBuilder("pictures", seed, (4, 3, 11, 9))
+    x = net.relu(net.max_pool("pool1", net.conv("conv1", net.input, 6, 3, pad=1), 3, ceil=True))
+    x = net.average_pool("pool2", net.relu(net.conv("conv2", x, 5, (3, 2), pad=1)), 3, ceil=True)
+    x = net.sigmoid(net.conv("conv3", x, 7, 2, stride=2, bias=False))
+    x = net.relu(net.dense("first", net.flatten("flat", x), 9))
+    return net.finish(net.softmax("prob", net.dense("last", x, CLASSES, gain=1.0)))
+
+
+NETWORKS: dict[str, Callable[[int], Graph]] = {"sigmoids": sigmoids, "pictures": pictures}
+
+
+def data_of(graph: Graph, seed: int, samples: int = SAMPLES) -> dict[str, AnyArray]:
+    """Bytes, and classes that can be learnt from them."""
+    rng = np.random.default_rng(seed)
+    data = rng.integers(0, 256, (samples, *graph.shapes[graph.inputs[0]][1:]), dtype=np.uint8)
+    labels = data.reshape(samples, -1)[:, :3].argmax(axis=1).astype(np.uint8)
+    return {graph.inputs[0]: data, "labels": labels}  # type: ignore[dict-item]
