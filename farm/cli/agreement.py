@@ -71,7 +71,8 @@ def _no_set(experiment_id: str) -> NoData:
 
 
 def _show(row: ExperimentRow, found: tuple[Agreement, ...], most: int) -> None:
-    from orchestrator.report import console, predictions
+    from orchestrator.report import console
+    from orchestrator.report.parts import predictions
 
     names, changes = predictions.naming(found), predictions.changes(found)
     heading = Text(row.experiment.name, style="bold")

@@ -78,8 +78,11 @@ def networks(as_json: JsonOption = False) -> None:
 
 
 def _network(name: str, graph: Graph) -> dict[str, Any]:
+    from kernels.frontend.load import sizes_of
+
     return {
         "name": name,
+        "sizes": sizes_of(name),
         "inputs": {port: graph.shapes[port] for port in graph.inputs},
         "outputs": {port: graph.shapes[port] for port in graph.outputs},
         "nodes": len(graph.nodes),

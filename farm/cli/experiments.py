@@ -105,7 +105,7 @@ def run(
         out().print(f"{submission.experiment_id}: {wording.outcomes(counts)}")
     if not last.is_over:
         give_up(submission.experiment_id, last, timeout)
-    if not all_ok(found):
+    if not all_ok(found, searching=experiment.searches_limits):
         log().print(f"`farm status {submission.experiment_id}` says what went wrong, `farm results` what was measured")
         raise typer.Exit(1)
 

@@ -15,9 +15,10 @@ def outcomes(counts: Mapping[str, int]) -> dict[str, int]:
     return {outcome.value: counts.get(outcome.value, 0) for outcome in Outcome}
 
 
-def all_ok(found: Mapping[str, int]) -> bool:
-    """Whether no job ended in another way than well."""
-    return not any(count for word, count in found.items() if word != "ok")
+def all_ok(found: Mapping[str, int], *, searching: bool = False) -> bool:
+    """Whether no job ended in another way than well. `searching` for limits, what does not run is a result."""
+    well = ("ok", "killed", "failed") if searching else ("ok",)
+    return not any(count for word, count in found.items() if word not in well)
 
 
 def present(counts: Mapping[str, int]) -> dict[str, int]:

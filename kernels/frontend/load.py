@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from zipfile import BadZipFile
 
@@ -18,11 +20,22 @@ from kernels.reference.inputs import describe_inputs
 
 from .networks import BUILT_IN, known_words, seeded_normal
 
+Size = int | tuple[int, ...]
 
-def load_workload(*, network: str | None, onnx: Path | None, seed: int, batch: int | None = None) -> Graph:
+
+def load_workload(
+    *,
+    network: str | None,
+    onnx: Path | None,
+    seed: int | None,
+    batch: int | None = None,
+    parameters: Mapping[str, Size] = MappingProxyType({}),
+) -> Graph:
     """Build a named network or read an ONNX file; exactly one of the two is given.
 
-    Raises OptionError for an unknown name or both or neither, ModelError for a file that cannot be used.
+    `parameters`: sizes of a network that has some. Without a seed its shapes, with weights that are zero. Raises
+    OptionError for an unknown name or both or neither, and for sizes that the network has not; ModelError for sizes
+    that do not fit together, and for a file that cannot be used.
     """
     if batch is not None and batch < 1:
         raise OptionError(f"batch {batch}: give 1 or more")
@@ -36,7 +49,28 @@ def load_workload(*, network: str | None, onnx: Path | None, seed: int, batch: i
         close = get_close_matches(network, BUILT_IN, n=1, cutoff=0.5)
         hint = f", did you mean {close[0]!r}?" if close else ""
         raise OptionError(f"network {network!r} is not built in{hint}; known are {known_words()}")
-    return BUILT_IN[network](seed, batch or 1)
+    build: Callable[..., Graph] = BUILT_IN[network]
+    return build(seed, batch or 1, **_checked(network, parameters))
+
+
+def sizes_of(network: str) -> dict[str, Size]:
+    """The parameters of a built-in network, with what they are where nothing is given."""
+    declared = inspect.signature(BUILT_IN[network]).parameters.values()
+    return {each.name: each.default for each in declared if each.kind is each.KEYWORD_ONLY}
+
+
+def _checked(network: str, given: Mapping[str, Size]) -> dict[str, Size]:
+    known = sizes_of(network)
+    for name, value in given.items():
+        if name not in known:
+            words = ", ".join(f"{each} ({default})" for each, default in known.items()) or "none"
+            raise OptionError(f"network {network} has no parameter {name!r}; it has: {words}")
+        if isinstance(value, int) != isinstance(known[name], int):
+            kind = "a number" if isinstance(known[name], int) else "a list of numbers"
+            raise OptionError(f"network {network}: {name} is {kind}, such as {known[name]}")
+        if min([value] if isinstance(value, int) else value, default=0) < 1:
+            raise OptionError(f"network {network}: {name} {value}: every number is 1 or more")
+    return {name: value if isinstance(value, int) else tuple(value) for name, value in given.items()}
 
 
 def random_inputs(graph: Graph, seed: int) -> dict[str, Array]:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, TypeAdapter
 
-from .axes import axis_value_text
+from .axes import AXES, axis_value_text
 from .base import Model, canonical_json, content_hash, hash_of_text
 from .device import Api, Precision
 from .experiment import Conditions, Measure, Sampling, Workload
@@ -29,8 +29,22 @@ class Cell(Model):
         return content_hash(self)
 
     def at(self, dimension: str, value: int) -> Cell:
-        """The same with another value of an axis."""
-        return Cell.model_validate({**self.model_dump(), "options": {**self.options, dimension: value}})
+        """The same with another value of an axis, or of a parameter of its network: `size`, `hidden.0`."""
+        if dimension in AXES:
+            return Cell.model_validate({**self.model_dump(), "options": {**self.options, dimension: value}})
+        name, _, place = dimension.partition(".")
+        sizes = self.workload.parameters[name]
+        changed = value if isinstance(sizes, int) else (*sizes[: int(place)], value, *sizes[int(place) + 1 :])
+        workload = self.workload.model_copy(update={"parameters": {**self.workload.parameters, name: changed}})
+        return Cell.model_validate({**self.model_dump(), "workload": workload})
+
+    def value(self, dimension: str) -> int:
+        """Of an axis that is a number and was asked for, or of a parameter of its network."""
+        if dimension in AXES:
+            return int(self.options[dimension])
+        name, _, place = dimension.partition(".")
+        sizes = self.workload.parameters[name]
+        return sizes if isinstance(sizes, int) else sizes[int(place)]
 
     @property
     def batch(self) -> int | None:

@@ -10,6 +10,7 @@ from pydantic import Field
 from orchestrator.analysis.agreement import Agreement, agreements
 from orchestrator.analysis.comparison.backends import pays_from, side_by_side
 from orchestrator.analysis.figures import BlockFigures
+from orchestrator.analysis.limits import Limit, limits
 from orchestrator.analysis.reproduction import Reproduction, reproduce
 from orchestrator.analysis.statistics import CanaryVerdict, Summary, canary_verdicts, newest_attempts, summarise
 from orchestrator.analysis.stopping_rule import StoppingDecision, decide_all
@@ -62,6 +63,8 @@ class Content(Model):
     """Of each workload that has a set."""
     reproduction: Reproduction | None = None
     """Published figures beside ours, where the experiment's file has any with keys."""
+    limits: tuple[Limit, ...] = ()
+    """Of each cell and device, where the experiment searches them."""
     generated_at: float
     """Unix time."""
 
@@ -127,6 +130,7 @@ def build(
             pays=pays_from(side_by_side(summaries, newest, mode)) if experiment.published else (),
             agreements=agreed,
         ),
+        limits=limits(experiment, newest, cells),
         generated_at=now,
     )
 

@@ -16,10 +16,11 @@ from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.statistics import MIN_BLOCKS, SERIAL_BLOCKS, Summary
 from orchestrator.model.record import Outcome, Record
 
-from . import charts, predictions, wording
+from . import charts, wording
 from .colours import backend_colours
 from .content import Content
 from .drawing import Chart, to_svg
+from .parts import predictions
 from .sections import sections
 
 FOLDER = Path(__file__).parent
@@ -84,6 +85,7 @@ def _charts(content: Content, records: Sequence[Record]) -> dict[str, list[Marku
         "power": lambda: charts.power(summaries, records),
         "energy": lambda: charts.energy(summaries),
         "margins": lambda: charts.margins(content.agreements),
+        "limits": lambda: [charts.limits(content.limits)],
     }
     return {name: [_markup(chart) for chart in drawn() if chart] for name, drawn in draw.items()}
 

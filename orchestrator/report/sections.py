@@ -8,9 +8,10 @@ from orchestrator.analysis.statistics import CanaryWord, Summary, Verdict, setup
 from orchestrator.analysis.stopping_rule import Need
 from orchestrator.model.record import ConditionProof
 
-from . import predictions, wording
+from . import wording
 from .comparisons import backends, pays_from, published
 from .content import Content
+from .parts import limits, predictions
 from .section import Column, Section
 from .wording import EnergyRow
 
@@ -29,6 +30,7 @@ def sections(content: Content) -> list[Section]:
         _throughput(content.summaries),
         backends(content),
         pays_from(content),
+        limits.section(content.limits),
         *published(content),
         _cold(content.summaries),
         _setup(content.summaries),

@@ -14,7 +14,7 @@ from .labels import read_labels
 
 def with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Experiment:
     """The experiment with its files checked, kept as artifacts, and named by their content."""
-    if (own := experiment.strategy) is not None:
+    if (own := experiment.strategy) is not None and own.file is not None:
         kept = own.model_copy(update={"file_sha256": artifacts.put(_file(base, own.file, "strategy.file"))})
         experiment = experiment.model_copy(update={"strategy": kept})
     workload = experiment.workload
@@ -116,7 +116,9 @@ def _check_examples(
 
     onnx = artifacts.path(found["onnx_sha256"]) if found else None
     try:
-        graph = load_workload(network=workload.network, onnx=onnx, seed=workload.seed, batch=batch)
+        graph = load_workload(
+            network=workload.network, onnx=onnx, seed=workload.seed, batch=batch, parameters=workload.parameters
+        )
         return len(Examples(graph, stored, mean=dataset.mean, scale=dataset.scale))
     except CompileError as e:
         message = str(e)
@@ -156,6 +158,11 @@ def _check(workload: Workload, batch: int | None, found: dict[str, str], artifac
         near = get_close_matches(workload.network, BUILT_IN, n=1)
         hint = f"did you mean `{near[0]}`? " if near else ""
         raise SpecError(f"{named}: no built-in network is called `{workload.network}`; {hint}known: {known_words()}")
+    if workload.parameters:
+        try:
+            load_workload(network=workload.network, onnx=None, seed=None, batch=batch, parameters=workload.parameters)
+        except CompileError as e:
+            raise SpecError(f"workload.parameters: {e}") from e
     if not found:
         return
     stored = {name: artifacts.path(sha256) for name, sha256 in found.items()}

@@ -165,7 +165,9 @@ class Plans:
 
     def _load(self, workload: Workload, batch: int | None) -> Graph:
         onnx = self._file(workload.onnx, workload.onnx_sha256) if workload.onnx else None
-        return load_workload(network=workload.network, onnx=onnx, seed=workload.seed, batch=batch)
+        return load_workload(
+            network=workload.network, onnx=onnx, seed=workload.seed, batch=batch, parameters=workload.parameters
+        )
 
     def _load_inputs(self, workload: Workload, batch: int | None) -> Arrays:
         graph = self.graph(workload, batch)

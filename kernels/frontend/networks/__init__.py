@@ -22,7 +22,9 @@ __all__ = ["BUILT_IN", "FAMILIES", "NETWORKS", "OPERATIONS", "Network", "known_w
 
 
 class Network(Protocol):
-    """Builds a network whose weights depend on the seed only; without a seed its shapes, with weights that are zero."""
+    """Builds a network whose weights depend on the seed only; without a seed its shapes, with weights that are zero.
+
+    What is keyword-only are its parameters: sizes that an experiment may set."""
 
     def __call__(self, seed: int | None, batch: int = 1) -> Graph: ...
 

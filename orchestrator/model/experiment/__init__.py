@@ -10,6 +10,7 @@ from .placement_rules import PlacementRules, PolicyName
 from .published import Finding, Published, PublishedTable
 from .sampling import SETUP_S, SUSTAINED_MARGIN, Sampling
 from .sides import BASELINE, CANDIDATE, Side, SideName, Sides
+from .strategy import LimitSearch, StrategyChoice
 from .workload import Workload
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "DeviceChoice",
     "Experiment",
     "Finding",
+    "LimitSearch",
     "Matrix",
     "Measure",
     "Name",
@@ -39,5 +41,6 @@ __all__ = [
     "Side",
     "SideName",
     "Sides",
+    "StrategyChoice",
     "Workload",
 ]

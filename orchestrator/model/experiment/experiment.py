@@ -15,7 +15,7 @@ from .placement_rules import PlacementRules
 from .published import Published
 from .sampling import Sampling
 from .sides import Sides
-from .strategy import StrategyChoice
+from .strategy import LimitSearch, StrategyChoice
 from .workload import Workload
 
 
@@ -58,6 +58,17 @@ class Experiment(Model):
     """Which jobs follow by results, where that is more than the matrix and its blocks."""
     published: Published | None = None
     """Figures of a publication, shown beside the results and never counted among them."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_probe_a_value(cls, data: object) -> object:
+        """The default of `sampling.blocks` where limits are searched."""
+        match data:
+            case {"strategy": {"limit_search": dict()}, **rest}:
+                sampling = rest.get("sampling") or {}
+                if isinstance(sampling, dict):
+                    return {**data, "sampling": {"blocks": 1, **sampling}}  # type: ignore[dict-item]
+        return data
 
     @model_validator(mode="before")
     @classmethod
@@ -127,7 +138,16 @@ class Experiment(Model):
         }
         for field in (name for name, is_there in others.items() if is_there and self.strategy is not None):
             raise ValueError(f"`strategy` and `{field}` do not go together: leave one of them out")
+        if self.strategy is not None and self.strategy.limit_search is not None:
+            self._can_search(self.strategy.limit_search)
         return self
+
+    def _can_search(self, search: LimitSearch) -> None:
+        if self.sampling.blocks != 1:
+            raise ValueError("`strategy.limit_search`: a probe is one block: leave out `sampling.blocks`")
+        begin = search.begin(self.workload, self.matrix)
+        if begin > search.most:
+            raise ValueError(f"`strategy.limit_search` begins at {begin}, above `most`, which is {search.most}")
 
     @model_validator(mode="after")
     def _of_known_devices(self) -> Experiment:
@@ -143,6 +163,11 @@ class Experiment(Model):
                 f"give `devices.count` as `all` or a number, or leave out `{field}`"
             )
         return self
+
+    @property
+    def searches_limits(self) -> bool:
+        """Whether a job that is refused or killed is what it looks for."""
+        return self.strategy is not None and self.strategy.limit_search is not None
 
     @property
     def may_grow(self) -> bool:

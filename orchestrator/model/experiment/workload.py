@@ -14,6 +14,8 @@ class Workload(Model):
 
     network: str | None = None
     """Name of a built-in network (`farm networks` lists them)."""
+    parameters: dict[str, int | tuple[int, ...]] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """Sizes of a built-in network that has some (`farm networks`): `{size: 128}`, `{hidden: [1000, 250, 10]}`."""
     seed: int = 1
     """Seed of the weights of a built-in network, and of the random input where no input file is given."""
     onnx: str | None = None
@@ -32,12 +34,23 @@ class Workload(Model):
     def _one_of(self) -> Workload:
         if (self.network is None) == (self.onnx is None):
             raise ValueError("give exactly one of `network` (a built-in name) and `onnx` (a file)")
+        if self.parameters and self.network is None:
+            raise ValueError("`parameters` are those of a built-in `network`")
         if self.dataset is not None and self.input is not None:
             raise ValueError("give one of `input` (one input for every inference) and `dataset` (many examples)")
         return self
 
+    def __hash__(self) -> int:
+        sizes = tuple(sorted(self.parameters.items()))
+        return hash((self.network, sizes, self.seed, self.onnx, self.onnx_sha256, self.input, self.dataset))
+
     @property
     def label(self) -> str:
         if self.network is not None:
-            return self.network
+            sizes = (f" {name}={_sizes_text(value)}" for name, value in sorted(self.parameters.items()))
+            return self.network + "".join(sizes)
         return str(self.onnx).rsplit("/", 1)[-1].removesuffix(".onnx")
+
+
+def _sizes_text(value: int | tuple[int, ...]) -> str:
+    return str(value) if isinstance(value, int) else "-".join(map(str, value))

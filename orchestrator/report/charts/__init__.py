@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .energy import energy
 from .latency import distribution, latency
+from .limits import limits
 from .margins import margins
 from .over_axis import over_axis
 from .power import power
@@ -16,6 +17,7 @@ __all__ = [
     "energy",
     "latency",
     "layers",
+    "limits",
     "margins",
     "memory",
     "over_axis",

@@ -10,10 +10,11 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from orchestrator.analysis.agreement import Agreement, Row
-from orchestrator.report import predictions, wording
+from orchestrator.report import wording
 from orchestrator.report.colours import PALETTE
 from orchestrator.report.drawing import GRID, MUTED, Chart, bare, new_figure, style
 from orchestrator.report.heading import put_heading, wrap
+from orchestrator.report.parts import predictions
 
 from . import rows as layout
 

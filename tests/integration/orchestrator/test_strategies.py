@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from orchestrator.model.event import Sample
 from orchestrator.model.experiment.strategy import StrategyChoice
 from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome, Record
+from orchestrator.report.gathering import gather
 from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.strategies import Place, Result, own
 from orchestrator.submission.submit import submit
@@ -45,9 +46,16 @@ def measured(assignment: Assignment) -> Record:
     return answered(assignment, Outcome.OK).model_copy(update={"samples": (sample,)})
 
 
-def run(farm: Settings, redis: Redis, ledger: Ledger, file: Path, turns: int = 40) -> str:
+def run(
+    farm: Settings,
+    redis: Redis,
+    ledger: Ledger,
+    file: Path,
+    answer: Callable[[Assignment], Record] = measured,
+    turns: int = 60,
+) -> str:
     """An experiment to its end, each turn by a scheduler that has never seen it."""
-    host = Host(farm, redis, [make.device(serial, make.api(Api.CPU)) for serial in "AB"], measured)
+    host = Host(farm, redis, [make.device(serial, make.api(Api.CPU)) for serial in "AB"], answer)
     host.announce()
     experiment_id = submit(farm, ledger, Inventory(redis), spec.load(file), file.parent).experiment_id
     for _ in range(turns):
@@ -69,6 +77,36 @@ def test_a_strategy_of_ones_own_decides_for_each_device_by_its_results(
         batches[row.job.candidates[0]].append(row.job.cell.batch or 1)
     assert batches == {"A": [1, 2], "B": [1, 2, 4]}, "the last one brought nothing more"
     assert ledger.counts(experiment_id) == {"ok": 5}
+
+
+def test_limits_are_searched_on_each_device_whatever_is_lost_on_the_way(
+    farm: Settings, redis: Redis, ledger: Ledger, tmp_path: Path
+) -> None:
+    """A is killed above 300 and loses every third attempt; B refuses above 90. No kill counts against a device."""
+    attempts: Counter[str] = Counter()
+
+    def answer(assignment: Assignment) -> Record:
+        serial, n = assignment.serial, assignment.job.cell.value("hidden.0")
+        attempts[serial] += 1
+        if serial == "A" and attempts["A"] % 3 == 0:
+            return answered(assignment, Outcome.LOST, "transport_lost")
+        if n > {"A": 300, "B": 90}[serial]:
+            ended = (Outcome.KILLED, "killed") if serial == "A" else (Outcome.FAILED, "out_of_memory")
+            return answered(assignment, *ended)
+        return measured(assignment)
+
+    file = tmp_path / "limits.yaml"
+    file.write_text(
+        "name: limits\nworkload: {network: autoencoder_784, parameters: {hidden: [64, 250, 10]}}\n"
+        "matrix: {backend: cpu}\nstrategy: {limit_search: {dimension: hidden.0, tolerance: 5 %}}\n"
+    )
+    row = ledger.experiment(run(farm, redis, ledger, file, answer))
+    a, b = gather(ledger, row).limits
+    assert (a.largest and a.largest.value, a.smallest and a.smallest.value) == (296, 304)
+    assert (b.largest and b.largest.value, b.smallest and b.smallest.value) == (88, 92)
+    assert a.smallest and b.smallest and (a.smallest.ended, b.smallest.ended) == ("killed", "refused")
+    assert a.over and b.over and a.consistent and b.consistent and a.largest and a.largest.weights == 309_120
+    assert attempts["A"] > len(a.probes) == 9 and ledger.quarantined() == []
 
 
 FILE = """

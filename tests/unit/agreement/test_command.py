@@ -17,8 +17,9 @@ from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.ledger import Ledger
 from orchestrator.model.job import Job
 from orchestrator.model.record import Outcome
-from orchestrator.report import charts, predictions, wording
+from orchestrator.report import charts, wording
 from orchestrator.report.drawing import to_svg
+from orchestrator.report.parts import predictions
 from tests.unit.imports.conftest import Farm
 from tests.unit.report.test_report import Page
 

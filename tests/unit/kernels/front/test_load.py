@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from onnx import helper
 
-from kernels.errors import InputError, OptionError
-from kernels.frontend.load import load_inputs, load_workload, random_inputs
+from kernels.errors import CompileError, InputError, OptionError
+from kernels.frontend.load import load_inputs, load_workload, random_inputs, sizes_of
 from kernels.frontend.networks import NETWORKS
 from kernels.frontend.networks.export import to_onnx
 from kernels.frontend.onnx import load_onnx
@@ -125,3 +127,27 @@ def test_absent_and_pickled_input_files(tmp_path: Path, lenet: Graph) -> None:
     np.save(tmp_path / "x.npy", np.array([{"a": 1}]), allow_pickle=True)
     with pytest.raises(InputError, match="pickle"):
         load_inputs(lenet, tmp_path / "x.npy")
+
+
+def test_a_network_takes_the_sizes_that_it_has() -> None:
+    assert sizes_of("autoencoder_784") == {"hidden": (500, 250, 10)} and sizes_of("lenet") == {}
+    graph = load_workload(network="autoencoder_784", onnx=None, seed=None, parameters={"hidden": (7, 5)})
+    assert graph.shapes["encode1"] == (1, 7) and graph.shapes[graph.outputs[0]] == (1, 5)
+    graph = load_workload(network="resnet18", onnx=None, seed=None, batch=2, parameters={"size": 64})
+    assert graph.shapes[graph.inputs[0]] == (2, 3, 64, 64)
+
+
+@pytest.mark.parametrize(
+    ("network", "sizes", "told"),
+    [
+        ("lenet", {"size": 7}, "network lenet has no parameter 'size'; it has: none"),
+        ("vgg16", {"sizes": 7}, "it has: size (224)"),
+        ("vgg16", {"size": (7,)}, "size is a number, such as 224"),
+        ("autoencoder_784", {"hidden": 7}, "hidden is a list of numbers, such as (500, 250, 10)"),
+        ("autoencoder_784", {"hidden": (7, 0)}, "every number is 1 or more"),
+        ("googlenet", {"size": 1}, "does not fit into (1, 1)"),
+    ],
+)
+def test_sizes_that_a_network_has_not_are_refused(network: str, sizes: dict[str, Any], told: str) -> None:
+    with pytest.raises(CompileError, match=re.escape(told)):
+        load_workload(network=network, onnx=None, seed=None, parameters=sizes)

@@ -7,9 +7,8 @@ from math import ceil, floor, log10
 from typing import NamedTuple
 
 from orchestrator.analysis.agreement import Agreement, CellResult, Changed, Comparison, Gap, Row, rule_of_three
-
-from . import wording
-from .section import Column, Section
+from orchestrator.report import wording
+from orchestrator.report.section import Column, Section
 
 FEWEST_FOR_A_BOUND = 30
 COLUMNS = (

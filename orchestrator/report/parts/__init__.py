@@ -1,0 +1,1 @@
+"""Parts of a report that are about one kind of experiment."""
