@@ -58,6 +58,8 @@ class _Matrix(Model):
             kinds = values.pop("anyOf", None) or [{name: values.pop(name) for name in ("type", "items")}]
             listed = {**kinds[0], "minItems": 1}
             values["anyOf"] = [listed["items"], listed, *kinds[1:]]
+            if "anyOf" in listed["items"]:  # a value that may be a list itself
+                values["not"] = {"const": []}
         return found
 
     @property
