@@ -92,6 +92,22 @@ class Agent:
             events = self._events(argv, limit_s + 60)
             return _ran(plan, events, (time.monotonic() - began) * 1e3)
 
+    def train(
+        self, bundle: Bundle, data: Mapping[str, Any], *, device: str = "", threads: int = 0,
+        checkpoint: Path | None = None, limit_s: float = 300.0,
+    ) -> list[dict[str, Any]]:  # fmt: skip
+        """Run a plan that trains to its end; the event of each epoch. Raises AgentError with the agent's words."""
+        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+            bundle.write(Path(folder, "plan"))
+            argv = [str(self._binary), "run", "--plan", f"{folder}/plan", "--cache-dir", str(self._cache)]
+            argv += ["--threads", str(threads), "--deadline-s", f"{limit_s:g}"]
+            argv += ["--device", device] if device else []
+            argv += ["--checkpoint", str(checkpoint)] if checkpoint else []
+            for port in bundle.plan.inputs:
+                data[port.name].tofile(Path(folder, port.name))
+                argv += ["--input", f"{port.name}={folder}/{port.name}"]
+            return [event for event in self._events(argv, limit_s + 60) if event["event"] == "sample"]
+
     def trial(self, trial: Trial, passes: int, *, device: str = "") -> TrialRan:
         """As `kernels.tuning` measures."""
         ran = self.run(trial.bundle, trial.inputs, warmup=1, passes=passes, device=device)

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from kernels.ir.graph import Graph
 
-from .autoencoder import autoencoder_784
+from .autoencoder import autoencoder_784, classifier_784
 from .builder import seeded_normal
 from .caffe import alexnet, caffenet, cifar10_quick, lenet
 from .googlenet import googlenet
@@ -34,6 +34,7 @@ NETWORKS: dict[str, Network] = {
     "autoencoder_784": autoencoder_784,
     "caffenet": caffenet,
     "cifar10_quick": cifar10_quick,
+    "classifier_784": classifier_784,
     "googlenet": googlenet,
     "inception_v3": inception_v3,
     "lenet": lenet,

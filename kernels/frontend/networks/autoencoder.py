@@ -1,6 +1,8 @@
-"""The encoder of a stacked autoencoder (study A)."""
+"""The stacked autoencoder of study A: its encoder, and the classifier that it becomes."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from kernels.ir.graph import Graph
 
@@ -12,7 +14,24 @@ LAYERS = (500, 250, 10)
 def autoencoder_784(seed: int | None, batch: int = 1, *, hidden: tuple[int, ...] = LAYERS) -> Graph:
     """784-500-250-10, sigmoid: the forward pass. `hidden`: other layers."""
     net = NetworkBuilder("autoencoder_784", seed, (batch, 784))
+    return net.finish(_encoder(net, hidden))
+
+
+def classifier_784(seed: int | None, batch: int = 1) -> Graph:
+    """784-500-250-10 with an output layer of ten classes: what study A trains."""
+    return stacked_classifier(seed, batch)
+
+
+def stacked_classifier(
+    seed: int | None, batch: int = 1, layers: Sequence[int] = LAYERS, *, inputs: int = 784, classes: int = 10
+) -> Graph:
+    """The same with layers of any size; study A's search for a limit makes the first larger."""
+    net = NetworkBuilder("classifier_784" if inputs == 784 else "classifier", seed, (batch, inputs))
+    return net.finish(net.softmax("prob", net.dense("classify", _encoder(net, layers), classes, gain=1.0)))
+
+
+def _encoder(net: NetworkBuilder, layers: Sequence[int]) -> str:
     x = net.input
-    for i, m in enumerate(hidden, 1):
+    for i, m in enumerate(layers, 1):
         x = net.sigmoid(net.dense(f"encode{i}", x, m, gain=1.0))
-    return net.finish(x)
+    return x

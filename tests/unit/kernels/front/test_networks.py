@@ -33,6 +33,7 @@ PARAMETERS = {
     "autoencoder_784": 520_260,
     "caffenet": 60_965_224,
     "cifar10_quick": 145_578,
+    "classifier_784": 520_370,
     "googlenet": 6_998_552,
     "inception_v3": 23_834_568,
     "lenet": 431_080,
@@ -56,6 +57,7 @@ PARAMETERS = {
 PYNETS = [name for name in PARAMETERS if name.startswith("pynet")]
 INPUTS = {
     "alexnet": (3, 227, 227), "autoencoder_784": (784,), "caffenet": (3, 256, 256), "cifar10_quick": (3, 32, 32),
+    "classifier_784": (784,),
     "inception_v3": (3, 299, 299), "lenet": (1, 28, 28), "squeezenet_v1_0": (3, 227, 227),
     **dict.fromkeys(PYNETS, (4, 128, 128)), "pynet_full": (4, 1488, 1984),
 }  # fmt: skip
