@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +33,7 @@ log = logging.getLogger(__name__)
 
 BUSY_MS = 10_000
 """How long a SQLite writer waits for another."""
+SWITCH_RETRY_S = 0.01
 SYNCHRONOUS = "FULL"
 """A commit is on the disk when it returns: by then the receipt lets a host drop its copy of a record. WAL with
 less may roll back after a power cut, fencing tokens too. `benchmarks/farm/ledger_commits.py` measures what it costs."""
@@ -169,8 +172,28 @@ def _engine(url: str) -> Engine:
 
 def _configure_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # transactions begin where SQLAlchemy says, see _begin_sqlite
-    for pragma in (f"busy_timeout={BUSY_MS}", "journal_mode=WAL", f"synchronous={SYNCHRONOUS}", "foreign_keys=ON"):
-        connection.execute(f"PRAGMA {pragma}")
+    try:
+        connection.execute(f"PRAGMA busy_timeout={BUSY_MS}")
+        _use_write_ahead_log(connection)
+        for pragma in (f"synchronous={SYNCHRONOUS}", "foreign_keys=ON"):
+            connection.execute(f"PRAGMA {pragma}")
+    except sqlite3.Error:
+        connection.close()  # the pool does not know it yet
+        raise
+
+
+def _use_write_ahead_log(connection: Any) -> None:
+    """The first connections to a new file switch it at the same moment. This switch turns a reader into a writer, for
+    which SQLite does not wait however long its `busy_timeout` is: it is tried again here."""
+    deadline = time.monotonic() + BUSY_MS / 1e3
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as e:
+            if e.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(SWITCH_RETRY_S)
 
 
 def _begin_sqlite(connection: Connection) -> None:

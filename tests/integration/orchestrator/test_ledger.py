@@ -427,6 +427,16 @@ def test_processes_that_open_a_new_ledger_at_once_all_can(url: str) -> None:
         ledger.close()
 
 
+def test_a_new_ledger_that_another_process_writes_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")  # before the file keeps a write-ahead log
+        end = threading.Timer(0.2, lambda: other.execute("ROLLBACK"))
+        end.start()
+        Ledger(f"sqlite:///{path}").close()
+        end.join()
+
+
 def test_a_postgresql_that_takes_the_call_and_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orchestrator.ledger.database.CONNECT_S", 2)
     with socket.create_server(("127.0.0.1", 0)) as mute:
