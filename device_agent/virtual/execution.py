@@ -14,7 +14,7 @@ from pathlib import Path
 
 from .garbage import Garbler
 from .phone import Phone
-from .processes import limit_growth, reap
+from .processes import limit_data, limit_growth, reap
 from .program import environment_of, stand_in
 from .run_log import note_run
 from .shell_io import Io, Sink, Source
@@ -75,6 +75,8 @@ async def execute(
         phone.own_children.add(process.pid)
         if phone.tree.full:
             limit_growth([process.pid], allowed=False)
+        if limits := phone.profile.low_memory:
+            limit_data(process.pid, phone.profile.memory_bytes - limits.system_bytes)
     except OSError as error:
         raise OSError(error.errno, error.strerror, argv[0]) from error
     finally:

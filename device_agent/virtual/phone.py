@@ -17,6 +17,7 @@ from typing import Any
 from .clock_nodes import CPU, links, write_clock
 from .clocks import Clocks
 from .gauge import FuelGauge, Reading
+from .log import Log
 from .physics import State, clock_cap, initial_state, step, thermal_status
 from .processes import Process, ProcessTable, limit_growth, send_signal
 from .processor_time import HOST_CORES, ProcessorTime, SteadyCount
@@ -78,6 +79,7 @@ class Phone:
         """What ran inside at the last tick."""
         self.journals: set[str] = set()
         """Phone paths that agents were told to write their journals to."""
+        self.log = Log()
         self.garbled = False
         """Fault: what agents write arrives as garbage."""
         self.player = Player(profile.recording, folder / "replay") if profile.recording else None
@@ -144,6 +146,7 @@ class Phone:
         """Start up: a new boot id, uptime from zero, files of /sys and /system as after flashing."""
         self.boot_id = str(uuid.uuid4())
         self.booted_at = time.monotonic()
+        self.log.clear()
         for service in self.services.values():
             service.cancel()
         self.wakefulness = Wakefulness(self.booted_at)

@@ -53,6 +53,16 @@ class ProcessTable:
                 found.setdefault(root, []).append(process)
         return found
 
+    def children(self) -> dict[str, list[int]]:
+        """Programs that this process started or adopted, by the phone's root: quicker than to scan."""
+        found: dict[str, list[int]] = {}
+        for pid in _children():
+            if pid not in self._root_of:
+                self._root_of[pid] = _root(pid)
+            if root := self._root_of[pid]:
+                found.setdefault(root, []).append(pid)
+        return found
+
     def of(self, root: Path) -> list[Process]:
         """One phone's processes now."""
         return self.scan().get(str(root), [])
@@ -79,12 +89,27 @@ def send_signal(processes: list[Process], number: int) -> int:
 
 def private_bytes(pid: int) -> int:
     """Memory that a process shares with no file and nobody else; 0 where it is gone."""
+    return _resident_bytes(pid, "RssAnon:")
+
+
+def unshared_bytes(pid: int) -> int:
+    """Memory of a process that is not a copy of a file, so that only its end gives it back; 0 where it is gone."""
+    return _resident_bytes(pid, "RssAnon:", "RssShmem:")
+
+
+def _resident_bytes(pid: int, *kinds: str) -> int:
     try:
         text = (_PROC / str(pid) / "status").read_text()
     except OSError:
         return 0
-    rows = (line.split() for line in text.splitlines() if line.startswith("RssAnon:"))
+    rows = (line.split() for line in text.splitlines() if line.startswith(kinds))
     return sum(int(row[1]) * 1024 for row in rows)
+
+
+def limit_data(pid: int, most: int) -> None:
+    """Let a process, and those that it starts, ask for no more memory of its own than this: beyond it is refused."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        resource.prlimit(pid, resource.RLIMIT_DATA, (most, resource.prlimit(pid, resource.RLIMIT_DATA)[1]))
 
 
 def limit_growth(pids: Iterable[int], *, allowed: bool) -> None:

@@ -110,6 +110,15 @@ class Gauge(Part):
     """Names of battery nodes that answer `Permission denied`, e.g. current_now."""
 
 
+class LowMemory(Part):
+    """What of the memory is left to programs, and when the low-memory killer strikes."""
+
+    system_bytes: int = Field(gt=0)
+    """What Android and its apps keep. Programs are refused what exceeds the rest."""
+    kill_free_bytes: int = Field(gt=0)
+    """The killer ends the largest program where less than this is free."""
+
+
 class CpuCluster(Part):
     """Cores that share a clock."""
 
@@ -170,6 +179,8 @@ class Profile(Part):
     android: str
     sdk: int = Field(ge=19)
     memory_bytes: int = Field(gt=0)
+    low_memory: LowMemory | None = None
+    """None: programs get what they ask for."""
     storage_bytes: int = Field(gt=0)
     storage_free_bytes: int = Field(gt=0)
     """Room on /data of a new phone; what is pushed takes from it."""
@@ -190,6 +201,12 @@ class Profile(Part):
     """What phones of this model replay; comes from `replay:FILE`."""
     figures: dict[str, Figure]
     """Field (dotted) to its origin. What is not listed is assumed."""
+
+    @model_validator(mode="after")
+    def _leaves_memory(self) -> Profile:
+        if (limits := self.low_memory) and limits.system_bytes + limits.kill_free_bytes >= self.memory_bytes:
+            raise ValueError("low_memory: system_bytes and kill_free_bytes together must be less than memory_bytes")
+        return self
 
     @property
     def source(self) -> Literal["virtual", "replay"]:

@@ -15,6 +15,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import low_memory
 from .adb_key import PublicKey
 from .cable import Cable
 from .control import Controlled, PhoneStatus, select, serve_control
@@ -30,6 +31,9 @@ from .slowing import Builds, Slowing
 _TICK_S = 0.1
 _LEAST_TICK_S = 0.01
 _IDLE_TICK_S = 1.0
+_MEMORY_LOOK_S = 0.01
+_MEMORY_SHARE = 0.05
+"""Of a core at most, to look at the phones' memory."""
 _SAVE_S = 30.0
 _SOCKET_PATH_LIMIT = 100
 
@@ -84,7 +88,7 @@ class Server:
         try:
             await self._start_phones()
             control = await serve_control(self.control, self._phones)
-            jobs = [asyncio.create_task(job) for job in (self._time_passes(), self._run_script())]
+            jobs = [asyncio.create_task(job) for job in (self._time_passes(), self._run_script(), self._watch_memory())]
             jobs += [asyncio.create_task(self._reboots(entry)) for entry in self._phones]
             for job in jobs:
                 job.add_done_callback(self._stop_if_failed)
@@ -165,6 +169,18 @@ class Server:
         self._slowings[phone.serial].hold(phone.running_share * self._builds.share(phone.slow_build, pids), pids)
         if phone.tree.full:
             limit_growth(pids, allowed=False)
+
+    async def _watch_memory(self) -> None:
+        """The low-memory killers: often, because what grows may be gone in a moment."""
+        watched = [entry.phone for entry in self._phones if entry.phone.profile.low_memory]
+        while watched:
+            began = time.perf_counter()
+            busy = [phone for phone in watched if phone.is_busy()]
+            running = self._table.children() if busy else {}
+            for phone in busy:
+                low_memory.look(phone, running.get(str(phone.tree.root), []))
+            took_s = time.perf_counter() - began
+            await asyncio.sleep(max(_MEMORY_LOOK_S if busy else _TICK_S, took_s / _MEMORY_SHARE))
 
     async def _run_script(self) -> None:
         started = time.monotonic()

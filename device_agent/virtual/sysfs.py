@@ -71,7 +71,7 @@ def static_nodes(profile: Profile) -> dict[str, str]:
         f"{BATTERY}/charge_full": str(round(profile.battery.capacity_mah * 1000)),
         f"{BATTERY}/charge_full_design": str(round(profile.battery.capacity_mah * 1000)),
         f"{USB}/type": "USB",
-        "/proc/meminfo": _meminfo(profile.memory_bytes),
+        "/proc/meminfo": _meminfo(profile),
         "/proc/version": f"Linux version 4.0-virtual (pocketfarm) {profile.name}",
     }
     for zone, name in enumerate(("cpu", "gpu", "skin", "battery")):
@@ -111,7 +111,9 @@ def denied_nodes(profile: Profile) -> tuple[str, ...]:
     return gpu + battery + supply + rail_nodes(profile.odpm)
 
 
-def _meminfo(memory_bytes: int) -> str:
-    total_kb = memory_bytes // 1024
-    rows = (("MemTotal", total_kb), ("MemFree", total_kb // 4), ("MemAvailable", total_kb // 2), ("SwapTotal", 0))
+def _meminfo(profile: Profile) -> str:
+    """Of an idle phone."""
+    total_kb = profile.memory_bytes // 1024
+    left_kb = total_kb - profile.low_memory.system_bytes // 1024 if profile.low_memory else total_kb // 2
+    rows = (("MemTotal", total_kb), ("MemFree", left_kb // 2), ("MemAvailable", left_kb), ("SwapTotal", 0))
     return "\n".join(f"{name + ':':<16}{value:>8} kB" for name, value in rows)

@@ -106,7 +106,7 @@ def build(
     measured = {summary.serial for summary in summaries}
     decisions = decide_all(experiment, newest, made or {})
     agreed = agreements(newest, cells, experiment, labels)
-    mode = experiment.sampling.mode
+    mode, searched = experiment.sampling.mode, limits(experiment, newest, cells)
     return Content(
         experiment_id=experiment_id,
         experiment=experiment,
@@ -129,8 +129,9 @@ def build(
             mode,
             pays=pays_from(side_by_side(summaries, newest, mode)) if experiment.published else (),
             agreements=agreed,
+            limits=searched,
         ),
-        limits=limits(experiment, newest, cells),
+        limits=searched,
         generated_at=now,
     )
 

@@ -129,7 +129,9 @@ def _run(builder: RecordBuilder, member: Member, bench: Workbench, check: Callab
         builder.supply_restored = held is not None and not held.supply.is_cut
     builder.state_after = held.state_after
     if measured.run.killed:
-        builder.end(Outcome.KILLED, "killed", "the device ended the agent without a word: most likely out of memory")
+        log_says = measured.run.killed_by
+        told = f"; its log: {log_says}" if log_says else " without a word: most likely out of memory"
+        builder.end(Outcome.KILLED, "killed", f"the device ended the agent{told}")
         return
     raise_for(measured.run, member.facts.serial)
     rounded = partial(bench.plans.reference_in_single, job.cell.workload, job.cell.batch, job.examples)

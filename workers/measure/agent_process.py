@@ -15,6 +15,8 @@ from workers.devices.install import succeeded
 from workers.devices.probe import ADBD, parse_adbd, read_adbd, read_boot_id
 from workers.session.supply import PlannedCut
 
+from .kill_log import who_killed
+
 POLL_S = (0.05, 1.0)
 """First and longest pause between two looks at the journal."""
 SHORT_POLL_S = 0.01
@@ -141,6 +143,8 @@ class AgentRun:
     """The connection was lost and found again."""
     killed: bool = False
     """The process went away without a last word."""
+    killed_by: str = ""
+    """What the phone's log says of that."""
     evidence: tuple[str, ...] = ()
 
     @property
@@ -266,6 +270,7 @@ class Follower:
         if self._run.killed and self._adbd and read_adbd(self._connection) != self._adbd:
             raise AdbdRestarted(device=self._connection.serial)
         if self._run.killed:
+            self._run.killed_by = self._who_killed()
             self._run.evidence = self._last_lines()
         return True
 
@@ -300,6 +305,12 @@ class Follower:
         pid = str(events[0].pid)
         alive, stat = self._connection.shells([["kill", "-0", pid], ["cat", f"/proc/{pid}/stat"]])
         return alive.code != 0 or stat.stdout.rpartition(b")")[2].split()[:1] in ([b"Z"], [b"X"])
+
+    def _who_killed(self) -> str:
+        hello = self._journal.events[0]
+        if self._member.facts.kind != "phone" or not isinstance(hello, Hello):
+            return ""
+        return who_killed(self._connection, hello.pid)
 
     def _last_lines(self) -> tuple[str, ...]:
         if not self._journal.events:

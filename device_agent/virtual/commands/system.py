@@ -116,7 +116,20 @@ async def uptime(call: Call) -> int:
     return 0
 
 
-@command("logcat", "dmesg")
-async def logcat(_call: Call) -> int:
-    """A virtual phone has no log; `-d` ends at once, as everything else here does."""
+@command("logcat")
+async def logcat(call: Call) -> int:
+    """With or without `-d` it ends at once. Knows `-t LINES` and filters (`TAG:LEVEL *:S`); levels do not count."""
+    options, filters = split_options(call.arguments, with_value="btv")
+    while filters and filters[0].startswith("-"):
+        more, filters = split_options(filters, with_value="btv")
+        options |= more
+    tags = {word.partition(":")[0] for word in filters} - {"*"} if "*:S" in filters else set()
+    newest = int(options["t"]) if options.get("t", "").isdigit() else 1000
+    await call.io.out("".join(f"{line}\n" for line in call.phone.log.lines(newest, tags)).encode())
+    return 0
+
+
+@command("dmesg")
+async def dmesg(_call: Call) -> int:
+    """A virtual phone's kernel says nothing."""
     return 0

@@ -13,6 +13,7 @@ from orchestrator.analysis.comparison.metrics import METRICS
 from orchestrator.analysis.comparison.ratio import Block, Estimate, estimate
 from orchestrator.analysis.comparison.rows import nights_of
 from orchestrator.analysis.figures import BlockFigures
+from orchestrator.analysis.limits import Limit
 from orchestrator.analysis.statistics import Mode, block_value_ms, newest_attempts, total_setup_ms
 from orchestrator.errors import NoData, NotComparable, UnknownName
 from orchestrator.model.axes import settings
@@ -36,8 +37,10 @@ class Ours(NamedTuple):
 class Finder:
     """The blocks of one experiment that went well, by device and cell."""
 
-    def __init__(self, blocks: Iterable[BlockFigures], cells: Mapping[str, Cell], mode: Mode) -> None:
-        self._cells, self._mode = cells, mode
+    def __init__(
+        self, blocks: Iterable[BlockFigures], cells: Mapping[str, Cell], mode: Mode, limits: Sequence[Limit] = ()
+    ) -> None:
+        self._cells, self._mode, self._limits = cells, mode, limits
         work = [block for block in newest_attempts(blocks) if block.role == "work"]
         ordered = sorted(work, key=lambda block: (block.experiment_id, block.serial, block.started_at, block.token))
         good = [(block, night) for block, night in zip(ordered, nights_of(ordered), strict=True)]
@@ -49,7 +52,9 @@ class Finder:
         return self.measured("latency", device, keys)
 
     def measured(self, metric: str, device: OurDevice, keys: Keys) -> Ours:
-        """Of the cells that have the keys the least one."""
+        """Of the cells that have the keys the least one; of limits the largest."""
+        if metric == "limit":
+            return self._limit(device, keys)
         pattern = str(keys.get("network", ""))
         if "*" not in pattern:
             return self._least(metric, device, keys)
@@ -72,6 +77,14 @@ class Finder:
         if best is None:
             return f"no {axis} was measured" + (f" of layer {keys['layer']}" if "layer" in keys else "")
         return best if best.runner_up is not None else f"only {axis}={best.best} was measured"
+
+    def _limit(self, device: OurDevice, keys: Keys) -> Ours:
+        words = {str(keys[name]) for name in ("backend", "precision") if name in keys}
+        own = [one for one in self._limits if one.serial == device.serial and words <= set(one.label.split())]
+        found = {one.largest.value: one.label for one in own if one.over and one.largest is not None}
+        if not found:
+            return Ours(None, why_not="not known yet" if own else "no such limit was searched")
+        return Ours(float(max(found)), cell=found[max(found)])
 
     def _least(self, metric: str, device: OurDevice, keys: Keys) -> Ours:
         read = self._reader(metric, str(keys.get("layer", "")))

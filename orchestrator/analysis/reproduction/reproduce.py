@@ -8,6 +8,7 @@ from orchestrator.analysis.agreement import Agreement
 from orchestrator.analysis.best import Best
 from orchestrator.analysis.comparison.backends import PaysFrom
 from orchestrator.analysis.figures import BlockFigures
+from orchestrator.analysis.limits import Limit
 from orchestrator.analysis.statistics import Mode
 from orchestrator.model.experiment import Finding, Published, PublishedTable
 from orchestrator.model.job import Cell
@@ -39,15 +40,17 @@ def reproduce(
     *,
     pays: Sequence[PaysFrom] = (),
     agreements: Sequence[Agreement] = (),
+    limits: Sequence[Limit] = (),
 ) -> Reproduction | None:
     """None where nothing with keys is published, or nothing of ours went well.
 
     A device of a published model is set beside that one's figures only, any other beside everything. `pays`: for
-    findings of a crossover. `agreements`: for predictions that changed.
+    findings of a crossover. `agreements`: for predictions that changed. `limits`: for
+    those of devices.
     """
     if published is None or not (published.tables or published.findings):
         return None
-    finder = Finder(blocks, cells, mode)
+    finder = Finder(blocks, cells, mode, limits)
     return counted(
         [
             each

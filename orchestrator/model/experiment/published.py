@@ -29,10 +29,12 @@ PublishedMetric = Literal[
     "speed_up",
     "best",
     "changed_predictions",
+    "limit",
     "other",
 ]
 """What a figure is of. `latency`: of an inference, a frame, or the layers that are named; `speed_up`: over `over`;
-`best`: the value of `axis` with the least latency; `other`: what the farm does not measure."""
+`best`: the value of `axis` with the least latency; `limit`: the largest value that ran in
+a limit search; `other`: what the farm does not measure."""
 
 UNITS: Mapping[str, Mapping[str, float]] = {
     "latency": {"us": 1e-3, "ms": 1.0, "s": 1e3, "min": 6e4, "h": 36e5},
@@ -44,6 +46,7 @@ UNITS: Mapping[str, Mapping[str, float]] = {
     "speed_up": {"x": 1.0},
     "best": {"": 1.0},
     "changed_predictions": {"": 1.0},
+    "limit": {"": 1.0},
 }
 """Of each metric its units, in ours: ms, J, W, B. `other` takes any."""
 

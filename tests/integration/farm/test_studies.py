@@ -170,3 +170,25 @@ def test_study_s_predictions_are_shared_out(up: Up, cli: Cli, seed: int) -> None
     text = read(up, cli)
     for words in ("Published, not measured here: Motamedi", "frames/s", "Agreement of predictions with opencl fp32"):
         assert words in text
+
+
+def test_study_a_searches_the_limits_of_every_device(up: Up, cli: Cli) -> None:
+    """A budget of 6 MB stands for the device's memory: 1024 wide takes 4.3 MB."""
+    asked = yaml.safe_load((ROOT / "experiments" / "study_a_limits.yaml").read_text())
+    asked["matrix"] |= {"memory_budget": ["6 MB"], "batch": [1]}
+    asked["strategy"]["limit_search"] |= {"step": 1024}
+    asked["sampling"] |= {"warmup": 0, "samples": 1}
+    path = up.state / "study_a_limits.yaml"
+    path.write_text(yaml.safe_dump(asked, sort_keys=False))
+    status, data = run(up, cli, path)
+    assert status == 0, "what is refused is a result"
+    assert {one["source"] for one in data["limits"]} == {"virtual", "workstation"}
+    for one in data["limits"]:
+        assert [(probe["value"], probe["ended"]) for probe in one["probes"]] == [
+            (512, "ran"), (1024, "ran"), (2048, "refused"),
+        ]  # fmt: skip
+        assert one["over"] and one["largest"]["weights"] == 785 * 1024 + 1025 * 250 + 251 * 10
+        assert "more than the memory budget of 6000000" in one["smallest"]["reason"]
+    text = read(up, cli)
+    for words in ("Limits of the devices", "1,062,600", "Published", "Falcao", "and where devices gave up"):
+        assert words in text

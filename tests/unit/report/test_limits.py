@@ -23,6 +23,18 @@ ASKED = Experiment.model_validate(
         "workload": {"network": "autoencoder_784", "parameters": {"hidden": [64, 250, 10]}},
         "matrix": {"backend": "cpu"},
         "strategy": {"limit_search": {"dimension": "hidden.0", "tolerance": "30 %", "most": 128}},
+        "published": {
+            "source": "study A",
+            "tables": [
+                {
+                    "title": "table III",
+                    "metric": "limit",
+                    "compare": "cells",
+                    "columns": [{"name": "N"}],
+                    "rows": [{"name": "Adreno 330", "at": {"device": "Adreno 330"}, "values": [160]}],
+                }
+            ],
+        },
     }
 )
 FIRST = Cell(workload=ASKED.workload, backend=Api.CPU)
@@ -62,6 +74,14 @@ def test_each_device_has_its_answer_with_what_stopped_it() -> None:
     assert data["A"]["largest"]["value"] == 80 and data["A"]["largest"]["weights"] == 785 * 80 + 81 * 250 + 251 * 10
     assert [each["ended"] for each in data["A"]["probes"]] == ["ran", "ran", "killed", "killed"]
     assert (data["C"]["over"], data["D"]["consistent"]) == (False, False)
+
+
+def test_a_published_limit_stands_beside_ours() -> None:
+    found = content().reproduction
+    assert found is not None
+    ours = {each.serial: (each.published, each.ours, each.ratio, each.verdict) for each in found.beside}
+    assert ours["A"] == (160, 80, 0.5, "not comparable") and ours["B"][1] == 128
+    assert ours["C"][1] is None, "it still searches"
 
 
 def test_terminal_and_page_show_it_with_a_chart() -> None:

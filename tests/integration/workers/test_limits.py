@@ -1,0 +1,116 @@
+"""The limits of two virtual phones that differ in memory alone, searched with real jobs: adb, agent, killer, log."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.analysis.figures import figures_of
+from orchestrator.analysis.limits import Limit, limits
+from orchestrator.config import Settings
+from orchestrator.coordination.artifacts import Artifacts
+from orchestrator.expansion.expand import expand
+from orchestrator.expansion.expand import job as job_of
+from orchestrator.model.device import Device
+from orchestrator.model.experiment import Experiment
+from orchestrator.model.lease import Assignment
+from orchestrator.model.record import Outcome, Record
+from orchestrator.strategies import Place, Result, strategy_for
+from tests.phones import connect, disconnect, start_phones
+from workers.connection.adb import AdbConnection
+from workers.devices.admit import enrol_phone
+from workers.devices.fleet import Fleet
+from workers.execution.run_job import Workbench, run_job
+from workers.plans.plan_store import Plans
+
+from .conftest import Wiring
+
+MB = 1_000_000
+LEFT = {"small": 8 * MB, "large": 16 * MB}
+"""What the killer leaves to programs of each phone; a little more is refused to them."""
+ASKED = Experiment.model_validate(
+    {
+        "name": "limits",
+        "workload": {"network": "autoencoder_784", "parameters": {"hidden": [1024, 250, 10]}},
+        "matrix": {"backend": "cpu", "threads": 1},
+        "sampling": {"warmup": 0, "samples": 1, "load": "0.3 s"},
+        "strategy": {"limit_search": {"dimension": "hidden.0", "tolerance": "40 %", "most": 8192}},
+    }
+)
+
+
+def profile(folder: Path, name: str) -> str:
+    """A Galaxy S7 whose memory is all in use but for so much."""
+    floor = 90 * MB
+    system = 4_294_967_296 - LEFT[name] - floor
+    path = folder / f"{name}.yaml"
+    limits = f"low_memory: {{system_bytes: {system}, kill_free_bytes: {floor}}}"
+    path.write_text(f"extends: galaxy_s7\nname: {name}\napis: [cpu]\n{limits}\n")
+    return str(path)
+
+
+@pytest.fixture
+def phones(lab: Wiring, tmp_path: Path) -> Iterator[list[AdbConnection]]:
+    with start_phones(tmp_path / "phones", [profile(tmp_path, name) for name in LEFT]) as running:
+        for phone in running.phones:
+            connect(lab.server, phone.serial)
+        yield [AdbConnection(phone.serial, lab.server, serial=phone.name) for phone in running.phones]
+        for phone in running.phones:
+            disconnect(lab.server, phone.serial)
+
+
+class Search:
+    """As the scheduler does it: after each probe a new strategy, told all results."""
+
+    def __init__(self, bench: Workbench, device: Device) -> None:
+        self.bench, self.device = bench, device
+        self.records: list[Record] = []
+        self.results: list[Result] = []
+
+    def run(self) -> None:
+        serial = self.device.serial
+        todo = list(expand(ASKED, "e-1", [self.device]).jobs)
+        while todo:
+            (job,) = todo
+            assignment = Assignment(serial=serial, host="testhost", job=job, attempt=1, token=1, ttl_s=15.0)
+            record = run_job(assignment, self.bench, lambda: None, lambda *_: None)
+            self.records.append(record)
+            self.results.append(Result(job, record.outcome, record.cause, figures_of(record, job.cell)))
+            strategy = strategy_for(Place(ASKED, "e-1", (serial,)), Artifacts(self.bench.settings.state))
+            strategy.tell(self.results)
+            todo = [job_of(ASKED, "e-1", slot) for slot in strategy.ask()]
+
+    @property
+    def found(self) -> Limit:
+        cells = {result.job.cell.cell_id: result.job.cell for result in self.results}
+        (found,) = limits(ASKED, [result.block for result in self.results if result.block], cells)
+        return found
+
+
+def test_two_phones_have_limits_of_their_own(phones: list[AdbConnection], lab_settings: Settings) -> None:
+    bench = Workbench(lab_settings, Fleet(), Plans(lab_settings.state), "worker-1")
+    searches = []
+    for phone in phones:
+        member, state = enrol_phone(phone, lab_settings)
+        bench.fleet.enrol(member, state)
+        searches.append(Search(bench, Device(facts=member.facts, state=state)))
+    threads = [threading.Thread(target=search.run) for search in searches]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    small, large = searches
+    for search in searches:
+        assert search.found.over and search.found.consistent, search.found
+        assert search.found.largest is not None and search.found.smallest is not None
+        assert search.found.smallest.ended == "killed"
+        assert "lowmemorykiller: Kill 'pocketfarm-agent'" in search.found.smallest.reason
+        ends = [record.outcome for record in search.records]
+        after = ends[ends.index(Outcome.KILLED) :]
+        assert {Outcome.OK, Outcome.INVALID} & set(after), "the phone works after a kill"
+    killed = next(record for record in small.records if record.outcome is Outcome.KILLED)
+    assert killed.cause == "killed" and "event" in killed.evidence[-1] and killed.runs_on is not None
+    assert small.found.largest and large.found.largest and large.found.largest.value > 1.5 * small.found.largest.value
