@@ -14,7 +14,7 @@ from math import exp, fsum, log
 from statistics import median
 
 from orchestrator.analysis.comparison.metrics import METRICS, MIN_BLOCKS
-from orchestrator.analysis.comparison.ratio import ROUNDING_MS, Estimate, Method, enough, estimate
+from orchestrator.analysis.comparison.ratio import ROUNDING_MS, Estimate, Method, estimate
 from orchestrator.analysis.comparison.verdict import bounds
 from orchestrator.analysis.statistics import Interval
 from orchestrator.errors import NoData, NotComparable, UnknownName
@@ -139,7 +139,7 @@ def _best(group: Mapping[str, Value | None], axis: str, candidates: Sequence[_Ca
         best=first.value,
         mean_ms=first.mean_ms,
         runner_up=others[0].value if others else None,
-        ratio=exp(second.log_ratio) if second else others[0].mean_ms / first.mean_ms if others else None,
+        ratio=exp(second.log_ratio.item()) if second else others[0].mean_ms / first.mean_ms if others else None,
         interval=_interval(second) if second else None,
         method=second.method if second else None,
         resolved=_is_resolved(second),
@@ -169,7 +169,7 @@ def _ratio(best: _Candidate, other: _Candidate) -> Estimate | None:
     rounding = ROUNDING_MS / median(each.block.value for each in best.blocks) if whole else 0.0
     sides = [[each.block for each in candidate.blocks] for candidate in (best, other)]
     found = estimate(sides[0], sides[1], METRICS["latency"].between, rounding)
-    return found if found is not None and enough(found) else None
+    return found if found is not None and min(found.blocks) >= MIN_BLOCKS else None
 
 
 def _reason(best: _Candidate, others: Sequence[_Candidate]) -> str:
@@ -181,11 +181,11 @@ def _reason(best: _Candidate, others: Sequence[_Candidate]) -> str:
 
 def _interval(found: Estimate) -> Interval:
     within = bounds(found)
-    return Interval(low=exp(max(-700, within.low)), high=exp(min(700, within.high)))
+    return Interval(low=exp(max(-700, within.low.item())), high=exp(min(700, within.high.item())))
 
 
 def _is_resolved(found: Estimate | None) -> bool:
-    return found is not None and bounds(found).low > 0
+    return found is not None and bounds(found).low.item() > 0
 
 
 def _also_differ(candidates: Sequence[_Candidate]) -> tuple[str, ...]:

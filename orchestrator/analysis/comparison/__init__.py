@@ -1,12 +1,14 @@
 """Compare two sides: what was measured on both becomes a ratio with its interval and a verdict. Pure.
 
-figures of blocks -> rows of a side (`rows.py`) -> cells that both have (`matching.py`) -> ratio of each metric
-(`ratio.py`, `accuracy.py`) -> verdicts of the whole table (`verdict.py`); `compare` goes the whole way.
+figures of blocks -> rows of a side (`rows.py`) -> cells that both have (`matching.py`) -> a row a metric
+(`cell_rows.py`) -> ratios (`ratio.py`, `accuracy.py`) -> verdicts of the whole table (`verdict.py`); `compare` goes the
+whole way.
 """
 
 from __future__ import annotations
 
-from .compare import Compared, compare
+from .compare import compare
+from .compared import Compared
 from .matching import COLUMNS, only, sides_of
 from .metrics import METRICS, Metric, Rules
 from .rows import SideRow, rows_of

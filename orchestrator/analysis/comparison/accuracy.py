@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import log, sqrt
+from math import log
 from typing import NamedTuple
 
-from orchestrator.analysis.agreement.paired import mcnemar
+import numpy as np
 
-from .ratio import Estimate
+from orchestrator.analysis.agreement.paired import mcnemar
+from orchestrator.analysis.student_t import Array
+
+from .ratio import Estimate, Places
 from .rows import SideRow
 
 
@@ -37,14 +40,14 @@ def accuracies(a: Iterable[SideRow], b: Iterable[SideRow]) -> Accuracies | None:
     right_a, right_b = (sum(pair[side] for pair in both) for side in (0, 1))
     count = len(common)
 
-    def after(more: int) -> tuple[float, float]:
+    def after(more: Places, at: Places) -> tuple[Array, Array]:
         grown = 1 + more / count
-        return sqrt(
-            (grown * (only_a + only_b) + 1) / ((grown * right_a + 0.5) * (grown * right_b + 0.5))
-        ), 1e6  # normal: the counts are large, or the interval is wide anyway
+        below = (grown * right_a + 0.5) * (grown * right_b + 0.5)
+        std = np.sqrt((grown * (only_a + only_b) + 1) / below)
+        return std, np.full(len(at), 1e6)  # normal: the counts are large, or the interval is wide anyway
 
-    std, freedom = after(0)
-    ratio = log((right_b + 0.5) / (right_a + 0.5))
+    std, freedom = after(np.zeros(1, np.intp), np.zeros(1, np.intp))
+    ratio = np.array([log((right_b + 0.5) / (right_a + 0.5))])
     found = Estimate(ratio, std, freedom, "examples", (count, count), (1, 1), after)
     return Accuracies(right_a / count, right_b / count, found, mcnemar(only_a, only_b))
 

@@ -40,7 +40,7 @@ class SideBySide(NamedTuple):
         if not a or not b or min(block.value for block in (*a, *b)) <= 0:
             return None
         found = estimate(a, b, METRICS["latency"].between)
-        return exp(found.log_ratio) if found else _mean(b) / _mean(a)
+        return exp(found.log_ratio.item()) if found else _mean(b) / _mean(a)
 
 
 class PaysFrom(NamedTuple):

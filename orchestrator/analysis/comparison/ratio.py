@@ -1,6 +1,7 @@
 """Estimate the ratio of one metric on two sides, on the scale of logarithms, where a ratio is a difference.
 
-Three ways, by what the design allows:
+Rows of a table with the same layout (so many blocks in so many nights on each side) are estimated together, as rows of
+arrays: tables have thousands. Three ways, by what the design allows:
 - `paired`: both sides ran in the same rounds of one night on one phone. The differences of a round are free of what
   the night, the phone and slow drifts do; Student's t over rounds.
 - `nights`: four nights or more beyond one a side: the mean of a night is one figure (Kalibera & Jones, "Rigorous
@@ -14,16 +15,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import inf, log, sqrt
-from statistics import fmean, variance
 from typing import Literal, NamedTuple
 
-from orchestrator.analysis.statistics.serial import independent_share
-from orchestrator.analysis.student_t import welch_freedom
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from orchestrator.analysis.statistics.serial import independent_shares
+from orchestrator.analysis.student_t import Array, welch_freedoms
 
 from .metrics import MIN_BLOCKS
 
 Method = Literal["paired", "nights", "blocks", "examples"]
+Places = NDArray[np.intp]
+After = Callable[[Places, Places], tuple[Array, Array]]
 LEAST_FREEDOM = 3
 """Of variance between nights: with less it is not worth measuring."""
 ROUNDING_MS = 12**-0.5
@@ -41,18 +45,47 @@ class Block(NamedTuple):
     value: float
 
 
+class Layout(NamedTuple):
+    """Which figures an estimate is made of: what rows have in common that are estimated together."""
+
+    method: Method
+    a: tuple[int, ...]
+    """Blocks of each night, in order of time; of pairs their number."""
+    b: tuple[int, ...]
+    nights: tuple[int, int]
+
+    @property
+    def blocks(self) -> tuple[int, int]:
+        return sum(self.a), sum(self.b)
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are blocks enough for a verdict."""
+        return min(self.blocks) >= MIN_BLOCKS
+
+
+class Design(NamedTuple):
+    """How the blocks of two sides are put to use."""
+
+    layout: Layout
+    a: tuple[int, ...]
+    """Places of the blocks of A, in the order in which the layout has them."""
+    b: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class Estimate:
-    """The logarithm of B over A with its standard uncertainty and degrees of freedom."""
+    """The logarithms of B over A with their standard uncertainties and degrees of freedom, of one row or of many."""
 
-    log_ratio: float
-    std: float
-    freedom: float
+    log_ratio: Array
+    std: Array
+    freedom: Array
     method: Method
     blocks: tuple[int, int]
     nights: tuple[int, int]
-    after: Callable[[int], tuple[float, float]]
-    """Standard uncertainty and degrees of freedom that so many more units a side would give."""
+    after: After
+    """Standard uncertainties and degrees of freedom that so many more units a side would give the rows at these
+    places."""
     unit_blocks: int = 1
     """Blocks of a unit: of a night those that it has."""
 
@@ -60,97 +93,137 @@ class Estimate:
 def estimate(a: Sequence[Block], b: Sequence[Block], between: float, rounding: float = 0.0) -> Estimate | None:
     """Of positive figures, two a side at least; None of fewer. `between`: assumed standard deviation between nights,
     a share. `rounding`: standard uncertainty, a share, that all blocks have in common."""
+    design = design_of(a, b)
+    if design is None:
+        return None
+    first, second = [a[place].value for place in design.a], [b[place].value for place in design.b]
+    return estimate_all(design.layout, [first], [second], [between], [rounding])
+
+
+def design_of(a: Sequence[Block], b: Sequence[Block]) -> Design | None:
+    """By when blocks ran, not by what they found; None of fewer than two a side."""
     paired = _rounds(a, b)
     if len(paired) >= 2 and 2 * len(paired) >= min(len(a), len(b)):
-        return _paired(paired, rounding)
+        nights = len({a[place].night for place, _ in paired})
+        own, other = zip(*paired, strict=True)
+        return Design(Layout("paired", (len(paired),), (len(paired),), (nights, nights)), own, other)
     if min(len(a), len(b)) < 2:
         return None
-    if len(_by_night(a)) + len(_by_night(b)) - 2 >= LEAST_FREEDOM:
-        return _over_nights(a, b, rounding)
-    return _over_blocks(a, b, between, rounding)
+    sides = _by_night(a), _by_night(b)
+    first, second = (tuple(map(len, side)) for side in sides)
+    method: Method = "nights" if len(first) + len(second) - 2 >= LEAST_FREEDOM else "blocks"
+    order = [tuple(place for own in side for place in own) for side in sides]
+    return Design(Layout(method, first, second, (len(first), len(second))), order[0], order[1])
 
 
-def _rounds(a: Iterable[Block], b: Iterable[Block]) -> list[tuple[Block, Block]]:
+def estimate_all(layout: Layout, a: ArrayLike, b: ArrayLike, between: ArrayLike, rounding: ArrayLike) -> Estimate:
+    """Of rows with this layout: positive figures of their blocks in its order, `between` and `rounding` of each row."""
+    logs = np.log(np.asarray(a, np.float64)), np.log(np.asarray(b, np.float64))
+    rounded = 2 * np.asarray(rounding, np.float64) ** 2
+    if layout.method == "paired":
+        return _paired(layout, logs[1] - logs[0], rounded)
+    if layout.method == "nights":
+        return _over_nights(layout, *logs, rounded)
+    return _over_blocks(layout, *logs, np.asarray(between, np.float64), rounded)
+
+
+def _rounds(a: Iterable[Block], b: Iterable[Block]) -> list[tuple[int, int]]:
     """Blocks of one round of one night, where rounds follow each other: otherwise there is nothing to pair by."""
-    first = {(block.night, block.round): block for block in a}
-    second = {(block.night, block.round): block for block in b}
+    first = {(block.night, block.round): (place, block) for place, block in enumerate(a)}
+    second = {(block.night, block.round): (place, block) for place, block in enumerate(b)}
     pairs = [(first[key], second[key]) for key in sorted(first.keys() & second.keys())]
     apart = [
-        max(x.at, y.at) <= min(after.at for after in (u, v)) for (x, y), (u, v) in pairwise(pairs) if x.night == u.night
+        max(x.at, y.at) <= min(after.at for after in (u, v))
+        for ((_, x), (_, y)), ((_, u), (_, v)) in pairwise(pairs)
+        if x.night == u.night
     ]
-    return pairs if not apart or sum(apart) >= INTERLEAVED * len(apart) else []
+    alternate = not apart or sum(apart) >= INTERLEAVED * len(apart)
+    return [(x, y) for (x, _), (y, _) in pairs] if alternate else []
 
 
-def _paired(pairs: Sequence[tuple[Block, Block]], rounding: float) -> Estimate:
-    differences = [log(y.value) - log(x.value) for x, y in pairs]
-    spread, count = variance(differences), len(differences)
-
-    def after(more: int) -> tuple[float, float]:
-        return sqrt(spread / (count + more) + 2 * rounding**2), count + more - 1
-
-    nights = len({x.night for x, _ in pairs})
-    std, freedom = after(0)
-    return Estimate(fmean(differences), std, freedom, "paired", (count, count), (nights, nights), after)
+def _by_night(blocks: Sequence[Block]) -> list[list[int]]:
+    """Places of the blocks of each night, in order of time."""
+    found: dict[str, list[int]] = {}
+    for place in sorted(range(len(blocks)), key=lambda place: blocks[place].at):
+        found.setdefault(blocks[place].night, []).append(place)
+    return list(found.values())
 
 
-def _by_night(blocks: Iterable[Block]) -> dict[str, list[float]]:
-    """Logarithms in order of time."""
-    found: dict[str, list[float]] = {}
-    for block in sorted(blocks, key=lambda block: block.at):
-        found.setdefault(block.night, []).append(log(block.value))
-    return found
+def _mean(values: Array) -> Array:
+    """Of each row; that of equal values is their value to the last digit."""
+    first = values[:, :1]
+    return np.asarray(first[:, 0] + (values - first).mean(axis=1))
 
 
-def _over_nights(a: Sequence[Block], b: Sequence[Block], rounding: float) -> Estimate:
-    means = [[fmean(own) for own in _by_night(side).values()] for side in (a, b)]
-    counts = len(means[0]), len(means[1])
-    squares = sum((mean - fmean(side)) ** 2 for side in means for mean in side)
-    spread = squares / (sum(counts) - 2)
+def _variance(values: Array) -> Array:
+    return np.asarray((values - values[:, :1]).var(axis=1, ddof=1))
 
-    def after(more: int) -> tuple[float, float]:
+
+def _paired(layout: Layout, differences: Array, rounded: Array) -> Estimate:
+    spread, count = _variance(differences), differences.shape[1]
+
+    def after(more: Places, at: Places) -> tuple[Array, Array]:
+        return np.sqrt(spread[at] / (count + more) + rounded[at]), count + more - 1.0
+
+    return _estimate(layout, _mean(differences), after)
+
+
+def _over_nights(layout: Layout, a: Array, b: Array, rounded: Array) -> Estimate:
+    means = [
+        np.stack([_mean(own) for own in _nights(side, sizes)], 1) for side, sizes in ((a, layout.a), (b, layout.b))
+    ]
+    counts = layout.nights
+    middles = [_mean(side) for side in means]
+    squares = sum(((side - middle[:, None]) ** 2).sum(axis=1) for side, middle in zip(means, middles, strict=True))
+    spread = np.asarray(squares) / (sum(counts) - 2)
+
+    def after(more: Places, at: Places) -> tuple[Array, Array]:
         n, m = counts[0] + more, counts[1] + more
-        return sqrt(spread * (1 / n + 1 / m) + 2 * rounding**2), n + m - 2
+        std: Array = np.sqrt(spread[at] * (1 / n + 1 / m) + rounded[at])
+        return std, np.asarray(n + m - 2.0)
 
-    std, freedom = after(0)
-    a_night = -(-(len(a) + len(b)) // sum(counts))
-    return Estimate(fmean(means[1]) - fmean(means[0]), std, freedom, "nights", (len(a), len(b)), counts, after, a_night)
+    a_night = -(-sum(layout.blocks) // sum(counts))
+    return _estimate(layout, middles[1] - middles[0], after, a_night)
 
 
-def _over_blocks(a: Sequence[Block], b: Sequence[Block], between: float, rounding: float) -> Estimate:
-    sides = [_Side.of(a), _Side.of(b)]
-    assumed = between**2 * sum(1 / side.nights for side in sides) + 2 * rounding**2
+def _over_blocks(layout: Layout, a: Array, b: Array, between: Array, rounded: Array) -> Estimate:
+    sides = [_Side.of(a, layout.a), _Side.of(b, layout.b)]
+    assumed = between**2 * sum(1 / nights for nights in layout.nights) + rounded
 
-    def after(more: int) -> tuple[float, float]:
-        parts = [side.after(more) for side in sides]
-        freedom = welch_freedom(*parts, (sqrt(assumed), inf))
-        return sqrt(sum(std**2 for std, _ in parts) + assumed), freedom
+    def after(more: Places, at: Places) -> tuple[Array, Array]:
+        (own, own_freedom), (other, other_freedom) = (side.after(more, at) for side in sides)
+        common = np.sqrt(assumed[at])
+        freedom = welch_freedoms((own, own_freedom), (other, other_freedom), (common, np.inf))
+        return np.sqrt(own**2 + other**2 + assumed[at]), freedom
 
-    std, freedom = after(0)
-    counts, nights = (len(a), len(b)), (sides[0].nights, sides[1].nights)
-    return Estimate(sides[1].mean - sides[0].mean, std, freedom, "blocks", counts, nights, after)
+    return _estimate(layout, sides[1].mean - sides[0].mean, after)
+
+
+def _nights(values: Array, sizes: Sequence[int]) -> list[Array]:
+    """The columns of each night."""
+    return np.split(values, np.cumsum(sizes)[:-1], axis=1)
+
+
+def _estimate(layout: Layout, log_ratio: Array, after: After, unit_blocks: int = 1) -> Estimate:
+    every = np.arange(len(log_ratio))
+    std, freedom = after(np.zeros(len(every), np.intp), every)
+    return Estimate(log_ratio, std, freedom, layout.method, layout.blocks, layout.nights, after, unit_blocks)
 
 
 @dataclass(frozen=True)
 class _Side:
-    mean: float
-    spread: float
+    mean: Array
+    spread: Array
     """Variance of a block."""
     count: int
-    nights: int
-    share: float
+    share: Array
     """Independent blocks that a block is worth: less than one where neighbours are alike."""
 
     @staticmethod
-    def of(blocks: Sequence[Block]) -> _Side:
-        by_night = _by_night(blocks)
-        values = [value for own in by_night.values() for value in own]
-        shares = [independent_share(own) for own in by_night.values()]
-        return _Side(fmean(values), variance(values), len(values), len(by_night), min(shares))
+    def of(values: Array, sizes: Sequence[int]) -> _Side:
+        shares = [independent_shares(own) for own in _nights(values, sizes)]
+        return _Side(_mean(values), _variance(values), values.shape[1], np.min(shares, axis=0))
 
-    def after(self, more: int) -> tuple[float, float]:
-        independent = (self.count + more) * self.share
-        return sqrt(self.spread / independent), max(1.0, independent - 1)
-
-
-def enough(found: Estimate) -> bool:
-    return min(found.blocks) >= MIN_BLOCKS
+    def after(self, more: Places, at: Places) -> tuple[Array, Array]:
+        independent = (self.count + more) * self.share[at]
+        return np.sqrt(self.spread[at] / independent), np.maximum(1.0, independent - 1)

@@ -1,4 +1,4 @@
-"""Judge all rows of a table together: different, the same within a margin, or unknown.
+"""Judge all rows of a table together: different, the same within a margin, or unknown. Each function takes many rows.
 
 `same`: the 95 % interval of the ratio lies within the margin: two one-sided tests of equivalence (D. J. Schuirmann,
 J. Pharmacokinetics and Biopharmaceutics 15, 1987), at 2.5 % each, so that the interval that is shown decides.
@@ -9,13 +9,15 @@ the margin.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import log
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from orchestrator.analysis.student_t import t_quantile
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from .ratio import Estimate
+from orchestrator.analysis.student_t import Array, t_quantiles
+
+from .ratio import Estimate, Places
 
 Verdict = Literal["different", "same", "unknown", "missing"]
 CONFIDENCE = 0.95
@@ -24,10 +26,10 @@ MOST_NEEDED = 100_000
 
 
 class Bounds(NamedTuple):
-    """Of the logarithm of the ratio."""
+    """Of the logarithms of ratios."""
 
-    low: float
-    high: float
+    low: Array
+    high: Array
 
 
 def share_of(look: int) -> float:
@@ -36,59 +38,74 @@ def share_of(look: int) -> float:
     return 1 / (look * (look + 1)) if look else 1.0
 
 
-def bounds(found: Estimate, share: float = 1.0) -> Bounds:
-    """The 95 % interval, or a wider one that may miss the truth by a share as often."""
-    half = _quantile(1 - (1 - CONFIDENCE) * share / 2, found.freedom) * found.std
+def bounds(found: Estimate, share: ArrayLike = 1.0) -> Bounds:
+    """The 95 % intervals, or wider ones that may miss the truth by a share as often."""
+    half = _quantiles(1 - (1 - CONFIDENCE) * np.asarray(share) / 2, found.freedom) * found.std
     return Bounds(found.log_ratio - half, found.log_ratio + half)
 
 
-def p_value(found: Estimate) -> float:
+def p_values(found: Estimate) -> Array:
     """Two-sided, of no difference."""
     from scipy.special import stdtr
 
-    if found.std == 0:
-        return 0.0 if found.log_ratio else 1.0
-    return float(2 * stdtr(min(found.freedom, 1e9), -abs(found.log_ratio) / found.std))
+    exact = np.where(found.log_ratio == 0, 1.0, 0.0)
+    score = np.divide(-np.abs(found.log_ratio), found.std, out=np.zeros(found.std.shape), where=found.std > 0)
+    return np.where(found.std == 0, exact, 2 * stdtr(np.minimum(found.freedom, 1e9), score))
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
+def holm(p_values: ArrayLike) -> Array:
     """Adjusted p of each, in the order given."""
-    adjusted, worst = [0.0] * len(p_values), 0.0
-    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        worst = max(worst, min(1.0, (len(p_values) - rank) * p_values[index]))
-        adjusted[index] = worst
+    given = np.asarray(p_values, np.float64)
+    order = np.argsort(given, kind="stable")
+    adjusted = np.empty(len(given))
+    steps = np.minimum(1.0, np.arange(len(given), 0, -1) * given[order])
+    adjusted[order] = np.maximum.accumulate(steps)
     return adjusted
 
 
-def judge(within: Bounds, margin: float, adjusted_p: float, level: float) -> Verdict:
+def judge(within: Bounds, margin: ArrayLike, adjusted_p: ArrayLike, level: ArrayLike) -> list[Verdict]:
     """`margin`: a share; a ratio counts as the same from 1 / (1 + margin) to 1 + margin."""
-    limit = log(1 + margin)
-    if -limit <= within.low and within.high <= limit:
-        return "same"
-    return "different" if adjusted_p <= level else "unknown"
+    limit = np.log1p(margin)
+    same = (-limit <= within.low) & (within.high <= limit)
+    found: list[Verdict] = np.where(
+        same, "same", np.where(adjusted_p <= np.asarray(level), "different", "unknown")
+    ).tolist()
+    return found
 
 
-def needed(found: Estimate, margin: float, level: float, rows: int, share: float = 1.0) -> int | None:
-    """How many more units a side would settle it in four of five cases, if the ratio is what it seems; None where no
-    number of them does."""
-    limit, ratio = log(1 + margin), abs(found.log_ratio)
+def needed(
+    found: Estimate, places: Places, margins: ArrayLike, level: float, rows: int, shares: ArrayLike = 1.0
+) -> list[int | None]:
+    """How many more units a side would settle each of the rows at these places in four of five cases, if its ratio is
+    what it seems; None where no number of them does. `rows`: of the whole table."""
+    every = len(found.log_ratio)
+    limits, ratios = np.broadcast_to(np.log1p(margins), every), np.abs(found.log_ratio)
+    misses = np.broadcast_to(np.asarray(shares, np.float64), every)
 
-    def settles(more: int) -> bool:
-        std, freedom = found.after(more)
-        power = _quantile(POWER, freedom)
-        same = (_quantile(1 - (1 - CONFIDENCE) * share / 2, freedom) + power) * std <= limit - ratio
-        return same or (_quantile(1 - level * share / 2 / rows, freedom) + power) * std <= ratio
+    def settles(at: Places, more: Places) -> NDArray[np.bool_]:
+        std, freedom = found.after(more, at)
+        power = _quantiles(POWER, freedom)
+        same = (_quantiles(1 - (1 - CONFIDENCE) * misses[at] / 2, freedom) + power) * std <= limits[at] - ratios[at]
+        told = (_quantiles(1 - level * misses[at] / 2 / rows, freedom) + power) * std <= ratios[at]
+        return np.asarray(same | told)
 
-    if not settles(MOST_NEEDED):
-        return None
-    low, high = 0, 1
-    while not settles(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if settles(middle) else (middle, high)
+    ever = settles(places, np.full(len(places), MOST_NEEDED))
+    least = iter(_least(settles, places[ever]).tolist())
+    return [next(least) if settled else None for settled in ever]
+
+
+def _least(settles: Callable[[Places, Places], NDArray[np.bool_]], places: Places) -> Places:
+    """The least number, 1 or more, that settles each row at these places, which a large enough one does."""
+    low, high = np.zeros(len(places), np.intp), np.ones(len(places), np.intp)
+    left = np.arange(len(places))
+    while len(left := left[~settles(places[left], high[left])]):
+        low[left], high[left] = high[left], 2 * high[left]
+    while len(left := np.flatnonzero(high - low > 1)):
+        middle = (low[left] + high[left]) // 2
+        enough = settles(places[left], middle)
+        high[left[enough]], low[left[~enough]] = middle[enough], middle[~enough]
     return high
 
 
-def _quantile(probability: float, freedom: float) -> float:
-    return t_quantile(probability, min(freedom, 1e9))
+def _quantiles(probability: ArrayLike, freedom: Array) -> Array:
+    return t_quantiles(probability, np.minimum(freedom, 1e9))

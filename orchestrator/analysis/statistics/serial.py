@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
 from math import sqrt
 
-from orchestrator.analysis.student_t import t_quantile
+import numpy as np
+
+from orchestrator.analysis.student_t import Array, t_quantile
 from orchestrator.model.record import Doubt, DoubtCode
 
 SERIAL_BLOCKS = 13
@@ -28,24 +29,18 @@ of them do (from six values on, by simulation)."""
 
 def serial_correlation(values: Sequence[float]) -> float:
     """Correlation of the rank of each value with the next one's, made up for the bias; 0 of equal values."""
-    n = len(values)
-    centred = _centred_ranks(values)
-    square = sum(rank * rank for rank in centred)
-    if n < 2 or square == 0:
-        return 0.0
-    raw = sum(a * b for a, b in pairwise(centred)) / square
-    return raw + (1 + 3 * max(raw, 0.0)) / n
+    return float(_correlations(np.array([values], np.float64))[0])
 
 
 def effective_blocks(values: Sequence[float]) -> float:
     """So many independent values tell as much of the median as these."""
-    alike = min(max(serial_correlation(values), 0.0), MOST_ALIKE)
-    return len(values) * (1 - alike) / (1 + alike)
+    return len(values) * float(_worth(np.array([values], np.float64))[0])
 
 
-def independent_share(values: Sequence[float]) -> float:
-    """Of so many independent values each is worth; 1 of too few to tell."""
-    return effective_blocks(values) / len(values) if len(values) >= FEWEST_OF_DOUBT else 1.0
+def independent_shares(values: Array) -> Array:
+    """Of so many independent values each is worth, in each row; 1 of too few to tell."""
+    rows, count = values.shape
+    return _worth(values) if count >= FEWEST_OF_DOUBT else np.ones(rows)
 
 
 def widening(values: Sequence[float]) -> float:
@@ -66,14 +61,37 @@ def alike_doubt(values: Sequence[float]) -> Doubt | None:
     return Doubt(code=DoubtCode.ALIKE_BLOCKS, detail=f"correlation {correlation:.1f} of a block with the next: {worth}")
 
 
-def _centred_ranks(values: Sequence[float]) -> list[float]:
-    """Ranks less their mean; equal values share the mean of their ranks."""
-    places: dict[float, list[int]] = {}
-    for place, value in enumerate(sorted(values)):
-        places.setdefault(value, []).append(place)
-    middle = (len(values) - 1) / 2
-    rank = {value: (own[0] + own[-1]) / 2 - middle for value, own in places.items()}
-    return [rank[value] for value in values]
+def _worth(values: Array) -> Array:
+    alike = np.clip(_correlations(values), 0.0, MOST_ALIKE)
+    return (1 - alike) / (1 + alike)
+
+
+def _correlations(values: Array) -> Array:
+    """Of each row."""
+    rows, n = values.shape
+    centred = _centred_ranks(values)
+    squares = (centred**2).sum(axis=1)
+    products = (centred[:, :-1] * centred[:, 1:]).sum(axis=1)
+    varies = squares > 0
+    raw = np.divide(products, squares, out=np.zeros(rows), where=varies)
+    return np.where(varies, raw + (1 + 3 * np.maximum(raw, 0.0)) / max(n, 1), 0.0)
+
+
+def _centred_ranks(values: Array) -> Array:
+    """Ranks in each row less their mean; equal values share the mean of their ranks."""
+    count = values.shape[1]
+    order = np.argsort(values, axis=1, kind="stable")
+    ascending = np.take_along_axis(values, order, axis=1)
+    places = np.broadcast_to(np.arange(count), values.shape)
+    steps = ascending[:, 1:] != ascending[:, :-1]
+    first, last = places.copy(), places.copy()
+    first[:, 1:][~steps] = 0
+    last[:, :-1][~steps] = count
+    first = np.maximum.accumulate(first, axis=1)
+    last = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
+    ranks = np.empty(values.shape)
+    np.put_along_axis(ranks, order, (first + last) / 2 - (count - 1) / 2, axis=1)
+    return ranks
 
 
 @lru_cache(maxsize=4096)

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from orchestrator.analysis.change_points import FEWEST, Changes, _most_energy, change_points
-from orchestrator.analysis.statistics.serial import independent_share
+from orchestrator.analysis.statistics.serial import independent_shares
 from tests.unit.imports.conftest import Farm
 
 pytestmark = pytest.mark.unit
@@ -113,8 +113,8 @@ def test_neighbours_that_are_alike_are_worth_less() -> None:
     generator, walk = random.Random(3), [0.0]
     for _ in range(4000):
         walk.append(0.6 * walk[-1] + generator.gauss(0, 1))
-    assert independent_share(walk) == pytest.approx(0.25, abs=0.05)
-    assert independent_share([generator.gauss(0, 1) for _ in range(4000)]) > 0.9
+    assert independent_shares(np.array([walk])).item() == pytest.approx(0.25, abs=0.05)
+    assert independent_shares(np.array([[generator.gauss(0, 1) for _ in range(4000)]])).item() > 0.9
 
 
 def energy(x: Sequence[float], y: Sequence[float]) -> float:

@@ -1,0 +1,54 @@
+"""`Compared`: what a comparison says of one metric of one cell."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from orchestrator.analysis.statistics import Interval
+from orchestrator.model.base import Model
+
+from .ratio import Method
+from .verdict import Verdict
+
+
+class Compared(Model):
+    """One metric of one cell on one device."""
+
+    device: str
+    """Serial; model where cells are matched by model."""
+    source: str
+    network: str
+    backend: str
+    precision: str
+    options: dict[str, str]
+    metric: str
+    basis: str = ""
+    """Which figure of the metric: source and scope of an energy, kind of memory, of set-up."""
+    unit: str
+    a: float | None = None
+    """Geometric mean of the blocks; share of an accuracy."""
+    b: float | None = None
+    ratio: float | None = None
+    """B over A."""
+    interval: Interval | None = None
+    """95 % interval of the ratio, of this row alone."""
+    margin: float
+    verdict: Verdict
+    worse: bool | None = None
+    """Of a difference: whether B is the worse one."""
+    missing_on: str = ""
+    """`A` or `B`: the side that lacks it."""
+    p: float | None = None
+    adjusted_p: float | None = None
+    """By Holm over all rows of the table."""
+    needs_blocks: int | None = None
+    """Blocks more on each side that would settle it; None where it is settled, or no number of blocks would."""
+    needs_nights: int | None = None
+    """The same in nights, where these are what counts."""
+    method: Method | None = None
+    blocks: tuple[int, int] = (0, 0)
+    nights: tuple[int, int] = (0, 0)
+    reason: str = ""
+    """Why it is unknown or missing."""
+    differs: dict[str, tuple[str, str]] = Field(default_factory=dict)
+    """Provenance that the sides do not have in common: of A, of B."""
