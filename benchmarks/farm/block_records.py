@@ -28,8 +28,8 @@ def night(rounds: int) -> Experiment:
     )  # fmt: skip
 
 
-def jobs_of(experiment: Experiment, experiment_id: str) -> tuple[Job, ...]:
-    phones = [Device(facts=_phone(n), state=DeviceState(health=Health.READY)) for n in range(PHONES)]
+def jobs_of(experiment: Experiment, experiment_id: str, count: int = PHONES) -> tuple[Job, ...]:
+    phones = [Device(facts=_phone(n), state=DeviceState(health=Health.READY)) for n in range(count)]
     return expand(experiment, experiment_id, phones).jobs
 
 

@@ -78,9 +78,9 @@ def _named(ledger: Ledger, name: str) -> list[ExperimentRow]:
 
 
 def _rows(settings: Settings, ledger: Ledger, row: ExperimentRow) -> list[SideRow]:
-    from orchestrator.analysis.comparison import alike, rows_of
+    from orchestrator.analysis.comparison import alike, answers_of, rows_of
 
-    cells = ledger.cells(row.id)
-    labels = labels_of(settings, row.experiment)
-    blocks = ledger.figures(row.id, ["predictions"] if labels else [])
-    return alike(rows_of(blocks, cells, row.experiment.sampling.mode, labels), row.experiment)
+    cells, labels = ledger.cells(row.id), labels_of(settings, row.experiment)
+    answers = answers_of(ledger.figures(row.id, ["predictions"]), labels) if labels else {}
+    rows = rows_of(ledger.briefs(row.id), cells, row.experiment.sampling.mode, answers)
+    return alike(rows, row.experiment)

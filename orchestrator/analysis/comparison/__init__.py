@@ -11,7 +11,7 @@ from .compare import compare
 from .compared import Compared
 from .matching import COLUMNS, only, sides_of
 from .metrics import METRICS, Metric, Rules
-from .rows import SideRow, rows_of
+from .rows import SideRow, answers_of, rows_of
 from .two_sides import alike
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Rules",
     "SideRow",
     "alike",
+    "answers_of",
     "compare",
     "only",
     "rows_of",

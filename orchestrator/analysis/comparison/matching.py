@@ -38,18 +38,22 @@ class Pair(NamedTuple):
 def pairs_of(a: Iterable[SideRow], b: Iterable[SideRow], match: Match = "device") -> list[Pair]:
     """Every cell of either side, in the order of devices, networks, backends, precisions and options."""
     found: dict[Key, Pair] = {}
+    known: dict[tuple[object, ...], Pair] = {}
     for index, side in enumerate((a, b)):
         for row in side:
-            key = _key(row, match)
-            pair = found.setdefault(key, Pair(key, [], []))
+            device = row.device if match == "device" else row.model or row.device
+            columns = device, row.source, row.network, row.backend, row.precision
+            told = (*columns, *row.options.items(), *map(type, row.options.values()))
+            pair = known.get(told)
+            if pair is None:
+                key = Key(device, row.source.value, row.network, row.backend, row.precision, _options(row))
+                pair = known[told] = found.setdefault(key, Pair(key, [], []))
             (pair.b if index else pair.a).append(row)
     return [found[key] for key in sorted(found)]
 
 
-def _key(row: SideRow, match: Match) -> Key:
-    device = row.device if match == "device" else row.model or row.device
-    options = tuple(sorted((name, axis_value_text(name, value)) for name, value in row.options.items()))
-    return Key(device, row.source.value, row.network, row.backend, row.precision, options)
+def _options(row: SideRow) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, axis_value_text(name, value)) for name, value in row.options.items()))
 
 
 def sides_of(rows: Iterable[SideRow], axis: str, first: str, second: str) -> tuple[list[SideRow], list[SideRow]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from pydantic import Field, FiniteFloat
 
 from orchestrator.analysis.figures import BlockFigures
-from orchestrator.analysis.statistics import Mode, block_value_ms, newest_attempts, total_setup_ms
+from orchestrator.analysis.statistics import Brief, Mode, newest_attempts
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
 from orchestrator.model.job import Cell
@@ -54,22 +55,42 @@ class SideRow(Model):
     only one."""
 
 
+class Answers(NamedTuple):
+    """What a block answered of a set of examples, as a row tells it."""
+
+    first_example: int
+    right: str
+
+
 def rows_of(
-    blocks: Iterable[BlockFigures],
+    blocks: Iterable[Brief],
     cells: Mapping[str, Cell],
     mode: Mode = "steady",
-    labels: Sequence[int] | None = None,
+    answers: Mapping[int, Answers] | None = None,
 ) -> list[SideRow]:
-    """Of each job the newest attempt. `labels`: the right class of each example, where the workload has a set."""
+    """Of each job the newest attempt. `answers`: by token, where the workload has a set with labels."""
     work = [block for block in newest_attempts(blocks) if block.role == "work"]
     ordered = sorted(work, key=lambda block: (block.experiment_id, block.serial, block.started_at, block.token))
-    nights = nights_of(ordered)
+    known = {cell_id: _CellText.of(cell) for cell_id, cell in cells.items()}
     return [
-        _row(block, cells[block.cell_id], mode, labels, night) for block, night in zip(ordered, nights, strict=True)
+        _row(block, known[block.cell_id], mode, (answers or {}).get(block.token), night)
+        for block, night in zip(ordered, nights_of(ordered), strict=True)
     ]
 
 
-def nights_of(ordered: Iterable[BlockFigures]) -> Iterator[str]:
+def answers_of(blocks: Iterable[BlockFigures], labels: Sequence[int]) -> dict[int, Answers]:
+    """Of blocks that were read with their predictions, by token. `labels`: the right class of each example."""
+    told = {block.token: block.predictions for block in blocks if block.predictions is not None}
+    return {
+        token: Answers(
+            each.first,
+            "".join("01"[labels[each.first + place] == top[0]] for place, top in enumerate(each.top)),
+        )
+        for token, each in told.items()
+    }
+
+
+def nights_of(ordered: Iterable[Brief | BlockFigures]) -> Iterator[str]:
     """The night of each block, of blocks in the order of experiments, devices and time."""
     number, device, free_at = 0, ("", ""), 0.0
     for block in ordered:
@@ -80,68 +101,38 @@ def nights_of(ordered: Iterable[BlockFigures]) -> Iterator[str]:
         yield f"{block.experiment_id}/{block.serial}/{number}"
 
 
-def _row(block: BlockFigures, cell: Cell, mode: Mode, labels: Sequence[int] | None, night: str) -> SideRow:
-    good = block.outcome is Outcome.OK
+class _CellText(NamedTuple):
+    network: str
+    backend: str
+    precision: str
+    options: dict[str, Value]
+
+    @staticmethod
+    def of(cell: Cell) -> _CellText:
+        return _CellText(cell.workload.label, str(cell.backend), str(cell.precision), dict(cell.options))
+
+
+def _row(block: Brief, cell: _CellText, mode: Mode, answers: Answers | None, night: str) -> SideRow:
+    good = block.outcome == Outcome.OK
+    latency = block.first_result_ms if mode == "cold" else block.median_ms
     return SideRow(
         device=block.serial,
         serial=block.serial,
         model=block.model,
-        source=block.source,
-        network=cell.workload.label,
-        backend=str(cell.backend),
-        precision=str(cell.precision),
-        options=dict(cell.options),
+        source=Source(block.source),
+        network=cell.network,
+        backend=cell.backend,
+        precision=cell.precision,
+        options=cell.options,
         night=night,
         round=block.block,
         started_at=block.started_at,
         ended_at=block.ended_at,
-        problem="" if good else ": ".join(filter(None, (block.outcome.value, block.cause))),
-        values=dict(_values(block, mode)) if good else {},
-        whole_ms=bool(block.times and block.times.whole),
-        relative_energy=bool(block.energy and not block.energy.absolute),
-        **(_answers(block, labels) if good and labels is not None else {}),
-        provenance=_provenance(block),
+        problem="" if good else ": ".join(filter(None, (block.outcome, block.cause))),
+        values=block.values if latency is None else {"latency": latency, **block.values},
+        whole_ms=block.whole_ms,
+        relative_energy=block.relative_energy,
+        first_example=answers.first_example if answers and good else 0,
+        right=answers.right if answers and good else "",
+        provenance=block.provenance,
     )
-
-
-def _values(block: BlockFigures, mode: Mode) -> Iterator[tuple[str, float]]:
-    if block.stream:
-        if block.rate is not None:
-            yield "throughput", block.rate.median_per_s
-    elif (value := block_value_ms(block, mode)) is not None:
-        yield "latency", value
-    if block.setup_ns:
-        yield f"setup/{'cached' if block.setup_cached else 'not cached'}", total_setup_ms(block)
-    if (memory := block.memory) is not None:
-        figures = {"device": memory.device_peak_bytes, "process": memory.vm_hwm_bytes, "pss": memory.pss_bytes}
-        for basis, size_bytes in figures.items():
-            if size_bytes:
-                yield f"memory/{basis}", float(size_bytes)
-    if (energy := block.energy) is not None:
-        kind = f"{energy.source.value} {energy.scope.value} {energy.name}".strip()
-        estimates = {"net": energy.per_inference_j, "gross": energy.gross_per_inference_j}
-        told = next(((basis, each) for basis, each in estimates.items() if each is not None), None)
-        if told is not None:
-            yield f"energy/{told[0]} {kind}", told[1].value
-
-
-def _answers(block: BlockFigures, labels: Sequence[int]) -> dict[str, int | str]:
-    told = block.predictions
-    if told is None:
-        return {}
-    right = "".join("01"[labels[told.first + place] == top[0]] for place, top in enumerate(told.top))
-    return {"first_example": told.first, "right": right}
-
-
-def _provenance(block: BlockFigures) -> dict[str, str]:
-    facts = block.runs_on.facts if block.runs_on else None
-    of = block.provenance
-    found = {
-        "OS build": of.fingerprint or block.fingerprint,
-        "driver": f"{facts.device_name} {facts.driver}".strip() if facts else "",
-        "agent": f"{of.agent_version} {of.agent_sha256[:12]}".strip(),
-        "farm": of.farm_version,
-        "model file": of.model_sha256[:12],
-        "plan": of.plan_hash,
-    }
-    return {name: text for name, text in found.items() if text}

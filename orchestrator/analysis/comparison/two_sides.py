@@ -14,6 +14,8 @@ from .rows import SideRow
 def alike(rows: Iterable[SideRow], experiment: Experiment) -> list[SideRow]:
     """The rows of an experiment; those of one without sides as they are."""
     names = _names(experiment)
+    if not names:
+        return list(rows)
     columns = {name: text for name, text in names.items() if name in COLUMNS}
     options = {name: text for name, text in names.items() if name not in COLUMNS}
     return [row.model_copy(update={**columns, "options": {**row.options, **options}}) for row in rows]

@@ -171,8 +171,8 @@ def is_resolved(found: Estimate | None) -> bool:
     """Whether the 95 % interval of a ratio leaves out one; not where blocks are too few for an interval."""
     if found is None:
         return False
-    within = bounds(found)
-    return not within.low <= 0 <= within.high
+    low, high = (each.item() for each in bounds(found))
+    return not low <= 0 <= high
 
 
 def _few(found: Estimate | None) -> str:

@@ -8,6 +8,7 @@ blocks, and says how often such intervals hold the truth; its percentiles are me
 
 from __future__ import annotations
 
+from .brief import Brief, brief_of
 from .canaries import CanaryVerdict, CanaryWord, canary_verdicts
 from .effect import Effect, detectable
 from .energies import EnergyPerInference, EnergyUse, Figure, energy_uses, reported_energy
@@ -37,6 +38,7 @@ from .throughput import Throughput, throughput
 __all__ = [
     "MIN_BLOCKS",
     "SERIAL_BLOCKS",
+    "Brief",
     "CanaryVerdict",
     "CanaryWord",
     "ColdStart",
@@ -60,6 +62,7 @@ __all__ = [
     "Throughput",
     "Verdict",
     "block_value_ms",
+    "brief_of",
     "canary_verdicts",
     "cold_start",
     "detectable",

@@ -16,6 +16,7 @@ from orchestrator.model.device import Source
 from orchestrator.model.job import Cell
 from orchestrator.model.record import ConditionProof, Doubt, LayerMemory, Outcome, Record, RunsOn
 
+from .brief import Brief
 from .effect import Effect, detectable
 from .energies import EnergyPerInference, EnergyUse, energy_doubts, energy_uses, reported_energy
 from .latency import Latency, latency
@@ -35,7 +36,7 @@ from .spread import Spread, sessions_doubt, spread
 from .stability import Stability, stability
 from .throughput import Throughput, throughput
 
-Attempt = TypeVar("Attempt", Record, BlockFigures)
+Attempt = TypeVar("Attempt", Record, BlockFigures, Brief)
 
 
 class InvalidReason(Model):

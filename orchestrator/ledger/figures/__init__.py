@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .intake import add
 from .packing import Apart
-from .reading import read
+from .reading import briefs, read
 from .renewal import BATCH, Renewed, keys, lacking, renew
 from .selector import Selector
 
-__all__ = ["BATCH", "Apart", "Renewed", "Selector", "add", "keys", "lacking", "read", "renew"]
+__all__ = ["BATCH", "Apart", "Renewed", "Selector", "add", "briefs", "keys", "lacking", "read", "renew"]

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Executable
 from sqlalchemy.dialects import postgresql, sqlite
 
-from orchestrator.analysis.figures import FIGURES_VERSION, figures_of
+from orchestrator.analysis.figures import FIGURES_VERSION, BlockFigures, figures_of
 from orchestrator.errors import Unreadable
 from orchestrator.ledger.queries import jobs_by_id
 from orchestrator.ledger.tables import FIGURES
@@ -23,7 +23,7 @@ from . import packing
 log = logging.getLogger(__name__)
 
 LONGEST_ERROR = 500
-PARTS = ("body", "per_layer", "predictions")
+PARTS = ("body", "per_layer", "predictions", "brief")
 
 
 def add(connection: Connection, records: Sequence[Record]) -> None:
@@ -37,19 +37,21 @@ def columns(record: Record, job: AnyJob | None) -> dict[str, Any]:
     try:
         if job is None:
             raise Unreadable("its job cannot be read, and so nothing is known of its cell")
-        figures = figures_of(record, job.cell, sustained=job.sampling.mode == "sustained")
-        made = {
-            "median_ms": figures.times.median_ms if figures.times and record.outcome is Outcome.OK else None,
-            "error": "",
-            "body": packing.body(figures),
-            "per_layer": packing.apart(figures.per_layer),
-            "predictions": packing.apart(figures.predictions),
-        }
+        return row_of(figures_of(record, job.cell, sustained=job.sampling.mode == "sustained"))
     except MemoryError:
         raise
     except Exception as e:
-        made = _fault(record, e)
-    return {**_key(record), **made}
+        return {**_key(record, record.device.serial), **_fault(record, e)}
+
+
+def row_of(figures: BlockFigures) -> dict[str, Any]:
+    """The row of a block's figures."""
+    return {
+        **_key(figures, figures.serial),
+        "median_ms": figures.times.median_ms if figures.times and figures.outcome is Outcome.OK else None,
+        "error": "",
+        **packing.parts(figures),
+    }
 
 
 def put(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
@@ -66,17 +68,17 @@ def _upsert(dialect: str) -> Executable:
     return found
 
 
-def _key(record: Record) -> dict[str, Any]:
+def _key(block: Record | BlockFigures, serial: str) -> dict[str, Any]:
     return {
-        "job_id": record.job_id,
-        "attempt": record.attempt,
+        "job_id": block.job_id,
+        "attempt": block.attempt,
         "version": FIGURES_VERSION,
-        "experiment_id": record.experiment_id,
-        "cell_id": record.cell_id,
-        "serial": record.device.serial,
-        "source": record.source,
-        "outcome": record.outcome,
-        "started_at": record.started_at,
+        "experiment_id": block.experiment_id,
+        "cell_id": block.cell_id,
+        "serial": serial,
+        "source": block.source,
+        "outcome": block.outcome,
+        "started_at": block.started_at,
         "kept_at": time.time(),
     }
 

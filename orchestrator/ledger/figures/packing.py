@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import zlib
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel
 
 from orchestrator.analysis.figures import BlockFigures, PerLayer
+from orchestrator.analysis.statistics import Brief, brief_of
+from orchestrator.analysis.statistics.brief import COLUMNS
 from orchestrator.ledger.rows import AnyRow
 from orchestrator.model.record import Predictions
 
@@ -54,12 +57,30 @@ makes older rows unreadable, and so is one more in `FIGURES_VERSION`."""
 MAX_BYTES = 64 << 20
 
 
-def body(figures: BlockFigures) -> bytes:
+def parts(figures: BlockFigures) -> dict[str, Any]:
+    """The columns of a row that hold the figures."""
+    return {
+        "body": _body(figures),
+        "per_layer": _apart(figures.per_layer),
+        "predictions": _apart(figures.predictions),
+        "brief": json.dumps(brief_of(figures)[len(COLUMNS) :], separators=(",", ":")),
+    }
+
+
+def brief(row: AnyRow) -> Brief:
+    """Of a row with `COLUMNS` and `brief`, or with `body` where a ledger from before has no brief there. Raises
+    ValueError, TypeError, zlib.error."""
+    if row.brief is None:
+        return brief_of(unpacked(row))
+    return Brief(*row[: len(COLUMNS)], *json.loads(row.brief))
+
+
+def _body(figures: BlockFigures) -> bytes:
     """The figures without the fields that stand apart."""
     return _packed(figures.model_dump_json(exclude=set(get_args(Apart)), exclude_defaults=True).encode(), WORDS)
 
 
-def apart(part: BaseModel | None) -> bytes | None:
+def _apart(part: BaseModel | None) -> bytes | None:
     return None if part is None else _packed(part.model_dump_json(exclude_defaults=True).encode(), b"")
 
 

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator
+import zlib
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
+from typing import TypeVar
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, case, select
 
 from orchestrator.analysis.figures import FIGURES_VERSION, BlockFigures
-from orchestrator.ledger.rows import readable
+from orchestrator.analysis.statistics import Brief
+from orchestrator.analysis.statistics.brief import COLUMNS
+from orchestrator.ledger.rows import AnyRow, readable
 from orchestrator.ledger.tables import FIGURES
 
 from . import packing
 from .selector import Selector, matching
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
+UNREADABLE = (ValueError, TypeError, LookupError, zlib.error)
 
 
 def read(
@@ -28,8 +34,25 @@ def read(
     if most is not None:
         statement = statement.order_by(FIGURES.c.started_at.desc()).limit(most)
     for row in connection.execute(statement):
-        what = f"the figures of attempt {row.attempt} at job {row.job_id}"
-        if row.body is None:
-            log.warning("event=without_figures job=%s attempt=%d error=%s", row.job_id, row.attempt, row.error)
-        elif (found := readable(what, partial(packing.unpacked, row))) is not None:
+        if (found := _found(row, packing.unpacked)) is not None:
             yield found
+
+
+def briefs(connection: Connection, of: Selector) -> Iterator[Brief]:
+    """The same rows in few words."""
+    columns = [FIGURES.c[name] for name in (*COLUMNS, "attempt", "error", "brief")]
+    body = case((FIGURES.c.brief.is_(None), FIGURES.c.body), else_=None).label("body")
+    statement = select(*columns, body).where(matching(FIGURES, of), FIGURES.c.version == FIGURES_VERSION)
+    for row in connection.execute(statement):
+        try:
+            yield packing.brief(row)
+        except UNREADABLE:
+            if (found := _found(row, packing.brief)) is not None:  # it says which row, and what is wrong with it
+                yield found
+
+
+def _found(row: AnyRow, read: Callable[[AnyRow], T]) -> T | None:
+    if row.error:
+        log.warning("event=without_figures job=%s attempt=%d error=%s", row.job_id, row.attempt, row.error)
+        return None
+    return readable(f"the figures of attempt {row.attempt} at job {row.job_id}", partial(read, row))

@@ -14,9 +14,9 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def table(content: Content) -> Section:
-    """What is different or missing first; those rows are marked."""
-    rows = ordered(content.rows)
+def table(content: Content, most: int | None = None) -> Section:
+    """What is different or missing first; those rows are marked. `most`: so many of them, instead of all."""
+    rows = ordered(content.rows)[:most]
     return Section(
         name="compared",
         title=f"A {content.a}, B {content.b}",

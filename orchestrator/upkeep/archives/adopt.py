@@ -131,9 +131,7 @@ class _Experiment:
     def _figures(self, row: dict[str, Any]) -> None:
         own, parts = json.loads(row["figures_row"]), dict[str, Any]()
         if row["figures"] is not None:
-            block = BlockFigures.model_validate_json(row["figures"])
-            parts = {"body": packing.body(block), "per_layer": packing.apart(block.per_layer)}
-            parts["predictions"] = packing.apart(block.predictions)
+            parts = packing.parts(BlockFigures.model_validate_json(row["figures"]))
         self._connection.execute(insert(FIGURES).values(job_id=row["job_id"], **own, **parts))
 
     def _record(self, row: dict[str, Any], token: int) -> int:

@@ -52,7 +52,7 @@ JOB_COLUMNS = (
     "token",
     "ended_at",
 )
-BODIES = ("body", "per_layer", "predictions")
+BODIES = ("body", "per_layer", "predictions", "brief")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Table
 
 from orchestrator.analysis.figures import FIGURES_VERSION
 from orchestrator.errors import Unreadable
-from orchestrator.ledger.figures.packing import unpacked
+from orchestrator.ledger.figures import packing
 from orchestrator.ledger.lanes import candidates_of
 from orchestrator.ledger.records import stored
 from orchestrator.ledger.rows import AnyRow, HostState, JobState, read_row, unpack
@@ -108,9 +108,11 @@ def _record(row: AnyRow) -> None:
 
 def _figures(row: AnyRow) -> None:
     if row.version == FIGURES_VERSION and row.body is not None:
-        figures = unpacked(row)
+        figures = packing.unpacked(row)
         names = ("job_id", "attempt", "experiment_id", "cell_id", "serial", "outcome", "started_at")
         _same(row, {name: getattr(figures, name) for name in names})
+        if row.brief is not None and row.brief != packing.parts(figures)["brief"]:
+            raise ValueError("what it says in brief is not what its figures say")
 
 
 def _of_figures(row: AnyRow) -> str:

@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import Row, create_engine, text
 
 from orchestrator.analysis.figures import FIGURES_VERSION, figures_of
+from orchestrator.analysis.statistics import brief_of
 from orchestrator.errors import ServiceDown, SetupError, StableError, Unstorable
 from orchestrator.expansion.expand import expand
 from orchestrator.ledger import JobState, KeepResult, Ledger, Renewed, blame
@@ -485,6 +486,25 @@ def test_a_record_is_kept_with_its_figures(ledger: Ledger, url: str) -> None:
     found = {each.job_id: each for each in ledger.figures(experiment_id)}
     assert found == {job.job_id: figures_of(record, job.cell) for job, record in zip(jobs, kept, strict=True)}
     assert ledger.figures_of([jobs[0].job_id]) == [found[jobs[0].job_id]]
+    assert {each.job_id: each for each in ledger.briefs(experiment_id)} == {
+        job_id: brief_of(each) for job_id, each in found.items()
+    }
+
+
+def test_briefs_are_read_by_bodies_where_there_are_none_and_a_bad_one_stops_no_other(
+    ledger: Ledger, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    experiment_id, jobs = submitted(ledger, blocks=3)
+    for number, job in enumerate(jobs):
+        ledger.keep(timed(begun(ledger, job), 5.0 + number))
+    before = sorted(ledger.briefs(experiment_id), key=lambda each: each.median_ms or 0.0)
+    assert [each.median_ms for each in before] == [5.0, 6.0, 7.0]
+    in_database(url, "UPDATE figures SET brief = NULL WHERE job_id = :id", id=jobs[0].job_id)
+    in_database(url, "UPDATE figures SET brief = '[1]' WHERE job_id = :id", id=jobs[1].job_id)
+    assert sorted(ledger.briefs(experiment_id), key=lambda each: each.median_ms or 0.0) == [before[0], before[2]]
+    assert jobs[1].job_id in caplog.text and jobs[0].job_id not in caplog.text
+    assert list(ledger.renew_figures(experiment_id, everything=True)) == [Renewed(3, 2, 0)]
+    assert sorted(ledger.briefs(experiment_id), key=lambda each: each.median_ms or 0.0) == before
 
 
 def test_a_record_and_its_figures_are_kept_together_or_not_at_all(

@@ -84,6 +84,7 @@ PLANTED = {
     "token of a record": (f"UPDATE records SET token = 77 WHERE job_id = {MINE}", "records", "job 1"),
     "experiment": (f"UPDATE records SET experiment_id = 'second-1' WHERE job_id = {MINE}", "records", "job 1"),
     "figures": (f"UPDATE figures SET body = :bad WHERE job_id = {MINE}", "figures", "job 1"),
+    "brief": (f"UPDATE figures SET brief = '[1,2]' WHERE job_id = {MINE}", "figures", "job 1"),
     "serial": (f"UPDATE figures SET serial = 'Z' WHERE job_id = {MINE}", "figures", "job 1"),
     "dead record": ("UPDATE dead_records SET body = :bad", "dead_records", None),
     "version": ("UPDATE alembic_version SET version_num = '3'", "alembic_version", "3"),

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from orchestrator.analysis.comparison import compare, rows_of, sides_of
+from orchestrator.analysis.statistics import brief_of
 from orchestrator.model.device import Api, Source
 from orchestrator.model.experiment import Experiment, Published
 from orchestrator.model.record import Record
@@ -78,7 +79,7 @@ def test_a_speed_up_is_the_ratio_that_a_comparison_tells() -> None:
     content = built(
         "e-1", experiment(), cells={each.cell_id: each for each in cells.values()}, records=turns, outcomes={}, now=1e9
     )
-    rows = rows_of(content.blocks, {each.cell_id: each for each in cells.values()})
+    rows = rows_of(map(brief_of, content.blocks), {each.cell_id: each for each in cells.values()})
     found = [each for each in compare(*sides_of(rows, "backend", "opencl", "cpu")) if each.metric == "latency"]
     (section,) = (each for each in sections(content) if each.name == "backends")
     assert found[0].ratio is not None and section.rows[0][-1] == f"{found[0].ratio:.2f}x" == "2.36x"

@@ -1,0 +1,100 @@
+"""`Brief`: what a comparison needs of a block, in few words: tables of thousands of cells are made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from orchestrator.analysis.figures import BlockFigures
+from orchestrator.model.record import Outcome
+
+from .setup import first_result_ms, total_setup_ms
+
+
+class Brief(NamedTuple):
+    """One block of one cell on one device, in one attempt."""
+
+    experiment_id: str
+    job_id: str
+    cell_id: str
+    serial: str
+    source: str
+    outcome: str
+    started_at: float
+    token: int
+    block: int
+    role: str
+    model: str
+    ended_at: float
+    cause: str
+    median_ms: float | None
+    """Of the latency; None of a stream, and of a block that did not go well."""
+    first_result_ms: float | None
+    """From a fresh process to its first result; None where `median_ms` is."""
+    whole_ms: bool
+    relative_energy: bool
+    values: dict[str, float]
+    """The other figures, by metric and basis."""
+    provenance: dict[str, str]
+
+
+COLUMNS = Brief._fields[: Brief._fields.index("token")]
+"""Fields that a row of figures has columns for."""
+
+
+def brief_of(block: BlockFigures) -> Brief:
+    good = block.outcome is Outcome.OK
+    timed = good and not block.stream and block.times is not None
+    return Brief(
+        experiment_id=block.experiment_id,
+        job_id=block.job_id,
+        cell_id=block.cell_id,
+        serial=block.serial,
+        source=block.source.value,
+        outcome=block.outcome.value,
+        started_at=block.started_at,
+        token=block.token,
+        block=block.block,
+        role=block.role,
+        model=block.model,
+        ended_at=block.ended_at,
+        cause=block.cause,
+        median_ms=block.times.median_ms if timed and block.times else None,
+        first_result_ms=first_result_ms(block) if timed else None,
+        whole_ms=bool(block.times and block.times.whole),
+        relative_energy=bool(block.energy and not block.energy.absolute),
+        values=dict(_values(block)) if good else {},
+        provenance=_provenance(block),
+    )
+
+
+def _values(block: BlockFigures) -> Iterator[tuple[str, float]]:
+    if block.stream and block.rate is not None:
+        yield "throughput", block.rate.median_per_s
+    if block.setup_ns:
+        yield f"setup/{'cached' if block.setup_cached else 'not cached'}", total_setup_ms(block)
+    if (memory := block.memory) is not None:
+        figures = {"device": memory.device_peak_bytes, "process": memory.vm_hwm_bytes, "pss": memory.pss_bytes}
+        for basis, size_bytes in figures.items():
+            if size_bytes:
+                yield f"memory/{basis}", float(size_bytes)
+    if (energy := block.energy) is not None:
+        kind = f"{energy.source.value} {energy.scope.value} {energy.name}".strip()
+        estimates = {"net": energy.per_inference_j, "gross": energy.gross_per_inference_j}
+        told = next(((basis, each) for basis, each in estimates.items() if each is not None), None)
+        if told is not None:
+            yield f"energy/{told[0]} {kind}", told[1].value
+
+
+def _provenance(block: BlockFigures) -> dict[str, str]:
+    facts = block.runs_on.facts if block.runs_on else None
+    of = block.provenance
+    found = {
+        "OS build": of.fingerprint or block.fingerprint,
+        "driver": f"{facts.device_name} {facts.driver}".strip() if facts else "",
+        "agent": f"{of.agent_version} {of.agent_sha256[:12]}".strip(),
+        "farm": of.farm_version,
+        "model file": of.model_sha256[:12],
+        "plan": of.plan_hash,
+    }
+    return {name: text for name, text in found.items() if text}
