@@ -10,10 +10,12 @@ from .axis import CPU, GPU, axes_of, axis
 from .ir.fusion import FUSIONS, fusion_words, fusions, why_no_fusions
 
 Backend = Literal["opencl", "vulkan", "cpu"]
-Precision = Literal["fp32", "relaxed", "fp16", "fp16_arithmetic"]
+Precision = Literal["fp32", "relaxed", "imprecise", "fp16", "fp16_arithmetic"]
+CONTRACTED: tuple[Precision, ...] = ("relaxed", "imprecise")
+"""Those in which a driver may join products with sums; in `imprecise` also reorder them, and lose NaN."""
 HALF: tuple[Precision, ...] = ("fp16", "fp16_arithmetic")
 """Those that store weights and activations in half precision."""
-PRECISIONS: tuple[Precision, ...] = ("fp32", "relaxed", "fp16", "fp16_arithmetic")
+PRECISIONS: tuple[Precision, ...] = ("fp32", "relaxed", "imprecise", "fp16", "fp16_arithmetic")
 ConcatMode = Literal["auto", "join", "split"]
 PoolMode = Literal["auto", "offsets", "objects"]
 SwapMode = Literal["auto", "never"]
@@ -26,12 +28,19 @@ MAX_GRANULARITY = 64
 MAX_PIXELS = 16
 
 
-def granularity_conflict(granularity: int) -> str:
-    """Why no kernel computes so many outputs; empty where one does, and for 0, the algorithm's own number."""
-    if granularity % 4 == 0 and 0 <= granularity <= MAX_GRANULARITY:
+BY_FOURS = ("direct", "window", "pointwise")
+"""Convolutions that compute vectors of four channels."""
+
+
+def granularity_conflict(granularity: int, algorithm: str) -> str:
+    """Why an algorithm cannot compute so many outputs a work-item; empty where it can, and for 0, its own number."""
+    if not granularity % 4 or algorithm.split(" ")[0] not in BY_FOURS:
         return ""
-    fitting = ", ".join(map(str, range(4, MAX_GRANULARITY + 1, 4)))
-    return f"granularity {granularity} does not fit: kernels compute channels by fours; give {fitting}"
+    return f"granularity {granularity} does not fit: {algorithm} computes channels by fours; `dot` computes any number"
+
+
+def _scalar(algorithm: str) -> str:
+    return "`scalar` computes one number a work-item" if algorithm == "scalar" else ""
 
 
 def _without_winograd(algorithm: str, granularity: int, pixels: int) -> str:
@@ -79,18 +88,20 @@ class Options:
     )
     granularity: int = axis(
         0,
-        "outputs per work-item of direct convolution (g of study S), 4 to 64 by fours",
+        "outputs per work-item of convolution (g of study S): `dot` takes any, `direct`, `window`, `pointwise` fours",
         unset="chosen by shape",
-        bounds=(1, 64),
+        bounds=(1, MAX_GRANULARITY),
         backends=GPU,
         conflict=granularity_conflict,
+        unused=_scalar,
     )
     pixels: int = axis(
         0,
-        "adjacent pixels per work-item of direct convolution; 1 with `granularity: 4` is study S's kernel",
-        unset="chosen by shape",
+        "adjacent pixels per work-item of convolution; 1 is study S's kernel",
+        unset="1 with a granularity, else chosen by shape",
         bounds=(1, MAX_PIXELS),
         backends=GPU,
+        unused=_scalar,
     )
     product: str = axis(
         "auto",

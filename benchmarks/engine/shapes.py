@@ -66,7 +66,7 @@ class Device:
         key = (call.kernel.name, tuple(sorted(constants.items())), group)
         if key not in self._kernels:
             text = opencl.render(call.kernel, constants)
-            words = opencl.build_options((group, 1, 1), version="1.2", relaxed=False).split()
+            words = opencl.build_options((group, 1, 1), version="1.2").split()
             self._kernels[key] = cl.Kernel(cl.Program(self.context, text).build(options=words), call.kernel.name)
         return self._kernels[key]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from kernels.checkpoint import checkpoint
 from kernels.lower.cpu.agent_operations import CPU_OPERATIONS
 from kernels.lower.draft import DraftProgram
-from kernels.options import Limits, Options
+from kernels.options import CONTRACTED, Limits, Options
 from kernels.plan.model import OpenClSource, Parameter, Program, SpirvModule
 from kernels.source.dialects import opencl, vulkan
 from kernels.source.kernel import Kernel
@@ -43,7 +43,7 @@ def _opencl(drafts: list[DraftProgram], options: Options, limits: Limits) -> tup
         text = opencl.render(draft.kernel, draft.constants, options.precision).encode()
         file = f"programs/{draft.id}_{_digest(text)}.cl"
         files[file] = text
-        words = opencl.build_options(draft.work_group, version=limits.opencl_c, relaxed=options.precision == "relaxed")
+        words = opencl.build_options(draft.work_group, version=limits.opencl_c, precision=options.precision)
         programs.append(
             Program(
                 id=draft.id,
@@ -70,7 +70,7 @@ def _vulkan(
     files: dict[str, bytes] = {}
     for draft, kernel, text, binary in zip(drafts, kernels, texts, compile_all(texts, cache=cache), strict=True):
         stem = f"programs/{draft.id}_{_digest(text.encode())}"
-        guarded = binary if options.precision == "relaxed" else forbid_contraction(binary)
+        guarded = binary if options.precision in CONTRACTED else forbid_contraction(binary)
         files[f"{stem}.comp"], files[f"{stem}.spv"] = text.encode(), guarded
         programs.append(
             Program(

@@ -20,11 +20,13 @@ class Api(StrEnum):
 
 
 class Precision(StrEnum):
-    """Arithmetic of a plan: IEEE single; single with relaxed (fast) maths; half storage with single arithmetic; half
+    """Arithmetic of a plan: IEEE single; single with joined products and sums (relaxed); single as
+    fast as the driver likes (imprecise); half storage with single arithmetic; half
     storage with products and short sums in half."""
 
     FP32 = "fp32"
     RELAXED = "relaxed"
+    IMPRECISE = "imprecise"
     FP16 = "fp16"
     FP16_ARITHMETIC = "fp16_arithmetic"
 

@@ -10,6 +10,7 @@ const char* word(Precision precision) {
   switch (precision) {
     case Precision::fp32: return "fp32";
     case Precision::relaxed: return "relaxed";
+    case Precision::imprecise: return "imprecise";
     case Precision::fp16: return "fp16";
     case Precision::fp16_arithmetic: return "fp16_arithmetic";
   }

@@ -13,6 +13,7 @@ from kernels.options import Choice, Limits, Options
 
 from .depthwise import Depthwise
 from .direct import Direct
+from .dot import Dot
 from .im2col import Im2col
 from .implicit_gemm import ImplicitGemm
 from .pointwise import Pointwise
@@ -21,6 +22,7 @@ from .sizes import Convolution, convolution_of
 from .window import Window
 from .winograd import Winograd
 
+DOT = Dot()
 _USUAL = Winograd("winograd", "the largest tile that the precision allows", {})
 _LARGE = Winograd(
     "winograd_large", "tiles of 8x8 inputs: 6x6 outputs of 3x3, 4x4 of 5x5, 2x2 of 7x7", {3: 6, 5: 4, 7: 2}
@@ -36,6 +38,7 @@ ALGORITHMS = registry(
     _LARGE,
     Winograd("winograd_2x2", "tiles of 2x2 outputs", {3: 2, 5: 2}),
     Winograd("winograd_4x4", "tiles of 4x4 outputs", {3: 4}),
+    DOT,
     Scalar(),
 )
 """The most specialised first: the default of a phone is the first that fits."""
@@ -66,6 +69,8 @@ class Convolutions(GpuFamily[Convolution]):
 
     def default(self, options: Options, limits: Limits, sizes: Convolution) -> str:
         """By the kind of device; the first that fits where an algorithm, a granularity or pixels were asked for."""
+        if options.granularity % 4 and DOT.why_not(sizes, options, limits) is None:
+            return DOT.name
         if self.is_open(options) and not limits.unified_memory and not limits.cpu_device:
             return _for_desktop(options, limits, sizes)
         if self.is_open(options) and limits.cpu_device and options.backend == "opencl":

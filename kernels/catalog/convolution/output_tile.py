@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernels.errors import OptionError
-from kernels.options import MAX_PIXELS, Limits, Options, granularity_conflict
+from kernels.options import MAX_PIXELS, Limits, Options
 from kernels.source.tile import Tile, derived
 
 _WIDTHS = (16, 8, 4)
@@ -78,7 +78,7 @@ def choose_tile(options: Options, limits: Limits, *, width: int, stacks: int, wh
         chosen = _dividing(chosen, whole)
     lanes = next(lanes for lanes in _WIDTHS if lanes <= device.widest and 4 * chosen % lanes == 0)
     vectors = 4 * chosen // lanes
-    by_shape = 1 if width == 1 else max(1, min(device.sums // vectors, MAX_PIXELS))
+    by_shape = 1 if width == 1 or options.granularity else max(1, min(device.sums // vectors, MAX_PIXELS))
     return OutputTile(options.pixels or by_shape, vectors, lanes)
 
 
@@ -116,9 +116,8 @@ def _device(options: Options, limits: Limits) -> _Device:
 
 
 def _asked_stacks(granularity: int) -> int:
-    if conflict := granularity_conflict(granularity):
-        raise OptionError(conflict)
-    return granularity // 4
+    """Whole stacks: beside `dot`, which takes any number, layers that it does not fit take the next fours."""
+    return -(-granularity // 4)
 
 
 def _dividing(stacks: int, group_stacks: int) -> int:

@@ -45,7 +45,7 @@ _KEEPING_NAN = """\
 #define AT_MOST1(v, most) AT_MOST(v, most)
 #define LARGER(a, b) ((((a) > (b)) | isnan(a)) ? (a) : (b))
 """
-_RELAXED = """\
+_IMPRECISE = """\
 #define AT_LEAST(v, least) fmax((v), (least))
 #define AT_MOST(v, most) fmin((v), (most))
 #define AT_LEAST1(v, least) fmax((v), (least))
@@ -89,7 +89,7 @@ def render(kernel: Kernel, constants: Mapping[str, int], precision: Precision = 
     arguments += [f"int {name}" for name in kernel.ints] + [f"float {name}" for name in kernel.floats]
     joined = ",\n    ".join(arguments)
     computed = _COMPUTED.format(scalar="half" if narrow else "float")
-    clamps = _RELAXED if precision == "relaxed" else _KEEPING_NAN
+    clamps = _IMPRECISE if precision == "imprecise" else _KEEPING_NAN
     return (
         f"{_HALF_EXTENSION if narrow else ''}{defines}{PRELUDE}{clamps}{computed}"
         f"{_vectors(constants, precision, narrow)}{chunk_macros(kernel, constants, narrow=narrow)}{MACROS}"
@@ -126,11 +126,18 @@ def _vectors(constants: Mapping[str, int], precision: Precision, narrow: bool) -
     return _VECTORS.format(lanes=lanes, load=load, pointer=pointer, b=b, bias=bias, scalar=scalar)
 
 
-def build_options(work_group: tuple[int, int, int], *, version: str, relaxed: bool) -> str:
+_ARITHMETIC: Mapping[Precision, tuple[str, ...]] = {
+    "relaxed": ("-cl-mad-enable", "-cl-denorms-are-zero"),
+    "imprecise": ("-cl-fast-relaxed-math",),
+}
+"""What a level allows the compiler: joined products and sums; and all that, with reordering and finite numbers only."""
+
+
+def build_options(work_group: tuple[int, int, int], *, version: str, precision: Precision = "fp32") -> str:
     """Options of clBuildProgram. OpenCL C 1.1 where the device knows no more, else 1.2."""
     standard = "CL1.1" if version.startswith(("1.0", "1.1")) else "CL1.2"
     sizes = [f"-DGROUP_{axis}={size}" for axis, size in zip("XYZ", work_group, strict=True)]
-    return " ".join([f"-cl-std={standard}", *sizes, *(["-cl-fast-relaxed-math"] if relaxed else [])])
+    return " ".join([f"-cl-std={standard}", *sizes, *_ARITHMETIC.get(precision, ())])
 
 
 def _is_half(buffer: Buffer, precision: Precision) -> bool:

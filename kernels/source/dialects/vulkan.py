@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from kernels.options import HALF, Limits, Precision
+from kernels.options import CONTRACTED, HALF, Limits, Precision
 from kernels.source.chunks import chunk_macros
 from kernels.source.kernel import Buffer, Kernel
 from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors
@@ -71,8 +71,8 @@ _COMPUTED = """\
 #define VSPLAT(a) {vector}(a)
 """
 _SINGLE, _NARROW = {"vector": "vec4", "scalar": "float"}, {"vector": "f16vec4", "scalar": "float16_t"}
+_FUSED, _CONTRACTED = "#define MAD(a, b, c) fma((a), (b), (c))\n", "#define MAD(a, b, c) ((a) * (b) + (c))\n"
 _EXACT = """\
-#define MAD(a, b, c) fma((a), (b), (c))
 #define AT_LEAST(v, least) mix((v), (least), lessThan((v), (least)))
 #define AT_MOST(v, most) mix((v), (most), greaterThan((v), (most)))
 #define AT_LEAST1(v, least) ((v) < (least) ? (least) : (v))
@@ -80,8 +80,7 @@ _EXACT = """\
 #define LARGER(a, b) mix(mix((b), (a), greaterThan((a), (b))), (a), IS_NAN(a))
 #define IS_NAN(a) greaterThan(floatBitsToUint(a) & 0x7fffffffu, uvec4(0x7f800000u))
 """
-_RELAXED = """\
-#define MAD(a, b, c) ((a) * (b) + (c))
+_IMPRECISE = """\
 #define AT_LEAST(v, least) max((v), (least))
 #define AT_MOST(v, most) min((v), (most))
 #define AT_LEAST1(v, least) max((v), (least))
@@ -141,7 +140,9 @@ def render(
     members = "".join(f"    int {name};\n" for name in kernel.ints) + "".join(
         f"    float {name};\n" for name in kernel.floats
     )
-    computed = _COMPUTED.format(**(_NARROW if narrow else _SINGLE)) + (_RELAXED if precision == "relaxed" else _EXACT)
+    computed = _COMPUTED.format(**(_NARROW if narrow else _SINGLE))
+    computed += _CONTRACTED if precision in CONTRACTED else _FUSED
+    computed += _IMPRECISE if precision == "imprecise" else _EXACT
     types = {"computed": "FLOAT4", "f32": "vec4"}
     arrays = "".join(
         f"shared {types[array.storage] if array.lanes == 4 else 'float'} {array.name}[{array.size}];\n"

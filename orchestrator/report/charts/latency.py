@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
+from kernels.options import CONTRACTED
 from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.statistics import Summary
 from orchestrator.model.record import Outcome
@@ -69,7 +70,7 @@ def _draw(axes: Axes, summary: Summary, y: float, samples: list[float], colour: 
         axes.plot([low, high], [y, y], color=colour, linewidth=2.5, solid_capstyle="round", path_effects=[APART])
     face = PAGE if summary.precision.startswith("fp16") else colour
     axes.plot(
-        [summary.latency.median_ms], [y], "D" if summary.precision == "relaxed" else "o",
+        [summary.latency.median_ms], [y], "D" if summary.precision in CONTRACTED else "o",
         color=colour, markerfacecolor=face, markersize=6, markeredgewidth=1.5, path_effects=[APART],
     )  # fmt: skip
     axes.annotate(
@@ -83,8 +84,8 @@ def _keys(rows: Sequence[Summary], colours: Colours) -> list[Line2D]:
     keys = [Line2D([], [], marker="o", linestyle="", color=colours[b], label=b) for b in backends]
     if any(row.precision.startswith("fp16") for row in rows):
         keys.append(Line2D([], [], marker="o", linestyle="", color=MUTED, markerfacecolor=PAGE, label="hollow: fp16"))
-    if any(row.precision == "relaxed" for row in rows):
-        keys.append(Line2D([], [], marker="D", linestyle="", color=MUTED, label="diamond: relaxed"))
+    if any(row.precision in CONTRACTED for row in rows):
+        keys.append(Line2D([], [], marker="D", linestyle="", color=MUTED, label="diamond: relaxed or imprecise"))
     keys.append(Line2D([], [], marker="|", linestyle="", color=MUTED, markersize=8, label="one sample"))
     if any(row.latency and row.latency.interval_ms for row in rows):
         keys.append(Line2D([], [], color=MUTED, linewidth=2.5, label=_interval_words(rows)))

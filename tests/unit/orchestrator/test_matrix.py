@@ -187,10 +187,13 @@ def test_what_does_not_go_together_is_excluded_with_its_reason() -> None:
     assert why == "the stages of a pipeline keep their threads"
 
 
-def test_a_granularity_that_no_kernel_has_is_excluded_and_runs_nowhere() -> None:
-    asked = make.experiment(matrix=Matrix(granularity=(1, 4, 6)), sampling=Sampling(blocks=1))
+def test_a_granularity_that_an_algorithm_lacks_is_excluded_and_runs_nowhere() -> None:
+    asked = make.experiment(
+        matrix=Matrix(algorithm=("dot", "direct"), granularity=(1, 4, 6)), sampling=Sampling(blocks=1)
+    )
     found = expand(asked, "e", [make.device("A")])
-    assert [cell.options["granularity"] for cell in found.cells] == [4]
+    ran = [(cell.options["algorithm"], cell.options["granularity"]) for cell in found.cells]
+    assert ran == [("dot", 1), ("dot", 4), ("dot", 6), ("direct", 4)]
     assert [e.reason.partition(":")[0] for e in found.exclusions] == [
         "granularity 1 does not fit", "granularity 6 does not fit",
     ]  # fmt: skip

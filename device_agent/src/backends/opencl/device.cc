@@ -42,7 +42,7 @@ std::string api_version(const std::string& version) {
 
 // Half storage is part of OpenCL C 1.0 (vload_half, vstore_half); arithmetic in half is an extension.
 std::vector<Precision> precisions(const Library& library, cl_device_id device) {
-  std::vector<Precision> out{Precision::fp32, Precision::relaxed, Precision::fp16};
+  std::vector<Precision> out{Precision::fp32, Precision::relaxed, Precision::imprecise, Precision::fp16};
   const std::string extensions = " " + text(library, device, CL_DEVICE_EXTENSIONS) + " ";
   if (extensions.find(" cl_khr_fp16 ") != std::string::npos) out.push_back(Precision::fp16_arithmetic);
   return out;

@@ -116,7 +116,7 @@ void fill_basic_facts(const Library& library, PhysicalDevice& device) {
   facts.vendor = vendor_name(device.properties.vendorID);
   facts.driver = version_text(device.properties.driverVersion);
   facts.library = library.path;
-  facts.precisions = {Precision::fp32, Precision::relaxed};
+  facts.precisions = {Precision::fp32, Precision::relaxed, Precision::imprecise};
   facts.global_bytes = device_local_bytes(device.memory);
   facts.max_buffer_bytes = limits.maxStorageBufferRange;
   facts.local_bytes = limits.maxComputeSharedMemorySize;

@@ -64,7 +64,7 @@ def why_not(algorithm: str, shape: str) -> str | None:
     [("fp32", True), ("fp16", True), ("fp32", False), pytest.param("fp16_arithmetic", False, marks=pytest.mark.slow)],
     ids=["fp32", "fp16", "gpu-tiles", "half"],
 )
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name != "dot"])
 def test_algorithm_equals_the_reference(algorithm: str, precision: str, cpu_device: bool) -> None:
     fitting = {shape: convolution(shape) for shape in SHAPES if why_not(algorithm, shape) is None}
     if (algorithm, precision) in TOO_LARGE:
@@ -122,10 +122,31 @@ def test_granularity_changes_the_tile_not_the_result(granularity: int) -> None:
 
 
 @pytest.mark.parametrize("backend", ["opencl", "vulkan"])
-@pytest.mark.parametrize("cpu_device", [True, False])
-def test_one_pixel_of_four_channels_is_the_kernel_of_study_s(backend: Backend, cpu_device: bool) -> None:
-    options = Options(backend, algorithm="direct", granularity=4, pixels=1)
-    plan = compile_graph(convolution("first_layer"), options, Limits(cpu_device=cpu_device)).plan
+@pytest.mark.parametrize(("g", "pixels"), [(1, 1), (2, 1), (3, 1), (6, 1), (6, 2), (64, 1)])
+def test_granularity_is_the_number_of_outputs_of_a_work_item(backend: Backend, g: int, pixels: int) -> None:
+    """As study S has it, on whatever device: the plan's tile and the number of its work-items say so."""
+    for cpu_device in (True, False):
+        options = Options(backend, algorithm="dot", granularity=g, pixels=0 if pixels == 1 else pixels)
+        graph = convolution("first_layer")
+        _, k, oh, ow = graph.shapes[graph.outputs[0]]
+        plan = compile_graph(graph, options, Limits(cpu_device=cpu_device)).plan
+        (step,) = (step for step in plan.steps if step.program.startswith("conv_"))
+        assert step.program.startswith("conv_dot") and f"outputs{g}_pixels{pixels}" in step.program
+        assert step.work_items[1] == -(-4 * -(-k // 4) // g)
+        assert step.work_items[0] == -(-ow // pixels) * oh
+
+
+@pytest.mark.parametrize(("g", "pixels", "precision"), [(3, 2, "fp32"), (6, 1, "fp16")])
+def test_any_number_of_outputs_gives_the_same_result(g: int, pixels: int, precision: str) -> None:
+    """`dot` has one tile on every device: five channels are no multiple of either, nor nine and seven pixels of two."""
+    shapes = ("odd_channels", "strides_above_window", "uneven", "dilated", "groups_aligned", "groups_unaligned")
+    graph = side_by_side({shape: convolution(shape) for shape in shapes})
+    check(graph, precision, algorithm="dot", granularity=g, pixels=pixels)
+
+
+@pytest.mark.parametrize("backend", ["opencl", "vulkan"])
+def test_a_granularity_leaves_one_pixel_a_work_item(backend: Backend) -> None:
+    plan = compile_graph(convolution("first_layer"), Options(backend, algorithm="direct", granularity=4), Limits()).plan
     (program,) = (step.program for step in plan.steps if step.program.startswith("conv_"))
     assert program.startswith("conv_direct") and "lanes4_pixels1_vectors1" in program
 
@@ -215,12 +236,15 @@ def test_unknown_algorithm_names_those_that_fit() -> None:
         CONVOLUTIONS.check(Options("opencl", algorithm="wino"), Limits(), CONVOLUTIONS.cases(graph))
 
 
-@pytest.mark.parametrize("granularity", [3, 6, 68, -4])
-def test_granularity_that_does_not_fit(granularity: int) -> None:
+@pytest.mark.parametrize(
+    ("algorithm", "granularity", "words"),
+    [("direct", 6, "`dot` computes any number"), ("auto", 68, "is 1 to 64, not 68"), ("dot", -4, "is 1 to 64, not -4")],
+)
+def test_granularity_that_does_not_fit(algorithm: str, granularity: int, words: str) -> None:
     build = Builder()
     graph = build.outputs(build.conv(build.input(1, 4, 4, 4), 4, (3, 3)))
-    with pytest.raises(OptionError, match="give 4, 8, 12"):
-        compile_graph(graph, Options("opencl", granularity=granularity), Limits())
+    with pytest.raises(OptionError, match=words):
+        compile_graph(graph, Options("opencl", algorithm=algorithm, granularity=granularity), Limits())
 
 
 def test_pixels_beyond_the_most_are_refused() -> None:

@@ -93,10 +93,12 @@ def test_work_items_share_out_the_weights_and_load_none_beyond_them(vectors: int
 
 
 def test_options_follow_the_device_and_the_precision() -> None:
-    old = opencl.build_options((8, 1, 1), version="1.1", relaxed=False)
+    old = opencl.build_options((8, 1, 1), version="1.1")
     assert old == "-cl-std=CL1.1 -DGROUP_X=8 -DGROUP_Y=1 -DGROUP_Z=1"
-    new = opencl.build_options((8, 1, 1), version="3.0", relaxed=True)
-    assert "-cl-std=CL1.2" in new and "-cl-fast-relaxed-math" in new
+    new = opencl.build_options((8, 1, 1), version="3.0", precision="imprecise")
+    assert "-cl-std=CL1.2" in new and "-cl-fast-relaxed-math" in new and "relaxed-math" not in old
+    relaxed = opencl.build_options((8, 1, 1), version="3.0", precision="relaxed")
+    assert "-cl-mad-enable -cl-denorms-are-zero" in relaxed and "relaxed-math" not in relaxed
 
 
 def test_a_cached_shader_needs_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +140,7 @@ def instructions(module: bytes) -> list[tuple[int, ...]]:
     return found
 
 
-def test_every_sum_and_product_is_guarded_except_in_relaxed(tmp_path: Path) -> None:
+def test_every_sum_and_product_is_guarded_except_where_joined(tmp_path: Path) -> None:
     build = Builder()
     graph = build.outputs(
         build.node("affine", [build.input(1, 4, 2, 2), build.constant(4), build.constant(4)], (1, 4, 2, 2))
@@ -153,8 +155,9 @@ def test_every_sum_and_product_is_guarded_except_in_relaxed(tmp_path: Path) -> N
         guarded[precision] = results, {words[1] for words in listed if words[0] == 71 and words[2] == 42}
         codes = [words[0] for words in listed]
         assert max((i for i, code in enumerate(codes) if code == 71), default=0) < codes.index(19)
-    sums, guards = guarded.pop("relaxed")
-    assert sums and not guards
+    for contracted in ("relaxed", "imprecise"):
+        sums, guards = guarded.pop(contracted)
+        assert sums and not guards
     assert all(sums == guards for sums, guards in guarded.values())
 
 
