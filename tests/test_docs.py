@@ -15,6 +15,7 @@ import pytest
 import typer
 
 from farm.cli.app import app
+from kernels.frontend.onnx.operators import SUPPORTED
 from orchestrator import nightly, spec
 from orchestrator.expansion.device_selection.facts import FACTS
 from orchestrator.model.experiment import Experiment
@@ -136,6 +137,11 @@ def test_limits_are_those_of_now() -> None:
     lifted = [words for words, name in told if words not in (ROOT / name).read_text()]
     absent = re.findall(r"`farm (\w+)`", page.partition("## What does not exist")[2])
     assert lifted == [] and absent and set(absent) & set(COMMANDS) == set()
+
+
+def test_every_operator_of_onnx_is_listed() -> None:
+    listed = (ROOT / "docs" / "limits.md").read_text().partition("## ONNX operators")[2]
+    assert set(re.findall(r"`(\w+)`", listed)) == SUPPORTED
 
 
 def fields(schema: dict[str, Any], root: dict[str, Any] | None = None) -> Iterator[str]:

@@ -6,6 +6,7 @@ from kernels.errors import ModelError
 
 from .graph import Graph, Node
 from .shapes import POOLS, output_shape
+from .taking import check_table
 
 
 def check_graph(graph: Graph) -> None:
@@ -29,6 +30,8 @@ def _check_shape(graph: Graph, node: Node) -> None:
     expected = output_shape(node, graph.shapes)
     if found != expected:
         raise ModelError(f"node {node.name!r} ({node.op}) makes {expected}; the graph says {found}")
+    if node.op == "take":
+        check_table(graph, node)
     if node.op in ("add", "mul"):
         for name in node.inputs:
             if graph.shapes[name] != expected and name not in graph.constants:

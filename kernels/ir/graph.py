@@ -27,6 +27,10 @@ Activations are NCHW or (N, features). `x` is an activation, the other inputs ma
 | slice | x | axis (>= 0), start, stop (0 <= start < stop <= extent) |
 | pad | x | pads (t,l,b,r), mode (constant, reflect, edge), value (of mode constant) |
 | resize | x -> (N,C,h,w) | size (h,w), mode (nearest, linear), coordinates (see `resampling.py`) |
+| map | up to four, which broadcast to each other | expression (see `expressions.py`): of each element |
+| take | x, table (constant) | see `taking.py`: each element of the result is one of x, or `value` |
+| gather | x, indices (any shape) | axis (>= 0): elements along it, by whole numbers; negative ones count from the end |
+| reduce | x -> the axes from start on have extent 1 | start, stop (axes), kind (see `shapes.py`) |
 
 A conv may have `pad_mode`: "reflect" (the mirror image, the edge itself not repeated); absent: zeros.
 
@@ -70,6 +74,8 @@ class Graph:
     nodes: list[Node]
     shapes: dict[str, tuple[int, ...]]
     constants: dict[str, Array]
+    whole: frozenset[str] = frozenset()
+    """Inputs that hold whole numbers, as tokens and conditions are."""
 
     def producer(self, tensor: str) -> Node | None:
         """The node that writes a tensor; None for inputs and constants."""

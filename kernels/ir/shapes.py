@@ -11,6 +11,7 @@ import numpy as np
 from kernels.errors import ModelError
 
 from .activations import ACTIVATIONS
+from .expressions import check_expression
 from .graph import Node
 from .operands import Shape as Shape
 from .operands import bind
@@ -70,10 +71,17 @@ OPERANDS: dict[str, dict[str, str]] = {
     "mul": _PAIR,
     "affine": {"x": "N C ...", "scale": "C", "shift": "C"},
     "instance_norm": {**_IMAGE, "scale": "C", "shift": "C"},
+    "map": {"a?": "...", "b?": "...", "c?": "...", "d?": "..."},
+    "take": {"x": "...", "table": "k"},
+    "gather": {"x": "...", "indices": "..."},
+    "reduce": _ANY,
 }
 """Operands of each canonical operation in their order, `?` where they may be absent, with the pattern of their shape
 (`operands.py`). A concat has any number."""
 POOLS = ("max_pool", "average_pool")
+REDUCTIONS = ("sum", "mean", "max", "min", "prod", "argmax", "argmin", "last_argmax", "last_argmin")
+"""Kinds of `reduce`; those of arguments give the place of the first, or last, largest or smallest element."""
+MAX_TAKE_RANK = 8
 
 
 def output_shape(node: Node, shapes: Mapping[str, Shape], *, ceil: bool = False) -> Shape:
@@ -248,6 +256,35 @@ def _transpose(shapes: list[Shape], a: Attributes) -> Shape:
     return tuple(shapes[0][i] for i in perm)
 
 
+def _map(shapes: list[Shape], a: Attributes) -> Shape:
+    check_expression(a["expression"], len(shapes))
+    try:
+        return tuple(int(extent) for extent in np.broadcast_shapes(*shapes))
+    except ValueError as e:
+        raise ModelError(f"shapes {shapes} do not broadcast to each other") from e
+
+
+def _take(shapes: list[Shape], a: Attributes) -> Shape:
+    shape: Shape = tuple(a["shape"])
+    if len(shape) > MAX_TAKE_RANK:
+        raise ModelError(f"a result of shape {shape} has more than {MAX_TAKE_RANK} dimensions")
+    if shapes[1] != (sum(shape),) or len(a["strides"]) != len(shape):
+        raise ModelError(f"a table of {shapes[1]} and strides {a['strides']} do not fit a result of shape {shape}")
+    return shape
+
+
+def _gather(shapes: list[Shape], a: Attributes) -> Shape:
+    x, axis = _axis_inside(shapes, a), a["axis"]
+    return (*x[:axis], *shapes[1], *x[axis + 1 :])
+
+
+def _reduce(shapes: list[Shape], a: Attributes) -> Shape:
+    start, stop, shape = a["start"], a["stop"], shapes[0]
+    if a["kind"] not in REDUCTIONS or not 0 <= start < stop <= len(shape):
+        raise ModelError(f"{a['kind']} over axes {start} to {stop} of {shape} is not known")
+    return tuple(1 if start <= axis < stop else extent for axis, extent in enumerate(shape))
+
+
 _RULES: dict[str, Callable[[list[Shape], Attributes], Shape]] = {
     "conv": _conv,
     "dense": _dense,
@@ -266,4 +303,8 @@ _RULES: dict[str, Callable[[list[Shape], Attributes], Shape]] = {
     "slice": _slice,
     "pad": _pad,
     "resize": _resize,
+    "map": _map,
+    "take": _take,
+    "gather": _gather,
+    "reduce": _reduce,
 }

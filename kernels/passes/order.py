@@ -95,8 +95,7 @@ def _overwritten(node: Node) -> Sequence[str]:
 
 
 def _size(graph: Graph, name: str) -> int:
-    shape = graph.shapes[name]
-    return packed_elements(shape) if len(shape) > 1 else packed_elements((1, *shape))
+    return packed_elements(graph.shapes[name])
 
 
 def _on_demand(graph: Graph, first: Callable[[list[Node], Node], list[Node]]) -> list[Node]:

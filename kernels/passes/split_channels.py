@@ -31,8 +31,8 @@ BY_CHANNEL = frozenset(
 
 
 def packed_elements(shape: Shape) -> int:
-    """Elements of a tensor (N, C, ...) in stacks of four channels."""
-    n, c, *rest = shape
+    """Elements of a tensor (N, C, ...) in stacks of four channels; one of fewer dimensions is a row."""
+    n, c, *rest = (1,) * (2 - len(shape)) + shape
     total = n * -(-c // 4) * 4
     for extent in rest:
         total *= extent

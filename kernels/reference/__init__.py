@@ -32,6 +32,7 @@ def evaluate(
         values[node.output] = _run(graph, node, values, dtype)
         if not keep:
             _forget(graph, values, {name for name in node.inputs if last_use[name] == i})
+    values |= {name: graph.constants[name].astype(dtype) for name in graph.outputs if name in graph.constants}
     return values if keep else {name: values[name] for name in graph.outputs}
 
 
@@ -42,7 +43,7 @@ def _run(graph: Graph, node: Node, values: dict[str, AnyArray], dtype: type[np.f
         return values[name] if name in values else graph.constants[name].astype(dtype)
 
     out = OPERATIONS[node.op](node, [value(name) for name in node.inputs], graph.shapes[node.output])
-    return np.ascontiguousarray(out, dtype)
+    return np.asarray(out, dtype, order="C")
 
 
 def _forget(graph: Graph, values: dict[str, AnyArray], names: set[str]) -> None:

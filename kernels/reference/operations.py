@@ -10,9 +10,11 @@ import numpy.typing as npt
 
 from kernels.ir.activations import ACTIVATIONS, activation_of
 from kernels.ir.graph import Node
+from kernels.ir.taking import NOTHING, split_table
 
 from . import pooling, resampling
 from .convolution import convolve
+from .expressions import compute
 
 AnyArray = npt.NDArray[np.floating[Any]]
 Inputs = Sequence[Any]
@@ -157,6 +159,44 @@ def _resize(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
     return resampling.resize(inputs[0], a["size"], a["mode"], a["coordinates"])
 
 
+def _map(node: Node, inputs: Inputs, shape: Shape) -> AnyArray:
+    return compute(node.attributes["expression"], inputs, shape)
+
+
+def _take(node: Node, inputs: Inputs, shape: Shape) -> AnyArray:
+    a, (x, table) = node.attributes, inputs
+    places, empty = np.zeros((), np.int64), np.zeros((), bool)
+    for axis, part in enumerate(split_table(table, shape)):
+        along = part.reshape((-1,) + (1,) * (len(shape) - axis - 1))
+        places = places + np.where(along == NOTHING, 0, along).astype(np.int64) * a["strides"][axis]
+        empty = empty | (along == NOTHING)
+    out: AnyArray = np.where(empty, x.dtype.type(a["value"]), x.reshape(-1)[places])
+    return out.reshape(shape)
+
+
+def _gather(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+    x, indices, axis = inputs[0], np.trunc(inputs[1]).astype(np.int64), node.attributes["axis"]
+    extent = x.shape[axis]
+    out: AnyArray = np.take(x, np.clip(np.where(indices < 0, indices + extent, indices), 0, extent - 1), axis)
+    return out
+
+
+def _reduce(node: Node, inputs: Inputs, shape: Shape) -> AnyArray:
+    a, x = node.attributes, inputs[0]
+    kind, axes = a["kind"], tuple(range(a["start"], a["stop"]))
+    if kind not in _ARGUMENTS:
+        out: AnyArray = getattr(np, kind)(x, axis=axes, keepdims=True)
+        return out
+    rows = x.reshape(*x.shape[: axes[0]], -1, *x.shape[axes[-1] + 1 :])
+    last, least = kind.startswith("last"), kind.endswith("min")
+    rows = np.flip(rows, axes[0]) if last else rows
+    found = np.argmin(rows, axes[0]) if least else np.argmax(rows, axes[0])
+    return np.asarray(rows.shape[axes[0]] - 1 - found if last else found, x.dtype).reshape(shape)
+
+
+_ARGUMENTS = ("argmax", "argmin", "last_argmax", "last_argmin")
+
+
 OPERATIONS: dict[str, Callable[[Node, Inputs, Shape], AnyArray]] = {
     "conv": _conv,
     "dense": _dense,
@@ -177,5 +217,9 @@ OPERATIONS: dict[str, Callable[[Node, Inputs, Shape], AnyArray]] = {
     "slice": _slice,
     "pad": _pad,
     "resize": _resize,
+    "map": _map,
+    "take": _take,
+    "gather": _gather,
+    "reduce": _reduce,
 }
 """Every canonical operation of `graph.py`."""

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 
 from kernels.checkpoint import checkpoint
@@ -19,12 +20,13 @@ from kernels.ir.graph import Graph
 from kernels.ir.shapes import Shape
 
 from .context import Context, OnnxNode
+from .expansion import expanded
 from .local_response import join_lrn
-from .model_file import OLDEST_OPSET, VERIFIED_OPSET, opset, read_model, tensor_array
+from .model_file import NEWEST_OPSET, OLDEST_OPSET, VERIFIED_OPSET, opset, read_model, tensor_array
 from .node_checker import NodeChecker
 from .operators import OPERATORS, import_node
 
-__all__ = ["OLDEST_OPSET", "OPERATORS", "VERIFIED_OPSET", "load_onnx"]
+__all__ = ["NEWEST_OPSET", "OLDEST_OPSET", "OPERATORS", "VERIFIED_OPSET", "load_onnx"]
 
 
 def load_onnx(path: Path, *, batch: int | None = None) -> Graph:
@@ -37,6 +39,7 @@ def load_onnx(path: Path, *, batch: int | None = None) -> Graph:
     model = read_model(path)
     version = opset(model, path)
     try:
+        model = expanded(model, version)
         return _import(model, path, version, batch)
     except ModelError as e:
         raise type(e)(f"{path}: {e}") from e
@@ -53,8 +56,10 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
     inputs = {name: _resolved(name, shape, batch) for name, shape in declared.items()}
     written = frozenset(name for node in graph.node for name in node.output)
     to = Context(version, constants, {}, _changed_batch(declared, batch), written)
-    for name, shape in inputs.items():
-        to.add_shape(name, shape)
+    for port in ports:
+        to.add_shape(port.name, inputs[port.name])
+        if port.type.tensor_type.elem_type != onnx.TensorProto.FLOAT:
+            to.types[port.name] = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(port.type.tensor_type.elem_type))
     check = NodeChecker(version, model.ir_version)
     outputs = tuple(port.name for port in graph.output)
     read = frozenset((*outputs, *(name for node in graph.node for name in node.input)))
@@ -63,9 +68,10 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
         check(proto)
         import_node(_decode(proto, version, path.parent, read), proto.domain, to)
     _check_outputs(outputs, inputs, to)
+    _check_types(graph, to)
     names = {*inputs, *to.weights, *(output for node in to.nodes for output in node.outputs)}
     shapes = {name: shape for name, shape in to.shapes.items() if name in names}
-    return Graph(path.stem, tuple(inputs), outputs, to.nodes, shapes, to.weights)
+    return Graph(path.stem, tuple(inputs), outputs, to.nodes, shapes, to.weights, frozenset({*inputs} & {*to.types}))
 
 
 def _decode(proto: onnx.NodeProto, version: int, folder: Path, read: frozenset[str]) -> OnnxNode:
@@ -84,14 +90,24 @@ def _decode(proto: onnx.NodeProto, version: int, folder: Path, read: frozenset[s
     )
 
 
+_INPUT_TYPES = (
+    onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.INT32, onnx.TensorProto.BOOL,
+    onnx.TensorProto.INT16, onnx.TensorProto.INT8, onnx.TensorProto.UINT8, onnx.TensorProto.UINT16,
+)  # fmt: skip
+"""All are given, and computed, as fp32, which holds whole numbers up to 2^24."""
+
+
 def _declared_shape(port: onnx.ValueInfoProto) -> tuple[int | str, ...]:
     """Extents of a graph input; open ones by their name. Raises ModelError."""
     tensor = port.type.tensor_type
-    if tensor.elem_type != onnx.TensorProto.FLOAT:
+    if tensor.elem_type not in _INPUT_TYPES:
         names = onnx.TensorProto.DataType.items()
         given = next((name for name, number in names if number == tensor.elem_type), f"type {tensor.elem_type}")
-        raise ModelError(f"input {port.name!r} is {given}; only tensors of FLOAT are supported")
-    if not tensor.HasField("shape") or not tensor.shape.dim:
+        raise ModelError(
+            f"input {port.name!r} is {given}; only tensors of "
+            f"{', '.join(onnx.TensorProto.DataType.Name(number) for number in _INPUT_TYPES)} are supported"
+        )
+    if not tensor.HasField("shape"):
         raise ModelError(f"input {port.name!r} has no shape; export the model with static shapes")
     empty = [axis for axis, d in enumerate(tensor.shape.dim) if d.HasField("dim_value") and d.dim_value < 1]
     if any(axis > 0 for axis in empty):
@@ -102,6 +118,8 @@ def _declared_shape(port: onnx.ValueInfoProto) -> tuple[int | str, ...]:
 
 
 def _resolved(name: str, declared: tuple[int | str, ...], batch: int | None) -> Shape:
+    if not declared:
+        return ()
     first, *rest = declared
     extents: list[int] = [batch or (first if isinstance(first, int) else 1)]
     for axis, extent in enumerate(rest, 1):
@@ -118,7 +136,7 @@ def _changed_batch(declared: dict[str, tuple[int | str, ...]], batch: int | None
     """(in the file, asked) where a fixed batch size is replaced."""
     if batch is None:
         return None
-    fixed = {shape[0] for shape in declared.values() if isinstance(shape[0], int)} - {batch}
+    fixed = {shape[0] for shape in declared.values() if shape and isinstance(shape[0], int)} - {batch}
     return (min(fixed), batch) if fixed else None
 
 
@@ -146,4 +164,19 @@ def _check_outputs(outputs: tuple[str, ...], inputs: Collection[str], to: Contex
         if name not in to.shapes and name not in to.constants:
             raise ModelError(f"output {name!r} is written by no node; the model is damaged")
         if name not in written and name not in inputs:
-            raise ModelError(f"output {name!r} depends on no input; take it out of the model's outputs")
+            if name in to.shapes or to.constants[name].dtype.kind not in "biuf" or not to.constants[name].size:
+                raise ModelError(f"output {name!r} depends on no input; take it out of the model's outputs")
+            to.add_weight(name, to.constants[name])
+
+
+def _check_types(graph: onnx.GraphProto, to: Context) -> None:
+    """What the file says of its outputs' types, where it says it."""
+    writers = {name: node for node in graph.node for name in node.output}
+    for port in graph.output:
+        said, found = port.type.tensor_type.elem_type, onnx.helper.np_dtype_to_tensor_dtype(to.type_of(port.name))
+        if said not in (onnx.TensorProto.UNDEFINED, found):
+            node, name = writers.get(port.name), onnx.TensorProto.DataType.Name
+            by = f"node {node.name!r} ({node.op_type})" if node else "the model"
+            raise ModelError(
+                f"output {port.name!r} is declared {name(said)}, but {by} gives {name(found)}; the model is damaged"
+            )

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
+import onnx
 
 from kernels.errors import ModelError, UnsupportedNode
 from kernels.ir.graph import Array, Node
@@ -66,6 +67,8 @@ class Context:
     """Outputs of all the model's nodes: names that no derived tensor may take."""
     nodes: list[Node] = field(default_factory=list)
     weights: dict[str, Array] = field(default_factory=dict)
+    types: dict[str, np.dtype[Any]] = field(default_factory=dict)
+    """Of activations that hold whole numbers or conditions; all others are fp32, and all are computed in it."""
     computed_bytes: int = 0
     """Of the constants that nodes have computed so far."""
 
@@ -113,6 +116,24 @@ class Context:
                 "initializers"
             )
 
+    def type_of(self, name: str) -> np.dtype[Any]:
+        """Of a tensor, as the model sees it."""
+        return self.constants[name].dtype if name in self.constants else self.types.get(name, np.dtype(np.float32))
+
+    def cast_target(self, node: OnnxNode, attribute: str = "to") -> np.dtype[Any]:
+        """The type that a node says, or that of its second input."""
+        if attribute in node.attributes:
+            target: np.dtype[Any] = onnx.helper.tensor_dtype_to_np_dtype(node.attributes[attribute])
+            return target
+        return self.type_of(node.input(1) or node.input(0))
+
+    def undo(self, nodes: int, shapes: int, weights: int) -> None:
+        """Forget what was added since there were so many of each."""
+        del self.nodes[nodes:]
+        for kept, count in ((self.shapes, shapes), (self.weights, weights)):
+            while len(kept) > count:
+                kept.popitem()
+
     def activation(self, node: OnnxNode, index: int = 0) -> str:
         """Name of an input that must be an activation."""
         name = node.input(index)
@@ -144,7 +165,7 @@ class Context:
         name = node.input(index)
         wrong = value.size - np.count_nonzero(np.isfinite(value))
         if wrong:
-            raise ModelError(
+            raise (ModelError if np.isnan(value).any() else UnsupportedNode)(
                 f"tensor {name!r} (node {node.name!r}) holds {wrong} NaN or infinite values of {value.size}; "
                 "export the model again from intact weights"
             )
@@ -159,7 +180,7 @@ class Context:
     def add_weight(self, name: str, value: AnyArray) -> str:
         """Keep a derived weight (fp32) under a name near the one given; returns the name."""
         with np.errstate(over="ignore"):
-            array = np.ascontiguousarray(value, np.float32)
+            array = np.asarray(value, np.float32, order="C")
         if not np.isfinite(array).all():
             raise ModelError(f"tensor {name!r}: its values do not fit into fp32; export the model again")
         unique, n = name, 1

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from onnx.reference import ReferenceEvaluator
 
 from kernels.errors import ModelError
 
@@ -173,3 +174,42 @@ FOLDS: dict[str, Callable[[OnnxNode, Values], AnyArray]] = {
     "Unsqueeze": _unsqueeze,
 }
 """Operators that are evaluated where every input is a constant."""
+OF_NO_OPERANDS = frozenset({"Constant"})
+_NEVER = frozenset({"Bernoulli", "If", "Loop", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
+                    "RandomUniformLike", "Scan", "SequenceMap"})  # fmt: skip
+"""What is random, or has graphs of its own."""
+
+
+def can_compute(node: OnnxNode) -> bool:
+    """Whether ONNX's reference implementation can compute the node's one output."""
+    return node.op not in _NEVER and len(node.outputs) == 1
+
+
+def compute(node: OnnxNode, to: Context) -> None:
+    """Evaluate any other node whose inputs are all constants, by ONNX's reference implementation.
+
+    Its result is no larger than shape inference says, which is asked first.
+    """
+    names = [name for name in node.inputs if name]
+    proto = onnx.helper.make_node(node.op, list(node.inputs), list(node.outputs), **node.attributes)
+    graph = onnx.helper.make_graph(
+        [proto],
+        "constant",
+        [],
+        [onnx.helper.make_empty_tensor_value_info(node.outputs[0])],
+        [onnx.numpy_helper.from_array(to.constants[name], name) for name in dict.fromkeys(names)],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", node.opset)])
+    try:
+        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph.output[0].type.tensor_type
+        if not inferred.HasField("shape") or not all(extent.HasField("dim_value") for extent in inferred.shape.dim):
+            node.reject("its constant result has no shape that is known before: fold it before the export")
+        to.reserve(node, 8 * prod(extent.dim_value for extent in inferred.shape.dim))
+        result = ReferenceEvaluator(model).run(None, {})[0]
+    except ModelError:
+        raise
+    except Exception as e:  # whatever the reference implementation meets in a damaged model
+        raise ModelError(f"node {node.name!r} ({node.op}): its constant inputs do not fit: {e}") from e
+    if not isinstance(result, np.ndarray | np.generic):
+        node.reject("its constant result is no tensor")
+    to.constants[node.outputs[0]] = np.asarray(result)

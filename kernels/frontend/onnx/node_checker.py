@@ -8,7 +8,7 @@ import onnx
 
 from kernels.errors import ModelError, UnsupportedNode
 
-from .model_file import VERIFIED_OPSET
+from .model_file import NEWEST_OPSET
 from .operators import is_known
 
 
@@ -40,10 +40,10 @@ class NodeChecker:
                 f"export the model with opset {first} or newer"
             )
         since = onnx.defs.get_schema(node.op_type, self._opset).since_version
-        if since > VERIFIED_OPSET:
+        if since > NEWEST_OPSET:
             raise UnsupportedNode(
                 f"node {name!r}: operator {node.op_type} (opset {self._opset}): changed in opset {since}, "
-                f"supported as it was up to {VERIFIED_OPSET}; export the model with opset {VERIFIED_OPSET} or older"
+                f"supported as it was up to {NEWEST_OPSET}; export the model with opset {NEWEST_OPSET} or older"
             )
         try:
             onnx.checker.check_node(node, self._context)

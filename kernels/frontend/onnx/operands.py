@@ -7,6 +7,7 @@ import knows. Which axis, index or target shape makes sense is for the operator'
 from __future__ import annotations
 
 from math import isfinite
+from typing import Any
 
 import numpy as np
 import onnx
@@ -36,10 +37,31 @@ OPERANDS: dict[str, tuple[str, ...]] = {
     "Resize": ("...", "r", "s", "z"),
     "Slice": ("...", "k", "k", "k", "k"),
 }
-"""The last one stands for every further input."""
+"""The last one stands for every further input; an operator that is not here takes any shapes."""
 
 
 _MAY_BE_INFINITE = ("Clip", "Constant", "Pad")
+
+
+def result_types(node: OnnxNode, to: Context) -> dict[str, np.dtype[Any]]:
+    """The type of each output by the schema: one of its own, an input's, or that which the node names."""
+    schema = onnx.defs.get_schema(node.op, node.opset)
+    inputs = {
+        schema.inputs[min(index, len(schema.inputs) - 1)].type_str: to.type_of(name)
+        for index, name in reversed([*enumerate(node.inputs)])
+        if name and schema.inputs
+    }
+    found = {}
+    for index, name in enumerate(node.outputs):
+        declared = schema.outputs[min(index, len(schema.outputs) - 1)]
+        if declared.type_str in inputs:
+            found[name] = inputs[declared.type_str]
+        elif len(declared.types) == 1:
+            number = onnx.TensorProto.DataType.Value(next(iter(declared.types))[7:-1].upper())
+            found[name] = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(number))
+        else:
+            found[name] = to.cast_target(node, "to" if "to" in node.attributes else "dtype")
+    return found
 
 
 def check_operands(node: OnnxNode, to: Context) -> None:
@@ -53,7 +75,7 @@ def check_operands(node: OnnxNode, to: Context) -> None:
     formal = onnx.defs.get_schema(node.op, node.opset).inputs
     types: dict[str, tuple[str, str]] = {}
     shapes: list[tuple[str, str, Shape | None]] = []
-    patterns = OPERANDS[node.op]
+    patterns = OPERANDS.get(node.op, _ANY)
     for index, name in enumerate(node.inputs):
         if not name:
             continue
@@ -70,9 +92,8 @@ def check_operands(node: OnnxNode, to: Context) -> None:
 
 
 def _type(name: str, to: Context) -> str:
-    """As schemas write it; activations are fp32."""
-    dtype = to.constants[name].dtype if name in to.constants else np.dtype(np.float32)
-    number = onnx.helper.np_dtype_to_tensor_dtype(dtype)
+    """As schemas write it."""
+    number = onnx.helper.np_dtype_to_tensor_dtype(to.type_of(name))
     return f"tensor({onnx.TensorProto.DataType.Name(number).lower()})"
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 
-from kernels.errors import ModelError
+import numpy as np
+
+from kernels.errors import UnsupportedNode
 
 from . import binary, elementwise, folding, images, layout, parts, products, windows
 from .context import Context, OnnxNode
-from .operands import check_operands
+from .general import GENERAL
+from .operands import check_operands, result_types
 
 OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
     "Add": binary.add,
@@ -54,26 +58,46 @@ OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
 
 
 STANDARD_DOMAINS = ("", "ai.onnx")
+SUPPORTED = frozenset({*OPERATORS, *GENERAL, *folding.FOLDS, "Range"})
 
 
 def is_known(op: str, domain: str) -> bool:
-    return domain in STANDARD_DOMAINS and (op in OPERATORS or op in folding.FOLDS)
+    return domain in STANDARD_DOMAINS and op in SUPPORTED
 
 
 def import_node(node: OnnxNode, domain: str, to: Context) -> None:
-    """Emit what one ONNX node means. Raises ModelError, and UnsupportedNode with the list of what is supported."""
-    if not is_known(node.op, domain):
+    """Emit what one ONNX node means. Raises ModelError, and UnsupportedNode with what is known instead."""
+    constant = all(not name or name in to.constants for name in node.inputs)
+    if not is_known(node.op, domain) and not (constant and domain in STANDARD_DOMAINS and folding.can_compute(node)):
         where = "" if domain in STANDARD_DOMAINS else f" of domain {domain!r}"
-        node.reject(
-            f"not supported{where}; supported are {', '.join(sorted(OPERATORS))}; "
-            f"on constants also {', '.join(sorted(set(folding.FOLDS) - set(OPERATORS)))}"
-        )
-    if not node.outputs[0]:
-        raise ModelError(f"node {node.name!r} ({node.op}) has no output; the model is damaged")
+        close = get_close_matches(node.op, SUPPORTED, n=1, cutoff=0.8)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        node.reject(f"not supported{where}{hint}: export the model without it (docs/limits.md lists what is known)")
+    if not any(node.outputs):
+        return
     check_operands(node, to)
-    if node.op in folding.FOLDS and all(not name or name in to.constants for name in node.inputs):
+    if constant and node.op in folding.FOLDS:
         folding.fold(node, to)
-    elif node.op in OPERATORS:
-        OPERATORS[node.op](node, to)
+    elif constant and node.op not in folding.OF_NO_OPERANDS and folding.can_compute(node):
+        folding.compute(node, to)
     else:
+        _emit(node, to)
+    types = result_types(node, to)
+    to.types |= {name: types[name] for name in node.outputs if name in to.shapes and types[name] != np.float32}
+
+
+def _emit(node: OnnxNode, to: Context) -> None:
+    """By kernels of its own, or else in general operations."""
+    before = len(to.nodes), len(to.shapes), len(to.weights)
+    if node.op in OPERATORS:
+        try:
+            if len(node.outputs) < 2 or node.op == "Split":
+                OPERATORS[node.op](node, to)
+                return
+        except UnsupportedNode:
+            if node.op not in GENERAL:
+                raise
+        to.undo(*before)
+    if node.op not in GENERAL:
         node.reject(f"supported only where every input is a constant; inputs are {', '.join(node.inputs)}")
+    GENERAL[node.op](node, to)

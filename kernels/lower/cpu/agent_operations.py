@@ -29,6 +29,10 @@ def _parameters(buffers: str, ints: str, floats: str = "") -> tuple[Parameter, .
     return (*out, *(Parameter(name=n, kind="f32") for n in floats.split()))
 
 
+def _numbered(name: str, count: int) -> str:
+    return " ".join(f"{name}{index}" for index in range(count))
+
+
 _SHUFFLED = "batch batches samples seed half_bits"
 _WINDOW = "h w oh ow kh kw sh sw pad_t pad_l"
 _CONV = "n c h w k oh ow kh kw sh sw pad_t pad_l dh dw groups has_bias has_residual activation dst_channels dst_offset"
@@ -98,6 +102,22 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     "lrn_nc16": _parameters("src dst*", "n c hw size", "alpha beta bias"),
     # src (n, c) and dst (n, m) row-major; weight (m blocks, c, 16)
     "dense_nc16": _parameters("src weight bias dst*", "n c m has_bias activation", "lo hi"),
+    # dst of shape (d0..d5): an expression of up to four operands with strides; an instruction is function << 24 |
+    # register << 16 | register << 8 | register, registers are operands, then f0..f15, then results in their order
+    "map": _parameters(
+        "a b c d dst*",
+        f"operands instructions {_numbered('d', 6)} {_numbered('a', 6)} {_numbered('b', 6)} {_numbered('c', 6)} "
+        f"{_numbered('e', 6)} {_numbered('i', 32)}",
+        _numbered("f", 16),
+    ),
+    # dst of shape (d0..d7): element base + the sum of strides times indices, or times table[t + index] where t >= 0;
+    # `value` where a table says less than 0
+    "take": _parameters("src table dst*", f"base {_numbered('d', 8)} {_numbered('s', 8)} {_numbered('t', 8)}", "value"),
+    # src (outer, axis, inner), dst (outer, count, inner); indices below 0 count from the end, and stay inside
+    "gather_values": _parameters("src indices dst*", "outer axis inner count"),
+    # src (outer, n, inner), dst (outer, inner) times `scale`; kind 0 sum, 1 max, 2 min, 3 product, place of the 4 first
+    # largest, 5 first smallest, 6 last largest, 7 last smallest
+    "reduce": _parameters("src dst*", "kind outer n inner", "scale"),
     # between row-major (n, c, hw) and blocks
     "to_nc16": _parameters("src dst*", "n c hw"),
     "from_nc16": _parameters("src dst*", "n c hw"),

@@ -14,6 +14,7 @@ from kernels.lower.activation import activation_scalars
 
 from .context import CpuContext
 from .convolution import lower_conv
+from .general import lower_gather, lower_map, lower_reduce, lower_take
 from .images import lower_instance_norm, lower_pad, lower_resize
 from .packing import pack_bias, pack_dense
 
@@ -229,4 +230,8 @@ LOWERINGS: dict[str, Callable[[CpuContext, Node], None]] = {
     "slice": _slice,
     "pad": lower_pad,
     "resize": lower_resize,
+    "map": lower_map,
+    "take": lower_take,
+    "gather": lower_gather,
+    "reduce": lower_reduce,
 }

@@ -20,10 +20,13 @@ from .convolution import lower_conv
 from .elementwise import lower_activation, lower_affine, lower_binary
 from .instance_norm import lower_instance_norm
 from .layout import row_major, single, write_single
+from .maps import lower_map
 from .movement import lower_concat, lower_reshape, lower_slice, lower_transpose
 from .pooling import lower_global_average_pool, lower_lrn, lower_pool, lower_softmax
 from .product import lower_dense, lower_matmul
+from .reduction import lower_reduce
 from .resampling import lower_pad, lower_resize
+from .taking import lower_gather, lower_take
 from .values import Value
 
 LOWERINGS: dict[str, Callable[[GpuContext, Node], None]] = {
@@ -46,6 +49,10 @@ LOWERINGS: dict[str, Callable[[GpuContext, Node], None]] = {
     "slice": lower_slice,
     "pad": lower_pad,
     "resize": lower_resize,
+    "map": lower_map,
+    "take": lower_take,
+    "gather": lower_gather,
+    "reduce": lower_reduce,
 }
 
 

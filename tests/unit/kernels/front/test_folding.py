@@ -102,9 +102,12 @@ def test_too_large_constant_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_only_folds_is_refused_on_activations(tmp_path: Path) -> None:
-    node = helper.make_node("Expand", ["x", "i"], ["y"], name="grow")
-    path = save_model(tmp_path / "m.onnx", [node], {"x": (2, 4)}, ["y"], {"i": np.array([3, 2, 4], np.int64)})
-    with pytest.raises(UnsupportedNode, match=r"'grow'.*Expand.*every input is a constant"):
+    nodes = [
+        helper.make_node("Cast", ["x"], ["i"], to=7),
+        helper.make_node("ConstantOfShape", ["i"], ["y"], name="grow"),
+    ]
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": (4,)}, ["y"])
+    with pytest.raises(UnsupportedNode, match=r"'grow'.*ConstantOfShape.*every input is a constant"):
         load_onnx(path)
 
 

@@ -18,7 +18,8 @@ from kernels.errors import CompileError, ModelError, UnsupportedNode
 from kernels.frontend.load import load_workload
 from kernels.frontend.networks import NETWORKS
 from kernels.frontend.networks.export import to_onnx
-from kernels.frontend.onnx import OPERATORS, VERIFIED_OPSET, load_onnx
+from kernels.frontend.onnx import NEWEST_OPSET, load_onnx
+from kernels.reference import evaluate
 
 from .onnx_models import save_model
 
@@ -100,9 +101,8 @@ def _small_model(folder: Path) -> Path:
     return save_model(folder / "small.onnx", nodes, {"x": (1, 3, 8, 8)}, ["y"], constants)
 
 
-def test_unknown_operator_names_what_is_supported(tmp_path: Path) -> None:
-    path = one_node(tmp_path, "Einsum", equation="abcd->abcd", opset=13)
-    refuse(path, "the_node", "Einsum", "opset 13", *OPERATORS, kind=UnsupportedNode)
+def test_unknown_operator_says_where_known_ones_are(tmp_path: Path) -> None:
+    refuse(one_node(tmp_path, "Det", opset=13), "the_node", "Det", "opset 13", "limits.md", kind=UnsupportedNode)
 
 
 def test_operator_of_another_domain(tmp_path: Path) -> None:
@@ -116,11 +116,11 @@ def test_opset_out_of_range(tmp_path: Path, opset: int) -> None:
 
 def test_newer_opset_passes_where_the_operator_is_unchanged(tmp_path: Path) -> None:
     newest = onnx.defs.onnx_opset_version()
-    if onnx.defs.get_schema("Cast", newest).since_version <= VERIFIED_OPSET:
+    if onnx.defs.get_schema("Cast", newest).since_version <= NEWEST_OPSET:
         pytest.skip("this onnx package has no operator of ours that changed since the verified opset")
     assert load_onnx(one_node(tmp_path, "Relu", opset=newest)).nodes[0].op == "relu"
     path = one_node(tmp_path, "Cast", opset=newest, to=1)
-    refuse(path, "the_node", "Cast", f"opset {newest}", f"opset {VERIFIED_OPSET} or older", kind=UnsupportedNode)
+    refuse(path, "the_node", "Cast", f"opset {newest}", f"opset {NEWEST_OPSET} or older", kind=UnsupportedNode)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -172,11 +172,10 @@ def test_groups_that_do_not_divide(tmp_path: Path, groups: int, channels: int) -
     ("op", "constants", "attributes", "said"),
     [
         ("Conv", {"w": np.ones((2, 4, 9, 9), np.float32)}, {}, ("(9, 9)", "(8, 8)")),
-        ("Conv", {"w": np.ones((2, 4, 3), np.float32)}, {}, ("two-dimensional",)),
+        ("Conv", {"w": np.ones((2, 4, 3), np.float32)}, {}, ("(2, 4, 3)", "1 to 3 dimensions")),
         ("Conv", {"w": np.ones((2, 4, 3, 3), np.float32)}, {"kernel_shape": [5, 5]}, ("kernel_shape (5, 5)",)),
         ("Conv", {"w": np.ones((2, 4, 3, 3), np.int64)}, {}, ("W ('w')", "int64", "expected tensor(float)")),
         ("Conv", {"w": np.ones((2, 4, 3, 3), np.float32)}, {"pads": [-1, 0, 0, 0]}, ("pads",)),
-        ("MaxPool", {}, {"kernel_shape": [2, 2], "dilations": [2, 2]}, ("dilations",)),
         ("MaxPool", {}, {"kernel_shape": [2, 2], "pads": [2, 0, 0, 0]}, ("pads", "(2, 2)")),
         ("MaxPool", {}, {"kernel_shape": [2, 2, 2]}, ("kernel_shape",)),
         ("MaxPool", {}, {}, ("kernel_shape",)),
@@ -184,10 +183,7 @@ def test_groups_that_do_not_divide(tmp_path: Path, groups: int, channels: int) -
         ("Transpose", {}, {"perm": [0, 1, 1, 2]}, ("perm",)),
         ("Reshape", {"s": np.array([3, 5], np.int64)}, {}, ("256 elements", "(3, 5)")),
         ("Add", {"c": np.ones((5, 1, 1), np.float32)}, {}, ("(5, 1, 1)", "broadcast")),
-        ("Add", {"c": np.ones((1, 2, 4, 8, 8), np.float32)}, {}, ("broadcast",)),
         ("MatMul", {"b": np.ones((7, 2), np.float32)}, {}, ("(7, 2)",)),
-        ("Cast", {}, {"to": 7}, ("FLOAT",)),
-        ("ReduceMean", {}, {"axes": [1]}, ("[1]", "height and width")),
         ("Softmax", {}, {"axis": 9}, ("axis",)),
         ("BatchNormalization", {n: np.ones(3, np.float32) for n in "abcd"}, {}, ("(3,)",)),
         ("BatchNormalization", {n: ONES[:1] if n == "a" else ONES for n in "abcd"}, {}, ("('a')", "(1,)", "C = 4")),
@@ -220,18 +216,12 @@ def test_weight_that_is_an_activation(tmp_path: Path) -> None:
     refuse(path, "the_node", "'x2'", "must be a constant", kind=UnsupportedNode)
 
 
-def test_broadcast_between_activations(tmp_path: Path) -> None:
-    node = helper.make_node("Mul", ["x", "gate"], ["y"], name="the_node")
-    path = save_model(tmp_path / "m.onnx", [node], {"x": (1, 4, 8, 8), "gate": (1, 4, 1, 1)}, ["y"])
-    refuse(path, "the_node", "(1, 4, 1, 1)", "broadcast", kind=UnsupportedNode)
-
-
 def test_training_mode(tmp_path: Path) -> None:
     path = one_node(tmp_path, "Dropout", {"ratio": np.float32(0.5), "training": np.bool_(True)})
     refuse(path, "the_node", "training", "inference", kind=UnsupportedNode)
 
 
-@pytest.mark.parametrize(("op", "attributes"), [("Dropout", {}), ("MaxPool", {"kernel_shape": [2, 2]})])
+@pytest.mark.parametrize(("op", "attributes"), [("MaxPool", {"kernel_shape": [2, 2]})])
 def test_further_outputs_may_exist_but_not_be_read(tmp_path: Path, op: str, attributes: dict[str, Any]) -> None:
     node = helper.make_node(op, ["x"], ["y", "more"], name="the_node", **attributes)
     path = save_model(tmp_path / "m.onnx", [node], {"x": (1, 4, 8, 8)}, ["y"])
@@ -278,16 +268,20 @@ def test_extent_below_zero(tmp_path: Path) -> None:
     refuse(path, "'w'", "(-2, 4, 3, 3)", "negative")
 
 
-def test_operator_is_named_before_its_outputs(tmp_path: Path) -> None:
+def test_a_first_output_that_is_left_out(tmp_path: Path) -> None:
     """PyTorch leaves out the first output of an LSTM of which only the state is read."""
     node = helper.make_node("LSTM", ["x", "w", "r"], ["", "y"], name="the_node", hidden_size=3)
-    path = save_model(tmp_path / "m.onnx", [node], {"x": (1, 1, 3)}, ["y"])
-    refuse(path, "the_node", "operator LSTM", "not supported", kind=UnsupportedNode)
+    weights = {name: np.ones((1, 12, 3), np.float32) for name in "wr"}
+    path = save_model(tmp_path / "m.onnx", [node], {"x": (1, 1, 3)}, ["y"], weights)
+    assert load_onnx(path).shapes["y"] == (1, 1, 3)
 
 
 def test_an_output_that_is_a_constant(tmp_path: Path) -> None:
     nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Identity", ["c"], ["z"])]
     path = save_model(tmp_path / "m.onnx", nodes, {"x": (1, 2)}, ["y", "z"], {"c": ONES})
+    graph = load_onnx(path)
+    assert np.array_equal(evaluate(graph, {"x": np.ones((1, 2))})["z"], ONES)
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": (1, 2)}, ["y", "z"], {"c": ONES[:0]})
     refuse(path, "output 'z' depends on no input")
 
 

@@ -1,0 +1,97 @@
+// reduce: rows (outer, n, inner) to one number each.
+#include <algorithm>
+#include <cstring>
+
+#include "operation.h"
+
+namespace pocketfarm::cpu {
+namespace {
+
+constexpr int64_t kGrain = 8192;
+constexpr int64_t kTogether = 256;  // neighbouring rows that are reduced at a time
+enum Kind : int32_t { kSum, kMax, kMin, kProd, kArgMax, kArgMin, kLastArgMax, kLastArgMin };
+
+Status check_reduce(const Call& call) {
+  const int64_t outer = call.ints[1], n = call.ints[2], inner = call.ints[3];
+  Check check(call);
+  check.range("kind", call.ints[0], kSum, kLastArgMin).sizes({outer, n, inner});
+  if (check.status()) return check.status();
+  return check.holds("src", 0, {outer, n, inner}).holds("dst", 1, {outer, inner}).status();
+}
+
+// Takes one more number into each of `count` results.
+void fold(int32_t kind, const float* src, float* found, int64_t count) {
+  switch (kind) {
+    case kSum:
+      for (int64_t i = 0; i < count; ++i) found[i] += src[i];
+      return;
+    case kMax:
+      for (int64_t i = 0; i < count; ++i) found[i] = src[i] > found[i] || src[i] != src[i] ? src[i] : found[i];
+      return;
+    case kMin:
+      for (int64_t i = 0; i < count; ++i) found[i] = src[i] < found[i] || src[i] != src[i] ? src[i] : found[i];
+      return;
+    default:
+      for (int64_t i = 0; i < count; ++i) found[i] *= src[i];
+  }
+}
+
+bool better(int32_t kind, float x, float than) {
+  return kind == kArgMax ? x > than : kind == kArgMin ? x < than : kind == kLastArgMax ? x >= than : x <= than;
+}
+
+float place_of(int32_t kind, const float* src, int64_t n, int64_t stride) {
+  int64_t at = 0;
+  for (int64_t k = 1; k < n; ++k)
+    if (better(kind, src[k * stride], src[at * stride])) at = k;
+  return static_cast<float>(at);
+}
+
+// A row of neighbours: lanes first, so that it is a loop over vectors and rounding stays small.
+float whole_row(int32_t kind, const float* src, int64_t n) {
+  constexpr int64_t kLanes = 32;
+  if (n < 2 * kLanes) {
+    float found = src[0];
+    for (int64_t k = 1; k < n; ++k) fold(kind, src + k, &found, 1);
+    return found;
+  }
+  float lanes[kLanes];
+  std::memcpy(lanes, src, sizeof lanes);
+  int64_t k = kLanes;
+  for (; k + kLanes <= n; k += kLanes) fold(kind, src + k, lanes, kLanes);
+  for (; k < n; ++k) fold(kind, src + k, lanes + k % kLanes, 1);
+  for (int64_t half = kLanes / 2; half > 0; half /= 2) fold(kind, lanes + half, lanes, half);
+  return lanes[0];
+}
+
+void run_reduce(const Call& call, ThreadPool& pool) {
+  const int32_t kind = call.ints[0];
+  const int64_t outer = call.ints[1], n = call.ints[2], inner = call.ints[3];
+  const float *src = call.buffers[0].data, scale = call.floats[0];
+  float* dst = call.buffers[1].data;
+  const int64_t blocks = (inner + kTogether - 1) / kTogether;
+  pool.ranges(outer * blocks, std::max<int64_t>(1, kGrain / (n * std::min(inner, kTogether))), [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t first = task % blocks * kTogether, count = std::min(kTogether, inner - first);
+      const float* from = src + task / blocks * n * inner + first;
+      float* to = dst + task / blocks * inner + first;
+      if (kind >= kArgMax) {
+        for (int64_t i = 0; i < count; ++i) to[i] = place_of(kind, from + i, n, inner);
+        continue;
+      }
+      if (inner == 1) {
+        *to = whole_row(kind, from, n);
+      } else {
+        std::copy_n(from, count, to);
+        for (int64_t k = 1; k < n; ++k) fold(kind, from + k * inner, to, count);
+      }
+      for (int64_t i = 0; i < count; ++i) to[i] *= scale;
+    }
+  });
+}
+
+}  // namespace
+
+const Operation kReduce{"reduce", 2, 4, 1, check_reduce, run_reduce};
+
+}  // namespace pocketfarm::cpu

@@ -1,0 +1,49 @@
+"""Functions written out: those that a model brings along, and operators that ONNX itself defines by others."""
+
+from __future__ import annotations
+
+import onnx
+import onnx.inliner
+
+from kernels.errors import ModelError
+
+from .operators import STANDARD_DOMAINS, SUPPORTED
+
+
+def expanded(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
+    """The model in operators that the import knows, as far as functions say how. Raises ModelError."""
+    kept = [(domain, op) for op in SUPPORTED for domain in STANDARD_DOMAINS]
+    if not model.functions and not any(_has_body(node, opset) for node in model.graph.node):
+        return model
+    typed = onnx.ModelProto()
+    typed.CopyFrom(model)
+    for tensor in model.graph.initializer:  # else the inliner does not know their types
+        typed.graph.value_info.append(
+            onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tuple(tensor.dims))
+        )
+    for node in typed.graph.node:
+        if _has_body(node, opset):
+            _add_defaults(node, opset)
+    try:
+        inlined = onnx.inliner.inline_selected_functions(typed, kept, exclude=True, inline_schema_functions=True)
+    except Exception as e:  # what the inliner meets in a damaged model
+        raise ModelError(f"its functions cannot be written out: {e}; export the model without functions") from e
+    return inlined
+
+
+def _has_body(node: onnx.NodeProto, opset: int) -> bool:
+    """Whether ONNX defines an operator that the import does not know."""
+    if node.op_type in SUPPORTED or node.domain not in STANDARD_DOMAINS:
+        return False
+    if not onnx.defs.has(node.op_type, opset, ""):
+        return False
+    schema = onnx.defs.get_schema(node.op_type, opset, "")
+    return bool(schema.has_function or schema.has_context_dependent_function)
+
+
+def _add_defaults(node: onnx.NodeProto, opset: int) -> None:
+    """The attributes that a node leaves to their defaults, which a body that names them would miss."""
+    given = {attribute.name for attribute in node.attribute}
+    for name, declared in onnx.defs.get_schema(node.op_type, opset, "").attributes.items():
+        if name not in given and declared.default_value.name:
+            node.attribute.append(declared.default_value)

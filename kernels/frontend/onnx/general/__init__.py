@@ -1,0 +1,63 @@
+"""Operators in general operations: map, take, gather, reduce and products (`kernels/ir/graph.py`), of any rank.
+
+What has kernels of its own is tried first (`operators.py`); what these do not know comes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kernels.frontend.onnx.context import Context, OnnxNode
+
+from . import functions, placing, products, recurrent, reductions, resizing, windows
+
+GENERAL: dict[str, Callable[[OnnxNode, Context], None]] = {
+    **dict.fromkeys(functions.UNARY, functions.unary),
+    **dict.fromkeys(functions.BINARY, functions.binary),
+    **dict.fromkeys(functions.VARIADIC, functions.variadic),
+    **dict.fromkeys(reductions.REDUCTIONS, reductions.reduction),
+    **dict.fromkeys(("ArgMax", "ArgMin"), reductions.argument),
+    **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), windows.pool),
+    **dict.fromkeys(("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool"), windows.global_pool),
+    **dict.fromkeys(("GRU", "LSTM", "RNN"), recurrent.recurrent),
+    **dict.fromkeys(("GroupNormalization", "InstanceNormalization"), reductions.group_normalization),
+    **dict.fromkeys(("Resize", "Upsample"), resizing.resize),
+    "BatchNormalization": reductions.batch_normalization,
+    "Cast": functions.cast,
+    "CastLike": functions.cast,
+    "Clip": functions.clip,
+    "Compress": placing.compress,
+    "Concat": placing.concat,
+    "Conv": windows.conv,
+    "ConvTranspose": windows.conv_transpose,
+    "CumSum": reductions.cumulated_sum,
+    "DepthToSpace": placing.depth_to_space,
+    "Dropout": functions.dropout,
+    "Einsum": products.einsum,
+    "Expand": placing.expand,
+    "EyeLike": placing.eye_like,
+    "Gather": placing.gather,
+    "GatherElements": placing.gather_elements,
+    "GatherND": placing.gather_nd,
+    "Gemm": products.gemm,
+    "Hardmax": reductions.hardmax,
+    "LayerNormalization": reductions.layer_normalization,
+    "LogSoftmax": reductions.log_softmax,
+    "LpNormalization": reductions.lp_normalization,
+    "MatMul": products.matmul,
+    "Mod": functions.mod,
+    "OneHot": functions.one_hot,
+    "Pad": placing.pad,
+    "RMSNormalization": reductions.rms_normalization,
+    "ReduceLogSumExp": reductions.log_sum_exp,
+    "ReverseSequence": placing.reverse_sequence,
+    **dict.fromkeys(("Scatter", "ScatterElements"), placing.scatter_elements),
+    "ScatterND": placing.scatter_nd,
+    "Size": placing.size,
+    "Slice": placing.slice_,
+    "SpaceToDepth": placing.space_to_depth,
+    "Tile": placing.tile,
+    "Transpose": placing.transpose,
+    "Trilu": functions.trilu,
+    "Where": functions.where,
+}

@@ -1,0 +1,171 @@
+"""Operators that compute each element by itself, as expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kernels.frontend.onnx.context import Context, OnnxNode
+from kernels.ir import compositions as c
+from kernels.ir.expressions import Expression
+
+from .steps import Steps
+
+Attributes = Callable[..., Any]
+
+
+def _same(expression: Expression) -> Callable[[Attributes], Expression]:
+    return lambda _: expression
+
+
+UNARY: dict[str, Callable[[Attributes], Expression]] = {
+    **{op: _same((name, "a")) for op, name in (
+        ("Abs", "abs"), ("Acos", "acos"), ("Asin", "asin"), ("Atan", "atan"), ("Cos", "cos"), ("Erf", "erf"),
+        ("Exp", "exp"), ("Floor", "floor"), ("Log", "log"), ("Neg", "neg"), ("Sin", "sin"), ("Sqrt", "sqrt"),
+        ("Tan", "tan"), ("Tanh", "tanh"),
+    )},
+    **{op: _same(make("a")) for op, make in (
+        ("Acosh", c.acosh), ("Asinh", c.asinh), ("Atanh", c.atanh), ("Ceil", c.ceil), ("Cosh", c.cosh),
+        ("IsNaN", c.is_nan), ("Mish", c.mish), ("Not", c.negation), ("Relu", c.relu), ("Round", c.nearest_even),
+        ("Sigmoid", c.sigmoid), ("Sign", c.sign), ("Sinh", c.sinh), ("Softplus", c.softplus), ("Softsign", c.softsign),
+    )},
+    "Celu": lambda a: c.celu("a", a("alpha", 1.0)),
+    "Elu": lambda a: c.elu("a", a("alpha", 1.0)),
+    "Gelu": lambda a: c.gelu_tanh("a") if a("approximate", "none") == "tanh" else c.gelu("a"),
+    "HardSigmoid": lambda a: c.clip(("add", ("mul", a("alpha", 0.2), "a"), a("beta", 0.5)), 0.0, 1.0),
+    "HardSwish": lambda _: ("mul", "a", c.clip(("add", ("mul", 1 / 6, "a"), 0.5), 0.0, 1.0)),
+    "IsInf": lambda a: c.is_infinite("a", bool(a("detect_negative", 1)), bool(a("detect_positive", 1))),
+    "LeakyRelu": lambda a: c.below("a", ("mul", a("alpha", 0.01), "a")),
+    "Reciprocal": lambda _: ("div", 1.0, "a"),
+    "Selu": lambda a: c.selu("a", a("alpha", 1.67326319217681884765625), a("gamma", 1.05070102214813232421875)),
+    "Shrink": lambda a: c.shrink("a", a("lambd", 0.5), a("bias", 0.0)),
+    "Swish": lambda a: c.silu("a", a("alpha", 1.0)),
+    "ThresholdedRelu": lambda a: ("select", ("less", a("alpha", 1.0), "a"), "a", 0.0),
+}  # fmt: skip
+
+BINARY: dict[str, Expression] = {
+    "Add": ("add", "a", "b"),
+    "And": c.both("a", "b"),
+    "Div": ("div", "a", "b"),
+    "Equal": ("equal", "a", "b"),
+    "Greater": ("less", "b", "a"),
+    "GreaterOrEqual": c.less_or_equal("b", "a"),
+    "Less": ("less", "a", "b"),
+    "LessOrEqual": c.less_or_equal("a", "b"),
+    "Mul": ("mul", "a", "b"),
+    "Or": c.either("a", "b"),
+    "PRelu": c.below("a", ("mul", "b", "a")),
+    "Pow": ("pow", "a", "b"),
+    "Sub": ("sub", "a", "b"),
+    "Xor": c.differ("a", "b"),
+}
+VARIADIC: dict[str, Expression] = {
+    "Max": ("max", "a", "b"),
+    "Mean": ("add", "a", "b"),
+    "Min": ("min", "a", "b"),
+    "Sum": ("add", "a", "b"),
+}
+
+
+def unary(node: OnnxNode, to: Context) -> None:
+    s = Steps(node, to)
+    s.end(s.map(UNARY[node.op](s.attribute), s.operand(0)))
+
+
+def binary(node: OnnxNode, to: Context) -> None:
+    s = Steps(node, to)
+    a, b = s.operand(0), s.operand(1)
+    expression = BINARY[node.op]
+    if node.op == "Div" and np.issubdtype(to.type_of(a), np.integer):
+        expression = c.trunc(expression)
+    exponent = to.constants.get(b) if node.op == "Pow" else None
+    if exponent is not None and exponent.size == 1:
+        expression = _power(float(exponent.reshape(())))
+    s.end(s.map(expression, a, b))
+
+
+def _power(exponent: float) -> Expression:
+    known: dict[float, Expression] = {
+        0.5: ("sqrt", "a"),
+        1.0: ("add", "a", 0.0),
+        2.0: ("mul", "a", "a"),
+        3.0: ("mul", "a", ("mul", "a", "a")),
+        -1.0: ("div", 1.0, "a"),
+    }
+    return known.get(exponent, ("pow", "a", "b"))
+
+
+def variadic(node: OnnxNode, to: Context) -> None:
+    """Of any number of operands."""
+    s = Steps(node, to)
+    found = s.operand(0)
+    for index in range(1, len(node.inputs)):
+        found = s.map(VARIADIC[node.op], found, s.operand(index))
+    if node.op == "Mean":
+        found = s.map(("mul", "a", 1 / len(node.inputs)), found)
+    s.end(found)
+
+
+def mod(node: OnnxNode, to: Context) -> None:
+    s = Steps(node, to)
+    make = c.remainder_of_dividend if s.attribute("fmod", 0) else c.remainder
+    s.end(s.map(make("a", "b"), s.operand(0), s.operand(1)))
+
+
+def where(node: OnnxNode, to: Context) -> None:
+    s = Steps(node, to)
+    s.end(s.map(("select", "a", "b", "c"), *(s.operand(index) for index in range(3))))
+
+
+def clip(node: OnnxNode, to: Context) -> None:
+    """With bounds that are computed."""
+    s = Steps(node, to)
+    found = s.operand(0)
+    for index, function in ((1, "max"), (2, "min")):
+        if s.has(index):
+            found = s.map((function, "a", "b"), found, s.operand(index))
+    s.end(found)
+
+
+def cast(node: OnnxNode, to: Context) -> None:
+    """Every number is a floating-point number here; whole ones are cut off, conditions are 0 and 1."""
+    s = Steps(node, to)
+    wanted, given = to.cast_target(node), to.type_of(node.input(0))
+    if wanted == np.bool_:
+        s.end(s.map(c.truth("a"), s.operand(0)))
+    elif np.issubdtype(wanted, np.integer) and not (np.issubdtype(given, np.integer) or given == np.bool_):
+        s.end(s.map(c.trunc("a"), s.operand(0)))
+    else:
+        s.end(s.operand(0))
+
+
+def one_hot(node: OnnxNode, to: Context) -> None:
+    s = Steps(node, to)
+    indices, depth = s.operand(0), int(np.reshape(to.constant(node, 1), -1)[0])
+    off, on = (float(value) for value in to.constant(node, 2).reshape(-1))
+    shape = s.shape(indices)
+    axis = node.axis(s.attribute("axis", -1), len(shape) + 1)
+    wide = s.reshape(indices, (*shape[:axis], 1, *shape[axis:]))
+    numbers = np.arange(depth, dtype=np.float32).reshape((-1,) + (1,) * (len(shape) - axis))
+    place = ("select", ("less", "a", 0.0), ("add", "a", float(depth)), "a")
+    s.end(s.map(("select", ("equal", place, "b"), on, off), wide, numbers))
+
+
+def trilu(node: OnnxNode, to: Context) -> None:
+    s = Steps(node, to)
+    x, k = s.operand(0), s.whole_numbers(1) or [0]
+    mask = np.ones(s.shape(x)[-2:], np.float32)
+    mask = np.triu(mask, k[0]) if s.attribute("upper", 1) else np.tril(mask, k[0])
+    s.end(s.map(("select", "b", "a", 0.0), x, mask))
+
+
+def dropout(node: OnnxNode, to: Context) -> None:
+    """At inference, with the mask that keeps everything."""
+    s = Steps(node, to)
+    training = to.optional_constant(node, 2)
+    if training is not None and np.any(training):
+        node.reject("training mode is not supported; export the model for inference (model.eval())")
+    s.end(s.operand(0))
+    to.constants[node.outputs[1]] = np.ones(s.shape(s.operand(0)), np.bool_)

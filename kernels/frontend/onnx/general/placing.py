@@ -1,0 +1,268 @@
+"""Operators that only choose, copy and order elements."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from kernels.errors import ModelError
+from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode
+from kernels.ir.shapes import Shape
+
+from .steps import Steps
+
+
+def transpose(node: OnnxNode, to: Context) -> None:
+    s = Steps(node, to)
+    x = s.operand(0)
+    s.end(s.transpose(x, node.attributes.get("perm", range(len(s.shape(x)))[::-1])))
+
+
+def slice_(node: OnnxNode, to: Context) -> None:
+    """In any steps."""
+    s = Steps(node, to)
+    x = s.operand(0)
+    shape = s.shape(x)
+    starts, ends = s.whole_numbers(1, "starts") or [], s.whole_numbers(2, "ends") or []
+    given = s.whole_numbers(3, "axes")
+    axes = node.distinct_axes(given if given is not None else range(len(starts)), len(shape))
+    steps = s.whole_numbers(4) or [1] * len(axes)
+    if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
+        raise ModelError(f"node {node.name!r} (Slice): {starts}, {ends}, {axes}, {steps} do not fit each other")
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        stop = None if step < 0 and end < -shape[axis] else end
+        places = range(shape[axis])[slice(start, stop, step)]
+        if not places:
+            by = f" by {step}" if step != 1 else ""
+            node.reject(f"axis {axis} from {start} to {end}{by} of {shape[axis]} is empty")
+        x = s.pick(x, axis, places)
+    s.end(s.tensor(x))
+
+
+def gather(node: OnnxNode, to: Context) -> None:
+    """By constant indices, or by computed ones."""
+    s = Steps(node, to)
+    x, indices = s.operand(0), s.operand(1)
+    shape, places = s.shape(x), s.value(indices)
+    axis = node.axis(s.attribute("axis", 0), len(shape))
+    if places is None:
+        s.end(s.gather(x, indices, axis))
+        return
+    flat = [node.axis(int(place), shape[axis]) for place in places.reshape(-1)]
+    taken = s.pick(x, axis, flat)
+    s.end(s.reshape(taken, (*shape[:axis], *places.shape, *shape[axis + 1 :])))
+
+
+def gather_elements(node: OnnxNode, to: Context) -> None:
+    s = Steps(node, to)
+    x, indices = s.operand(0), to.constant(node, 1)
+    shape = s.shape(x)
+    axis = node.axis(s.attribute("axis", 0), len(shape))
+    s.end(s.elements(x, _along(node, shape, indices, axis)))
+
+
+def _numbers(shape: Shape) -> AnyArray:
+    """The number of each element, row-major."""
+    return np.arange(prod(shape)).reshape(shape)
+
+
+def _inside(node: OnnxNode, indices: AnyArray, extent: int) -> AnyArray:
+    if np.any(indices < -extent) or np.any(indices >= extent):
+        raise ModelError(f"node {node.name!r} ({node.op}): an index lies outside of {extent} elements")
+    return np.where(indices < 0, indices + extent, indices)
+
+
+def _along(node: OnnxNode, shape: Shape, indices: AnyArray, axis: int) -> AnyArray:
+    """Numbers of elements of which one coordinate is given, and the others are those of the index."""
+    if indices.ndim != len(shape) or any(
+        k != axis and wanted > extent for k, (wanted, extent) in enumerate(zip(indices.shape, shape, strict=True))
+    ):
+        raise ModelError(f"node {node.name!r} ({node.op}): indices of shape {indices.shape} do not fit {shape}")
+    places: list[AnyArray] = list(np.indices(indices.shape))
+    places[axis] = _inside(node, indices, shape[axis])
+    return np.asarray(_numbers(shape)[tuple(places)])
+
+
+def gather_nd(node: OnnxNode, to: Context) -> None:
+    s = Steps(node, to)
+    x, indices = s.operand(0), to.constant(node, 1)
+    batch, shape = int(s.attribute("batch_dims", 0)), s.shape(x)
+    numbers, depth = _numbers(shape), indices.shape[-1]
+    if batch + depth > len(shape) or shape[:batch] != indices.shape[:batch]:
+        raise ModelError(f"node {node.name!r} ({node.op}): indices of shape {indices.shape} do not fit {shape}")
+    coordinates = [_inside(node, indices[..., k], shape[batch + k]) for k in range(depth)]
+    lead = np.indices(indices.shape[:-1])[:batch]
+    s.end(s.elements(x, np.asarray(numbers[(*lead, *coordinates)])))
+
+
+def _scattered(s: Steps, x: str, places: AnyArray, updates: str) -> None:
+    """x with the elements at these places replaced, or combined with others."""
+    how = str(s.attribute("reduction", "none"))
+    functions = {"add": "add", "mul": "mul", "max": "max", "min": "min"}
+    shape, flat = s.shape(x), places.reshape(-1)
+    size = prod(shape)
+    if how != "none" and (how not in functions or len(np.unique(flat)) < flat.size):
+        s.node.reject(f"reduction {how!r} of places that are named twice is not supported")
+    from_where = np.arange(size)
+    from_where[flat] = size + np.arange(flat.size)
+    both = s.concat([s.reshape(x, (size,)), s.reshape(updates, (flat.size,))], 0)
+    new = s.elements(both, from_where.reshape(shape))
+    if how == "none":
+        s.end(new)
+        return
+    touched = np.zeros(size, np.float32)
+    touched[flat] = 1
+    combined = (functions[how], "a", "b")
+    s.end(s.map(("select", "c", combined, "a"), x, new, touched.reshape(shape)))
+
+
+def scatter_elements(node: OnnxNode, to: Context) -> None:
+    s = Steps(node, to)
+    x, indices = s.operand(0), to.constant(node, 1)
+    axis = node.axis(s.attribute("axis", 0), len(s.shape(x)))
+    _scattered(s, x, _along(node, s.shape(x), indices, axis), s.operand(2))
+
+
+def scatter_nd(node: OnnxNode, to: Context) -> None:
+    s = Steps(node, to)
+    x, indices = s.operand(0), to.constant(node, 1)
+    shape, depth = s.shape(x), indices.shape[-1]
+    if depth > len(shape):
+        raise ModelError(f"node {node.name!r} ({node.op}): indices of shape {indices.shape} do not fit {shape}")
+    coordinates = tuple(_inside(node, indices[..., k], shape[k]) for k in range(depth))
+    _scattered(s, x, np.asarray(_numbers(shape)[coordinates]), s.operand(2))
+
+
+def pad(node: OnnxNode, to: Context) -> None:
+    """Any axes, in any mode, and cropped where a pad is negative."""
+    s = Steps(node, to)
+    x = s.operand(0)
+    shape, mode = s.shape(x), str(s.attribute("mode", "constant"))
+    pads = s.whole_numbers(1, "pads") or []
+    chosen = s.whole_numbers(3)
+    axes = list(range(len(shape))) if chosen is None else node.distinct_axes(chosen, len(shape))
+    if mode not in ("constant", "reflect", "edge", "wrap") or len(pads) != 2 * len(axes):
+        node.reject(f"mode {mode!r} with pads {pads} of {len(axes)} axes")
+    value = 0.0
+    if mode == "constant":
+        value = float(to.finite(node, 2).reshape(())) if s.has(2) else float(s.attribute("value", 0.0))
+    tables = [np.arange(extent) for extent in shape]
+    for k, axis in enumerate(axes):
+        tables[axis] = _padded(shape[axis], pads[k], pads[len(axes) + k], mode)
+    strides = [prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    s.end(s.take(x, [len(table) for table in tables], tables, strides, value))
+
+
+def _padded(extent: int, begin: int, end: int, mode: str) -> AnyArray:
+    places = np.arange(-begin, extent + end)
+    if mode == "edge":
+        return np.clip(places, 0, extent - 1)
+    if mode == "wrap":
+        return places % extent
+    if mode == "reflect":
+        period = max(1, 2 * (extent - 1))
+        turned = places % period
+        return np.minimum(turned, period - turned) if extent > 1 else np.zeros_like(places)
+    return np.where((places < 0) | (places >= extent), -1, places)
+
+
+def tile(node: OnnxNode, to: Context) -> None:
+    s = Steps(node, to)
+    x, repeats = s.operand(0), s.whole_numbers(1) or []
+    shape = s.shape(x)
+    if len(repeats) != len(shape) or min(repeats, default=1) < 1:
+        raise ModelError(f"node {node.name!r} ({node.op}): repeats {repeats} do not fit {shape}")
+    tables = [np.arange(extent * times) % extent for extent, times in zip(shape, repeats, strict=True)]
+    strides = [prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    s.end(s.take(x, [len(table) for table in tables], tables, strides))
+
+
+def expand(node: OnnxNode, to: Context) -> None:
+    s = Steps(node, to)
+    x, wanted = s.operand(0), s.whole_numbers(1) or []
+    try:
+        shape = tuple(int(extent) for extent in np.broadcast_shapes(s.shape(x), tuple(wanted)))
+    except ValueError as e:
+        raise ModelError(f"node {node.name!r} ({node.op}): {s.shape(x)} does not broadcast to {wanted}") from e
+    s.end(s.expand(x, shape))
+
+
+def concat(node: OnnxNode, to: Context) -> None:
+    """Of activations and constants; what is empty adds nothing."""
+    s = Steps(node, to)
+    parts = [s.operand(index) for index in range(len(node.inputs))]
+    parts = [part for part in parts if 0 not in s.shape(part)] or parts
+    s.end(s.concat(parts, node.axis(s.attribute("axis"), len(s.shape(parts[0])))))
+
+
+def depth_to_space(node: OnnxNode, to: Context) -> None:
+    s = Steps(node, to)
+    x, b = s.operand(0), int(s.attribute("blocksize"))
+    n, c, h, w = _image(s, x)
+    if b < 1 or c % (b * b):
+        raise ModelError(f"node {node.name!r} ({node.op}): blocks of {b} do not divide {c} channels")
+    by_column = str(s.attribute("mode", "DCR")) == "CRD"
+    split = (n, c // b // b, b, b, h, w) if by_column else (n, b, b, c // b // b, h, w)
+    turned = s.transpose(s.reshape(x, split), (0, 1, 4, 2, 5, 3) if by_column else (0, 3, 4, 1, 5, 2))
+    s.end(s.reshape(turned, (n, c // b // b, h * b, w * b)))
+
+
+def space_to_depth(node: OnnxNode, to: Context) -> None:
+    s = Steps(node, to)
+    x, b = s.operand(0), int(s.attribute("blocksize"))
+    n, c, h, w = _image(s, x)
+    if b < 1 or h % b or w % b:
+        raise ModelError(f"node {node.name!r} ({node.op}): blocks of {b} do not divide {(h, w)}")
+    by_column = str(s.attribute("mode", "DCR")) == "CRD"
+    order = (0, 1, 3, 5, 2, 4) if by_column else (0, 3, 5, 1, 2, 4)
+    turned = s.transpose(s.reshape(x, (n, c, h // b, b, w // b, b)), order)
+    s.end(s.reshape(turned, (n, c * b * b, h // b, w // b)))
+
+
+def _image(s: Steps, x: str) -> Shape:
+    if len(s.shape(x)) != 4:
+        raise ModelError(
+            f"node {s.node.name!r} ({s.node.op}): input {x!r} has shape {s.shape(x)}; expected (N, C, H, W)"
+        )
+    return s.shape(x)
+
+
+def reverse_sequence(node: OnnxNode, to: Context) -> None:
+    s = Steps(node, to)
+    x, lengths = s.operand(0), s.whole_numbers(1) or []
+    shape = s.shape(x)
+    time, batch = int(s.attribute("time_axis", 0)), int(s.attribute("batch_axis", 1))
+    places = list(np.indices(shape))
+    if {time, batch} != {0, 1} or len(shape) < 2 or len(lengths) != shape[batch]:
+        raise ModelError(
+            f"node {node.name!r} ({node.op}): lengths {lengths} and axes {time}, {batch} do not fit {shape}"
+        )
+    length = np.asarray(lengths)[places[batch]]
+    places[time] = np.where(places[time] < length, length - 1 - places[time], places[time])
+    s.end(s.elements(x, np.asarray(_numbers(shape)[tuple(places)])))
+
+
+def compress(node: OnnxNode, to: Context) -> None:
+    s = Steps(node, to)
+    x, condition = s.operand(0), to.constant(node, 1)
+    places = np.flatnonzero(condition)
+    if not places.size:
+        node.reject("it keeps nothing")
+    if "axis" in node.attributes:
+        s.end(s.pick(x, node.axis(s.attribute("axis"), len(s.shape(x))), places))
+    else:
+        s.end(s.elements(x, places))
+
+
+def size(node: OnnxNode, to: Context) -> None:
+    """Shapes are static, so it is a constant."""
+    to.constants[node.outputs[0]] = np.asarray(prod(Steps(node, to).shape(node.input(0))), np.int64)
+
+
+def eye_like(node: OnnxNode, to: Context) -> None:
+    """Of the shape alone."""
+    rows, columns = Steps(node, to).shape(node.input(0))
+    to.constants[node.outputs[0]] = np.eye(
+        rows, columns, node.attributes.get("k", 0), dtype=to.cast_target(node, "dtype")
+    )

@@ -1,0 +1,160 @@
+"""RNN, LSTM and GRU, unrolled: the product with the input at once for all steps, one with the state at each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from kernels.errors import ModelError
+from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode
+from kernels.ir import compositions as c
+from kernels.ir.expressions import Expression, with_operands
+
+from .steps import Steps
+
+_GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+_USUAL = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
+_FUNCTIONS: dict[str, Callable[[float | None, float | None], Expression]] = {
+    "Affine": lambda alpha, beta: ("add", ("mul", alpha or 1.0, "a"), beta or 0.0),
+    "Elu": lambda alpha, _: c.elu("a", 1.0 if alpha is None else alpha),
+    "HardSigmoid": lambda alpha, beta: c.clip(
+        ("add", ("mul", alpha or 0.2, "a"), 0.5 if beta is None else beta), 0.0, 1.0
+    ),
+    "LeakyRelu": lambda alpha, _: c.below("a", ("mul", 0.01 if alpha is None else alpha, "a")),
+    "Relu": lambda *_: c.relu("a"),
+    "Sigmoid": lambda *_: c.sigmoid("a"),
+    "Softplus": lambda *_: c.softplus("a"),
+    "Softsign": lambda *_: c.softsign("a"),
+    "Tanh": lambda *_: ("tanh", "a"),
+    "ThresholdedRelu": lambda alpha, _: ("select", ("less", 1.0 if alpha is None else alpha, "a"), "a", 0.0),
+}
+
+
+def recurrent(node: OnnxNode, to: Context) -> None:
+    s = Steps(node, to)
+    batch_first = bool(s.attribute("layout", 0))
+    x = s.transpose(s.operand(0), (1, 0, 2)) if batch_first else s.operand(0)
+    steps, batch, _ = s.shape(x)
+    direction, size = str(s.attribute("direction", "forward")), int(s.attribute("hidden_size", 0))
+    lengths = s.whole_numbers(4)
+    if lengths is not None and set(lengths) != {steps}:
+        node.reject(f"sequences of lengths {lengths}, of which some are shorter than the {steps} steps of the input")
+    weights = [to.finite(node, index) for index in (1, 2)]
+    size = size or weights[1].shape[-1]
+    turns = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}.get(direction)
+    shapes = ((_GATES[node.op] * size, s.shape(x)[2]), (_GATES[node.op] * size, size))
+    if turns is None or any(w.shape != (len(turns), *shape) for w, shape in zip(weights, shapes, strict=True)):
+        raise ModelError(
+            f"node {node.name!r} ({node.op}): weights of {[w.shape for w in weights]} do not fit {direction}"
+        )
+    ends = [_one_direction(s, x, index, backwards, size) for index, backwards in enumerate(turns)]
+    every = s.concat([s.reshape(states, (steps, 1, batch, size)) for states, _, _ in ends], 1)
+    last, cells = (s.concat([s.reshape(end[k], (1, batch, size)) for end in ends], 0) for k in (1, 2))
+    s.end(s.transpose(every, (2, 0, 1, 3)) if batch_first else every)
+    s.end(s.transpose(last, (1, 0, 2)) if batch_first else last, 1)
+    if node.op == "LSTM":
+        s.end(s.transpose(cells, (1, 0, 2)) if batch_first else cells, 2)
+
+
+def _one_direction(s: Steps, x: str, index: int, backwards: bool, size: int) -> tuple[str, str, str]:
+    """States of all steps, the last one, and the last cell."""
+    steps, batch, width = s.shape(x)
+    w, r = (s.to.finite(s.node, k)[index].astype(np.float64) for k in (1, 2))
+    gates = _GATES[s.node.op]
+    bias = s.to.finite(s.node, 3)[index].astype(np.float64) if s.has(3) else np.zeros(2 * gates * size)
+    own, other = bias[: gates * size], bias[gates * size :]
+    products = s.matmul(s.reshape(x, (steps * batch, width)), s.constant(w.T))
+    # what GRU adds inside of its reset, when it is applied after the product, stays with the state's product
+    apart = s.node.op == "GRU" and bool(s.attribute("linear_before_reset", 0))
+    kept = np.concatenate([np.zeros(2 * size), other[2 * size :]]) if apart else np.zeros(gates * size)
+    products = s.map(("add", "a", "b"), products, own + other - kept)
+    cell = _Cell(s, index, size, batch, r, kept)
+    h, cells = _initial(s, 5, index, batch, size), _initial(s, 6, index, batch, size)
+    states = [""] * steps
+    for step in reversed(range(steps)) if backwards else range(steps):
+        h, cells = cell.step(s.slice(products, 0, step * batch, (step + 1) * batch), h, cells)
+        states[step] = h
+    return s.concat([s.reshape(state, (1, batch, size)) for state in states], 0), h, cells
+
+
+def _initial(s: Steps, number: int, index: int, batch: int, size: int) -> str:
+    if not s.has(number):
+        return s.constant(np.zeros((batch, size)))
+    name = s.operand(number)
+    value = s.value(name)
+    if s.attribute("layout", 0):
+        name = s.transpose(name, (1, 0, 2)) if value is None else s.constant(value.transpose(1, 0, 2))
+    elif value is not None:
+        return s.constant(value[index])
+    return s.reshape(s.slice(name, 0, index, index + 1), (batch, size))
+
+
+class _Cell:
+    """One step of one direction."""
+
+    def __init__(self, s: Steps, index: int, size: int, batch: int, r: AnyArray, kept: AnyArray) -> None:
+        self.s, self.size, self.batch, self.kept = s, size, batch, kept
+        self.r = r
+        self.functions = _functions(s, index)
+        self.limit = float(s.attribute("clip", 0.0))
+        self.peepholes = s.to.finite(s.node, 7)[index].reshape(3, size) if s.has(7) and s.node.op == "LSTM" else None
+
+    def f(self, number: int, of: Expression) -> Expression:
+        """An activation of an expression, clipped before where the node says so."""
+        inside = c.clip(of, -self.limit, self.limit) if self.limit else of
+        return with_operands(self.functions[number], {"a": inside})
+
+    def part(self, of: str, gate: int) -> str:
+        return self.s.slice(of, 1, gate * self.size, (gate + 1) * self.size)
+
+    def step(self, x: str, h: str, cells: str) -> tuple[str, str]:
+        return {"RNN": self._rnn, "GRU": self._gru, "LSTM": self._lstm}[self.s.node.op](x, h, cells)
+
+    def _rnn(self, x: str, h: str, cells: str) -> tuple[str, str]:
+        return self.s.map(self.f(0, ("add", "a", "b")), x, self.s.matmul(h, self.s.constant(self.r.T))), cells
+
+    def _gru(self, x: str, h: str, cells: str) -> tuple[str, str]:
+        s, size = self.s, self.size
+        sum_of: Expression = ("add", "a", "b")
+        zr = s.matmul(h, s.constant(self.r[: 2 * size].T))
+        z = s.map(self.f(0, sum_of), self.part(x, 0), self.part(zr, 0))
+        r = s.map(self.f(0, sum_of), self.part(x, 1), self.part(zr, 1))
+        inner = s.constant(self.r[2 * size :].T)
+        if s.attribute("linear_before_reset", 0):
+            product = s.map(("add", "a", "b"), s.matmul(h, inner), self.kept[2 * size :])
+            n = s.map(self.f(1, ("add", "a", ("mul", "b", "c"))), self.part(x, 2), r, product)
+        else:
+            n = s.map(self.f(1, sum_of), self.part(x, 2), s.matmul(s.map(("mul", "a", "b"), r, h), inner))
+        return s.map(("add", ("mul", ("sub", 1.0, "a"), "b"), ("mul", "a", "c")), z, n, h), cells
+
+    def _lstm(self, x: str, h: str, cells: str) -> tuple[str, str]:
+        s = self.s
+        gates = s.map(("add", "a", "b"), x, s.matmul(h, s.constant(self.r.T)))
+        i, o, f, n = (self.part(gates, gate) for gate in range(4))
+        p = self.peepholes
+        peep: Expression = "a" if p is None else ("add", "a", ("mul", "b", "c"))
+        i = s.map(self.f(0, peep), i, *(() if p is None else (p[0], cells)))
+        f = s.map(self.f(0, peep), f, *(() if p is None else (p[2], cells)))
+        if s.attribute("input_forget", 0):
+            f = s.map(("sub", 1.0, "a"), i)
+        cells = s.map(("add", ("mul", "a", "b"), ("mul", "c", self.f(1, "d"))), f, cells, i, n)
+        o = s.map(self.f(0, peep), o, *(() if p is None else (p[1], cells)))
+        return s.map(("mul", "a", with_operands(self.functions[2], {"a": "b"})), o, cells), cells
+
+
+def _functions(s: Steps, index: int) -> list[Expression]:
+    usual = _USUAL[s.node.op]
+    given = s.attribute("activations")
+    names = [str(n.decode() if isinstance(n, bytes) else n) for n in given] if given else [*usual, *usual]
+    alphas, betas = list(s.attribute("activation_alpha", ())), list(s.attribute("activation_beta", ()))
+    found = []
+    for name in names[index * len(usual) : (index + 1) * len(usual)]:
+        known = {key.lower(): make for key, make in _FUNCTIONS.items()}.get(name.lower())
+        if known is None:
+            s.node.reject(f"activation {name!r}; supported: {', '.join(_FUNCTIONS)}")
+        takes = name.lower() in ("affine", "elu", "hardsigmoid", "leakyrelu", "thresholdedrelu")
+        alpha = alphas.pop(0) if takes and alphas else None
+        beta = betas.pop(0) if name.lower() in ("affine", "hardsigmoid") and betas else None
+        found.append(known(alpha, beta))
+    return found

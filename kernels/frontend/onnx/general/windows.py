@@ -1,0 +1,249 @@
+"""Convolutions and pooling of one and three dimensions, dilated pooling, transposed convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, prod
+
+import numpy as np
+
+from kernels.errors import ModelError
+from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode
+
+from .steps import Steps
+
+_LOWEST = -3.4028234663852886e38
+
+
+def _numbers(s: Steps, name: str, count: int, usual: int) -> list[int]:
+    values = [int(value) for value in s.attribute(name, [usual] * count)]
+    if len(values) != count:
+        raise ModelError(f"node {s.node.name!r} ({s.node.op}): {name} {values} has not {count} numbers")
+    if min(values, default=1) < 1 and name in ("strides", "dilations", "kernel_shape"):
+        raise ModelError(f"node {s.node.name!r} ({s.node.op}): {name} {values}; expected positive numbers")
+    return values
+
+
+def _pads(
+    s: Steps, extents: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> list[tuple[int, int]]:
+    """Before and after each axis."""
+    mode, count = str(s.attribute("auto_pad", "NOTSET")), len(extents)
+    if mode == "VALID":
+        return [(0, 0)] * count
+    if mode == "NOTSET":
+        pads = _numbers(s, "pads", 2 * count, 0)
+        return [(pads[axis], pads[count + axis]) for axis in range(count)]
+    found = []
+    for extent, k, stride, dilation in zip(extents, kernel, strides, dilations, strict=True):
+        total = max(0, (-(-extent // stride) - 1) * stride + dilation * (k - 1) + 1 - extent)
+        found.append((total // 2, total - total // 2) if mode == "SAME_UPPER" else (total - total // 2, total // 2))
+    return found
+
+
+def _padded(s: Steps, x: str, pads: Sequence[tuple[int, int]], value: float, spread: Sequence[int] = ()) -> str:
+    """x with its last axes padded, or cropped where a pad is negative, and spread with zeros between elements."""
+    shape = s.shape(x)
+    tables: list[AnyArray] = [np.arange(extent) for extent in shape]
+    for k, (begin, end) in enumerate(pads):
+        axis = len(shape) - len(pads) + k
+        step = spread[k] if spread else 1
+        places = np.arange(-begin, (shape[axis] - 1) * step + 1 + end)
+        inside = (places >= 0) & (places <= (shape[axis] - 1) * step) & (places % step == 0)
+        tables[axis] = np.where(inside, places // step, -1)
+    strides = [prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    if all(len(t) == extent and (t == np.arange(extent)).all() for t, extent in zip(tables, shape, strict=True)):
+        return s.tensor(x)
+    return s.take(x, [len(table) for table in tables], tables, strides, value)
+
+
+def conv(node: OnnxNode, to: Context) -> None:
+    """Of one or three dimensions: rows of an image, and images whose channels are those of all depths of a window."""
+    s = Steps(node, to)
+    x, weight = s.operand(0), to.finite(node, 1)
+    if weight.ndim != len(s.shape(x)) or weight.ndim not in (3, 4, 5):
+        node.reject(
+            f"a weight of shape {weight.shape} for an input of shape {s.shape(x)}; supported: 1 to 3 dimensions"
+        )
+    count = weight.ndim - 2
+    kernel, extents = weight.shape[2:], s.shape(x)[2:]
+    strides, dilations = _numbers(s, "strides", count, 1), _numbers(s, "dilations", count, 1)
+    pads = _pads(s, extents, kernel, strides, dilations)
+    if min(min(pad) for pad in pads) < 0 or tuple(s.attribute("kernel_shape", kernel)) != kernel:
+        node.reject(f"pads {pads} or kernel_shape of a weight of shape {weight.shape}")
+    bias = to.finite(node, 2) if s.has(2) else None
+    s.end(_convolved(s, x, weight, bias, strides, dilations, pads, int(s.attribute("group", 1))))
+
+
+def _convolved(
+    s: Steps, x: str, weight: AnyArray, bias: AnyArray | None, strides: Sequence[int], dilations: Sequence[int],
+    pads: Sequence[tuple[int, int]], groups: int,
+) -> str:  # fmt: skip
+    n, c, *extents = s.shape(x)
+    count = len(extents)
+    if count == 1:
+        x, weight = s.reshape(x, (n, c, 1, extents[0])), weight[:, :, None]
+        strides, dilations, pads = (1, *strides), (1, *dilations), ((0, 0), *pads)
+    depth = 0
+    if count == 3:
+        x, depth = _depths(s, _padded(s, x, [pads[0], (0, 0), (0, 0)], 0.0), weight, strides[0], dilations[0])
+        weight = weight.reshape(weight.shape[0], -1, *weight.shape[3:])
+        strides, dilations, pads = strides[1:], dilations[1:], pads[1:]
+    inputs = [s.tensor(x), s.constant(weight, f"{s.node.input(1)}.window")]
+    if bias is not None:
+        inputs.append(s.constant(bias, s.node.input(2)))
+    attributes = {
+        "strides": tuple(strides), "dilations": tuple(dilations), "groups": groups,
+        "pads": tuple(pads[axis][end] for end in (0, 1) for axis in (0, 1)),
+    }  # fmt: skip
+    found = s.emit("conv", inputs, attributes)
+    _, k, oh, ow = s.shape(found)
+    if count == 1:
+        return s.reshape(found, (n, k, ow))
+    return s.transpose(s.reshape(found, (n, depth, k, oh, ow)), (0, 2, 1, 3, 4)) if count == 3 else found
+
+
+def _depths(s: Steps, x: str, weight: AnyArray, stride: int, dilation: int) -> tuple[str, int]:
+    """(n * results along the depth, c * depths of a window, h, w), and how many results."""
+    n, c, d, h, w = s.shape(x)
+    size = weight.shape[2]
+    count = (d - dilation * (size - 1) - 1) // stride + 1
+    if count < 1:
+        raise ModelError(f"node {s.node.name!r} ({s.node.op}): a window of {size} does not fit into a depth of {d}")
+    shape = (n, count, c, size, h * w)
+    strides = (c * d * h * w, stride * h * w, d * h * w, dilation * h * w, 1)
+    return s.reshape(s.take(x, shape, [np.arange(k) for k in shape], strides), (n * count, c * size, h, w)), count
+
+
+def conv_transpose(node: OnnxNode, to: Context) -> None:
+    """A convolution, by the mirrored window, of the input with zeros between its elements."""
+    s = Steps(node, to)
+    x, weight = s.operand(0), to.finite(node, 1)
+    _, c, *extents = s.shape(x)
+    count, groups = len(extents), int(s.attribute("group", 1))
+    if weight.ndim != count + 2 or weight.shape[0] != c or c % groups or not 1 <= count <= 3:
+        raise ModelError(f"node {node.name!r} ({node.op}): a weight of shape {weight.shape} does not fit {s.shape(x)}")
+    kernel = weight.shape[2:]
+    strides, dilations = _numbers(s, "strides", count, 1), _numbers(s, "dilations", count, 1)
+    pads = _transposed_pads(s, extents, kernel, strides, dilations)
+    mirrored = np.flip(weight, tuple(range(2, weight.ndim)))
+    m = weight.shape[1]
+    grouped = mirrored.reshape(groups, c // groups, m, *kernel)
+    window = np.ascontiguousarray(np.swapaxes(grouped, 1, 2)).reshape(groups * m, c // groups, *kernel)
+    spread = _padded(s, x, pads, 0.0, strides)
+    bias = to.finite(node, 2) if s.has(2) else None
+    s.end(_convolved(s, spread, window, bias, (1,) * count, dilations, ((0, 0),) * count, groups))
+
+
+def _transposed_pads(
+    s: Steps, extents: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> list[tuple[int, int]]:
+    count = len(extents)
+    more = _numbers(s, "output_padding", count, 0)
+    pads = _numbers(s, "pads", 2 * count, 0)
+    mode, wanted = str(s.attribute("auto_pad", "NOTSET")), s.attribute("output_shape")
+    found = []
+    for axis in range(count):
+        reach = dilations[axis] * (kernel[axis] - 1)
+        whole = strides[axis] * (extents[axis] - 1) + more[axis] + reach + 1
+        begin, end = pads[axis], pads[count + axis]
+        size = int(wanted[-count:][axis]) if wanted is not None else extents[axis] * strides[axis]
+        if wanted is not None or mode.startswith("SAME"):
+            total = whole - size
+            half = int(total / 2)
+            begin = 0 if total < 0 else half if mode == "SAME_UPPER" else total - half
+            end = total - begin
+        elif mode == "VALID":
+            begin = end = 0
+        found.append((reach - begin, reach - end + more[axis]))
+    return found
+
+
+def pool(node: OnnxNode, to: Context) -> None:
+    """MaxPool, AveragePool and LpPool of any dimensions and dilations."""
+    s = Steps(node, to)
+    x = s.operand(0)
+    n, c, *extents = s.shape(x)
+    count = len(extents)
+    kernel = _numbers(s, "kernel_shape", count, 1)
+    strides, dilations = _numbers(s, "strides", count, 1), _numbers(s, "dilations", count, 1)
+    if len(node.outputs) > 1:
+        node.reject(f"only the first output is supported, but {node.outputs[1]} is read as well")
+    pads = _pads(s, extents, kernel, strides, dilations)
+    ceiled = bool(s.attribute("ceil_mode", 0)) and str(s.attribute("auto_pad", "NOTSET")) == "NOTSET"
+    counts = [_count(*each, ceiled) for each in zip(extents, kernel, strides, dilations, pads, strict=True)]
+    if min(counts) < 1:
+        raise ModelError(f"node {node.name!r} ({node.op}): a window of {kernel} does not fit into {extents}")
+    whole = [
+        (begin, max(end, (k - 1) * stride + dilation * (size - 1) + 1 - extent - begin))
+        for (begin, end), k, stride, dilation, size, extent in zip(
+            pads, counts, strides, dilations, kernel, extents, strict=True
+        )
+    ]
+    p = float(s.attribute("p", 2))
+    if node.op == "LpPool":
+        x = s.map(("abs", "a") if p == 1 else ("mul", "a", "a") if p == 2 else ("pow", ("abs", "a"), p), x)
+    padded = _padded(s, x, whole, _LOWEST if node.op == "MaxPool" else 0.0)
+    windows = _windows(s, s.reshape(padded, (n * c, *s.shape(padded)[2:])), counts, kernel, strides, dilations)
+    axes = range(1 + count, 1 + 2 * count)
+    found = s.reshape(
+        s.reduce(windows, list(axes), "max" if node.op == "MaxPool" else "sum", keep=False), (n, c, *counts)
+    )
+    if node.op == "LpPool":
+        found = found if p == 1 else s.map(("sqrt", "a") if p == 2 else ("pow", "a", 1 / p), found)
+    if node.op == "AveragePool":
+        include = bool(s.attribute("count_include_pad", 0))
+        sizes = _sizes(extents, counts, kernel, strides, dilations, pads, include=include)
+        found = s.map(("div", "a", "b"), found, sizes)
+    s.end(found)
+
+
+def _count(extent: int, kernel: int, stride: int, dilation: int, pads: tuple[int, int], ceiled: bool) -> int:
+    room = extent + sum(pads) - dilation * (kernel - 1) - 1
+    if not ceiled or room < 0:
+        return room // stride + 1
+    count = ceil(room / stride) + 1
+    return count - 1 if (count - 1) * stride >= extent + pads[0] else count
+
+
+def _windows(
+    s: Steps, x: str, counts: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> str:
+    """(rows, places of the window..., elements of the window...)"""
+    rows, *extents = s.shape(x)
+    steps = [prod(extents[axis + 1 :]) for axis in range(len(extents))]
+    shape = (rows, *counts, *kernel)
+    lengths = [
+        prod(extents),
+        *(step * stride for step, stride in zip(steps, strides, strict=True)),
+        *(step * dilation for step, dilation in zip(steps, dilations, strict=True)),
+    ]
+    return s.take(x, shape, [np.arange(k) for k in shape], lengths)
+
+
+def _sizes(
+    extents: Sequence[int], counts: Sequence[int], kernel: Sequence[int], strides: Sequence[int],
+    dilations: Sequence[int], pads: Sequence[tuple[int, int]], *, include: bool,
+) -> AnyArray:  # fmt: skip
+    """Elements of each window that count: those of the input, or those of the pads as well."""
+    total = np.ones(())
+    for extent, count, size, stride, dilation, (begin, end) in zip(
+        extents, counts, kernel, strides, dilations, pads, strict=True
+    ):
+        places = np.arange(count)[:, None] * stride - begin + np.arange(size) * dilation
+        low, high = (-begin, extent + end) if include else (0, extent)
+        total = total[..., None] * np.count_nonzero((places >= low) & (places < high), axis=1)
+    return np.maximum(total, 1)
+
+
+def global_pool(node: OnnxNode, to: Context) -> None:
+    """Over all axes behind the channels."""
+    s = Steps(node, to)
+    x = s.operand(0)
+    axes = list(range(2, len(s.shape(x))))
+    if node.op == "GlobalLpPool":
+        p = float(s.attribute("p", 2))
+        total = s.reduce(s.map(("pow", ("abs", "a"), p), x), axes, "sum")
+        s.end(s.map(("pow", "a", 1 / p), total))
+    else:
+        s.end(s.reduce(x, axes, "max" if node.op == "GlobalMaxPool" else "mean"))

@@ -1,0 +1,93 @@
+"""The operations of which any other is made: map, take, gather, reduce."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from math import prod
+
+import numpy as np
+
+from kernels.errors import UnsupportedNode
+from kernels.ir.expressions import FUNCTIONS, LETTERS, MAX_INSTRUCTIONS, MAX_NUMBERS, Instruction, program_of
+from kernels.ir.graph import Node
+from kernels.ir.shapes import MAX_TAKE_RANK, REDUCTIONS
+from kernels.ir.strides import strided
+from kernels.ir.taking import axes_of, joined
+
+from .context import CpuContext
+
+_MAP_AXES = 6
+
+
+def lower_map(context: CpuContext, node: Node) -> None:
+    shape = context.graph.shapes[node.output]
+    way = strided(shape, [context.graph.shapes[name] for name in node.inputs])
+    if len(way.extents) > _MAP_AXES:
+        raise UnsupportedNode(f"{node.name}: operands that broadcast along {len(way.extents)} axes in turns")
+    program = program_of(node.attributes["expression"])
+    missing = len(LETTERS) - len(node.inputs)
+    ints = {"operands": len(node.inputs), "instructions": len(program.instructions)}
+    ints |= _numbered("d", way.extents, _MAP_AXES, 1)
+    for name, strides in zip("abce", (*way.strides, *((),) * missing), strict=True):
+        ints |= _numbered(name, strides, _MAP_AXES, 0)
+    words = [*map(_word, program.instructions), *(0,) * (MAX_INSTRUCTIONS - len(program.instructions))]
+    ints |= {f"i{index}": word for index, word in enumerate(words)}
+    numbers = (*program.numbers, *(0.0,) * (MAX_NUMBERS - len(program.numbers)))
+    target = context.write(node.output)
+    operands = [*(context.read(name) for name in node.inputs), *(target,) * missing]
+    context.call(
+        "map", node, {**dict(zip(LETTERS, operands, strict=True)), "dst": target}, ints,
+        {f"f{index}": number for index, number in enumerate(numbers)}, len(program.instructions) * prod(shape),
+    )  # fmt: skip
+
+
+def _word(step: Instruction) -> int:
+    first, second, third = (*step.arguments, 0, 0)[:3]
+    return FUNCTIONS[step.function].code << 24 | first << 16 | second << 8 | third
+
+
+def _numbered(name: str, values: Sequence[int], count: int, fill: int) -> dict[str, int]:
+    """Values by numbered names, what is missing in front."""
+    return {f"{name}{index}": value for index, value in enumerate((*(fill,) * (count - len(values)), *values))}
+
+
+def lower_take(context: CpuContext, node: Node) -> None:
+    a, shape = node.attributes, context.graph.shapes[node.output]
+    base, axes = axes_of(shape, a["strides"], context.graph.constants[node.inputs[1]])
+    starts, start = [], 1
+    for axis in axes:
+        starts.append(-1 if axis.table is None else start)
+        start += 0 if axis.table is None else axis.extent
+    table = joined([(0.0,), tuple(chain.from_iterable(axis.table or () for axis in axes))])
+    ints = {"base": base}
+    ints |= _numbered("d", [axis.extent for axis in axes], MAX_TAKE_RANK, 1)
+    ints |= _numbered("s", [axis.stride for axis in axes], MAX_TAKE_RANK, 0) | _numbered("t", starts, MAX_TAKE_RANK, -1)
+    buffers = {
+        "src": context.read(node.inputs[0]),
+        "table": context.weight(f"{node.name}:table", table),
+        "dst": context.write(node.output),
+    }
+    context.call("take", node, buffers, ints, {"value": float(a["value"])})
+
+
+def lower_gather(context: CpuContext, node: Node) -> None:
+    shape, axis = context.graph.shapes[node.inputs[0]], node.attributes["axis"]
+    ints = {
+        "outer": prod(shape[:axis]), "axis": shape[axis], "inner": prod(shape[axis + 1 :]),
+        "count": prod(context.graph.shapes[node.inputs[1]]),
+    }  # fmt: skip
+    src, indices = (context.read(name) for name in node.inputs)
+    context.call("gather_values", node, {"src": src, "indices": indices, "dst": context.write(node.output)}, ints)
+
+
+_KINDS = {kind: index for index, kind in enumerate(k for k in REDUCTIONS if k != "mean")} | {"mean": 0}
+
+
+def lower_reduce(context: CpuContext, node: Node) -> None:
+    shape, a = context.graph.shapes[node.inputs[0]], node.attributes
+    outer, n, inner = prod(shape[: a["start"]]), prod(shape[a["start"] : a["stop"]]), prod(shape[a["stop"] :])
+    ints = {"kind": _KINDS[a["kind"]], "outer": outer, "n": n, "inner": inner}
+    buffers = {"src": context.read(node.inputs[0]), "dst": context.write(node.output)}
+    scale = float(np.float32(1 / n)) if a["kind"] == "mean" else 1.0
+    context.call("reduce", node, buffers, ints, {"scale": scale}, prod(shape))

@@ -1,0 +1,101 @@
+"""Functions of expressions in the language of kernels: the same text for OpenCL C and GLSL.
+
+`{0}`, `{1}`, `{2}` are names of arguments, `{r}` the result's; a text may have statements of its own before its value.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from kernels.ir.expressions import FIRST_RESULT, LETTERS, MAX_OPERANDS, Program
+
+_TANH_ABOVE = (4.89352455891786e-03, 6.37261928875436e-04, 1.48572235717979e-05, 5.12229709037114e-08,
+               -8.60467152213735e-11, 2.00018790482477e-13, -2.76076847742355e-16)  # fmt: skip
+_TANH_BELOW = (4.89352518554385e-03, 2.26843463243900e-03, 1.18534705686654e-04, 1.19825839466702e-06)
+_ERF_ABOVE = (-1.60960333262415e-02, -2.95459980854025e-03, -7.34990630326855e-04, -5.69250639462346e-05,
+              -2.10102402082508e-06, 2.77068142495902e-08, -2.72614225801306e-10)  # fmt: skip
+_ERF_BELOW = (-1.42647390514189e-02, -7.37332916720468e-03, -1.68282697438203e-03, -2.13374055278905e-04,
+              -1.45660718464996e-05)  # fmt: skip
+"""Rational approximations as in Eigen, good to the last bits of fp32: coefficients of powers of x * x."""
+
+
+def _series(coefficients: tuple[float, ...]) -> str:
+    """Horner's scheme in `{r}_z`."""
+    text = number(coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        text = f"MAD({text}, {{r}}_z, {number(coefficient)})"
+    return text
+
+
+def number(value: float) -> str:
+    """A literal."""
+    if value in (inf, -inf):
+        return "LOWEST" if value < 0 else "(-LOWEST)"
+    if value != value:
+        return "(LOWEST - LOWEST)"
+    return f"({value!r}f)" if value < 0 else f"{value!r}f"
+
+
+def _rational(most: float, above: tuple[float, ...], below: tuple[float, ...]) -> tuple[str, str]:
+    clamped = f"({{0}} > {most}f ? {most}f : {{0}} < -{most}f ? -{most}f : {{0}})"
+    steps = (
+        f"const float {{r}}_x = {clamped}; const float {{r}}_z = {{r}}_x * {{r}}_x; "
+        f"const float {{r}}_p = {_series(above)}; const float {{r}}_q = {_series(below)};"
+    )
+    return steps, "{r}_x * {r}_p / {r}_q"
+
+
+_POWER = (
+    "const float {r}_s = {0} < 0.0f ? -{0} : {0}; "
+    "const float {r}_w = {1} * 0.5f; "
+    "const float {r}_m = {1} == 0.0f || {0} == 1.0f ? 1.0f : {r}_s == 0.0f ? ({1} > 0.0f ? 0.0f : -LOWEST) : "
+    "{1} == 1.0f ? {r}_s : {1} == 2.0f ? {r}_s * {r}_s : {1} == 0.5f ? SQRT({r}_s) : POW({r}_s, {1});"
+)
+TEXTS: dict[str, tuple[str, str]] = {
+    "add": ("", "{0} + {1}"),
+    "sub": ("", "{0} - {1}"),
+    "mul": ("", "{0} * {1}"),
+    "div": ("", "{0} / {1}"),
+    "min": ("", "({0} < {1} || {0} != {0}) ? {0} : {1}"),
+    "max": ("", "({0} > {1} || {0} != {0}) ? {0} : {1}"),
+    "pow": (
+        _POWER,
+        "{0} >= 0.0f || {0} != {0} ? {r}_m : {1} != floor({1}) ? (LOWEST - LOWEST) : "
+        "{r}_w == floor({r}_w) ? {r}_m : -{r}_m",
+    ),
+    "less": ("", "{0} < {1} ? 1.0f : 0.0f"),
+    "equal": ("", "{0} == {1} ? 1.0f : 0.0f"),
+    "select": ("", "{0} != 0.0f ? {1} : {2}"),
+    "neg": ("", "-{0}"),
+    "abs": ("", "{0} < 0.0f ? -{0} : {0}"),
+    "exp": ("", "EXP({0})"),
+    "log": ("", "log({0})"),
+    "sqrt": ("", "SQRT({0})"),
+    "floor": ("", "floor({0})"),
+    "sin": ("", "sin({0})"),
+    "cos": ("", "cos({0})"),
+    "tan": ("", "tan({0})"),
+    "asin": ("", "asin({0})"),
+    "acos": ("", "acos({0})"),
+    "atan": ("", "atan({0})"),
+    "tanh": _rational(7.90531110763549805, _TANH_ABOVE, _TANH_BELOW),
+    "erf": _rational(4.0, _ERF_ABOVE, _ERF_BELOW),
+}
+
+
+def statements(program: Program, suffix: str = "") -> tuple[str, str]:
+    """Statements that compute an expression of the values `v_a` and so on, and the name of its result."""
+
+    def name(register: int) -> str:
+        if register < MAX_OPERANDS:
+            return f"v_{LETTERS[register]}{suffix}"
+        if register < FIRST_RESULT:
+            return number(program.numbers[register - MAX_OPERANDS])
+        return f"t{register - FIRST_RESULT}{suffix}"
+
+    lines = []
+    for index, step in enumerate(program.instructions):
+        result = name(FIRST_RESULT + index)
+        before, value = (text.format(*map(name, step.arguments), r=result) for text in TEXTS[step.function])
+        lines.append(f"{before}{' ' if before else ''}const float {result} = {value};")
+    return "\n    ".join(lines), name(FIRST_RESULT + len(program.instructions) - 1)

@@ -1,0 +1,162 @@
+"""`map`: an expression of up to four operands is one kernel, written for it.
+
+Where the operands lie in stacks of channels and agree with the result, or have one value a channel or a pixel, it
+computes in stacks; else row-major, with the operands' strides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from math import prod
+
+import numpy as np
+
+from kernels.catalog.packing import padded
+from kernels.ir.dims import has_channels
+from kernels.ir.expressions import LETTERS, Program, program_of
+from kernels.ir.graph import Node
+from kernels.ir.shapes import Shape
+from kernels.ir.strides import strided
+from kernels.source.kernel import Buffer, Kernel, result
+
+from .bodies import body
+from .context import GpuContext
+from .expression_text import statements
+from .layout import packed, plain
+from .values import View
+
+_LANES = "xyzw"
+
+
+def lower_map(context: GpuContext, node: Node) -> None:
+    """See the module."""
+    kinds = _kinds(context, node)
+    program = program_of(node.attributes["expression"])
+    flops = len(program.instructions) * prod(context.graph.shapes[node.output])
+    if kinds is None:
+        _in_rows(context, node, program, flops)
+    else:
+        _in_stacks(context, node, program, kinds, flops)
+
+
+def generated(
+    name: str, text: str, buffers: tuple[Buffer, ...], ints: Mapping[str, int], floats: tuple[str, ...] = ()
+) -> Kernel:
+    """A kernel of this text, called by its digest."""
+    digest = hashlib.sha256(f"{text} {buffers} {list(ints)}".encode()).hexdigest()[:8]
+
+    def write(template: str, _: Mapping[str, int]) -> str:
+        return template.replace("GENERATED", text)
+
+    return Kernel(f"{name}_{digest}", body("generated"), buffers, tuple(ints), floats, rewrite=write)
+
+
+def counting(extents: Sequence[int]) -> str:
+    """Statements that take element `i` of a row-major array apart into `x0`, `x1`, ..., by `n1`, `n2`, ..."""
+    lines, rest = [], "i"
+    for axis in range(len(extents) - 1, 0, -1):
+        lines.append(f"const int x{axis} = {rest} % n{axis}; const int r{axis} = {rest} / n{axis};")
+        rest = f"r{axis}"
+    return "\n    ".join([*lines, f"const int x0 = {rest};"])
+
+
+START = "const int i = GLOBAL_ID(0);\n    if (i >= count) return;\n    "
+
+
+def _in_rows(context: GpuContext, node: Node, program: Program, flops: int) -> None:
+    shape = context.graph.shapes[node.output]
+    way = strided(shape, [context.graph.shapes[name] for name in node.inputs])
+    text, ints = [START, counting(way.extents), "\n    "], {"count": prod(shape)}
+    ints |= {f"n{axis}": extent for axis, extent in enumerate(way.extents) if axis}
+    for letter, strides in zip(LETTERS, way.strides, strict=False):
+        used = {axis: stride for axis, stride in enumerate(strides) if stride}
+        place = "i" if strides == way.natural else " + ".join(f"x{axis} * {letter}{axis}" for axis in used) or "0"
+        text.append(f"const float v_{letter} = LOAD_{letter}({place});\n    ")
+        ints |= {f"{letter}{axis}": stride for axis, stride in used.items()} if strides != way.natural else {}
+    lines, value = statements(program)
+    text.append(f"{lines}\n    STORE_dst(i, {value});")
+    buffers = {letter: plain(context, name) for letter, name in zip(LETTERS, node.inputs, strict=False)}
+    kernel = generated("map", "".join(text), (*(Buffer(n, 1) for n in buffers), result("dst", 1)), ints)
+    context.dispatch(
+        kernel, node.name, {**buffers, "dst": context.new_plain(node.output)}, ints, (prod(shape), 1, 1),
+        flops=flops, traffic=context.traffic(node),
+    )  # fmt: skip
+
+
+def _kinds(context: GpuContext, node: Node) -> list[str] | None:
+    """How each operand lies in stacks: f(ull), c(hannels) or p(ixels), in capitals where each picture has its own;
+    None where they do not, or are row-major already."""
+    shape = context.graph.shapes[node.output]
+    if not has_channels(shape):
+        return None
+    found = [_kind(context.graph.shapes[name], shape, name in context.graph.constants) for name in node.inputs]
+    values = [context.values[name] for name in node.inputs if name in context.values]
+    stacked = any(value.packed is not None and value.plain is None and value.single is None for value in values)
+    return found if stacked and all(found) else None
+
+
+def _kind(given: Shape, shape: Shape, constant: bool) -> str:
+    """Empty: none."""
+    if given == shape:
+        return "F"
+    n, c, *rest = (1,) * (len(shape) - len(given)) + given
+    if n not in (1, shape[0]) or (len(given) < len(shape) and not constant):
+        return ""
+    same = (c == shape[1], *(extent == whole for extent, whole in zip(rest, shape[2:], strict=True)))
+    one = (c == 1, *(extent == 1 for extent in rest))
+    if same[0] and all(one[1:]):
+        return "C" if n == shape[0] else "c"
+    if len(given) < len(shape):
+        return ""
+    if one[0] and all(same[1:]):
+        return "P" if n == shape[0] else "p"
+    return "f" if all(same) and n == 1 else ""
+
+
+def _in_stacks(context: GpuContext, node: Node, program: Program, kinds: Sequence[str], flops: int) -> None:
+    dims = context.dims(node.output)
+    views = {
+        letter: _channels(context, node, name)
+        if kind == "c" and name in context.graph.constants
+        else packed(context, name)
+        for letter, name, kind in zip(LETTERS, node.inputs, kinds, strict=False)
+    }  # fmt: skip
+    full = [name for name, kind in zip(node.inputs, kinds, strict=True) if kind == "F"]
+    target = context.new_packed(node.output, over=full)
+    text = [
+        "const int i = GLOBAL_ID(0);\n    if (i >= stacks * hw) return;\n    const int picture = GROUP_ID(2);\n    "
+        "const int stack = i / hw;\n    const int pixel = i - stack * hw;\n    "
+    ]
+    for letter, kind in zip(LETTERS, kinds, strict=False):
+        own = f"(picture * {letter}_stacks + {letter}_stack0)" if kind.isupper() else f"{letter}_stack0"
+        place = {"f": f"{own} * hw + i", "c": f"{own} + stack", "p": f"{own} * hw + pixel"}[kind.lower()]
+        text.append(f"const FLOAT4 w_{letter} = LOAD_{letter}({place});\n    ")
+    values = []
+    for lane in _LANES:
+        loads = [
+            f"const float v_{letter}_{lane} = w_{letter}.{'x' if kind in 'pP' else lane};"
+            for letter, kind in zip(LETTERS, kinds, strict=False)
+        ]
+        lines, value = statements(program, f"_{lane}")
+        text.append("\n    ".join([*loads, lines]) + "\n    ")
+        values.append(value)
+    lanes = dims.c % 4
+    text.append(f"FLOAT4 found = VEC4({', '.join(values)});\n    TRIM(stack == LAST_STACK, found)\n    ")
+    text.append("STORE_dst((picture * dst_stacks + dst_stack0) * hw + i, found);")
+    ints = {"stacks": dims.stacks, "hw": dims.hw, **target.ints("dst")}
+    used = "".join(text)
+    for letter, given in views.items():
+        ints |= {key: value for key, value in given.ints(letter).items() if key in used}
+    kernel = generated("map", used, (*(Buffer(n) for n in views), result("dst")), ints)
+    context.dispatch(
+        kernel, node.name, {**views, "dst": target}, ints, (dims.stacks * dims.hw, 1, dims.n),
+        switches={"LAST_LANES": lanes, "LAST_STACK": dims.stacks - 1} if lanes else {},
+        flops=flops, traffic=context.traffic(node),
+    )  # fmt: skip
+
+
+def _channels(context: GpuContext, node: Node, name: str) -> View:
+    """A constant of one value a channel."""
+    array = context.graph.constants[name].astype(np.float32).reshape(-1)
+    return View(context.weight(f"{node.name}:{name}", padded(array, 0, 4)), -(-array.size // 4), 0)

@@ -1,0 +1,55 @@
+"""`reduce`: rows to one number each; long rows in two steps, of which the first one's results stay in fp32."""
+
+from __future__ import annotations
+
+from math import prod
+
+from kernels.ir.graph import Node
+from kernels.ir.shapes import REDUCTIONS
+from kernels.plan.model import Tensor
+from kernels.source.kernel import Buffer, Kernel, result
+
+from .bodies import body
+from .context import GpuContext
+from .layout import plain
+
+_INTS = ("n", "inner", "parts", "part_length", "count")
+_REDUCE = Kernel("reduce", body("reduce"), (Buffer("src", 1), result("dst", 1)), _INTS, ("scale",))
+_FIRST = Kernel("reduce_first", body("reduce"), (Buffer("src", 1), result("dst", 1, "f32")), _INTS, ("scale",))
+_LAST = Kernel("reduce_last", body("reduce"), (Buffer("src", 1, "f32"), result("dst", 1)), _INTS, ("scale",))
+_KINDS = {kind: index for index, kind in enumerate(k for k in REDUCTIONS if k != "mean")} | {"mean": 0}
+_SHORT, _FEW_ROWS, _LONGEST = 128, 4096, 4096
+"""Rows of so few elements, or so many rows, are done in one step; none is longer than the last."""
+
+
+def lower_reduce(context: GpuContext, node: Node) -> None:
+    """See the module."""
+    shape, a = context.graph.shapes[node.inputs[0]], node.attributes
+    n, inner = prod(shape[a["start"] : a["stop"]]), prod(shape[a["stop"] :])
+    rows = prod(shape[: a["start"]]) * inner
+    kind, scale = _KINDS[a["kind"]], 1 / n if a["kind"] == "mean" else 1.0
+    source, target = plain(context, node.inputs[0]), context.new_plain(node.output)
+    length = n
+    if kind < _KINDS["argmax"] and n > _SHORT and (rows < _FEW_ROWS or n > _LONGEST):
+        length = max(32, int(n**0.5))
+    if length == n:
+        _step(context, node, _REDUCE, source, target, (rows, n, inner, n), kind, scale)
+        return
+    parts = -(-n // length)
+    described = Tensor(shape=(rows, parts), dtype="f32")
+    between = context.draft.add_buffer(f"{node.name}:parts", rows * parts * 4, "scratch", described)
+    _step(context, node, _FIRST, source, between, (rows, n, inner, length), kind, 1.0)
+    _step(context, node, _LAST, between, target, (rows, parts, inner, parts), kind, scale)
+
+
+def _step(
+    context: GpuContext, node: Node, kernel: Kernel, source: str, target: str, sizes: tuple[int, int, int, int],
+    kind: int, scale: float,
+) -> None:  # fmt: skip
+    rows, n, inner, length = sizes
+    parts = -(-n // length)
+    ints = {"n": n, "inner": inner, "parts": parts, "part_length": length, "count": rows * parts}
+    context.dispatch(
+        kernel, node.name, {"src": source, "dst": target}, ints, (rows * parts, 1, 1), floats={"scale": scale},
+        switches={"KIND": kind}, flops=rows * n, traffic=context.traffic(node),
+    )  # fmt: skip

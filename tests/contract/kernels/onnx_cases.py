@@ -1,0 +1,225 @@
+"""ONNX's own cases, which nobody here wrote: single operators, and models with data that PyTorch once exported.
+
+python -m tests.contract.kernels.onnx_cases              # what is right, refused, WRONG, by operator (reference)
+python -m tests.contract.kernels.onnx_cases cpu opencl vulkan     # through the agent as well: minutes
+python -m tests.contract.kernels.onnx_cases --write      # what is refused becomes the list that may only shrink
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx.backend.test.case import node as node_cases
+from onnx.backend.test.loader import DATA_DIR
+
+from kernels.compile import compile_graph
+from kernels.errors import ModelError
+from kernels.frontend.onnx import load_onnx
+from kernels.ir.graph import Graph
+from kernels.options import Limits, Options
+from kernels.reference import evaluate
+from tests.contract.agent.driver import Agent
+from tests.unit.kernels.back.graphs import side_by_side
+
+OPSET = 13
+"""To which older models are converted."""
+REFUSED = Path(__file__).with_name("onnx_cases_refused.txt")
+"""Cases of operators of which no variant is taken. A new line is a step back."""
+SLOW = ("attention", "averagepool", "lppool", "maxpool")
+TOGETHER = 24
+"""Cases that the agent runs as one plan."""
+
+Array = np.ndarray[Any, Any]
+Arrays = Mapping[str, Array]
+
+
+@dataclass
+class Case:
+    """A model with inputs and the outputs that they give."""
+
+    name: str
+    model: onnx.ModelProto
+    inputs: Arrays
+    outputs: Arrays
+
+    @property
+    def operator(self) -> str:
+        """Of a single node; of an expanded function the case's name says it."""
+        return str(self.model.graph.node[0].op_type) if len(self.model.graph.node) == 1 else "(several)"
+
+    def load(self, path: Path, activations: tuple[str, ...]) -> Graph:
+        """The graph of which these inputs stay inputs and the others are stored."""
+        model = onnx.ModelProto()
+        model.CopyFrom(self.model)
+        stored = [port for port in model.graph.input if port.name in self.inputs and port.name not in activations]
+        for port in stored:
+            model.graph.input.remove(port)
+            model.graph.initializer.append(onnx.numpy_helper.from_array(self.inputs[port.name], port.name))
+        path.write_bytes(model.SerializeToString())
+        return load_onnx(path)
+
+    def variants(self) -> Iterator[tuple[str, ...]]:
+        """Which inputs are activations: all, those of fp32, the first of these."""
+        floats = tuple(name for name, array in self.inputs.items() if array.dtype == np.float32)
+        yield from dict.fromkeys((tuple(self.inputs), floats, floats[:1]))
+
+    def given(self, graph: Graph) -> dict[str, Array]:
+        return {name: np.asarray(self.inputs[name], np.float32) for name in graph.inputs}
+
+    def faults(self, got: Arrays) -> str:
+        """What differs from the outputs that ONNX gives; empty: nothing."""
+        for name, wanted in self.outputs.items():
+            if got[name].shape != wanted.shape:
+                return f"{name} has shape {got[name].shape}; expected {wanted.shape}"
+            with np.errstate(invalid="ignore"):
+                close = np.isclose(got[name], wanted.astype(np.float64), rtol=1e-3, atol=1e-5, equal_nan=True)
+            if not np.all(close):
+                return f"{name} differs in {np.count_nonzero(~close)} of {wanted.size} elements"
+        return ""
+
+
+@dataclass
+class Found:
+    """What the import made of a case: graphs of the variants that it takes, why it refuses the others."""
+
+    case: Case
+    graphs: list[Graph] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
+    wrong: str = ""
+
+
+def operators() -> list[str]:
+    """Modules of ONNX's tests of single operators, without those whose cases take seconds to make."""
+    return [module.name for module in iter_modules(node_cases.__path__) if module.name not in SLOW]
+
+
+def nodes(modules: Iterable[str] = ()) -> list[Case]:
+    """Tests of single operators that have an input of fp32: those of some modules, or all."""
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # onnx's: infinities that its cases are about
+        for name in modules or (*operators(), *SLOW):
+            import_module(f"{node_cases.__name__}.{name}")
+    found = []
+    for case in node_cases._NodeTestCases:
+        inputs, outputs = case.data_sets[0]
+        graph = case.model.graph
+        plain = all(isinstance(array, np.ndarray | np.generic) for array in (*inputs, *outputs))
+        if plain and len(inputs) == len(graph.input) and any(array.dtype == np.float32 for array in inputs):
+            given = {port.name: np.asarray(array) for port, array in zip(graph.input, inputs, strict=True)}
+            wanted = {port.name: np.asarray(array) for port, array in zip(graph.output, outputs, strict=True)}
+            found.append(Case(case.name, case.model, given, wanted))
+    return found
+
+
+def exported(pattern: str = "*") -> Iterator[Case]:
+    """Models that PyTorch exported once."""
+    for folder in sorted(Path(DATA_DIR).glob(f"pytorch-*/{pattern}")):
+        if (folder / "model.onnx").exists():
+            model = onnx.load(folder / "model.onnx")
+            stored = {tensor.name for tensor in model.graph.initializer}
+            ports = [port for port in model.graph.input if port.name not in stored]
+            if model.opset_import[0].version < OPSET:
+                with contextlib.suppress(
+                    RuntimeError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError
+                ):
+                    model = onnx.version_converter.convert_version(model, OPSET)
+            sets = ((ports, "input"), (model.graph.output, "output"))
+            inputs, outputs = ({p.name: _array(folder, k, i) for i, p in enumerate(some)} for some, k in sets)
+            yield Case(folder.name, model, inputs, outputs)
+
+
+def _array(folder: Path, kind: str, index: int) -> Array:
+    tensor = onnx.TensorProto.FromString((folder / "test_data_set_0" / f"{kind}_{index}.pb").read_bytes())
+    return np.asarray(onnx.numpy_helper.to_array(tensor))
+
+
+def imported(case: Case, path: Path) -> Found:
+    """Every variant, and whether the reference computes what it should from those that are taken."""
+    found = Found(case)
+    for activations in case.variants():
+        try:
+            graph = case.load(path, activations)
+            found.graphs.append(graph)
+            found.wrong = found.wrong or case.faults(evaluate(graph, case.given(graph)))
+        except ModelError as e:
+            found.refusals.append(str(e))
+        except Exception as e:  # a defect, whatever it is
+            found.wrong = found.wrong or f"{type(e).__name__}: {e}"
+    return found
+
+
+def through_agent(some: Sequence[Found], agent: Agent, api: str) -> dict[str, str]:
+    """Case -> what is wrong, of those that are; each case by its first variant that is taken, all in one plan."""
+    taken = {found.case.name: found.graphs[0] for found in some if found.graphs}
+    whole = side_by_side(taken)
+    bundle = compile_graph(whole, Options(api), Limits(cpu_device=True))  # type: ignore[arg-type]
+    cases = {found.case.name: found.case for found in some}
+    given = {f"{name}.{port}": array for name, g in taken.items() for port, array in cases[name].given(g).items()}
+    ended = agent.run(bundle, given, "--warmup", 0, "--samples", 1)
+    if ended.code:
+        return {name: str(ended.events[-1]) for name in taken}
+    outputs = {event.name: ended.output(i) for i, event in enumerate(ended.all("output"))}
+    wrong = {}
+    for name, graph in taken.items():
+        got = {port: outputs[f"{name}.{port}"].reshape(graph.shapes[port]) for port in graph.outputs}
+        if said := cases[name].faults(got):
+            wrong[name] = said
+    return wrong
+
+
+def main(words: Sequence[str]) -> None:
+    every = nodes()
+    with TemporaryDirectory() as folder:
+        found = [imported(case, Path(folder) / "m.onnx") for case in every]
+        counts: dict[str, Counter[str]] = {}
+        for one in found:
+            said = "WRONG" if one.wrong else "right" if one.graphs else "refused"
+            counts.setdefault(one.case.operator, Counter())[said] += 1
+            if one.wrong:
+                print(f"WRONG {one.case.name}: {one.wrong}")
+        for operator, count in sorted(counts.items()):
+            print(f"{operator:28}", "  ".join(f"{said} {count[said]:4}" for said in ("right", "refused", "WRONG")))
+        total = sum(counts.values(), Counter())
+        print(f"{'all':28}", "  ".join(f"{said} {total[said]:4}" for said in ("right", "refused", "WRONG")))
+        for api in [word for word in words if not word.startswith("-")]:
+            _run_all([one for one in found if one.graphs], api)
+    if "--write" in words:
+        REFUSED.write_text("".join(f"{one.case.name}\n" for one in found if not one.graphs))
+    if "--why" in words:
+        why = Counter(f"{one.case.operator}: {one.refusals[-1].split(': ', 1)[-1]}" for one in found if not one.graphs)
+        print("\n".join(f"{count:4} {said[:200]}" for said, count in why.most_common(150)))
+
+
+def _run_all(found: Sequence[Found], api: str) -> None:
+    from device_agent.build import binary
+
+    wrong: dict[str, str] = {}
+    for start in range(0, len(found), TOGETHER):
+        with TemporaryDirectory() as folder:
+            some = found[start : start + TOGETHER]
+            said = through_agent(some, Agent(binary(), Path(folder)), api)
+            if len(said) == len(some):  # one of them stops all
+                for one in some:
+                    wrong |= through_agent([one], Agent(binary(), Path(folder)), api)
+            else:
+                wrong |= said
+    print(f"{api}: {len(found) - len(wrong)} right, {len(wrong)} WRONG")
+    for name, why in wrong.items():
+        print(f"  WRONG on {api}: {name}: {why[:300]}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
