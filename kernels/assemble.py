@@ -83,11 +83,18 @@ def _requires(pools: list[Pool], programs: list[Program], options: Options) -> R
 
 
 def _recorded(draft: Draft, options: Options) -> dict[str, int | str | bool]:
-    """The options, and each convolution's algorithm after `auto`."""
+    """The options, those that a layer has of its own, and each convolution's algorithm after `auto`."""
     asked: dict[str, int | str | bool] = {name: getattr(options, name) for name in COMPILE_AXES}
     if options.keep_all:
         asked |= {"fuse": "none", "keep_all": True}
     asked["memory"] = draft.saved
     chosen = {f"algorithm:{layer}": name for layer, name in draft.chosen.items()}
     divided = {f"parts:{layer}": words for layer, words in draft.in_parts.items()}
-    return {**asked, **chosen, **divided, **{f"buffer:{tensor}": why for tensor, why in draft.in_buffers.items()}}
+    own = {f"{name}:{layer}": value for layer, each in options.layers.items() for name, value in each.items()}
+    return {
+        **asked,
+        **own,
+        **chosen,
+        **divided,
+        **{f"buffer:{tensor}": why for tensor, why in draft.in_buffers.items()},
+    }

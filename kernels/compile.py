@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from .ir.graph import Graph
 from .lower.cpu import lower_cpu
 from .memory.choose_layout import place_memory
 from .memory.fit_to_budget import budget_of, lower_to_fit
-from .options import COMPILE_AXES, Limits, Options
+from .options import COMPILE_AXES, LAYER_AXES, Limits, Options
 from .passes import prepare
 from .plan.model import Bundle
 from .plan.validate import validate
@@ -28,6 +29,7 @@ def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache
     device is exceeded), ToolError (no SPIR-V compiler).
     """
     _check_options(options, limits)
+    _check_layers(graph, options)
     check_graph(graph)
     if options.layout == "image":
         # a kernel may not read and write one image, and images are neither parted nor swapped
@@ -55,6 +57,20 @@ def _check_options(options: Options, limits: Limits) -> None:
         _check_axis(axis, getattr(options, name), options)
     if options.layout == "image":
         _check_images(options, limits)
+
+
+def _check_layers(graph: Graph, options: Options) -> None:
+    """Every layer that has choices of its own is there, and can have them."""
+    names = [node.name for node in graph.nodes]
+    for layer, own in options.layers.items():
+        if layer not in names:
+            near = get_close_matches(layer, names, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise OptionError(f"choices by layer: {graph.name} has no layer {layer}{hint}")
+        for name, value in own.items():
+            if name not in LAYER_AXES:
+                raise OptionError(f"choices by layer: {layer} cannot have a {name} of its own: {', '.join(LAYER_AXES)}")
+            _check_axis(COMPILE_AXES[name], value, options.of(layer))
 
 
 def _check_axis(axis: Axis, value: Any, options: Options) -> None:

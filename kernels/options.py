@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from .axis import CPU, GPU, axes_of, axis
 from .ir.fusion import FUSIONS, fusion_words, fusions, why_no_fusions
@@ -28,6 +28,8 @@ MAX_GRANULARITY = 64
 MAX_PIXELS = 16
 
 
+LAYER_AXES = ("algorithm", "granularity", "pixels", "product", "transpose", "addition")
+"""Axes that a layer may have of its own."""
 BY_FOURS = ("direct", "window", "pointwise")
 """Convolutions that compute vectors of four channels."""
 
@@ -197,6 +199,13 @@ class Options:
     tuned: Mapping[str, Choice] = field(default_factory=dict)
     """What tuning found: layer, or key of a convolution (`Convolution.key`), to the choice; used where `algorithm` is
     `auto`, and `granularity` and `pixels` are 0."""
+    layers: Mapping[str, Mapping[str, int | str]] = field(default_factory=dict)
+    """Layer -> those of `LAYER_AXES` that it has otherwise than the rest: `{"conv1": {"granularity": 6}}`."""
+
+    def of(self, layer: str) -> Options:
+        """The choices as they are for one layer."""
+        own: Mapping[str, Any] = self.layers.get(layer, {})
+        return replace(self, **own) if own else self
 
     @property
     def half(self) -> bool:

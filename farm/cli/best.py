@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +16,7 @@ from .output import JsonOption, StateOption, log, out, print_json
 
 if TYPE_CHECKING:
     from orchestrator.analysis.best import Best, Value
+    from orchestrator.model.choices import Choices
 
 LAYER = "layer"
 
@@ -43,16 +45,21 @@ def best(
         list[str] | None,
         typer.Option("--where", metavar="COLUMN=VALUE", help="Only rows with this value; may be repeated."),
     ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write best and worst of each layer as a choices file."),
+    ] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print for every group the value of an axis with the least time, the ratio to the next, and if data resolve it.
 
     With `layer` among --per it compares times of layers, else whole inferences. Works on imports as on experiments.
+    A choices file is what `workload.choices` of an experiment names: each layer then has its own value.
 
     Example: `farm best latest --per layer,device --axis granularity`
     """
-    from orchestrator.analysis.best import choose, measured_layers, measured_runs
+    from orchestrator.analysis.best import choose, measured_layers, measured_runs, to_choices
 
     columns = [name.strip() for name in per.split(",") if name.strip()]
     with open_ledger(settings_of(state)) as ledger:
@@ -65,10 +72,17 @@ def best(
     if not measured:
         raise _nothing(row.id, layers=LAYER in columns)
     found = choose(measured, columns, axis, _pairs(where or []))
+    if output is not None:
+        _write(output, to_choices(found, f"farm best of {row.id}: {axis} with the least and the greatest time"))
     if as_json:
         print_json(found)
     else:
         _show(found, columns, axis)
+
+
+def _write(path: Path, choices: Choices) -> None:
+    path.write_text(choices.model_dump_json(indent=1) + "\n")
+    log().print(f"{len(choices.layers)} layers in {path}: name it as `workload.choices`", markup=False)
 
 
 def _pairs(where: list[str]) -> dict[str, str]:

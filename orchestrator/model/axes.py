@@ -99,6 +99,14 @@ RUN_AXES: dict[str, Axis] = {
             page="tuning.md",
         ),
         Axis(
+            name="choices",
+            help="values of the layers that `workload.choices` names: its `best`, its `worst`, or `none` of them",
+            unset="`best` where `workload.choices` names a file",
+            words=("best", "worst", "none"),
+            backends=GPU,
+            page="studies.md",
+        ),
+        Axis(
             name="setup",
             at_run=True,
             help="compiled programs that a fresh process finds: `cold`: none; `warm`: the driver's own; `cached`: the "

@@ -9,6 +9,7 @@ from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.errors import ModelFileError, SpecError
 from orchestrator.model.experiment import MOST_SHARDS, Dataset, Experiment, Matrix, Sides, Workload
 
+from .choices_file import read_choices
 from .labels import read_labels
 
 
@@ -23,6 +24,10 @@ def with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Expe
         found["onnx_sha256"] = artifacts.put(_file(base, workload.onnx, "workload.onnx"))
     if workload.input is not None:
         found["input_sha256"] = artifacts.put(_file(base, workload.input, "workload.input"))
+    if workload.choices is not None:
+        kept_choices = artifacts.put(_file(base, workload.choices, "workload.choices"))
+        read_choices(artifacts.path(kept_choices), workload.choices)
+        workload = workload.model_copy(update={"choices_sha256": kept_choices})
     models = [
         (workload.model_copy(update={"network": network}), batch)
         for network in experiment.matrix.network or (workload.network,)

@@ -28,6 +28,7 @@ from kernels.reference import evaluate
 from orchestrator.errors import SpecError, Unsupported
 from orchestrator.model.axes import AXES
 from orchestrator.model.base import content_hash
+from orchestrator.model.choices import Choices
 from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Precision
 from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell
@@ -137,6 +138,7 @@ class Plans:
         `cpus`: cores that the agent may use; 0: all. Raises Unsupported, SpecError and the compiler's errors.
         """
         options, limits = options_of(cell), limits_of(device, cell.backend, cell.precision)
+        options = replace(options, layers=self._layers(cell, device))
         limits = replace(limits, kernel_groups=self.kernel_limits.of(device, cell.backend))
         if cell.options.get("tuned", True):
             threads = threads_a_layer(cell, cpus)
@@ -152,6 +154,23 @@ class Plans:
             }
         )
         return self._plans.get(key, lambda: self._stored(key, cell, options, limits))
+
+    def _layers(self, cell: Cell, device: DeviceFacts) -> Mapping[str, Mapping[str, int | str]]:
+        """Axes of layers by the cell's choices file. Raises Unsupported where it has none for the device."""
+        name, sha256 = cell.workload.choices, cell.workload.choices_sha256
+        which: Any = cell.options.get("choices", "best")
+        if name is None or which == "none" or cell.backend == Api.CPU:
+            return {}
+        found = Choices.model_validate_json(self._file(name, sha256).read_bytes())
+        own = found.of(device, which)
+        if not own:
+            known = ", ".join(dict.fromkeys(each.device for each in found.layers))
+            raise Unsupported(
+                f"{name} has no choices for it (model {device.model or 'unknown'}); it has them for: {known}",
+                remedy="write its serial number, a pattern of its model, or `*` as `device` in the file",
+                device=device.serial,
+            )
+        return own
 
     def _stored(self, key: str, cell: Cell, options: Options, limits: Limits) -> StoredPlan:
         folder = self._folder / key

@@ -59,7 +59,11 @@ LOWERINGS: dict[str, Callable[[GpuContext, Node], None]] = {
 def lower_gpu(graph: Graph, options: Options, limits: Limits) -> Draft:
     """Lower a graph of canonical operations. Raises OptionError, UnsupportedNode."""
     for family in FAMILIES:
-        family.check(options, limits, family.cases(graph))
+        cases = family.cases(graph)
+        family.check(options, limits, cases)
+        for layer, sizes in cases:
+            if layer in options.layers:
+                family.check(options.of(layer), limits, [(layer, sizes)])
     context = GpuContext(graph, options, limits)
     for name in graph.inputs:
         _add_input(context, name)

@@ -186,9 +186,10 @@ class GpuContext:
     ) -> tuple[S, tuple[Call, ...]]:
         """The sizes of a node, and the dispatches of the algorithm that is chosen for it."""
         sizes = family.sizes(self.graph, node)
-        choice = family.choose(self.options, self.limits, node.name, sizes)
+        options = self.options.of(node.name)
+        choice = family.choose(options, self.limits, node.name, sizes)
         self.draft.chosen[node.name] = choice.words
-        return sizes, family.lower(choice, sizes, constants, self.options, self.limits)
+        return sizes, family.lower(choice, sizes, constants, options, self.limits)
 
     def sharing(self, kernel: Kernel, parts: int) -> int:
         """Work-items of a kernel's group that shares out so many parts of one sum; 0 where one work-item does as well.

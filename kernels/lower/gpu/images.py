@@ -52,7 +52,7 @@ def _writes_lanes(
     """Why a node cannot write an image; empty where it can."""
     if node.op == "conv":
         sizes = CONVOLUTIONS.sizes(graph, node)
-        chosen = CONVOLUTIONS.choose(options, limits, node.name, sizes).algorithm
+        chosen = CONVOLUTIONS.choose(options.of(node.name), limits, node.name, sizes).algorithm
         return "winograd writes channels singly" if chosen.startswith(_BY_LANES) else ""
     if node.op == "concat" and any(aliases.get(name, ("", 0))[0] != node.output for name in node.inputs):
         return "parts of the concat are copied"

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from math import exp, fsum, log
 from statistics import median
 
+from pydantic import Field
+
 from orchestrator.analysis.comparison.metrics import METRICS, MIN_BLOCKS
 from orchestrator.analysis.comparison.ratio import ROUNDING_MS, Estimate, Method, estimate
 from orchestrator.analysis.comparison.verdict import bounds
@@ -31,6 +33,8 @@ class ValueMean(Model):
     """Geometric mean of the blocks."""
     blocks: int
     samples: int
+    also: dict[str, Value] = Field(default_factory=dict)
+    """Its other columns, beside those of the group."""
 
 
 class Best(Model):
@@ -158,7 +162,10 @@ def _rank(candidate: _Candidate) -> tuple[float, float, str]:
 
 def _mean(candidate: _Candidate) -> ValueMean:
     samples = sum(each.samples for each in candidate.blocks)
-    return ValueMean(value=candidate.value, mean_ms=candidate.mean_ms, blocks=len(candidate.blocks), samples=samples)
+    return ValueMean(
+        value=candidate.value, mean_ms=candidate.mean_ms, blocks=len(candidate.blocks), samples=samples,
+        also=candidate.rest,
+    )  # fmt: skip
 
 
 def _ratio(best: _Candidate, other: _Candidate) -> Estimate | None:

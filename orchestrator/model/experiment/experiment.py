@@ -112,6 +112,12 @@ class Experiment(Model):
         return self
 
     @model_validator(mode="after")
+    def _of_chosen_layers(self) -> Experiment:
+        if self.matrix.choices is not None and self.workload.choices is None:
+            raise ValueError("`matrix.choices` needs a file: give `workload.choices`, which `farm best -o` writes")
+        return self
+
+    @model_validator(mode="after")
     def _of_two_sides(self) -> Experiment:
         """A cell of one side has its like on the other."""
         if self.sides is None:

@@ -26,6 +26,11 @@ class Workload(Model):
     """Path of a `.npy` input, relative to the experiment file; seeded random numbers where absent."""
     input_sha256: str | None = None
     """Filled in at submission."""
+    choices: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Path of a choices file (`farm best -o`), relative to the experiment file: layers with axes of their own; the axis
+    `choices` says whether the best or the worst."""
+    choices_sha256: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Filled in at submission."""
     dataset: Dataset | None = Field(default=None, exclude_if=lambda value: value is None)
     """Examples instead of one input: what the model predicts for each is kept, and predictions of the cells are
     compared (`farm agreement`)."""
@@ -42,7 +47,9 @@ class Workload(Model):
 
     def __hash__(self) -> int:
         sizes = tuple(sorted(self.parameters.items()))
-        return hash((self.network, sizes, self.seed, self.onnx, self.onnx_sha256, self.input, self.dataset))
+        return hash(
+            (self.network, sizes, self.seed, self.onnx, self.onnx_sha256, self.input, self.choices_sha256, self.dataset)
+        )
 
     @property
     def label(self) -> str:

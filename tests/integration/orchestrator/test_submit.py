@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -131,6 +132,29 @@ def test_a_batch_that_a_model_fixes_is_refused_at_once(desk: Desk, tmp_path: Pat
     assert desk.ledger.experiments() == []
     free = desk.submit(make.experiment(workload=Workload(onnx="m.onnx"), matrix=Matrix(batch=(1, 3))))
     assert [job.cell.batch for job in free.expansion.jobs if job.block == 0] == [1, 3]
+
+
+def test_a_choices_file_is_part_of_what_runs(desk: Desk, tmp_path: Path) -> None:
+    choices = {
+        "origin": "here",
+        "layers": [{"layer": "conv1", "best": {"granularity": 4}, "worst": {"granularity": 1}}],
+    }
+    file = tmp_path / "c.json"
+    file.write_text(json.dumps(choices))
+    asked = make.experiment(
+        workload=Workload(network="lenet", choices="c.json"), matrix=Matrix(choices=("best", "worst"))
+    )
+    submission = desk.submit(asked)
+    cell = submission.expansion.jobs[0].cell
+    assert Artifacts(desk.farm.state).path(cell.workload.choices_sha256 or "").read_bytes() == file.read_bytes()
+    assert {each.options["choices"] for each in submission.expansion.cells} == {"best", "worst"}
+    file.write_text(json.dumps(choices).replace(": 4", ": 8"))
+    assert desk.submit(asked).experiment_id != submission.experiment_id
+    file.write_text(json.dumps(choices).replace("granularity", "precision"))
+    with pytest.raises(ModelFileError, match=r"c\.json: layers.0.best: .*a layer has no `precision` of its own"):
+        desk.submit(asked)
+    with pytest.raises(ValueError, match=r"`matrix.choices` needs a file"):
+        make.experiment(matrix=Matrix(choices="best"))
 
 
 def test_files_that_cannot_be_used_are_refused_at_once(desk: Desk, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from orchestrator.analysis.comparison.ratio import Block
 from orchestrator.errors import StableError
 from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
+from orchestrator.model.choices import Choices
 from orchestrator.model.device import Source
 from orchestrator.model.event import Layer, Sample
 from orchestrator.model.experiment import Matrix, Sampling
@@ -166,6 +167,24 @@ def test_an_ordinary_experiment(farm: Farm, ledger: Ledger) -> None:
     assert (run.best, run.resolved, run.values[0].blocks, run.values[0].samples) == (4, True, 5, 10)
     code, out, _ = farm("best", "e-1", "--axis", "granularity", "--json")
     assert (code, json.loads(out)[0]["best"]) == (0, 4)
+
+
+def test_a_choices_file_has_the_best_and_the_worst_of_each_layer(farm: Farm, tmp_path: Path) -> None:
+    rows = [f"d,n,{layer},b,p,{g},{ms}" for layer, ms in (("conv1", 9), ("conv2", 7)) for g, ms in ((4, ms), (8, 8))]
+    imported(farm, write(tmp_path / "a.csv", rows))
+    asked = ("best", "latest", "--axis", "granularity", "-o", tmp_path / "c.json")
+    code, _, err = farm(*asked, "--per", "layer,device")
+    found = Choices.model_validate_json((tmp_path / "c.json").read_bytes())
+    assert (code, "2 layers" in err, {each.device for each in found.layers}) == (0, True, {"d"})
+    chosen = {each.layer: (each.best, each.worst) for each in found.layers}
+    assert chosen == {
+        "conv1": ({"granularity": 8}, {"granularity": 4}), "conv2": ({"granularity": 4}, {"granularity": 8}),
+    }  # fmt: skip
+    code, _, err = farm(*asked)
+    assert (code, "add `layer` to --per" in err) == (1, True)
+    imported(farm, write(tmp_path / "b.csv", [*rows, "d,n,conv1,b2,p,4,1"]))
+    code, _, err = farm(*asked, "--per", "layer,device,backend")
+    assert (code, "--where backend=opencl" in err) == (1, True)
 
 
 def test_command_says_what_is_missing(farm: Farm, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from kernels.frontend.load import load_workload
 from kernels.options import Choice, Options
 from kernels.tuning import Database, Found, Layer, device_key, distinct
+from orchestrator.errors import Unsupported
 from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Precision, Source
 from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell
@@ -96,3 +97,23 @@ def test_a_file_without_threads_is_read_and_goes_on_to_count(tmp_path: Path, con
     assert len(again) == 3 and fresh in list(again)
     assert device_key("opencl", "Mali", "7") == old[0]["device"]
     assert takes(Plans(tmp_path))
+
+
+def test_a_choices_file_gives_each_layer_its_own_by_serial_number_else_by_model(tmp_path: Path) -> None:
+    layers = [
+        {"device": pattern, "layer": "conv1", "best": {"granularity": g}, "worst": {"granularity": 4 * g}}
+        for pattern, g in (("SM-G930*", 2), ("s", 3))
+    ]
+    path = tmp_path / "choices.json"
+    path.write_text(json.dumps({"origin": "here", "layers": layers}))
+    workload = Workload(network="lenet", choices=str(path))
+
+    def own(serial: str, model: str, **options: str) -> object:
+        cell = Cell(workload=workload, backend=Api.OPENCL, options={"algorithm": "dot", **options})
+        plan = Plans(tmp_path).plan(cell, device(serial=serial, model=model)).plan
+        return plan.options.get("granularity:conv1")
+
+    assert [own("s", "SM-G930F"), own("t", "SM-G930F"), own("t", "SM-G930F", choices="worst")] == [3, 2, 8]
+    assert own("t", "Pixel 7", choices="none") is None
+    with pytest.raises(Unsupported, match=r"no choices for it .model Pixel 7.; it has them for: SM-G930\*, s"):
+        own("t", "Pixel 7")
