@@ -5,8 +5,9 @@ CompileError
 |   `-- UnsupportedNode   node, operator, opset, what is supported
 |-- InputError            an input array of the wrong name, shape or type
 |-- OptionError           an option that is unknown or does not fit: names those that do
-|-- PlanError             a plan is malformed, or exceeds a limit of the device: which limit, by how much
-|   `-- TooManyParts      a way to save memory takes more steps than are tried
+|-- PlanError             a plan is malformed
+|   `-- LimitExceeded     it needs more than the device or the memory budget has: which limit, by how much
+|       `-- TooManyParts  a way to save memory takes more steps than are tried
 `-- ToolError             a tool of this machine (the SPIR-V compiler) is missing or failed
 """
 
@@ -37,7 +38,11 @@ class PlanError(CompileError):
     pass
 
 
-class TooManyParts(PlanError):
+class LimitExceeded(PlanError):
+    pass
+
+
+class TooManyParts(LimitExceeded):
     pass
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
@@ -19,9 +19,10 @@ from .output import out, print_json
 
 if TYPE_CHECKING:
     from orchestrator.ledger import ExperimentRow
+    from orchestrator.model.stopped import Stopped
 
 
-def row_data(row: ExperimentRow, waits: Iterable[Wait]) -> dict[str, Any]:
+def row_data(row: ExperimentRow, waits: Iterable[Wait], stopped: Iterable[Stopped] = ()) -> dict[str, Any]:
     """An experiment of the ledger, in short, with what its jobs wait for."""
     return {
         "experiment": row.id,
@@ -31,6 +32,7 @@ def row_data(row: ExperimentRow, waits: Iterable[Wait]) -> dict[str, Any]:
         "jobs": sum(row.counts.values()),
         "counts": present(row.counts),
         "waiting": wait_data(waits),
+        "stopped": [each.model_dump(mode="json") for each in stopped],
     }
 
 
@@ -46,23 +48,33 @@ def table_of(rows: Iterable[ExperimentRow]) -> Listing:
     return Listing(("experiment", "name", "submitted", Head("jobs", True), "", "outcome"), shown)
 
 
-def show_all(rows: Sequence[ExperimentRow], waits: Iterable[Wait], *, as_json: bool) -> None:
-    """Print all experiments, and what their jobs wait for."""
+def show_all(
+    rows: Sequence[ExperimentRow], waits: Iterable[Wait], stopped: Mapping[str, Sequence[Stopped]], *, as_json: bool
+) -> None:
+    """Print all experiments, what their jobs wait for, and strategies that ended early."""
     own: dict[str, list[Wait]] = defaultdict(list)
     for wait in waits:
         own[wait.experiment_id].append(wait)
     if as_json:
-        print_json([row_data(row, own[row.id]) for row in rows])
+        print_json([row_data(row, own[row.id], stopped.get(row.id, ())) for row in rows])
         return
     out().print(table_of(rows))
     for experiment_id, found in own.items():
         show_waits(found, f"{experiment_id}: ")
+    for experiment_id, early in stopped.items():
+        show_stopped(early, f"{experiment_id}: ")
 
 
 def show_waits(waits: Iterable[Wait], title: str = "") -> None:
     """Print what jobs wait for."""
     for line in reason_lines(waits):
         out().print(f"  {title}{line}", style="yellow", soft_wrap=True, markup=False)
+
+
+def show_stopped(stopped: Iterable[Stopped], title: str = "") -> None:
+    """Print why strategies ended early, and what to do."""
+    for each in stopped:
+        out().print(f"  {title}{each.text}", style="red", soft_wrap=True, markup=False, highlight=False)
 
 
 def show(found: Standing) -> None:
@@ -72,6 +84,7 @@ def show(found: Standing) -> None:
     if found.ends is not None:
         console.print(f"  {found.ends.text}", soft_wrap=True, markup=False, highlight=False)
     show_waits(found.waits)
+    show_stopped(found.stopped)
     for line in exclusion_lines(found.row.exclusions, limit=1000):
         console.print(exclusion_line(line))
     for problem in found.problems:

@@ -97,6 +97,7 @@ def run(
             _submitted(submission, as_json=as_json)
             return
         last = follow_to_end(settings, ledger, submission.experiment_id, experiment.name, limit_s)
+        stopped = ledger.stopped(submission.experiment_id).get(submission.experiment_id, [])
     found = outcomes(last.counts)
     if as_json:
         print_json(end_data(submission.experiment_id, last))
@@ -105,7 +106,9 @@ def run(
         out().print(f"{submission.experiment_id}: {wording.outcomes(counts)}")
     if not last.is_over:
         give_up(submission.experiment_id, last, timeout)
-    if not all_ok(found, searching=experiment.searches_limits):
+    for early in stopped:
+        log().print(early.text, style="red", markup=False, soft_wrap=True, highlight=False)
+    if stopped or not all_ok(found, searching=experiment.searches_limits):
         log().print(f"`farm status {submission.experiment_id}` says what went wrong, `farm results` what was measured")
         raise typer.Exit(1)
 
@@ -148,14 +151,16 @@ def status(
         for why in closed_hosts(settings, ledger):
             log().print(why, markup=False)
         if experiment is None:
-            show_all(ledger.experiments(), why_jobs_wait(ledger, reasons_of(settings)), as_json=as_json)
+            waits = why_jobs_wait(ledger, reasons_of(settings))
+            show_all(ledger.experiments(), waits, ledger.stopped(), as_json=as_json)
             return
         row = find_experiment(ledger, experiment)
         found = how_far(ledger, row, reasons_of(settings), lambda: devices_of(settings, ledger))
     if as_json:
         exclusions = [vars(each) for each in row.exclusions]
         more = {"ends": found.ends and found.ends.data, "exclusions": exclusions}
-        print_json({**row_data(row, found.waits), **more, "not_ok": [each.data for each in found.problems]})
+        not_ok = [each.data for each in found.problems]
+        print_json({**row_data(row, found.waits, found.stopped), **more, "not_ok": not_ok})
         return
     show(found)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kernels.checkpoint import checkpoint
-from kernels.errors import PlanError, TooManyParts
+from kernels.errors import LimitExceeded, PlanError, TooManyParts
 from kernels.ir.graph import Graph
 from kernels.lower.draft import Draft
 from kernels.lower.gpu import lower_gpu
@@ -56,8 +56,8 @@ def budget_of(options: Options, limits: Limits) -> int:
 def lower_to_fit(graph: Graph, options: Options, limits: Limits) -> tuple[Draft, Layout]:
     """Lower a graph for a GPU so that it keeps to the budget, and lay it out.
 
-    A way that takes more than the budget even at least (`floor.py`) is not lowered. Raises PlanError with the figures
-    where nothing is enough. What keeps to the budget, but has an allocation above the largest, is left to the
+    A way that takes more than the budget even at least (`floor.py`) is not lowered. Raises LimitExceeded with the
+    figures where nothing is enough. What keeps to the budget, but has an allocation above the largest, is left to the
     validation of the plan, which knows it by name.
     """
     limits = replace(limits, memory_budget_bytes=budget_of(options, limits))
@@ -87,7 +87,7 @@ def lower_to_fit(graph: Graph, options: Options, limits: Limits) -> tuple[Draft,
         search.note(draft, layout)
     if search.too_large is not None:
         return search.too_large
-    raise PlanError(f"{search.figures(options, limits)}; {_mend(options)}")
+    raise LimitExceeded(f"{search.figures(options, limits)}; {_mend(options)}")
 
 
 @dataclass
@@ -187,10 +187,10 @@ def _in_waves(draft: Draft, options: Options, limits: Limits) -> tuple[Draft, La
 
 
 def _swapped(draft: Draft, fixed: int, options: Options, limits: Limits) -> tuple[Draft, Layout]:
-    """With as few swaps as the budget allows. Raises PlanError where a single step needs more."""
+    """With as few swaps as the budget allows. Raises LimitExceeded where a single step needs more."""
     arena = limits.memory_budget_bytes - fixed
     if arena <= 0:
-        raise PlanError(f"weights, inputs and outputs alone take {fixed} bytes")
+        raise LimitExceeded(f"weights, inputs and outputs alone take {fixed} bytes")
     for margin in _MARGINS:
         swapped = swap(draft, int(arena * margin))
         layout = place_memory(swapped, options, limits)

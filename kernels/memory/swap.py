@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from kernels.checkpoint import checkpoint
-from kernels.errors import PlanError
+from kernels.errors import LimitExceeded
 from kernels.lower.draft import Draft, DraftBuffer
 from kernels.plan.model import BufferArgument, Copy, Dispatch, Step, SwapIn, SwapOut
 from kernels.plan.steps import LASTING, touched, written
@@ -24,7 +24,7 @@ _CLEAN = 2
 def swap(draft: Draft, budget: int) -> Draft:
     """The draft with swaps, so that activations and scratch of at most `budget` bytes live at once.
 
-    Raises PlanError where a single step needs more.
+    Raises LimitExceeded where a single step needs more.
     """
     return _Swapper(draft, budget).run()
 
@@ -78,7 +78,7 @@ class _Swapper:
         """Move away what is needed last until the step's buffers fit."""
         size = sum(self._buffers[name].size for name in needed)
         if size > self.budget:
-            raise PlanError(
+            raise LimitExceeded(
                 f"layer {step.layer!r} alone needs {size} bytes of activations and scratch at once, "
                 f"{size - self.budget} more than the {self.budget} that the memory budget leaves"
             )

@@ -9,7 +9,7 @@ from itertools import groupby
 import numpy as np
 
 from kernels.checkpoint import checkpoint
-from kernels.errors import PlanError
+from kernels.errors import LimitExceeded, PlanError
 from kernels.options import Limits
 
 from .model import (
@@ -44,7 +44,9 @@ _KINDS: dict[type[object], tuple[str, ...]] = {
 
 
 def validate(plan: Plan, limits: Limits, waves: Sequence[int] = ()) -> None:
-    """Raise PlanError where a plan is malformed or exceeds a limit (a limit of zero is unknown and not checked).
+    """Raise PlanError where a plan is malformed, LimitExceeded where it exceeds a limit.
+
+    A limit of zero is unknown and not checked.
 
     `waves`: of each step, where those of one wave are to run in any order: they share no memory then.
     """
@@ -276,4 +278,4 @@ def _check_memory(plan: Plan, limits: Limits) -> None:
 
 def _limit(what: str, value: int, most: int, name: str) -> None:
     if most and value > most:
-        raise PlanError(f"{what} exceeds the device's {name} of {most} by {value - most}")
+        raise LimitExceeded(f"{what} exceeds the device's {name} of {most} by {value - most}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.ledger.rows import label
 from orchestrator.model.device import Device
 from orchestrator.model.record import Outcome
+from orchestrator.model.stopped import Stopped
 from orchestrator.model.waiting import WaitReason
 
 from .ending import Ending, when_it_ends
@@ -48,6 +49,8 @@ class Standing:
     ends: Ending | None
     """None: it is over."""
     problems: tuple[Problem, ...]
+    stopped: tuple[Stopped, ...] = ()
+    """Strategies that ended without what they were asked for."""
 
 
 def how_far(
@@ -63,6 +66,7 @@ def how_far(
         waits=why_jobs_wait(ledger, reasons, row.id),
         ends=None if row.finished else when_it_ends(ledger, row.id, devices()),
         problems=problems_of(ledger, row),
+        stopped=tuple(ledger.stopped(row.id).get(row.id, ())),
     )
 
 

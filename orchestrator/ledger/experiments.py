@@ -19,7 +19,7 @@ from orchestrator.model.record import Outcome
 
 from . import queries, templates
 from .database import count_up
-from .queue import changes
+from .queue import changes, extension
 from .rows import OPEN, AnyRow, ExperimentRow, JobState, read_row, readable
 from .tables import ATTEMPTS, EXPERIMENTS, JOBS, number_of
 from .templates import NewJobs
@@ -126,7 +126,8 @@ def cancel(connection: Connection, target: str) -> list[str]:
 def retry(connection: Connection, target: str) -> list[str]:
     """Put the lost and failed jobs of an experiment, or one such job, back into the queue; their ids.
 
-    They have their whole budget again; their attempts and records stay. Raises UnknownName where there is neither.
+    A strategy there is asked again when they are over. They have their whole budget again; their attempts and records
+    stay. Raises UnknownName where there is neither.
     """
     meant = (JOBS.c.experiment == number_of(target)) | (JOBS.c.id == target)
     known = connection.execute(select(JOBS.c.id).where(meant).limit(1)).first()
@@ -136,11 +137,20 @@ def retry(connection: Connection, target: str) -> list[str]:
         update(JOBS)
         .where(meant, JOBS.c.state == JobState.DONE, JOBS.c.outcome.in_((Outcome.LOST, Outcome.FAILED)))
         .values(state=JobState.WAITING, outcome="", cause="", failures=0, not_before=0.0, ended_at=None)
-        .returning(JOBS.c.id, JOBS.c.lane_id)
+        .returning(JOBS.c.id, JOBS.c.lane_id, JOBS.c.experiment)
     )
     rows = connection.execute(statement).all()
-    changes.note_lanes(connection, {row.lane_id for row in rows})
+    lanes = {row.lane_id for row in rows}
+    changes.note_lanes(connection, lanes)
+    if rows and _may_grow(connection, rows[0].experiment):
+        extension.ask_again(connection, rows[0].experiment, lanes)
     return sorted(row.id for row in rows)
+
+
+def _may_grow(connection: Connection, number: int) -> bool:
+    text = connection.scalar(select(EXPERIMENTS.c.spec).where(EXPERIMENTS.c.sequence == number))
+    experiment = readable(f"experiment {number}", partial(Experiment.model_validate_json, text or ""))
+    return experiment is not None and experiment.may_grow
 
 
 def _row(row: AnyRow, counts: dict[str, int]) -> ExperimentRow:

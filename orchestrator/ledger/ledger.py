@@ -17,6 +17,7 @@ from orchestrator.model.job import Cell, Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.queue_view import WaitingJob
 from orchestrator.model.record import Outcome, Record
+from orchestrator.model.stopped import Stopped
 
 from . import attempts, experiments, figures, health, imports, queries, records, templates
 from .attempts import Start
@@ -182,14 +183,22 @@ class Ledger:
         with self._database.read() as connection:
             return extension.undecided(connection, limit)
 
-    def extend(self, lane: Lane, add: Sequence[Job], reserve: Sequence[Job] = ()) -> bool:
+    def extend(
+        self, lane: Lane, add: Sequence[Job], reserve: Sequence[Job] = (), stopped: Stopped | None = None
+    ) -> bool:
         """Decide about a lane: `add` waits from now on, in this order; `reserve` is held; other held jobs are dropped.
+        `stopped`: why its strategy ended without what it was asked for.
 
         False, and nothing is changed, where the lane is not any more as it was when it was given: somebody else has
         decided, or cancelled it.
         """
         with self._database.write() as connection:
-            return extension.extend(connection, lane, add, reserve)
+            return extension.extend(connection, lane, add, reserve, stopped)
+
+    def stopped(self, experiment_id: str | None = None) -> dict[str, list[Stopped]]:
+        """Experiment -> its strategies that ended without what they were asked for; of one or of all."""
+        with self._database.read() as connection:
+            return extension.stopped_of(connection, experiment_id)
 
     def lane_jobs(self, lane: Lane) -> list[JobRow]:
         """All jobs of a lane in order."""

@@ -24,7 +24,7 @@ from sqlalchemy import (
     select,
 )  # fmt: skip
 
-SCHEMA_VERSION = 15
+SCHEMA_VERSION = 16
 
 METADATA = MetaData()
 
@@ -64,9 +64,11 @@ LANES = Table(
     Column("experiment", ForeignKey("experiments.sequence"), nullable=False),
     Column("choice_id", ForeignKey("choices.id"), nullable=False),
     Column("changed", Integer, nullable=False, default=0, server_default="0"),
+    Column("stopped", Text, nullable=False, default="", server_default=""),
     UniqueConstraint("experiment", "choice_id", name="lanes_by_choice"),
 )
-"""A lane is a choice of devices of one experiment; `changed` numbers the last change of what waits in it."""
+"""A lane is a choice of devices of one experiment; `changed` numbers the last change of what waits in it. `stopped`:
+JSON of why its strategy ended without what it was asked for; empty: it did not."""
 Index("lanes_by_change", LANES.c.changed)
 
 TEMPLATES = Table(

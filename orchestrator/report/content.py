@@ -20,6 +20,7 @@ from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Cell
 from orchestrator.model.record import DoubtCode
+from orchestrator.model.stopped import Stopped
 
 
 class DoubtCount(Model):
@@ -65,6 +66,8 @@ class Content(Model):
     """Published figures beside ours, where the experiment's file has any with keys."""
     limits: tuple[Limit, ...] = ()
     """Of each cell and device, where the experiment searches them."""
+    stopped: tuple[Stopped, ...] = ()
+    """Strategies that ended without what they were asked for."""
     generated_at: float
     """Unix time."""
 
@@ -91,6 +94,7 @@ def build(
     made: Mapping[tuple[str, str], int] | None = None,
     jobs: Mapping[str, Mapping[str, int]] | None = None,
     labels: Sequence[int] | None = None,
+    stopped: Sequence[Stopped] = (),
     now: float,
 ) -> Content:
     """Derive a report's content. `cells` must hold the cell of every block. `blocks`: with what rows hold apart.
@@ -132,6 +136,7 @@ def build(
             limits=searched,
         ),
         limits=searched,
+        stopped=tuple(stopped),
         generated_at=now,
     )
 

@@ -45,6 +45,7 @@ def gather(
         made=Counter((job.candidates[0], job.cell.cell_id) for job in over if len(job.candidates) == 1),
         jobs=own,
         labels=labels,
+        stopped=ledger.stopped(row.id).get(row.id, ()),
         now=time.time(),
     )
 

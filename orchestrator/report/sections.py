@@ -11,7 +11,7 @@ from orchestrator.model.record import ConditionProof
 from . import wording
 from .comparisons import backends, pays_from, published
 from .content import Content
-from .parts import limits, predictions
+from .parts import limits, predictions, stopped
 from .section import Column, Section
 from .wording import EnergyRow
 
@@ -25,6 +25,7 @@ SETUP_IN_TERMINAL = ("program build", "pipelines", "transfers", "first dispatch"
 def sections(content: Content) -> list[Section]:
     """Every part that has something to say."""
     found = (
+        stopped.section(content.stopped),
         *predictions.sections(content.agreements),
         *_energies(content.summaries),
         _throughput(content.summaries),

@@ -12,15 +12,18 @@ from collections.abc import Sequence
 
 from orchestrator.analysis.statistics import newest_attempts
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.errors import ServiceDown, SpecError
+from orchestrator.errors import FarmError, ServiceDown, SpecError
 from orchestrator.expansion.expand import job as job_of
 from orchestrator.ledger import JobRow, JobState, Lane, Ledger
 from orchestrator.model.job import Job
+from orchestrator.model.stopped import Stopped
 from orchestrator.strategies import Place, Result, strategy_for
 
 log = logging.getLogger(__name__)
 
 LANES_PER_TURN = 5
+TOLD = 1000
+"""Characters of why a strategy failed."""
 
 
 class FurtherJobs:
@@ -36,15 +39,15 @@ class FurtherJobs:
     def _decide(self, lane: Lane) -> int:
         """A decision that fails adds nothing: what was measured stands, and the experiment ends."""
         try:
-            add, hold = self._asked(lane)
+            add, hold, stopped = self._asked(lane)
         except ServiceDown:
             raise
-        except Exception:
+        except Exception as e:
             log.exception(
                 "event=judging_failed experiment=%s devices=%s", lane.experiment_id, ",".join(lane.candidates)
             )
-            add, hold = [], []
-        if not self._ledger.extend(lane, add, hold):
+            add, hold, stopped = [], [], _failed(e)
+        if not self._ledger.extend(lane, add, hold, stopped):
             return 0
         log.info(
             "event=extended experiment=%s devices=%s blocks=%d",
@@ -52,8 +55,8 @@ class FurtherJobs:
         )  # fmt: skip
         return len(add)
 
-    def _asked(self, lane: Lane) -> tuple[list[Job], list[Job]]:
-        """The jobs that follow, and the one that is held until they are over."""
+    def _asked(self, lane: Lane) -> tuple[list[Job], list[Job], Stopped | None]:
+        """The jobs that follow, the one that is held until they are over, and why it ended early."""
         experiment = self._ledger.experiment(lane.experiment_id).experiment
         results = self._results([row for row in self._ledger.lane_jobs(lane) if row.state is not JobState.HELD])
         strategy = strategy_for(Place(experiment, lane.experiment_id, lane.candidates), self._artifacts)
@@ -62,13 +65,23 @@ class FurtherJobs:
         known = [each.job.job_id for each in results] + [job.job_id for job in add]
         if len(set(known)) < len(known):
             raise SpecError(
-                "the strategy asks for a job a second time", remedy="give each block of a cell its own number"
+                "the strategy asks for a job a second time",
+                remedy="give each block of a cell its own number in the strategy's file, then run the experiment again",
             )
         if not add or strategy.done:
-            return add, []
-        return add, [add[0].with_block(1 + max(job.block for job in (*add, *(each.job for each in results))))]
+            return add, [], strategy.stopped
+        block = 1 + max(job.block for job in (*add, *(each.job for each in results)))
+        return add, [add[0].with_block(block)], strategy.stopped
 
     def _results(self, over: Sequence[JobRow]) -> list[Result]:
         work = [row.job_id for row in over if row.job.role == "work"]
         blocks = {block.job_id: block for block in newest_attempts(self._ledger.figures_of(work))}
         return [Result(row.job, row.outcome, row.cause, blocks.get(row.job_id)) for row in over]
+
+
+def _failed(error: Exception) -> Stopped:
+    """As it can be stored and shown."""
+    why = str(error.args[0]) if isinstance(error, FarmError) else f"{type(error).__name__}: {error}"
+    remedy = error.remedy if isinstance(error, FarmError) else None
+    plain = why.encode(errors="replace").decode().replace("\0", "?")
+    return Stopped(why=plain[:TOLD], remedy=remedy or "the scheduler's log has more (`event=judging_failed`)")

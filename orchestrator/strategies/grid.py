@@ -13,6 +13,7 @@ class Grid:
     """Asks for nothing beyond what every experiment begins with."""
 
     done = True
+    stopped = None
 
     def tell(self, results: Sequence[Result]) -> None:
         pass

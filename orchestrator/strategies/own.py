@@ -41,6 +41,8 @@ TOLD = 500
 class OwnStrategy:
     """Asks the file."""
 
+    stopped = None
+
     def __init__(self, place: Place, file: Path) -> None:
         self._place, self._file = place, file
         self._results: list[Result] = []
@@ -73,4 +75,7 @@ class OwnStrategy:
 
     def _refused(self, why: str) -> SpecError:
         choice = self._place.experiment.strategy
-        return SpecError(f"strategy.file: {choice and choice.file}: {why}", remedy="mend the file, submit it again")
+        return SpecError(
+            f"strategy.file: {choice and choice.file}: {why}",
+            remedy="mend the file, then run the experiment again (`farm run`)",
+        )

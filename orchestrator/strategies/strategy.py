@@ -15,6 +15,7 @@ from orchestrator.analysis.figures import BlockFigures
 from orchestrator.expansion.run_order import Slot
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
+from orchestrator.model.stopped import Stopped
 
 
 @dataclass(frozen=True)
@@ -52,4 +53,9 @@ class Strategy(Protocol):
     @property
     def done(self) -> bool:
         """After `ask`: whether nothing can follow on what was asked for, whatever comes of it."""
+        ...
+
+    @property
+    def stopped(self) -> Stopped | None:
+        """After `ask`: why it ended, wholly or in part, without what it was asked for; None: it did not."""
         ...

@@ -15,6 +15,8 @@ from .strategy import Place, Result
 class UntilPrecise:
     """A round is one block of each such cell in the order of the design, and a canary where there are some."""
 
+    stopped = None
+
     def __init__(self, place: Place) -> None:
         self._place, self._sampling = place, place.experiment.sampling
         self._made: dict[str, list[Result]] = {}

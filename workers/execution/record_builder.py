@@ -8,7 +8,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TypeVar
 
-from kernels.errors import CompileError
+from kernels.errors import CompileError, LimitExceeded
 from orchestrator.errors import ConditionNotMet, FarmError, TransientError
 from orchestrator.model.device import DeviceFacts, DeviceState, Source
 from orchestrator.model.enrolment import Enrolment, SupplyWay
@@ -194,6 +194,8 @@ def outcome_of(error: Exception) -> Outcome:
 def cause_of(error: Exception) -> str:
     if isinstance(error, FarmError):
         return error.cause
+    if isinstance(error, LimitExceeded):
+        return "limit"
     return "compile" if isinstance(error, CompileError) else "internal"
 
 

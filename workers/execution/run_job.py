@@ -27,6 +27,7 @@ from workers.devices.probe import read_state
 from workers.enrolment import ensure_calibrated, store
 from workers.measure import Block, Measurement, Report, Setup, measure, raise_for
 from workers.measure.agent_process import CpuUse
+from workers.measure.kill_log import is_crash
 from workers.measure.replan import run_within_limits
 from workers.plans.compile_limit import compiling_within
 from workers.plans.plan_store import Arrays, Plans, options_of
@@ -131,7 +132,8 @@ def _run(builder: RecordBuilder, member: Member, bench: Workbench, check: Callab
     if measured.run.killed:
         log_says = measured.run.killed_by
         told = f"; its log: {log_says}" if log_says else " without a word: most likely out of memory"
-        builder.end(Outcome.KILLED, "killed", f"the device ended the agent{told}")
+        cause = "crashed" if is_crash(log_says) else "killed"
+        builder.end(Outcome.KILLED, cause, f"the device ended the agent{told}")
         return
     raise_for(measured.run, member.facts.serial)
     rounded = partial(bench.plans.reference_in_single, job.cell.workload, job.cell.batch, job.examples)

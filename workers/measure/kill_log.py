@@ -11,6 +11,7 @@ TAGS = ("lowmemorykiller", "lmkd", "libc", "DEBUG")
 FILTER = [*(f"{tag}:I" for tag in TAGS), "*:S"]
 ASK = ["logcat", "-d", "-b", "main,system,crash", "-v", "threadtime", "-t", "2000", *FILTER]
 LONGEST = 300
+_CRASH = re.compile(r"Fatal signal|\bsignal \d+ \(SIG|>>> .+ <<<")
 
 
 def who_killed(connection: DeviceConnection, pid: int) -> str:
@@ -20,3 +21,8 @@ def who_killed(connection: DeviceConnection, pid: int) -> str:
     naming = re.compile(rf"\({pid}\)|\bpid:? {pid}\b")
     found = [line for line in lines if naming.search(line)]
     return found[-1].strip()[:LONGEST] if found else ""
+
+
+def is_crash(line: str) -> bool:
+    """Whether the process ended by a fault of its own, as the C library or the crash dumper tells it."""
+    return _CRASH.search(line) is not None

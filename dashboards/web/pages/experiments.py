@@ -39,6 +39,7 @@ def experiment(asked: Asked) -> Page:
         "row": row,
         "ends": None if row.finished else asked.ends(row.id),
         "waits": reason_lines(wait for wait in look.waits if wait.experiment_id == row.id),
+        "stopped": ledger.stopped(row.id).get(row.id, ()),
         "problems": problems[:MOST_PROBLEMS],
         "more_problems": max(0, len(problems) - MOST_PROBLEMS),
         "causes": Counter(each.cause or each.outcome for each in problems).most_common(),

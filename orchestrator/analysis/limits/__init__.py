@@ -1,6 +1,7 @@
 """How large a dimension may be on a device: the search, and what it found."""
 
-from .found import REPEATS, Ended, Limit, Probe, ended, limits, weights_of
-from .search import next_value
+from .ended import Ended, ended
+from .found import Limit, Probe, limits, weights_of
+from .search import KILLS, REPEATS, next_value, stand
 
-__all__ = ["REPEATS", "Ended", "Limit", "Probe", "ended", "limits", "next_value", "weights_of"]
+__all__ = ["KILLS", "REPEATS", "Ended", "Limit", "Probe", "ended", "limits", "next_value", "stand", "weights_of"]

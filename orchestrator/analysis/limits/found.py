@@ -4,41 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import prod
-from typing import Literal
 
 from orchestrator.analysis.figures import BlockFigures
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
 from orchestrator.model.experiment import Experiment, LimitSearch, Workload
 from orchestrator.model.job import Cell
-from orchestrator.model.record import Outcome
 
-from .search import next_value
-
-Ended = Literal["ran", "refused", "killed", "failed", "lost", "cancelled"]
-"""How a probe ended. `refused`: by a limit that the device, its driver or the compiler for it told; `failed`: anything
-else that would happen again. Both, and `killed`, are results; `lost` is the farm's fault and says nothing."""
-REFUSED = frozenset({"compile", "limit", "out_of_memory", "plan_rejected"})
-"""Causes of a failed job that name a limit."""
-WRONG_OUTPUT = "wrong_output"
-REPEATS = 3
-"""Jobs for a value that the farm lost each time, after which a search gives up."""
-
-
-def ended(outcome: str, cause: str) -> Ended:
-    """How a job ended, as a search sees it. A block that was measured under bad conditions ran all the same."""
-    match outcome:
-        case Outcome.OK:
-            return "ran"
-        case Outcome.INVALID:
-            return "failed" if cause == WRONG_OUTPUT else "ran"
-        case Outcome.KILLED:
-            return "killed"
-        case Outcome.FAILED:
-            return "refused" if cause in REFUSED else "failed"
-        case Outcome.LOST:
-            return "lost"
-    return "cancelled"
+from .ended import Ended, ended
+from .search import stand
 
 
 class Probe(Model):
@@ -71,6 +45,8 @@ class Limit(Model):
     """By value."""
     over: bool
     """Whether the search has ended with an answer as near as was asked for."""
+    stopped: bool = False
+    """Whether it has ended without."""
     consistent: bool
     """False: a value ran that is larger than one that did not, as where something else took the memory."""
 
@@ -83,19 +59,23 @@ def limits(experiment: Experiment, blocks: Iterable[BlockFigures], cells: Mappin
     search = choice.limit_search
     series: dict[tuple[str, str], list[BlockFigures]] = {}
     for block in blocks:
-        if block.role == "work" and ended(block.outcome, block.cause) not in ("lost", "cancelled"):
+        if block.role == "work":
             series.setdefault((block.serial, cells[block.cell_id].at(search.dimension, 1).cell_id), []).append(block)
     return tuple(_limit(search, own, cells) for _, own in sorted(series.items()))
 
 
 def _limit(search: LimitSearch, blocks: list[BlockFigures], cells: Mapping[str, Cell]) -> Limit:
+    ends: dict[int, list[Ended]] = {}
     probes = sorted(
         (_probe(block, cells[block.cell_id], search.dimension) for block in blocks), key=lambda one: one.value
     )
+    for probe in probes:
+        ends.setdefault(probe.value, []).append(probe.ended)
+    stands = stand(search, ends)
+    high = min(stands.not_run, default=None)
+    low = max((value for value in stands.ran if high is None or value < high), default=None)
     ran = {probe.value: probe for probe in probes if probe.ended == "ran"}
-    others = {probe.value: probe for probe in probes if probe.value not in ran}
-    high = min(others, default=None)
-    low = max((value for value in ran if high is None or value < high), default=None)
+    others = {probe.value: probe for probe in probes if probe.ended in ("refused", "killed")}
     cell = cells[blocks[0].cell_id]
     return Limit(
         serial=blocks[0].serial,
@@ -104,9 +84,10 @@ def _limit(search: LimitSearch, blocks: list[BlockFigures], cells: Mapping[str, 
         dimension=search.dimension,
         largest=None if low is None else _weighed(ran[low], cell, search.dimension),
         smallest=None if high is None else _weighed(others[high], cell, search.dimension),
-        probes=tuple(probes),
-        over=next_value(search, ran.keys(), others.keys()) is None,
-        consistent=high is None or max(ran, default=0) < high,
+        probes=tuple(probe for probe in probes if probe.ended not in ("lost", "cancelled")),
+        over=stands.found,
+        stopped=stands.stopped_at is not None,
+        consistent=high is None or max(stands.ran, default=0) < high,
     )
 
 

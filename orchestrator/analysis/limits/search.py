@@ -2,9 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from orchestrator.model.experiment import LimitSearch
+
+from .ended import Ended
+
+REPEATS = 3
+"""Jobs for a value that the farm lost each time, after which a search gives up."""
+KILLS = 2
+"""Of a value until it counts as one that does not run: something else may have taken the memory once."""
+
+
+class Stand(NamedTuple):
+    """Where a search is."""
+
+    ran: frozenset[int]
+    not_run: frozenset[int]
+    """Values that are known not to run."""
+    following: int | None = None
+    """The value to try next, perhaps again; None: it is over."""
+    stopped_at: int | None = None
+    """The value that ended it without an answer."""
+
+    @property
+    def found(self) -> bool:
+        """Whether it is over, with an answer."""
+        return self.following is None and self.stopped_at is None
+
+
+def stand(search: LimitSearch, probes: Mapping[int, Sequence[Ended]]) -> Stand:
+    """After these probes of each value."""
+    ran = frozenset(value for value, ends in probes.items() if "ran" in ends)
+    over = {value: ends for value, ends in probes.items() if value not in ran}
+    not_run = frozenset(value for value, ends in over.items() if "refused" in ends or ends.count("killed") >= KILLS)
+    for value, ends in over.items():
+        if value in not_run:
+            continue
+        if "failed" in ends or "cancelled" in ends or ends.count("lost") >= REPEATS:
+            return Stand(ran, not_run, stopped_at=value)
+        return Stand(ran, not_run, following=value)
+    return Stand(ran, not_run, following=next_value(search, ran, not_run))
 
 
 def next_value(search: LimitSearch, ran: Collection[int], not_run: Collection[int]) -> int | None:

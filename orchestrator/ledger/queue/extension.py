@@ -7,9 +7,9 @@ that it was made for: of two made at once the second finds others, and does noth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import Connection, delete, func, select, update
 
 from orchestrator.ledger import templates
 from orchestrator.ledger.lanes import candidates_of
@@ -17,6 +17,7 @@ from orchestrator.ledger.queries import JOB_COLUMNS, job_rows
 from orchestrator.ledger.rows import OPEN, AnyRow, JobRow, JobState, Lane
 from orchestrator.ledger.tables import CHOICES, EXPERIMENTS, JOBS, LANES, number_of
 from orchestrator.model.job import Job
+from orchestrator.model.stopped import Stopped
 
 BUSY = tuple(state for state in OPEN if state is not JobState.HELD)
 
@@ -48,7 +49,9 @@ def jobs(connection: Connection, lane: Lane) -> list[JobRow]:
     return job_rows(connection, connection.execute(statement).all())
 
 
-def extend(connection: Connection, lane: Lane, add: Sequence[Job], reserve: Sequence[Job]) -> bool:
+def extend(
+    connection: Connection, lane: Lane, add: Sequence[Job], reserve: Sequence[Job], stopped: Stopped | None
+) -> bool:
     """Replace a lane's held jobs by `add` (waiting, in this order) and `reserve` (held); False where it has changed."""
     is_open = (JOBS.c.lane_id == lane.lane_id) & JOBS.c.state.in_(OPEN)
     rows = connection.execute(select(JOBS.c.id, JOBS.c.state).where(is_open).with_for_update()).all()
@@ -59,4 +62,38 @@ def extend(connection: Connection, lane: Lane, add: Sequence[Job], reserve: Sequ
     connection.execute(delete(JOBS).where(JOBS.c.id.in_(lane.held)))
     new = templates.prepare(((add, JobState.WAITING), (reserve, JobState.HELD)), last + 1)
     templates.store(connection, experiment, new)
+    text = stopped.model_dump_json(exclude={"devices"}) if stopped else ""
+    connection.execute(update(LANES).where(LANES.c.id == lane.lane_id).values(stopped=text))
     return True
+
+
+def stopped_of(connection: Connection, experiment_id: str | None) -> dict[str, list[Stopped]]:
+    """Strategies that ended without what they were asked for, by experiment; of one or of all."""
+    statement = (
+        select(EXPERIMENTS.c.id, LANES.c.stopped, CHOICES.c.candidates)
+        .join(EXPERIMENTS, EXPERIMENTS.c.sequence == LANES.c.experiment)
+        .join(CHOICES, CHOICES.c.id == LANES.c.choice_id)
+        .where(LANES.c.stopped != "")
+        .order_by(LANES.c.id)
+    )
+    if experiment_id is not None:
+        statement = statement.where(EXPERIMENTS.c.id == experiment_id)
+    found: dict[str, list[Stopped]] = {}
+    for row in connection.execute(statement):
+        stopped = Stopped.model_validate_json(row.stopped)
+        told = stopped.model_copy(update={"devices": candidates_of(row.candidates)})
+        found.setdefault(row.id, []).append(told)
+    return found
+
+
+def ask_again(connection: Connection, experiment: int, lane_ids: Collection[int]) -> None:
+    """Hold a job of lanes that have none, so that the strategy is asked when what is open there is over."""
+    of_lanes = JOBS.c.experiment == experiment, JOBS.c.lane_id.in_(lane_ids)
+    held = set(connection.scalars(select(JOBS.c.lane_id).where(*of_lanes, JOBS.c.state == JobState.HELD)))
+    newest = select(func.max(JOBS.c.sequence), func.max(JOBS.c.block))
+    last, block = connection.execute(newest.where(JOBS.c.experiment == experiment)).one()
+    first = select(func.min(JOBS.c.sequence)).where(*of_lanes, JOBS.c.lane_id.not_in(held)).group_by(JOBS.c.lane_id)
+    rows = select(*JOB_COLUMNS).where(JOBS.c.experiment == experiment, JOBS.c.sequence.in_(first))
+    again = [row.job.with_block(block + 1) for row in job_rows(connection, connection.execute(rows).all())]
+    templates.store(connection, experiment, templates.prepare(((again, JobState.HELD),), last + 1))
+    connection.execute(update(LANES).where(LANES.c.id.in_(lane_ids)).values(stopped=""))

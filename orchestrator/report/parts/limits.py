@@ -10,10 +10,12 @@ from orchestrator.report.section import Column, Section
 
 NOTE = (
     "The largest value that ran, with the time of one inference, and the smallest that did not, with what stopped it. "
-    "refused: by a limit that the device, its driver or the compiler told; killed: the device ended the agent. A probe "
-    "that the farm lost is repeated and counts nowhere. Weights are those of the whole network, biases among them."
+    "refused: it needs more than the device, its driver or the memory budget has; killed: the device ended the agent, "
+    "twice. A probe that the farm lost is repeated and counts nowhere; one that failed for another reason ends the "
+    "search. Weights are those of the whole network, biases among them."
 )
-UNFINISHED, INCONSISTENT = "still searching", "a larger value ran: search again on an idle device"
+UNFINISHED, STOPPED = "still searching", "ended without an answer"
+INCONSISTENT = "a larger value ran: search again on an idle device"
 
 
 def section(found: Sequence[Limit]) -> Section:
@@ -56,5 +58,6 @@ def _why(one: Limit) -> str:
     else:
         cause = f" ({one.smallest.cause})" if one.smallest.cause not in ("", one.smallest.ended) else ""
         stopped = f"{one.smallest.ended}{cause}: {one.smallest.reason}"
-    doubts = [UNFINISHED] * (not one.over) + [INCONSISTENT] * (not one.consistent)
+    unknown = STOPPED if one.stopped else UNFINISHED
+    doubts = [unknown] * (not one.over) + [INCONSISTENT] * (not one.consistent)
     return "; ".join(filter(None, (*doubts, stopped)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -9,7 +10,9 @@ from pathlib import Path
 
 import pytest
 from redis import Redis
+from typer.testing import CliRunner
 
+from farm.cli.app import app
 from orchestrator import spec
 from orchestrator.config import Settings
 from orchestrator.coordination.inventory import Inventory
@@ -106,7 +109,39 @@ def test_limits_are_searched_on_each_device_whatever_is_lost_on_the_way(
     assert (b.largest and b.largest.value, b.smallest and b.smallest.value) == (88, 92)
     assert a.smallest and b.smallest and (a.smallest.ended, b.smallest.ended) == ("killed", "refused")
     assert a.over and b.over and a.consistent and b.consistent and a.largest and a.largest.weights == 309_120
-    assert attempts["A"] > len(a.probes) == 9 and ledger.quarantined() == []
+    assert attempts["A"] > len(a.probes) == 13 and ledger.quarantined() == [] and ledger.stopped() == {}
+
+
+def test_a_search_that_gave_up_says_why_and_goes_on_after_a_retry(
+    farm: Settings, redis: Redis, ledger: Ledger, tmp_path: Path
+) -> None:
+    lost, patient = True, Ledger(farm.ledger, rest_s=0.0, quarantine_after=1000)
+
+    def answer(assignment: Assignment) -> Record:
+        n = assignment.job.cell.value("hidden.0")
+        if lost and n == 128 and assignment.serial == "A":
+            return answered(assignment, Outcome.LOST, "transport_lost")
+        return answered(assignment, Outcome.FAILED, "limit") if n > 128 else measured(assignment)
+
+    file = tmp_path / "limits.yaml"
+    file.write_text(
+        "name: limits\nworkload: {network: autoencoder_784, parameters: {hidden: [64, 250, 10]}}\n"
+        "matrix: {backend: cpu}\nstrategy: {limit_search: {dimension: hidden.0, step: 64}}\n"
+    )
+    experiment_id = run(farm, redis, patient, file, answer, 200)
+    (stopped,) = ledger.stopped()[experiment_id]
+    assert stopped.devices == ("A",) and "lost 3 times (transport_lost)" in stopped.why
+    assert f"`farm retry {experiment_id}`" in stopped.remedy
+    a, b = gather(ledger, ledger.experiment(experiment_id)).limits
+    assert (a.over, a.stopped) == (False, True) and (b.over, b.stopped) == (True, False)
+    lost = False
+    assert len(ledger.retry(experiment_id)) == 5, "three that were lost, and the refusals of B"
+    assert ledger.stopped() == {} and not ledger.experiment(experiment_id).finished
+    assert run(farm, redis, patient, file, answer, 200) == experiment_id, "it is the one under way"
+    a, b = gather(ledger, ledger.experiment(experiment_id)).limits
+    assert a.over and b.over and a.largest and a.largest.value == 128 and a.smallest and a.smallest.value == 192
+    assert ledger.stopped() == {}
+    patient.close()
 
 
 FILE = """
@@ -148,8 +183,21 @@ def test_a_strategy_that_fails_ends_the_experiment_with_what_it_has(
     (tmp_path / "larger_batches.py").write_text(FILE.format(body))
     file = tmp_path / "mine.yaml"
     file.write_text((EXAMPLE / "larger_batches.yaml").read_text())
-    assert Counter(ledger.counts(run(farm, redis, ledger, file))) == {"ok": 2}
-    assert "judging_failed" in caplog.text and told in caplog.text
+    experiment_id = run(farm, redis, ledger, file)
+    assert Counter(ledger.counts(experiment_id)) == {"ok": 2}
+    assert "judging_failed" in caplog.text
+    found = ledger.stopped()[experiment_id]
+    assert [each.devices for each in found] == [("A",), ("B",)]
+    assert all(told in each.why and "run the experiment again" in each.remedy for each in found)
+    for shown in (status(farm, experiment_id), status(farm)):
+        assert told in " ".join(shown.split()) and "no more jobs on A" in " ".join(shown.split())
+    assert json.loads(status(farm, experiment_id, "--json"))["stopped"][0]["why"] == found[0].why
+    assert told in str(gather(ledger, ledger.experiment(experiment_id)).stopped)
+
+
+def status(farm: Settings, *words: str) -> str:
+    """What `farm status` prints."""
+    return CliRunner().invoke(app, ["status", *words, "--state", str(farm.state)], catch_exceptions=False).stdout
 
 
 @pytest.mark.parametrize(

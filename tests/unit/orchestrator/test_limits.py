@@ -12,7 +12,7 @@ from orchestrator.expansion.expand import job as job_of
 from orchestrator.model.device import Api
 from orchestrator.model.experiment import Experiment, LimitSearch, Matrix, Sampling, Workload
 from orchestrator.model.job import Job
-from orchestrator.strategies import Place, Result
+from orchestrator.strategies import Place, Result, Slot
 from orchestrator.strategies.limit_search import LimitSearcher
 
 from . import make
@@ -67,8 +67,19 @@ def test_the_answer_is_as_near_as_was_asked_for(limit: int, start: int, toleranc
 
 def test_it_doubles_and_then_divides() -> None:
     probes = run(searching(tolerance=0.05), lambda n, _: ("ok", "") if n <= 300 else ("killed", "killed"))
-    assert [n for n, _ in probes] == [64, 128, 256, 512, 384, 320, 288, 304, 296]
-    assert [outcome for _, outcome in probes] == ["ok"] * 3 + ["killed"] * 3 + ["ok", "killed", "ok"]
+    assert [n for n, _ in probes] == [64, 128, 256, 512, 512, 384, 384, 320, 320, 288, 304, 304, 296]
+    assert [outcome for _, outcome in probes] == ["ok"] * 3 + ["killed"] * 6 + ["ok", "killed", "killed", "ok"]
+
+
+def test_one_kill_alone_does_not_decide() -> None:
+    """Something else had the memory when 256 was first tried."""
+
+    def outcome(n: int, block: int) -> tuple[str, str]:
+        return ("killed", "killed") if n > 300 or (n, block) == (256, 0) else ("ok", "")
+
+    probes = run(searching(tolerance=0.4), outcome)
+    assert probes[:4] == [(64, "ok"), (128, "ok"), (256, "killed"), (256, "ok")]
+    assert [n for n, _ in probes[4:]] == [512, 512, 384, 384, 320, 320]
 
 
 def test_what_the_farm_lost_is_repeated_and_never_a_limit() -> None:
@@ -76,9 +87,35 @@ def test_what_the_farm_lost_is_repeated_and_never_a_limit() -> None:
         return ("lost", "transport_lost") if n in (128, 320) and block == 0 else ("ok" if n <= 300 else "killed", "")
 
     probes = run(searching(tolerance=0.05), lost_at_first)
-    assert [n for n, outcome in probes if outcome != "lost"] == [64, 128, 256, 512, 384, 320, 288, 304, 296]
+    values = [n for n, outcome in probes if outcome != "lost"]
+    assert list(dict.fromkeys(values)) == [64, 128, 256, 512, 384, 320, 288, 304, 296]
     always = run(searching(), lambda n, _: ("lost", "device_sick") if n > 64 else ("ok", ""))
     assert always == [(64, "ok")] + [(128, "lost")] * REPEATS, "it gives up, without an answer"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "cause", "why", "mend"),
+    [
+        (
+            "failed",
+            "model_file",
+            "ended at `autoencoder_784 hidden=128-250-10 opencl fp32`: model_file",
+            "mend the cause",
+        ),
+        ("lost", "transport_lost", "lost 3 times (transport_lost)", "`farm retry e-1` goes on"),
+        ("killed", "crashed", "crashed", "mend the cause"),
+    ],
+)
+def test_what_is_no_limit_ends_the_search_with_its_reason(outcome: str, cause: str, why: str, mend: str) -> None:
+    experiment = searching()
+    probes = run(experiment, lambda n, _: (outcome, cause) if n > 64 else ("ok", ""))
+    assert set(probes) == {(64, "ok"), (128, outcome)}
+    first = expand(experiment, "e-1", [make.device("A")]).jobs[0]
+    bad = [job_of(experiment, "e-1", Slot(first.cell.at("hidden.0", 128), ("A",), block)) for block in range(3)]
+    strategy = LimitSearcher(Place(experiment, "e-1", ("A",)))
+    strategy.tell([Result(first, "ok"), *(Result(job, outcome, cause) for job in bad)])
+    assert strategy.ask() == [] and strategy.stopped is not None
+    assert why in strategy.stopped.why and mend in strategy.stopped.remedy
 
 
 def test_a_cancelled_probe_ends_the_search() -> None:
@@ -95,7 +132,8 @@ def test_each_cell_is_searched_by_itself() -> None:
     ("outcome", "cause", "how"),
     [
         ("ok", "", "ran"), ("invalid", "throttled", "ran"), ("invalid", "wrong_output", "failed"),
-        ("killed", "killed", "killed"), ("failed", "out_of_memory", "refused"), ("failed", "compile", "refused"),
+        ("killed", "killed", "killed"), ("failed", "out_of_memory", "refused"), ("failed", "limit", "refused"),
+        ("failed", "compile", "failed"), ("failed", "model_file", "failed"), ("killed", "crashed", "failed"),
         ("failed", "build_failed", "failed"), ("lost", "transport_lost", "lost"), ("", "", "cancelled"),
     ],
 )  # fmt: skip
