@@ -137,12 +137,12 @@ def _share(found: Iterable[bool]) -> float:
     return float(np.mean(list(found)))
 
 
-def measure(runs: int) -> dict[str, Any]:
+def measure(runs: int, seed: int = SEED) -> dict[str, Any]:
     """All tables."""
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(seed)
     return {
         "runs": runs,
-        "seed": SEED,
+        "seed": seed,
         "intervals": list(intervals(runs, rng)),
         "stopping": list(stopping(max(1, runs // 2), rng)),
         "verdicts": list(verdicts(runs, rng)),
@@ -152,10 +152,11 @@ def measure(runs: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=2000, help="of each cell of a table; half as many of stopping")
+    parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("-o", "--output", type=Path, help="JSON file")
     parser.add_argument("--markdown", type=Path, help="file for the tables of docs/measuring.md")
     given = parser.parse_args()
-    found = measure(given.runs)
+    found = measure(given.runs, given.seed)
     if given.output:
         given.output.write_text(json.dumps(found, indent=1) + "\n")
     tables = "\n".join(markdown(found))

@@ -79,8 +79,9 @@ def clean(runs: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         for samples in SAMPLES:
             blocks = _blocks(between, within, samples, runs, max(COUNTS), rng).tolist()
             called = np.array([[_is_throttled(block) for block in run] for run in blocks])
+            times = [[found for block in run if (found := times_of(block)) is not None] for run in blocks]
             for count in COUNTS:
-                verdicts = [_verdict(run[:count]) for run in blocks]
+                verdicts = [stability(run[:count]).verdict for run in times]
                 yield {
                     "truth": f"{between:.1%} between, {within.name}",
                     "samples": samples,
@@ -119,13 +120,9 @@ def _is_throttled(block: list[float]) -> bool:
     return found is not None and found.throttled
 
 
-def _verdict(blocks: list[list[float]]) -> Verdict:
-    return stability([times for block in blocks if (times := times_of(block)) is not None]).verdict
-
-
-def measure(runs: int) -> dict[str, Any]:
-    rng = np.random.default_rng(SEED)
-    return {"runs": runs, "seed": SEED, "clean": list(clean(runs, rng)), "slower": list(slower(runs, rng))}
+def measure(runs: int, seed: int = SEED) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    return {"runs": runs, "seed": seed, "clean": list(clean(runs, rng)), "slower": list(slower(runs, rng))}
 
 
 def markdown(found: dict[str, Any]) -> Iterator[str]:
@@ -152,10 +149,11 @@ def _worst(rows: list[dict[str, Any]], truth: str, count: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=600, help="of each row of a table")
+    parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("-o", "--output", type=Path, help="JSON file")
     parser.add_argument("--markdown", type=Path, help="file for the tables of docs/measuring.md")
     given = parser.parse_args()
-    found = measure(given.runs)
+    found = measure(given.runs, given.seed)
     if given.output:
         given.output.write_text(json.dumps(found, indent=1) + "\n")
     tables = "\n".join(markdown(found))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
@@ -13,6 +12,7 @@ from orchestrator.model.base import Model
 from orchestrator.model.event import Power
 from orchestrator.model.record import InvalidCode, Invalidity, Record
 
+from .rise import evidence_of_rise
 from .sources import NS
 from .windows import phase_window, since_start_s
 
@@ -20,10 +20,6 @@ CHANGE = 0.05
 """Last fifth's median latency against the first fifth's: measurement protocol, step 9."""
 FEWEST_SAMPLES = 50
 """Ten in each fifth: fewer cannot tell a change from chance as surely as a run of twenty blocks needs it."""
-DEVIATIONS = 4.5
-"""A change must also exceed so many standard deviations of what it is by chance. They are estimated from few values,
-and at most one clean run of twenty blocks in a hundred may have one that does: benchmarks/statistics/throttled.py."""
-MOST_ALIKE = 0.9
 SPIKE = 8.0
 """Median absolute deviations."""
 
@@ -35,21 +31,17 @@ class LatencyChange(Model):
     """Median of the first fifth."""
     last_ms: float
     """Median of the last fifth."""
-    deviations: float
-    """By so many standard deviations the mean of the last fifth is above that of the first."""
+    evidence: float
+    """That they rise, by what chance hardly exceeds."""
 
     @property
     def share(self) -> float:
         return self.last_ms / self.first_ms - 1
 
     @property
-    def significant(self) -> bool:
-        """More than 5 %, and more than the scatter explains."""
-        return abs(self.share) > CHANGE and abs(self.deviations) > DEVIATIONS
-
-    @property
     def throttled(self) -> bool:
-        return self.significant and self.share > 0
+        """More than 5 % slower, and more than inferences that resemble the one before wander."""
+        return self.share > CHANGE and self.evidence > 1
 
 
 def latency_change(record: Record) -> LatencyChange | None:
@@ -63,7 +55,8 @@ def change_of(timed_ms: Sequence[float]) -> LatencyChange | None:
         return None
     fifth = len(timed_ms) // 5
     first, last = timed_ms[:fifth], timed_ms[-fifth:]
-    return LatencyChange(first_ms=median(first), last_ms=median(last), deviations=_deviations(timed_ms, fifth))
+    evidence = evidence_of_rise(_without_spikes(np.log(timed_ms)))
+    return LatencyChange(first_ms=median(first), last_ms=median(last), evidence=evidence)
 
 
 def find_clock_cap(record: Record, readings: Sequence[Power]) -> Iterator[Invalidity]:
@@ -92,25 +85,6 @@ def find_latency_change(record: Record) -> Iterator[Invalidity]:
     if change and change.throttled:
         detail = f"last fifth {change.last_ms:.2f} ms, first {change.first_ms:.2f} ms: {change.share:+.1%}"
         yield Invalidity(code=InvalidCode.THROTTLED, detail=detail)
-
-
-def _deviations(timed: Sequence[float], fifth: int) -> float:
-    """Mean of the last fifth less that of the first, by the scatter within them: two levels are no change, however
-    their medians fall. Neighbours that are alike tell less than their number; the fifth with the largest scatter, which
-    may hold the change, is not asked how alike they are."""
-    values = _without_spikes(np.log(timed))
-    parts = np.stack([*values[: 4 * fifth].reshape(4, fifth), values[-fifth:]])
-    change = float(parts[-1].mean() - parts[0].mean())
-    own = parts - parts.mean(axis=1, keepdims=True)
-    squares = (own**2).sum(axis=1)
-    ends = float(squares[0] + squares[-1])
-    if ends == 0:
-        return math.copysign(math.inf, change) if change else 0.0
-    calm = np.argsort(squares)[:-1]
-    total = float(squares[calm].sum())
-    seen = float((own[calm, 1:] * own[calm, :-1]).sum()) / total if total else 0.0
-    alike = min(MOST_ALIKE, max(0.0, seen + (1 + 3 * max(seen, 0.0)) / fifth))
-    return change / math.sqrt(ends / (2 * (fifth - 1)) * 2 / fifth * (1 + alike) / (1 - alike))
 
 
 def _without_spikes(values: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from orchestrator.analysis.agreement import Agreement, agreements
 from orchestrator.analysis.comparison.backends import pays_from, side_by_side
+from orchestrator.analysis.comparison.one_thread import with_gains
 from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.limits import Limit, limits
 from orchestrator.analysis.reproduction import Reproduction, reproduce
@@ -104,8 +105,9 @@ def build(
     has a set.
     """
     newest = sorted(newest_attempts(blocks), key=lambda block: (block.started_at, block.job_id))
+    watched = experiment.sampling.target_interval is not None
     summaries = tuple(
-        summarise(newest, cells, mode=experiment.sampling.mode, watched=experiment.sampling.target_interval is not None)
+        with_gains(summarise(newest, cells, mode=experiment.sampling.mode, watched=watched), newest, cells)
     )
     measured = {summary.serial for summary in summaries}
     decisions = decide_all(experiment, newest, made or {})

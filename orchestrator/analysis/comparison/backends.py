@@ -5,18 +5,16 @@ Times are medians, as results have them; ratios are those of `farm compare`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from math import exp, fsum, log
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from orchestrator.analysis.figures import BlockFigures
-from orchestrator.analysis.statistics import Mode, Summary, block_value_ms, newest_attempts
+from orchestrator.analysis.statistics import Mode, Summary, block_value_ms
 from orchestrator.model.device import Api, Source
-from orchestrator.model.record import Outcome
 
-from .metrics import METRICS
-from .ratio import Block, estimate
-from .rows import nights_of
+from .cell_blocks import blocks_by_cell, quotient
+from .ratio import Block
 
 GPU = (Api.OPENCL, Api.VULKAN)
 
@@ -31,16 +29,12 @@ class SideBySide(NamedTuple):
     """Precision and options."""
     ms: dict[str, float]
     """Median latency by backend."""
-    blocks: dict[str, list[Block]]
+    blocks: dict[str, Sequence[Block]]
     """Those that count, by backend."""
 
     def speed_up(self, one: str, other: str) -> float | None:
         """How many times as fast one backend is as another; None where that is not known."""
-        a, b = self.blocks.get(one), self.blocks.get(other)
-        if not a or not b or min(block.value for block in (*a, *b)) <= 0:
-            return None
-        found = estimate(a, b, METRICS["latency"].between)
-        return exp(found.log_ratio.item()) if found else _mean(b) / _mean(a)
+        return quotient(self.blocks.get(one, ()), self.blocks.get(other, ()), "latency")
 
 
 class PaysFrom(NamedTuple):
@@ -67,7 +61,7 @@ def side_by_side(
     summaries: Iterable[Summary], blocks: Iterable[BlockFigures], mode: Mode = "steady"
 ) -> list[SideBySide]:
     """What at least two backends of a device ran in the same way, in the order of the summaries."""
-    by_cell = _by_cell(blocks, mode)
+    by_cell = blocks_by_cell(blocks, partial(block_value_ms, mode=mode))
     found: dict[tuple[str, ...], SideBySide] = {}
     for summary in summaries:
         if summary.latency is None:
@@ -76,7 +70,7 @@ def side_by_side(
         key = (summary.serial, summary.source.value, summary.workload, rest)
         row = found.setdefault(key, SideBySide(summary.serial, summary.source, summary.workload, rest, {}, {}))
         row.ms[summary.backend] = summary.latency.median_ms
-        row.blocks[summary.backend] = by_cell.get((summary.serial, summary.source, summary.cell_id), [])
+        row.blocks[summary.backend] = by_cell.get((summary.serial, summary.source, summary.cell_id), ())
     return [row for row in found.values() if len(row.ms) > 1]
 
 
@@ -94,22 +88,6 @@ def pays_from(rows: Iterable[SideBySide]) -> list[PaysFrom]:
         for key, by_size in ratios.items()
         if len(by_size) > 1
     ]
-
-
-def _by_cell(blocks: Iterable[BlockFigures], mode: Mode) -> dict[tuple[str, Source, str], list[Block]]:
-    work = [block for block in newest_attempts(blocks) if block.role == "work"]
-    ordered = sorted(work, key=lambda block: (block.experiment_id, block.serial, block.started_at, block.token))
-    found: dict[tuple[str, Source, str], list[Block]] = {}
-    for block, night in zip(ordered, nights_of(ordered), strict=True):
-        if block.outcome is Outcome.OK and (value := block_value_ms(block, mode)) is not None:
-            own = found.setdefault((block.serial, block.source, block.cell_id), [])
-            own.append(Block(night, block.block, block.started_at, value))
-    return found
-
-
-def _mean(blocks: list[Block]) -> float:
-    """Geometric."""
-    return exp(fsum(log(block.value) for block in blocks) / len(blocks))
 
 
 def _operation(workload: str) -> tuple[str, int]:

@@ -7,7 +7,7 @@ Bonferroni's correction for the choice (Worsley, "On the Likelihood Ratio Test f
 Populations", Journal of the American Statistical Association 74, 1979), or the slope of their regression on the order.
 Drift within blocks: Student's t of the blocks' changes from the first to the last fifth of their samples. Each must
 matter, too.
-Two levels of the blocks: the same t of the sorted medians (Otsu's split), against its 99.3 % point for one normal
+Two levels of the blocks: the same t of the sorted medians (Otsu's split), against its 99.6 % point for one normal
 level; two within blocks: the split of a block's samples by Ashman's D (Ashman, Bird & Zepf, "Detecting bimodality in
 astronomical datasets", 1994), in most of the blocks. benchmarks/statistics/coverage.py is the evidence.
 """
@@ -29,8 +29,11 @@ from .intervals import range_coverage
 
 FEW_BLOCKS = 5
 """Fewer blocks allow no verdict: their range covers the true median less often than 93 %."""
-FALSE_SHARE = 0.005
-"""Of runs without a drift (over the run, within blocks) or second level, in which one is seen."""
+FALSE_STEP, FALSE_SLOPE, FALSE_WITHIN = 0.002, 0.0008, 0.0012
+"""Of runs without any drift, in which a step, a slope over the run, or a drift within blocks is seen: one in 250 in
+all, so that of a hundred cells hardly one has more than 1 %."""
+FEW_OF_LEVELS = 7
+"""Blocks on two levels within, whose fifths lie on either by chance, drift where so many or more all change one way."""
 LEAST_PART = 2
 """Blocks on each side of a change, and on each level: one block alone is an outlier."""
 DRIFT_SHARE = 0.03
@@ -39,9 +42,9 @@ WITHIN_SHARE = 0.05
 """Least change within a block that matters."""
 LEVELS_GAP = 0.05
 """Least distance of two levels, as a share of the lower one."""
-LEVELS_T = {5: 14.5, 6: 11.9, 7: 10.7, 8: 9.9, 9: 9.5, 10: 9.3, 11: 9.2, 12: 9.2}
-"""By number of blocks: t of the best split of one normal level that is exceeded in 0.7 % of cases, by simulation."""
-LEVELS_T_MORE = 2.3, 2.0
+LEVELS_T = {5: 17.5, 6: 13.9, 7: 12.0, 8: 11.0, 9: 10.4, 10: 10.1, 11: 9.9, 12: 9.75}
+"""By number of blocks: t of the best split of one normal level that is exceeded in 0.4 % of cases, by simulation."""
+LEVELS_T_MORE = 2.8, 2.0
 """Of more blocks: so much, and so many square roots of their number: it is exceeded in fewer cases."""
 MODES_D = 4.0
 MODES_D_FEW = 8.0
@@ -70,9 +73,11 @@ def stability(blocks: Sequence[Times]) -> Stability:
     if len(blocks) < FEW_BLOCKS:
         return Stability(verdict=Verdict.FEW, reason=_few(len(blocks)))
     medians = [block.median_ms for block in blocks]
+    hopping = _two_within(blocks)  # then medians lie on either level by chance, which means do not
+    middles = [block.mean_ms for block in blocks] if hopping else medians
     for verdict, reason in (
-        (Verdict.DRIFTING, _change(medians) or _within(blocks)),
-        (Verdict.BIMODAL, _two_levels(medians) or _two_within(blocks)),
+        (Verdict.DRIFTING, _change(middles) or _within(blocks, hopping=bool(hopping))),
+        (Verdict.BIMODAL, _two_levels(medians) or hopping),
     ):
         if reason:
             return Stability(verdict=verdict, reason=reason)
@@ -111,9 +116,9 @@ def _change(medians: Sequence[float]) -> str:
     splits = n - 2 * LEAST_PART + 1
     if abs(share) < DRIFT_SHARE:
         return ""
-    if split.t > t_quantile(1 - FALSE_SHARE / (4 * splits), n - 2):
+    if split.t > t_quantile(1 - FALSE_STEP / (2 * splits), n - 2):
         return f"{share:+.1%} over the run, most of it at block {split.at + 1} of {n}"
-    if _slope_t(medians) > t_quantile(1 - FALSE_SHARE / 4, n - 2):
+    if _slope_t(medians) > t_quantile(1 - FALSE_SLOPE / 2, n - 2):
         return f"{share:+.1%} over the run, little by little"
     return ""
 
@@ -126,8 +131,11 @@ def _slope_t(medians: Sequence[float]) -> float:
     return inf if r == 1 else r * sqrt((len(medians) - 2) / (1 - r * r))
 
 
-def _within(blocks: Sequence[Times]) -> str:
-    """Why samples drift within blocks; empty where they do not, as far as the blocks tell."""
+def _within(blocks: Sequence[Times], *, hopping: bool) -> str:
+    """Why samples drift within blocks; empty where they do not, as far as the blocks tell.
+
+    `hopping`: samples of most blocks lie on two levels.
+    """
     changes = [
         log(last / first)
         for first, last in (block.fifths_ms for block in blocks if block.fifths_ms)
@@ -136,7 +144,9 @@ def _within(blocks: Sequence[Times]) -> str:
     if len(changes) < FEW_BLOCKS or abs(share := median(map(np.expm1, changes))) <= WITHIN_SHARE:
         return ""
     error = stdev(changes) / sqrt(len(changes))
-    if abs(fmean(changes)) <= error * t_quantile(1 - FALSE_SHARE / 2, len(changes) - 1):
+    if abs(fmean(changes)) <= error * t_quantile(1 - FALSE_WITHIN / 2, len(changes) - 1):
+        return ""
+    if hopping and (len(changes) < FEW_OF_LEVELS or min(changes) * max(changes) <= 0):
         return ""
     return f"{share:+.1%} from the first to the last fifth of a block"
 

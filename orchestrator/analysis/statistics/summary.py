@@ -21,7 +21,6 @@ from .effect import Effect, detectable
 from .energies import EnergyPerInference, EnergyUse, energy_doubts, energy_uses, reported_energy
 from .latency import Latency, latency
 from .modes import ColdStart, Mode, Throttling, block_value_ms, cold_start, throttling
-from .one_thread_speedup import with_gains
 from .resources import (
     MemoryUse,
     device_ms,
@@ -126,7 +125,7 @@ def summarise(
         for key, group in groupby(keyed, key=_group)
     ]
     return sorted(
-        with_gains(summaries, cells),
+        summaries,
         key=lambda s: (s.serial, s.source, _natural(s.workload), s.backend, s.precision, _order(cells[s.cell_id])),
     )
 

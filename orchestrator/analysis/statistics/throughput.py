@@ -33,7 +33,7 @@ class Throughput(Model):
     slowest_per_s: float
     """Of all samples."""
     over_one_thread: float | None = None
-    """Frames per second over those of one CPU thread of the same device, where that was measured too."""
+    """Ratio, by the estimators of `farm compare`, to one CPU thread of the same device, where that was measured too."""
 
     @property
     def ms_per_frame(self) -> float:

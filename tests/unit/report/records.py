@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import PrivateAttr
 
+from orchestrator.analysis.comparison.one_thread import with_gains
 from orchestrator.analysis.figures import BlockFigures, figures_of
 from orchestrator.analysis.statistics import Mode, Summary, newest_attempts, summarise
 from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Precision, Source
@@ -123,7 +124,9 @@ def figures(records: Iterable[Record], cells: Mapping[str, Cell], mode: Mode = "
 
 
 def summarised(records: Iterable[Record], cells: Mapping[str, Cell], mode: Mode = "steady") -> list[Summary]:
-    return summarise(figures(records, cells, mode), cells, mode=mode)
+    """As reports have them."""
+    blocks = figures(records, cells, mode)
+    return with_gains(summarise(blocks, cells, mode=mode), blocks, cells)
 
 
 class Whole(Content):

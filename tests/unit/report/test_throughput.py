@@ -124,3 +124,18 @@ def test_a_stream_tells_its_gain_over_one_thread() -> None:
     found = summarised(records, {key: of for key, (of, _, _) in times.items()})
     gains = {s.cell_id: s.throughput and s.throughput.over_one_thread for s in found}
     assert gains == {key: gain and pytest.approx(gain) for key, (_, _, gain) in times.items()}
+
+
+def test_the_gain_is_that_of_the_rounds() -> None:
+    """Not the quotient of the medians, which would be 2: `farm compare` of the same cells says the same."""
+    one, two = (
+        cell(Api.CPU).model_copy(update={"options": {"frames": 10, "algorithm": "im2col", "threads": threads}})
+        for threads in (1, 2)
+    )
+    times = ((one, (100.0, 50.0, 25.0)), (two, (50.0, 25.0, 20.0)))
+    records = [stream(of, [ms], 10, block=number) for of, own in times for number, ms in enumerate(own)]
+    gains = {
+        s.cell_id: s.throughput and s.throughput.over_one_thread
+        for s in summarised(records, {of.cell_id: of for of, _ in times})
+    }
+    assert gains[two.cell_id] == pytest.approx((2 * 2 * 1.25) ** (1 / 3))

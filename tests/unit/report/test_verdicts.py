@@ -80,6 +80,16 @@ def test_few_blocks_are_few(blocks: list[list[float]]) -> None:
     assert judged(blocks).verdict is Verdict.FEW
 
 
+def test_blocks_on_two_levels_do_not_drift_by_chance(seed: int) -> None:
+    """Their medians, and those of their fifths, hop from level to level: 3 % of such runs were called drifting."""
+
+    def hopping(generator: np.random.Generator) -> np.ndarray:
+        return generator.normal(10, 0.1, (7, 50)) * (1 + 0.15 * (generator.random((7, 50)) < 0.5))
+
+    found = sum((verdicts(hopping, seed + more) for more in range(5)), Counter[Verdict]())
+    assert found[Verdict.DRIFTING] <= 0.01 * 5 * RUNS
+
+
 def test_a_verdict_tells_its_reason() -> None:
     assert judged([[1.0]] * 3).reason == "3 blocks: their range covers the true median in 75% of cases; 5 or more tell"
     rising = judged([[10.0 + i, 10.1 + i] for i in range(8)])

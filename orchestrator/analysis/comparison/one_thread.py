@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
 
+from orchestrator.analysis.figures import BlockFigures
+from orchestrator.analysis.statistics import Summary
 from orchestrator.model.device import Api
 from orchestrator.model.job import Cell
 
-if TYPE_CHECKING:
-    from .summary import Summary
+from .cell_blocks import Place, blocks_by_cell, quotient
+from .ratio import Block
 
 REFERENCE = "sequential"
 """The definition on one thread: nobody's baseline."""
 
 
-def with_gains(summaries: Iterable[Summary], cells: Mapping[str, Cell]) -> list[Summary]:
+def with_gains(
+    summaries: Iterable[Summary], blocks: Iterable[BlockFigures], cells: Mapping[str, Cell]
+) -> list[Summary]:
     """The summaries, those of streams with their gain where one thread of the CPU was measured too.
 
     The baseline has the same workload, precision, frames and fusion, and the same algorithm where that was measured;
     otherwise `im2col`, which is the study's.
     """
-    found = list(summaries)
+    found, rates = list(summaries), blocks_by_cell(blocks, _frames_per_s)
     bases = [summary for summary in found if summary.throughput and _is_base(cells[summary.cell_id])]
-    return [_with_gain(summary, _base_of(summary, bases, cells)) for summary in found]
+    return [
+        summary if base is None else _with_gain(summary, quotient(_of(base, rates), _of(summary, rates), "throughput"))
+        for summary, base in ((each, _base_of(each, bases, cells)) for each in found)
+    ]
 
 
 def _is_base(cell: Cell) -> bool:
@@ -52,8 +58,15 @@ def _same_work(one: Cell, other: Cell) -> bool:
     return one.workload == other.workload and one.precision == other.precision and options[0] == options[1]
 
 
-def _with_gain(summary: Summary, base: Summary | None) -> Summary:
-    if summary.throughput is None or base is None or base.throughput is None:
+def _of(summary: Summary, rates: Mapping[Place, Sequence[Block]]) -> Sequence[Block]:
+    return rates.get((summary.serial, summary.source, summary.cell_id), ())
+
+
+def _frames_per_s(block: BlockFigures) -> float | None:
+    return block.rate.median_per_s if block.rate else None
+
+
+def _with_gain(summary: Summary, gain: float | None) -> Summary:
+    if summary.throughput is None:
         return summary
-    gain = summary.throughput.frames_per_s / base.throughput.frames_per_s
     return summary.model_copy(update={"throughput": summary.throughput.model_copy(update={"over_one_thread": gain})})

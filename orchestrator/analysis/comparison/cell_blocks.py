@@ -1,0 +1,46 @@
+"""Take one figure of the blocks of each cell, and the ratio of two cells by the estimators of `farm compare`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import exp, fsum, log
+
+from orchestrator.analysis.figures import BlockFigures
+from orchestrator.analysis.statistics import newest_attempts
+from orchestrator.model.device import Source
+from orchestrator.model.record import Outcome
+
+from .metrics import METRICS
+from .ratio import Block, estimate
+from .rows import nights_of
+
+Place = tuple[str, Source, str]
+"""Serial, source, cell."""
+
+
+def blocks_by_cell(
+    blocks: Iterable[BlockFigures], value: Callable[[BlockFigures], float | None]
+) -> Mapping[Place, Sequence[Block]]:
+    """Of each job the newest attempt, where it went well and has this figure."""
+    work = [block for block in newest_attempts(blocks) if block.role == "work"]
+    ordered = sorted(work, key=lambda block: (block.experiment_id, block.serial, block.started_at, block.token))
+    found: dict[Place, list[Block]] = {}
+    for block, night in zip(ordered, nights_of(ordered), strict=True):
+        if block.outcome is Outcome.OK and (own := value(block)) is not None:
+            place = (block.serial, block.source, block.cell_id)
+            found.setdefault(place, []).append(Block(night, block.block, block.started_at, own))
+    return found
+
+
+def quotient(a: Sequence[Block], b: Sequence[Block], metric: str) -> float | None:
+    """How many times `a` the figure of `b` is; of few blocks that of their geometric means; None where it has no
+    sense."""
+    if not a or not b or min(block.value for block in (*a, *b)) <= 0:
+        return None
+    found = estimate(a, b, METRICS[metric].between)
+    return exp(found.log_ratio.item()) if found else _mean(b) / _mean(a)
+
+
+def _mean(blocks: Sequence[Block]) -> float:
+    """Geometric."""
+    return exp(fsum(log(block.value) for block in blocks) / len(blocks))
