@@ -20,7 +20,7 @@ ORDER = {name: place for place, name in enumerate(METRICS)}
 Fields = dict[str, object]
 Differs = dict[str, tuple[str, str]]
 Members = tuple[tuple[int, ...], tuple[int, ...]]
-"""Places of the blocks of each side that have a metric."""
+"""The blocks of each side that have a metric, by their ids."""
 
 
 class Figures(NamedTuple):
@@ -61,8 +61,8 @@ class Row:
 class _Blocks:
     """The blocks of a cell that have a metric: most metrics of a cell have the same."""
 
-    def __init__(self, pair: Pair, members: Members, match: Match) -> None:
-        self.sides = [[side[place] for place in own] for side, own in zip((pair.a, pair.b), members, strict=True)]
+    def __init__(self, a: Sequence[SideRow], b: Sequence[SideRow], match: Match) -> None:
+        self.sides = a, b
         every = [row for side in self.sides for row in side]
         self.counts: Fields = {
             "blocks": tuple(map(len, self.sides)),
@@ -83,9 +83,7 @@ class _Blocks:
 class _Cell:
     pair: Pair
     rules: Rules
-    match: Match
     differs: Differs
-    known: dict[Members, _Blocks]
 
     def row(self, name: str, more: Fields, found: Figures | Examples | None = None, share: float = 1.0) -> Row:
         key, (metric, _, basis) = self.pair.key, name.partition("/")
@@ -97,16 +95,11 @@ class _Cell:
         }  # fmt: skip
         return Row(fields, found, share)
 
-    def blocks(self, members: Members) -> _Blocks:
-        if members not in self.known:
-            self.known[members] = _Blocks(self.pair, members, self.match)
-        return self.known[members]
-
 
 def rows_of_cell(pair: Pair, rules: Rules, match: Match) -> Iterator[Row]:
     """Each metric that a side has, in the order of `METRICS`."""
-    cell = _Cell(pair, rules, match, _differs(pair), {})
-    by_name = _members(pair)
+    cell = _Cell(pair, rules, _differs(pair))
+    by_name = _by_metric(pair, match)
     for name in sorted(by_name, key=lambda name: (ORDER[name.partition("/")[0]], name)):
         yield _of_metric(cell, name, by_name[name])
     found = accuracies(pair.a, pair.b)
@@ -116,29 +109,23 @@ def rows_of_cell(pair: Pair, rules: Rules, match: Match) -> Iterator[Row]:
         yield _missing(cell, "latency")
 
 
-def _members(pair: Pair) -> dict[str, Members]:
-    """The blocks of each metric."""
-    by_names = [_by_names(side) for side in (pair.a, pair.b)]
-    names = {name for side in by_names for own in side for name in own}
-
-    def places(side: dict[tuple[str, ...], list[int]], name: str) -> tuple[int, ...]:
-        return tuple(sorted(place for own, places in side.items() if name in own for place in places))
-
-    return {name: (places(by_names[0], name), places(by_names[1], name)) for name in names}
-
-
-def _by_names(rows: Sequence[SideRow]) -> dict[tuple[str, ...], list[int]]:
-    """Places of rows by the metrics that they have: mostly all the same."""
-    found: dict[tuple[str, ...], list[int]] = {}
-    for place, row in enumerate(rows):
-        found.setdefault(tuple(row.values), []).append(place)
+def _by_metric(pair: Pair, match: Match) -> dict[str, _Blocks]:
+    """The blocks that have each metric: mostly all of a side, which `_Blocks` then share."""
+    names = {name: None for side in (pair.a, pair.b) for row in side for name in row.values}
+    known: dict[Members, _Blocks] = {}
+    found = {}
+    for name in names:
+        a, b = ([row for row in side if name in row.values] for side in (pair.a, pair.b))
+        members = tuple(map(id, a)), tuple(map(id, b))
+        if members not in known:
+            known[members] = _Blocks(a, b, match)
+        found[name] = known[members]
     return found
 
 
-def _of_metric(cell: _Cell, name: str, members: Members) -> Row:
-    if not all(members):
+def _of_metric(cell: _Cell, name: str, blocks: _Blocks) -> Row:
+    if not all(blocks.sides):
         return _missing(cell, name)
-    blocks = cell.blocks(members)
     values = [[row.values[name] for row in side] for side in blocks.sides]
     if min(map(min, values)) <= 0:
         reason = "a figure of a block is not above zero, so there is no ratio"

@@ -7,6 +7,7 @@ import zlib
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel
+from pydantic_core import from_json
 
 from orchestrator.analysis.figures import BlockFigures, PerLayer
 from orchestrator.analysis.statistics import Brief, brief_of
@@ -72,7 +73,7 @@ def brief(row: AnyRow) -> Brief:
     ValueError, TypeError, zlib.error."""
     if row.brief is None:
         return brief_of(unpacked(row))
-    return Brief(*row[: len(COLUMNS)], *json.loads(row.brief))
+    return Brief(*row[: len(COLUMNS)], *from_json(row.brief))
 
 
 def _body(figures: BlockFigures) -> bytes:

@@ -6,6 +6,7 @@ import logging
 import zlib
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
+from itertools import chain
 from typing import TypeVar
 
 from sqlalchemy import Connection, case, select
@@ -21,6 +22,8 @@ from .selector import Selector, matching
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+AT_ONCE = 1000
+"""Rows fetched together: one by one takes twice as long."""
 UNREADABLE = (ValueError, TypeError, LookupError, zlib.error)
 
 
@@ -43,7 +46,7 @@ def briefs(connection: Connection, of: Selector) -> Iterator[Brief]:
     columns = [FIGURES.c[name] for name in (*COLUMNS, "attempt", "error", "brief")]
     body = case((FIGURES.c.brief.is_(None), FIGURES.c.body), else_=None).label("body")
     statement = select(*columns, body).where(matching(FIGURES, of), FIGURES.c.version == FIGURES_VERSION)
-    for row in connection.execute(statement):
+    for row in chain.from_iterable(connection.execute(statement).partitions(AT_ONCE)):
         try:
             yield packing.brief(row)
         except UNREADABLE:
