@@ -45,6 +45,18 @@ def relu(x: E) -> E:
     return ("max", x, 0.0)
 
 
+def leaky_relu(x: E, slope: float) -> E:
+    return below(x, ("mul", slope, x))
+
+
+def hard_sigmoid(x: E, alpha: float, beta: float) -> E:
+    return clip(("add", ("mul", alpha, x), beta), 0.0, 1.0)
+
+
+def hard_swish(x: E) -> E:
+    return ("mul", x, hard_sigmoid(x, 1 / 6, 0.5))
+
+
 def sigmoid(x: E) -> E:
     return ("div", 1.0, ("add", 1.0, ("exp", ("neg", x))))
 

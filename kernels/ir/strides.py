@@ -8,6 +8,9 @@ from math import prod
 
 from .shapes import Shape
 
+MAX_AXES = 6
+"""Of a `map`, as the agent computes it."""
+
 
 @dataclass(frozen=True)
 class Strided:
@@ -43,3 +46,22 @@ def strided(shape: Shape, operands: Sequence[Shape]) -> Strided:
         tuple(extent for extent, _ in columns),
         tuple(tuple(steps[k] for _, steps in columns) for k in range(len(operands))),
     )
+
+
+def along_channels(given: Shape, shape: Shape, *, constant: bool) -> str:
+    """How an operand goes with a result (N, C, ...): f(ull), c(hannels), one value each, or p(ixels), the same in all
+    channels; in capitals where each picture has its own. Empty: otherwise."""
+    if given == shape:
+        return "F"
+    n, c, *rest = (1,) * (len(shape) - len(given)) + given
+    if n not in (1, shape[0]) or (len(given) < len(shape) and not constant):
+        return ""
+    same = (c == shape[1], *(extent == whole for extent, whole in zip(rest, shape[2:], strict=True)))
+    one = (c == 1, *(extent == 1 for extent in rest))
+    if same[0] and all(one[1:]):
+        return "C" if n == shape[0] else "c"
+    if len(given) < len(shape):
+        return ""
+    if one[0] and all(same[1:]):
+        return "P" if n == shape[0] else "p"
+    return "f" if all(same) and n == 1 else ""

@@ -13,6 +13,7 @@ from kernels.options import Options
 from .fold_affine import fold_affine
 from .fold_pads import fold_pads
 from .fuse_activations import fuse_activations
+from .fuse_maps import fuse_maps
 from .fuse_residuals import fuse_residuals
 from .identities import eliminate_identities
 from .order import order
@@ -33,8 +34,10 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     lambda graph, fuse: fuse_activations(graph) if "activation" in fuse else graph,
     # takes the add's activation with it
     lambda graph, fuse: fuse_residuals(graph) if "residual" in fuse else graph,
+    # of what is left
+    lambda graph, fuse: fuse_maps(graph) if "elementwise" in fuse else graph,
 )
-"""In the order in which `optimise` applies them; the last three are fusions (`kernels/ir/fusion.py`)."""
+"""In the order in which `optimise` applies them; the last four are fusions (`kernels/ir/fusion.py`)."""
 
 
 def prepare(graph: Graph, options: Options, *, split: bool = False, largest_bytes: int = 0) -> Graph:

@@ -75,7 +75,7 @@ class _Splitter:
             self._conv(node)
         elif is_image and node.op in BY_CHANNEL:
             self._by_channel(node, self._cuts(node.output, node.inputs[:1]))
-        elif is_image and node.op in ("add", "mul") and self._is_pair(node):
+        elif is_image and node.op in ("add", "mul", "map") and self._is_uniform(node):
             self._by_channel(node, self._cuts(node.output, node.inputs))
         else:
             self._emit(replace(node, inputs=tuple(map(self._whole, node.inputs))))
@@ -86,10 +86,10 @@ class _Splitter:
     def _too_large(self, shape: Shape) -> bool:
         return bool(self._largest) and packed_elements(shape) > self._largest
 
-    def _is_pair(self, node: Node) -> bool:
-        """Whether both operands are activations of one shape."""
-        a, b = node.inputs
-        return self.shapes[a] == self.shapes[b] and not {a, b} & set(self._graph.constants)
+    def _is_uniform(self, node: Node) -> bool:
+        """Whether all operands are activations of the result's shape."""
+        alike = all(self.shapes[name] == self.shapes[node.output] for name in node.inputs)
+        return alike and not set(node.inputs) & set(self._graph.constants)
 
     def _conv(self, node: Node) -> None:
         """A chain of sums over the input's parts, for each part of the output."""

@@ -11,35 +11,67 @@ import numpy as np
 from kernels.errors import UnsupportedNode
 from kernels.ir.expressions import FUNCTIONS, LETTERS, MAX_INSTRUCTIONS, MAX_NUMBERS, Instruction, program_of
 from kernels.ir.graph import Node
-from kernels.ir.shapes import MAX_TAKE_RANK, REDUCTIONS
-from kernels.ir.strides import strided
+from kernels.ir.shapes import MAX_TAKE_RANK, REDUCTIONS, Shape
+from kernels.ir.strides import MAX_AXES, along_channels, strided
 from kernels.ir.taking import axes_of, joined
 
 from .context import CpuContext
-
-_MAP_AXES = 6
+from .packing import BLOCK, blocks, pack_image
 
 
 def lower_map(context: CpuContext, node: Node) -> None:
-    shape = context.graph.shapes[node.output]
-    way = strided(shape, [context.graph.shapes[name] for name in node.inputs])
-    if len(way.extents) > _MAP_AXES:
-        raise UnsupportedNode(f"{node.name}: operands that broadcast along {len(way.extents)} axes in turns")
+    """Row-major, or in blocks where its result lies in these."""
+    way = _in_blocks(context, node) if context.writes_blocks(node.output) else _in_rows(context, node)
+    extents, strides, operands, target = way
     program = program_of(node.attributes["expression"])
     missing = len(LETTERS) - len(node.inputs)
     ints = {"operands": len(node.inputs), "instructions": len(program.instructions)}
-    ints |= _numbered("d", way.extents, _MAP_AXES, 1)
-    for name, strides in zip("abce", (*way.strides, *((),) * missing), strict=True):
-        ints |= _numbered(name, strides, _MAP_AXES, 0)
+    ints |= _numbered("d", extents, MAX_AXES, 1)
+    for name, steps in zip("abce", (*strides, *((),) * missing), strict=True):
+        ints |= _numbered(name, steps, MAX_AXES, 0)
     words = [*map(_word, program.instructions), *(0,) * (MAX_INSTRUCTIONS - len(program.instructions))]
     ints |= {f"i{index}": word for index, word in enumerate(words)}
     numbers = (*program.numbers, *(0.0,) * (MAX_NUMBERS - len(program.numbers)))
-    target = context.write(node.output)
-    operands = [*(context.read(name) for name in node.inputs), *(target,) * missing]
+    buffers = dict(zip(LETTERS, (*operands, *(target,) * missing), strict=True))
     context.call(
-        "map", node, {**dict(zip(LETTERS, operands, strict=True)), "dst": target}, ints,
-        {f"f{index}": number for index, number in enumerate(numbers)}, len(program.instructions) * prod(shape),
+        "map", node, {**buffers, "dst": target}, ints, {f"f{index}": number for index, number in enumerate(numbers)},
+        len(program.instructions) * prod(context.graph.shapes[node.output]),
     )  # fmt: skip
+
+
+Way = tuple[Shape, tuple[Shape, ...], list[str], str]
+"""Extents of the result, strides of each operand, their buffers, the result's."""
+
+
+def _in_rows(context: CpuContext, node: Node) -> Way:
+    way = strided(context.graph.shapes[node.output], [context.graph.shapes[name] for name in node.inputs])
+    if len(way.extents) > MAX_AXES:
+        raise UnsupportedNode(f"{node.name}: operands that broadcast along {len(way.extents)} axes in turns")
+    return way.extents, way.strides, [context.read(name) for name in node.inputs], context.write(node.output)
+
+
+def _in_blocks(context: CpuContext, node: Node) -> Way:
+    """(picture, block, pixel, lane); what lies in lanes beyond the last channel has no meaning."""
+    n, c, h, w = shape = context.graph.shapes[node.output]
+    stacks, pixels = blocks(c), h * w
+    strides, operands = [], []
+    for name in node.inputs:
+        constant = context.graph.constants.get(name)
+        kind = along_channels(context.graph.shapes[name], shape, constant=constant is not None)
+        own = n if kind.isupper() else 1
+        if constant is None:
+            operands.append(context.read_blocks(name))
+        else:
+            lies = {"f": (own, c, h, w), "c": (own, c, 1, 1), "p": (own, 1, h, w)}[kind.lower()]
+            full = pack_image(np.broadcast_to(constant, lies))
+            operands.append(context.weight(f"{node.name}:{name}", full, "packed"))
+        picture, *steps = {
+            "f": (stacks * pixels * BLOCK, pixels * BLOCK, BLOCK, 1),
+            "c": (stacks * BLOCK, BLOCK, 0, 1),
+            "p": (pixels * BLOCK, 0, BLOCK, 0),
+        }[kind.lower()]
+        strides.append((picture if own > 1 else 0, *steps))
+    return (n, stacks, pixels, BLOCK), tuple(strides), operands, context.write_blocks(node.output)
 
 
 def _word(step: Instruction) -> int:

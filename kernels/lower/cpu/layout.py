@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Graph, Node
+from kernels.ir.strides import along_channels
 from kernels.options import Options
 
 from .algorithms import algorithm_of
@@ -24,13 +25,19 @@ def in_blocks(graph: Graph, options: Options) -> frozenset[str]:
 
 
 def _writes_blocks(graph: Graph, node: Node, options: Options, found: set[str]) -> bool:
+    shape = graph.shapes[node.output]
     if node.op == "conv":
         return algorithm_of(options, graph, node).in_blocks
     if node.op in _POOLS or node.op in ACTIVATIONS or node.op == "lrn":
         return node.inputs[0] in found
     if node.op in ("add", "mul"):
-        shape = graph.shapes[node.output]
         return all(name in found and graph.shapes[name] == shape for name in node.inputs[:2])
+    if node.op == "map":
+        return any(name in found for name in node.inputs) and all(
+            along_channels(graph.shapes[name], shape, constant=name in graph.constants)
+            and (name in graph.constants or len(graph.shapes[name]) == 4)
+            for name in node.inputs
+        )
     return node.op == "concat" and is_aligned_concat(graph, node) and _mostly(graph, node.inputs, found)
 
 

@@ -52,6 +52,11 @@ def pack_winograd(weight: Array) -> Array:
     return np.stack([_to_blocks(matrix) for matrix in transformed])
 
 
+def pack_image(image: Array) -> Array:
+    """(n, c, h, w) -> (n, c blocks, h * w, 16)."""
+    return np.stack([_to_blocks(picture.reshape(picture.shape[0], -1)) for picture in image])
+
+
 def _to_blocks(matrix: Array) -> Array:
     """(k, depth) -> (k blocks, depth, 16)."""
     k, depth = matrix.shape

@@ -16,8 +16,7 @@ from kernels.catalog.packing import padded
 from kernels.ir.dims import has_channels
 from kernels.ir.expressions import LETTERS, Program, program_of
 from kernels.ir.graph import Node
-from kernels.ir.shapes import Shape
-from kernels.ir.strides import strided
+from kernels.ir.strides import along_channels, strided
 from kernels.source.kernel import Buffer, Kernel, result
 
 from .bodies import body
@@ -85,33 +84,17 @@ def _in_rows(context: GpuContext, node: Node, program: Program, flops: int) -> N
 
 
 def _kinds(context: GpuContext, node: Node) -> list[str] | None:
-    """How each operand lies in stacks: f(ull), c(hannels) or p(ixels), in capitals where each picture has its own;
-    None where they do not, or are row-major already."""
+    """How each operand lies in stacks; None where one does not, or all are row-major already."""
     shape = context.graph.shapes[node.output]
     if not has_channels(shape):
         return None
-    found = [_kind(context.graph.shapes[name], shape, name in context.graph.constants) for name in node.inputs]
+    found = [
+        along_channels(context.graph.shapes[name], shape, constant=name in context.graph.constants)
+        for name in node.inputs
+    ]
     values = [context.values[name] for name in node.inputs if name in context.values]
     stacked = any(value.packed is not None and value.plain is None and value.single is None for value in values)
     return found if stacked and all(found) else None
-
-
-def _kind(given: Shape, shape: Shape, constant: bool) -> str:
-    """Empty: none."""
-    if given == shape:
-        return "F"
-    n, c, *rest = (1,) * (len(shape) - len(given)) + given
-    if n not in (1, shape[0]) or (len(given) < len(shape) and not constant):
-        return ""
-    same = (c == shape[1], *(extent == whole for extent, whole in zip(rest, shape[2:], strict=True)))
-    one = (c == 1, *(extent == 1 for extent in rest))
-    if same[0] and all(one[1:]):
-        return "C" if n == shape[0] else "c"
-    if len(given) < len(shape):
-        return ""
-    if one[0] and all(same[1:]):
-        return "P" if n == shape[0] else "p"
-    return "f" if all(same) and n == 1 else ""
 
 
 def _in_stacks(context: GpuContext, node: Node, program: Program, kinds: Sequence[str], flops: int) -> None:

@@ -204,21 +204,24 @@ def main(words: Sequence[str]) -> None:
 
 
 def _run_all(found: Sequence[Found], api: str) -> None:
-    from device_agent.build import binary
-
     wrong: dict[str, str] = {}
     for start in range(0, len(found), TOGETHER):
         with TemporaryDirectory() as folder:
-            some = found[start : start + TOGETHER]
-            said = through_agent(some, Agent(binary(), Path(folder)), api)
-            if len(said) == len(some):  # one of them stops all
-                for one in some:
-                    wrong |= through_agent([one], Agent(binary(), Path(folder)), api)
-            else:
-                wrong |= said
+            wrong |= agent_says(found[start : start + TOGETHER], Path(folder), api)
     print(f"{api}: {len(found) - len(wrong)} right, {len(wrong)} WRONG")
     for name, why in wrong.items():
         print(f"  WRONG on {api}: {name}: {why[:300]}")
+
+
+def agent_says(some: Sequence[Found], folder: Path, api: str) -> dict[str, str]:
+    """As `through_agent`; where one case stops all, each by itself."""
+    from device_agent.build import binary
+
+    wrong = through_agent(some, Agent(binary(), folder), api)
+    if len(wrong) < len(some):
+        return wrong
+    alone = [through_agent([one], Agent(binary(), folder), api) for one in some]
+    return {name: why for each in alone for name, why in each.items()}
 
 
 if __name__ == "__main__":

@@ -148,7 +148,7 @@ def test_what_was_tuned_does_not_hide_what_is_asked(name: str) -> None:
 def test_the_hash_does_not_hold_the_words() -> None:
     plans = [
         compile_graph(network(), Options("opencl", algorithm="im2col", fuse=fuse), Limits()).plan
-        for fuse in ("all", "activation+bias+concat+normalisation+padding+residual")
+        for fuse in ("all", "activation+bias+concat+elementwise+normalisation+padding+residual")
     ]
     assert plans[0].plan_hash == plans[1].plan_hash
     assert plans[0].options["fuse"] != plans[1].options["fuse"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kernels.errors import ModelError
 from kernels.frontend.onnx.context import Context, OnnxNode
 from kernels.ir import compositions as c
 from kernels.ir.expressions import Expression
@@ -34,10 +35,10 @@ UNARY: dict[str, Callable[[Attributes], Expression]] = {
     "Celu": lambda a: c.celu("a", a("alpha", 1.0)),
     "Elu": lambda a: c.elu("a", a("alpha", 1.0)),
     "Gelu": lambda a: c.gelu_tanh("a") if a("approximate", "none") == "tanh" else c.gelu("a"),
-    "HardSigmoid": lambda a: c.clip(("add", ("mul", a("alpha", 0.2), "a"), a("beta", 0.5)), 0.0, 1.0),
-    "HardSwish": lambda _: ("mul", "a", c.clip(("add", ("mul", 1 / 6, "a"), 0.5), 0.0, 1.0)),
+    "HardSigmoid": lambda a: c.hard_sigmoid("a", a("alpha", 0.2), a("beta", 0.5)),
+    "HardSwish": _same(c.hard_swish("a")),
     "IsInf": lambda a: c.is_infinite("a", bool(a("detect_negative", 1)), bool(a("detect_positive", 1))),
-    "LeakyRelu": lambda a: c.below("a", ("mul", a("alpha", 0.01), "a")),
+    "LeakyRelu": lambda a: c.leaky_relu("a", a("alpha", 0.01)),
     "Reciprocal": lambda _: ("div", 1.0, "a"),
     "Selu": lambda a: c.selu("a", a("alpha", 1.67326319217681884765625), a("gamma", 1.05070102214813232421875)),
     "Shrink": lambda a: c.shrink("a", a("lambd", 0.5), a("bias", 0.0)),
@@ -146,7 +147,10 @@ def one_hot(node: OnnxNode, to: Context) -> None:
     indices, depth = s.operand(0), int(np.reshape(to.constant(node, 1), -1)[0])
     off, on = (float(value) for value in to.constant(node, 2).reshape(-1))
     shape = s.shape(indices)
+    if depth < 1:
+        raise ModelError(f"node {node.name!r} (OneHot): depth is {depth}; expected at least 1")
     axis = node.axis(s.attribute("axis", -1), len(shape) + 1)
+    to.reserve(node, 4 * depth)
     wide = s.reshape(indices, (*shape[:axis], 1, *shape[axis:]))
     numbers = np.arange(depth, dtype=np.float32).reshape((-1,) + (1,) * (len(shape) - axis))
     place = ("select", ("less", "a", 0.0), ("add", "a", float(depth)), "a")

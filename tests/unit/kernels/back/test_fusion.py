@@ -8,6 +8,7 @@ import pytest
 
 from kernels.compile import compile_graph
 from kernels.errors import OptionError
+from kernels.ir import compositions
 from kernels.ir.fusion import ALL, FUSIONS, fusions
 from kernels.ir.graph import Graph
 from kernels.options import Limits, Options
@@ -58,6 +59,26 @@ def test_a_fusion_that_is_off_leaves_its_steps(name: str, more: dict[str, int]) 
     fused, without = _kernels("all"), _kernels(WITHOUT[name])
     assert without - fused == Counter(more)
     assert fused - without == Counter()
+
+
+def chain() -> Graph:
+    """A layer, SiLU, Gelu, a gate of channels."""
+    b = Builder()
+    shape = (2, 6, 5, 7)
+    layer = b.conv(b.input(2, 3, 5, 7), 6, (1, 1))
+    silu = b.node("mul", [layer, b.node("sigmoid", [layer], shape)], shape)
+    gelu = b.node("map", [silu], shape, expression=compositions.gelu("a"))
+    gate = b.node("sigmoid", [b.node("global_average_pool", [gelu], (2, 6, 1, 1))], (2, 6, 1, 1))
+    gated = b.node("map", [gate, gelu], shape, expression=("mul", "a", "b"))
+    return b.outputs(b.node("add", [gated, b.constant(6, 1, 1)], shape))
+
+
+@pytest.mark.parametrize("fuse", ["all", WITHOUT["elementwise"]])
+def test_a_chain_of_elements_is_one_kernel(fuse: str) -> None:
+    check(chain(), fuse=fuse)
+    steps = Counter(node.op for node in optimise(chain(), fuse=fusions(fuse)).nodes)
+    apart = {"map": 2, "mul": 1, "sigmoid": 2, "add": 1} if fuse != "all" else {"map": 2, "sigmoid": 1}
+    assert steps == {"conv": 1, "global_average_pool": 1, **apart}
 
 
 def test_nothing_is_fused_with_none() -> None:

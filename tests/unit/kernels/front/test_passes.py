@@ -67,6 +67,7 @@ STEPS = (
     "conv", "conv_no_bias", "affine", "relu", "clip", "sigmoid", "add", "mul", "add_channel", "mul_scalar", "identity",
     "there_and_back", "turned_relu", "concat", "flat_and_back",
     "leaky_relu", "hard_swish", "instance_norm", "mirrored_conv", "zero_padded_conv",
+    "silu", "tanh", "blend", "by_channel",
 )  # fmt: skip
 
 
@@ -105,6 +106,14 @@ def _step(sketch: Sketch, step: str, x: str, other: str) -> str:
             return add("instance_norm", x, sketch.constant(4), sketch.constant(4), epsilon=1.0)
         case "add" | "mul":
             return add(step, x, other)
+        case "silu":
+            return add("mul", x, add("sigmoid", x))
+        case "tanh":
+            return add("map", x, expression=("tanh", "a"))
+        case "blend":
+            return add("map", x, other, expression=("select", ("less", "a", 0.1), "b", ("mul", "a", 0.5)))
+        case "by_channel":
+            return add("map", sketch.constant(4, 1, 1), x, expression=("sub", "b", "a"))
         case "add_channel":
             return add("add", x, sketch.constant(1, 4, 1, 1))
         case "mul_scalar":

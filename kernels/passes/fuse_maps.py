@@ -1,0 +1,132 @@
+"""Make one `map` of a chain of operations that compute each element by itself.
+
+An activation, or a sum or product with a constant or with another activation, joins a neighbour that is a map; among
+themselves they stay as they are, with kernels of their own, but for a product with what was computed of its other
+factor (SiLU: x * sigmoid(x)).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from kernels.errors import ModelError
+from kernels.ir import compositions as c
+from kernels.ir.activations import ACTIVATIONS, activation_of
+from kernels.ir.expressions import LETTERS, Expression, program_of, with_operands
+from kernels.ir.graph import Graph, Node
+from kernels.ir.strides import MAX_AXES, strided
+
+from .rewrite import rebuilt, use_counts
+
+
+def fuse_maps(graph: Graph) -> Graph:
+    """Each map takes what only it reads into its expression, while that fits an expression."""
+    counts = use_counts(graph)
+    nodes: dict[str, Node] = {}
+    for node in graph.nodes:
+        merged: Node | None = node
+        while merged is not None:
+            node, merged = merged, _with_one_more(graph, merged, nodes, counts)
+        nodes[node.output] = node
+    return rebuilt(graph, list(nodes.values()))
+
+
+def _with_one_more(graph: Graph, node: Node, nodes: dict[str, Node], counts: Counter[str]) -> Node | None:
+    """The node with one of those before it, which is taken out of `nodes`; None where none fits."""
+    for name in dict.fromkeys(node.inputs):
+        before = nodes.get(name)
+        if before is None or counts[name] != node.inputs.count(name):
+            continue
+        joined = _joined(graph, before, node)
+        if joined is not None:
+            counts.subtract((*before.inputs, *node.inputs))
+            counts.update(joined.inputs)
+            del nodes[name]
+            return joined
+    return None
+
+
+def _joined(graph: Graph, first: Node, then: Node) -> Node | None:
+    """One map of both; None where they do not fit or are better left alone."""
+    inner, outer = _expression(first), _expression(then)
+    if inner is None or outer is None or ("map" not in (first.op, then.op) and not _is_gate(first, then)):
+        return None
+    if prod(graph.shapes[first.output]) != prod(graph.shapes[then.output]):
+        return None  # it would be computed anew for each element that it goes to
+    names = dict.fromkeys(name for name in (*then.inputs, *first.inputs) if name != first.output)
+    numbers = {name: number for name in names if (number := _number(graph, name)) is not None}
+    inputs = [name for name in names if name not in numbers]
+    shapes = [graph.shapes[name] for name in inputs]
+    if len(inputs) > len(LETTERS) or np.broadcast_shapes(*shapes) != graph.shapes[then.output]:
+        return None
+    by: dict[str, Expression] = {**numbers, **dict(zip(inputs, LETTERS, strict=False))}
+    by[first.output] = with_operands(inner, _by_letter(first, by))
+    expression = with_operands(outer, _by_letter(then, by))
+    way = strided(graph.shapes[then.output], shapes)
+    if _size(expression) > _LONGEST or len(way.extents) > MAX_AXES:
+        return None
+    try:
+        program_of(expression)
+    except ModelError:
+        return None
+    return replace(then, op="map", inputs=tuple(inputs), attributes={"expression": expression})
+
+
+def _by_letter(node: Node, by: Mapping[str, Expression]) -> dict[str, Expression]:
+    return {letter: by[name] for letter, name in zip(LETTERS, node.inputs, strict=False)}
+
+
+def _number(graph: Graph, name: str) -> float | None:
+    """A constant that is a single number."""
+    constant = graph.constants.get(name)
+    return (
+        float(constant.reshape(()))
+        if constant is not None and constant.size == 1 and np.isfinite(constant).all()
+        else None
+    )
+
+
+def _is_gate(first: Node, then: Node) -> bool:
+    """Whether `then` multiplies what `first` was computed of."""
+    return then.op == "mul" and first.op in ACTIVATIONS and first.inputs[0] in then.inputs
+
+
+def _expression(node: Node) -> Expression | None:
+    """What a node computes of each element; None where it computes something else."""
+    if node.op == "map":
+        found: Expression = node.attributes["expression"]
+        return found
+    if node.op in ACTIVATIONS:
+        return _activated("a", activation_of(node))
+    if node.op in ("add", "mul") and len(node.inputs) == 2:
+        return _activated((node.op, "a", "b"), activation_of(node))
+    return None
+
+
+def _activated(x: Expression, activation: tuple[Any, ...]) -> Expression:
+    if not activation:
+        return x
+    name, *numbers = activation
+    return _MEANINGS[name](x, *numbers)
+
+
+_MEANINGS: dict[str, Callable[..., Expression]] = {
+    "relu": c.relu,
+    "clip": c.clip,
+    "sigmoid": c.sigmoid,
+    "leaky_relu": c.leaky_relu,
+    "hard_sigmoid": c.hard_sigmoid,
+    "hard_swish": c.hard_swish,
+}
+_LONGEST = 512
+
+
+def _size(expression: Expression) -> int:
+    """Functions, numbers and operands, each as often as it is written."""
+    return 1 + sum(map(_size, expression[1:])) if isinstance(expression, tuple) else 1

@@ -1,0 +1,32 @@
+"""Operators with random ranks, shapes and attributes, and chains behind a layer: what onnxruntime computes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.contract.agent.driver import Agent
+
+from .onnx_cases import Found, through_agent
+from .onnx_fuzz import OPERATORS, cases, text_of
+
+CASES = 48
+
+
+@pytest.fixture(scope="module")
+def drawn(seed: int, tmp_path_factory: pytest.TempPathFactory) -> list[Found]:
+    return cases(np.random.default_rng([seed, 80]), 0, CASES, tmp_path_factory.mktemp("fuzz") / "m.onnx")
+
+
+def test_what_is_taken_is_what_onnxruntime_computes(drawn: list[Found]) -> None:
+    assert not {text_of(found.case): found.wrong for found in drawn if found.wrong}
+    refused = [found.refusals[-1] for found in drawn if not found.graphs]
+    assert len(refused) < CASES // 10, refused
+    assert len({found.case.operator for found in drawn}) > min(len(OPERATORS), CASES) // 3
+
+
+@pytest.mark.parametrize("api", ["cpu", "opencl", "vulkan"])
+def test_backends_compute_it_too(drawn: list[Found], agent: Agent, api: str) -> None:
+    taken = [found for found in drawn if found.graphs][: 32 if api == "cpu" else 6]
+    wrong = through_agent(taken, agent, api)
+    assert not {text_of(found.case): wrong[found.case.name] for found in taken if found.case.name in wrong}
