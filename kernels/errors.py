@@ -13,13 +13,30 @@ CompileError
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 
 class CompileError(Exception):
     """Root of the compiler's errors; the message says what, where and how to mend it."""
 
 
+@dataclass(frozen=True)
+class Obstacle:
+    """A node of a model that cannot be imported."""
+
+    node: str
+    operator: str
+    opset: int
+    reason: str
+    """What, where, and what to do."""
+
+
 class ModelError(CompileError):
-    pass
+    """`obstacles`: the nodes that stand in the way, each with its reason; empty where it is the file as a whole."""
+
+    def __init__(self, message: str, obstacles: tuple[Obstacle, ...] = ()) -> None:
+        super().__init__(message)
+        self.obstacles = obstacles
 
 
 class UnsupportedNode(ModelError):

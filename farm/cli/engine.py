@@ -14,7 +14,7 @@ from kernels.options import Limits, Options
 from orchestrator.errors import Unsupported
 from orchestrator.model.device import Api, DeviceFacts, Precision
 
-from . import completion, plan_check
+from . import completion, model_check, plan_check
 from .axis_options import with_compiler_options
 from .farm_access import settings_of
 from .output import JsonOption, StateOption, log, out, print_json
@@ -51,17 +51,25 @@ TunedOption = Annotated[
 ]
 
 
+group = typer.Typer(
+    name="networks",
+    help="List the built-in networks and single operations with their inputs, outputs and sizes; `check` tells what "
+    "stands in the way of a model of your own.\n\nExample: `farm networks --json`, `farm networks check model.onnx`",
+    invoke_without_command=True,
+)
+
+
 def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=PANEL)(networks)
+    group.command()(model_check.check)
+    app.add_typer(group, rich_help_panel=PANEL)
     app.command(rich_help_panel=PANEL)(with_compiler_options(plan))
     app.command(rich_help_panel=PANEL)(with_compiler_options(infer))
 
 
-def networks(as_json: JsonOption = False) -> None:
-    """List the built-in networks and single operations with their inputs, outputs and sizes.
-
-    Example: `farm networks --json`
-    """
+@group.callback()
+def networks(context: typer.Context, as_json: JsonOption = False) -> None:
+    if context.invoked_subcommand is not None:
+        return
     from kernels.frontend.networks import BUILT_IN
 
     rows = [_network(name, build(None)) for name, build in BUILT_IN.items()]

@@ -24,6 +24,7 @@ from .expansion import expanded
 from .local_response import join_lrn
 from .model_file import NEWEST_OPSET, OLDEST_OPSET, VERIFIED_OPSET, opset, read_model, tensor_array
 from .node_checker import NodeChecker
+from .obstacles import Obstacles
 from .operators import OPERATORS, import_node
 
 __all__ = ["NEWEST_OPSET", "OLDEST_OPSET", "OPERATORS", "VERIFIED_OPSET", "load_onnx"]
@@ -42,7 +43,7 @@ def load_onnx(path: Path, *, batch: int | None = None) -> Graph:
         model = expanded(model, version)
         return _import(model, path, version, batch)
     except ModelError as e:
-        raise type(e)(f"{path}: {e}") from e
+        raise type(e)(f"{path}: {e}", e.obstacles) from e
 
 
 def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None) -> Graph:
@@ -60,18 +61,39 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
         to.add_shape(port.name, inputs[port.name])
         if port.type.tensor_type.elem_type != onnx.TensorProto.FLOAT:
             to.types[port.name] = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(port.type.tensor_type.elem_type))
-    check = NodeChecker(version, model.ir_version)
+    check, obstacles = NodeChecker(version, model.ir_version), Obstacles(version)
     outputs = tuple(port.name for port in graph.output)
     read = frozenset((*outputs, *(name for node in graph.node for name in node.input)))
     for proto in join_lrn(graph.node, constants, outputs):
         checkpoint()
-        check(proto)
-        import_node(_decode(proto, version, path.parent, read), proto.domain, to)
+        if obstacles.hide(proto, to):
+            continue
+        try:
+            check(proto)
+            _import_one(_decode(proto, version, path.parent, read), proto.domain, to)
+        except ModelError as e:
+            obstacles.add(proto, e, to)
+    obstacles.check()
     _check_outputs(outputs, inputs, to)
     _check_types(graph, to)
     names = {*inputs, *to.weights, *(output for node in to.nodes for output in node.outputs)}
     shapes = {name: shape for name, shape in to.shapes.items() if name in names}
     return Graph(path.stem, tuple(inputs), outputs, to.nodes, shapes, to.weights, frozenset({*inputs} & {*to.types}))
+
+
+def _import_one(node: OnnxNode, domain: str, to: Context) -> None:
+    """One node; what Python itself makes of numbers that nobody expects is an error of the model's, too."""
+    try:
+        import_node(node, domain, to)
+    except ModelError as e:
+        if repr(node.name) in str(e):
+            raise
+        raise type(e)(f"node {node.name!r} ({node.op}): {e}") from e
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError) as e:
+        raise ModelError(
+            f"node {node.name!r} ({node.op}): its attributes and inputs make no sense together "
+            f"({type(e).__name__}: {e}); check them, and export the model again"
+        ) from e
 
 
 def _decode(proto: onnx.NodeProto, version: int, folder: Path, read: frozenset[str]) -> OnnxNode:

@@ -36,12 +36,12 @@ def recurrent(node: OnnxNode, to: Context) -> None:
     batch_first = bool(s.attribute("layout", 0))
     x = s.transpose(s.operand(0), (1, 0, 2)) if batch_first else s.operand(0)
     steps, batch, _ = s.shape(x)
-    direction, size = str(s.attribute("direction", "forward")), int(s.attribute("hidden_size", 0))
+    direction = str(s.attribute("direction", "forward"))
     lengths = s.whole_numbers(4)
     if lengths is not None and set(lengths) != {steps}:
         node.reject(f"sequences of lengths {lengths}, of which some are shorter than the {steps} steps of the input")
     weights = [to.finite(node, index) for index in (1, 2)]
-    size = size or weights[1].shape[-1]
+    size = int(s.attribute("hidden_size", weights[1].shape[-1]))
     turns = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}.get(direction)
     shapes = ((_GATES[node.op] * size, s.shape(x)[2]), (_GATES[node.op] * size, size))
     if turns is None or any(w.shape != (len(turns), *shape) for w, shape in zip(weights, shapes, strict=True)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from kernels.errors import CompileError, ModelError, UnsupportedNode
 from kernels.frontend.load import load_workload
 from kernels.frontend.networks import NETWORKS
 from kernels.frontend.networks.export import to_onnx
-from kernels.frontend.onnx import NEWEST_OPSET, load_onnx
+from kernels.frontend.onnx import NEWEST_OPSET, OPERATORS, load_onnx
 from kernels.reference import evaluate
 
 from .onnx_models import save_model
@@ -103,6 +104,80 @@ def _small_model(folder: Path) -> Path:
 
 def test_unknown_operator_says_where_known_ones_are(tmp_path: Path) -> None:
     refuse(one_node(tmp_path, "Det", opset=13), "the_node", "Det", "opset 13", "limits.md", kind=UnsupportedNode)
+
+
+def test_every_obstacle_is_told_at_once(tmp_path: Path) -> None:
+    """Behind what is refused the import goes on where ONNX tells the shape, and keeps quiet where it does not."""
+
+    def node(op: str, *names: str, **attributes: Any) -> Any:
+        return helper.make_node(op, list(names[:-1]), [names[-1]], name=f"the_{op}_{names[-1]}", **attributes)
+
+    nodes = [
+        node("Det", "x", "a"),  # the operator is not known
+        node("Conv", "x", "w", "b"),  # its weight has another number of channels: ONNX cannot tell the shape
+        node("Relu", "b", "c"),
+        node("Col2Im", "x", "x", "x", "d"),
+        node("LRN", "x", "e", size=-3),
+        node("GridSample", "e", "g", "h"),
+        node("Relu", "h", "y"),
+    ]  # fmt: skip
+    constants = {"w": np.ones((4, 3, 1, 1), np.float32), "g": np.zeros((1, 2, 2, 2), np.float32)}
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": (1, 4, 8, 8)}, ["y"], constants)
+    with pytest.raises(ModelError) as caught:
+        load_onnx(path)
+    found = {each.node: each for each in caught.value.obstacles}
+    assert found.keys() == {"the_Det_a", "the_Conv_b", "the_Col2Im_d", "the_LRN_e", "the_GridSample_h"}
+    assert all(name in str(caught.value) and name in each.reason for name, each in found.items())
+    assert "5 nodes stand in the way" in str(caught.value)
+    assert (found["the_Det_a"].operator, found["the_Det_a"].opset) == ("Det", 17)
+
+
+def test_what_python_makes_of_a_model_is_an_error_of_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever no check foresees: the node is named all the same."""
+    monkeypatch.setitem(OPERATORS, "Relu", lambda node, to: 1 // 0)
+    refuse(one_node(tmp_path, "Relu"), "the_node", "Relu", "ZeroDivisionError")
+
+
+@pytest.mark.parametrize(
+    ("op", "constants", "attributes", "said"),
+    [
+        ("Conv", {"w": np.ones((4, 4, 3, 3), np.float32)}, {"group": 0}, "groups is 0"),
+        ("BatchNormalization", {"s": ONES, "b": ONES[:3], "m": ONES, "v": ONES}, {}, "expected (C,) with C = 4"),
+        ("LRN", {}, {"size": -3}, "size is -3"),
+        ("Unsqueeze", {"a": np.array([1, 1])}, {}, "name one twice"),
+        ("Clip", {"a": ONES}, {}, "expected a scalar"),
+        (
+            "Resize",
+            {"r": np.zeros(0, np.float32), "s": np.array([1, 1, np.nan, 2], np.float32)},
+            {},
+            "positive numbers",
+        ),
+        ("Conv", {"w": np.zeros((0, 4, 3, 3), np.float32)}, {}, "is empty"),
+        ("Reshape", {"s": np.array([-3, -64])}, {}, "is no shape"),
+        ("Tile", {"r": np.array([1, 1, 10**5, 10**5])}, {}, "more than the 2147483648"),
+        ("OneHot", {"d": np.array(10**12), "v": np.array([0, 1], np.float32)}, {}, "are supported"),
+        ("MaxPool", {}, {"kernel_shape": [0, 0]}, "positive numbers"),
+        ("DepthToSpace", {}, {"blocksize": 0}, "do not divide"),
+        ("Einsum", {}, {"equation": "->->.."}, "does not fit"),
+        ("Transpose", {}, {"perm": [0, 0, 1, 2]}, "does not permute"),
+    ],
+)
+def test_numbers_that_make_no_sense(
+    tmp_path: Path, op: str, constants: dict[str, Any], attributes: dict[str, Any], said: str
+) -> None:
+    refuse(one_node(tmp_path, op, constants, **attributes), "the_node", said)
+
+
+def test_constants_that_grow_are_refused_before_they_are_made(tmp_path: Path) -> None:
+    """Each of these joins what came before eight times; ONNX's own shape inference would take gigabytes."""
+    nodes = [helper.make_node("Concat", [f"c{k}"] * 8, [f"c{k + 1}"], axis=0) for k in range(5)]
+    nodes.append(helper.make_node("Add", ["x", "c5"], ["y"]))
+    constants = {"c0": np.ones(1 << 18, np.float32)}
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": (1, 4)}, ["y"], constants)
+    tracemalloc.start()
+    refuse(path, "c4", "at most 1073741824 are supported")
+    assert tracemalloc.get_traced_memory()[1] < 1 << 30
+    tracemalloc.stop()
 
 
 def test_operator_of_another_domain(tmp_path: Path) -> None:
