@@ -105,6 +105,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "pyarrow": (
         *("orchestrator.exchange.row_files", "orchestrator.exchange.power_traces.blocks"),
         *("orchestrator.upkeep.archives", "orchestrator.queueing.kept.columns"),
+        "orchestrator.submission.training_sets",
     ),
     "scipy": ("orchestrator.analysis", "workers.enrolment.sampler_cost", "workers.tuning.plan_comparison"),
 }

@@ -49,6 +49,15 @@ class Artifacts:
             )
         return stored
 
+    def named(self, start: str) -> str:
+        """The SHA-256 of the one kept file that begins so (8 digits at least). Raises ModelFileError."""
+        if not re.fullmatch(r"[0-9a-f]{8,64}", start):
+            raise ModelFileError(f"{start!r}: give 8 to 64 digits of a SHA-256")
+        found = [each.name for each in self._folder.glob(f"{start[:2]}/{start}*")]
+        if len(found) != 1:
+            raise ModelFileError(f"{len(found)} kept files have a SHA-256 that begins with {start}")
+        return found[0]
+
     def receive(self, source: SupportsRead, sha256: str) -> None:
         """Keep what somebody sends under the hash that it must have. Raises OSError, ValueError for another hash."""
         self._place(sha256)

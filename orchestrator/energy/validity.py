@@ -42,6 +42,7 @@ def find_invalid(record: Record, wanted: Conditions, sampling: Sampling | None =
     end are results (`latency_change` tells the first).
     """
     sustained = sampling is not None and sampling.mode == "sustained"
+    trains = any(sample.stage for sample in record.samples)  # stages differ in what an epoch takes
     readings = readings_in(record.power, block_window(record))
     return (
         *_suspended(record),
@@ -49,7 +50,7 @@ def find_invalid(record: Record, wanted: Conditions, sampling: Sampling | None =
         *find_frozen(record),
         *_gap(record, readings),
         *(() if sustained else find_clock_cap(record, readings)),
-        *(() if sustained else find_latency_change(record)),
+        *(() if sustained or trains else find_latency_change(record)),
         *_states(record, wanted, sustained=sustained),
         *find_background(record, readings),
         *_idle_differs(record),

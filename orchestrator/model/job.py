@@ -48,8 +48,9 @@ class Cell(Model):
 
     @property
     def batch(self) -> int | None:
-        """Frames that one inference takes; None: as the model has it."""
-        return self._count("batch")
+        """Frames that one inference, or a step of training, takes; None: as the model has it."""
+        training = self.workload.training
+        return self._count("batch") or (training.batch if training else None)
 
     @property
     def frames(self) -> int:

@@ -212,6 +212,25 @@ class Predictions(Model):
         return self
 
 
+class TrainedModel(Model):
+    """The network with the weights of the last epoch, and what the host found of it."""
+
+    onnx_sha256: str
+    """A kept file, which any experiment can name."""
+    checkpoint_sha256: str
+    """Of all variables of the training: two devices that computed alike have the same."""
+    evaluated: int = Field(default=0, ge=0)
+    """Samples that it was asked about: those held out, or where none were all; 0 without classes."""
+    wrong: int = Field(default=0, ge=0)
+    confusion: tuple[tuple[int, ...], ...] = ()
+    """Of each class how often each class was answered."""
+
+    @property
+    def error(self) -> float | None:
+        """Share of wrong answers."""
+        return self.wrong / self.evaluated if self.evaluated else None
+
+
 class Record(Model):
     """One attempt's record; the ledger accepts it once, from the newest fencing token only."""
 
@@ -262,6 +281,8 @@ class Record(Model):
     memory: Memory | None = None
     outputs: tuple[Output, ...] = ()
     checks: tuple[OutputCheck, ...] = ()
+    trained: TrainedModel | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Of a training that went to its end."""
     predictions: Predictions | None = None
     """Where the workload has a set."""
     provenance: Provenance = Provenance()

@@ -86,6 +86,7 @@ def _charts(content: Content, records: Sequence[Record]) -> dict[str, list[Marku
         "energy": lambda: charts.energy(summaries),
         "margins": lambda: charts.margins(content.agreements),
         "limits": lambda: [charts.limits(content.limits)],
+        "training": lambda: charts.training(blocks, {each.cell_id: each.label for each in summaries}),
     }
     return {name: [_markup(chart) for chart in drawn() if chart] for name, drawn in draw.items()}
 

@@ -11,7 +11,7 @@ from orchestrator.model.record import ConditionProof
 from . import wording
 from .comparisons import backends, pays_from, published
 from .content import Content
-from .parts import limits, predictions, stopped
+from .parts import limits, predictions, stopped, training
 from .section import Column, Section
 from .wording import EnergyRow
 
@@ -32,6 +32,8 @@ def sections(content: Content) -> list[Section]:
         backends(content),
         pays_from(content),
         limits.section(content.limits),
+        training.section(content.blocks, content.summaries),
+        *training.confusions(content.blocks, content.summaries),
         *published(content),
         _cold(content.summaries),
         _setup(content.summaries),

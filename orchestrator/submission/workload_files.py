@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.errors import ModelFileError, SpecError
-from orchestrator.model.experiment import MOST_SHARDS, Dataset, Experiment, Matrix, Sides, Workload
+from orchestrator.model.experiment import MOST_SHARDS, Dataset, Experiment, Matrix, Sides, Training, Workload
 
 from .choices_file import read_choices
 from .labels import read_labels
+from .training_sets import kept
+
+KEPT = "sha256:"
+"""Before the hash of a model that the farm has already: what a training left."""
 
 
 def with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Experiment:
@@ -21,7 +26,11 @@ def with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Expe
     workload = experiment.workload
     found: dict[str, str] = {}
     if workload.onnx is not None:
-        found["onnx_sha256"] = artifacts.put(_file(base, workload.onnx, "workload.onnx"))
+        kept_name = workload.onnx.removeprefix(KEPT)
+        is_kept = kept_name != workload.onnx
+        found["onnx_sha256"] = (
+            artifacts.named(kept_name) if is_kept else artifacts.put(_file(base, workload.onnx, "workload.onnx"))
+        )
     if workload.input is not None:
         found["input_sha256"] = artifacts.put(_file(base, workload.input, "workload.input"))
     if workload.choices is not None:
@@ -38,6 +47,9 @@ def with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Expe
         _check(model, batch, found, artifacts, named)
     sides = _sides(experiment, base, found, artifacts)
     workload = workload.model_copy(update=found)
+    if workload.training is not None:
+        training = _training(models, found, workload.training, base, artifacts)
+        workload = workload.model_copy(update={"training": training})
     if workload.dataset is None:
         return experiment.model_copy(update={"workload": workload, "sides": sides})
     dataset = _with_its_files(workload.dataset, base, artifacts)
@@ -49,6 +61,28 @@ def with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Expe
     sampling = experiment.sampling.model_copy(update={"blocks": _shards(dataset)})
     workload = workload.model_copy(update={"dataset": dataset})
     return experiment.model_copy(update={"workload": workload, "sampling": sampling})
+
+
+def _training(
+    models: Sequence[tuple[Workload, int | None]],
+    found: dict[str, str],
+    training: Training,
+    base: Path,
+    artifacts: Artifacts,
+) -> Training:
+    """With its set kept, which every network can take. Raises ModelFileError, SetupError."""
+    from kernels.frontend.load import load_workload
+
+    onnx = artifacts.path(found["onnx_sha256"]) if found else None
+    for model, batch in models:
+        graph = load_workload(
+            network=model.network, onnx=onnx, seed=None, batch=batch or training.batch, parameters=model.parameters
+        )
+        if len(graph.inputs) != 1 or len(graph.outputs) != 1:
+            raise ModelFileError(f"workload.training: {model.label} has several inputs or outputs, and needs one each")
+        dims, classes = graph.shapes[graph.inputs[0]][1:], graph.shapes[graph.outputs[0]][-1]
+        training = kept(training, base, dims, classes, artifacts)
+    return training
 
 
 def _sides(experiment: Experiment, base: Path, found: dict[str, str], artifacts: Artifacts) -> Sides | None:

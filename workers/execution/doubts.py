@@ -34,7 +34,7 @@ def find_doubts(
     timed = [e.duration_ns for e in events if isinstance(e, Sample) and e.phase == "timed"]
     return (
         *_of_device(device),
-        *(_of_samples(timed) if job.examples is None else ()),
+        *(_of_samples(timed) if job.examples is None and job.cell.workload.training is None else ()),
         *_of_states(known, job.conditions),
         *_of_events(events, power="power" in job.measure.quantities),
         *((Doubt(code=DoubtCode.RESUMED),) if resumed else ()),

@@ -40,6 +40,7 @@ from orchestrator.model.record import (
     Record,
     Replan,
     RunsOn,
+    TrainedModel,
 )
 from workers.claim import JobCancelled
 from workers.devices.agent_journal import Garbage
@@ -69,6 +70,7 @@ class RecordBuilder:
     run: AgentRun = field(default_factory=AgentRun)
     checks: tuple[OutputCheck, ...] = ()
     predictions: Predictions | None = None
+    trained: TrainedModel | None = None
     enrolment: Enrolment | None = None
     """The device profile that held for the block."""
     proofs: tuple[ConditionProof, ...] = ()
@@ -136,6 +138,7 @@ class RecordBuilder:
             outputs=_all(events, Output),
             checks=self.checks,
             predictions=self.predictions,
+            trained=self.trained,
             provenance=self._provenance(),
             doubts=self._doubts(),
             evidence=self.evidence or self.run.evidence,

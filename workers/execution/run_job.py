@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import cast
 
 from kernels.checkpoint import interruptible
 from kernels.errors import CompileError
 from orchestrator.config import Settings
+from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.errors import FarmError, LeaseLost
 from orchestrator.model.device import Api, DeviceFacts, Precision, Source
 from orchestrator.model.enrolment import Enrolment
@@ -40,6 +43,7 @@ from workers.session.supply import PlannedCut, Switch
 from .layer_memory import layer_memory
 from .predictions import predictions
 from .record_builder import RecordBuilder, retry_at
+from .training import trained_model
 from .validity import with_validity
 from .verify_outputs import verify, wrong
 
@@ -107,7 +111,8 @@ def _run(builder: RecordBuilder, member: Member, bench: Workbench, check: Callab
     _compile(builder, member, means, bench, check, report)
     with compiling_within(job.sampling.deadline, member.facts.serial, check):
         inputs = bench.plans.inputs(job.cell.workload, job.cell.batch, job.examples)
-        reference = bench.plans.reference(job.cell.workload, job.cell.batch, job.examples)
+        trains = job.cell.workload.training is not None
+        reference = {} if trains else bench.plans.reference(job.cell.workload, job.cell.batch, job.examples)
     report("waiting", 0, 0, None)
     held: Session | None = None
     try:
@@ -136,12 +141,25 @@ def _run(builder: RecordBuilder, member: Member, bench: Workbench, check: Callab
         builder.end(Outcome.KILLED, cause, f"the device ended the agent{told}")
         return
     raise_for(measured.run, member.facts.serial)
+    if trains:
+        _keep_trained(builder, measured.checkpoint, bench)
+        return
     rounded = partial(bench.plans.reference_in_single, job.cell.workload, job.cell.batch, job.examples)
     builder.checks = verify(measured.outputs, reference, Precision(job.cell.precision), rounded)
     if job.examples is not None:
         builder.predictions = predictions(measured.each, job.examples)
     if reasons := wrong(builder.checks):
         builder.end(Outcome.INVALID, "wrong_output", *reasons)
+
+
+def _keep_trained(builder: RecordBuilder, checkpoint: bytes, bench: Workbench) -> None:
+    """Raises DeviceSick."""
+    assert builder.stored is not None
+    with tempfile.NamedTemporaryFile(prefix="pocketfarm-") as file:
+        file.write(checkpoint)
+        file.flush()
+        kept = Artifacts(bench.settings.state)
+        builder.trained = trained_model(builder.assignment.job.cell, bench.plans, builder.stored, Path(file.name), kept)
 
 
 def _compile(
@@ -288,4 +306,5 @@ def block_of(assignment: Assignment, cpus: str = "", discharging_sign: int = 0) 
         await_discharging_s=await_s,
         discharging_sign=discharging_sign,
         setup=setup_of(job),
+        checkpoint_every=job.cell.workload.training.checkpoint if job.cell.workload.training else 0,
     )

@@ -92,6 +92,11 @@ class RunRequest:
     """Sign of the gauge's current while it discharges; 0: not known."""
     inferences: int = 1
     cpu_use: CpuUse = CpuUse()
+    checkpoint: str = ""
+    """Of a training: the file that keeps its variables; empty: the plan does not train."""
+    checkpoint_every: int = 0
+    resume: bool = False
+    """Go on from that file."""
     environment: tuple[str, ...] = ()
     """`NAME=VALUE` for this run alone."""
 
@@ -126,6 +131,9 @@ class RunRequest:
             "--cpus": self.cpus,
             "--await-discharging-ms": self.await_discharging_ms,
             "--discharging-sign": self.discharging_sign,
+            "--checkpoint": self.checkpoint,
+            "--checkpoint-every": self.checkpoint_every,
+            "--resume": self.checkpoint if self.resume else "",
         }
         options |= {name: value for name, value in only_where_given.items() if value}
         argv = ["run", *(word for name, value in options.items() for word in (name, str(value)))]

@@ -37,6 +37,8 @@ class Block:
     discharging_sign: int = 0
     """Of the gauge, as it was calibrated; 0: not known."""
     setup: Setup = "any"
+    checkpoint_every: int = 0
+    """Epochs; 0: the plan does not train."""
 
     @property
     def is_primed(self) -> bool:

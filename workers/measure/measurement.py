@@ -28,6 +28,7 @@ from workers.session.supply import PlannedCut
 
 from .agent_process import AgentRun, Follower, RunRequest, has_turn, preparing, start_agent
 from .block import Block
+from .checkpoints import is_begun, pull_checkpoint
 from .ports import Inputs, pull_outputs
 from .request import make_request, priming
 
@@ -52,6 +53,8 @@ class Measurement:
     """Outputs: inferences x the output's dimensions, as many as the inputs had frames. Empty without a result."""
     series: tuple[PowerSeries, ...] = ()
     """Readings of the meter."""
+    checkpoint: bytes = b""
+    """Of a training that is over."""
 
     @property
     def outputs(self) -> dict[str, npt.NDArray[Any]]:
@@ -100,12 +103,16 @@ def measure(
                 return Measurement(primed, {})
         check()
         report("waiting", 0, total, None)
+        if request.checkpoint:
+            request = replace(request, resume=is_begun(connection, request.checkpoint))
         with _metered(meter) as series:
             done = _drive(member, request, check, _Counter(total, report), cut)
             series += meter.stop(done.events) if meter else ()
         report("collecting", total, total, None)
-        outputs = {} if done.killed or done.error else pull_outputs(connection, stored, request, done.events)
-    return Measurement(done, outputs, tuple(series))
+        went_well = not (done.killed or done.error)
+        outputs = pull_outputs(connection, stored, request, done.events) if went_well else {}
+        checkpoint = pull_checkpoint(connection, request.checkpoint) if went_well and request.checkpoint else b""
+    return Measurement(done, outputs, tuple(series), checkpoint)
 
 
 @contextmanager

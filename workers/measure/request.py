@@ -12,6 +12,9 @@ from workers.plans.plan_store import StoredPlan
 from .agent_process import RunRequest
 from .block import Block
 
+CHECKPOINTS = "checkpoints"
+"""Folder of the device for those of trainings that are not over."""
+
 
 def device_option(facts: DeviceFacts, api: Api) -> str:
     """A workstation may have several devices per API: name ours. A phone has one."""
@@ -44,8 +47,15 @@ def make_request(
         cpus=block.cpus,
         await_discharging_ms=round(1000 * block.await_discharging_s),
         discharging_sign=block.discharging_sign if block.await_discharging_s else 0,
+        checkpoint=checkpoint_of(member.connection.folder, block) if block.checkpoint_every else "",
+        checkpoint_every=block.checkpoint_every,
         environment=without_driver_caches(folder) if block.setup == "cold" else (),
     )
+
+
+def checkpoint_of(folder: str, block: Block) -> str:
+    """Of a job, whichever attempt writes it."""
+    return f"{folder}/{CHECKPOINTS}/{block.name.partition('/')[0]}"
 
 
 def priming(request: RunRequest) -> RunRequest:

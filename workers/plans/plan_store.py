@@ -25,12 +25,13 @@ from kernels.ir.graph import Graph
 from kernels.options import COMPILE_AXES, Limits, Options
 from kernels.plan.model import Bundle, Plan
 from kernels.reference import evaluate
+from kernels.training import LABELS, TrainingOptions, compile_training
 from orchestrator.errors import SpecError, Unsupported
 from orchestrator.model.axes import AXES
 from orchestrator.model.base import content_hash
 from orchestrator.model.choices import Choices
 from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Precision
-from orchestrator.model.experiment import Workload
+from orchestrator.model.experiment import Training, Workload
 from orchestrator.model.job import Cell
 from workers.devices.probe import gpu_vendor
 
@@ -140,7 +141,7 @@ class Plans:
         options, limits = options_of(cell), limits_of(device, cell.backend, cell.precision)
         options = replace(options, layers=self._layers(cell, device))
         limits = replace(limits, kernel_groups=self.kernel_limits.of(device, cell.backend))
-        if cell.options.get("tuned", True):
+        if cell.options.get("tuned", True) and cell.workload.training is None:
             threads = threads_a_layer(cell, cpus)
             graph = partial(self.graph, cell.workload, cell.batch)
             options = self._tuned.options(options, limits, device, graph, threads=threads)
@@ -177,7 +178,12 @@ class Plans:
         try:
             bundle = Bundle.read(folder)
         except PlanError:  # not there yet, or damaged
-            bundle = compile_graph(self.graph(cell.workload, cell.batch), options, limits, spirv_cache=self._shaders)
+            graph, training = self.graph(cell.workload, cell.batch), cell.workload.training
+            if training is None:
+                bundle = compile_graph(graph, options, limits, spirv_cache=self._shaders)
+            else:
+                asked = training_options(training, self.training_set(cell.workload)[0].dtype)
+                bundle = compile_training(graph, asked, options, limits, spirv_cache=self._shaders)
             store(bundle, folder)
             _prune(self._folder)
         return StoredPlan(bundle.plan, folder, bundle.plan.plan_hash)
@@ -190,9 +196,29 @@ class Plans:
 
     def _load_inputs(self, workload: Workload, batch: int | None) -> Arrays:
         graph = self.graph(workload, batch)
+        if workload.training is not None:
+            return self._whole_set(workload, graph)
         if workload.input is None:
             return random_inputs(graph, workload.seed)
         return load_inputs(graph, self._file(workload.input, workload.input_sha256))
+
+    def training_set(self, workload: Workload) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+        """All its samples, and their classes where there are any. Raises ModelFileError, FileUnavailable."""
+        assert workload.training is not None
+        dataset = workload.training.dataset
+        inputs, labels = (
+            np.load(self._files.path(each), mmap_mode="r") if each else None
+            for each in (dataset.inputs_sha256, dataset.labels_sha256)
+        )
+        assert inputs is not None
+        return inputs, labels
+
+    def _whole_set(self, workload: Workload, graph: Graph) -> Arrays:
+        """Those that are trained with, by the plan's ports."""
+        inputs, labels = self.training_set(workload)
+        assert workload.training is not None
+        count = workload.training.dataset.trained
+        return {graph.inputs[0]: inputs[:count]} | ({} if labels is None else {LABELS: labels[:count]})
 
     def _file(self, name: str, sha256: str | None) -> Path:
         """The submitted content, not what the file may have become since."""
@@ -225,6 +251,22 @@ def options_of(cell: Cell) -> Options:
         raise SpecError(f"{cell.label}: no axis `{min(unknown)}`", remedy=f"axes that the farm knows: {known}")
     asked: dict[str, Any] = {name: value for name, value in cell.options.items() if name in COMPILE_AXES}
     return Options(backend=cell.backend.value, precision=cell.precision.value, **asked)
+
+
+def training_options(training: Training, dtype: npt.DTypeLike) -> TrainingOptions:
+    """As the compiler takes them."""
+    return TrainingOptions(
+        samples=training.dataset.trained,
+        epochs=training.epochs,
+        seed=training.seed,
+        learning_rate=training.learning_rate,
+        decay=training.schedule,
+        momentum=training.momentum,
+        loss=training.loss,
+        pretrain_epochs=training.pretraining,
+        input_dtype="u8" if np.dtype(dtype) == np.uint8 else "f32",
+        scale=training.dataset.scale or 0.0,
+    )
 
 
 def threads_a_layer(cell: Cell, cpus: int = 0) -> int:

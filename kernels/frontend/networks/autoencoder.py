@@ -17,9 +17,11 @@ def autoencoder_784(seed: int | None, batch: int = 1, *, hidden: tuple[int, ...]
     return net.finish(_encoder(net, hidden))
 
 
-def classifier_784(seed: int | None, batch: int = 1) -> Graph:
-    """784-500-250-10 with an output layer of ten classes: what study A trains."""
-    return stacked_classifier(seed, batch)
+def classifier_784(
+    seed: int | None, batch: int = 1, *, hidden: tuple[int, ...] = LAYERS, inputs: int = 784, classes: int = 10
+) -> Graph:
+    """784-500-250-10 with an output layer of ten classes: what study A trains. `inputs`: 64 for 8 x 8 pixels."""
+    return stacked_classifier(seed, batch, hidden, inputs=inputs, classes=classes)
 
 
 def stacked_classifier(

@@ -6,7 +6,19 @@ of this package they were made, and can be made again from the records.
 
 from __future__ import annotations
 
-from .block import FIGURES_VERSION, BlockFigures, Course, Energy, LayerTime, Memory, PerLayer, Rate, Value
+from .block import (
+    FIGURES_VERSION,
+    BlockFigures,
+    Course,
+    Energy,
+    Epoch,
+    LayerTime,
+    Memory,
+    PerLayer,
+    Rate,
+    Trained,
+    Value,
+)
 from .derive import figures_of
 from .times import NS_PER_MS, Mean, Times, mean_of, timed_ms, times_of
 
@@ -16,12 +28,14 @@ __all__ = [
     "BlockFigures",
     "Course",
     "Energy",
+    "Epoch",
     "LayerTime",
     "Mean",
     "Memory",
     "PerLayer",
     "Rate",
     "Times",
+    "Trained",
     "Value",
     "figures_of",
     "mean_of",

@@ -18,6 +18,7 @@ from orchestrator.model.record import (
     Predictions,
     Provenance,
     RunsOn,
+    TrainedModel,
 )
 
 from .times import Mean, Times
@@ -105,6 +106,31 @@ class PerLayer(Model):
     """Memory by layer of the plan (not measured)."""
 
 
+class Epoch(Model):
+    """One of a training, as the device told it."""
+
+    stage: str
+    """`pretrain:LAYER`, or `train` for all layers together."""
+    epoch: int = Field(ge=0)
+    """Of the stage, from 0 on."""
+    loss: float | None = None
+    """Mean over the samples; None where it was not finite."""
+    error: float | None = None
+    """Share of wrong answers while it was trained; None without classes."""
+    ms: float = Field(ge=0)
+
+
+class Trained(Model):
+    """How a training went."""
+
+    epochs: tuple[Epoch, ...]
+    """In order; of many about as many as a chart can show, the first and the last of each stage among them."""
+    count: int = Field(ge=1)
+    """Of all epochs."""
+    model: TrainedModel | None = None
+    """None where it was not trained to its end."""
+
+
 class BlockFigures(Model):
     """One block of one cell on one device, in one attempt."""
 
@@ -160,5 +186,7 @@ class BlockFigures(Model):
     course: Course | None = None
     """In mode `sustained`."""
     per_layer: PerLayer | None = None
+    trained: Trained | None = None
+    """Where the workload is a training."""
     predictions: Predictions | None = None
     """Where the workload has a set: what agreement is made of; a row holds them apart."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from statistics import median
 
 from orchestrator.energy import block_energy
@@ -11,9 +12,12 @@ from orchestrator.model.job import Cell
 from orchestrator.model.power import Estimate
 from orchestrator.model.record import Record
 
-from .block import BlockFigures, Energy, LayerTime, Memory, PerLayer, Rate, Value
+from .block import BlockFigures, Energy, Epoch, LayerTime, Memory, PerLayer, Rate, Trained, Value
 from .course import course_of
 from .times import NS_PER_MS, mean_of, timed_ms, times_of
+
+MOST_EPOCHS = 200
+"""Of a training that a row holds, about."""
 
 
 def figures_of(record: Record, cell: Cell, *, sustained: bool = False) -> BlockFigures:
@@ -60,8 +64,23 @@ def figures_of(record: Record, cell: Cell, *, sustained: bool = False) -> BlockF
         energy=_energy(record),
         course=course_of(timed) if sustained else None,
         per_layer=_per_layer(record),
+        trained=_trained(record),
         predictions=record.predictions,
     )
+
+
+def _trained(record: Record) -> Trained | None:
+    epochs = [
+        Epoch(stage=one.stage, epoch=one.epoch or 0, loss=one.loss, error=one.error, ms=one.duration_ns / NS_PER_MS)
+        for one in record.samples
+        if one.stage
+    ]
+    if not epochs:
+        return None
+    apart = -(-len(epochs) // MOST_EPOCHS)
+    ends = {i for i, (one, two) in enumerate(pairwise(epochs)) if one.stage != two.stage} | {len(epochs) - 1}
+    shown = tuple(each for i, each in enumerate(epochs) if i % apart == 0 or i in ends or i - 1 in ends)
+    return Trained(epochs=shown, count=len(epochs), model=record.trained)
 
 
 def _rate(timed: Sequence[Sample], batch: int) -> Rate | None:

@@ -45,8 +45,10 @@ class Times(Mean):
 
 
 def timed_ms(record: Record) -> list[float]:
-    """Durations of a block's timed samples."""
-    return [sample.duration_ns / NS_PER_MS for sample in record.samples if sample.phase == "timed"]
+    """Durations of a block's timed samples; of a training epochs of its last stage."""
+    last = record.samples[-1].stage if record.samples else ""
+    timed = (sample for sample in record.samples if sample.phase == "timed" and sample.stage == last)
+    return [sample.duration_ns / NS_PER_MS for sample in timed]
 
 
 def mean_of(times_ms: Sequence[float]) -> Mean:

@@ -11,6 +11,7 @@ from .published import Finding, Published, PublishedTable
 from .sampling import SETUP_S, SUSTAINED_MARGIN, Sampling
 from .sides import BASELINE, CANDIDATE, Side, SideName, Sides
 from .strategy import LimitSearch, StrategyChoice
+from .training import Training, TrainingSet
 from .workload import Workload
 
 __all__ = [
@@ -42,5 +43,7 @@ __all__ = [
     "SideName",
     "Sides",
     "StrategyChoice",
+    "Training",
+    "TrainingSet",
     "Workload",
 ]

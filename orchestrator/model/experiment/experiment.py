@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from orchestrator.model.base import Model
+from orchestrator.model.device import Precision
 
 from .conditions import Conditions
 from .matrix import Matrix
@@ -80,6 +81,42 @@ class Experiment(Model):
                 if isinstance(sampling, dict):
                     return {**data, "sampling": {"warmup": 0, "samples": 1, **sampling}}  # type: ignore[dict-item]
         return data
+
+    @model_validator(mode="before")
+    @classmethod
+    def _every_epoch_counts(cls, data: object) -> object:
+        """No warm-up, as many samples as epochs (the agent knows better), one training: the default of a training."""
+        match data:
+            case {"workload": {"training": {"epochs": int(epochs)}}, **rest}:
+                sampling = rest.get("sampling") or {}
+                if isinstance(sampling, dict):
+                    fixed = {"blocks": 1, "warmup": 0, "samples": min(max(epochs, 1), 100_000)}
+                    return {**data, "sampling": {**fixed, **sampling}}  # type: ignore[dict-item]
+        return data
+
+    @model_validator(mode="after")
+    def _by_epochs(self) -> Experiment:
+        training, sampling = self.workload.training, self.sampling
+        if training is None:
+            return self
+        unfit = {
+            "sampling.mode": sampling.mode != "steady",
+            "sampling.frames": sampling.frames > 1,
+            "sampling.warmup": sampling.warmup > 0 or sampling.warmup_stable is not None,
+            "sampling.samples": sampling.samples != training.epochs,
+            "sampling.load": sampling.load > 0,
+            "sides": self.sides is not None,
+            "measure.quantities: layers": "layers" in self.measure.quantities,
+        }
+        for field in (name for name, is_asked in unfit.items() if is_asked):
+            raise ValueError(f"leave out `{field}`: with `workload.training` a sample is an epoch, and each counts")
+        for batch in self.matrix.batch or ():
+            if batch % 4:
+                raise ValueError(f"matrix.batch {batch}: a training takes samples by multiples of four")
+        for precision in self.matrix.precision:
+            if precision not in (Precision.FP32, Precision.RELAXED):
+                raise ValueError(f"matrix.precision {precision}: a training computes in fp32 or relaxed")
+        return self
 
     @model_validator(mode="after")
     def _by_shards(self) -> Experiment:

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from orchestrator.model.base import Model
 
 from .dataset import Dataset
+from .training import Training
 
 
 class Workload(Model):
@@ -19,7 +20,8 @@ class Workload(Model):
     seed: int = 1
     """Seed of the weights of a built-in network, and of the random input where no input file is given."""
     onnx: str | None = None
-    """Path of an ONNX file, relative to the experiment file."""
+    """Path of an ONNX file, relative to the experiment file; `sha256:HASH`: a model that a training of
+    this farm left."""
     onnx_sha256: str | None = None
     """Filled in at submission: the model's identity."""
     input: str | None = None
@@ -34,6 +36,8 @@ class Workload(Model):
     dataset: Dataset | None = Field(default=None, exclude_if=lambda value: value is None)
     """Examples instead of one input: what the model predicts for each is kept, and predictions of the cells are
     compared (`farm agreement`)."""
+    training: Training | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Train the network instead of running it."""
 
     @model_validator(mode="after")
     def _one_of(self) -> Workload:
@@ -43,13 +47,14 @@ class Workload(Model):
             raise ValueError("`parameters` are those of a built-in `network`")
         if self.dataset is not None and self.input is not None:
             raise ValueError("give one of `input` (one input for every inference) and `dataset` (many examples)")
+        if self.training is not None and (self.input is not None or self.dataset is not None):
+            raise ValueError("`training` has a `dataset` of its own: leave out `workload.input` and `workload.dataset`")
         return self
 
     def __hash__(self) -> int:
         sizes = tuple(sorted(self.parameters.items()))
-        return hash(
-            (self.network, sizes, self.seed, self.onnx, self.onnx_sha256, self.input, self.choices_sha256, self.dataset)
-        )
+        model = (self.network, sizes, self.seed, self.onnx, self.onnx_sha256, self.choices_sha256)
+        return hash((*model, self.input, self.dataset, self.training))
 
     @property
     def label(self) -> str:

@@ -10,6 +10,7 @@ from .over_axis import over_axis
 from .power import power
 from .resources import layers, memory, setup
 from .run import drift, throttling
+from .training import training
 
 __all__ = [
     "distribution",
@@ -24,4 +25,5 @@ __all__ = [
     "power",
     "setup",
     "throttling",
+    "training",
 ]

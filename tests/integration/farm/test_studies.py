@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -191,4 +192,26 @@ def test_study_a_searches_the_limits_of_every_device(up: Up, cli: Cli) -> None:
         assert "more than the memory budget of 6000000" in one["smallest"]["reason"]
     text = read(up, cli)
     for words in ("Limits of the devices", "1,062,600", "Published", "Falcao", "and where devices gave up"):
+        assert words in text
+
+
+def test_study_a_trains_on_every_device(up: Up, cli: Cli) -> None:
+    if not os.environ.get("CI"):
+        pytest.importorskip("sklearn")
+    asked = yaml.safe_load((ROOT / "experiments" / "study_a.yaml").read_text())
+    asked["workload"]["training"] |= {"epochs": 8, "pretraining": 1}
+    asked["workload"]["parameters"] |= {"hidden": [40, 20]}
+    asked["sampling"] = {"deadline": "2 min"}
+    asked["matrix"]["backend"] = ["cpu"]
+    asked["measure"]["quantities"] = ["latency"]
+    path = up.state / "study_a.yaml"
+    path.write_text(yaml.safe_dump(asked, sort_keys=False))
+    _, data = run(up, cli, path)
+    assert {one["outcome"] for one in data["records"]} <= {"ok", "invalid"}, [one["reasons"] for one in data["records"]]
+    trained = data["trained"]
+    assert len(trained) == 2 and all(one["count"] == 10 and one["model"]["evaluated"] == 359 for one in trained)
+    losses = [[epoch["loss"] for epoch in one["epochs"] if epoch["stage"] == "train"] for one in trained]
+    assert all(own[-1] < own[0] and own == pytest.approx(losses[0], rel=1e-3) for own in losses), "alike everywhere"
+    text = read(up, cli)
+    for words in ("Training", "answers by right class", "Training: pretrain:encode1", "Published", "Falcao"):
         assert words in text

@@ -1,0 +1,82 @@
+"""The part of a report about trainings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from orchestrator.analysis.figures import BlockFigures, Trained
+from orchestrator.analysis.statistics import Summary
+from orchestrator.report import wording
+from orchestrator.report.section import Column, Section
+
+NOTE = (
+    "Of the newest training of each cell. Loss and error are means over an epoch, while it was trained; the last error "
+    "is of the trained network, on samples that were held out, or where none were on all. Times are of an epoch of all "
+    "layers together, energy is of the mean epoch; its interval is over blocks."
+)
+
+
+MOST_CLASSES = 20
+"""Of a table of confusions."""
+
+
+def newest(blocks: Sequence[BlockFigures]) -> Iterator[tuple[BlockFigures, Trained]]:
+    """Of each device and cell the newest block that trained."""
+    found: dict[tuple[str, str], tuple[BlockFigures, Trained]] = {}
+    for block in blocks:
+        if block.trained is not None:
+            found[block.serial, block.cell_id] = (block, block.trained)
+    yield from (found[key] for key in sorted(found))
+
+
+def section(blocks: Sequence[BlockFigures], summaries: Sequence[Summary]) -> Section:
+    names = wording.naming(summaries)
+    known: Mapping[tuple[str, str], Summary] = {(each.serial, each.cell_id): each for each in summaries}
+    rows = []
+    for block, trained in newest(blocks):
+        summary, last, model = known[block.serial, block.cell_id], trained.epochs[-1], trained.model
+        energy = summary.energy_per_inference
+        rows.append(
+            (
+                _device(block), wording.cell(summary, names), str(trained.count), _number(last.loss),
+                _share(last.error), _share(model.error if model else None), str(model.evaluated) if model else "",
+                wording.ms(block.times.median_ms) if block.times else "", wording.energy(energy),
+                wording.joule_interval(energy.figure_j.total) if energy else "",
+                model.onnx_sha256[:12] if model else "not trained to its end",
+            )
+        )  # fmt: skip
+    columns = (
+        Column("device"), Column("cell"), Column("epochs", True), Column("loss", True), Column("error %", True),
+        Column("error of the trained %", True), Column("of samples", True, True), Column("ms per epoch", True),
+        Column("energy per epoch", True), Column("95 % interval", True, True), Column("model"),
+    )  # fmt: skip
+    return Section("training", "Training", NOTE, columns, tuple(rows))
+
+
+def confusions(blocks: Sequence[BlockFigures], summaries: Sequence[Summary]) -> Iterator[Section]:
+    """Of each trained network that knows classes how often it took which for which."""
+    names = wording.naming(summaries)
+    known = {(each.serial, each.cell_id): each for each in summaries}
+    for number, (block, trained) in enumerate(newest(blocks)):
+        if trained.model is None or not 0 < len(trained.model.confusion) <= MOST_CLASSES:
+            continue
+        matrix = trained.model.confusion
+        rows = tuple((str(right), *(str(count) if count else "" for count in row)) for right, row in enumerate(matrix))
+        columns = (Column("right", True), *(Column(str(answer), True) for answer in range(len(matrix))))
+        title = f"{_device(block)} {wording.cell(known[block.serial, block.cell_id], names)}: answers by right class"
+        yield Section(
+            f"confusion-{number}", title, "A row is a right class, a column what was answered.", columns, rows
+        )
+
+
+def _device(block: BlockFigures) -> str:
+    word = wording.source_word(block.source)
+    return f"{block.serial} {word}" if word.isupper() else block.serial
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.2f}"

@@ -1,0 +1,140 @@
+"""Trainings as jobs: from an experiment's file to the record, on a virtual phone, with the real agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from device_agent.virtual.faults import KillAgent
+from kernels.frontend.load import load_workload
+from kernels.reference import evaluate
+from kernels.training.reference import train_reference
+from orchestrator.analysis.figures import figures_of
+from orchestrator.config import Settings
+from orchestrator.coordination.artifacts import Artifacts
+from orchestrator.expansion.expand import cells_of
+from orchestrator.model.experiment import Experiment
+from orchestrator.model.job import Job
+from orchestrator.model.lease import Assignment
+from orchestrator.model.record import Outcome, Record
+from orchestrator.submission.prepare import prepare
+from tests.waiting import eventually
+from workers.devices.admit import enrol_phone
+from workers.devices.fleet import Fleet
+from workers.execution.run_job import Workbench, run_job
+from workers.plans.plan_store import Plans, training_options
+
+from .conftest import Wiring
+from .jobs import ok
+
+EPOCHS, SAMPLES, HELD_OUT = 4, 70, 20
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Bytes, and classes that can be learnt from them, in `set.npz`."""
+    rng = np.random.default_rng()
+    data = rng.integers(0, 256, (SAMPLES + HELD_OUT, 8, 8), dtype=np.uint8)
+    labels = data.reshape(-1, 64)[:, :10].argmax(axis=1)
+    np.savez(tmp_path / "set.npz", x_train=data, y_train=labels)
+    return data, labels
+
+
+@pytest.fixture
+def bench(lab_settings: Settings, lab: Wiring) -> Iterator[Workbench]:
+    made = Workbench(lab_settings, Fleet(), Plans(lab_settings.state), "worker-1")
+    made.fleet.enrol(*enrol_phone(lab.connection, lab_settings))
+    yield made
+
+
+def asked(tmp_path: Path, state: Path, epochs: int = EPOCHS, **training: object) -> Experiment:
+    """As `farm run` takes it."""
+    data = {"inputs": "set.npz", "held_out": f"{100 * HELD_OUT / (SAMPLES + HELD_OUT)} %"}
+    experiment = Experiment.model_validate(
+        {
+            "name": "trains",
+            "workload": {
+                "network": "classifier_784",
+                "parameters": {"hidden": [12, 7], "inputs": 64},
+                "training": {"dataset": data, "epochs": epochs, "batch": 8, "seed": 5, **training},
+            },
+            "matrix": {"backend": "cpu", "threads": 1},
+            "measure": {"quantities": ["latency", "memory"]},
+        }
+    )
+    return prepare(experiment, tmp_path, Artifacts(state))
+
+
+def assignment(experiment: Experiment, serial: str, attempt: int = 1) -> Assignment:
+    (cell,) = cells_of(experiment)
+    job = Job(
+        experiment_id="e-1", cell=cell, block=0, candidates=(serial,), sampling=experiment.sampling,
+        conditions=experiment.conditions, measure=experiment.measure,
+    )  # fmt: skip
+    return Assignment(serial=serial, host="testhost", job=job, attempt=attempt, token=attempt, ttl_s=15.0)
+
+
+def run(bench: Workbench, one: Assignment) -> Record:
+    return run_job(one, bench, lambda: None, lambda *_: None)
+
+
+def test_a_training_is_a_job(
+    bench: Workbench, lab: Wiring, tmp_path: Path, files: tuple[np.ndarray, np.ndarray]
+) -> None:
+    """Its epochs equal NumPy's in double precision; its model is a file that answers as the record says."""
+    experiment = asked(tmp_path, bench.settings.state, pretraining=2, momentum=0.5, schedule=[[2, 0.5]])
+    one = assignment(experiment, lab.serial)
+    record = ok(run(bench, one))
+    workload, training = experiment.workload, experiment.workload.training
+    assert training is not None and training.dataset.size == SAMPLES + HELD_OUT
+    graph = load_workload(
+        network=workload.network, onnx=None, seed=workload.seed, batch=8, parameters=workload.parameters
+    )
+    data, labels = files[0].reshape(-1, 64), files[1]
+    epochs, weights = train_reference(graph, training_options(training, np.uint8), data[:SAMPLES], labels[:SAMPLES])
+    assert [(each.stage, each.loss, each.error) for each in epochs] == [
+        (each.stage, pytest.approx(each.loss, rel=1e-4), pytest.approx(each.error, abs=1e-6)) for each in record.samples
+    ]
+    assert [each.stage for each in epochs] == ["pretrain:encode1"] * 2 + ["pretrain:encode2"] * 2 + ["train"] * EPOCHS
+    trained = record.trained
+    assert trained is not None and trained.evaluated == HELD_OUT and sum(map(sum, trained.confusion)) == HELD_OUT
+    model = load_workload(network=None, onnx=Artifacts(bench.settings.state).path(trained.onnx_sha256), seed=None)
+    assert model.shapes[model.inputs[0]] == (1, 64)
+    held = (data[SAMPLES:] / 255).astype(np.float32)
+    found = [evaluate(model, {model.inputs[0]: one[None]})[model.outputs[0]][0] for one in held]
+    answers = np.array(found).argmax(axis=1)
+    for name, wanted in weights.items():
+        if name in graph.constants:
+            (got,) = [each for each in model.constants.values() if each.shape == wanted.shape]
+            np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-4)
+    assert trained.wrong == (answers != labels[SAMPLES:]).sum()
+    figures = figures_of(record, one.job.cell)
+    assert figures.trained is not None and figures.trained.count == 8 and figures.trained.model == trained
+    assert figures.times is not None and figures.times.count == EPOCHS, "of the last stage"
+
+
+def test_another_attempt_goes_on_where_the_device_was(
+    bench: Workbench, lab: Wiring, tmp_path: Path, files: tuple[np.ndarray, np.ndarray]
+) -> None:
+    experiment = asked(tmp_path, bench.settings.state, epochs=800, checkpoint=1)
+    seen = 0
+
+    def kill(_phase: str, done: int, *_: object) -> None:
+        nonlocal seen
+        if done > 3 and not seen:
+            seen = done
+            lab.phones.control.fault(lab.serial, KillAgent())
+
+    first = run_job(assignment(experiment, lab.serial), bench, lambda: None, kill)
+    assert first.outcome is Outcome.KILLED and 3 < len(first.samples) < 800
+    folder = f"{lab.connection.folder}/checkpoints"
+    eventually(lambda: lab.connection.shell(["ls", folder]).stdout)
+    second = ok(run(bench, assignment(experiment, lab.serial, 2)))
+    begun = second.samples[0].epoch
+    assert begun is not None and begun >= seen - 1 and len(second.samples) == 800 - begun
+    whole = ok(run(bench, assignment(experiment, lab.serial, 3)))
+    assert len(whole.samples) == 800 and second.trained == whole.trained, "bit for bit"
+    assert lab.connection.shell(["ls", folder]).stdout == b""

@@ -1,0 +1,79 @@
+"""A training in the report: its row, its curves, and which classes were taken for which."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+from rich.console import Console
+
+from orchestrator.model.device import Api
+from orchestrator.model.event import Sample
+from orchestrator.model.experiment import Experiment
+from orchestrator.model.job import Cell
+from orchestrator.model.record import Outcome, Record, TrainedModel
+from orchestrator.report import console
+from orchestrator.report.export import as_data
+from orchestrator.report.html import render
+from orchestrator.report.sections import sections
+
+from .records import MS, Whole, built, record
+
+ASKED = Experiment.model_validate(
+    {
+        "name": "trains",
+        "workload": {
+            "network": "classifier_784",
+            "training": {"dataset": {"named": "digits"}, "epochs": 500, "pretraining": 2},
+        },
+        "matrix": {"backend": "cpu"},
+    }
+)
+CELL = Cell(workload=ASKED.workload, backend=Api.CPU)
+MODEL = TrainedModel(onnx_sha256="ab" * 32, checkpoint_sha256="cd" * 32, evaluated=10, wrong=1,
+                     confusion=((4, 1), (0, 5)))  # fmt: skip
+
+
+def epoch(index: int) -> Sample:
+    """Two of pretraining, 7 ms each, then 500 of 3 ms; the loss halves."""
+    stage, number = ("pretrain:first", index) if index < 2 else ("train", index - 2)
+    ms, error = (7, None) if index < 2 else (3, 0.25)
+    return Sample(
+        seq=index, t_ns=index, index=index, phase="timed", start_ns=index, duration_ns=int(ms * MS), stage=stage,
+        epoch=number, loss=2.0 ** -(number / 50), error=error,
+    )  # fmt: skip
+
+
+def content() -> Whole:
+    whole = record(CELL, [1.0], serial="A").model_copy(
+        update={"samples": tuple(epoch(i) for i in range(502)), "trained": MODEL}
+    )
+    stopped = record(CELL, [1.0], serial="B", outcome=Outcome.KILLED).model_copy(
+        update={"samples": tuple(epoch(i) for i in range(5))}
+    )
+    records: list[Record] = [whole, stopped]
+    return built("trains-1", ASKED, cells={CELL.cell_id: CELL}, records=records, outcomes={"ok": 2}, now=1.8e9)
+
+
+def test_a_row_a_training_with_its_answers() -> None:
+    found = content()
+    by_name = {section.name: section for section in sections(found)}
+    rows = {row[0].split()[0]: row for row in by_name["training"].rows}
+    assert rows["A"][2:8] == ("502", "0.0009902", "25.00", "10.00", "10", "3.00")
+    assert rows["A"][-1] == "abababababab" and rows["B"][-1] == "not trained to its end"
+    assert by_name["confusion-0"].rows == (("0", "4", "1"), ("1", "", "5"))
+    epochs = found.blocks[0].trained.epochs if found.blocks[0].trained else ()
+    assert 150 < len(epochs) < 260 and (epochs[0].stage, epochs[-1].epoch) == ("pretrain:first", 499)
+    assert found.blocks[0].times is not None and found.blocks[0].times.median_ms == 3.0
+
+
+def test_terminal_page_and_json_show_it() -> None:
+    found = content()
+    buffer = StringIO()
+    Console(file=buffer, width=200).print(console.render(found))
+    page = render(found, found.records)
+    for shown in (buffer.getvalue(), page):
+        assert "Training" in shown and "answers by right class" in shown
+    for words in ("Training: train", "Training: pretrain:first", "wrong answers, %"):
+        assert words in page, words
+    (a, b) = as_data(found)["trained"]
+    assert a["model"]["onnx_sha256"] == "ab" * 32 and a["epochs"][-1]["epoch"] == 499 and b["model"] is None
