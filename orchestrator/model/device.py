@@ -136,6 +136,8 @@ class Reading(Model):
     voltage_v: float | None = None
     status: str = ""
     """Of the battery, as the kernel prints it: `Charging`, `Discharging` ..."""
+    battery_cycles: int | None = None
+    """Full charges that the battery has had, by its own count."""
     cpu_hz: int | None = None
     """Clock of the fastest core."""
     gpu_hz: int | None = None

@@ -15,7 +15,7 @@ GPU = (f"{KGSL}/gpuclk", f"{KGSL}/devfreq/cur_freq", f"{MALI}/cur_freq", f"{MALI
 """The first that can be read counts, as in the agent (device_agent/src/telemetry/clocks.cc)."""
 _MOST = 10**15
 """No node counts so far: a figure beyond is none."""
-BATTERY_NODES = tuple(f"{BATTERY}/{name}" for name in ("current_now", "voltage_now", "status"))
+BATTERY_NODES = tuple(f"{BATTERY}/{name}" for name in ("current_now", "voltage_now", "status", "cycle_count"))
 SCRIPT = f"grep -sH '' {' '.join((*BATTERY_NODES, CPU, *GPU))}; true"
 """One process reads all nodes; those that are absent or closed to the shell are passed over."""
 
@@ -24,7 +24,7 @@ def parse_nodes(text: str, at: float) -> Reading:
     """Lines `PATH:VALUE`. What is absent or no number is None."""
     nodes = dict(line.partition(":")[::2] for line in reversed(text.splitlines()))
     current, microvolts = _number(nodes, [BATTERY_NODES[0]]), _number(nodes, [BATTERY_NODES[1]])
-    gpu = _number(nodes, GPU)
+    cycles, gpu = _number(nodes, [BATTERY_NODES[3]]), _number(nodes, GPU)
     clocks_khz = [_number(nodes, [path]) for path in nodes if path.endswith("/scaling_cur_freq")]
     cpu_khz = max((khz for khz in clocks_khz if khz), default=None)
     return Reading(
@@ -32,6 +32,7 @@ def parse_nodes(text: str, at: float) -> Reading:
         current_raw=current,
         voltage_v=None if microvolts is None else microvolts * 1e-6,
         status=nodes.get(BATTERY_NODES[2], "").strip(),
+        battery_cycles=cycles if cycles and cycles > 0 else None,
         cpu_hz=None if cpu_khz is None else cpu_khz * 1000,
         gpu_hz=None if gpu is None else hertz(gpu),
     )

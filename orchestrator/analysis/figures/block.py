@@ -153,6 +153,8 @@ class BlockFigures(Model):
     boot_id: str = ""
     fingerprint: str = ""
     """The device's, where the run told none."""
+    battery_cycles: int | None = None
+    """Of the phone, before the block."""
     started_at: float
     """Unix time."""
     ended_at: float

@@ -25,7 +25,7 @@ def figures_of(record: Record, cell: Cell, *, sustained: bool = False) -> BlockF
     timed = [sample for sample in record.samples if sample.phase == "timed"]
     first = record.samples[0] if record.samples else None
     times = timed_ms(record)
-    device = record.device
+    device, reading = record.device, record.state_before.reading if record.state_before else None
     return BlockFigures(
         experiment_id=record.experiment_id,
         job_id=record.job_id,
@@ -41,6 +41,7 @@ def figures_of(record: Record, cell: Cell, *, sustained: bool = False) -> BlockF
         source=record.source,
         boot_id=device.boot_id,
         fingerprint="" if record.provenance.fingerprint else device.fingerprint,
+        battery_cycles=reading.battery_cycles if reading else None,
         started_at=record.started_at,
         ended_at=record.ended_at,
         outcome=record.outcome,

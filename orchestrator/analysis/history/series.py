@@ -11,6 +11,7 @@ from pydantic import Field
 
 from orchestrator.analysis.comparison import METRICS, SideRow
 from orchestrator.analysis.comparison.matching import pairs_of
+from orchestrator.analysis.statistics.brief import BATTERY_CYCLES
 from orchestrator.model.base import Model
 
 Cause = Literal["candidate", "baseline", "device", "farm", "unknown"]
@@ -92,9 +93,9 @@ def _level(rows: Iterable[SideRow], name: str) -> float | None:
 
 
 def facts_of(rows: Iterable[SideRow]) -> dict[str, str]:
-    """What the blocks say ran them; several values by commas."""
+    """What the blocks say ran them; several values by commas. Not the cycles of batteries, which only grow."""
     found: dict[str, dict[str, None]] = {}
     for row in rows:
         for name, text in row.provenance.items():
             found.setdefault(name, {})[text] = None
-    return {name: ", ".join(sorted(texts)) for name, texts in found.items()}
+    return {name: ", ".join(sorted(texts)) for name, texts in found.items() if name != BATTERY_CYCLES}

@@ -10,6 +10,8 @@ from orchestrator.model.record import Outcome
 
 from .setup import first_result_ms, total_setup_ms
 
+BATTERY_CYCLES = "battery cycles"
+
 
 class Brief(NamedTuple):
     """One block of one cell on one device, in one attempt."""
@@ -96,5 +98,6 @@ def _provenance(block: BlockFigures) -> dict[str, str]:
         "farm": of.farm_version,
         "model file": of.model_sha256[:12],
         "plan": of.plan_hash,
+        BATTERY_CYCLES: "" if block.battery_cycles is None else str(block.battery_cycles),
     }
     return {name: text for name, text in found.items() if text}

@@ -187,6 +187,7 @@ def test_a_block_on_a_virtual_phone(there: Runner, lab: Wiring) -> None:
     assert {DoubtCode.VIRTUAL_DEVICE, DoubtCode.SHARED_HOST} <= codes(record)
     assert record.layers and record.state_before is not None and record.state_after is not None
     assert record.state_before.battery_percent == pytest.approx(80, abs=2)
+    assert record.state_before.reading is not None and record.state_before.reading.battery_cycles == 100
     assert all(check.ok for check in record.checks)
     told, last = there.reading, record.power[-1]
     assert told is not None and told.current_raw in {each.current_ua for each in record.power}

@@ -8,7 +8,7 @@ from typing import Any
 
 from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
-from orchestrator.model.device import Api, Precision
+from orchestrator.model.device import Api, DeviceState, Health, Precision, Reading
 from orchestrator.model.event import Memory, Sample
 from orchestrator.model.experiment import Matrix, Sampling, Workload
 from orchestrator.model.record import Outcome, Provenance
@@ -28,6 +28,7 @@ def night(
     backends: tuple[Api, ...] = BACKENDS,
     network: str = "lenet",
     build: str = "8.0",
+    cycles: int | None = None,
 ) -> str:
     """A run of both backends in turns; `slow`: by backend, the factor of its time."""
     experiment = make.experiment(
@@ -51,6 +52,9 @@ def night(
             memory = Memory(seq=0, t_ns=0, device_bytes=1, device_peak_bytes=2**20, vm_hwm_bytes=0, vm_rss_bytes=1)
             more = {"samples": (sample,), "memory": memory}
         at = 86400.0 * number + 60.0 * turn
-        given = {"started_at": at, "ended_at": at + 30, "provenance": Provenance(fingerprint=build)}
+        state = DeviceState(health=Health.READY, reading=Reading(at=at, battery_cycles=cycles))
+        given = {
+            "started_at": at, "ended_at": at + 30, "provenance": Provenance(fingerprint=build), "state_before": state,
+        }  # fmt: skip
         ledger.keep(make.record(job, attempt=begun.attempt, token=begun.token, **{**given, **more}))
     return experiment_id

@@ -30,15 +30,15 @@ def rows(out: str) -> dict[tuple[str, str], Any]:
 
 
 def test_two_nights_are_compared_and_the_status_says_what_is_worse(farm: Farm, ledger: Ledger) -> None:
-    night(ledger, 1)
-    night(ledger, 2, slow={"cpu": 1.2}, build="8.1")
+    night(ledger, 1, cycles=217)
+    night(ledger, 2, slow={"cpu": 1.2}, build="8.1", cycles=218)
     code, out, _ = farm("compare", "nightly-1", "nightly-2", "--json")
     found = rows(out)
     assert code == 1 and all(key in each for each in found.values() for key in KEYS)
     cpu = found["cpu", "latency"]
     assert (cpu["verdict"], cpu["worse"], cpu["device"], cpu["network"]) == ("different", True, "A", "lenet")
     assert cpu["ratio"] == pytest.approx(1.2, rel=0.01) and cpu["interval"]["low"] < 1.2 < cpu["interval"]["high"]
-    assert cpu["differs"] == {"OS build": ["8.0", "8.1"]}
+    assert cpu["differs"] == {"OS build": ["8.0", "8.1"], "battery cycles": ["217", "218"]}
     assert found["opencl", "latency"]["verdict"] == "same" == found["opencl", "memory"]["verdict"]
     code, out, _ = farm("compare", "nightly-1", "nightly-2")
     assert code == 1 and "worse: +" in out and "OS build differs in all rows: A 8.0, B 8.1" in out

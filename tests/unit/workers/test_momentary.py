@@ -13,6 +13,7 @@ PIXEL = """\
 /sys/class/power_supply/battery/current_now:-412000
 /sys/class/power_supply/battery/voltage_now:4123000
 /sys/class/power_supply/battery/status:Discharging
+/sys/class/power_supply/battery/cycle_count:217
 /sys/devices/system/cpu/cpufreq/policy0/scaling_cur_freq:738000
 /sys/devices/system/cpu/cpufreq/policy4/scaling_cur_freq:2348000
 /sys/devices/system/cpu/cpufreq/policy6/scaling_cur_freq:500000
@@ -22,8 +23,9 @@ PIXEL = """\
 
 def test_nodes_of_a_phone() -> None:
     assert parse_nodes(PIXEL, at=7.0) == Reading(
-        at=7.0, current_raw=-412000, voltage_v=4.123, status="Discharging", cpu_hz=2_348_000_000, gpu_hz=572_000_000
-    )
+        at=7.0, current_raw=-412000, voltage_v=4.123, status="Discharging", battery_cycles=217, cpu_hz=2_348_000_000,
+        gpu_hz=572_000_000,
+    )  # fmt: skip
 
 
 def test_what_a_phone_does_not_tell_is_none() -> None:
@@ -31,6 +33,8 @@ def test_what_a_phone_does_not_tell_is_none() -> None:
     odd = PIXEL.replace("-412000", "unknown").replace("2348000", "<unsupported>")
     assert parse_nodes(odd, at=7.0).current_raw is None
     assert parse_nodes(odd, at=7.0).cpu_hz == 738_000_000
+    uncounted = parse_nodes(PIXEL.replace("cycle_count:217", "cycle_count:0"), at=7.0)
+    assert uncounted.battery_cycles is None, "of batteries that do not count, kernels print 0"
 
 
 @pytest.mark.parametrize(
