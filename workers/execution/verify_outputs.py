@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kernels.options import HALF
 from orchestrator.model.device import Precision
 from orchestrator.model.record import Doubt, DoubtCode, OutputCheck
 from workers.plans.plan_store import Arrays
 
 Array = npt.NDArray[Any]
 
-TOLERANCES = {Precision.FP32: 1e-4, Precision.RELAXED: 1e-4, Precision.FP16: 2e-2, Precision.FP16_ARITHMETIC: 2e-2}
+TOLERANCES = {precision: 2e-2 if precision in HALF else 1e-4 for precision in Precision}
 """Largest absolute difference, as a share of the reference's largest absolute value."""
 
 
@@ -36,7 +37,7 @@ def verify(
     network may lose more than that to rounding alone, whoever computes it. Half precision has no such allowance.
     """
     checks = tuple(_check(name, outputs[name], reference[name], precision) for name in outputs if name in reference)
-    if single is None or precision not in (Precision.FP32, Precision.RELAXED) or all(check.ok for check in checks):
+    if single is None or precision in HALF or all(check.ok for check in checks):
         return checks
     rounded = single()
     lost = {name: _difference(rounded[name], wanted) for name, wanted in reference.items()}

@@ -17,6 +17,8 @@ REFERENCE = {"y": np.array([[0.5, -2.0, 1.0]])}
         (1.9e-4, Precision.FP32, True),
         (2.1e-4, Precision.FP32, False),
         (2.1e-4, Precision.RELAXED, False),
+        (1.9e-4, Precision.IMPRECISE, True),
+        (2.1e-4, Precision.IMPRECISE, False),
         (3.9e-2, Precision.FP16, True),
         (4.1e-2, Precision.FP16, False),
     ],
