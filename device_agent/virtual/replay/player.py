@@ -11,17 +11,17 @@ from .recording import Recording
 class Player:
     """Files in `folder`.
 
-    `latency.json` has the latencies by network. `running.json` is there while inferences are replayed, and says of
-    which network and since when. `goes_on` is there where runs go on in the recording, `played.json` then says how far
-    they are. `slow.json` names a build of the agent that is slower than others.
+    `times.json` has latencies and layers by network. `running.json` is there while inferences are replayed, and says of
+    which network and cell and since when. `goes_on` is there where runs go on in the recording, `played.json` then
+    says how far they are. `slow.json` names a build of the agent that is slower than others.
     """
 
     def __init__(self, recording: Recording, folder: Path) -> None:
         self._recording = recording
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        latencies = {name: network.latency_ms for name, network in recording.networks.items()}
-        (folder / "latency.json").write_text(json.dumps(latencies))
+        times = {name: network.model_dump(exclude={"power"}) for name, network in recording.networks.items()}
+        (folder / "times.json").write_text(json.dumps(times))
         (folder / "goes_on").unlink(missing_ok=True)
         if recording.goes_on:
             (folder / "goes_on").touch()
@@ -39,8 +39,10 @@ class Player:
         """Recorded power at a CLOCK_BOOTTIME; None where nothing is replayed."""
         try:
             running = json.loads((self.folder / "running.json").read_text())
-            since_ns, name = int(running["since_ns"]), str(running["network"])
+            since_ns, name, cell = int(running["since_ns"]), str(running["network"]), int(running.get("cell", -1))
             Path(f"/proc/{int(running['pid'])}").stat()
         except (OSError, ValueError, KeyError):  # nothing runs, or it ended without a word
             return None
-        return self._recording.networks[name].power.at(max(0, at_ns - since_ns) / 1e9)
+        network = self._recording.networks[name]
+        own = network.cells[cell].power if cell >= 0 else None
+        return (own or network.power).at(max(0, at_ns - since_ns) / 1e9)

@@ -41,12 +41,40 @@ class PowerTrace(_Part):
         return p0 + (p1 - p0) * (time_s - t0) / (t1 - t0)
 
 
+class RecordedCell(_Part):
+    """A network as the phone ran it in one way: plans that `at` does not fit have other times."""
+
+    at: dict[str, int | str | bool] = Field(min_length=1)
+    """What the plan must have: `api`, `precision`, or any of its options, e.g. `granularity`."""
+    latency_ms: tuple[_Positive, ...] = ()
+    """As that of the network; none: the sum of the layers."""
+    layers: dict[str, Annotated[tuple[_Positive, ...], Field(min_length=1)]] = Field(default_factory=dict)
+    """Layer -> its times in ms, of which each profiled pass plays the next."""
+    power: PowerTrace | None = None
+    """None: the network's."""
+
+    @model_validator(mode="after")
+    def _has_times(self) -> RecordedCell:
+        if not (self.latency_ms or self.layers):
+            raise ValueError("give `latency_ms` or `layers`")
+        return self
+
+
 class RecordedNetwork(_Part):
     """One network as the phone ran it."""
 
-    latency_ms: tuple[_Positive, ...] = Field(min_length=1)
-    """In their order; they begin again when a run has more inferences."""
+    latency_ms: tuple[_Positive, ...] = ()
+    """In their order; they begin again when a run has more inferences. Of plans that no cell fits; none: those are
+    refused."""
     power: PowerTrace
+    cells: tuple[RecordedCell, ...] = ()
+    """The first that fits a plan is played. A layer with axes of its own is played as the first that fits those."""
+
+    @model_validator(mode="after")
+    def _has_times(self) -> RecordedNetwork:
+        if not (self.latency_ms or self.cells):
+            raise ValueError("give `latency_ms` or `cells`")
+        return self
 
 
 class Recording(_Part):

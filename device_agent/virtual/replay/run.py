@@ -17,6 +17,7 @@ from typing import Any
 from .journal import End, Journal, now_ns
 from .options import split
 from .sampler import Sampler
+from .times import times_of
 
 AT_ONCE = ("hello", "device", "setup", "warning")
 LATER = ("layer", "output", "memory")
@@ -50,7 +51,7 @@ class Run:
             return 1
         finally:
             (self._folder / "running.json").unlink(missing_ok=True)
-        for event in later:
+        for event in self._times.replaying(later):
             self._pass_on(event)
         self.journal.write("result", samples=count, run_ns=now_ns() - began_ns)
         return 0
@@ -111,11 +112,9 @@ class Run:
     def _latencies(self) -> Iterator[int]:
         """Recorded durations of the plan's network in ns, without an end. Raises End where there is none."""
         plan = Path(self.rest[self.rest.index("--plan") + 1])
-        self._network = json.loads((plan / "plan.json").read_text())["name"]
-        recorded = json.loads((self._folder / "latency.json").read_text())
-        if self._network not in recorded:
-            raise End("unsupported", f"no latency of {self._network} was recorded; there are: {', '.join(recorded)}")
-        own, slower = recorded[self._network], self._slower()
+        recorded = json.loads((self._folder / "times.json").read_text())
+        self._times = times_of(json.loads((plan / "plan.json").read_text()), recorded)
+        self._network, own, slower = self._times.network, self._times.latency_ms, self._slower()
         first = self._first() % len(own)
         return (round(ms * 1e6 * slower) for ms in self._counted(itertools.cycle(own[first:] + own[:first])))
 
@@ -152,7 +151,8 @@ class Run:
 
     def _announce(self, since_ns: int) -> None:
         fresh = self._folder / "running.json.new"
-        fresh.write_text(json.dumps({"network": self._network, "since_ns": since_ns, "pid": os.getpid()}))
+        running = {"network": self._network, "cell": self._times.cell, "since_ns": since_ns, "pid": os.getpid()}
+        fresh.write_text(json.dumps(running))
         fresh.replace(self._folder / "running.json")
 
     def _warm_up(self, latencies: Iterator[int]) -> int:

@@ -1,0 +1,84 @@
+"""A recording of study S's Galaxy S7, made of the authors' own logs and power traces."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from orchestrator.exchange.power_traces import read_trace
+
+Logged = dict[str, list[float]]
+"""Layer -> its times in ms, one of each repetition."""
+
+
+def recording(folder: Path, to: Path) -> Path:
+    """`folder`: `galaxy_s7` of the data. Layers by g and one CPU thread, with the power of both loads.
+
+    Whole networks with the best g of each layer are not in the logs: their times are those of table VI.
+    """
+    by_g = {int(path.stem): logged(path) for path in (folder / "logs").glob("[0-9]*.txt")}
+    precise = [
+        {"at": {"api": "opencl", "precision": "fp32", "granularity": g}, "layers": means(layers)}
+        for g, layers in sorted(by_g.items())
+    ]
+    sequential = logged(folder / "logs" / "sequential.txt")
+    runs = [sum(times) for times in zip(*sequential.values(), strict=True)]
+    cells = [
+        *precise,
+        {
+            "at": {"api": "cpu"},
+            "latency_ms": [mean(runs)],
+            "layers": means(sequential),
+            "power": power(folder, "Sequential"),
+        },
+        {"at": {"api": "opencl", "precision": "fp32"}, "latency_ms": [436.71]},
+        {"at": {"api": "opencl", "precision": "imprecise"}, "latency_ms": [207.1]},
+    ]
+    network = {"power": power(folder, "Parallel"), "cells": cells}
+    idle = [plain(folder, name) for name in ("Baseline", "Baseline2")]
+    to.write_text(
+        json.dumps(
+            {
+                "profile": "galaxy_s7",
+                "origin": "the authors' logs and Trepn traces of 2016-09-07",
+                "idle_w": mean(idle),
+                "networks": {"squeezenet_v1_0": network},
+            }
+        )
+    )
+    return to
+
+
+def logged(path: Path) -> Logged:
+    """What is no layer of the network is left out; the same layer may be logged in several runs."""
+    found: Logged = defaultdict(list)
+    for line in re.finditer(r"^(\w+) \(ms\):?\s*([\d.]+)$", path.read_text(), re.MULTILINE):
+        if float(line[2]) > 0:
+            found[line[1].lower()].append(float(line[2]))
+    return dict(found)
+
+
+def means(layers: Logged) -> Logged:
+    """As the study has it: a block profiles fewer passes than the eleven that were logged."""
+    return {name: [mean(times)] for name, times in layers.items()}
+
+
+def plain(folder: Path, name: str) -> float:
+    (trace,) = read_trace(folder / "power" / f"{name}.csv")
+    return float(trace.power_w.mean())
+
+
+def power(folder: Path, name: str) -> dict[str, Any]:
+    """Both runs of a load, one after the other."""
+    times, watts = [0.0], []
+    for run in (name, f"{name}2"):
+        (trace,) = read_trace(folder / "power" / f"{run}.csv")
+        rising = [index for index in range(1, len(trace.t_s)) if trace.t_s[index] > trace.t_s[index - 1]]
+        begin = times[-1]
+        times += [begin + float(trace.t_s[index]) for index in rising]
+        watts += [float(trace.power_w[index]) for index in ([0] if not watts else []) + rising]
+    return {"time_s": times, "power_w": watts}

@@ -1,0 +1,89 @@
+"""Study S's files on a phone that replays the authors' own data: their published rows come out of the whole farm."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.servers import required
+from tests.waiting import eventually
+
+from .authors_phone import recording
+from .conftest import Cli
+from .test_up import ROOT, Up, farm
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+DATA = ROOT.parent / "shared" / "data" / "mobile_convnet" / "galaxy_s7"
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    if not DATA.is_dir():
+        pytest.skip("the authors' data (shared/data/mobile_convnet) are not on this machine")
+    for binary in ("redis-server", "adb"):
+        required(binary)
+    folder = tmp_path_factory.mktemp("replayed")
+    phone = recording(DATA, folder / "galaxy_s7.json")
+    found = Up(folder / "farm", "--virtual", "1", "--profile", f"replay:{phone}")
+    try:
+        found.wait_until_ready()
+        eventually(lambda: _is_ready(found), 90)
+        yield found
+    finally:
+        found.kill()
+
+
+def _is_ready(up: Up) -> bool:
+    devices = json.loads(farm("devices", "--state", str(up.state), "--json").stdout)
+    return any(d["facts"]["source"] == "replay" and d["state"]["health"] == "ready" for d in devices)
+
+
+def run(up: Up, cli: Cli, name: str, sampling: dict[str, Any], **axes: list[Any]) -> list[dict[str, Any]]:
+    """A study's file with some of its axes' values: what stands beside each published figure of the Galaxy S7."""
+    asked = yaml.safe_load((ROOT / "experiments" / f"{name}.yaml").read_text())
+    asked["devices"] = {"where": 'source == "replay"'}
+    asked["matrix"] |= axes
+    asked["sampling"] |= {"blocks": 1, "warmup": 0, "samples": 1, "canary": 0, **sampling}
+    for file in (ROOT / "experiments").glob("*.json"):
+        (up.state / file.name).write_bytes(file.read_bytes())
+    path = up.state / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(asked, sort_keys=False))
+    cli("run", str(path), "--wait", "--state", str(up.state))
+    data = json.loads(cli("results", "latest", "--json", "--raw", "--state", str(up.state))[1])
+    said = [(record["outcome"], record["cause"], record["reasons"]) for record in data["records"]]
+    assert {outcome for outcome, *_ in said} == {"ok"}, said
+    assert {(record["source"], record["checks"][0]["ok"]) for record in data["records"]} == {("replay", True)}
+    return [each for each in data["reproduction"]["beside"] if each["published_on"] == "Galaxy S7"]
+
+
+def test_best_granularities_are_those_of_table_i(up: Up, cli: Cli) -> None:
+    axes: dict[str, list[Any]] = {"backend": ["opencl"], "algorithm": ["dot"], "precision": ["fp32"]}
+    found = run(up, cli, "study_s", {}, granularity=[4, 6, 8, 12], **axes)
+    cells = [each for each in found if each["metric"] == "best"]
+    assert [each["ours"] for each in cells] == [each["published"] for each in cells]
+    assert (len(cells), {each["verdict"] for each in cells}) == (13, {"reproduced"})
+
+
+def test_optimal_and_pessimal_networks_and_layers_by_fire_module(up: Up, cli: Cli) -> None:
+    found = run(up, cli, "study_s_layers", {}, precision=["fp32"])
+    of = {(each["table"], each["row"], each["column"]): each for each in found}
+    by_table = [each for (table, *_), each in of.items() if "(table III)" in table and each["unit"] == "ms"]
+    assert len(by_table) == 4 and all(abs(each["ratio"] - 1) < 2e-4 for each in by_table)
+    assert of["optimal over pessimal g (table III)", "Galaxy S7", "speed-up"]["ours"] == pytest.approx(2.52, abs=0.05)
+    modules = [each for (table, row, _), each in of.items() if "IV" in table and row != "imprecise parallel"]
+    assert all(each["ratio"] == pytest.approx(1, abs=1e-3) for each in modules if each["ours"] is not None)
+    assert sum(each["ours"] is not None for each in modules) >= 20
+    whole = of["whole network (table VI)", "Galaxy S7", "sequential"]
+    assert whole["ours"] == pytest.approx(12331.82, rel=1e-4)
+
+
+def test_power_and_energy_of_an_image(up: Up, cli: Cli) -> None:
+    found = run(up, cli, "study_s_energy", {"load": "6 s", "idle": "4 s"}, precision=["fp32", "imprecise"])
+    ours = {(each["metric"], each["column"]): each["ratio"] for each in found}
+    assert len(ours) == 5
+    assert all(ratio == pytest.approx(1, abs=0.05) for ratio in ours.values()), ours
