@@ -34,7 +34,7 @@ def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache
     if options.layout == "image":
         # a kernel may not read and write one image, and images are neither parted nor swapped
         options = replace(options, in_place=False, concat="join", swap="never")
-    limits = replace(limits, memory_budget_bytes=budget_of(options, limits))
+    limits = replace(limits, memory_budget_bytes=budget_of(options, limits), max_buffer_bytes=_largest(options, limits))
     if options.keep_all:
         graph = _keep_all(graph)
     if options.backend == "cpu":
@@ -45,6 +45,11 @@ def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache
     bundle = assemble(draft, layout, options, limits, spirv_cache=spirv_cache)
     validate(bundle.plan, limits, draft.waves)
     return bundle
+
+
+def _largest(options: Options, limits: Limits) -> int:
+    """Bytes of the largest allocation: what was asked for, but no more than the device allows; 0: not known."""
+    return min((size for size in (options.largest_object, limits.max_buffer_bytes) if size), default=0)
 
 
 def _check_options(options: Options, limits: Limits) -> None:

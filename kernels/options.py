@@ -152,6 +152,14 @@ class Options:
         backends=GPU,
         page="memory.md",
     )
+    largest_object: int = axis(
+        0,
+        "largest allocation of device memory that a plan may make, e.g. `1 GB`",
+        unset="the device's",
+        unit="B",
+        backends=GPU,
+        page="memory.md",
+    )
     concat: ConcatMode = axis(
         "auto",
         "joined channels: `join` writes them side by side, `split` sums over the parts (study M); "
@@ -203,8 +211,9 @@ class Options:
     """Layer -> those of `LAYER_AXES` that it has otherwise than the rest: `{"conv1": {"granularity": 6}}`."""
 
     def of(self, layer: str) -> Options:
-        """The choices as they are for one layer."""
-        own: Mapping[str, Any] = self.layers.get(layer, {})
+        """The choices as they are for one layer; its parts, `conv1.16.0`, have those of the whole."""
+        named = layer if layer in self.layers else next((own for own in self.layers if layer.startswith(f"{own}.")), "")
+        own: Mapping[str, Any] = self.layers.get(named, {})
         return replace(self, **own) if own else self
 
     @property

@@ -123,6 +123,13 @@ def plan(
     check: Annotated[
         bool, typer.Option("--check", help="Run an OpenCL plan on this workstation and compare its outputs.")
     ] = False,
+    memory_plot: Annotated[
+        Path | None,
+        typer.Option("--memory-plot", metavar="FILE", help="Draw memory over its steps into a .svg or .png file."),
+    ] = None,
+    savings: Annotated[
+        bool, typer.Option("--savings", help="Compile again with fewer ways to save memory: what each of them saves.")
+    ] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -148,12 +155,20 @@ def plan(
     bundle = compile_graph(graph, options, limits)
     bundle.write(output)
     checked = plan_check.check_plan(bundle, graph, seed) if check else None
+    from . import plan_memory
     from .plan_summary import as_data, render
 
+    saved = plan_memory.saved(graph, options, limits) if savings else []
+    if memory_plot is not None:
+        plan_memory.draw(bundle.plan, memory_plot)
     if as_json:
-        print_json({"folder": output, **as_data(bundle.plan), **({"check": checked.as_data()} if checked else {})})
+        more: dict[str, Any] = {"check": checked.as_data()} if checked else {}
+        more |= {"savings": plan_memory.as_data(saved)} if savings else {}
+        print_json({"folder": output, **as_data(bundle.plan), **more})
     else:
         out().print(render(bundle.plan))
+        if savings:
+            out().print("", plan_memory.render(saved))
         log().print(f"written to {output}")
         if checked:
             out().print(plan_check.render(checked))

@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from kernels.options import COMPILE_AXES
 from kernels.plan.data_movement import PORTS, Movement, movements
+from kernels.plan.live_memory import LiveMemory, live_memory
 from kernels.plan.model import Copy, Dispatch, Plan, SwapIn, SwapOut
 from orchestrator.report import wording
 from orchestrator.report.listing import Head, Listing, Row
@@ -44,6 +45,7 @@ def as_data(plan: Plan) -> dict[str, Any]:
         "swaps": sum(isinstance(step, SwapIn | SwapOut) for step in plan.steps),
         "swapped_bytes": _swapped_bytes(plan),
         "live_bytes": _busiest(plan),
+        "largest_live_set_bytes": live_memory(plan).most,
         "largest_buffers": _largest(plan),
         "programs": len(plan.programs),
         "flops": sum(step.flops for step in dispatches),
@@ -85,6 +87,7 @@ def render(plan: Plan) -> RenderableType:
         )
     )
     rows.append(("[bold]peak[/]", escape(_peak_text(facts))))
+    rows.append(("[bold]bound[/]", _bound_text(live_memory(plan))))
     for layer, words in _divided(plan).items():
         rows.append(("[bold]divided[/]", escape(f"{layer} into {words}")))
     if plan.options.get("layout") == "image":
@@ -117,6 +120,13 @@ def _peak_text(facts: dict[str, Any]) -> str:
     swapped = facts["swapped_bytes"]
     through = f"; {wording.memory_size(swapped)} through host memory" if swapped else ""
     return f"most alive in {layers or 'no layer'}; largest tensors {buffers}{through}"
+
+
+def _bound_text(memory: LiveMemory) -> str:
+    return (
+        f"largest live set {wording.memory_size(memory.most)}, a lower bound for steps in this order; "
+        f"placing loses {wording.memory_size(memory.gaps)} ({memory.gaps / max(1, memory.most):.1%})"
+    )
 
 
 def _divided(plan: Plan) -> dict[str, str]:

@@ -6,6 +6,7 @@ import io
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -36,12 +37,16 @@ def draw(groups: Mapping[str, Sequence[Recording]], path: Path) -> bytes:
     if suffix == ".html":
         with style():
             return _page(to_svg(Chart(figure_of(groups), "traces", TITLE))).encode()
-    paper = {key: ON_PAPER.get(str(value), value) if "color" in key else value for key, value in STYLE.items()}
     buffer = io.BytesIO()
-    with mpl.rc_context(paper):
+    with mpl.rc_context(paper()):
         metadata = {"Date": None} if suffix == ".svg" else None
         figure_of(groups).savefig(buffer, format=suffix[1:], dpi=144, metadata=metadata)
     return buffer.getvalue()
+
+
+def paper() -> dict[str, Any]:
+    """The look of a picture that stands alone: no page gives it colours."""
+    return {key: ON_PAPER.get(str(value), value) if "color" in key else value for key, value in STYLE.items()}
 
 
 def figure_of(groups: Mapping[str, Sequence[Recording]]) -> Figure:

@@ -90,6 +90,10 @@ class RunRequest:
     await_discharging_ms: int = 0
     discharging_sign: int = 0
     """Sign of the gauge's current while it discharges; 0: not known."""
+    memory_total: int = 0
+    """Bytes of device memory that the run may take; 0: what the device has."""
+    largest_object: int = 0
+    """Of one allocation."""
     inferences: int = 1
     cpu_use: CpuUse = CpuUse()
     checkpoint: str = ""
@@ -124,6 +128,8 @@ class RunRequest:
         only_where_given = {
             "--cache-dir": self.cache,
             "--device": self.device,
+            "--memory-total": self.memory_total,
+            "--largest-object": self.largest_object,
             "--inferences": self.inferences if self.inferences > 1 else 0,
             "--idle-ms": self.idle_ms,
             "--load-ms": self.load_ms,

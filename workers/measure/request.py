@@ -44,6 +44,8 @@ def make_request(
         idle_ms=round(1000 * block.idle_s),
         load_ms=round(1000 * block.load_s),
         warmup_stable=block.warmup_stable,
+        memory_total=int(stored.plan.options.get("memory_budget", 0)),
+        largest_object=int(stored.plan.options.get("largest_object", 0)),
         cpus=block.cpus,
         await_discharging_ms=round(1000 * block.await_discharging_s),
         discharging_sign=block.discharging_sign if block.await_discharging_s else 0,

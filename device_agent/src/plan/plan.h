@@ -153,4 +153,13 @@ Result<Plan> parse_plan(const std::string& text);
 // Checks a plan against the device that is to run it: `unsupported` or `limit`; names the limit and by how much.
 Status check_limits(const Plan& plan, const ApiFacts& facts);
 
+// What a run may take of the device's memory, less than the device has: as a phone with so much would refuse. 0: no limit.
+struct MemoryLimit {
+  uint64_t total = 0;
+  uint64_t object = 0;  // of one allocation
+};
+
+// `limit`: the first allocation that goes beyond, with its largest buffer, and by how much.
+Status check_memory_limit(const Plan& plan, const MemoryLimit& limit);
+
 }  // namespace pocketfarm

@@ -70,6 +70,19 @@ Status check_memory(const Plan& plan, const ApiFacts& facts) {
   return kOk;
 }
 
+std::string largest_buffer(const Plan& plan, size_t pool) {
+  const Buffer* largest = nullptr;
+  for (const Buffer& buffer : plan.buffers)
+    if (buffer.pool == pool && (largest == nullptr || buffer.bytes > largest->bytes)) largest = &buffer;
+  return largest == nullptr ? "" : " (largest buffer: `" + largest->id + "`, " + std::to_string(largest->bytes) + ")";
+}
+
+Error beyond(const std::string& what, uint64_t wanted, uint64_t limit, const char* option) {
+  return Error{Code::limit, what + " " + std::to_string(wanted) + " bytes, which exceeds the run's limit (" + option + ") of " +
+                                std::to_string(limit) + " by " + std::to_string(wanted - limit) +
+                                "; compile the plan with this limit, or allow more"};
+}
+
 }  // namespace
 
 Status check_limits(const Plan& plan, const ApiFacts& facts) {
@@ -81,6 +94,19 @@ Status check_limits(const Plan& plan, const ApiFacts& facts) {
   for (const Program& program : plan.programs)
     if (auto error = check_program(program, facts)) return error;
   return check_memory(plan, facts);
+}
+
+Status check_memory_limit(const Plan& plan, const MemoryLimit& limit) {
+  uint64_t total = 0;
+  for (size_t i = 0; i < plan.pools.size(); ++i) {
+    const std::string name = "pool `" + plan.pools[i].id + "`" + largest_buffer(plan, i);
+    total += plan.pools[i].bytes;
+    if (limit.object > 0 && plan.pools[i].bytes > limit.object)
+      return beyond(name + " needs", plan.pools[i].bytes, limit.object, "--largest-object");
+    if (limit.total > 0 && total > limit.total)
+      return beyond(name + " brings the device's memory to", total, limit.total, "--memory-total");
+  }
+  return kOk;
 }
 
 }  // namespace pocketfarm

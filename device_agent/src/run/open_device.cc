@@ -28,8 +28,9 @@ void announce(Journal& journal, const Backend& backend, const Plan& plan) {
                               .set("cpus", allowed_cpus()));
 }
 
-Status load(const Bundle& bundle, const Inputs& inputs, Backend& backend, SetupLog& log) {
+Status load(const Bundle& bundle, const Inputs& inputs, const MemoryLimit& limit, Backend& backend, SetupLog& log) {
   if (auto error = check_limits(bundle.plan, backend.facts())) return error;
+  if (auto error = check_memory_limit(bundle.plan, limit)) return error;
   if (auto error = backend.prepare(bundle, log)) return error;
   const int64_t start_ns = boottime_ns();
   if (auto error = inputs.write(backend)) return error;
@@ -45,7 +46,7 @@ Result<Backend*> open_device(const Bundle& bundle, const Inputs& inputs, const A
   if (!backend) return backend.error();
   Backend* device = backend->release();
   announce(journal, *device, bundle.plan);
-  if (auto error = load(bundle, inputs, *device, log)) return *error;
+  if (auto error = load(bundle, inputs, {args.memory_total, args.largest_object}, *device, log)) return *error;
   return device;
 }
 

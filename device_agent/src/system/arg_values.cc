@@ -58,6 +58,16 @@ Setter count(int& target, int min, int max) {
   };
 }
 
+Setter bytes(uint64_t& target) {
+  return [&target](const std::string& value) -> Status {
+    const bool digits = !value.empty() && value.size() <= 18 && value.find_first_not_of("0123456789") == std::string::npos;
+    const uint64_t number = digits ? std::strtoull(value.c_str(), nullptr, 10) : 0;
+    if (number == 0) return usage("expected a number of bytes above 0, got `" + value + "`");
+    target = number;
+    return kOk;
+  };
+}
+
 Setter counts(std::vector<int>& target, int min, int max, size_t most) {
   return [&target, min, max, most](const std::string& value) -> Status {
     target.clear();

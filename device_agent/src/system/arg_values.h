@@ -19,6 +19,7 @@ Setter text(std::string& target);
 Setter some_text(std::string& target);  // not empty
 Setter count(int& target, int min, int max);
 Setter counts(std::vector<int>& target, int min, int max, size_t most);  // N,N,...
+Setter bytes(uint64_t& target);  // above 0
 Setter seconds(double& target);
 Setter share(double& target);  // above 0, at most 1
 Setter one_of(CpuUse::Pipeline& target);

@@ -17,6 +17,7 @@ const char* const kUsage =
     "                            [--threads N] [--threads-per-call] [--pin-threads] [--pipeline none|balanced|by_kind]\n"
     "                            [--cpus LIST] [--power-period-ms N] [--deadline-s S] [--marker TEXT]\n"
     "                            [--cache-dir DIR] [--device SUBSTRING]\n"
+    "                            [--memory-total BYTES] [--largest-object BYTES]\n"
     "       pocketfarm-agent serve [--plan NETWORK=DIR]... [--input NETWORK:PORT=FILE]... [--warmup N] [--threads N]\n"
     "                            [--threads-per-call] [--pin-threads] [--cpus LIST] [--power-period-ms N] [--journal FILE]\n"
     "                            [--deadline-s S] [--marker TEXT] [--cache-dir DIR] [--device SUBSTRING]\n"
@@ -54,6 +55,8 @@ Options run(Args& args) {
   return {{"--plan", text(args.plan)},
           {"--input", input(args.inputs)},
           {"--output-dir", text(args.output_dir)},
+          {"--memory-total", bytes(args.memory_total)},
+          {"--largest-object", bytes(args.largest_object)},
           {"--await-discharging-ms", count(args.await_discharging_ms, 0, kDayMs)},
           {"--discharging-sign", sign(args.discharging_sign)},
           {"--idle-ms", count(args.idle_ms, 0, kDayMs)},

@@ -1,6 +1,7 @@
 // The command line (device_agent/README.md).
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +35,8 @@ struct Args {
   CpuUse cpu;
   std::string cpus;  // empty: every core
   int power_period_ms = 0;
+  uint64_t memory_total = 0;    // bytes that all device memory of `run` may take together; 0: the device's own
+  uint64_t largest_object = 0;  // bytes of one allocation; 0: the device's own
   int memory_mib = 0;  // of all networks of `serve`; 0: the device's own
   double deadline_s = 600;
   std::string marker;

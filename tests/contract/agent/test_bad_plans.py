@@ -136,6 +136,24 @@ def test_limits_of_the_device(agent: Agent, api: str, change: Change, said: str)
     assert not any(event.step == "allocate" for event in run.all("setup"))
 
 
+@pytest.mark.parametrize("api", ["opencl", "vulkan", "cpu"])
+def test_a_run_may_have_less_memory_than_the_device(agent: Agent, api: str) -> None:
+    """As a phone with so much would refuse: the allocation, its largest buffer, and by how much."""
+    folder = written(agent, api)
+    pools = json.loads((folder / "plan.json").read_text())["pools"]
+    total, largest = sum(pool["bytes"] for pool in pools), max(pool["bytes"] for pool in pools)
+    fitting = ("--memory-total", total, "--largest-object", largest)
+    ended = agent.run(folder, {"x": vector(1)}, *fitting)
+    assert ended.code == 0 and ended.one("memory").device_peak_bytes >= total
+    for option, most in (("--memory-total", total), ("--largest-object", largest)):
+        refused = agent.run(folder, {"x": vector(1)}, option, most - 1)
+        assert (
+            refused.error.code == "limit" and f"the run's limit ({option}) of {most - 1} by 1" in refused.error.message
+        )
+        assert "pool `" in refused.error.message and "largest buffer: `" in refused.error.message
+        assert not any(event.step == "allocate" for event in refused.all("setup"))
+
+
 @pytest.mark.parametrize("api", ["opencl", "cpu"])
 def test_precision_that_the_device_lacks(agent: Agent, api: str) -> None:
     facts = agent.call([str(agent.binary), "probe"], POCKETFARM_APIS=api).one("probe").facts

@@ -31,6 +31,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "layout": ("buffer", "image"),
     "fuse": ("all", "none", "activation"),
     "memory_budget": (0, 240_000),
+    "largest_object": (0, 80_000),
     "concat": ("auto", "join", "split"),
     "in_place": (True, False),
     "order": ("memory", "waves"),

@@ -27,6 +27,18 @@ def test_each_layer_has_its_own_and_the_rest_what_all_have(backend: Backend) -> 
     assert (plan.options["granularity"], plan.options["granularity:conv1"]) == (3, 6)
 
 
+def test_parts_of_a_layer_have_its_own() -> None:
+    """What `largest_object` divides: 246 kB between the second layer and the third."""
+    build = Builder()
+    wide = build.conv(build.conv(build.input(1, 3, 33, 33), 8, (3, 3)), 64, (1, 1))
+    graph = build.outputs(build.conv(wide, 4, (1, 1)))
+    options = Options("opencl", largest_object=100_000, layers={"conv1": {"algorithm": "dot", "granularity": 6}})
+    plan = compile_graph(graph, options, Limits()).plan
+    assert max(pool.bytes for pool in plan.pools) <= 100_000
+    parts = {step.layer: step.program for step in plan.steps if step.layer.startswith("conv1.")}
+    assert len(parts) > 1 and all("outputs6" in program for program in parts.values())
+
+
 def test_algorithms_by_layer_compute_the_same() -> None:
     check(two_layers(), layers={"conv0": {"algorithm": "dot", "granularity": 5}, "conv1": {"algorithm": "scalar"}})
 
