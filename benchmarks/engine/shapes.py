@@ -22,19 +22,10 @@ import pyopencl as cl
 from benchmarks.command_line import run_command
 from kernels.catalog.convolution import ALGORITHMS, Convolution
 from kernels.catalog.family import Call
+from kernels.frontend.networks.pynet_layers import SHAPES
 from kernels.options import Limits, Options
 from kernels.source.dialects import opencl
 
-# channels, height, width, window, output channels: Kang, table of PyNET's layers
-_TABLE = """
-4,1440,1984,3,32 32,1440,1984,3,32 32,720,992,3,64 64,720,992,3,64 64,360,496,3,128 128,360,496,3,128
-128,180,248,3,256 256,180,248,3,256 256,90,124,3,512 512,90,124,3,512 512,180,248,3,256 512,90,124,3,3
-256,360,496,3,128 256,180,248,3,3 256,360,496,5,128 128,360,496,5,128 512,360,496,3,128 128,720,992,3,64
-128,360,496,3,3 128,720,992,5,64 64,720,992,5,64 192,720,992,3,64 192,720,992,5,64 192,720,992,7,64
-64,720,992,7,64 256,720,992,3,64 256,720,992,5,64 64,1440,1984,3,32 64,720,992,3,3 32,1440,1984,5,32
-32,1440,1984,7,32 32,1440,1984,9,32 16,2880,3968,3,16 32,1440,1984,3,3 16,2880,3968,3,3
-"""
-SHAPES = [tuple(map(int, text.split(","))) for text in _TABLE.split()]
 REPEATS = 3
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import get_args
 
-from orchestrator.analysis.comparison.backends import PaysFrom, SideBySide, side_by_side
+from orchestrator.analysis.comparison.backends import Counting, PaysFrom, SideBySide, side_by_side
 from orchestrator.analysis.comparison.backends import pays_from as found_pays_from
 from orchestrator.analysis.reproduction import Beside, Verdict
 from orchestrator.model.device import Api, Source
@@ -50,27 +50,30 @@ def _speed_up(row: SideBySide, one: Api, other: Api) -> str:
     return "" if found is None else f"{found:.2f}x"
 
 
-def _rows(content: Content) -> list[SideBySide]:
-    return side_by_side(content.summaries, content.blocks, content.experiment.sampling.mode)
+def _rows(content: Content, counting: Counting = "inference") -> list[SideBySide]:
+    return side_by_side(content.summaries, content.blocks, content.experiment.sampling.mode, counting)
 
 
 def pays_from(content: Content) -> Section:
     """Study P's question, for each operation that ran at several sizes."""
-    found, names = found_pays_from(_rows(content)), wording.naming(content.summaries)
+    names = wording.naming(content.summaries)
+    found = [(counting, one) for counting in get_args(Counting) for one in found_pays_from(_rows(content, counting))]
     columns = (
-        Column("device"), Column("operation"), Column("backend"), Column("sizes"), Column("faster than the CPU"),
-        Column("smallest", True), Column("largest", True),
+        Column("device"), Column("operation"), Column("backend"), Column("time of"), Column("sizes"),
+        Column("faster than the CPU"), Column("smallest", True), Column("largest", True),
     )  # fmt: skip
     rows = tuple(
         (
             _device(one.serial, one.source), wording.without(f"{one.operation} {one.rest}", names.shared), one.backend,
-            f"{one.sizes[0]} to {one.sizes[-1]}", _from(one), f"{one.ratios[0]:.3g}x", f"{one.ratios[-1]:.3g}x",
+            counting, f"{one.sizes[0]} to {one.sizes[-1]}", _from(one),
+            f"{one.ratios[0]:.3g}x", f"{one.ratios[-1]:.3g}x",
         )
-        for one in found
+        for counting, one in found
     )  # fmt: skip
     note = (
         "From which size on a GPU backend is faster than our CPU backend at every larger size that was measured; and "
-        "its speed over the CPU's at the smallest and at the largest size."
+        "its speed over the CPU's at the smallest and at the largest size. With copies: writing the input and reading "
+        "the output count too; with set-up: everything from a fresh process to its first result."
     )
     return Section("pays-from", "When the GPU pays", note, columns, rows)
 

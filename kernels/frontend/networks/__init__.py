@@ -14,6 +14,7 @@ from .inception import inception_v3
 from .mobilenet import mobilenet_v1, mobilenet_v2
 from .operations import FAMILIES, OPERATIONS
 from .pynet import pynet, pynet_full, pynet_level_1, pynet_level_2, pynet_level_3, pynet_level_4, pynet_level_5
+from .pynet_layers import PYNET_LAYERS
 from .resnet import resnet18, resnet50
 from .squeezenet import squeezenet_v1_0, squeezenet_v1_1
 from .vgg import vgg16
@@ -54,11 +55,11 @@ NETWORKS: dict[str, Network] = {
     "vgg16": vgg16,
 }
 
-BUILT_IN: dict[str, Network] = {**NETWORKS, **OPERATIONS}
+BUILT_IN: dict[str, Network] = {**NETWORKS, **OPERATIONS, **PYNET_LAYERS}
 """Networks and single operations."""
 
 
 def known_words() -> str:
     """Every network, and the operations by their ranges: for messages."""
     ranges = (f"{family.workload(family.sizes[0])} to {family.sizes[-1]}" for family in FAMILIES.values())
-    return ", ".join((*NETWORKS, *ranges))
+    return ", ".join((*NETWORKS, *ranges, f"{next(iter(PYNET_LAYERS))} to {len(PYNET_LAYERS) - 1}"))

@@ -1,4 +1,4 @@
-"""Study P's four operations, each as a workload of its own at a size in its name; every operand is an input."""
+"""Study P's operations, each as a workload of its own at a size in its name; every operand but weights is an input."""
 
 from __future__ import annotations
 
@@ -40,6 +40,12 @@ def _convolution(size: int, seed: int | None, batch: int) -> Graph:
     return net.finish(net.conv("convolution", net.input, CHANNELS, 3, pad=1))
 
 
+def _matrix_vector(size: int, seed: int | None, batch: int) -> Graph:
+    """A dense layer: what networks multiply a vector by is a weight."""
+    net = NetworkBuilder(f"matvec_{size}", seed, (batch, size))
+    return net.finish(net.dense("product", net.input, size, gain=1.0))
+
+
 def _transposition(size: int, seed: int | None, batch: int) -> Graph:
     del seed
     node = Node("transposed", "transpose", ("a",), ("transposed",), {"perm": (0, 2, 1)})
@@ -60,6 +66,7 @@ FAMILIES = {
     family.name: family
     for family in (
         Family("matmul", "n of an n x n x n product", tuple(1 << i for i in range(4, 13)), _product),
+        Family("matvec", "n of a dense layer from n to n numbers", tuple(1 << i for i in range(4, 13)), _matrix_vector),
         Family("conv3x3", "edge of an image with 32 channels", tuple(1 << i for i in range(3, 10)), _convolution),
         Family("transpose", "edge of a square matrix", tuple(1 << i for i in range(4, 13)), _transposition),
         Family("add", "length of the vectors", tuple(4**i for i in range(4, 13)), _addition),

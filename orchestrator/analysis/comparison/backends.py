@@ -7,16 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from orchestrator.analysis.figures import BlockFigures
-from orchestrator.analysis.statistics import Mode, Summary, block_value_ms
+from orchestrator.analysis.figures import NS_PER_MS, BlockFigures
+from orchestrator.analysis.statistics import Mode, Summary, block_value_ms, first_result_ms
 from orchestrator.model.device import Api, Source
 
 from .cell_blocks import blocks_by_cell, quotient
 from .ratio import Block
 
 GPU = (Api.OPENCL, Api.VULKAN)
+COPIES = ("input", "readback")
+"""The agent's steps that write an input and read an output."""
+Counting = Literal["inference", "with copies", "with set-up"]
+"""What a time is of: an inference whose input lies on the device; with writing the input and reading the output back;
+or everything from a fresh process to the first result."""
 
 
 class SideBySide(NamedTuple):
@@ -58,10 +63,13 @@ class PaysFrom(NamedTuple):
 
 
 def side_by_side(
-    summaries: Iterable[Summary], blocks: Iterable[BlockFigures], mode: Mode = "steady"
+    summaries: Iterable[Summary],
+    blocks: Iterable[BlockFigures],
+    mode: Mode = "steady",
+    counting: Counting = "inference",
 ) -> list[SideBySide]:
     """What at least two backends of a device ran in the same way, in the order of the summaries."""
-    by_cell = blocks_by_cell(blocks, partial(block_value_ms, mode=mode))
+    by_cell = blocks_by_cell(blocks, partial(_counted_ms, mode=mode, counting=counting))
     found: dict[tuple[str, ...], SideBySide] = {}
     for summary in summaries:
         if summary.latency is None:
@@ -88,6 +96,17 @@ def pays_from(rows: Iterable[SideBySide]) -> list[PaysFrom]:
         for key, by_size in ratios.items()
         if len(by_size) > 1
     ]
+
+
+def _counted_ms(block: BlockFigures, mode: Mode, counting: Counting) -> float | None:
+    if counting == "inference":
+        return block_value_ms(block, mode)
+    if not block.setup_ns:
+        return None
+    if counting == "with set-up":
+        return first_result_ms(block)
+    alone = block_value_ms(block, mode)
+    return None if alone is None else alone + sum(block.setup_ns.get(name, 0) for name in COPIES) / NS_PER_MS
 
 
 def _operation(workload: str) -> tuple[str, int]:

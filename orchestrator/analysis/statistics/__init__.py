@@ -29,7 +29,7 @@ from .resources import (
     planned_memory,
 )
 from .serial import SERIAL_BLOCKS, serial_correlation
-from .setup import SetupKind, SetupUse, setup_uses, total_setup_ms
+from .setup import SetupKind, SetupUse, first_result_ms, setup_uses, total_setup_ms
 from .spread import Spread
 from .stability import Stability, Verdict, stability
 from .summary import InvalidReason, Summary, newest_attempts, summarise
@@ -67,6 +67,7 @@ __all__ = [
     "cold_start",
     "detectable",
     "energy_uses",
+    "first_result_ms",
     "latency",
     "layer_medians",
     "median_interval",

@@ -11,6 +11,7 @@ from rich.console import Console
 from orchestrator.analysis.comparison import compare, rows_of, sides_of
 from orchestrator.analysis.statistics import brief_of
 from orchestrator.model.device import Api, Source
+from orchestrator.model.event import Setup
 from orchestrator.model.experiment import Experiment, Published
 from orchestrator.model.record import Record
 from orchestrator.report import console, export
@@ -27,10 +28,17 @@ GPU_MS = {16: 4.0, 64: 5.0, 256: 6.0}
 CPU_MS = {16: 0.004, 64: 10.0, 256: 60.0}
 
 
-def swept(times: dict[Api, dict[int, float]], asked: Experiment | None = None) -> Whole:
+def swept(
+    times: dict[Api, dict[int, float]],
+    asked: Experiment | None = None,
+    setup: dict[Api, dict[str, int]] | None = None,
+) -> Whole:
+    """`setup`: ms of its steps by backend."""
     found = [(cell(api, network=f"matmul_{n}"), ms) for api, by_size in times.items() for n, ms in by_size.items()]
     records: list[Record] = [
-        record(one, [ms] * 3, block=block, token=block + 1, serial=serial, source=source)
+        record(one, [ms] * 3, block=block, token=block + 1, serial=serial, source=source).model_copy(
+            update={"setup": steps_of((setup or {}).get(one.backend, {}))}
+        )
         for one, ms in found
         for block in range(3)
         for serial, source in (("phone-2", Source.PHONE), ("phone-1", Source.VIRTUAL))
@@ -42,6 +50,12 @@ def swept(times: dict[Api, dict[int, float]], asked: Experiment | None = None) -
         records=records,
         outcomes={},
         now=1e9,
+    )
+
+
+def steps_of(spent_ms: dict[str, int]) -> tuple[Setup, ...]:
+    return tuple(
+        Setup(seq=0, t_ns=0, step=name, start_ns=0, duration_ns=ms * 1_000_000) for name, ms in spent_ms.items()
     )
 
 
@@ -96,7 +110,18 @@ def test_a_speed_up_is_the_ratio_that_a_comparison_tells() -> None:
 )
 def test_the_gpu_pays_from_the_size_from_which_on_it_stays_ahead(cpu_ms: dict[int, float], words: str) -> None:
     row = part(swept({Api.OPENCL: GPU_MS, Api.CPU: cpu_ms}), "pays-from").rows[0]
-    assert row[1:5] == ("matmul fp32", "opencl", "16 to 256", words)
+    assert row[1:6] == ("matmul fp32", "opencl", "inference", "16 to 256", words)
+
+
+def test_copies_and_set_up_count_against_the_gpu_where_they_are_asked_for() -> None:
+    """A GPU that wins from 64 on without them, at 256 with 20 ms of copies, and nowhere with 800 ms of building."""
+    setup = {Api.OPENCL: {"build": 800, "input": 15, "readback": 5}, Api.CPU: {"input": 0}}
+    rows = part(swept({Api.OPENCL: GPU_MS, Api.CPU: CPU_MS}, setup=setup), "pays-from").rows
+    assert {row[3]: row[5] for row in rows} == {
+        "inference": "from 64, not yet at 16",
+        "with copies": "from 256, not yet at 64",
+        "with set-up": "at none of them",
+    }
 
 
 def test_one_backend_or_one_size_is_no_comparison() -> None:

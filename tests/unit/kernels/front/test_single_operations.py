@@ -10,6 +10,7 @@ import pytest
 from kernels.compile import compile_graph
 from kernels.frontend.load import load_workload, random_inputs
 from kernels.frontend.networks import BUILT_IN, FAMILIES, NETWORKS, OPERATIONS, known_words
+from kernels.frontend.networks.pynet_layers import PYNET_LAYERS, SHAPES
 from kernels.options import Backend, Limits, Options
 from kernels.plan.model import Dispatch, Plan
 from kernels.reference import evaluate
@@ -20,8 +21,17 @@ MOST_WORK_GROUPS = 65535
 
 def test_names() -> None:
     assert {"matmul_256", "conv3x3_64", "transpose_512", "add_65536"} <= OPERATIONS.keys()
-    assert list(BUILT_IN) == [*NETWORKS, *OPERATIONS]
-    assert "vgg16, matmul_16 to 4096" in known_words()
+    assert list(BUILT_IN) == [*NETWORKS, *OPERATIONS, *PYNET_LAYERS]
+    assert "vgg16, matmul_16 to 4096" in known_words() and "pynet_conv_0 to 34" in known_words()
+
+
+def test_the_layers_of_study_m_have_its_shapes() -> None:
+    """The last of its table, and every one once: none is the same as another."""
+    graph = BUILT_IN["pynet_conv_34"](None)
+    (node,) = graph.nodes
+    assert (graph.shapes["data"], graph.shapes[node.inputs[1]]) == ((1, 16, 2880, 3968), (3, 16, 3, 3))
+    assert graph.shapes[node.output] == (1, 3, 2880, 3968)
+    assert len(set(SHAPES)) == len(PYNET_LAYERS) == 35
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
@@ -45,6 +55,9 @@ def test_what_it_computes(family: str, batch: int, seed: int) -> None:
         wide = np.pad(operands[0], ((0, 0), (0, 0), (1, 1), (1, 1)))
         windows = np.lib.stride_tricks.sliding_window_view(wide, (3, 3), axis=(2, 3))
         wanted = np.einsum("ncyxij,kcij->nkyx", windows, weight) + bias[:, None, None]
+    elif family == "matvec":
+        weight, bias = (graph.constants[name] for name in graph.nodes[0].inputs[1:])
+        wanted = operands[0] @ weight.astype(np.float64) + bias
     elif family == "matmul":
         wanted = np.einsum("nik,nkj->nij", *operands)
     else:
