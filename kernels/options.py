@@ -20,6 +20,7 @@ ConcatMode = Literal["auto", "join", "split"]
 PoolMode = Literal["auto", "offsets", "objects"]
 SwapMode = Literal["auto", "never"]
 OrderMode = Literal["auto", "memory", "waves"]
+TransferMode = Literal["auto", "copy", "map"]
 WorkspaceSplit = Literal["rows", "channels"]
 Layout = Literal["buffer", "image"]
 
@@ -189,6 +190,13 @@ class Options:
         "auto",
         "buffers at `offsets` in few allocations, or `objects`: allocations that several share one after another",
         backends=GPU,
+    )
+    transfers: TransferMode = axis(
+        "auto",
+        "how the host reaches device memory: `copy`, or `map`, inputs, outputs and weights in memory that both see "
+        "(study M's zero copy); `auto`: inputs and outputs mapped where host and device share memory",
+        backends=GPU,
+        page="memory.md",
     )
     workspace: int = axis(
         0,

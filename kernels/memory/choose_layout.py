@@ -20,7 +20,7 @@ def place_memory(draft: Draft, options: Options, limits: Limits) -> Layout:
     ways = {"auto": (prefers_objects, not prefers_objects), "offsets": (False,), "objects": (True,)}[options.pools]
     layouts: list[Layout] = []
     for objects in ways:
-        layouts.append(_layout(draft, limits, objects))
+        layouts.append(_layout(draft, options, limits, objects))
         if fits(layouts[-1].pools, limits):
             return layouts[-1]
     return min(layouts, key=lambda layout: total_bytes(layout.pools))
@@ -37,11 +37,17 @@ def total_bytes(pools: Sequence[Pool]) -> int:
     return sum(pool.bytes for pool in pools)
 
 
-def _layout(draft: Draft, limits: Limits, objects: bool) -> Layout:
+def _layout(draft: Draft, options: Options, limits: Limits, objects: bool) -> Layout:
     return plan_memory(
         draft,
         alignment=max(16, limits.offset_alignment),
         largest=limits.max_buffer_bytes,
-        shared_ports=limits.unified_memory,
+        shared=_shared(options, limits),
         objects=objects,
     )
+
+
+def _shared(options: Options, limits: Limits) -> tuple[str, ...]:
+    """Kinds of pools that host and device both see."""
+    unified = ("ports",) if limits.unified_memory else ()
+    return {"auto": unified, "copy": (), "map": ("ports", "weights")}[options.transfers]

@@ -50,11 +50,11 @@ def lives_of(draft: Draft) -> dict[str, Span]:
 
 
 def plan_memory(
-    draft: Draft, *, alignment: int, largest: int, shared_ports: bool = True, objects: bool = False
+    draft: Draft, *, alignment: int, largest: int, shared: Sequence[str] = ("ports",), objects: bool = False
 ) -> Layout:
     """Place every used buffer; a pool is at most `largest` bytes (0: any size), unless one buffer alone is larger.
 
-    `shared_ports`: inputs and outputs lie in memory that the host sees too. `objects`: every buffer starts a pool.
+    `shared`: kinds of pools that lie in memory that the host sees too. `objects`: every buffer starts a pool.
     """
     lives = lives_of(draft)
     pools: list[Pool] = []
@@ -66,9 +66,7 @@ def plan_memory(
         for index, layout in enumerate(layouts):
             name = kind if index == 0 else f"{kind}{index}"
             size = max(offset + draft.buffers[buffer].size for buffer, offset in layout.items())
-            pools.append(
-                Pool(id=name, bytes=size, memory="host_visible" if kind == "ports" and shared_ports else "device")
-            )
+            pools.append(Pool(id=name, bytes=size, memory="host_visible" if kind in shared else "device"))
             places.update({buffer: Place(name, offset) for buffer, offset in layout.items()})
     images = _images(draft, lives)
     return Layout([*pools, *images.pools], {**places, **images.places})

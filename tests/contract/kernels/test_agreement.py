@@ -14,7 +14,7 @@ from kernels.catalog.convolution import ALGORITHMS, convolution_of
 from kernels.compile import compile_graph
 from kernels.ir.graph import Graph
 from kernels.options import Choice, Limits, Options
-from kernels.plan.model import Plan, SwapIn
+from kernels.plan.model import Plan, Pool, SwapIn
 from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import TOLERANCE, Builder, inputs_of, relative_error, relu_of, side_by_side
@@ -72,6 +72,23 @@ def test_the_agent_agrees_with_activations_in_images(agent: Agent, backend: str,
 @pytest.mark.parametrize(("backend", "fuse"), [("vulkan", "none"), ("cpu", "none"), ("cpu", "activation+residual")])
 def test_the_agent_agrees_with_fusions_off(agent: Agent, backend: str, fuse: str, shaders: Path) -> None:
     check(agent, block(), Options(backend, fuse=fuse), Limits(), shaders)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("transfers", ["copy", "map"])
+@pytest.mark.parametrize("backend", ["opencl", "vulkan"])
+def test_the_agent_agrees_however_the_host_reaches_memory(
+    agent: Agent, backend: str, transfers: str, shaders: Path
+) -> None:
+    """Mapped, inputs, outputs and weights lie where both see them; copied, nothing does."""
+    options = Options(backend, transfers=transfers)  # type: ignore[arg-type]
+    plan = compile_graph(block(), options, Limits(), spirv_cache=shaders).plan
+    seen = {buffer.role for buffer in plan.buffers if _pool(plan, buffer.pool).memory == "host_visible"}
+    assert seen == ({"input", "output", "weight"} if transfers == "map" else set())
+    check(agent, block(), options, Limits(), shaders)
+
+
+def _pool(plan: Plan, name: str) -> Pool:
+    return next(pool for pool in plan.pools if pool.id == name)
 
 
 @pytest.mark.slow

@@ -37,6 +37,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "order": ("memory", "waves"),
     "swap": ("auto", "never"),
     "pools": ("auto", "offsets", "objects"),
+    "transfers": ("auto", "copy", "map"),
     "workspace": (0, 1 << 16),
     "workspace_split": ("rows", "channels"),
 }

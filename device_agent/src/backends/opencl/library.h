@@ -18,6 +18,7 @@ namespace pocketfarm::opencl {
   F(clGetProgramBuildInfo) F(clReleaseProgram) F(clCreateKernel) F(clReleaseKernel) F(clGetKernelInfo)        \
   F(clGetKernelWorkGroupInfo) F(clSetKernelArg) F(clCreateBuffer) F(clCreateSubBuffer) F(clReleaseMemObject)  \
   F(clEnqueueWriteBuffer) F(clEnqueueReadBuffer) F(clEnqueueCopyBuffer) F(clEnqueueNDRangeKernel) F(clFlush) \
+  F(clEnqueueMapBuffer) F(clEnqueueUnmapMemObject)                                                            \
   F(clFinish) F(clGetEventProfilingInfo) F(clReleaseEvent)
 
 // Absent from OpenCL 1.1.

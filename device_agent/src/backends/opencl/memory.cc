@@ -1,5 +1,7 @@
 #include "memory.h"
 
+#include <cstring>
+
 namespace pocketfarm::opencl {
 
 Status Memory::add_image(const Pool& pool, cl_context context) {
@@ -44,8 +46,10 @@ Status Memory::add_buffer(const Buffer& buffer) {
 }
 
 Status Memory::allocate(const Plan& plan, cl_context context) {
-  for (const Pool& pool : plan.pools)
+  for (const Pool& pool : plan.pools) {
+    shared_.push_back(pool.host_visible);
     if (auto error = add_pool(pool, context)) return error;
+  }
   for (const Buffer& buffer : plan.buffers)
     if (auto error = add_buffer(buffer)) return error;
   swapped_.resize(plan.buffers.size());
@@ -58,12 +62,42 @@ Status Memory::upload(const Bundle& bundle, cl_command_queue queue) {
   for (size_t i = 0; i < bundle.plan.buffers.size(); ++i) {
     const Buffer& item = bundle.plan.buffers[i];
     if (!item.blob_offset) continue;
+    if (shared_[item.pool]) {
+      if (auto error = write(item, i, bundle.content(item), item.bytes, queue)) return error;
+      continue;
+    }
     const cl_int code = library_.clEnqueueWriteBuffer(queue, buffer(i), CL_FALSE, 0, item.bytes, bundle.content(item), 0,
                                                       nullptr, nullptr);
     if (code != CL_SUCCESS) return cl_error("buffer `" + item.id + "`: clEnqueueWriteBuffer", code);
   }
   if (const cl_int code = library_.clFinish(queue)) return cl_error("upload: clFinish", code);
   return kOk;
+}
+
+Status Memory::mapped(const Buffer& buffer, size_t index, cl_map_flags flags, uint64_t bytes, cl_command_queue queue,
+                      const std::function<void(void*)>& use) {
+  cl_int code = CL_SUCCESS;
+  void* place = library_.clEnqueueMapBuffer(queue, this->buffer(index), CL_TRUE, flags, 0, bytes, 0, nullptr, nullptr, &code);
+  if (code != CL_SUCCESS) return cl_error("buffer `" + buffer.id + "`: clEnqueueMapBuffer", code);
+  use(place);
+  code = library_.clEnqueueUnmapMemObject(queue, this->buffer(index), place, 0, nullptr, nullptr);
+  if (code == CL_SUCCESS) code = library_.clFinish(queue);
+  return code == CL_SUCCESS ? kOk : Status(cl_error("buffer `" + buffer.id + "`: clEnqueueUnmapMemObject", code));
+}
+
+Status Memory::write(const Buffer& buffer, size_t index, const void* data, uint64_t bytes, cl_command_queue queue) {
+  if (shared_[buffer.pool])  // all of the range is overwritten
+    return mapped(buffer, index, CL_MAP_WRITE_INVALIDATE_REGION, bytes, queue,
+                  [&](void* place) { std::memcpy(place, data, bytes); });
+  const cl_int code = library_.clEnqueueWriteBuffer(queue, this->buffer(index), CL_TRUE, 0, bytes, data, 0, nullptr, nullptr);
+  return code == CL_SUCCESS ? kOk : Status(cl_error("buffer `" + buffer.id + "`: clEnqueueWriteBuffer", code));
+}
+
+Status Memory::read(const Buffer& buffer, size_t index, void* data, uint64_t bytes, cl_command_queue queue) {
+  if (shared_[buffer.pool])
+    return mapped(buffer, index, CL_MAP_READ, bytes, queue, [&](void* place) { std::memcpy(data, place, bytes); });
+  const cl_int code = library_.clEnqueueReadBuffer(queue, this->buffer(index), CL_TRUE, 0, bytes, data, 0, nullptr, nullptr);
+  return code == CL_SUCCESS ? kOk : Status(cl_error("buffer `" + buffer.id + "`: clEnqueueReadBuffer", code));
 }
 
 }  // namespace pocketfarm::opencl

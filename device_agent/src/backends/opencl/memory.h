@@ -1,6 +1,7 @@
 // The pools and buffers of a plan on an OpenCL device.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "plan/bundle.h"
@@ -23,15 +24,22 @@ class Memory {
   std::vector<std::byte>& swapped(size_t index) { return swapped_[index]; }
   uint64_t bytes() const { return bytes_; }
 
+  // Wait until the bytes are there. Where host and device both see the pool, it is mapped; else the driver copies.
+  Status write(const Buffer& buffer, size_t index, const void* data, uint64_t bytes, cl_command_queue queue);
+  Status read(const Buffer& buffer, size_t index, void* data, uint64_t bytes, cl_command_queue queue);
+
  private:
   Status add_image(const Pool& pool, cl_context context);
   Status add_pool(const Pool& pool, cl_context context);
   Status add_buffer(const Buffer& buffer);
+  Status mapped(const Buffer& buffer, size_t index, cl_map_flags flags, uint64_t bytes, cl_command_queue queue,
+                const std::function<void(void*)>& use);
 
   const Library& library_;
   std::vector<Owned<cl_mem>> pools_;
   std::vector<Owned<cl_mem>> views_;  // destroyed before the pools
   std::vector<cl_mem> whole_;
+  std::vector<bool> shared_;  // of each pool: whether the host sees it
   std::vector<std::vector<std::byte>> swapped_;
   uint64_t bytes_ = 0;
 };

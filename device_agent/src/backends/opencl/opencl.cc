@@ -95,15 +95,11 @@ Status OpenClBackend::prepare(const Bundle& bundle, SetupLog& log) {
 }
 
 Status OpenClBackend::write(const Buffer& buffer, const void* data, uint64_t bytes) {
-  const cl_int code = library_.clEnqueueWriteBuffer(queue_.get(), memory_.buffer(index(buffer)), CL_TRUE, 0, bytes, data,
-                                                    0, nullptr, nullptr);
-  return code == CL_SUCCESS ? kOk : Status(cl_error("buffer `" + buffer.id + "`: clEnqueueWriteBuffer", code));
+  return memory_.write(buffer, index(buffer), data, bytes, queue_.get());
 }
 
 Status OpenClBackend::read(const Buffer& buffer, void* data, uint64_t bytes) {
-  const cl_int code = library_.clEnqueueReadBuffer(queue_.get(), memory_.buffer(index(buffer)), CL_TRUE, 0, bytes, data,
-                                                   0, nullptr, nullptr);
-  return code == CL_SUCCESS ? kOk : Status(cl_error("buffer `" + buffer.id + "`: clEnqueueReadBuffer", code));
+  return memory_.read(buffer, index(buffer), data, bytes, queue_.get());
 }
 
 Status of_step(Error error, const Step& step) {
