@@ -24,7 +24,7 @@ from kernels.errors import CompileError
 from kernels.frontend.onnx import load_onnx
 from orchestrator import spec
 from orchestrator.energy.perfetto_trace import rails_of_trace
-from orchestrator.errors import DeviceSick, SpecError, TableError
+from orchestrator.errors import DeviceSick, ModelFileError, SpecError, TableError
 from orchestrator.exchange import baselines
 from orchestrator.exchange.power_traces import read_trace
 from orchestrator.exchange.series import read_series
@@ -32,6 +32,7 @@ from orchestrator.model.device import Device
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import Progress
 from orchestrator.model.record import Record
+from orchestrator.submission.choices_file import read_choices
 from tests.unit.comparison.made import measured
 from tests.unit.orchestrator import make
 from workers.connection import batch
@@ -198,6 +199,10 @@ _TRACES = (
     b"Time(ms),Main(mA),Main Voltage(V),\n0,np.float64(1),4,\n1,np.float64(2),4,\n",
     bytes.fromhex("0a0e4001b2020918a0c21e388092f4010a12408094ebdc03b2020918a0c21e388092f401"),
 )
+_CHOICES = (
+    b'{"schema_version": 1, "origin": "here", "layers": [{"device": "SM-G930*", "layer": "conv1", '
+    b'"best": {"algorithm": "dot", "granularity": 6}, "worst": {"granularity": 1}}]}'
+)
 _BASELINE = baselines.as_bytes(["e-1"], measured([10.0, 11.0], options={"threads": 2}, provenance={"agent": "1"}))
 
 BOUNDARIES: dict[str, Boundary] = {
@@ -237,6 +242,9 @@ BOUNDARIES: dict[str, Boundary] = {
     "owner": Boundary(lambda data: keeper_of(_Phone(data), Claimant("l")), lambda: [CLAIMS, UNTIL], (DeviceSick,)),
     "baseline": Boundary(_in_file(baselines.read, "v1.json"), lambda: [_BASELINE], (TableError,), inputs=200),
     "power_trace": Boundary(_in_file(read_trace, "a.csv"), lambda: list(_TRACES), (TableError,), inputs=200),
+    "choices": Boundary(
+        _in_file(lambda path: read_choices(path, "c"), "c.json"), lambda: [_CHOICES], (ModelFileError,), inputs=200
+    ),
     "series": Boundary(_in_file(read_series, "s.csv"), lambda: [_SERIES], (TableError,), inputs=200),
     "record": Boundary(Record.model_validate_json, _records, (ValidationError,)),
     "device_row": Boundary(
