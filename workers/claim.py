@@ -17,7 +17,7 @@ from orchestrator.coordination.leases import Leases
 from orchestrator.errors import FarmError, LeaseLost
 from orchestrator.model.device import Reading
 from orchestrator.model.lease import Assignment
-from orchestrator.model.live import Phase, Progress
+from orchestrator.model.live import Learnt, Phase, Progress
 
 log = logging.getLogger(__name__)
 REPORT_S = 0.5
@@ -100,6 +100,7 @@ class Claim:
         total: int = 0,
         last_ms: float | None = None,
         reading: Reading | None = None,
+        learnt: Learnt | None = None,
         /,
     ) -> None:
         """Say how far the session is; announced a moment later, and with each renewal."""
@@ -117,6 +118,7 @@ class Claim:
             since=since,
             last_ms=last_ms,
             reading=reading,
+            learnt=learnt,
         )
         if old is None or old.phase != phase or now >= self._announced_at + REPORT_S:
             self._told.set()

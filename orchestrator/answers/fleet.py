@@ -108,7 +108,8 @@ def now_of(lane: Lane, at_the_engine: str = "") -> Now:
     if lane.waits_for_its_turn:
         return Now("waiting", "waits its turn", f"after {at_the_engine}" if at_the_engine else "", one.since)
     if one.phase == "running":
-        return Now("working", one.phase, f"{one.done}/{one.total}", one.since)
+        more = f"{one.done}/{one.total}" + (f" {one.learnt.text}" if one.learnt else "")
+        return Now("working", one.phase, more, one.since)
     if one.phase == "waiting":
         return Now("waiting", "waits", "for the device", one.since)
     return Now("working", one.phase, "", one.since)

@@ -32,7 +32,27 @@ def lease_families(leases: Iterable[Lease]) -> Iterator[Metric]:
 def session_families(sessions: Iterable[Progress]) -> Iterator[Metric]:
     """What the sessions do now."""
     family = GaugeMetricFamily("farm_sessions", "Sessions by what they do now.", labels=("phase",))
-    phases = Counter(progress.phase for progress in sessions)
+    found = list(sessions)
+    phases = Counter(progress.phase for progress in found)
     for phase in get_args(Phase):
         family.add_metric([phase], phases[phase])
     yield family
+    yield from _training(found)
+
+
+def _training(sessions: Iterable[Progress]) -> Iterator[Metric]:
+    """How far trainings are."""
+    labels = ("serial", "stage")
+    loss = GaugeMetricFamily("farm_training_loss", "Mean loss of a training's latest epoch.", labels=labels)
+    error = GaugeMetricFamily(
+        "farm_training_error_ratio", "Share of wrong answers in a training's latest epoch.", labels=labels
+    )
+    epoch = GaugeMetricFamily("farm_training_epochs", "Epochs that are done of a training's stage.", labels=labels)
+    for progress in sessions:
+        if (learnt := progress.learnt) is not None:
+            key = [progress.serial, learnt.stage]
+            epoch.add_metric(key, learnt.epoch + 1)
+            for family, value in ((loss, learnt.loss), (error, learnt.error)):
+                if value is not None:
+                    family.add_metric(key, value)
+    yield from (loss, error, epoch)

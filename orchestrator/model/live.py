@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from .base import Model
 from .device import Reading
 
@@ -13,6 +15,25 @@ OLDEST_PROTOCOL = 2
 """The oldest one that a scheduler of this version works with: hosts may be upgraded one after the other."""
 
 Phase = Literal["claimed", "waiting", "preparing", "compiling", "pushing", "running", "collecting", "restoring"]
+
+
+class Learnt(Model):
+    """How far a training is: its latest epoch."""
+
+    stage: str
+    epoch: int = Field(ge=0)
+    """Of the stage, from 0 on."""
+    loss: float | None = None
+    """None: not finite."""
+    error: float | None = None
+    """Share of wrong answers; None without classes."""
+
+    @property
+    def text(self) -> str:
+        """`train, epoch 12: loss 0.123, 4.2 % wrong`."""
+        loss = "not finite" if self.loss is None else f"{self.loss:.4g}"
+        wrong = "" if self.error is None else f", {100 * self.error:.1f} % wrong"
+        return f"{self.stage}, epoch {self.epoch + 1}: loss {loss}{wrong}"
 
 
 class Progress(Model):
@@ -34,6 +55,8 @@ class Progress(Model):
     """Latest latency."""
     reading: Reading | None = None
     """Latest one of the agent's sampler, where it samples."""
+    learnt: Learnt | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Of a training."""
 
 
 class HostAnnouncement(Model):

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from orchestrator.errors import LeaseLost, TransientError
 from orchestrator.model.device import Reading
 from orchestrator.model.event import Event, Power, Sample
-from orchestrator.model.live import Phase
+from orchestrator.model.live import Learnt, Phase
 from orchestrator.model.power import PowerSeries
 from workers.connection.ahead import Ahead
 from workers.connection.base import DeviceConnection
@@ -38,12 +38,19 @@ PLANS = "plans"
 
 
 class Report(Protocol):
-    """Told how far a session is, and what the device's sampler said last where it samples."""
+    """Told how far a session is, what the device's sampler said last where it samples, and what a training came to."""
 
     def __call__(
-        self, phase: Phase, done: int, total: int, last_ms: float | None, reading: Reading | None = None, /
+        self,
+        phase: Phase,
+        done: int,
+        total: int,
+        last_ms: float | None,
+        reading: Reading | None = None,
+        learnt: Learnt | None = None,
+        /,
     ) -> None:
-        """`done` samples of `total`; `last_ms` per inference of the latest."""
+        """`done` samples of `total`; `last_ms` per inference of the latest; `learnt` in the latest epoch."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +87,7 @@ def measure(
     meanwhile; `cut` is begun when the agent runs and ended when it is done, or by the session where it is not. `tidy`
     gets the commands that remove what it leaves on the device; None: they are run here.
     """
-    total = block.warmup + block.samples
+    total = block.warmup + (sum(stage.epochs for stage in stored.plan.stages) or block.samples)
     check()
     report("pushing", 0, total, None)
     connection = Ahead(member.connection)
@@ -161,18 +168,21 @@ class _Counter:
         self._done, self._running = 0, False
         self._last_ms: float | None = None
         self._reading: Reading | None = None
+        self._learnt: Learnt | None = None
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Sample):
             self._done += 1
             self._last_ms = event.duration_ns / event.inferences / 1e6
+            if event.stage and event.epoch is not None:
+                self._learnt = Learnt(stage=event.stage, epoch=event.epoch, loss=event.loss, error=event.error)
         elif isinstance(event, Power):
             self._reading = reading_of(event, time.time())
         elif self._running:
             return
         self._running = self._running or isinstance(event, Sample) or has_turn(event)
         if self._running:
-            self._report("running", self._done, self._total, self._last_ms, self._reading)
+            self._report("running", self._done, self._total, self._last_ms, self._reading, self._learnt)
 
 
 def _fresh(folder: str) -> list[str]:

@@ -31,7 +31,7 @@ from orchestrator.model.event import Memory, Sample, Setup
 from orchestrator.model.experiment import Experiment, Workload
 from orchestrator.model.job import Cell, Job
 from orchestrator.model.lease import Assignment
-from orchestrator.model.live import HostAnnouncement, Progress
+from orchestrator.model.live import HostAnnouncement, Learnt, Progress
 from orchestrator.model.record import Doubt, DoubtCode, Outcome, Provenance, Record, RunsOn
 from orchestrator.queueing.kept import KeptServer, keep_run
 from orchestrator.queueing.live import LiveRun
@@ -117,6 +117,7 @@ def announce(redis: Redis, devices: list[Device], leased: list[Assignment]) -> N
         progress = Progress(
             serial=a.serial, job_id=a.job.job_id, attempt=a.attempt, token=a.token, label=a.job.cell.label,
             phase="running", done=1, total=5, since=time.time(), last_ms=30.0,
+            learnt=Learnt(stage="train", epoch=11, loss=0.5, error=0.25),
             reading=Reading(at=time.time(), current_raw=-700_000, voltage_v=3.8, status="Discharging"),
         )  # fmt: skip
         inventory.announce_progress(progress, "lab")

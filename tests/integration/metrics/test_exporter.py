@@ -91,6 +91,9 @@ def test_hosts_leases_and_sessions(farm: Farm, samples: Samples) -> None:
     assert value(samples, "farm_host_running_jobs", host="lab") == len(farm.content.leased)
     assert value(samples, "farm_leases", state="claimed") == len(farm.content.leased)
     assert value(samples, "farm_leases", state="waking") == 0
+    trained = {"serial": farm.content.leased[0].serial, "stage": "train"}
+    figures = [value(samples, f"farm_training_{name}", **trained) for name in ("loss", "error_ratio", "epochs")]
+    assert figures == [0.5, 0.25, 12]
     assert value(samples, "farm_sessions", phase="running") == len(farm.content.leased)
     assert value(samples, "farm_stream_records") == 1
 

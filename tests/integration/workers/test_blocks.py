@@ -67,7 +67,7 @@ class Bench:
         job = assignment_of(self.lab.serial, sampling, conditions, *quantities, api=api)
         return run_job(job, self.bench, lambda: None, self._report)
 
-    def _report(self, phase: Phase, done: int, total: int, last_ms: float | None, _: object = None) -> None:
+    def _report(self, phase: Phase, done: int, total: int, last_ms: float | None, *_: object) -> None:
         self.at.pop("sample" if last_ms is not None else phase, lambda: None)()
 
     def later(self, act: Callable[[], None]) -> None:

@@ -92,7 +92,7 @@ class Runner:
         return run_job(job, self.bench, check, self._report)
 
     def _report(
-        self, phase: Phase, done: int, total: int, last_ms: float | None, reading: Reading | None = None
+        self, phase: Phase, done: int, total: int, last_ms: float | None, reading: Reading | None = None, *_: object
     ) -> None:
         self.reading = reading or self.reading
         if self.phases[-1:] != [phase]:

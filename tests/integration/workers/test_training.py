@@ -19,12 +19,14 @@ from orchestrator.expansion.expand import cells_of
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
 from orchestrator.model.lease import Assignment
+from orchestrator.model.live import Learnt
 from orchestrator.model.record import Outcome, Record
 from orchestrator.submission.prepare import prepare
 from tests.waiting import eventually
 from workers.devices.admit import enrol_phone
 from workers.devices.fleet import Fleet
 from workers.execution.run_job import Workbench, run_job
+from workers.measure import Report
 from workers.plans.plan_store import Plans, training_options
 
 from .conftest import Wiring
@@ -77,8 +79,8 @@ def assignment(experiment: Experiment, serial: str, attempt: int = 1) -> Assignm
     return Assignment(serial=serial, host="testhost", job=job, attempt=attempt, token=attempt, ttl_s=15.0)
 
 
-def run(bench: Workbench, one: Assignment) -> Record:
-    return run_job(one, bench, lambda: None, lambda *_: None)
+def run(bench: Workbench, one: Assignment, report: Report = lambda *_: None) -> Record:
+    return run_job(one, bench, lambda: None, report)
 
 
 def test_a_training_is_a_job(
@@ -87,7 +89,14 @@ def test_a_training_is_a_job(
     """Its epochs equal NumPy's in double precision; its model is a file that answers as the record says."""
     experiment = asked(tmp_path, bench.settings.state, pretraining=2, momentum=0.5, schedule=[[2, 0.5]])
     one = assignment(experiment, lab.serial)
-    record = ok(run(bench, one))
+    told: list[tuple[int, int, str]] = []
+
+    def report(phase: str, done: int, total: int, _: object, __: object = None, learnt: Learnt | None = None) -> None:
+        if learnt is not None and phase == "running":
+            told.append((done, total, learnt.text))
+
+    record = ok(run(bench, one, report))
+    assert told[-1][:2] == (8, 8) and told[-1][2].startswith(f"train, epoch {EPOCHS}: loss ") and "wrong" in told[-1][2]
     workload, training = experiment.workload, experiment.workload.training
     assert training is not None and training.dataset.size == SAMPLES + HELD_OUT
     graph = load_workload(
