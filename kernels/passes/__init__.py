@@ -16,6 +16,7 @@ from .fuse_activations import fuse_activations
 from .fuse_maps import fuse_maps
 from .fuse_residuals import fuse_residuals
 from .identities import eliminate_identities
+from .nest_concats import nest_concats
 from .order import order
 from .prune import prune
 from .split_channels import split_channels
@@ -26,6 +27,7 @@ __all__ = ["PASSES", "optimise", "prepare"]
 PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     lambda graph, _: prune(graph),  # nobody reads it: do not work on it
     lambda graph, _: eliminate_identities(graph),  # so that neighbours see each other
+    lambda graph, _: nest_concats(graph),  # one that joins the same again becomes an identity
     lambda graph, _: fold_transposes(graph),  # may leave identities, reshapes and unread nodes
     lambda graph, _: eliminate_identities(graph),
     lambda graph, _: prune(graph),  # an unread node must not count as a reader

@@ -136,6 +136,18 @@ def test_a_dense_layer_reads_its_part_of_a_concat() -> None:
     check(graph)
 
 
+@pytest.mark.parametrize("images", [1, 2])
+def test_layers_that_read_all_layers_before_them_move_nothing(images: int) -> None:
+    build = Builder()
+    parts = [build.conv(build.input(images, 4, 3, 5), 8, (1, 1))]
+    for _ in range(3):
+        whole = build.node("concat", parts, (images, 8 * len(parts), 3, 5), axis=1) if len(parts) > 1 else parts[0]
+        parts.append(build.conv(whole, 8, (1, 1)))
+    graph = build.outputs(build.node("concat", parts, (images, 32, 3, 5), axis=1))
+    assert _beyond_ports(_plan(graph)) == []
+    check(graph)
+
+
 def test_a_flattened_image_that_is_wanted_too_stays_row_major() -> None:
     build = Builder()
     flat = build.node("reshape", [build.conv(build.input(1, 4, 3, 5), 8, (1, 1))], (1, 120), shape=(1, 120))

@@ -65,7 +65,7 @@ class Sketch:
 
 STEPS = (
     "conv", "conv_no_bias", "affine", "relu", "clip", "sigmoid", "add", "mul", "add_channel", "mul_scalar", "identity",
-    "there_and_back", "turned_relu", "concat", "flat_and_back",
+    "there_and_back", "turned_relu", "concat", "concat_again", "flat_and_back",
     "leaky_relu", "hard_swish", "instance_norm", "mirrored_conv", "zero_padded_conv",
     "silu", "tanh", "blend", "by_channel",
 )  # fmt: skip
@@ -126,6 +126,9 @@ def _step(sketch: Sketch, step: str, x: str, other: str) -> str:
             return add("transpose", add("relu", add("transpose", x, perm=(3, 2, 0, 1))), perm=(2, 3, 1, 0))
         case "concat":
             return sketch.conv(add("concat", x, other, axis=1))
+        case "concat_again":
+            before = [node.inputs for node in sketch.graph.nodes if node.op == "concat"]
+            return sketch.conv(add("concat", *(before[-1] if before else (other,)), x, axis=1))
         case "flat_and_back":
             return add("reshape", add("reshape", x, shape=(prod(SHAPE),)), shape=SHAPE)
         case _:
