@@ -18,7 +18,7 @@ Activations are NCHW or (N, features). `x` is an activation, the other inputs ma
 | global_average_pool | x -> (N,C,1,1) | |
 | concat | x... | axis (>= 0) |
 | add, mul | a, b (same shape, or b a constant that broadcasts to a's) | activation |
-| affine | x (N,C,..), scale (C), shift (C) | (batch normalisation that could not be folded) |
+| affine | x (N,C,..), scale (C), shift (C) | activation (batch normalisation that could not be folded) |
 | instance_norm | x, scale (C), shift (C) | epsilon, activation |
 | softmax | x | axis (>= 0) |
 | lrn | x | size, alpha, beta, bias |

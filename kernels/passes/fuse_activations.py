@@ -9,11 +9,11 @@ from kernels.ir.graph import Graph, Node
 
 from .rewrite import rebuilt, use_counts
 
-TAKES_ACTIVATION = ("conv", "dense", "add", "mul", "instance_norm")
+TAKES_ACTIVATION = ("conv", "dense", "add", "mul", "affine", "instance_norm")
 
 
 def fuse_activations(graph: Graph) -> Graph:
-    """A conv, dense, add, mul or instance_norm that only an activation reads writes the activated result."""
+    """One of `TAKES_ACTIVATION` that only an activation reads writes the activated result."""
     counts = use_counts(graph)
     nodes: list[Node] = []
     place: dict[str, int] = {}

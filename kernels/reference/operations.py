@@ -100,11 +100,10 @@ def _mul(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
     return activate(inputs[0] * inputs[1], node.attributes.get("activation"))
 
 
-def _affine(_: Node, inputs: Inputs, __: Shape) -> AnyArray:
+def _affine(node: Node, inputs: Inputs, __: Shape) -> AnyArray:
     x, scale, shift = inputs
     per_channel = (-1,) + (1,) * (x.ndim - 2)
-    out: AnyArray = x * scale.reshape(per_channel) + shift.reshape(per_channel)
-    return out
+    return activate(x * scale.reshape(per_channel) + shift.reshape(per_channel), node.attributes.get("activation"))
 
 
 def _instance_norm(node: Node, inputs: Inputs, _: Shape) -> AnyArray:

@@ -60,8 +60,8 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     "activation": _parameters("src dst*", "count activation", "lo hi"),
     # op 0 add, 1 multiply; a (outer, axis, inner); b the same shape (mode 0), (axis) (mode 1) or one element (mode 2)
     "binary": _parameters("a b dst*", "op mode outer axis inner activation", "lo hi"),
-    # dst = src * scale[c] + shift[c]
-    "affine": _parameters("src scale shift dst*", "n c hw"),
+    # dst = src * scale[c] + shift[c]; src and dst (n, c / lanes, hw, lanes): lanes 1 or 16, which c is a multiple of
+    "affine": _parameters("src scale shift dst*", "n c hw lanes activation", "lo hi"),
     # (src - mean) / sqrt(variance + epsilon) * scale[c] + shift[c], mean and variance over each image's own channel
     "instance_norm": _parameters("src scale shift dst*", "n c hw activation", "epsilon lo hi"),
     # planes of h x w; mode 0 `value` around the image, 1 its mirror image (pads below the extents), 2 its edge

@@ -18,6 +18,8 @@ from .packing import BLOCK, blocks
 
 _PLACEABLE = frozenset({"conv", "max_pool", "average_pool"})
 """Operations that write at a channel offset of a larger result."""
+_AT_START = _PLACEABLE | {"concat"}
+"""Operations that write the first channels of a larger result of one image, as if it were theirs."""
 
 
 class CpuContext:
@@ -66,8 +68,10 @@ class CpuContext:
         return self.draft.add_weight(name, array.astype("<f4").tobytes(), described)
 
     def write(self, tensor: str, role: Role = "activation") -> str:
-        """A new buffer of its own for a row-major tensor."""
-        if tensor not in self.buffers:
+        """A new buffer for a row-major tensor; that of a concat where the tensor is its beginning."""
+        if tensor not in self.buffers and self._begins(tensor):
+            self.buffers[tensor] = self.write(self._aliases[tensor][0])
+        elif tensor not in self.buffers:
             shape = self.graph.shapes[tensor]
             described = Tensor(shape=shape, dtype="f32")
             self.buffers[tensor] = self.draft.add_buffer(tensor, prod(shape) * 4, role, described)
@@ -79,8 +83,10 @@ class CpuContext:
         return self.draft.add_buffer(name, elements * 4, "scratch", described)
 
     def write_blocks(self, tensor: str) -> str:
-        """A new buffer of its own for a tensor in blocks."""
-        if tensor not in self._blocks:
+        """As `write`, for a tensor in blocks."""
+        if tensor not in self._blocks and self._begins(tensor) and self.writes_blocks(tensor):
+            self._blocks[tensor] = self.write_blocks(self._aliases[tensor][0])
+        elif tensor not in self._blocks:
             described = Tensor(shape=self.graph.shapes[tensor], dtype="f32", layout="nc16hw16")
             self._blocks[tensor] = self.draft.add_buffer(
                 tensor, self.block_elements(tensor) * 4, "activation", described
@@ -94,20 +100,26 @@ class CpuContext:
 
     def place(self, tensor: str) -> tuple[str, int, int]:
         """(buffer, channels per image, first channel) where a node may write its row-major result."""
-        if tensor not in self._aliases:
+        if tensor not in self._aliases or self._begins(tensor):
             return self.write(tensor), self.graph.shapes[tensor][1], 0
         parent, offset = self._aliases[tensor]
         return self.write(parent), self.graph.shapes[parent][1], offset
 
     def place_blocks(self, tensor: str) -> tuple[str, int, int]:
         """As `place`, for a result in blocks."""
-        if tensor not in self._aliases:
+        if tensor not in self._aliases or self._begins(tensor):
             return self.write_blocks(tensor), self.graph.shapes[tensor][1], 0
         parent, offset = self._aliases[tensor]
         return self.write_blocks(parent), self.graph.shapes[parent][1], offset
 
     def is_placed(self, tensor: str) -> bool:
         return tensor in self._aliases
+
+    def _begins(self, tensor: str) -> bool:
+        """Whether a tensor's buffer is that of a concat which it begins, where every reader finds it."""
+        return self.is_placed(tensor) and _is_beginning(
+            self.graph, tensor, self._aliases[tensor][1], in_blocks=self.writes_blocks(tensor)
+        )
 
     def _to_plain(self, tensor: str) -> str:
         n, c, *rest = self.graph.shapes[tensor]
@@ -152,13 +164,20 @@ class CpuContext:
 
 
 def _placeable(graph: Graph, in_blocks: frozenset[str]) -> dict[str, tuple[str, int]]:
-    """Parts of concats that nothing else reads: readers know no channel offsets here, only writers do."""
+    """Parts of concats that begin them, or that nothing else reads: readers know no channel offsets here."""
     ops = {node.output: node.op for node in graph.nodes}
-    return {
-        name: place
-        for name, place in plan_aliases(graph, multiple=1).items()
-        if ops[name] in _PLACEABLE
-        and (name in in_blocks) == (place[0] in in_blocks)
-        and len(graph.consumers(name)) == 1
-        and name not in graph.outputs
-    }
+
+    def can_be(name: str, parent: str, offset: int) -> bool:
+        if name in graph.outputs or (name in in_blocks) != (parent in in_blocks):
+            return False
+        if _is_beginning(graph, name, offset, in_blocks=name in in_blocks):
+            return ops[name] in _AT_START
+        return ops[name] in _PLACEABLE and len(graph.consumers(name)) == 1
+
+    return {name: place for name, place in plan_aliases(graph, multiple=1).items() if can_be(name, *place)}
+
+
+def _is_beginning(graph: Graph, tensor: str, offset: int, *, in_blocks: bool) -> bool:
+    """Whether a part of a concat of channels is the first bytes of the whole."""
+    images, channels = graph.shapes[tensor][:2]
+    return images == 1 and offset == 0 and (channels % BLOCK == 0 or not in_blocks)

@@ -16,7 +16,7 @@ from .context import CpuContext
 from .convolution import lower_conv
 from .general import lower_gather, lower_map, lower_reduce, lower_take
 from .images import lower_instance_norm, lower_pad, lower_resize
-from .packing import pack_bias, pack_dense
+from .packing import BLOCK, blocks, pack_bias, pack_dense
 
 
 def _activation(node: Node) -> tuple[dict[str, int], dict[str, float]]:
@@ -166,9 +166,20 @@ def _broadcast(
 
 def _affine(context: CpuContext, node: Node) -> None:
     n, c, *rest = context.graph.shapes[node.inputs[0]]
-    scale, shift = (context.read(name) for name in node.inputs[1:3])
-    buffers = {"src": context.read(node.inputs[0]), "scale": scale, "shift": shift, "dst": context.write(node.output)}
-    context.call("affine", node, buffers, {"n": n, "c": c, "hw": prod(rest)}, None, 2 * n * c * prod(rest))
+    ints, floats = _activation(node)
+    if context.writes_blocks(node.output):
+        scale, shift = (_in_block(context, node, name) for name in node.inputs[1:3])
+        ints |= {"c": blocks(c) * BLOCK, "lanes": BLOCK}
+    else:
+        scale, shift = (context.read(name) for name in node.inputs[1:3])
+        ints |= {"c": c, "lanes": 1}
+    buffers = {**_unary(context, node), "scale": scale, "shift": shift}
+    context.call("affine", node, buffers, {"n": n, "hw": prod(rest), **ints}, floats, 2 * n * c * prod(rest))
+
+
+def _in_block(context: CpuContext, node: Node, name: str) -> str:
+    """A constant of a number a channel, filled up to whole blocks."""
+    return context.weight(f"{node.name}:{name}", pack_bias(context.graph.constants[name]), "packed")
 
 
 def _concat(context: CpuContext, node: Node) -> None:

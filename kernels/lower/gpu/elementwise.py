@@ -31,14 +31,16 @@ _AFFINE = Kernel(
     "affine",
     body("affine"),
     (Buffer("src"), Buffer("scale"), Buffer("shift"), result("dst")),
-    (*_VIEWS, "hw"),
+    (*_VIEWS, "hw", "activation"),
+    ("lo", "hi"),
     computes_in_half=True,
 )
 _AFFINE_PLAIN = Kernel(
     "affine_plain",
     body("affine_plain"),
     (Buffer("src", 1), Buffer("scale", 1), Buffer("shift", 1), result("dst", 1)),
-    ("channels", "inner", "count"),
+    ("channels", "inner", "count", "activation"),
+    ("lo", "hi"),
 )
 
 
@@ -78,17 +80,18 @@ def lower_binary(context: GpuContext, node: Node) -> None:
 
 
 def lower_affine(context: GpuContext, node: Node) -> None:
-    """x * scale[c] + shift[c]: stacks of channels, or a row-major array where the tensor is no image."""
+    """x * scale[c] + shift[c], activated: stacks of channels, or a row-major array where the tensor is no image."""
     if not has_channels(context.graph.shapes[node.output]):
         _affine_plain(context, node)
         return
     source, dims = packed(context, node.inputs[0]), context.dims(node.output)
     target = context.new_packed(node.output, over=node.inputs[:1])
     scale, shift = (context.weight(node.inputs[i], padded(constant(context, node, i), 0, 4)) for i in (1, 2))
+    code, lo, hi = activation_scalars(node)
     context.dispatch(
         _AFFINE, node.name, {"src": source, "scale": scale, "shift": shift, "dst": target},
-        {**source.ints("src"), **target.ints("dst"), "hw": dims.hw}, (dims.hw, dims.stacks, dims.n),
-        flops=2 * prod(context.graph.shapes[node.output]), traffic=context.traffic(node),
+        {**source.ints("src"), **target.ints("dst"), "hw": dims.hw, "activation": code}, (dims.hw, dims.stacks, dims.n),
+        floats={"lo": lo, "hi": hi}, flops=2 * prod(context.graph.shapes[node.output]), traffic=context.traffic(node),
     )  # fmt: skip
 
 
@@ -96,10 +99,11 @@ def _affine_plain(context: GpuContext, node: Node) -> None:
     shape = context.graph.shapes[node.output]
     scale, shift = (context.weight(node.inputs[i], constant(context, node, i)) for i in (1, 2))
     buffers = {"src": plain(context, node.inputs[0]), "scale": scale, "shift": shift}
+    code, lo, hi = activation_scalars(node)
     context.dispatch(
         _AFFINE_PLAIN, node.name, {**buffers, "dst": context.new_plain(node.output)},
-        {"channels": shape[1], "inner": prod(shape[2:]), "count": prod(shape)}, (prod(shape), 1, 1),
-        flops=2 * prod(shape), traffic=context.traffic(node),
+        {"channels": shape[1], "inner": prod(shape[2:]), "count": prod(shape), "activation": code}, (prod(shape), 1, 1),
+        floats={"lo": lo, "hi": hi}, flops=2 * prod(shape), traffic=context.traffic(node),
     )  # fmt: skip
 
 

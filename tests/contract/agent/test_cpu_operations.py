@@ -60,9 +60,8 @@ def compare(results: Sequence[Array], expected: Sequence[Any]) -> None:
 def test_every_operation_is_known(agent: Agent) -> None:
     """The agent's own list, as it tells it in an error, is the contract's."""
     calls = Calls("affine")
-    calls.add(
-        {"src": noise(np.random.default_rng(0), 1), "scale": None, "shift": None}, {"n": 1, "c": 1, "hw": 1}, (1,)
-    )
+    one = {"n": 1, "c": 1, "hw": 1, "lanes": 1, "activation": 0}
+    calls.add({"src": noise(np.random.default_rng(0), 1), "scale": None, "shift": None}, one, (1,))
     bundle = calls.bundle()
     programs = [bundle.plan.programs[0].model_copy(update={"kernel": "?"})]
     bundle.plan = bundle.plan.model_copy(update={"programs": tuple(programs)})
@@ -251,13 +250,27 @@ def test_binary(agent: Agent, draw: np.random.Generator, op: int, mode: int) -> 
     compare(calls.run(agent), expected)
 
 
+def _side_by_side(x: Array, lanes: int) -> Array:
+    """(n, c, hw) -> (n, c / lanes, hw, lanes)."""
+    n, c, hw = x.shape
+    return np.ascontiguousarray(x.reshape(n, c // lanes, lanes, hw).transpose(0, 1, 3, 2))
+
+
 def test_affine(agent: Agent, draw: np.random.Generator) -> None:
     calls, expected = Calls("affine"), []
     for _ in range(CASES):
-        n, c, hw = draw.integers(1, [4, 100, 300]).tolist()
+        n, planes, hw = draw.integers(1, [4, 10, 300]).tolist()
+        lanes = int(draw.choice([1, 16]))
+        c = planes * lanes
         x, scale, shift = noise(draw, n, c, hw), noise(draw, c), noise(draw, c)
-        calls.add({"src": x, "scale": scale, "shift": shift}, {"n": n, "c": c, "hw": hw}, x.shape)
-        expected.append(reference("affine", [x, scale, shift], x.shape))
+        activation = ACTIVATIONS[draw.integers(0, len(ACTIVATIONS))]
+        ints, floats = scalars(activation)
+        given = _side_by_side(x, lanes)
+        calls.add(
+            {"src": given, "scale": scale, "shift": shift}, {**ints, "n": n, "c": c, "hw": hw, "lanes": lanes},
+            given.shape, floats,
+        )  # fmt: skip
+        expected.append(_side_by_side(reference("affine", [x, scale, shift], x.shape, activation=activation), lanes))
     compare(calls.run(agent), expected)
 
 

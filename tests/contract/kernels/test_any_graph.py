@@ -26,6 +26,7 @@ from tests.contract.agent.driver import Agent
 from tests.contract.agent.plans import Array
 from tests.contract.agent.test_vulkan_validation import LAYER, SETTINGS
 from tests.unit.kernels.back.any_graph import any_graph, any_limits, any_options
+from tests.unit.kernels.back.graphs import densely_connected
 
 pytestmark = pytest.mark.slow
 EXAMPLES = {"opencl": 6, "vulkan": 8, "cpu": 40}
@@ -106,3 +107,16 @@ def test_it_computes_what_it_means(api: str, agent_binary: Path, kept: Path, see
             assert np.linalg.norm(found - wanted) <= BOUNDS[options.precision] * _size(wanted), name
 
     holds()
+
+
+@pytest.mark.parametrize("images", [1, 2])
+@pytest.mark.parametrize("growth", [5, 16])
+def test_layers_that_read_all_before_them_on_the_cpu(
+    images: int, growth: int, agent_binary: Path, tmp_path: Path, seed: int
+) -> None:
+    """Their results lie in one another, as far as they begin one another."""
+    graph = densely_connected(images, growth)
+    inputs = random_inputs(graph, seed)
+    ended = Agent(agent_binary, tmp_path).run(compile_graph(graph, Options("cpu"), Limits()), inputs)
+    (wanted,) = evaluate(graph, inputs).values()
+    assert np.linalg.norm(ended.output(0).reshape(wanted.shape) - wanted) <= 1e-5 * _size(wanted)

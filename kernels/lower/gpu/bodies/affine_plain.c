@@ -3,5 +3,6 @@
     const int i = GLOBAL_ID(0);
     if (i >= count) return;
     const int c = i / inner % channels;
-    STORE_dst(i, MAD(LOAD_src(i), LOAD_scale(c), LOAD_shift(c)));
+    const float value = MAD(LOAD_src(i), LOAD_scale(c), LOAD_shift(c));
+    STORE_dst(i, ACTIVATE1(value));
 }

@@ -144,3 +144,17 @@ def check(
         assert relative_error(got, wanted[name]) <= (tolerance or TOLERANCE[precision]), name
     assert set(graph.outputs) <= set(run.outputs)
     return run
+
+
+def densely_connected(images: int, growth: int) -> Graph:
+    """DenseNet's block: each layer reads, normalised, what all before it wrote."""
+    build = Builder()
+    parts = [build.conv(build.input(images, 4, 3, 5), growth, (1, 1))]
+    whole, channels = parts[0], growth
+    for _ in range(3):
+        factors = [build.constant(channels), build.constant(channels)]
+        normalised = build.node("affine", [whole, *factors], (images, channels, 3, 5))
+        parts.append(build.conv(build.node("relu", [normalised], (images, channels, 3, 5)), growth, (1, 1)))
+        channels += growth
+        whole = build.node("concat", parts, (images, channels, 3, 5), axis=1)
+    return build.outputs(whole)

@@ -14,7 +14,7 @@ from kernels.options import Limits, Options
 from kernels.plan.data_movement import PORTS, Movement, movements
 from kernels.plan.model import Dispatch, Plan
 
-from .graphs import Builder, check, generator, inputs_of, some
+from .graphs import Builder, check, densely_connected, generator, inputs_of, some
 
 PHONE, DESKTOP = Limits(local_bytes=32 << 10), Limits(unified_memory=False, local_bytes=48 << 10)
 
@@ -138,14 +138,15 @@ def test_a_dense_layer_reads_its_part_of_a_concat() -> None:
 
 @pytest.mark.parametrize("images", [1, 2])
 def test_layers_that_read_all_layers_before_them_move_nothing(images: int) -> None:
-    build = Builder()
-    parts = [build.conv(build.input(images, 4, 3, 5), 8, (1, 1))]
-    for _ in range(3):
-        whole = build.node("concat", parts, (images, 8 * len(parts), 3, 5), axis=1) if len(parts) > 1 else parts[0]
-        parts.append(build.conv(whole, 8, (1, 1)))
-    graph = build.outputs(build.node("concat", parts, (images, 32, 3, 5), axis=1))
+    graph = densely_connected(images, 8)
     assert _beyond_ports(_plan(graph)) == []
     check(graph)
+
+
+def test_layers_that_read_all_layers_before_them_move_nothing_on_the_cpu() -> None:
+    plan = compile_graph(densely_connected(1, 16), Options("cpu"), Limits()).plan
+    assert {step.program for step in plan.steps if isinstance(step, Dispatch)} == {"affine", "conv2d_nc16", "from_nc16"}
+    assert _beyond_ports(plan) == []
 
 
 def test_a_flattened_image_that_is_wanted_too_stays_row_major() -> None:

@@ -151,7 +151,8 @@ def test_every_sum_and_product_is_guarded_except_where_joined(tmp_path: Path) ->
         listed = instructions(
             next(content for name, content in files.items() if "affine" in name and name.endswith("spv"))
         )
-        results = {words[2] for words in listed if words[0] in (129, 131, 133)}  # FAdd, FSub, FMul
+        # FNegate, FAdd, FSub, FMul, FDiv, VectorTimesScalar
+        results = {words[2] for words in listed if words[0] in (127, 129, 131, 133, 136, 142)}
         guarded[precision] = results, {words[1] for words in listed if words[0] == 71 and words[2] == 42}
         codes = [words[0] for words in listed]
         assert max((i for i, code in enumerate(codes) if code == 71), default=0) < codes.index(19)

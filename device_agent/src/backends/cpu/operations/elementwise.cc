@@ -1,6 +1,7 @@
 // activation, binary and affine.
 #include <algorithm>
 
+#include "../nc16/nc16.h"
 #include "operation.h"
 
 namespace pocketfarm::cpu {
@@ -69,8 +70,12 @@ void run_binary(const Call& call, ThreadPool& pool) {
 
 Status check_affine(const Call& call) {
   const int64_t n = call.ints[0], c = call.ints[1], hw = call.ints[2];
+  const int64_t lanes = call.ints[3];
+  const bool whole = lanes == 1 || (lanes == kBlock && c % kBlock == 0);
   return Check(call)
       .sizes({n, c, hw})
+      .that(whole, "affine: lanes must be 1, or 16 of which c is a multiple")
+      .range("activation", call.ints[4], 0, kLastActivation)
       .holds("src", 0, {n, c, hw})
       .holds("scale", 1, {c})
       .holds("shift", 2, {c})
@@ -78,22 +83,31 @@ Status check_affine(const Call& call) {
       .status();
 }
 
-void run_affine(const Call& call, ThreadPool& pool) {
-  const int64_t n = call.ints[0], c = call.ints[1], hw = call.ints[2];
-  pool.ranges(n * c, std::max<int64_t>(1, kGrain / hw), [&](int64_t begin, int64_t end) {
+template <int kLanes>
+void run_planes(const Call& call, ThreadPool& pool) {
+  const int64_t n = call.ints[0], planes = call.ints[1] / kLanes, hw = call.ints[2];
+  pool.ranges(n * planes, std::max<int64_t>(1, kGrain / (hw * kLanes)), [&](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane) {
-      const float scale = call.buffers[1].data[plane % c], shift = call.buffers[2].data[plane % c];
-      const float* src = call.buffers[0].data + plane * hw;
-      float* dst = call.buffers[3].data + plane * hw;
-      for (int64_t i = 0; i < hw; ++i) dst[i] = src[i] * scale + shift;
+      const float* scale = call.buffers[1].data + plane % planes * kLanes;
+      const float* shift = call.buffers[2].data + plane % planes * kLanes;
+      const float* src = call.buffers[0].data + plane * hw * kLanes;
+      float* dst = call.buffers[3].data + plane * hw * kLanes;
+      for (int64_t i = 0; i < hw * kLanes; i += kLanes) {
+        for (int lane = 0; lane < kLanes; ++lane) dst[i + lane] = src[i + lane] * scale[lane] + shift[lane];
+      }
+      activate(dst, hw * kLanes, call.ints[4], call.floats[0], call.floats[1]);
     }
   });
+}
+
+void run_affine(const Call& call, ThreadPool& pool) {
+  call.ints[3] == 1 ? run_planes<1>(call, pool) : run_planes<kBlock>(call, pool);
 }
 
 }  // namespace
 
 const Operation kActivation{"activation", 2, 2, 2, check_activation, run_activation};
 const Operation kBinary{"binary", 3, 6, 2, check_binary, run_binary};
-const Operation kAffine{"affine", 4, 3, 0, check_affine, run_affine};
+const Operation kAffine{"affine", 4, 5, 2, check_affine, run_affine};
 
 }  // namespace pocketfarm::cpu
