@@ -78,7 +78,7 @@ def run(
         typer.Option(
             "--budget",
             metavar="TIME",
-            help="Time for the search, e.g. '5 min'; eight candidates of a layer are measured whatever it is.",
+            help="Time for search and comparison, e.g. '5 min'; what is left goes on next time.",
         ),
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="Search again what was found before.")] = False,
@@ -98,12 +98,12 @@ def run(
     from . import tuning
 
     graph = load_graph(model, network, seed)
-    chosen = _strategy(strategy, budget)
+    chosen, budget_s = _strategy(strategy, budget)
     with _bar() as bar:
         watch = _Watch(bar)
         result: Tuned = tune_on(
             device=device, graph=graph, options=options,
-            settings=settings_of(state), strategy=chosen, again=again, on_progress=watch.searched,
+            settings=settings_of(state), strategy=chosen, budget_s=budget_s, again=again, on_progress=watch.searched,
             on_compare=watch.compared,
         )  # fmt: skip
     if as_json:
@@ -112,8 +112,8 @@ def run(
         out().print(tuning.render(result, budget))
 
 
-def _strategy(name: str | None, budget: str | None) -> Callable[[int], Strategy]:
-    """From the number of layers that are left. Raises UsageError."""
+def _strategy(name: str | None, budget: str | None) -> tuple[Callable[[float], Strategy], float | None]:
+    """From the seconds of a layer; and the budget. Raises UsageError."""
     from kernels.tuning import STRATEGIES
 
     name = name or ("halving" if budget is None else "budgeted")
@@ -122,11 +122,9 @@ def _strategy(name: str | None, budget: str | None) -> Callable[[int], Strategy]
     if (name == "budgeted") != (budget is not None):
         raise typer.BadParameter("--budget TIME and --strategy budgeted belong together", param_hint="--budget")
     try:
-        total_s = parse_seconds(budget) if budget else 0.0
+        return STRATEGIES[name], parse_seconds(budget) if budget else None
     except ValueError as e:
         raise typer.BadParameter(str(e), param_hint="--budget") from e
-    ends_at = time.monotonic() + total_s
-    return lambda left: STRATEGIES[name](max(0.0, ends_at - time.monotonic()) / left)
 
 
 class _Watch:

@@ -28,11 +28,13 @@ def as_data(result: Tuned) -> dict[str, Any]:
         "source": result.device.source.value,
         "key": result.key,
         "searched": list(result.searched),
+        "left": result.left,
         "search_s": result.search_s,
         "compare_s": result.compare_s,
         "choices": [row(found) for found in result.choices],
         "kept": list(verdict.kept),
         "dropped": list(verdict.dropped),
+        "undecided": list(verdict.undecided),
         "wrong": list(verdict.wrong),
         "comparisons": [_comparison(each) for each in verdict.comparisons],
     }
@@ -53,13 +55,18 @@ def _comparison(found: Comparison) -> dict[str, Any]:
 
 
 def render(result: Tuned, budget: str | None = None) -> RenderableType:
-    """The same for people. `budget`: of the search, where it had one."""
+    """The same for people. `budget`: where there was one."""
     verdict = result.verdict
     lines = [compared(each) for each in verdict.comparisons]
     lines += [f"[red]the tuned plan was discarded:[/] {escape(reason)}" for reason in verdict.wrong]
-    of = f" of {budget} (the first candidates of a layer are measured whatever it is)" if budget else ""
+    if result.left or verdict.undecided:
+        lines.append(
+            f"{budget} were over: {result.left} layers are left to search, {len(verdict.undecided)} choices to "
+            "compare; the same command goes on"
+        )
+    layers = len(result.choices) + result.left
     lines.append(
-        f"{len(result.searched)} of {len(result.choices)} layers searched now, in {result.search_s:.0f} s{of}; "
+        f"{len(result.searched)} of {layers} layers searched now, in {result.search_s:.0f} s; "
         f"compared in {result.compare_s:.0f} s; {len(verdict.kept)} run otherwise than untuned, "
         f"{len(verdict.dropped)} choices were dropped"
     )

@@ -6,11 +6,11 @@ from .candidates import Trial, applicable, candidates, default_choice, distinct,
 from .database import Database, Found, device_key, read
 from .layers import Layer
 from .strategies import STRATEGIES, Budgeted, Exhaustive, Halving, Measure, Strategy
-from .trials import Ran, RunTrial, TrialFailed
+from .trials import Ran, RunTrial, TimeIsOver, TrialFailed
 from .tune import Progress, tune
 
 __all__ = [
     "STRATEGIES", "Budgeted", "Database", "Exhaustive", "Found", "Halving", "Layer", "Measure", "Progress", "Ran",
-    "RunTrial", "Strategy", "Trial", "TrialFailed", "applicable", "candidates", "default_choice", "device_key",
-    "distinct", "layers", "read", "steps", "trial", "tune",
+    "RunTrial", "Strategy", "TimeIsOver", "Trial", "TrialFailed", "applicable", "candidates", "default_choice",
+    "device_key", "distinct", "layers", "read", "steps", "trial", "tune",
 ]  # fmt: skip

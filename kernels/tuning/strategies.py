@@ -58,8 +58,8 @@ class Halving:
 
 @dataclass(frozen=True)
 class Budgeted:
-    """The candidates in order, a few at a time, as long as the time lasts; the first few are always measured, and the
-    best ones with the default once more where there is time."""
+    """The candidates in order, as many at a time as should fit into the time that is left, by how long those before
+    took; the first one is always measured, and the best ones with the default once more where there is time."""
 
     seconds: float
     repeats: int = 3
@@ -67,19 +67,24 @@ class Budgeted:
     clock: Callable[[], float] = time.monotonic
 
     def search(self, choices: Sequence[Choice], measure: Measure) -> list[Timing]:
-        ends_at, longest_s, found = self.clock() + self.seconds, 0.0, list[Timing]()
-        for start in range(0, len(choices), self.batch):
-            began = self.clock()
-            if start and began + longest_s > ends_at:
-                break
-            part = choices[start : start + self.batch]
+        ends_at, found = self.clock() + self.seconds, list[Timing]()
+        done, count, each_s = 0, 1, 0.0
+        while done < len(choices) and count:
+            part, began = choices[done : done + count], self.clock()
             found += _sorted(part, measure(part, self.repeats))
-            longest_s = max(longest_s, self.clock() - began)
+            done, each_s = done + len(part), (self.clock() - began) / len(part)
+            count = self._fitting(ends_at, each_s)
         found.sort(key=lambda timing: timing.ms)
-        if not found or self.clock() + longest_s > ends_at:
+        count = self._fitting(ends_at, 2 * each_s)
+        if count < 2 or not found:
             return found
-        best = _with_default(choices[0], [timing.choice for timing in found[: self.batch - 1]], found)
+        best = _with_default(choices[0], [timing.choice for timing in found[: count - 1]], found)
         return _sorted(best, measure(best, 2 * self.repeats)) or found
+
+    def _fitting(self, ends_at: float, each_s: float) -> int:
+        """How many candidates of so long each should fit."""
+        left_s = max(0.0, ends_at - self.clock())
+        return self.batch if left_s >= self.batch * each_s else int(left_s / each_s)
 
 
 STRATEGIES: dict[str, Callable[[float], Strategy]] = {

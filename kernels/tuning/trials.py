@@ -28,6 +28,10 @@ class TrialFailed(CompileError):
     """The device refused a trial plan, or it crashed or hung there: one of its candidates is to blame."""
 
 
+class TimeIsOver(Exception):
+    """A run was cut off, or not begun, because the time for the tuning is over: nobody is to blame."""
+
+
 @dataclass(frozen=True)
 class Ran:
     """What one run of a trial plan gave."""
@@ -38,7 +42,7 @@ class Ran:
 
 
 RunTrial = Callable[[Trial, int], Ran]
-"""Runs a trial plan so many times. Raises TrialFailed; whatever else it raises ends the tuning."""
+"""Runs a trial plan so many times. Raises TrialFailed, TimeIsOver; whatever else it raises ends the tuning."""
 
 
 class Trials:

@@ -16,7 +16,7 @@ from .candidates import candidates, distinct
 from .database import Database, Found
 from .layers import Layer
 from .strategies import Strategy, Timing
-from .trials import RunTrial, TrialFailed, Trials
+from .trials import RunTrial, TimeIsOver, TrialFailed, Trials
 
 MARGIN = 0.03
 """The compiler's own choice stays unless another one is faster by this share: less is within the noise."""
@@ -45,28 +45,34 @@ def tune(
     *,
     device: str,
     database: Database,
-    strategy: Callable[[int], Strategy],
+    strategy: Callable[[int], Strategy | None],
     again: bool = False,
     on_progress: Callable[[Progress], None] = lambda _: None,
     spirv_cache: Path | None = None,
 ) -> list[Found]:
     """Search each layer that the database does not know yet (with `again`: all); those that were searched.
 
-    `device`: `database.device_key`. `strategy`: from the number of layers that are left. The database is saved
-    after each layer: an interrupted tuning resumes. Raises CompileError where there is nothing to tune, and
-    TrialFailed where not even the compiler's own choice runs: then there is nothing to compare with.
+    `device`: `database.device_key`. `strategy`: from the number of layers that are left; None: no time is left for
+    them. The database is saved after each layer: an interrupted tuning resumes. Raises CompileError where there is
+    nothing to tune, and TrialFailed where not even the compiler's own choice runs: then there is nothing to compare
+    with.
     """
     wanted = _wanted(graph, options, limits)
     known = {key: None if again else database.get(device, options.precision, key) for key in wanted}
     open_, total = [key for key, found in known.items() if found is None], len(wanted)
     for index, key in enumerate(open_):
         done = total - len(open_) + index
+        if (how := strategy(len(open_) - index)) is None:
+            break
 
         def report(measured: int, best_ms: float, done: int = done, key: str = key) -> None:
             on_progress(Progress(done, total, key, None, measured, best_ms))
 
         trials = Trials(wanted[key], options, limits, run, spirv_cache=spirv_cache, report=report)
-        best = _search(wanted[key], options, limits, trials, device, strategy(len(open_) - index))
+        try:
+            best = _search(wanted[key], options, limits, trials, device, how)
+        except TimeIsOver:
+            break
         database.add(best)
         database.save()
         known[key] = best

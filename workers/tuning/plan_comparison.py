@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from kernels.options import Choice
+from kernels.tuning import TimeIsOver
 from orchestrator.errors import AgentFault
 
 PAIRS = 12
 """Runs of both plans: U T, T U, U T ... so that a drift cancels."""
+FEWEST_PAIRS = 6
+"""Below, the interval does not reach its confidence, and nothing is decided."""
 PROFILED = 3
 """The first pairs, whose layers are profiled, too."""
 ROUNDS = 3
@@ -35,7 +38,7 @@ class PlanRun:
 
 
 RunPlan = Callable[[Mapping[str, Choice], int, int], PlanRun]
-"""choices, samples, profiled passes -> one run in a process of its own"""
+"""choices, samples, profiled passes -> one run in a process of its own. Raises TimeIsOver."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,8 @@ class Verdict:
     comparisons: tuple[Comparison, ...]
     wrong: tuple[str, ...] = ()
     """Why a tuned plan was discarded at once."""
+    undecided: tuple[str, ...] = ()
+    """Keys of layers whose comparison the end of the time cut off."""
 
 
 def settle(
@@ -80,12 +85,29 @@ def settle(
 ) -> Verdict:
     """Compare, drop what gained nothing, compare again, until the tuned plan is not slower than the untuned one.
 
-    `layers`: step -> key of the layer whose work it is. `report`: pairs done, of how many. Raises AgentFault where the
-    untuned plan computes wrongly: then nothing can be said.
+    `layers`: step -> key of the layer whose work it is. `report`: pairs done, of how many. Where the time is over
+    first, what is left is undecided. Raises AgentFault where the untuned plan computes wrongly: then nothing can be
+    said.
     """
+    left, comparisons = dict(choices), list[Comparison]()
+    try:
+        return _settled(choices, left, comparisons, layers, run, report)
+    except TimeIsOver:
+        dropped = tuple(key for key in choices if key not in left)
+        return Verdict((), dropped, tuple(comparisons), undecided=tuple(left))
+
+
+def _settled(
+    choices: Mapping[str, Choice],
+    left: dict[str, Choice],
+    comparisons: list[Comparison],
+    layers: Mapping[str, str],
+    run: RunPlan,
+    report: Callable[[int, int], None],
+) -> Verdict:
+    """Takes out of `left` what gains nothing."""
     if not choices:
         return Verdict((), (), ())
-    left, comparisons = dict(choices), list[Comparison]()
     untuned = run({}, SAMPLES[0], 1)
     if untuned.wrong:
         raise AgentFault(f"even the untuned plan computes wrongly: {untuned.wrong[0]}")
@@ -98,7 +120,8 @@ def settle(
         comparisons.append(found)
         if found.change.high < 0 or (not found.losers and found.change.value <= 0):
             return _verdict(choices, left, comparisons)
-        left = {key: choice for key, choice in left.items() if found.losers and key not in found.losers}
+        for key in found.losers or set(left):
+            left.pop(key, None)
     return _verdict(choices, {}, comparisons)
 
 
@@ -143,10 +166,16 @@ def _compare(
     runs: dict[bool, list[PlanRun]] = {False: [], True: []}
     for index in range(PAIRS):
         report(index, PAIRS)
-        for is_tuned in (False, True) if index % 2 == 0 else (True, False):
-            runs[is_tuned].append(run(choices if is_tuned else {}, samples, PASSES if index < PROFILED else 0))
+        try:
+            for is_tuned in (False, True) if index % 2 == 0 else (True, False):
+                runs[is_tuned].append(run(choices if is_tuned else {}, samples, PASSES if index < PROFILED else 0))
+        except TimeIsOver:
+            if index < FEWEST_PAIRS:
+                raise
+            break
     report(PAIRS, PAIRS)
-    before, after = ([median(each.samples_ms) for each in runs[is_tuned]] for is_tuned in (False, True))
+    whole = min(map(len, runs.values()))
+    before, after = ([median(each.samples_ms) for each in runs[is_tuned][:whole]] for is_tuned in (False, True))
     losers = without_gain(choices, layers, runs[False][:PROFILED], runs[True][:PROFILED])
     change = change_of(list(zip(before, after, strict=True)))
     return Comparison(median(before), median(after), change, len(choices), losers)

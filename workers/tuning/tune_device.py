@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from statistics import median
 
@@ -19,7 +20,19 @@ from kernels.ir.graph import Graph
 from kernels.options import Choice, Limits, Options
 from kernels.plan.model import Bundle
 from kernels.reference import evaluate
-from kernels.tuning import Database, Found, Progress, Ran, Strategy, Trial, TrialFailed, applicable, steps, tune
+from kernels.tuning import (
+    Database,
+    Found,
+    Progress,
+    Ran,
+    Strategy,
+    TimeIsOver,
+    Trial,
+    TrialFailed,
+    applicable,
+    steps,
+    tune,
+)
 from orchestrator.config import Settings
 from orchestrator.errors import AgentFault, DeviceSick
 from orchestrator.model.device import Api, DeviceFacts, Precision
@@ -44,6 +57,10 @@ RUN_LIMIT_S = 600.0
 WARMUP = 2
 RUNS = 3
 """Of one plan, where the phone sleeps meanwhile."""
+SEARCH = 0.6
+"""Share of a budget after which the search ends: the whole networks are to be compared in the rest."""
+LEAST_S = 1.0
+"""A layer has no less time than this, while there is any: what is left then waits for the next tuning."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +74,8 @@ class Tuned:
     """All that is known of the network's layers now."""
     searched: tuple[str, ...]
     """Those that were searched just now."""
+    left: int
+    """Layers that the budget left no time for."""
     verdict: Verdict
     search_s: float
     compare_s: float
@@ -68,18 +87,20 @@ def tune_on(
     graph: Graph,
     options: Options,
     settings: Settings,
-    strategy: Callable[[int], Strategy],
+    strategy: Callable[[float], Strategy],
+    budget_s: float | None = None,
     again: bool = False,
     on_progress: Callable[[Progress], None] = lambda _: None,
     on_compare: Callable[[int, int], None] = lambda *_: None,
 ) -> Tuned:
     """Search what the database does not know yet, compare the whole network tuned and untuned, keep what gains.
 
-    `device`: a serial or an adb address; None: this host. `strategy`: from the number of layers that are left.
+    `device`: a serial or an adb address; None: this host. `strategy`: from the seconds that one layer may take.
+    `budget_s`: of the search and the comparison together; what it leaves no time for, the next call goes on with.
     The database is saved after each layer. Raises DeviceBusy where a session holds the device, Unsupported, the
     transient errors, and CompileError where there is nothing to tune.
     """
-    api = Api(options.backend)
+    began, api = time.monotonic(), Api(options.backend)
     member = find_member(device, api, settings)
     limits = limits_of(member.facts, api, Precision(options.precision))
     database, key = Database(settings.state / FILE), key_of(member.facts, api, options.threads)
@@ -89,23 +110,35 @@ def tune_on(
         session(member, None, settings.state, _go_on, lock_wait_s=LOCK_WAIT_S),
     ):
         bench = _Bench(member, graph, options, limits, settings.state / "cache" / "spirv", Path(scratch))
-        began = time.monotonic()
-        searched = tune(
-            graph, options, limits, bench.trial, device=key, database=database, strategy=strategy, again=again,
-            on_progress=on_progress, spirv_cache=bench.spirv_cache,
-        )  # fmt: skip
+        if budget_s is not None:
+            bench.reference()  # within the budget too
+
+        def how(left: int) -> Strategy | None:
+            left_s = bench.left_s()
+            return strategy(max(left_s / left, min(LEAST_S, left_s))) if left_s > 0 else None
+
+        searched, open_ = list[Found](), dict[str, Choice]()
+        for share in (1.0,) if budget_s is None else (SEARCH, 1.0):
+            bench.ends_at = began + share * (inf if budget_s is None else budget_s)
+            searched += tune(
+                graph, options, limits, bench.trial, device=key, database=database, strategy=how,
+                again=again and not searched, on_progress=on_progress, spirv_cache=bench.spirv_cache,
+            )  # fmt: skip
+            if open_ := applicable(graph, options, limits, database.tuned(key, options.precision, proven=False)):
+                break  # there is something to compare
         searched_at = time.monotonic()
-        open_ = database.tuned(key, options.precision, proven=False)
-        verdict = settle(applicable(graph, options, limits, open_), keys, bench.network, on_compare)
+        bench.ends_at = began + (inf if budget_s is None else budget_s)
+        verdict = settle(open_, keys, bench.network, on_compare)
     database.mark(key, options.precision, verdict.kept, kept=True)
     database.mark(key, options.precision, verdict.dropped, kept=False)
     database.save()
-    known = (database.get(key, options.precision, layer) for layer in dict.fromkeys(keys.values()))
+    known = [database.get(key, options.precision, layer) for layer in dict.fromkeys(keys.values())]
     return Tuned(
         device=member.facts,
         key=key,
         choices=tuple(each for each in known if each),
         searched=tuple(each.conv for each in searched),
+        left=sum(each is None for each in known),
         verdict=verdict,
         search_s=searched_at - began,
         compare_s=time.monotonic() - searched_at,
@@ -126,9 +159,14 @@ class _Bench:
         self._rounded: Arrays = {}
         self._networks: dict[tuple[tuple[str, Choice], ...], StoredPlan] = {}
         self._runs = 0
+        self.ends_at = inf
+        """By the monotonic clock: no run goes on beyond it."""
+
+    def left_s(self) -> float:
+        return max(0.0, self.ends_at - time.monotonic())
 
     def trial(self, trial: Trial, passes: int) -> Ran:
-        """As `kernels.tuning.RunTrial`: what the device refuses, and what hangs or crashes there, is a TrialFailed."""
+        """As `RunTrial`: what the device refuses, and what hangs or crashes there, is a TrialFailed."""
         first, each = TRIAL_S
         block = self._block(0, passes, warmup=1, deadline_s=first + each * len(trial.graph.nodes))
         stored = self._store(trial.bundle, "trial")
@@ -151,8 +189,12 @@ class _Bench:
         return PlanRun(times, by_layer, self._wrong(measured) if passes else ())
 
     def _wrong(self, measured: Measurement) -> tuple[str, ...]:
+        return wrong(verify(measured.outputs, self.reference(), Precision(self._options.precision), self._in_single))
+
+    def reference(self) -> Arrays:
+        """The network's outputs in double precision."""
         self._reference = self._reference or evaluate(self._graph, self._inputs)
-        return wrong(verify(measured.outputs, self._reference, Precision(self._options.precision), self._in_single))
+        return self._reference
 
     def _in_single(self) -> Arrays:
         self._rounded = self._rounded or evaluate(self._graph, self._inputs, dtype=np.float32)
@@ -186,7 +228,7 @@ class _Bench:
         """
         serial = self._member.facts.serial
         for left in reversed(range(RUNS)):
-            measured = measure(self._member, stored, inputs, block, _go_on, lambda *_: None)
+            measured = self._measured(stored, inputs, block)
             raise_for(measured.run, serial)
             if measured.run.killed:
                 raise DeviceSick("the agent ended without a result: most likely out of memory", device=serial)
@@ -198,6 +240,21 @@ class _Bench:
                     raise
                 log.warning("%s; it is discarded", e)
                 self._wake()
+        return measured
+
+    def _measured(self, stored: StoredPlan, inputs: Arrays, block: Block) -> Measurement:
+        """Within the time that is left. Raises TimeIsOver where that was too short."""
+        left_s = self.left_s()
+        if left_s <= 0:
+            raise TimeIsOver
+        if left_s >= block.deadline_s:
+            return measure(self._member, stored, inputs, block, _go_on, lambda *_: None)
+        try:
+            measured = measure(self._member, stored, inputs, replace(block, deadline_s=left_s), _go_on, lambda *_: None)
+        except DeviceSick as e:
+            raise (TimeIsOver if self.left_s() <= 0 else e) from e
+        if measured.run.error is not None and self.left_s() <= 0:
+            raise TimeIsOver
         return measured
 
     def _wake(self) -> None:

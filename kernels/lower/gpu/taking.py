@@ -24,9 +24,9 @@ _GATHER = Kernel(
 )
 _WHOLE = """\
 #ifdef __OPENCL_VERSION__
-#define WHOLE(a) ((int)(a))
+#define TO_INT(a) ((int)(a))
 #else
-#define WHOLE(a) int(a)
+#define TO_INT(a) int(a)
 #endif
     """
 
@@ -44,7 +44,7 @@ def lower_take(context: GpuContext, node: Node) -> None:
             place += f" + x{k} * s{k}"
             continue
         tables.append(np.asarray(axis.table, np.float32))
-        text.append(f"const int p{k} = WHOLE(LOAD_table(t{k} + x{k}));\n    ")
+        text.append(f"const int p{k} = TO_INT(LOAD_table(t{k} + x{k}));\n    ")
         ints[f"t{k}"], start = start, start + axis.extent
         place += f" + p{k} * s{k}"
         empty.append(f"p{k} < 0")

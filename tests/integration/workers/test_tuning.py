@@ -56,19 +56,25 @@ def _few_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.tuning.plan_comparison.PAIRS", 2)
 
 
-def tuned(graph: Graph, settings: Settings, device: str | None = None, steps: list[Progress] | None = None) -> Tuned:
-    def strategy(left: int) -> Strategy:
+def tuned(
+    graph: Graph, settings: Settings, device: str | None = None, steps: list[Progress] | None = None,
+    budget_s: float | None = None,
+) -> Tuned:  # fmt: skip
+    def strategy(seconds: float) -> Strategy:
         return First(2)
 
     return tune_on(
         device=device, graph=graph, options=Options("opencl"), settings=settings, strategy=strategy,
-        on_progress=[].append if steps is None else steps.append,
+        budget_s=budget_s, on_progress=[].append if steps is None else steps.append,
     )  # fmt: skip
 
 
 def test_tune_use_resume(graph: Graph, settings: Settings) -> None:
+    nothing = tuned(graph, settings, budget_s=1e-3)
+    assert (nothing.searched, nothing.left, nothing.verdict.kept) == ((), 4, ())
     steps: list[Progress] = []
-    result = tuned(graph, settings, steps=steps)
+    result = tuned(graph, settings, steps=steps, budget_s=1e6)
+    assert (result.left, result.verdict.undecided) == (0, ())
     assert len(result.searched) == 4 and (steps[-1].done, steps[-1].total) == (4, 4)
     assert {found.conv for found in result.choices} == set(result.searched)
     assert all(found.ms > 0 and found.default_ms and found.failed == 0 for found in result.choices)

@@ -8,8 +8,9 @@ from random import Random
 import pytest
 
 from kernels.options import Choice
+from kernels.tuning import TimeIsOver
 from orchestrator.errors import AgentFault
-from workers.tuning.plan_comparison import PAIRS, PlanRun, RunPlan, change_of, settle
+from workers.tuning.plan_comparison import FEWEST_PAIRS, PAIRS, PlanRun, RunPlan, change_of, settle
 
 LAYERS = {"conv1": "a", "conv2": "b", "conv3": "b"}
 CHOICES = {"a": Choice("direct", "1x1x4"), "b": Choice("im2col", "8x8")}
@@ -99,3 +100,31 @@ def test_the_interval_covers_what_it_says() -> None:
         covered += change.low <= 0.1 <= change.high
     assert 0.94 < covered / 2000 < 0.98
     assert change_of([(1.0, 2.0), (1.0, 3.0)]).low == 1.0
+
+
+def cut_off(run: RunPlan, after: int) -> RunPlan:
+    """The time is over after so many runs."""
+    left = iter(range(after))
+
+    def cut(choices: Mapping[str, Choice], samples: int, passes: int) -> PlanRun:
+        if next(left, None) is None:
+            raise TimeIsOver
+        return run(choices, samples, passes)
+
+    return cut
+
+
+@pytest.mark.parametrize("runs", [0, 1, 2, 2 + 2 * FEWEST_PAIRS - 1])
+def test_without_time_for_a_comparison_nothing_is_decided(runs: int) -> None:
+    verdict = settle(CHOICES, LAYERS, cut_off(network({"a": 1.0, "b": 2.0})[0], runs))
+    assert (verdict.kept, verdict.dropped, verdict.undecided) == ((), (), ("a", "b"))
+
+
+def test_fewer_pairs_may_settle_it() -> None:
+    verdict = settle(CHOICES, LAYERS, cut_off(network({"a": 1.0, "b": 2.0})[0], 2 + 2 * FEWEST_PAIRS + 1))
+    assert (verdict.kept, verdict.undecided) == (("a", "b"), ())
+
+
+def test_what_was_dropped_before_the_time_was_over_stays_dropped() -> None:
+    verdict = settle(CHOICES, LAYERS, cut_off(network({"a": 1.0, "b": -2.0})[0], 2 + 2 * PAIRS + 3))
+    assert (verdict.kept, verdict.dropped, verdict.undecided) == ((), ("b",), ("a",))

@@ -1,15 +1,15 @@
 // Elements along an axis of a plain array (outer, axis, inner), by whole numbers; negative ones count from the end.
 #ifdef __OPENCL_VERSION__
-#define WHOLE(a) ((int)(a))
+#define TO_INT(a) ((int)(a))
 #else
-#define WHOLE(a) int(a)
+#define TO_INT(a) int(a)
 #endif
 {
     const int i = GLOBAL_ID(0);
     if (i >= count) return;
     const int column = i % inner;
     const int row = i / inner;
-    const int asked = WHOLE(LOAD_indices(row % indices_count));
+    const int asked = TO_INT(LOAD_indices(row % indices_count));
     const int place = IMIN(IMAX(asked < 0 ? asked + axis : asked, 0), axis - 1);
     STORE_dst(i, LOAD_src((row / indices_count * axis + place) * inner + column));
 }
