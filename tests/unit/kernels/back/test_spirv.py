@@ -22,7 +22,7 @@ from kernels.source.tile import Tile
 from .every_kernel import KERNELS, small_tile
 from .graphs import Builder, some
 
-SWITCHES = {"TAIL": 1, "WHOLE": 0}
+SWITCHES = {"TAIL": 1, "WHOLE": 0, "KIND": 0}
 READINGS = (vulkan.Reading(), vulkan.Reading(texels=True), vulkan.Reading(texels=True, sharing=8))
 
 
