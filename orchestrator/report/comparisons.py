@@ -127,13 +127,18 @@ def _beside(name: str, title: str, found: Sequence[Beside]) -> Section:
             _of(f"{one.serial} {one.source}") + (" (the published model)" if one.same_model else ""),
             one.row, one.column,
             "" if one.published is None else f"{one.published:g} {one.unit}".strip(),
-            "" if one.ours is None else f"{one.ours:.3g} {one.unit}".strip(),
+            "" if one.ours is None else f"{_figure(one.ours)} {one.unit}".strip(),
             "" if one.ratio is None else f"{one.ratio:.3g}", one.verdict, one.why, one.cell,
         )
         for one in found
     )  # fmt: skip
     bad = frozenset(number for number, one in enumerate(found) if one.verdict == "different")
     return Section(name, title, "", BESIDE_COLUMNS, rows, bad)
+
+
+def _figure(value: float) -> str:
+    """Three digits, and never by a power of ten where a person would write the number."""
+    return f"{value:.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.3g}"
 
 
 def _of(name: str) -> str:

@@ -101,6 +101,13 @@ def test_a_line_is_judged_by_who_wins_and_by_the_order_of_ratios(ours_ms: Any, v
     assert found[0].ratio == pytest.approx(sequential / 12000, rel=0.02)
 
 
+def test_ours_is_written_as_a_person_would_write_it() -> None:
+    """No power of ten: 3800 ms, not 3.8e+03."""
+    table = {**MODES, "unit": "ms", "rows": [{"name": "S7", "values": [12331.82, 436.71, 207.1]}]}
+    content = measured({"tables": [table]}, [(SEQUENTIAL, times(3800)), (PRECISE, times(349))])
+    assert [row[4] for row in part(content, "published-0").rows] == ["3800 ms", "349 ms", ""]
+
+
 def test_a_device_of_no_published_model_stands_beside_all_and_gaps_say_why() -> None:
     found = beside(measured({"tables": [MODES]}, [(PRECISE, times(40)), (IMPRECISE, times(20))]))
     verdicts = {(one.published_on, one.column): (one.verdict, one.why) for one in found}
