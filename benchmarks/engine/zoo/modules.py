@@ -1,0 +1,215 @@
+"""Networks to bring: torchvision's, timm's and transformers' where they are installed, small kinds of our own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+Made = tuple[nn.Module, tuple[torch.Tensor, ...]]
+
+CLASSIFIERS = (
+    "alexnet", "convnext_tiny", "densenet121", "efficientnet_b0", "efficientnet_v2_s", "googlenet",
+    "inception_v3", "maxvit_t", "mnasnet0_5", "mobilenet_v2", "mobilenet_v3_large", "mobilenet_v3_small",
+    "regnet_x_400mf", "regnet_y_400mf", "resnet18", "resnet50", "resnext50_32x4d", "shufflenet_v2_x0_5",
+    "shufflenet_v2_x1_0", "squeezenet1_0", "squeezenet1_1", "swin_t", "swin_v2_t", "vgg11", "vgg11_bn",
+    "vit_b_16", "wide_resnet50_2",
+)  # fmt: skip
+SEGMENTERS = (
+    "deeplabv3_mobilenet_v3_large", "lraspp_mobilenet_v3_large", "fcn_resnet50",
+)  # fmt: skip
+TIMM = (
+    "deit_tiny_patch16_224", "ecaresnet26t", "efficientformer_l1", "fastvit_t8", "ghostnet_100",
+    "hardcorenas_a", "hrnet_w18_small", "levit_128s", "mixer_b16_224", "mobilevit_xs", "nfnet_l0",
+    "poolformer_s12", "seresnet18", "tf_efficientnet_lite0", "xcit_nano_12_p16_224",
+)  # fmt: skip
+
+
+class _Largest(nn.Module):
+    """A segmentation network's map of classes alone."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = self.inner(x)["out"]
+        return out
+
+
+class _Recurrent(nn.Module):
+    def __init__(self, kind: type[nn.LSTM] | type[nn.GRU]) -> None:
+        super().__init__()
+        self.cell = kind(16, 32, num_layers=2, bidirectional=True, batch_first=True)
+        self.head = nn.Linear(64, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hidden: torch.Tensor = self.head(self.cell(x)[0])
+        return hidden
+
+
+class _Unet(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU())
+        self.low = nn.Sequential(
+            nn.MaxPool2d(2), nn.Conv2d(16, 32, 3, padding=1), nn.InstanceNorm2d(32, affine=True), nn.ELU()
+        )
+        self.up = nn.ConvTranspose2d(32, 16, 2, stride=2)
+        self.out = nn.Conv2d(32, 4, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        high = self.down(x)
+        mask: torch.Tensor = self.out(torch.cat([high, self.up(self.low(high))], 1))
+        return mask
+
+
+class _Siren(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.last = nn.Linear(2, 64), nn.Linear(64, 64), nn.Linear(64, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        colour: torch.Tensor = self.last(torch.sin(30 * self.second(torch.sin(30 * self.first(x)))))
+        return colour
+
+
+class _Tokens(nn.Module):
+    """Numbers of words to a small encoder."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(500, 64)
+        self.encoder = _encoder()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = self.encoder(self.embed(x))
+        return out
+
+
+def _encoder() -> nn.Module:
+    return nn.TransformerEncoder(nn.TransformerEncoderLayer(64, 4, 128, activation="gelu", batch_first=True), 2)
+
+
+def _normal(*shape: int) -> Callable[[], tuple[torch.Tensor, ...]]:
+    return lambda: (torch.randn(*shape),)
+
+
+@dataclass(frozen=True)
+class Small:
+    """A small kind of network, and its input."""
+
+    module: Callable[[], nn.Module]
+    inputs: Callable[[], tuple[torch.Tensor, ...]]
+
+
+SMALL = {
+    "lstm": Small(lambda: _Recurrent(nn.LSTM), _normal(1, 12, 16)),
+    "gru": Small(lambda: _Recurrent(nn.GRU), _normal(1, 12, 16)),
+    "transformer_encoder": Small(_encoder, _normal(1, 20, 64)),
+    "tokens": Small(_Tokens, lambda: (torch.randint(0, 500, (1, 20)),)),
+    "unet": Small(_Unet, _normal(1, 3, 64, 64)),
+    "dcgan": Small(
+        lambda: nn.Sequential(
+            nn.ConvTranspose2d(32, 64, 4), nn.BatchNorm2d(64), nn.ReLU(),
+            nn.ConvTranspose2d(64, 32, 4, 2, 1), nn.BatchNorm2d(32), nn.ReLU(),
+            nn.ConvTranspose2d(32, 3, 4, 2, 1), nn.Tanh(),
+        ),
+        _normal(1, 32, 1, 1),
+    ),
+    "espcn": Small(
+        lambda: nn.Sequential(
+            nn.Conv2d(1, 32, 5, padding=2), nn.Tanh(), nn.Conv2d(32, 9, 3, padding=1), nn.PixelShuffle(3)
+        ),
+        _normal(1, 1, 32, 32),
+    ),
+    "fsrcnn": Small(
+        lambda: nn.Sequential(
+            nn.Conv2d(1, 16, 5, padding=2), nn.PReLU(16), nn.Conv2d(16, 16, 3, padding=1), nn.PReLU(16),
+            nn.ConvTranspose2d(16, 1, 9, 3, 4, output_padding=2),
+        ),
+        _normal(1, 1, 24, 24),
+    ),
+    "siren": Small(_Siren, _normal(256, 2)),
+    "tcn": Small(
+        lambda: nn.Sequential(
+            nn.Conv1d(8, 32, 3, padding=2, dilation=2), nn.BatchNorm1d(32), nn.ReLU(), nn.MaxPool1d(2),
+            nn.Conv1d(32, 16, 3), nn.Softplus(), nn.AdaptiveAvgPool1d(1), nn.Flatten(),
+            nn.Linear(16, 5), nn.LogSoftmax(1),
+        ),
+        _normal(1, 8, 64),
+    ),
+    "c3d": Small(
+        lambda: nn.Sequential(
+            nn.Conv3d(3, 16, 3, padding=1), nn.BatchNorm3d(16), nn.ReLU(), nn.MaxPool3d(2),
+            nn.Conv3d(16, 32, 3, padding=1), nn.SiLU(), nn.AdaptiveAvgPool3d(1), nn.Flatten(), nn.Linear(32, 10),
+        ),
+        _normal(1, 3, 8, 32, 32),
+    ),
+    "mlp_norm": Small(
+        lambda: nn.Sequential(
+            nn.Linear(20, 64), nn.LayerNorm(64), nn.ELU(), nn.Linear(64, 64), nn.Mish(), nn.Linear(64, 5),
+            nn.Hardswish(),
+        ),
+        _normal(4, 20),
+    ),
+    "groups": Small(
+        lambda: nn.Sequential(
+            nn.Conv2d(3, 32, 3), nn.GroupNorm(8, 32), nn.LeakyReLU(0.1), nn.Conv2d(32, 32, 3, groups=8),
+            nn.Hardsigmoid(),
+        ),
+        _normal(1, 3, 32, 32),
+    ),
+}  # fmt: skip
+
+
+def names() -> list[str]:
+    """Of every network that can be made here."""
+    found = list(SMALL)
+    for package, theirs in (("torchvision", [*CLASSIFIERS, *SEGMENTERS]), ("timm", [f"timm:{name}" for name in TIMM])):
+        try:
+            __import__(package)
+        except Exception as e:  # absent, or built for another PyTorch: either way its networks cannot be made
+            print(f"{package} cannot be imported: {e}", file=sys.stderr)
+        else:
+            found += theirs
+    return found
+
+
+def make(name: str, batch: int, seed: int) -> Made:
+    """The network in evaluation mode with weights from the seed, and a fresh input; raises KeyError for another name.
+
+    Statistics of batch normalisation and its scales are drawn, too: ones and zeros hide errors.
+    """
+    torch.manual_seed(seed)
+    if name in SMALL:
+        module, inputs = SMALL[name].module(), SMALL[name].inputs()
+        inputs = tuple(torch.cat([x] * batch) if batch > 1 else x for x in inputs)
+    elif name.startswith("timm:"):
+        import timm
+
+        module = timm.create_model(name.removeprefix("timm:"), pretrained=False)
+        size = module.default_cfg.get("input_size", (3, 224, 224))
+        inputs = (torch.randn(batch, *size),)
+    elif name in CLASSIFIERS or name in SEGMENTERS:
+        from torchvision.models import get_model  # type: ignore[import-not-found, unused-ignore]
+
+        extra = {"weights_backbone": None} if name in SEGMENTERS else {}
+        module = get_model(name, weights=None, **extra)
+        module = _Largest(module) if name in SEGMENTERS else module
+        inputs = (torch.randn(batch, 3, *(2 * (299 if name == "inception_v3" else 224,))),)
+    else:
+        raise KeyError(name)
+    with torch.no_grad():
+        for part in module.modules():
+            if isinstance(part, nn.modules.batchnorm._BatchNorm) and part.running_mean is not None:
+                part.running_mean.normal_(0, 0.1)
+                assert part.running_var is not None
+                part.running_var.uniform_(0.5, 1.5)
+                if part.weight is not None:
+                    part.weight.uniform_(0.5, 1.5)
+                    part.bias.normal_(0, 0.1)
+    return module.eval(), inputs
