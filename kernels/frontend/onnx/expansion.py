@@ -21,6 +21,8 @@ def expanded(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
         typed.graph.value_info.append(
             onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tuple(tensor.dims))
         )
+    # the inliner asks for the type of inputs that are left out, too
+    typed.graph.value_info.append(onnx.helper.make_tensor_value_info("", onnx.TensorProto.FLOAT, None))
     for node in typed.graph.node:
         if _has_body(node, opset):
             _add_defaults(node, opset)

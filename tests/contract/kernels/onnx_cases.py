@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import subprocess
 import sys
 import warnings
 from collections import Counter
@@ -16,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -103,7 +104,9 @@ class Found:
 
 def operators() -> list[str]:
     """Modules of ONNX's tests of single operators, without those whose cases take seconds to make."""
-    return [module.name for module in iter_modules(node_cases.__path__) if module.name not in SLOW]
+    whole = node_cases.__name__ + "."
+    names = (module.name.removeprefix(whole) for module in walk_packages(node_cases.__path__, whole))
+    return [name for name in names if name not in SLOW]
 
 
 def nodes(modules: Iterable[str] = ()) -> list[Case]:
@@ -214,14 +217,20 @@ def _run_all(found: Sequence[Found], api: str) -> None:
 
 
 def agent_says(some: Sequence[Found], folder: Path, api: str) -> dict[str, str]:
-    """As `through_agent`; where one case stops all, each by itself."""
+    """As `through_agent`; where one case stops all, or takes all the time, each by itself."""
+    wrong = _in_time(some, folder, api)
+    if len(wrong) < len(some) or len(some) == 1:
+        return wrong
+    return {name: why for one in some for name, why in _in_time([one], folder, api).items()}
+
+
+def _in_time(some: Sequence[Found], folder: Path, api: str) -> dict[str, str]:
     from device_agent.build import binary
 
-    wrong = through_agent(some, Agent(binary(), folder), api)
-    if len(wrong) < len(some):
-        return wrong
-    alone = [through_agent([one], Agent(binary(), folder), api) for one in some]
-    return {name: why for each in alone for name, why in each.items()}
+    try:
+        return through_agent(some, Agent(binary(), folder), api)
+    except subprocess.TimeoutExpired as e:
+        return dict.fromkeys((found.case.name for found in some), f"no answer in {e.timeout} s")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import argparse
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -135,21 +136,26 @@ def main() -> None:
     rng, end, number = np.random.default_rng(options.seed), time.monotonic() + 60 * options.minutes, 0
     counts, refused = Counter[str](), Counter[str]()
     print(f"seed {options.seed}")
-    while time.monotonic() < end:
-        with TemporaryDirectory() as folder:
-            found = cases(rng, number, TOGETHER, Path(folder) / "m.onnx")
-            number += TOGETHER
-            _count(found, counts, refused)
-            good = [one for one in found if one.graphs and not one.wrong]
-            for api in options.backends.split(","):
-                wrong = agent_says(good, Path(folder), api)
-                counts[f"right on {api}"] += len(good) - len(wrong)
-                counts[f"WRONG on {api}"] += len(wrong)
-                for one in good:
-                    if one.case.name in wrong:
-                        print(f"WRONG on {api}: {wrong[one.case.name][:300]} {text_of(one.case)}", flush=True)
+    with suppress(KeyboardInterrupt):  # what was found until then is shown
+        while time.monotonic() < end:
+            with TemporaryDirectory() as folder:
+                found = cases(rng, number, TOGETHER, Path(folder) / "m.onnx")
+                number += TOGETHER
+                _count(found, counts, refused)
+                good = [one for one in found if one.graphs and not one.wrong]
+                for api in options.backends.split(","):
+                    _try(good, Path(folder), api, counts)
     print("\n".join(f"{count:6} {what}" for what, count in counts.items()))
     print("\n".join(f"{count:6} refused: {why}" for why, count in refused.most_common(60)))
+
+
+def _try(good: Sequence[Found], folder: Path, api: str, counts: Counter[str]) -> None:
+    wrong = agent_says(good, folder, api)
+    counts[f"right on {api}"] += len(good) - len(wrong)
+    counts[f"WRONG on {api}"] += len(wrong)
+    for one in good:
+        if one.case.name in wrong:
+            print(f"WRONG on {api}: {wrong[one.case.name][:300]} {text_of(one.case)}", flush=True)
 
 
 def _count(found: Sequence[Found], counts: Counter[str], refused: Counter[str]) -> None:
