@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from orchestrator.analysis.figures import BlockFigures, Epoch
 from orchestrator.report.colours import PALETTE
@@ -12,9 +13,9 @@ from orchestrator.report.drawing import FOREGROUND, Chart, bare, new_figure, sty
 from orchestrator.report.heading import put_heading
 from orchestrator.report.parts.training import newest
 
-from .rows import WIDTH_PX
+from .rows import PANEL_PX
 
-HEIGHT_PX = 300
+HEIGHT_PX = 260
 MOST = len(PALETTE)
 
 Curves = dict[str, list[Epoch]]
@@ -34,7 +35,7 @@ def training(blocks: Sequence[BlockFigures], labels: Mapping[str, str]) -> list[
 def _chart(stage: str, curves: Curves, name: str) -> Chart:
     """A colour is a device and cell. Solid: loss; dashed, by the scale to the right: wrong answers."""
     with style():
-        figure = new_figure(WIDTH_PX, HEIGHT_PX)
+        figure = new_figure(PANEL_PX, HEIGHT_PX)
         axes = figure.subplots()
         keys = [Line2D([], [], color=colour, label=one) for one, colour in zip(curves, PALETTE, strict=False)]
         classifies = any(epoch.error is not None for own in curves.values() for epoch in own)
@@ -46,6 +47,7 @@ def _chart(stage: str, curves: Curves, name: str) -> Chart:
                 axes.plot(*zip(*losses, strict=True), color=colour, linewidth=1.2)
             if errors and right is not None:
                 right.plot(*zip(*errors, strict=True), color=colour, linewidth=1.0, linestyle="--")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("epoch")
         axes.set_ylabel("loss")
         bare(axes, grid="y")
@@ -54,5 +56,5 @@ def _chart(stage: str, curves: Curves, name: str) -> Chart:
             right.set_ylim(bottom=0)
             keys += [Line2D([], [], color=FOREGROUND, linestyle=line, label=word)
                      for line, word in (("-", "loss"), ("--", "wrong answers"))]  # fmt: skip
-        put_heading(figure, keys=keys)
+        put_heading(figure, stage, keys)
         return Chart(figure, name, f"Training: {stage}")

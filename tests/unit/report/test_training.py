@@ -63,6 +63,7 @@ def test_a_row_a_training_with_its_answers() -> None:
     assert by_name["confusion-0"].rows == (("0", "4", "1"), ("1", "", "5"))
     epochs = found.blocks[0].trained.epochs if found.blocks[0].trained else ()
     assert 150 < len(epochs) < 260 and (epochs[0].stage, epochs[-1].epoch) == ("pretrain:first", 499)
+    assert "throughput" not in by_name  # an epoch is no inference of a batch
     assert found.blocks[0].times is not None and found.blocks[0].times.median_ms == 3.0
 
 
