@@ -205,6 +205,8 @@ def make(name: str, batch: int, seed: int) -> Made:
         raise KeyError(name)
     with torch.no_grad():
         for part in module.modules():
+            if isinstance(part, nn.Linear) and not part.weight.any():  # heads begin with zeros, and so would the result
+                part.weight.normal_(0, 0.05)
             if isinstance(part, nn.modules.batchnorm._BatchNorm) and part.running_mean is not None:
                 part.running_mean.normal_(0, 0.1)
                 assert part.running_var is not None

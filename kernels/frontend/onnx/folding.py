@@ -191,7 +191,10 @@ def compute(node: OnnxNode, to: Context) -> None:
     Its result is no larger than shape inference says, which is asked first.
     """
     names = [name for name in node.inputs if name]
-    proto = onnx.helper.make_node(node.op, list(node.inputs), list(node.outputs), **node.attributes)
+    outputs = list(node.outputs)
+    if node.op == "BatchNormalization" and node.attributes.get("training_mode"):  # of weights: three outputs
+        outputs += [f"{outputs[0]}.mean", f"{outputs[0]}.variance"]
+    proto = onnx.helper.make_node(node.op, list(node.inputs), outputs, **node.attributes)
     graph = onnx.helper.make_graph(
         [proto],
         "constant",

@@ -131,3 +131,22 @@ def test_constants_that_do_not_fit(tmp_path: Path, node: Any) -> None:
     path = save_model(tmp_path / "m.onnx", [node, relu], {"x": (2, 4)}, ["y"], constants)
     with pytest.raises(ModelError, match="'bad'"):
         load_onnx(path)
+
+
+def test_weights_that_are_normalised_on_the_way(tmp_path: Path) -> None:
+    """As timm's convolutions do: batch normalisation in training mode, of weights by their own mean and variance."""
+    rng = np.random.default_rng(1)
+    nodes = [
+        helper.make_node("BatchNormalization", ["w", "s", "z", "mean", "o"], ["n", "m", "v"], training_mode=1),
+        helper.make_node("Reshape", ["n", "shape"], ["k"]),
+        helper.make_node("Conv", ["x", "k"], ["y"]),
+    ]
+    constants = {
+        "w": rng.standard_normal((1, 6, 12)), "s": rng.standard_normal(6), "z": np.zeros(6), "o": np.ones(6),
+        "mean": np.zeros(6),
+    }  # fmt: skip
+    stored = {name: array.astype(np.float32) for name, array in constants.items()}
+    stored["shape"] = np.array([6, 12, 1, 1], np.int64)
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": (1, 12, 3, 3)}, ["y"], stored)
+    graph = assert_agrees(path, {"x": rng.standard_normal((1, 12, 3, 3)).astype(np.float32)})
+    assert [node.op for node in graph.nodes] == ["conv"]
