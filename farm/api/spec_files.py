@@ -7,11 +7,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from orchestrator.submission.workload_files import KEPT
+
 FILES = (
     ("workload", "onnx"),
     ("workload", "input"),
+    ("workload", "choices"),
     ("workload", "dataset", "inputs"),
     ("workload", "dataset", "labels"),
+    ("workload", "training", "dataset", "inputs"),
+    ("workload", "training", "dataset", "labels"),
+    ("strategy", "file"),
     ("sides", "*", "onnx"),
     ("sides", "*", "agent"),
 )
@@ -35,4 +41,5 @@ def _named(spec: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
         for step in path:
             inner = [each for each in holders if isinstance(each, dict)]
             holders = [value for each in inner for name, value in each.items() if step in ("*", name)]
-        yield from ((each, field) for each in holders if isinstance(each, dict) and isinstance(each.get(field), str))
+        named = (each for each in holders if isinstance(each, dict) and isinstance(each.get(field), str))
+        yield from ((each, field) for each in named if not each[field].startswith(KEPT))

@@ -16,7 +16,7 @@ from farm.api.outputs import compare_outputs, right_outputs
 from farm.api.plot import dots
 from farm.api.spec_files import FILES, with_files
 from orchestrator.errors import ModelFileError, NoData, NotComparable, UnknownName
-from orchestrator.model.experiment import Dataset, Side, Workload
+from orchestrator.model.experiment import Dataset, Side, StrategyChoice, TrainingSet, Workload
 
 
 def test_options_are_those_of_the_command_line() -> None:
@@ -27,22 +27,28 @@ def test_options_are_those_of_the_command_line() -> None:
     ]
 
 
-@pytest.mark.parametrize(("model", "path"), [(Workload, "workload"), (Dataset, "dataset"), (Side, "*")])
+@pytest.mark.parametrize(
+    ("model", "path"),
+    [
+        (Workload, "workload"), (Dataset, "workload dataset"), (TrainingSet, "workload training dataset"),
+        (StrategyChoice, "strategy"), (Side, "sides *"),
+    ],
+)  # fmt: skip
 def test_every_file_that_an_experiment_may_name_travels(model: type[BaseModel], path: str) -> None:
     """A field whose file is kept has the file's hash beside it."""
     kept = {name.removesuffix("_sha256") for name in model.model_fields if name.endswith("_sha256")}
-    assert kept == {field for *holders, field in FILES if holders[-1] == path}
+    assert kept == {field for *holders, field in FILES if " ".join(holders) == path}
 
 
 def test_files_get_new_names_in_the_experiments_folder(tmp_path: Path) -> None:
     spec = {
         "workload": {"onnx": "a/model.onnx", "dataset": {"inputs": "x.npy", "shard": 5}},
-        "sides": {"baseline": {"agent": "old"}, "candidate": {"axes": {"threads": 2}}},
+        "sides": {"baseline": {"agent": "old"}, "candidate": {"onnx": "sha256:ab"}},
         "matrix": {"network": ["lenet"]},
     }
     named, files = with_files(spec, tmp_path)
     assert named["workload"] == {"onnx": "0-model.onnx", "dataset": {"inputs": "1-x.npy", "shard": 5}}
-    assert named["sides"] == {"baseline": {"agent": "2-old"}, "candidate": {"axes": {"threads": 2}}}
+    assert named["sides"] == {"baseline": {"agent": "2-old"}, "candidate": {"onnx": "sha256:ab"}}
     assert files == {
         "0-model.onnx": tmp_path / "a/model.onnx", "1-x.npy": tmp_path / "x.npy", "2-old": tmp_path / "old",
     }  # fmt: skip

@@ -76,7 +76,12 @@ AXES = {name: kind | st.lists(kind, max_size=3, unique_by=str) for name, kind in
 @given(st.fixed_dictionaries({}, optional=AXES))
 def test_a_matrix_is_right_where_it_is_taken_and_wrong_elsewhere(matrix: dict[str, Any]) -> None:
     """A single value as well as a list; an empty list and what an axis does not know are neither."""
-    data = {"name": "x", "workload": {"network": "lenet"}, "sampling": {"frames": 12}, "matrix": matrix}
+    data = {
+        "name": "x",
+        "workload": {"network": "lenet", "choices": "layers.json"},
+        "sampling": {"frames": 12},
+        "matrix": matrix,
+    }
     assert SCHEMAS[Experiment].is_valid(data) == is_taken(data)
 
 

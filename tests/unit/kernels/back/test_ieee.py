@@ -18,7 +18,7 @@ from .test_operations import CASES
 
 SPREADING = ("groups_unaligned", "depthwise_twice", "depthwise", "depthwise_row")
 """Groups that are no whole stacks are written as one, with zeros: a group's infinity is another's NaN (documented).
-`depthwise` itself is not concerned."""
+`depthwise` itself is not concerned; `dot` writes all groups as one."""
 
 
 def special(graph: Graph) -> dict[str, Array]:
@@ -72,8 +72,8 @@ def convolutions(algorithm: str) -> Graph:
             is None
         ):
             graphs[name] = build.outputs(build.conv(first, 6, (1, 1)), first)
-    own = algorithm == "depthwise"
-    return side_by_side({name: graph for name, graph in graphs.items() if own or name not in SPREADING})
+    spreading = {"depthwise": (), "dot": (*SPREADING, "groups_aligned")}.get(algorithm, SPREADING)
+    return side_by_side({name: graph for name, graph in graphs.items() if name not in spreading})
 
 
 def found(graph: Graph, inputs: dict[str, Array], **options: str) -> dict[str, str]:

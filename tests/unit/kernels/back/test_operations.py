@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
 import pytest
 
 from kernels.compile import compile_graph
 from kernels.ir.graph import Graph
+from kernels.ir.taking import NOTHING
 from kernels.lower.gpu import LOWERINGS
 from kernels.options import Limits, Options
 from kernels.plan.opencl_interpreter import run_opencl
@@ -28,6 +30,13 @@ def _pool(op: str, **attributes: object) -> Case:
 
 def _resize(b: Builder, *, mode: str, coordinates: str, size: tuple[int, int]) -> str:
     return b.node("resize", [b.input(2, 6, 5, 7)], (2, 6, *size), mode=mode, coordinates=coordinates, size=size)
+
+
+def _places(b: Builder, *places: float) -> str:
+    """A constant of whole numbers."""
+    name = b.constant(len(places))
+    b.graph.constants[name] = np.array(places, np.float32)
+    return name
 
 
 def _slice(b: Builder, *, axis: int, start: int, stop: int) -> str:
@@ -103,6 +112,22 @@ CASES: dict[str, Case] = {
     "global_average_pool_large": lambda b: b.node("global_average_pool", [b.input(2, 9, 13, 11)], (2, 9, 1, 1)),
     "softmax_rows": lambda b: b.node("softmax", [b.input(2, 6, 3, 5)], (2, 6, 3, 5), axis=3),
     "softmax_rank_3": lambda b: b.node("softmax", [b.input(2, 6, 5)], (2, 6, 5), axis=1),
+    "map": lambda b: b.node(
+        "map",
+        [b.input(2, 5, 3, 4), b.constant(1, 5, 1, 1)],
+        (2, 5, 3, 4),
+        expression=("mul", ("tanh", "a"), ("add", "b", 0.5)),
+    ),
+    "reduce": lambda b: b.node("reduce", [b.input(3, 7, 5)], (3, 1, 5), start=1, stop=2, kind="sum"),
+    "take": lambda b: b.node(
+        "take",
+        [b.input(4, 6), _places(b, 3, 0, 1, 2, 0, 5, NOTHING, 2)],
+        (5, 3),
+        shape=(5, 3),
+        strides=(6, 1),
+        value=0.5,
+    ),
+    "gather": lambda b: b.node("gather", [b.input(3, 5, 4), _places(b, 4, 0, -1, 2, 2, 1)], (3, 6, 4), axis=1),
     "lrn": lambda b: b.node("lrn", [b.input(2, 7, 3, 3)], (2, 7, 3, 3), size=5, alpha=0.3, beta=0.75, bias=1.5),
     "lrn_even": lambda b: b.node("lrn", [b.input(1, 6, 2, 3)], (1, 6, 2, 3), size=4, alpha=0.3, beta=0.5, bias=1.0),
     "reshape_flatten": lambda b: b.node("reshape", [b.input(2, 5, 3, 2)], (2, 30), shape=(2, 30)),
