@@ -3,6 +3,7 @@ the same conditions and quantities."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from onnx import TensorProto, helper, save
 
 MOST = {"blocks": 1, "warmup": 1, "samples": 2, "frames": 4}
 SHORT = {"load": "1 s", "idle": "1 s"}
-SMALLER = {"pynet_level_3": "pynet_level_5", "caffenet": "cifar10_quick"}
+SMALLER = {"pynet_conv_0": "pynet_conv_11", "pynet_level_3": "pynet_level_5", "caffenet": "cifar10_quick"}
 """Networks that take minutes on a workstation's cores, and a small one of the same kind."""
+WIDEST = 2048
+"""At which a search for a limit ends."""
 WHOLE = ("backend",)
 """Axes that keep all their values: each is another driver and another half of the engine."""
 
@@ -31,6 +34,10 @@ def small(path: Path, folder: Path) -> Path:
     sampling |= {name: min(sampling[name], most) for name, most in MOST.items() if name in sampling}
     sampling |= {name: short for name, short in SHORT.items() if name in sampling}
     _make_files(asked["workload"], folder)
+    if search := asked.get("strategy", {}).get("limit_search"):
+        search["most"] = WIDEST
+    if choices := asked["workload"].get("choices"):
+        shutil.copy(path.with_name(choices), folder)
     copy = folder / path.name
     copy.write_text(yaml.safe_dump(asked, sort_keys=False))
     return copy
