@@ -121,9 +121,10 @@ TRUTHS: tuple[tuple[str, float, float, Change], ...] = (
 )
 
 
-def verdicts(runs: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+def verdicts(runs: int, seed: int) -> Iterator[dict[str, Any]]:
     """Of each truth and number of blocks: the share of each verdict."""
-    for name, between, within, change in TRUTHS:
+    for place, (name, between, within, change) in enumerate(TRUTHS):
+        rng = np.random.default_rng((seed, 2, place))
         for count in JUDGED:
             middles = change(blocks_ms(Shape(name, "normal", between), runs, count, rng), rng)
             found = [
@@ -138,14 +139,14 @@ def _share(found: Iterable[bool]) -> float:
 
 
 def measure(runs: int, seed: int = SEED) -> dict[str, Any]:
-    """All tables."""
-    rng = np.random.default_rng(seed)
+    """All tables, each with chance of its own."""
+    of_intervals, of_stopping = (np.random.default_rng((seed, table)) for table in range(2))
     return {
         "runs": runs,
         "seed": seed,
-        "intervals": list(intervals(runs, rng)),
-        "stopping": list(stopping(max(1, runs // 2), rng)),
-        "verdicts": list(verdicts(runs, rng)),
+        "intervals": list(intervals(runs, of_intervals)),
+        "stopping": list(stopping(max(1, runs // 2), of_stopping)),
+        "verdicts": list(verdicts(runs, seed)),
     }
 
 

@@ -7,9 +7,10 @@ gets no more.
 
 Whoever stops where the interval is narrow stops where chance has made it so, and covers less than 95 % (Chow & Robbins,
 "On the Asymptotic Theory of Fixed-Width Sequential Confidence Intervals", 1965: exact only for many blocks). So ranks
-that cover 98 % of a fixed number of blocks are used, here and in the results: 95 % are left after the choice. They need
-seven good blocks, and about 1.5 times as many as without. benchmarks/statistics/coverage.py is the evidence; where the
-target is far out of reach of the cap, the few cells that meet it by luck cover less.
+that cover 99 % of a fixed number of blocks are used, here and in the results: 90 % or more are left after the choice,
+also where blocks are alike. They need ten good blocks, and about twice as many as without. Where hardly any cell
+can meet the target within the cap, those that meet it by luck cover less, by any rule.
+benchmarks/statistics/coverage.py is the evidence.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from orchestrator.model.record import Outcome
 from .figures import BlockFigures
 from .statistics import block_value_ms, relative_half_width
 
-LEAST_BLOCKS = 7
-"""Of fewer the range covers less than the 98 % that ranks must have where the interval itself decides to stop."""
+LEAST_BLOCKS = 10
+"""Fewer show too badly how alike they are to let the interval itself decide to stop."""
 EnergyKind = tuple[PowerSource, Scope, Source]
 """Source and scope of power figures, and source of the block: only figures of one kind are put together."""
 

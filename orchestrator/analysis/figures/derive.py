@@ -73,7 +73,7 @@ def figures_of(record: Record, cell: Cell, *, sustained: bool = False) -> BlockF
 def _trained(record: Record) -> Trained | None:
     epochs = [
         Epoch(stage=one.stage, epoch=one.epoch or 0, loss=one.loss, error=one.error, ms=one.duration_ns / NS_PER_MS)
-        for one in record.samples
+        for one in (*record.earlier, *record.samples)
         if one.stage
     ]
     if not epochs:

@@ -7,9 +7,8 @@ Letters 4, 1986, but never past the middle, so that values on two levels are cov
 95 %: then the interval is their range, with its own level.
 
 Blocks that follow each other may be alike (heat, background work). From `SERIAL_BLOCKS` values on that is seen: the
-interval is wider as if there were only as many values as are independent (`serial.py`). Fewer are widened by what they
-show, but cannot show that they are independent: their level is conditional. benchmarks/statistics/coverage.py is the
-evidence.
+interval is wider as if there were only as many values as are independent (`serial.py`). Fewer show nothing of it: the
+level of their range is conditional. benchmarks/statistics/coverage.py is the evidence.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from .serial import SERIAL_BLOCKS, widening
 
 MIN_BLOCKS = 3
 LEVEL = 0.95
-WATCHED_LEVEL = 0.98
-"""Of the ranks of values that were added until their interval was narrow: the choice takes the rest to 95 %."""
+WATCHED_LEVEL = 0.99
+"""Of the ranks of values that were added until their interval was narrow: the choice takes its part of it."""
 MOST_INTERPOLATED = 0.45
 
 

@@ -4,6 +4,9 @@ The correlation of each value's rank with the next one's (the rank von Neumann r
 Neumann's Ratio Test for Randomness", Journal of the American Statistical Association 77, 1982). Of few values it comes
 out too low, by about (1 + 3 r) / n (Marriott & Pope, "Bias in the Estimation of Autocorrelations", Biometrika 41,
 1954), which is made up for. n values with the correlation r are worth n (1 - r) / (1 + r) independent ones.
+
+Few values show their correlation badly: it is known within 1 / sqrt(n). Too narrow an interval is worse than too wide a
+one, so that it is taken to be half such a standard deviation higher than it seems (decision 82).
 """
 
 from __future__ import annotations
@@ -17,8 +20,10 @@ import numpy as np
 from orchestrator.analysis.student_t import Array, t_quantile
 from orchestrator.model.record import Doubt, DoubtCode
 
-SERIAL_BLOCKS = 13
+SERIAL_BLOCKS = 6
 """So many values show how alike they are: intervals of correlated ones cover 90 % from here on."""
+SHADE = 0.5
+"""By so many standard deviations, 1 / sqrt(n), the correlation of an interval's values is taken to be higher."""
 MOST_ALIKE = 0.85
 FEWEST_EFFECTIVE = 2.5
 FEWEST_OF_DOUBT = 6
@@ -45,11 +50,9 @@ def independent_shares(values: Array) -> Array:
 
 def widening(values: Sequence[float]) -> float:
     """By what the interval of independent values is to be multiplied for these; 1 or more."""
-    n, worth = len(values), effective_blocks(values)
-    wider = sqrt(n / worth)
-    if n < SERIAL_BLOCKS or wider == 1:
-        return wider
-    return wider * _t(max(worth, FEWEST_EFFECTIVE) - 1) / _t(n - 1)
+    n = len(values)
+    worth = n * float(_worth(np.array([values], np.float64), SHADE / sqrt(n))[0])
+    return sqrt(n / worth) * _t(max(worth, FEWEST_EFFECTIVE) - 1) / _t(n - 1)
 
 
 def alike_doubt(values: Sequence[float]) -> Doubt | None:
@@ -61,8 +64,9 @@ def alike_doubt(values: Sequence[float]) -> Doubt | None:
     return Doubt(code=DoubtCode.ALIKE_BLOCKS, detail=f"correlation {correlation:.1f} of a block with the next: {worth}")
 
 
-def _worth(values: Array) -> Array:
-    alike = np.clip(_correlations(values), 0.0, MOST_ALIKE)
+def _worth(values: Array, more: float = 0.0) -> Array:
+    """`more`: is added to the correlations that the values show."""
+    alike = np.clip(_correlations(values) + more, 0.0, MOST_ALIKE)
     return (1 - alike) / (1 + alike)
 
 

@@ -43,7 +43,8 @@ def test_joules_per_inference_are_within_one_percent_of_the_truth(gauge: str) ->
     assert abs(np.mean(errors)) < 0.002
     told = [run.energy.within_per_inference_j for run in runs(gauge)]
     own = [each.std / each.value for each in told if each]
-    assert np.max(np.abs(errors)) < (0.02 if "1 s, inverted sign, noisy" in gauge else 0.015)
+    noisy = "1 s, inverted sign, noisy" in gauge  # 15 mA a reading: that alone is 0.5 % of a block
+    assert np.max(np.abs(errors)) < (2.5 * np.median(own) if noisy else 0.015)
     assert len(own) == len(errors) and np.max(np.abs(errors) / own) < 3.5
     assert np.mean(np.abs(errors) < 0.01) >= 0.95
 

@@ -49,9 +49,9 @@ def test_more_blocks_cover_what_they_say(shape: Shape, blocks: int, seed: int) -
     assert 0.925 <= covered(shape, blocks, seed) <= 0.995
 
 
-@pytest.mark.parametrize("blocks", [SERIAL_BLOCKS, 20])
+@pytest.mark.parametrize("blocks", [SERIAL_BLOCKS, 10, 20])
 def test_blocks_that_are_alike_have_a_wider_interval(blocks: int, seed: int) -> None:
-    """Without widening 74 % are covered."""
+    """Without widening 63 to 74 % are covered."""
     assert covered(ALIKE, blocks, seed) >= 0.87
     found = median_interval([10.0 + 0.1 * number for number in range(blocks)])
     assert found is not None and not found.conditional
