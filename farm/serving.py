@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import getpass
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,14 +15,14 @@ import numpy as np
 from orchestrator.config import Settings
 from orchestrator.coordination.client import connect
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.errors import DeviceBusy, FarmError, NoData, SpecError, Unsupported
+from orchestrator.errors import DeviceBusy, FarmError, NoData, ServiceDown, SpecError, Unsupported
 from orchestrator.expansion import device_selection
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Device, DeviceState, Health
 from orchestrator.queueing.kept import KeptServer, keep_run
 from orchestrator.queueing.live import LiveRun, run_live
 from orchestrator.queueing.live.station import network_name
-from orchestrator.queueing.spec import QueueingSpec
+from orchestrator.queueing.spec import QueueingSpec, ServerGroup
 from workers.connection.adb import server_of
 from workers.devices.admit import enrol_phone
 from workers.devices.device_lock import device_lock
@@ -32,7 +33,9 @@ from workers.serving import Network, Resident, Serving
 
 PARALLEL = 16
 SETUP_S = 900.0
-"""What compiling, pushing and warming may take, before a hold ends by itself."""
+"""What compiling, pushing and warming may take, before an agent ends by itself."""
+HOLD_S = 60.0
+"""So long after a run has died its devices are free again; one that lives says four times as often that it does."""
 LOCK_WAIT_S = 600.0
 """How long what runs on a device may take to end."""
 
@@ -70,28 +73,74 @@ def run_on_devices(spec: QueueingSpec, settings: Settings, ledger: Ledger, tell:
     Raises Unsupported for what phones cannot do, NoData where too few devices fit, DeviceBusy where somebody holds one,
     and what keeps a device from serving before the first request; one that goes away later is a result.
     """
+    with _resident(spec, settings, ledger, tell) as serving:
+        return _replicated(spec, serving, tell)
+
+
+def run_at_loads(
+    spec: QueueingSpec, loads: Sequence[float], settings: Settings, ledger: Ledger, tell: Callable[[str], None]
+) -> Generator[tuple[float, OnDevices]]:
+    """The spec at several loads, one after the other on the same devices: shares of what these serve, always busy, by
+    the times that they took when they were warmed. Raises as `run_on_devices` does; SpecError: it has no rates."""
+    spec.offered_rates()
+    with _resident(spec, settings, ledger, tell, len(loads)) as serving:
+        whole = _capacity(spec, serving.residents)
+        tell(f"capacity: {whole:.4g} requests/s")
+        for load in loads:
+            tell(f"load {load:g}: {load * whole:.4g} requests/s")
+            for each in serving.residents:
+                if each.wire is not None:
+                    del each.wire.readings[:-1]
+            yield load, _replicated(spec.at_rate(load * whole), serving, tell)
+
+
+@contextmanager
+def _resident(
+    spec: QueueingSpec, settings: Settings, ledger: Ledger, tell: Callable[[str], None], turns: int = 1
+) -> Iterator[Serving]:
+    """The devices, held and ready to serve the spec so many times."""
     check_possible(spec)
     members = choose(spec, settings, ledger)
     serials = [member.facts.serial for member in members]
-    lasting_s = SETUP_S + spec.replications * (2 * spec.duration + 120.0)
-    networks = networks_of(spec)
+    lasting_s = SETUP_S + turns * spec.replications * (2 * spec.duration + 120.0)
     tell(f"servers: {', '.join(serials)}")
     with (
-        held(ledger, serials, f"queueing {spec.name}", lasting_s),
+        held(ledger, serials, f"queueing {spec.name}"),
         Serving(
-            members, networks, spec.conditions, settings, power_period_s=spec.power_period, lasting_s=lasting_s,
-            lock_wait_s=LOCK_WAIT_S,
+            members, networks_of(spec), spec.conditions, settings, power_period_s=spec.power_period,
+            lasting_s=lasting_s, lock_wait_s=LOCK_WAIT_S,
         ) as serving,
     ):  # fmt: skip
-        measured_s = [
-            [_expected_s(spec, each, kind) for kind in range(len(spec.classes))] for each in serving.residents
-        ]
-        runs = []
-        for number, seed in enumerate(np.random.SeedSequence(spec.seed).spawn(spec.replications)):
-            tell(f"run {number + 1} of {spec.replications}: {spec.duration:g} s")
-            wires = [each.wire for each in serving.residents if each.wire is not None]
-            runs.append(run_live(spec, seed, wires, measured_s))
+        yield serving
+
+
+def _replicated(spec: QueueingSpec, serving: Serving, tell: Callable[[str], None]) -> OnDevices:
+    measured_s = [[_expected_s(spec, each, kind) for kind in range(len(spec.classes))] for each in serving.residents]
+    runs = []
+    for number, seed in enumerate(np.random.SeedSequence(spec.seed).spawn(spec.replications)):
+        tell(f"run {number + 1} of {spec.replications}: {spec.duration:g} s")
+        wires = [each.wire for each in serving.residents if each.wire is not None]
+        runs.append(run_live(spec, seed, wires, measured_s))
     return OnDevices(spec, runs, serving.residents)
+
+
+def _capacity(spec: QueueingSpec, residents: Sequence[Resident]) -> float:
+    """Requests a second of the spec's mix, in full batches. Raises SpecError: it has no rates."""
+    rates = spec.offered_rates()
+    groups = [group for group in spec.servers for _ in range(group.count)]
+    size = spec.batch.size
+    full = size / (1 + spec.batch.marginal * (size - 1))
+
+    def seconds(group: ServerGroup, resident: Resident, kind: int) -> float:
+        if spec.classes[kind].infer is None:
+            return spec.mean_service_s(group, spec.classes[kind]) / full
+        return resident.expected_s[network_name(kind, size)] / size
+
+    return sum(
+        sum(rates.values())
+        / sum(rates[of.name] * seconds(group, resident, kind) for kind, of in enumerate(spec.classes))
+        for group, resident in zip(groups, residents, strict=True)
+    )
 
 
 def check_possible(spec: QueueingSpec) -> None:
@@ -185,19 +234,38 @@ def enrol_all(settings: Settings, phones: Sequence[str]) -> list[tuple[Member, D
 
 
 @contextmanager
-def held(ledger: Ledger, serials: Sequence[str], note: str, lasting_s: float) -> Iterator[None]:
+def held(ledger: Ledger, serials: Sequence[str], note: str) -> Iterator[None]:
     """The devices get no jobs meanwhile, as by `farm hold`; a hold of the same user's stays as it is.
 
-    Should this process die, they are free again after `lasting_s`. Raises DeviceBusy where somebody else holds one.
+    Should this process die, they are free again after `HOLD_S`. Raises DeviceBusy where somebody else holds one.
     """
     who = getpass.getuser()
     mine = {hold.serial for hold in ledger.holds() if hold.who == who}
     fresh = [serial for serial in serials if serial not in mine]
-    with ExitStack() as stack:
-        others = ledger.hold(fresh, who, time.time() + lasting_s, note) if fresh else []
-        if others:
-            what = "; ".join(f"{other.serial} is held {other.text}" for other in others)
-            raise DeviceBusy(what, remedy=f"ask {others[0].who}")
-        for serial in fresh:
-            stack.callback(ledger.end_hold, serial)
+    if not fresh:
         yield
+        return
+    if others := ledger.hold(fresh, who, time.time() + HOLD_S, note):
+        what = "; ".join(f"{other.serial} is held {other.text}" for other in others)
+        raise DeviceBusy(what, remedy=f"ask {others[0].who}")
+    over = threading.Event()
+
+    def still_held() -> list[str]:  # without those that somebody released
+        return [hold.serial for hold in ledger.holds() if hold.who == who and hold.serial in fresh]
+
+    def go_on() -> None:
+        while not over.wait(HOLD_S / 4):
+            with suppress(ServiceDown):  # the next time
+                if serials := still_held():
+                    ledger.hold(serials, who, time.time() + HOLD_S, note)
+
+    renewing = threading.Thread(target=go_on, name="hold", daemon=True)
+    renewing.start()
+    try:
+        yield
+    finally:
+        over.set()
+        renewing.join()
+        with suppress(ServiceDown):  # they end by themselves; what was measured must not be lost by it
+            for serial in still_held():
+                ledger.end_hold(serial)

@@ -3,7 +3,8 @@
     python -m benchmarks.farm.exposition --phones 1000 [-o raw.json]
 
 A Redis and a SQLite ledger of its own; phones with battery, clocks and sensors, half of them leased and at work, and a
-result with energy of each; the exporter in a process of its own. Each scrape is a fresh one: the exporter keeps an
+result with energy of each; the exporter in a process of its own, asked as a Prometheus asks (OpenMetrics before text,
+compressed). Each scrape is a fresh one: the exporter keeps an
 answer for two seconds, in which another Prometheus would get it for nothing. Bars are of a clock; the exporter's
 processor time tells how far others on the machine lengthened it.
 """
@@ -36,7 +37,7 @@ from orchestrator.model.experiment import Experiment, Workload
 from orchestrator.model.job import Cell, Job
 from orchestrator.model.live import HostAnnouncement
 from tests.integration.metrics.content import PHONES, Content, announce, device, finish, state_settings
-from tests.integration.metrics.servers import exporter, get
+from tests.integration.metrics.servers import exporter, scraped
 
 SCRAPES = 15
 LEASE_S = 3600.0
@@ -126,7 +127,7 @@ def measured(count: int) -> Found:
                         Inventory(redis).announce_host(HostAnnouncement(host=host, worker=host, pid=1))
                     time.sleep(CACHE_S)
                     before, began = _processor_s(process), time.monotonic()
-                    text = get(address)
+                    text = scraped(address)
                     took.append(time.monotonic() - began)
                     spent.append(_processor_s(process) - before)
     families = Counter(_names(text))

@@ -45,6 +45,8 @@ ANNOTATIONS: tuple[dict[str, Any], ...] = (
      "expr": "max by (suite, outcome) (farm_night_outcome == 1) * on (suite) group_left () "
              "(farm_night_due_timestamp_seconds * 1000)",
      "useValueForTime": True, "titleFormat": "{{suite}}", "textFormat": "night: {{outcome}}"},
+    {"name": "Change points", "iconColor": "orange", "expr": "farm_night_changed_timestamp_seconds * 1000",
+     "useValueForTime": True, "titleFormat": "{{suite}}", "textFormat": "{{direction}} from this night on"},
     {"name": "Deployments", "iconColor": "green", "expr": "count by (version) (farm_build_info)",
      "titleFormat": "pocketfarm {{version}}", "textFormat": "this version of the farm runs"},
     {"name": "Agents", "iconColor": "green", "expr": "sum by (agent) (farm_results_by_agent)",

@@ -6,6 +6,19 @@ from . import limits
 from .board import Board, Row
 from .panel import Panel
 
+
+def _training(title: str, what: str, family: str, unit: str = "percentunit") -> Panel:
+    of_source = 'on (serial) group_left (source) farm_device_info{source="$source", serial=~"$serial"}'
+    return Panel(
+        "lines",
+        title,
+        f"{what}, of each training under way.",
+        ((f"{family} * {of_source}", "{{serial}} {{stage}}"),),
+        unit=unit,
+        least=0,
+    )
+
+
 BOARD = Board(
     uid="pocketfarm-experiment",
     title="Experiment",
@@ -144,6 +157,14 @@ BOARD = Board(
                     width=12,
                     least=0,
                 ),
+            ),
+        ),
+        Row(
+            "Training on $source devices",
+            (
+                _training("Loss", "Mean loss of the latest epoch", "farm_training_loss", unit="short"),
+                _training("Error", "Share of wrong answers in the latest epoch", "farm_training_error_ratio"),
+                _training("Epochs", "Epochs that are done of the stage", "farm_training_epochs", unit="short"),
             ),
         ),
         Row(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -91,9 +92,12 @@ def run(
     if loaded.asks_the_ledger:
         loaded, used = _from_ledger(loaded, state)
     if not simulate:
-        if rates is not None or capacity or policies is not None:
-            raise Unsupported("--rates, --capacity and --policies are of simulations", remedy="add --simulate")
-        _live(loaded, state, as_json)
+        if capacity or policies is not None or html is not None:
+            raise Unsupported("--capacity, --policies and --html are of simulations", remedy="add --simulate")
+        if rates is not None:
+            _live_curve(loaded, _shares(rates), state, as_json)
+        else:
+            _live(loaded, state, as_json)
         return
     if (rates is not None) + capacity + (policies is not None) > 1:
         raise typer.BadParameter("give one of --rates, --capacity and --policies", param_hint="--rates")
@@ -106,7 +110,9 @@ def run(
         policies_table(loaded, names, as_json)
         return
     if loads:
-        curve(loaded, loads, as_json)
+        from orchestrator.queueing.capacity import load_curve
+
+        curve(loaded, list(load_curve(loaded, loads)), "simulated", as_json)
         return
     if capacity:
         capacity_line(loaded, as_json)
@@ -144,6 +150,28 @@ def _live(spec: QueueingSpec, state: Path | None, as_json: bool) -> None:
         run_id = ran.keep(ledger)
         log().print(f"kept as {run_id}", markup=False)
         _tell(ledger, run_id, as_json)
+
+
+def _live_curve(spec: QueueingSpec, loads: list[float], state: Path | None, as_json: bool) -> None:
+    """On the devices of this host; each load is a run that is kept."""
+    from farm.serving import run_at_loads
+    from orchestrator.queueing.capacity import Point
+    from orchestrator.queueing.measures import measure
+
+    settings, points, sources = settings_of(state), [], set()
+    with open_ledger(settings, new=True) as ledger:
+
+        def tell(text: str) -> None:
+            log().print(text, markup=False, soft_wrap=True)
+
+        with closing(run_at_loads(spec, loads, settings, ledger, tell)) as turns:
+            for load, ran in turns:
+                tell(f"kept as {ran.keep(ledger)}")
+                found = measure(ran.spec, [each.run for each in ran.runs])
+                offered = sum(ran.spec.offered_rates().values())
+                points.append(Point(load=load, offered_per_s=offered, figures=found.total, doubts=found.doubts))
+                sources |= {str(each.member.facts.source) for each in ran.residents}
+    curve(spec, points, ", ".join(sorted(sources)), as_json)
 
 
 def listed(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
@@ -10,6 +11,7 @@ from rich.markup import escape
 from .output import log, out, print_json
 
 if TYPE_CHECKING:
+    from orchestrator.queueing.capacity import Point
     from orchestrator.queueing.measures import ClassFigures, Figure, Measured
     from orchestrator.queueing.spec import QueueingSpec
     from orchestrator.queueing.theory import Theory
@@ -18,14 +20,12 @@ if TYPE_CHECKING:
 MS_PER_S = 1000.0
 
 
-def curve(spec: QueueingSpec, loads: list[float], as_json: bool) -> None:
+def curve(spec: QueueingSpec, points: Sequence[Point], source: str, as_json: bool) -> None:
     """Offered against carried load, and latency."""
-    from orchestrator.queueing.capacity import load_curve
     from orchestrator.report.listing import Head, Listing
 
-    points = list(load_curve(spec, loads))
     if as_json:
-        print_json({"name": spec.name, "source": "simulated", "points": points})
+        print_json({"name": spec.name, "source": source, "points": points})
         return
     heads = [Head(name, True) for name in ("load", "offered/s", "carried/s", "mean ms", "p50", "p99", "queue", "drops")]
     rows = [

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from orchestrator.energy import battery_draw_a
-from orchestrator.model.device import Device, DeviceState, Health, Reading
+from orchestrator.model.device import Device, DeviceFacts, DeviceState, Health, Reading
 from orchestrator.model.live import HostAnnouncement, Progress
 from orchestrator.model.power import GaugeCalibration
 
@@ -69,29 +69,43 @@ READING: dict[str, tuple[str, Callable[[Reading, GaugeCalibration | None], float
 """Gauges of a device's momentary reading: its host's while it is idle, its agent's in a session that samples."""
 
 
-def device_families(devices: Iterable[Device], sessions: Iterable[Progress] = ()) -> Iterator[Metric]:
+class DeviceFamilies:
     """What each device is, whether it can work, and how it is; in a session, by what its agent samples."""
-    listed = list(devices)
+
+    def __init__(self) -> None:
+        self._told: list[tuple[DeviceFacts, Health]] = []
+        self._standing: list[Metric] = []
+
+    def of(self, devices: Iterable[Device], sessions: Iterable[Progress] = ()) -> Iterator[Metric]:
+        """Those of what a device is are the same objects until one is another: most scrapes find none."""
+        listed = list(devices)
+        told = [(device.facts, device.state.health) for device in listed]
+        if told != self._told:
+            self._told, self._standing = told, list(_standing(listed))
+        yield from self._standing
+        for name, (text, read) in STATE.items():
+            family = GaugeMetricFamily(name, text, labels=("serial",))
+            for device in listed:
+                value = read(device.state)
+                if value is not None:
+                    family.add_metric([device.serial], float(value))
+            yield family
+        sampled = {session.serial: session.reading for session in sessions if session.reading is not None}
+        yield from _readings(listed, sampled, time.time())
+
+
+def _standing(devices: Iterable[Device]) -> Iterator[Metric]:
     info = GaugeMetricFamily("farm_device_info", "What a device is; always 1.", labels=INFO)
     api = GaugeMetricFamily(
         "farm_device_api_info",
         "A compute API of a device, with the driver behind it; always 1.",
         labels=("serial", "api", "version", "driver", "device_name"),
     )
-    for device in listed:
+    for device in devices:
         info.add_metric([str(getattr(device.facts, name)) for name in INFO], 1)
         for facts in device.facts.apis:
             api.add_metric([device.serial, facts.api, facts.version, facts.driver, facts.device_name], 1)
-    yield from (info, api, _health(listed))
-    for name, (text, read) in STATE.items():
-        family = GaugeMetricFamily(name, text, labels=("serial",))
-        for device in listed:
-            value = read(device.state)
-            if value is not None:
-                family.add_metric([device.serial], float(value))
-        yield family
-    sampled = {session.serial: session.reading for session in sessions if session.reading is not None}
-    yield from _readings(listed, sampled, time.time())
+    yield from (info, api, _health(devices))
 
 
 def _readings(devices: Iterable[Device], sampled: Mapping[str, Reading], now: float) -> Iterator[Metric]:

@@ -51,6 +51,11 @@ class Nights:
         schedules = connection.execute(select(SCHEDULES.c.suite, SCHEDULES.c.cron, SCHEDULES.c.since))
         self._due = {suite: following(cron, max(since, begun.get(suite, 0.0))) for suite, cron, since in schedules}
 
+    @property
+    def newest(self) -> dict[str, object]:
+        """Suite -> what tells its newest night that is over from others."""
+        return {suite: version for suite, (version, _) in self._known.items()}
+
     def families(self) -> Iterator[Metric]:
         """All families of nights; without a night they have no series."""
         nights = {suite: night for suite, (_, night) in sorted(self._known.items()) if night is not None}

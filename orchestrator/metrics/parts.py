@@ -16,7 +16,8 @@ from orchestrator.errors import FarmError
 from orchestrator.ledger.database import Database
 from orchestrator.model.waiting import WaitReason
 
-from .devices import device_families, host_families
+from .changes import Changes
+from .devices import DeviceFamilies, host_families
 from .nights import Nights
 from .queue import queue_families
 from .queueing import queueing_families
@@ -33,6 +34,7 @@ class RedisPart:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._redis: Redis | None = None
+        self._devices = DeviceFamilies()
 
     def inventory(self) -> Inventory:
         return Inventory(self._client())
@@ -53,7 +55,7 @@ class RedisPart:
         inventory = self.inventory()
         sessions = inventory.progress()
         return [
-            *device_families(inventory.devices(), sessions),
+            *self._devices.of(inventory.devices(), sessions),
             *host_families(inventory.hosts()),
             *lease_families(Leases(self._client()).all().values()),
             *session_families(sessions),
@@ -70,7 +72,7 @@ class LedgerPart:
     def __init__(self, settings: Settings, reasons: Callable[[], dict[str, WaitReason] | None]) -> None:
         self._settings, self._reasons = settings, reasons
         self._database: Database | None = None
-        self._results, self._nights = Results(), Nights()
+        self._results, self._nights, self._changes = Results(), Nights(), Changes()
 
     def __call__(self) -> list[Metric]:
         if self._database is None:
@@ -79,8 +81,10 @@ class LedgerPart:
         with self._database.read() as connection:
             self._results.update(connection)
             self._nights.update(connection)
+            self._changes.follow(self._database, self._nights.newest)
             queue, queueing = queue_families(connection, wait_reasons), queueing_families(connection)
-            families = (queue, queueing, self._results.families(), self._nights.families())
+            nights = (self._nights.families(), self._changes.families())
+            families = (queue, queueing, self._results.families(), *nights)
             return [each for part in families for each in part]
 
 

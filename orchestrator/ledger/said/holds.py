@@ -32,11 +32,14 @@ def hold(connection: Connection, serials: Collection[str], who: str, until: floa
     """
     count_up(connection, "token", 0)
     others = [each for each in every(connection) if each.serial in serials and each.who != who]
+    since = {each.serial: each.since for each in every(connection) if each.who == who}
     if not others:
         ended = HOLDS.c.until <= time.time()
         connection.execute(delete(HOLDS).where(HOLDS.c.serial.in_(sorted(serials)) | ended))
-        row = {"who": who, "since": time.time(), "until": until, "note": note}
-        connection.execute(insert(HOLDS), [{"serial": serial, **row} for serial in sorted(serials)])
+        row = {"who": who, "until": until, "note": note}
+        connection.execute(
+            insert(HOLDS), [{"serial": each, "since": since.get(each, time.time()), **row} for each in sorted(serials)]
+        )
     return others
 
 

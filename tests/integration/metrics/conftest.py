@@ -41,6 +41,7 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
         try:
             with exporter(state_settings(folder, url)) as exporter_url, prometheus(folder, exporter_url) as server:
                 server.wait_for("outcome_cause:farm_attempts:rate5m", 60)  # rates need more than one scrape
+                server.wait_for("farm_night_changed_timestamp_seconds", 60)  # found outside of scrapes
                 yield Farm(content, exporter_url, server)
         finally:
             stop.set()

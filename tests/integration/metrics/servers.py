@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -18,6 +19,10 @@ from tests.servers import Server, free_port, required
 from tests.source_tree import ROOT
 
 DASHBOARDS = ROOT / "dashboards"
+AS_PROMETHEUS = {
+    "Accept": "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2,*/*;q=0.1",
+    "Accept-Encoding": "gzip",
+}
 
 
 @contextmanager
@@ -44,6 +49,14 @@ def get(url: str, **query: str) -> str:
     full = f"{url}?{urllib.parse.urlencode(query)}" if query else url
     with urllib.request.urlopen(full, timeout=60) as reply:
         return str(reply.read().decode())
+
+
+def scraped(address: str) -> str:
+    """The exporter's text, asked for as a Prometheus asks."""
+    request = urllib.request.Request(address, headers=AS_PROMETHEUS)
+    with urllib.request.urlopen(request, timeout=60) as reply:
+        body = reply.read()
+    return gzip.decompress(body).decode() if reply.headers["Content-Encoding"] == "gzip" else str(body.decode())
 
 
 class Prometheus:

@@ -17,14 +17,14 @@ from redis import Redis
 
 from orchestrator.analysis.statistics import Summary
 from orchestrator.ledger import Ledger
-from orchestrator.metrics.devices import READING, device_families
+from orchestrator.metrics.devices import READING, DeviceFamilies
 from orchestrator.model.record import Record
 from tests.servers import RedisServer, private_redis, required
 from tests.unit.report.records import summarised
 
 from .conftest import Farm
 from .content import BLOCKS, PHONES, device, fill, state_settings
-from .servers import DASHBOARDS, exporter, get
+from .servers import DASHBOARDS, exporter, get, scraped
 
 PROMETHEUS_GIVES_UP_S = 10.0
 """Its default `scrape_timeout`."""
@@ -78,7 +78,7 @@ def test_a_reading_of_before_is_none_of_now() -> None:
         assert found.state.reading is not None
         old = found.state.reading.model_copy(update={"at": time.time() - age_s})
         state = found.state.model_copy(update={"reading": old})
-        families = device_families([found.model_copy(update={"state": state})])
+        families = DeviceFamilies().of([found.model_copy(update={"state": state})])
         return {family.name for family in families if family.samples} & set(READING)
 
     assert shown(5.0) == set(READING)
@@ -183,6 +183,15 @@ def test_probes_are_answered_without_a_scrape(farm: Farm) -> None:
             assert reply.status == 200 and reply.read() == b""
             assert re.search(kind, reply.headers["Content-Type"])
     assert get(farm.exporter_url.replace("/metrics", "/-/healthy")) == "The exporter is healthy.\n"
+
+
+def test_a_prometheus_gets_the_same_compressed(farm: Farm) -> None:
+
+    def standing(text: str) -> list[str]:
+        return [line for line in text.splitlines() if line.startswith("farm_device_info{")]
+
+    url = farm.exporter_url
+    assert standing(scraped(url)) == standing(get(url)) != []
 
 
 def test_no_label_is_a_job(farm: Farm) -> None:

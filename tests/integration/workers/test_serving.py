@@ -6,6 +6,7 @@ import getpass
 import io
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,27 @@ def test_on_a_phone(lab: Wiring, lab_settings: Settings, ledger: Ledger) -> None
     assert agents.stdout == b"", "its agent stayed behind"
 
 
+def test_a_load_curve_on_a_phone(lab: Wiring, lab_settings: Settings, ledger: Ledger) -> None:
+    """Of what the phone serves, always busy: low load is carried, twice the capacity is not. It stays resident, and is
+    held, from the first load to the last."""
+    arrivals = {"kind": "poisson", "rate": 1}
+    spec = make(classes=[{"name": "a", "arrivals": arrivals, "service": HELD}], limits={"queue": 3})
+    told: list[str] = []
+    held, carried, wires = set(), {}, []
+    for load, ran in serving.run_at_loads(spec, [0.4, 2.0], lab_settings, ledger, told.append):
+        held.add(tuple(each.serial for each in ledger.holds()))
+        total = measure(ran.spec, [each.run for each in ran.runs]).total
+        carried[load] = total.throughput_per_s.value
+        wires += [each.wire for each in ran.residents]
+        ran.keep(ledger)
+    assert held == {(lab.serial,)} and ledger.holds() == []
+    assert wires[0] is wires[1] is not None
+    assert "capacity: 25 requests/s" in told
+    assert carried[0.4] == pytest.approx(10, rel=0.5)
+    assert 10 < carried[2.0] < 30, "more than the phone can serve was carried"
+    assert [each["requests"] > 20 for each in list_runs(ledger)] == [True, True]
+
+
 def test_a_phone_that_dies_is_a_result(lab: Wiring, lab_settings: Settings, ledger: Ledger) -> None:
     """What it served is lost and told; who waited in its line is served by the other one."""
     second = lab.phones.phones[1].serial
@@ -138,8 +160,23 @@ def test_what_is_refused(lab: Wiring, lab_settings: Settings, ledger: Ledger) ->
     ledger.hold(["local-cpu"], "somebody else")
     with pytest.raises(NoData, match="needs 1 devices, and 0 are free"):
         run(make(servers=[{"name": "s", "devices": 'kind == "workstation"'}]), lab_settings, ledger)
-    with pytest.raises(DeviceBusy, match="is held"), serving.held(ledger, ["local-cpu"], "n", 1.0):
+    with pytest.raises(DeviceBusy, match="is held"), serving.held(ledger, ["local-cpu"], "n"):
         pass
+
+
+def test_a_hold_lasts_while_it_is_renewed_and_ends_when_released(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "HOLD_S", 2.0)
+    with serving.held(ledger, ["A", "B"], "n"):
+        before = {hold.serial: hold.since for hold in ledger.holds()}
+        time.sleep(2.3)  # longer than one hold lasts
+        assert {hold.serial: hold.since for hold in ledger.holds()} == before and set(before) == {"A", "B"}
+        ledger.end_hold("A")
+        ledger.hold(["A"], "somebody else")
+        time.sleep(0.7)  # a renewal later
+        assert [hold.who == getpass.getuser() for hold in ledger.holds()] == [False, True]
+    assert [(hold.serial, hold.who) for hold in ledger.holds()] == [("A", "somebody else")]
 
 
 def test_a_live_run_equals_its_simulation(settings: Settings) -> None:

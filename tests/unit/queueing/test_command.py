@@ -63,9 +63,10 @@ def test_policies_are_told_side_by_side(spec: str, capsys: pytest.CaptureFixture
 
 
 def test_a_spec_without_devices_is_for_simulations(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["queue", spec]) == 1
-    assert "server phone names no devices" in capsys.readouterr().err
-    assert main(["queue", spec, "--rates", "0.5"]) == 1
+    for options in ([], ["--rates", "0.5"]):
+        assert main(["queue", spec, *options]) == 1
+        assert "server phone names no devices" in capsys.readouterr().err
+    assert main(["queue", spec, "--capacity"]) == 1
     assert "add --simulate" in capsys.readouterr().err
 
 

@@ -1,0 +1,77 @@
+"""Change points of nights as metrics: when the figures of a suite last took another level."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from sqlalchemy import select
+
+from orchestrator.analysis.history import Night as Column
+from orchestrator.analysis.history import history
+from orchestrator.ledger.database import Database
+from orchestrator.ledger.rows import readable, unpack
+from orchestrator.ledger.tables import NIGHTS
+from orchestrator.nightly import Night
+from orchestrator.nightly.past import MOST_NIGHTS, figures_of
+
+log = logging.getLogger(__name__)
+
+Found = dict[str, float]
+"""Direction (worse, better) -> Unix time of the first night of the newest level."""
+
+
+class Changes:
+    """The newest settled change point of each suite, in either direction; sought once a night, outside of scrapes."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[object, Found]] = {}
+        self._search: threading.Thread | None = None
+
+    def follow(self, database: Database, newest: Mapping[str, object]) -> None:
+        """`newest`: suite -> what tells its newest night from others. Where that is new, the nights are searched in a
+        thread of its own, which takes seconds; until it is done, what was found before is told."""
+        self._known = {suite: known for suite, known in self._known.items() if suite in newest}
+        due = {suite: of for suite, of in newest.items() if self._known.get(suite, (None,))[0] != of}
+        if due and (self._search is None or not self._search.is_alive()):
+            self._search = threading.Thread(target=self._seek, args=(database, due), daemon=True)
+            self._search.start()
+
+    def families(self) -> Iterator[Metric]:
+        """A suite without a change point has no series."""
+        family = GaugeMetricFamily(
+            "farm_night_changed_timestamp_seconds",
+            "The first night of the newest level of a suite's figures, of settled change points.",
+            labels=("suite", "direction"),
+        )
+        for suite, (_, found) in sorted(self._known.items()):
+            for direction, at in sorted(found.items()):
+                family.add_metric([suite, direction], at)
+        yield family
+
+    def _seek(self, database: Database, due: Mapping[str, object]) -> None:
+        for suite, of in due.items():
+            try:
+                self._known[suite] = (of, _found(database, suite))
+            except Exception as e:  # one suite's history stops neither the others' nor the exporter
+                log.warning("the change points of suite %s cannot be found: %s", suite, e)
+                self._known[suite] = (of, {})
+
+
+def _found(database: Database, suite: str) -> Found:
+    newest = select(NIGHTS.c.id, NIGHTS.c.body).where(NIGHTS.c.suite == suite, NIGHTS.c.over)
+    with database.read() as connection:
+        rows = connection.execute(newest.order_by(NIGHTS.c.due_at.desc()).limit(MOST_NIGHTS)).all()
+    read = (readable(f"night {row.id}", partial(_night, row.body)) for row in rows)
+    nights = [night for night in read if night is not None and night.is_judged]
+    columns = [Column(id=night.night_id, at=night.due_at) for night in nights]
+    past = history(suite, columns, [figure for night in nights for figure in figures_of(night)])
+    settled = [change for _, change in reversed(past.changes) if change.settled]
+    return {"worse" if change.worse else "better": change.at for change in settled}
+
+
+def _night(body: bytes) -> Night:
+    return Night.model_validate_json(unpack(body))

@@ -1,0 +1,80 @@
+"""Write metrics as Prometheus' text, what is as before from memory.
+
+The text is that of the client library (`generate_latest`), byte by byte: it writes whatever is new, and what it wrote
+is kept. A family that is the same object as before is a block of kept text; of a gauge each series' name and labels are
+kept, and only values are written anew.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from prometheus_client import generate_latest
+from prometheus_client.core import Metric, Sample
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
+
+SPARE = 2
+"""Series that are gone are forgotten when so many times the present ones are kept."""
+
+Labels = tuple[str, ...]
+_number: Callable[[float], str] = floatToGoString
+
+
+class _Kept(NamedTuple):
+    family: Metric
+    text: str
+
+
+class Exposition:
+    """Writes the families of one exporter; a family that was given once must not be changed. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[str, _Kept] = {}
+        self._series: dict[str, dict[Labels, str]] = {}
+        self._lock = threading.Lock()
+
+    def text(self, families: Iterable[Metric]) -> bytes:
+        """All of these families."""
+        with self._lock:
+            return "".join(map(self._block, families)).encode()
+
+    def _block(self, family: Metric) -> str:
+        known = self._blocks.get(family.name)
+        if known is None or known.family is not family:
+            text = self._gauge(family) if _is_plain_gauge(family) else _by_library(family, family.samples)
+            known = self._blocks[family.name] = _Kept(family, text)
+        return known.text
+
+    def _gauge(self, family: Metric) -> str:
+        series, samples = self._series.setdefault(family.name, {}), family.samples
+        keys: list[Labels] = [tuple(sample.labels.values()) for sample in samples]
+        if fresh := {key: sample for key, sample in zip(keys, samples, strict=True) if key not in series}:
+            if len(series) > SPARE * len(samples):
+                series.clear()
+                fresh = dict(zip(keys, samples, strict=True))
+            lines = _by_library(family, list(fresh.values())).split("\n")[2:-1]
+            series.update(zip(fresh, (line.rpartition(" ")[0] for line in lines), strict=True))
+        lines = [f"{series[key]} {_number(sample.value)}\n" for key, sample in zip(keys, samples, strict=True)]
+        return _by_library(family, ()) + "".join(lines)
+
+
+def _is_plain_gauge(family: Metric) -> bool:
+    return family.type == "gauge" and all(sample.timestamp is None for sample in family.samples)
+
+
+class _Only(Collector):
+    """A family with these samples."""
+
+    def __init__(self, family: Metric, samples: Sequence[Sample]) -> None:
+        self._family = Metric(family.name, family.documentation, family.type)
+        self._family.samples = list(samples)
+
+    def collect(self) -> Iterator[Metric]:
+        yield self._family
+
+
+def _by_library(family: Metric, samples: Sequence[Sample]) -> str:
+    return generate_latest(_Only(family, samples)).decode()
