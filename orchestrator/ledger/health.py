@@ -103,6 +103,14 @@ def resting(connection: Connection, rest_s: float) -> dict[str, float]:
     return {serial: at for serial, at in until.items() if at > time.time()}
 
 
+def faults(connection: Connection) -> dict[str, float]:
+    """Host -> Unix time of its latest fault, of those after which nothing has gone well on it yet; without one that
+    seems to come because this machine's clock was put back."""
+    host = HOST_HEALTH.c
+    rows = connection.execute(select(HOST_HEALTH).where(host.failures > 0, host.failed_at <= time.time()))
+    return {row.host: row.failed_at for row in rows}
+
+
 def quarantined(connection: Connection, table: Table, quarantine_after: int, term_s: float) -> list[Quarantine]:
     """Devices or hosts in quarantine: the first time for `term_s`, doubled by each loss on probation."""
     rows = connection.execute(

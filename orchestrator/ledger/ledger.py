@@ -362,6 +362,11 @@ class Ledger:
         with self._database.read() as connection:
             return health.resting(connection, self._rest_s)
 
+    def faults(self) -> dict[str, float]:
+        """Hosts that have lost something since anything went well on them -> when last (Unix time)."""
+        with self._database.read() as connection:
+            return health.faults(connection)
+
     def clear_quarantine(self, serial: str) -> bool:
         """Give a device work again and forget its losses; False where it was not in quarantine."""
         with self._database.write() as connection:

@@ -1,11 +1,12 @@
 """List the devices that may be given work: those announced, without those that a person holds, that rest or that are in
-quarantine with their host, and those whose host gets no work: it is being drained, was removed, or its worker is of a
-version that does not fit."""
+quarantine with their host, and those whose host gets no work: it is being drained, was removed, has been silent since
+it lost a session, or its worker is of a version that does not fit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from orchestrator.ledger import Hold, HostRow, HostState, Ledger, Quarantine
@@ -49,13 +50,25 @@ class Barred:
 def barred(hosts: Iterable[HostAnnouncement], ledger: Ledger) -> Barred:
     """Raises ServiceDown."""
     quarantined, quarantined_hosts = tuple(ledger.quarantined()), tuple(ledger.quarantined_hosts())
-    closed = closed_hosts(hosts, ledger.hosts())
+    closed = closed_hosts(hosts, ledger.hosts(), ledger.faults())
     return Barred(closed, quarantined, quarantined_hosts, ledger.resting(), tuple(ledger.holds()))
 
 
-def closed_hosts(hosts: Iterable[HostAnnouncement], known: Iterable[HostRow]) -> dict[str, dict[str, Any]]:
-    """Hosts that get no work -> what follows for the state of their devices that are ready, with why and what to do."""
-    closed = {host.host: {"health": Health.UNFIT, "reason": why} for host in hosts if (why := misfit(host))}
+def closed_hosts(
+    hosts: Iterable[HostAnnouncement], known: Iterable[HostRow], faults: Mapping[str, float]
+) -> dict[str, dict[str, Any]]:
+    """Hosts that get no work -> what follows for the state of their devices that are ready, with why and what to do.
+
+    `faults`: host -> Unix time of its latest. The announcement of a host that has died is believed for some seconds
+    more; after a session was lost by its silence, it must speak first.
+    """
+    closed: dict[str, dict[str, Any]] = {}
+    for host in hosts:
+        if why := misfit(host):
+            closed[host.host] = {"health": Health.UNFIT, "reason": why}
+        elif host.seen_at <= faults.get(host.host, -inf):
+            why = f"its host {host.host} has said nothing since it lost a session; it gets work as soon as it does"
+            closed[host.host] = {"health": Health.OFFLINE, "reason": why}
     for row in known:
         if row.state is HostState.DRAINING:
             why = f"host {row.name} is being drained; `farm host resume {row.name}` gives it work again"

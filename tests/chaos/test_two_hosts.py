@@ -112,8 +112,7 @@ def test_a_farm_on_two_hosts_loses_no_job_when_one_is_killed(farm: RunningFarm, 
     records = farm.until_finished(experiment)
     counted = [record for record in records if record["outcome"] in ("ok", "invalid")]
     assert Counter(Counter(record["job_id"] for record in counted).values()) == {1: 4}, "each job once"
-    # its lease ends before its announcement does: until that is old, the dead host may be given the job once more
-    assert max(record["attempt"] for record in counted) in (2, 3), "what the dead host ran was done again"
+    assert max(record["attempt"] for record in counted) == 2, "what the dead host ran was done again, elsewhere"
     assert {record["clock_ahead_s"] for record in counted if record["device"]["host"] != "lab2"} == {0}
     assert [host["running"] for host in farm.cli("host", "list")] == [0, 0]
 

@@ -56,6 +56,7 @@ class Host:
                 running=running,
                 sessions=self.farm.sessions,
                 protocol=self.protocol,
+                seen_at=time.time(),
             )
         )
 

@@ -137,7 +137,9 @@ def expire(host: Host, assignment: Assignment) -> None:
         time.sleep(0.01)
 
 
-def test_a_dead_worker_costs_one_attempt(redis: Redis, ledger: Ledger, farm: Settings, scheduler: Scheduler) -> None:
+def test_a_dead_worker_costs_one_attempt(
+    redis: Redis, ledger: Ledger, farm: Settings, scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
     host = host_of(farm, redis, "A")
     submit(ledger, host, blocks=1)
     scheduler.tick()
@@ -146,7 +148,14 @@ def test_a_dead_worker_costs_one_attempt(redis: Redis, ledger: Ledger, farm: Set
     expire(host, old)
     report = scheduler.tick()
     assert report.lost == 1
-    (new,) = report.placed
+    assert report.placed == () and "has said nothing since it lost a session" in str(report.waiting), "it may be dead"
+    assert set(ledger.faults()) == {"lab"}
+    an_hour_ago = time.time() - 3600.0
+    with monkeypatch.context() as back:
+        back.setattr("orchestrator.ledger.health.time.time", lambda: an_hour_ago)
+        assert ledger.faults() == {}, "a clock that was put back closes no host"
+    host.announce()
+    (new,) = scheduler.tick().placed
     assert new.attempt == 2 and new.token > old.token
     send(redis, answered(old, Outcome.OK))
     host.claim()
@@ -200,6 +209,7 @@ def test_a_host_that_loses_every_record_is_quarantined_and_no_job_is_lost(
             for assignment in host.claim():
                 host.leases.release("A", assignment.token)  # and its record never comes
                 host.running.clear()
+            host.announce()
         (held,) = ledger.quarantined_hosts()
         assert held.serial == "lab" and ledger.counts("e-1") == {"waiting": 8}
         (reason,) = {each.text for each in scheduler.tick().waiting.values() if "lab" in each.text}
