@@ -10,7 +10,8 @@ import numpy as np
 from kernels.errors import OptionError, UnsupportedNode
 from kernels.ir.graph import Node
 
-from .machine import Machine, Rows
+from .descent import Descent
+from .machine import Machine, Rows, Source, Windows
 from .stages import TIED, TrainingStage
 from .variables import FAR_BELOW, Variable
 
@@ -29,11 +30,15 @@ class Tape:
         stage: TrainingStage,
         variables: Mapping[str, Variable],
         buffers: Mapping[str, str],
+        descent: Descent,
     ) -> None:
-        self.machine, self.graph, self.trained = machine, stage.graph, stage.trained
+        self.machine, self.stage, self.descent = machine, stage, descent
+        self.graph, self.trained = stage.graph, stage.trained
         self.values: dict[str, Rows] = {}
         self.gradients: dict[str, Rows] = {}
         """Of tensors and of weights."""
+        self.before: set[str] = set()
+        """Tensors whose gradient is that before their activation."""
         self._variables, self._buffers = variables, buffers
         self._live = set(stage.trained)
         self._turned: dict[str, Rows] = {}
@@ -104,7 +109,9 @@ class Tape:
         """The gradient before a node's activation."""
         behind = self.gradients[node.output]
         activation = node.attributes.get("activation")
-        return self.activation_gradient(node.name, value, behind, activation[0]) if activation else behind
+        if not activation or node.output in self.before:
+            return behind
+        return self.activation_gradient(node.name, value, behind, activation[0])
 
     def activation_gradient(self, layer: str, value: Rows, behind: Rows, activation: str) -> Rows:
         """See the kernel of this name."""
@@ -132,21 +139,81 @@ class Tape:
         self.machine.kernel("column_sums", layer, {"src": source.buffer, "dst": target.buffer}, ints, (columns4, 1))
         return target
 
+    def descend(self, node: Node, left: Source, right: Rows, before: Rows) -> None:
+        """The gradients of a node's weight, left transposed times right, and bias, where they are trained."""
+        self.give_bias(node, before)
+        name = node.inputs[1]
+        if name in self.trained:
+            across = self.machine.transposed(f"{node.name}:weight", self.in_memory(left))
+            matrix = self.weight(name)
+            target = self.machine.rows(f"{name}:gradient", matrix.n, matrix.c)
+            self.machine.product(f"{node.name}:weight", across, right, target, rows=self.real_rows(name))
+            self.give(name, replace(target, n=self.real_rows(name)))
+
     def give_bias(self, node: Node, before: Rows) -> None:
         """The gradient of a node's bias, where it is trained."""
         bias = node.inputs[2] if len(node.inputs) > 2 else ""
         if bias in self.trained:
             self.give(bias, self.column_sums(f"{node.name}:bias", before))
 
-    def give_weight(self, layer: str, name: str, left: Rows, right: Rows) -> None:
-        """The gradient of a weight, left transposed times right."""
-        if name not in self.trained:
-            return
-        across = self.machine.transposed(f"{layer}:weight", left)
-        matrix = self.weight(name)
-        target = self.machine.rows(f"{name}:gradient", matrix.n, matrix.c)
-        self.machine.product(f"{layer}:weight", across, right, target, rows=self.real_rows(name))
-        self.give(name, replace(target, n=self.real_rows(name)))
+    def steps(self) -> None:
+        """Append the steps that are still to be taken."""
+        for name in sorted(self.trained & set(self.gradients)):
+            self.descent.step(name, self.gradients[name])
+
+    def squared_error(self) -> tuple[str, int, Rows]:
+        """The loss of a stage with a target: the buffer of the losses, their number, and the gradient of the output."""
+        value, target = self.values[self.stage.output], self.values[self.stage.target]
+        gradient = self.machine.rows(f"{self.stage.output}:gradient", value.n, value.c)
+        losses = self.machine.buffer(f"{self.stage.name}:losses", (value.stride,), "activation")
+        buffers = {"src": value.buffer, "dst": gradient.buffer, "target": target.buffer, "losses": losses}
+        ints, floats = {"columns": value.c, "stride": value.stride, "batch": value.n}, {"share": 1 / value.n}
+        self.machine.kernel("squared_error", f"{self.stage.name}:loss", buffers, ints, (value.stride, 1), floats)
+        return losses, value.stride, gradient
+
+    # -- products, which a machine may join with what follows them --------------------------------------------------
+
+    def multiply(self, node: Node, source: Source, target: Rows, *, turned: bool = False) -> None:
+        """A node's result: source times weight, with bias and activation."""
+        name = node.inputs[1]
+        right = self.turned(name) if turned else self.weight(name)
+        left, activation = self.in_memory(source), node.attributes.get("activation") or ()
+        self.machine.product(
+            node.name, left, right, target, rows=left.rows, bias=self.bias(node), activation=activation
+        )
+
+    def multiply_back(self, node: Node, before: Rows, source: Rows, *, turned: bool) -> None:
+        """The gradient of a dense node's source: that before its activation times the weight."""
+        name, weight = node.inputs[0], node.inputs[1]
+        gradient = replace(source, buffer=self.machine.rows(f"{name}:gradient", source.rows, source.c).buffer)
+        other = self.turned(weight) if turned else self.weight(weight)
+        self.machine.product(f"{node.name}:gradient", before, other, gradient, rows=source.rows)
+        self.give(name, gradient)
+
+    def windows(self, node: Node, windows: Windows) -> Source:
+        """The windows that a convolution reads, in memory if need be."""
+        target = self.machine.rows(f"{node.name}:windows", windows.source.n, windows.depth, *windows.size)
+        ints = {**windows.geometry, "stride": target.stride, "rows": target.rows}
+        buffers = {"src": windows.source.buffer, "dst": target.buffer}
+        self.machine.kernel("unfold", node.name, buffers, ints, (target.elements, 1))
+        return target
+
+    def in_memory(self, source: Source) -> Rows:
+        """What a product reads."""
+        if isinstance(source, Windows):
+            raise TypeError("windows that are in no memory")
+        return source
+
+    def windows_back(self, node: Node, before: Rows, windows: Windows) -> None:
+        """The gradient of a convolution's source: each pixel adds up its windows."""
+        machine, source, name = self.machine, windows.source, node.inputs[0]
+        spread = machine.rows(f"{node.name}:spread", source.n, windows.depth, *windows.size)
+        machine.product(f"{node.name}:gradient", before, self.turned(node.inputs[1]), spread, rows=spread.rows)
+        gradient = machine.rows(f"{name}:gradient", source.n, source.c, source.h, source.w)
+        ints = {**windows.geometry, "stride": spread.stride, "count": source.elements}
+        buffers = {"src": spread.buffer, "dst": gradient.buffer}
+        machine.kernel("fold", f"{node.name}:gradient", buffers, ints, (source.elements, 1))
+        self.give(name, gradient)
 
 
 Rule = Callable[[Tape, Node], tuple[Rows, Callable[[], None]]]
@@ -154,61 +221,43 @@ Rule = Callable[[Tape, Node], tuple[Rows, Callable[[], None]]]
 
 def _dense(tape: Tape, node: Node) -> tuple[Rows, Callable[[], None]]:
     """y = activation(x W + b); tied: x W^T + b with the W of another layer."""
-    machine, source, name = tape.machine, tape.values[node.inputs[0]], node.inputs[1]
-    tied = TIED in node.attributes
-    target = machine.rows(node.output, source.n, tape.graph.shapes[node.output][1])
-    activation = node.attributes.get("activation") or ()
-    right = tape.turned(name) if tied else tape.weight(name)
-    machine.product(node.name, source, right, target, rows=source.rows, bias=tape.bias(node), activation=activation)
+    source, tied = tape.values[node.inputs[0]], TIED in node.attributes
+    target = tape.machine.rows(node.output, source.n, tape.graph.shapes[node.output][1])
+    tape.multiply(node, source, target, turned=tied)
 
     def back() -> None:
         before = tape.before_activation(node, target)
-        tape.give_bias(node, before)
-        tape.give_weight(node.name, name, *((before, source) if tied else (source, before)))
         if tape.is_live(node.inputs[0]):
-            gradient = replace(source, buffer=machine.rows(f"{node.inputs[0]}:gradient", source.rows, source.c).buffer)
-            other = tape.weight(name) if tied else tape.turned(name)
-            machine.product(f"{node.name}:gradient", before, other, gradient, rows=source.rows)
-            tape.give(node.inputs[0], gradient)
+            tape.multiply_back(node, before, source, turned=not tied)
+        tape.descend(node, *((before, source) if tied else (source, before)), before)
 
     return target, back
 
 
 def _conv(tape: Tape, node: Node) -> tuple[Rows, Callable[[], None]]:
     """Windows as rows, times the weights; back the same way, and each pixel adds up its windows."""
-    a, machine, source, name = node.attributes, tape.machine, tape.values[node.inputs[0]], node.inputs[1]
+    a, source = node.attributes, tape.values[node.inputs[0]]
     if a["groups"] != 1 or a.get("pad_mode") or len(node.inputs) > 3:
         raise OptionError(
             f"{node.name}: convolutions in groups, with mirrored edges or a residual cannot be trained here"
         )
     _, _, oh, ow = tape.graph.shapes[node.output]
-    k, c, kh, kw = tape.graph.shapes[name]
-    windows = machine.rows(f"{node.name}:windows", source.n, kh * kw * c, oh, ow)
+    k, c, kh, kw = tape.graph.shapes[node.inputs[1]]
     geometry = {
-        "channels": c, "src_stride": source.stride, "stride": windows.stride, "h": source.h, "w": source.w, "oh": oh,
-        "ow": ow, "kh": kh, "kw": kw, "sh": a["strides"][0], "sw": a["strides"][1], "pad_t": a["pads"][0],
-        "pad_l": a["pads"][1], "dh": a["dilations"][0], "dw": a["dilations"][1],
+        "channels": c, "src_stride": source.stride, "h": source.h, "w": source.w, "oh": oh, "ow": ow, "kh": kh,
+        "kw": kw, "sh": a["strides"][0], "sw": a["strides"][1], "pad_t": a["pads"][0], "pad_l": a["pads"][1],
+        "dh": a["dilations"][0], "dw": a["dilations"][1],
     }  # fmt: skip
-    buffers = {"src": source.buffer, "dst": windows.buffer}
-    machine.kernel("unfold", node.name, buffers, {**geometry, "rows": windows.rows}, (windows.elements, 1))
-    target = machine.rows(node.output, source.n, k, oh, ow)
-    activation = a.get("activation") or ()
-    machine.product(
-        node.name, windows, tape.weight(name), target, rows=windows.rows, bias=tape.bias(node), activation=activation
-    )
+    windows = Windows(source, geometry)
+    read = tape.windows(node, windows)
+    target = tape.machine.rows(node.output, source.n, k, oh, ow)
+    tape.multiply(node, read, target)
 
     def back() -> None:
         before = tape.before_activation(node, target)
-        tape.give_bias(node, before)
-        tape.give_weight(node.name, name, windows, before)
         if tape.is_live(node.inputs[0]):
-            spread = machine.rows(f"{node.name}:spread", windows.n, windows.c, oh, ow)
-            machine.product(f"{node.name}:gradient", before, tape.turned(name), spread, rows=windows.rows)
-            gradient = machine.rows(f"{node.inputs[0]}:gradient", source.n, source.c, source.h, source.w)
-            ints = {**geometry, "count": source.elements}
-            buffers = {"src": spread.buffer, "dst": gradient.buffer}
-            machine.kernel("fold", f"{node.name}:gradient", buffers, ints, (source.elements, 1))
-            tape.give(node.inputs[0], gradient)
+            tape.windows_back(node, before, windows)
+        tape.descend(node, read, before, before)
 
     return target, back
 

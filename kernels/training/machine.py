@@ -52,6 +52,30 @@ class Rows:
         return self.rows * self.stride
 
 
+@dataclass(frozen=True)
+class Windows:
+    """The windows of a convolution as rows: for each tap the channels of its pixel."""
+
+    source: Rows
+    geometry: Mapping[str, int]
+    """Scalars of the kernel `unfold`, but for the sizes of its result."""
+
+    @property
+    def depth(self) -> int:
+        return self.geometry["kh"] * self.geometry["kw"] * self.geometry["channels"]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.geometry["oh"], self.geometry["ow"]
+
+    @property
+    def rows(self) -> int:
+        return self.source.n * prod(self.size)
+
+
+Source = Rows | Windows
+
+
 class Machine(ABC):
     """The draft of a plan that trains, and how a step gets into it."""
 
@@ -106,7 +130,7 @@ class GpuMachine(Machine):
         choice = self._choice(layer, sizes)
         self.draft.chosen[layer] = choice.words
         (call,) = PRODUCTS.lower(choice, sizes, {}, self._options, self._limits)
-        code, lo, hi = _code(activation)
+        code, lo, hi = activation_code(activation)
         ints = {
             "rows": rows, "depth": a.stride, "columns4": target.stride // 4, "a_start": 0, "a_stride": a.stride // 4,
             "a_batch": 0, "b_stride": b.stride // 4, "b_batch": 0, "dst_start": 0, "dst_stride": target.stride // 4,
@@ -163,7 +187,7 @@ class CpuMachine(Machine):
         self, layer: str, a: Rows, b: Rows, target: Rows, *, rows: int, bias: str = "", activation: Activation = ()
     ) -> None:
         """A dense layer, or a plain product."""
-        code, lo, hi = _code(activation)
+        code, lo, hi = activation_code(activation)
         buffers = {"dst": target.buffer}
         if bias or code:
             buffers |= {"src": a.buffer, "weight": b.buffer, "bias": bias or target.buffer}
@@ -221,6 +245,6 @@ class CpuMachine(Machine):
         )
 
 
-def _code(activation: Activation) -> tuple[int, float, float]:
+def activation_code(activation: Activation) -> tuple[int, float, float]:
     """Of relu and sigmoid, which have no bounds; 0: none."""
     return (ACTIVATIONS[activation[0]].code if activation else 0), 0.0, 0.0

@@ -12,6 +12,9 @@ Loss = Literal["cross_entropy", "mean_squared_error"]
 """cross_entropy: of the softmax at the network's end with a label; mean_squared_error: half the sum over the outputs of
 the squared differences to the network's input. Both are means over the batch."""
 InputDtype = Literal["u8", "f32"]
+Steps = Literal["auto", "joined", "apart"]
+"""joined: a product goes on with what follows it, on OpenCL and Vulkan, and is refused elsewhere; apart: every product,
+sum and step by itself; auto: joined on a GPU with memory of its own."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class TrainingOptions:
     input_dtype: InputDtype = "u8"
     scale: float = 0.0
     """By which inputs are multiplied; 0: 1/255 of bytes, 1 of floats."""
+    steps: Steps = "auto"
 
     def __post_init__(self) -> None:
         """Raises OptionError for numbers that make no sense."""

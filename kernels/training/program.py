@@ -11,12 +11,15 @@ import numpy as np
 from kernels.assemble import assemble
 from kernels.errors import OptionError
 from kernels.ir.check import check_graph
-from kernels.ir.graph import Array, Graph
+from kernels.ir.graph import Graph
 from kernels.memory.choose_layout import place_memory
 from kernels.options import Limits, Options
-from kernels.plan.model import Bundle, Port, Stage, Tensor
+from kernels.plan.model import Bundle, Port, Stage
 from kernels.plan.validate import validate
 
+from .descent import Descent
+from .fused.machine import FusedMachine, is_fused
+from .fused.tape import FusedTape
 from .gradients import Tape
 from .machine import CpuMachine, GpuMachine, Machine, Rows
 from .options import TrainingOptions
@@ -36,21 +39,33 @@ def compile_training(
     The plan's inputs are the whole data set: the graph's own input (samples, ...), and `labels` (samples) where a stage
     wants them. Raises OptionError, UnsupportedNode, PlanError, ToolError.
     """
-    _check(graph, training, options)
+    _check(graph, training, options, limits)
     check_graph(graph)
-    machine: Machine = CpuMachine(graph) if options.backend == "cpu" else GpuMachine(graph, options, limits)
-    program = _Program(graph, training, machine)
+    program = _Program(graph, training, _machine(graph, training, options, limits))
     for stage in stages_of(graph, training):
         program.add(stage)
-    layout = place_memory(machine.draft, options, limits)
-    bundle = assemble(machine.draft, layout, options, limits, spirv_cache=spirv_cache)
+    draft = program.machine.draft
+    layout = place_memory(draft, options, limits)
+    bundle = assemble(draft, layout, options, limits, spirv_cache=spirv_cache)
     validate(bundle.plan, limits)
     return bundle
 
 
-def _check(graph: Graph, training: TrainingOptions, options: Options) -> None:
+def _machine(graph: Graph, training: TrainingOptions, options: Options, limits: Limits) -> Machine:
+    if options.backend == "cpu":
+        return CpuMachine(graph)
+    if is_fused(training, options, limits):
+        return FusedMachine(graph, options, limits)
+    return GpuMachine(graph, options, limits)
+
+
+def _check(graph: Graph, training: TrainingOptions, options: Options, limits: Limits) -> None:
     if options.half:
         raise OptionError(f"training computes in fp32 or relaxed, not in {options.precision}")
+    if training.steps == "joined" and options.backend == "cpu":
+        raise OptionError("steps are joined on OpenCL and Vulkan alone: give `auto` or `apart` for the CPU backend")
+    if training.steps == "joined" and not is_fused(training, options, limits):
+        raise OptionError("no team of work-items for joined steps fits this device: give `auto` or `apart`")
     if options.layout != "buffer" or options.keep_all:
         raise OptionError("training keeps its tensors in buffers, and none of them as outputs")
     batch = graph.shapes[graph.inputs[0]][0]
@@ -64,7 +79,7 @@ class _Program:
     """Buffers that the stages share, and their steps."""
 
     def __init__(self, graph: Graph, training: TrainingOptions, machine: Machine) -> None:
-        self._training, self._machine = training, machine
+        self._training, self.machine = training, machine
         self._batch = graph.shapes[graph.inputs[0]][0]
         self._batches = training.samples // self._batch
         self._variables: dict[str, Variable] = {}
@@ -74,19 +89,21 @@ class _Program:
 
     def add(self, stage: TrainingStage) -> None:
         """A pass through a batch: gather, forward, loss, backward, step, count."""
-        machine, graph, steps = self._machine, stage.graph, self._machine.draft.steps
+        machine, graph, steps = self.machine, stage.graph, self.machine.draft.steps
         begin = len(steps)
         self._add_variables(graph)
         counter = machine.buffer(f"{stage.name}:counter", (4,), "variable", np.zeros(4, np.int32), "i32")
         report = machine.buffer(f"{stage.name}:report", (4,), "variable", np.zeros(4, np.float32))
-        tape = Tape(machine, stage, self._variables, self._buffers)
+        descent = Descent(machine, stage, self._training, self._buffers, counter, self._batches)
+        tape = (FusedTape if isinstance(machine, FusedMachine) else Tape)(
+            machine, stage, self._variables, self._buffers, descent
+        )
         tape.values[graph.inputs[0]] = self._gather(graph, counter)
         for node in graph.nodes:
             tape.forward(node)
         losses, count, gradient = self._loss(stage, tape, counter)
         tape.backward(stage.output, gradient)
-        for name in sorted(stage.trained):
-            self._step(stage, name, tape.gradients[name], counter)
+        tape.steps()
         classifies = not stage.target
         machine.kernel(
             "count_batch", f"{stage.name}:count", {"losses": losses, "report": report, "counter": counter},
@@ -100,7 +117,7 @@ class _Program:
         )  # fmt: skip
 
     def _add_port(self, name: str, shape: tuple[int, ...], *, labels: bool = False) -> str:
-        machine, whole = self._machine, (self._training.samples, *shape)
+        machine, whole = self.machine, (self._training.samples, *shape)
         dtype = "u8" if labels else self._training.input_dtype
         buffer = machine.buffer(name, whole, "data", dtype=dtype)
         machine.draft.inputs.append(Port(name=name, buffer=buffer, shape=whole, dtype=dtype))
@@ -111,31 +128,27 @@ class _Program:
             if name not in self._variables:
                 self._variables[name] = variable
                 content = variable.lay(graph.constants[name])
-                self._buffers[name] = self._machine.buffer(name, content.shape, "variable", content)
+                self._buffers[name] = self.machine.buffer(name, content.shape, "variable", content)
 
     def _gather(self, graph: Graph, counter: str) -> Rows:
         batch, columns, *pixels = graph.shapes[graph.inputs[0]]
         height, width = pixels or (1, 1)
-        target = self._machine.rows("batch", batch, columns, height, width)
+        target = self.machine.rows("batch", batch, columns, height, width)
         kernel = "gather_bytes" if self._training.input_dtype == "u8" else "gather"
         ints = {**self._shuffled(), "columns": columns, "hw": prod(pixels), "stride": target.stride}
         buffers = {"data": self._data, "counter": counter, "dst": target.buffer}
         floats = {"scale": self._training.input_scale}
-        self._machine.kernel(kernel, "gather", buffers, ints, (target.elements, 1), floats)
+        self.machine.kernel(kernel, "gather", buffers, ints, (target.elements, 1), floats)
         return target
 
     def _loss(self, stage: TrainingStage, tape: Tape, counter: str) -> tuple[str, int, Rows]:
         """The buffer of the losses, their number, and the gradient of the output."""
-        machine, value = self._machine, tape.values[stage.output]
+        machine, value = self.machine, tape.values[stage.output]
+        if stage.target:
+            return tape.squared_error()
         gradient = machine.rows(f"{stage.output}:gradient", value.n, value.c)
         sizes = {"columns": value.c, "stride": value.stride}
         buffers, floats = {"src": value.buffer, "dst": gradient.buffer}, {"share": 1 / self._batch}
-        if stage.target:
-            losses = machine.buffer(f"{stage.name}:losses", (value.stride,), "activation")
-            buffers |= {"target": tape.values[stage.target].buffer, "losses": losses}
-            ints = {**sizes, "batch": self._batch}
-            machine.kernel("squared_error", f"{stage.name}:loss", buffers, ints, (value.stride, 1), floats)
-            return losses, value.stride, gradient
         self._labels = self._labels or self._add_port(LABELS, (), labels=True)
         losses = machine.buffer(f"{stage.name}:losses", (2, self._batch), "activation")
         buffers |= {"labels": self._labels, "counter": counter, "losses": losses}
@@ -143,31 +156,9 @@ class _Program:
         machine.kernel("cross_entropy", f"{stage.name}:loss", buffers, ints, (self._batch, 1), floats)
         return losses, self._batch, gradient
 
-    def _step(self, stage: TrainingStage, name: str, gradient: Rows, counter: str) -> None:
-        rates = np.array(self._training.rates(stage.epochs), np.float32)
-        count = gradient.elements // 4
-        buffers = {
-            "weight": self._buffers[name], "gradient": gradient.buffer, "counter": counter,
-            "rates": self._machine.draft.add_weight("rates", rates.tobytes(), _described(rates)),
-        }  # fmt: skip
-        ints = {"count": count, "batches": self._batches, "epochs": stage.epochs}
-        if not self._training.momentum:
-            self._machine.kernel("gradient_step", f"{name}:step", buffers, ints, (count, 1))
-            return
-        still = np.zeros(gradient.elements, np.float32)
-        velocity = self._machine.buffer(f"{stage.name}:{name}:velocity", still.shape, "variable", still)
-        floats = {"momentum": self._training.momentum}
-        self._machine.kernel(
-            "momentum_step", f"{name}:step", {**buffers, "velocity": velocity}, ints, (count, 1), floats
-        )
-
     def _shuffled(self) -> Mapping[str, int]:
         samples = self._training.samples
         return {
             "batch": self._batch, "batches": self._batches, "samples": samples, "seed": self._training.seed,
             "half_bits": half_bits(samples),
         }  # fmt: skip
-
-
-def _described(array: Array) -> Tensor:
-    return Tensor(shape=array.shape, dtype="f32")

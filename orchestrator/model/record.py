@@ -231,6 +231,18 @@ class TrainedModel(Model):
         return self.wrong / self.evaluated if self.evaluated else None
 
 
+class Reconstruction(Model):
+    """A sample of a set, and what a network makes of it that was trained to answer with its input. As pictures: rows of
+    pixels, a byte each or one of red, green and blue, in base64; 0 is black."""
+
+    height: int = Field(ge=1)
+    width: int = Field(ge=1)
+    given: str
+    answered: str
+    difference: FiniteFloat
+    """Root of the mean square of answer less input, as the network has them."""
+
+
 class Record(Model):
     """One attempt's record; the ledger accepts it once, from the newest fencing token only."""
 
@@ -283,6 +295,10 @@ class Record(Model):
     checks: tuple[OutputCheck, ...] = ()
     trained: TrainedModel | None = Field(default=None, exclude_if=lambda value: value is None)
     """Of a training that went to its end."""
+    earlier: tuple[Sample, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Epochs before `samples`, which earlier attempts of the training told; their times are of their own runs."""
+    reconstructions: tuple[Reconstruction, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Of a network that was trained to answer with its input: a few samples."""
     predictions: Predictions | None = None
     """Where the workload has a set."""
     provenance: Provenance = Provenance()

@@ -75,6 +75,7 @@ def _utc(unix_s: float) -> str:
 def _charts(content: Content, records: Sequence[Record]) -> dict[str, list[Markup]]:
     """By name; each drawn and written before the next one, because figures are large."""
     summaries, blocks = content.summaries, content.blocks
+    labels = {each.cell_id: each.label for each in summaries}
     draw: dict[str, Callable[[], Sequence[Chart | None]]] = {
         "axis": lambda: charts.over_axis(summaries, content.experiment.published),
         "latency": lambda: [charts.latency(summaries, blocks)],
@@ -86,7 +87,8 @@ def _charts(content: Content, records: Sequence[Record]) -> dict[str, list[Marku
         "energy": lambda: charts.energy(summaries),
         "margins": lambda: charts.margins(content.agreements),
         "limits": lambda: [charts.limits(content.limits)],
-        "training": lambda: charts.training(blocks, {each.cell_id: each.label for each in summaries}),
+        "training": lambda: charts.training(blocks, labels),
+        "reconstructions": lambda: charts.reconstructions(records, labels),
     }
     return {name: [_markup(chart) for chart in drawn() if chart] for name, drawn in draw.items()}
 

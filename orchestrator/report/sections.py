@@ -214,7 +214,7 @@ def _decisions(content: Content) -> Section:
     columns = (Column("device"), Column("cell"), Column("number of blocks"))
     note = (
         "Blocks were added until half the interval was at most the wanted share of the median, or up to the cap. It is "
-        "between the ranks that cover 98 % of a fixed number of blocks: choosing when to stop leaves 95 %."
+        "between the ranks that cover 99 % of a fixed number of blocks: choosing when to stop takes part of that."
     )
     return Section("stopping", "Sequential sampling", note, columns, tuple(rows), bad)
 

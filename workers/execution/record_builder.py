@@ -37,6 +37,7 @@ from orchestrator.model.record import (
     OutputCheck,
     Predictions,
     Provenance,
+    Reconstruction,
     Record,
     Replan,
     RunsOn,
@@ -71,6 +72,8 @@ class RecordBuilder:
     checks: tuple[OutputCheck, ...] = ()
     predictions: Predictions | None = None
     trained: TrainedModel | None = None
+    earlier: tuple[Sample, ...] = ()
+    reconstructions: tuple[Reconstruction, ...] = ()
     enrolment: Enrolment | None = None
     """The device profile that held for the block."""
     proofs: tuple[ConditionProof, ...] = ()
@@ -139,6 +142,8 @@ class RecordBuilder:
             checks=self.checks,
             predictions=self.predictions,
             trained=self.trained,
+            earlier=self.earlier,
+            reconstructions=self.reconstructions,
             provenance=self._provenance(),
             doubts=self._doubts(),
             evidence=self.evidence or self.run.evidence,

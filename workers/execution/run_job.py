@@ -159,7 +159,9 @@ def _keep_trained(builder: RecordBuilder, checkpoint: bytes, bench: Workbench) -
         file.write(checkpoint)
         file.flush()
         kept = Artifacts(bench.settings.state)
-        builder.trained = trained_model(builder.assignment.job.cell, bench.plans, builder.stored, Path(file.name), kept)
+        builder.trained, builder.reconstructions = trained_model(
+            builder.assignment.job.cell, bench.plans, builder.stored, Path(file.name), kept
+        )
 
 
 def _compile(
@@ -210,7 +212,7 @@ def _measured(
         measured = measure(
             member, builder.stored, inputs, block, check, report, meter=means.meter, cut=cut, tidy=held.tidy
         )
-        builder.run, builder.series = measured.run, measured.series
+        builder.run, builder.series, builder.earlier = measured.run, measured.series, measured.earlier
         return measured
 
     def replan(learnt: Replan) -> None:
@@ -275,9 +277,15 @@ def cpu_use_of(cell: Cell) -> CpuUse:
     """How the CPU backend uses its threads, by the cell's axes."""
     return CpuUse(
         per_call=cell.options.get("thread_life") == "per_call",
+        in_order=cell.options.get("thread_life") == "in_order",
         pinned=bool(cell.options.get("pin_threads", False)),
         pipeline=str(cell.options.get("pipeline", "none")),
     )
+
+
+def creates_per_frame(cell: Cell) -> bool:
+    """Whether nothing of an inference stays for the next; there are no times of layers then."""
+    return cell.options.get("objects") == "per_frame"
 
 
 def setup_of(job: Job) -> Setup:
@@ -294,10 +302,11 @@ def block_of(assignment: Assignment, cpus: str = "", discharging_sign: int = 0) 
         warmup=sampling.warmup,
         samples=sampling.samples,
         deadline_s=sampling.deadline + await_s,
-        layer_passes=LAYER_PASSES if "layers" in job.measure.quantities else 0,
+        layer_passes=LAYER_PASSES if "layers" in job.measure.quantities and not creates_per_frame(job.cell) else 0,
         threads=threads_of(job.cell),
         inferences=job.inferences,
         cpu_use=cpu_use_of(job.cell),
+        create_per_frame=creates_per_frame(job.cell),
         power_period_ms=max(1, round(job.measure.power_period * 1000)) if measures_power(job) else 0,
         idle_s=sampling.idle,
         load_s=sampling.load,

@@ -10,6 +10,7 @@ from orchestrator.model.base import Model
 from orchestrator.model.quantity import Share
 
 Loss = Literal["cross_entropy", "mean_squared_error"]
+Steps = Literal["auto", "joined", "apart"]
 
 
 class TrainingSet(Model):
@@ -78,3 +79,6 @@ class Training(Model):
     """Epochs in which each layer is trained as an autoencoder with tied weights, before all layers together."""
     checkpoint: int = Field(default=10, ge=1)
     """Epochs after which the device keeps the weights, from which another attempt goes on."""
+    steps: Steps = "auto"
+    """On OpenCL and Vulkan: a product goes on with what follows it (`joined`), or everything is a step of its own
+    (`apart`), as on the CPU always. `auto`: joined on GPUs with memory of their own."""

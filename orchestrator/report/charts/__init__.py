@@ -8,6 +8,7 @@ from .limits import limits
 from .margins import margins
 from .over_axis import over_axis
 from .power import power
+from .reconstructions import reconstructions
 from .resources import layers, memory, setup
 from .run import drift, throttling
 from .training import training
@@ -23,6 +24,7 @@ __all__ = [
     "memory",
     "over_axis",
     "power",
+    "reconstructions",
     "setup",
     "throttling",
     "training",

@@ -12,7 +12,8 @@ from orchestrator.report.section import Column, Section
 NOTE = (
     "Of the newest training of each cell. Loss and error are means over an epoch, while it was trained; the last error "
     "is of the trained network, on samples that were held out, or where none were on all. Times are of an epoch of all "
-    "layers together, energy is of the mean epoch; its interval is over blocks."
+    "layers together, energy is of the mean epoch; its interval is over blocks. A training that went on after a lost "
+    "attempt shows the epochs of all attempts; its times and its energy are of the last one."
 )
 
 

@@ -349,7 +349,7 @@ def test_a_phone_that_sleeps_in_mid_block_is_found_out_by_its_clocks(there: Benc
         there.later(lab.connect)
 
     there.at = {"sample": press}
-    record = there(SHORT)
+    record = there({**SHORT, "samples": 2000})  # for seconds: the button is pressed when the first are told of
     assert (record.outcome, record.cause) == (Outcome.INVALID, "suspended"), record.reasons
     assert record.suspended_s and record.suspended_s > 0.5
     assert any("the phone slept for" in reason for reason in record.reasons)

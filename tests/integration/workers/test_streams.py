@@ -50,6 +50,14 @@ def test_study_c_on_a_virtual_phone(there: Runner, lab: Wiring, options: dict[st
     assert [text.partition(":")[0] for text in piped] == (["2 stages"] if "pipeline" in options else [])
 
 
+@pytest.mark.parametrize(
+    "options", [{"pipeline": "across", "threads": 2}, {"objects": "per_frame", "thread_life": "in_order"}]
+)
+def test_a_network_on_gpu_and_cpu(there: Runner, lab: Wiring, options: dict[str, int | str | bool]) -> None:
+    record = ran(there, lab.serial, Api.OPENCL, on_cpu="products", **options)
+    assert any("two APIs" in step.detail for step in record.setup) == ("pipeline" in options)
+
+
 @pytest.mark.parametrize("api", [Api.OPENCL, Api.VULKAN])
 def test_a_batch_in_a_stream_on_this_host(here: Runner, api: Api) -> None:
     for member, _ in enrol_workstation(here.bench.settings):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from workers.devices.admit import enrol_phone
 from workers.devices.fleet import Fleet
 from workers.execution.run_job import Workbench, run_job
 from workers.measure import Report
+from workers.measure.checkpoints import epochs_in, left_by_attempts
 from workers.plans.plan_store import Plans, training_options
 
 from .conftest import Wiring
@@ -52,15 +54,22 @@ def bench(lab_settings: Settings, lab: Wiring) -> Iterator[Workbench]:
     yield made
 
 
-def asked(tmp_path: Path, state: Path, epochs: int = EPOCHS, **training: object) -> Experiment:
+def asked(
+    tmp_path: Path,
+    state: Path,
+    epochs: int = EPOCHS,
+    network: str = "",
+    hidden: tuple[int, ...] = (12, 7),
+    **training: object,
+) -> Experiment:
     """As `farm run` takes it."""
     data = {"inputs": "set.npz", "held_out": f"{100 * HELD_OUT / (SAMPLES + HELD_OUT)} %"}
     experiment = Experiment.model_validate(
         {
             "name": "trains",
             "workload": {
-                "network": "classifier_784",
-                "parameters": {"hidden": [12, 7], "inputs": 64},
+                "network": network or "classifier_784",
+                "parameters": {"hidden": list(hidden)} if network else {"hidden": list(hidden), "inputs": 64},
                 "training": {"dataset": data, "epochs": epochs, "batch": 8, "seed": 5, **training},
             },
             "matrix": {"backend": "cpu", "threads": 1},
@@ -125,25 +134,84 @@ def test_a_training_is_a_job(
     assert figures.times is not None and figures.times.count == EPOCHS, "of the last stage"
 
 
+def test_an_autoencoder_leaves_pictures(bench: Workbench, lab: Wiring, tmp_path: Path) -> None:
+    """Of samples that were held out: as they are in the set, and as the model answers that left."""
+    data = np.zeros((SAMPLES + HELD_OUT, 28, 28), np.uint8)
+    for place, image in enumerate(data):  # a bar and a spot
+        image[:, place % 20 : place % 20 + 5] = 200
+        image[place % 23, :] = 255
+    np.savez(tmp_path / "set.npz", x_train=data)
+    experiment = asked(
+        tmp_path, bench.settings.state, epochs=3, network="autoencoder_784", hidden=(6, 784),
+        loss="mean_squared_error", pretraining=2, learning_rate=0.05,
+    )  # fmt: skip
+    record = ok(run(bench, assignment(experiment, lab.serial)))
+    assert record.trained is not None and not record.trained.confusion and len(record.reconstructions) == 8
+    file = Artifacts(bench.settings.state).path(record.trained.onnx_sha256)
+    model = load_workload(network=None, onnx=file, seed=None)
+    for image, one in zip(data[SAMPLES:], record.reconstructions, strict=False):
+        given, answered = (
+            np.frombuffer(b64decode(text), np.uint8).reshape(one.height, one.width)
+            for text in (one.given, one.answered)
+        )
+        np.testing.assert_array_equal(given, image)
+        values = (image / 255).astype(np.float32).reshape(1, 784)
+        answer = evaluate(model, {model.inputs[0]: values})[model.outputs[0]]
+        np.testing.assert_allclose(answered, 255 * answer.reshape(28, 28), atol=0.6)
+        assert one.difference == pytest.approx(np.sqrt(((answer - values) ** 2).mean()), rel=1e-3)
+    first, last = (record.samples[place].loss for place in (4, -1))
+    assert np.ptp(answered) > 10 and first is not None and last is not None and last < first, "it has learnt something"
+
+
+def test_what_was_left_long_ago_is_removed(lab: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of other jobs; one's own stays, however old."""
+    folder = f"{lab.connection.folder}/checkpoints"
+    assert not left_by_attempts(lab.connection, f"{folder}/own").checkpoint
+    for name in ("own", "own.2.jsonl", "own.10.jsonl", "own.part77", "other", "other.1.jsonl"):
+        assert lab.connection.shell(["touch", f"{folder}/{name}"]).code == 0
+    left = left_by_attempts(lab.connection, f"{folder}/own")
+    assert left.checkpoint and left.journals == (f"{folder}/own.2.jsonl", f"{folder}/own.10.jsonl")
+    assert len(lab.connection.shell(["ls", folder]).stdout.split()) == 5, "without what was half written"
+    monkeypatch.setattr("workers.measure.checkpoints.KEPT_S", -2)
+    assert left_by_attempts(lab.connection, f"{folder}/own") == left
+    assert sorted(lab.connection.shell(["ls", folder]).stdout.split()) == [b"own", b"own.10.jsonl", b"own.2.jsonl"]
+    line = """{"event":"sample","seq":4,"t_ns":5,"index":0,"phase":"timed","start_ns":1,"duration_ns":2,"stage":"a","""
+    half = f'{line}"epoch":7}}\n{line}"ep'
+    assert lab.connection.shell(["sh", "-c", f"printf %s '{half}' > {left.journals[0]}"]).code == 0
+    assert [one.epoch for one in epochs_in(lab.connection, left.journals)] == [7], "what was lost in mid-line is none"
+    assert lab.connection.shell(["rm", f"{folder}/own", *left.journals]).code == 0
+
+
 def test_another_attempt_goes_on_where_the_device_was(
     bench: Workbench, lab: Wiring, tmp_path: Path, files: tuple[np.ndarray, np.ndarray]
 ) -> None:
-    experiment = asked(tmp_path, bench.settings.state, epochs=800, checkpoint=1)
-    seen = 0
+    """Killed twice: bit for bit, and its record has the epochs of all attempts as one that was never killed."""
+    experiment = asked(tmp_path, bench.settings.state, epochs=800, pretraining=2, checkpoint=3)
+    folder, total = f"{lab.connection.folder}/checkpoints", 2 * 2 + 800
+    killed: list[int] = []
 
     def kill(_phase: str, done: int, *_: object) -> None:
-        nonlocal seen
-        if done > 3 and not seen:
-            seen = done
+        if done > (killed[0] + 20 if killed else 7) and len(killed) < attempt:
+            killed.append(done)
             lab.phones.control.fault(lab.serial, KillAgent())
 
-    first = run_job(assignment(experiment, lab.serial), bench, lambda: None, kill)
-    assert first.outcome is Outcome.KILLED and 3 < len(first.samples) < 800
-    folder = f"{lab.connection.folder}/checkpoints"
-    eventually(lambda: lab.connection.shell(["ls", folder]).stdout)
-    second = ok(run(bench, assignment(experiment, lab.serial, 2)))
-    begun = second.samples[0].epoch
-    assert begun is not None and begun >= seen - 1 and len(second.samples) == 800 - begun
-    whole = ok(run(bench, assignment(experiment, lab.serial, 3)))
-    assert len(whole.samples) == 800 and second.trained == whole.trained, "bit for bit"
+    for attempt in (1, 2):
+        lost = run_job(assignment(experiment, lab.serial, attempt), bench, lambda: None, kill)
+        assert lost.outcome is Outcome.KILLED and 7 < len(lost.earlier) + len(lost.samples) < total
+        eventually(lambda: lab.connection.shell(["ls", folder]).stdout)
+    last = ok(run(bench, assignment(experiment, lab.serial, 3)))
+    begun = len(last.earlier)
+    assert begun >= killed[1] - 3 and len(last.samples) == total - begun
+    assert last.samples[0].epoch == begun - 4 and lost.earlier, "each went on"
+    assert lab.connection.shell(["ls", folder]).stdout == b""
+    whole = ok(run(bench, assignment(experiment, lab.serial, 4)))
+    assert len(whole.samples) == total and not whole.earlier and last.trained == whole.trained, "bit for bit"
+    curves = [
+        [(each.stage, each.epoch, each.loss, each.error) for each in (*one.earlier, *one.samples)]
+        for one in (last, whole)
+    ]
+    assert curves[0] == curves[1]
+    figures = figures_of(last, assignment(experiment, lab.serial).job.cell)
+    assert figures.trained is not None and figures.trained.count == total
+    assert figures.times is not None and figures.times.count == total - begun, "its own"
     assert lab.connection.shell(["ls", folder]).stdout == b""

@@ -132,6 +132,15 @@ def test_what_makes_no_sense_with_a_training(change: dict[str, object], complain
         Experiment.model_validate({"name": "x", "workload": workload, **change})
 
 
+def test_joined_steps_are_refused_with_the_cpu() -> None:
+    """By name, at submission; on the GPUs' backends they are taken."""
+    training = {"dataset": {"named": "digits"}, "epochs": 3, "steps": "joined"}
+    asked = {"name": "x", "workload": {"network": "classifier_784", "training": training}}
+    assert Experiment.model_validate({**asked, "matrix": {"backend": ["opencl", "vulkan"]}}).workload.training
+    with pytest.raises(ValueError, match=r"cpu out of `matrix\.backend`"):
+        Experiment.model_validate({**asked, "matrix": {"backend": ["vulkan", "cpu"]}})
+
+
 def test_a_kept_model_is_named_by_its_hash(tmp_path: Path) -> None:
     file = tmp_path / "x"
     file.write_bytes(b"a model")

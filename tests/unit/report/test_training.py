@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from io import StringIO
+import re
+from base64 import b64decode, b64encode
+from io import BytesIO, StringIO
 
+import numpy as np
+from matplotlib.image import imread
 from rich.console import Console
 
 from orchestrator.model.device import Api
 from orchestrator.model.event import Sample
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Cell
-from orchestrator.model.record import Outcome, Record, TrainedModel
+from orchestrator.model.record import Outcome, Reconstruction, Record, TrainedModel
 from orchestrator.report import console
 from orchestrator.report.export import as_data
 from orchestrator.report.html import render
@@ -67,6 +71,25 @@ def test_a_row_a_training_with_its_answers() -> None:
     assert found.blocks[0].times is not None and found.blocks[0].times.median_ms == 3.0
 
 
+def test_epochs_of_earlier_attempts_are_in_the_curve_alone() -> None:
+    """Also where the agent had ended alone, and the attempt that found its checkpoint ran none itself."""
+    all_of_it = tuple(epoch(i) for i in range(502))
+    went_on, found_it = (
+        record(CELL, [1.0], serial=serial).model_copy(
+            update={"earlier": all_of_it[:own], "samples": all_of_it[own:], "trained": MODEL}
+        )
+        for serial, own in (("A", 400), ("B", 502))
+    )
+    both = built(
+        "trains-1", ASKED, cells={CELL.cell_id: CELL}, records=[went_on, found_it], outcomes={"ok": 2}, now=1.8
+    )
+    rows = {row[0].split()[0]: row for row in {each.name: each for each in sections(both)}["training"].rows}
+    assert rows["A"][2:8] == ("502", "0.0009902", "25.00", "10.00", "10", "3.00")
+    assert rows["B"][2:8] == ("502", "0.0009902", "25.00", "10.00", "10", "")
+    assert [block.times.count if block.times else 0 for block in both.blocks] == [102, 0]
+    assert "Training: pretrain:first" in render(both, both.records)
+
+
 def test_terminal_page_and_json_show_it() -> None:
     found = content()
     buffer = StringIO()
@@ -78,3 +101,30 @@ def test_terminal_page_and_json_show_it() -> None:
         assert words in page, words
     (a, b) = as_data(found)["trained"]
     assert a["model"]["onnx_sha256"] == "ab" * 32 and a["epochs"][-1]["epoch"] == 499 and b["model"] is None
+
+
+def test_reconstructions_are_pictures_of_the_page() -> None:
+    """What a browser decodes are the samples above the answers, enlarged; in colours where they have any."""
+    rng = np.random.default_rng()
+    for shape in ((2, 2, 8, 8, 1), (3, 2, 32, 32, 3)):
+        pixels = rng.integers(0, 256, shape, dtype=np.uint8)
+        shown = tuple(
+            Reconstruction(
+                height=shape[2], width=shape[3], given=b64encode(given.tobytes()).decode(),
+                answered=b64encode(answered.tobytes()).decode(), difference=0.125,
+            )
+            for given, answered in pixels
+        )  # fmt: skip
+        found = content()
+        older, newer = (
+            found.records[0].model_copy(update={"reconstructions": shown[:more], "started_at": at})
+            for more, at in ((1, 1.0), (len(shown), 2.0))
+        )
+        page = render(found, [newer, older, found.records[1]])
+        (image,) = re.findall(r'<image[^>]*href="data:image/png;base64,([^"]+)"', page)
+        seen = (imread(BytesIO(b64decode(image))) * 255).round().astype(np.uint8)[..., :3]
+        larger = seen.shape[0] // (2 * shape[2])
+        wanted = np.concatenate([pair.reshape(-1, *shape[3:]) for pair in pixels], axis=1)
+        np.testing.assert_array_equal(seen[::larger, ::larger], np.broadcast_to(wanted, (*wanted.shape[:2], 3)))
+        assert "what the trained network makes of them" in page and "0.125" in page
+    assert "<image" not in render(found, found.records)

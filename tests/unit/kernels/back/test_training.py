@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -142,6 +143,27 @@ def test_a_training_equals_the_reference() -> None:
         moved = np.abs(weights[name] - graph.constants[name]).max()
         assert moved > 1e-3, f"{name} was not trained"
         np.testing.assert_allclose(got.constants[name], weights[name], atol=2e-5 * moved, rtol=2e-6, err_msg=name)
+
+
+def test_a_product_ends_in_what_follows_it() -> None:
+    """By default on a GPU with memory of its own and room for a team of work-items."""
+    training, desktop = TrainingOptions(SAMPLES, 1), Limits(unified_memory=False, max_work_group=1024)
+    graph = sigmoids()
+    joined = compile_training(graph, training, Options("opencl"), desktop).plan
+    apart = compile_training(graph, training, Options("opencl"), LIMITS).plan
+    assert len(joined.steps) <= len(apart.steps) * 0.6
+    assert not {program.kernel for program in joined.programs} & {"transpose", "transpose_tiled", "accumulate"}
+    small = replace(desktop, max_work_group=16)
+    assert len(compile_training(graph, training, Options("opencl"), small).plan.steps) > len(joined.steps)
+    asked = replace(training, steps="joined")
+    shared = replace(desktop, unified_memory=True)
+    assert len(compile_training(graph, asked, Options("opencl"), shared).plan.steps) == len(joined.steps)
+    for options, limits, complaint in (
+        (Options("cpu"), desktop, "on OpenCL and Vulkan alone"),
+        (Options("vulkan"), small, "no team of work-items"),
+    ):
+        with pytest.raises(OptionError, match=complaint):
+            compile_training(graph, asked, options, limits)
 
 
 @settings(max_examples=60, deadline=None)

@@ -32,7 +32,15 @@ def pictures(seed: int = 1) -> Graph:
     return net.finish(net.softmax("prob", net.dense("last", x, CLASSES, gain=1.0)))
 
 
-NETWORKS: dict[str, Callable[[int], Graph]] = {"sigmoids": sigmoids, "pictures": pictures}
+def stacks(seed: int = 1) -> Graph:
+    """A convolution of whole vectors of channels between two that are none."""
+    net = NetworkBuilder("stacks", seed, (4, 3, 9, 8))
+    x = net.relu(net.conv("conv1", net.input, 8, 3, pad=1))
+    x = net.sigmoid(net.conv("conv2", x, 6, (3, 2), pad=1))
+    return net.finish(net.softmax("prob", net.dense("last", net.flatten("flat", x), CLASSES, gain=1.0)))
+
+
+NETWORKS: dict[str, Callable[[int], Graph]] = {"sigmoids": sigmoids, "pictures": pictures, "stacks": stacks}
 
 
 def data_of(graph: Graph, seed: int, samples: int = SAMPLES) -> dict[str, AnyArray]:

@@ -1,0 +1,1 @@
+"""Training on GPUs with memory of their own: products that end in what follows them."""

@@ -1,0 +1,167 @@
+"""How a product of a training is shared out, and which way is taken: by an estimate of its time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from kernels.catalog.work_group import group_conflict
+from kernels.options import Limits
+from kernels.source.tile import Tile, derived
+
+_UNITS = 64
+"""Compute units where the device does not tell."""
+_FETCH, _MEETING, _LAUNCH = 700, 400, 5000
+"""Cycles: to wait for memory, to add up what the teams have, and of one more step."""
+_MOST_PARTS = 64
+
+
+@dataclass(frozen=True)
+class ProductTile(Tile):
+    """`slices` teams of `gx` x `gy` work-items, each `rv` vectors of four rows x `cv` vectors of four columns;
+    `depth` vectors of four deep a stage."""
+
+    gx: int
+    gy: int
+    rv: int
+    cv: int
+    depth: int
+    slices: int
+    column_sums: int = 0
+
+    @derived
+    def team(self) -> int:
+        return self.gx * self.gy
+
+    @derived
+    def group(self) -> int:
+        return self.team * self.slices
+
+    @derived
+    def tile_rows4(self) -> int:
+        return self.gy * self.rv
+
+    @derived
+    def tile_columns4(self) -> int:
+        return self.gx * self.cv
+
+    @derived
+    def tile_depth(self) -> int:
+        return 4 * self.depth
+
+    @derived
+    def pitch(self) -> int:
+        """A vector more a row, against conflicts of banks."""
+        return self.tile_rows4 + 1
+
+    @derived
+    def pitch_b(self) -> int:
+        return self.tile_columns4 + 1
+
+    @derived
+    def sums(self) -> int:
+        return 4 * self.rv * self.cv
+
+    @derived
+    def sums_all(self) -> int:
+        return self.sums + self.column_sums * self.cv
+
+    @derived
+    def squares_a(self) -> int:
+        return self.tile_rows4 * self.depth
+
+    @derived
+    def squares_b(self) -> int:
+        return self.tile_columns4 * self.depth
+
+    @derived
+    def fetches_a(self) -> int:
+        return -(-self.squares_a // self.team)
+
+    @derived
+    def fetches_b(self) -> int:
+        return -(-self.squares_b // self.team)
+
+    @derived
+    def fetched_a(self) -> int:
+        return 4 * self.fetches_a
+
+    @derived
+    def fetched_b(self) -> int:
+        return 4 * self.fetches_b
+
+    @derived
+    def local_a_slice(self) -> int:
+        return self.tile_depth * self.pitch
+
+    @derived
+    def local_b_slice(self) -> int:
+        return self.tile_depth * self.pitch_b
+
+    @derived
+    def local_a(self) -> int:
+        return self.slices * self.local_a_slice
+
+    @derived
+    def local_b(self) -> int:
+        return self.slices * self.local_b_slice
+
+    @derived
+    def local_meeting(self) -> int:
+        return self.sums_all * self.group
+
+    @property
+    def local_bytes(self) -> int:
+        """Of a work-group."""
+        return 16 * (self.local_a + self.local_b + (self.local_meeting if self.slices > 1 else 0))
+
+
+_SHAPES = (
+    (8, 4, 1, 1, 4, 8), (8, 4, 1, 1, 4, 4), (8, 4, 1, 1, 4, 2), (8, 4, 1, 1, 4, 1), (4, 8, 1, 1, 4, 8),
+    (4, 8, 1, 1, 4, 4), (8, 8, 1, 1, 4, 4), (8, 8, 1, 1, 4, 2), (8, 8, 1, 1, 4, 1), (8, 8, 2, 1, 4, 4),
+    (8, 8, 2, 1, 4, 2), (8, 8, 2, 1, 4, 1), (8, 16, 2, 1, 4, 2), (8, 16, 2, 1, 4, 1), (16, 16, 1, 1, 8, 1),
+    (16, 16, 2, 1, 4, 1), (4, 16, 1, 1, 4, 4), (4, 16, 2, 1, 4, 2), (4, 32, 1, 1, 4, 1), (16, 8, 2, 1, 4, 2),
+    (16, 8, 2, 1, 4, 1), (4, 8, 1, 1, 4, 1),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A product's tile, and into how many parts its depth goes, which a step behind it adds up."""
+
+    tile: ProductTile
+    parts: int
+    each: int
+    """Depth of a part."""
+
+
+def has_room(limits: Limits) -> bool:
+    """Whether a team fits the device."""
+    return bool(_fitting(limits, sums=True))
+
+
+def share(rows: int, columns4: int, depth: int, limits: Limits, *, sums: bool, may_part: bool) -> Shared:
+    """The way of the least estimated time, on a device that has room."""
+    ways = [Shared(t, n, depth // n) for t in _fitting(limits, sums=sums) for n in _parts(depth, may_part)]
+    return min(ways, key=lambda way: _cycles(way, rows, columns4, limits.compute_units or _UNITS))
+
+
+def _fitting(limits: Limits, *, sums: bool) -> list[ProductTile]:
+    tiles = [ProductTile(*shape, int(sums)) for shape in _SHAPES]
+    return [t for t in tiles if group_conflict(limits, group=t.group, local_bytes=t.local_bytes) is None]
+
+
+def _parts(depth: int, may_part: bool) -> list[int]:
+    return [n for n in range(1, _MOST_PARTS + 1) if n == 1 or (may_part and depth % (4 * n) == 0 and depth // n >= 64)]
+
+
+def _cycles(way: Shared, rows: int, columns4: int, units: int) -> float:
+    tile = way.tile
+    groups = ceil(rows / (4 * tile.tile_rows4)) * ceil(columns4 / tile.tile_columns4) * way.parts
+    stages = ceil(way.each / (tile.slices * tile.tile_depth))
+    vectors = tile.rv + tile.cv
+    turn = (4 * tile.sums + 10 * vectors) / 4  # of four schedulers, for one number of the depth and 32 work-items
+    computing = ceil(groups / units) * tile.group / 32 * stages * tile.tile_depth * turn
+    waiting = stages * (_FETCH + tile.tile_depth * (4 * tile.sums + 8 * vectors))
+    after = (_MEETING if tile.slices > 1 else 0) + (_LAUNCH + 60 * way.parts if way.parts > 1 else 0)
+    return max(computing, waiting) + after
