@@ -29,6 +29,8 @@ def div(node: OnnxNode, to: Context) -> None:
     divisor = to.finite(node, 1).astype(np.float64)
     if not np.all(divisor):
         node.reject(f"the constant {node.input(1)!r} holds a zero to divide by")
+    if not to.shapes[x]:
+        node.reject("a single number is divided as it is: it may be a scale, which is to be exact")
     emit_with_constant(node, to, "mul", x, 1 / divisor)
 
 

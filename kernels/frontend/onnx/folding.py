@@ -14,6 +14,7 @@ from kernels.errors import ModelError
 
 from .context import AnyArray, Context, OnnxNode
 from .layout import target_shape
+from .scales import dequantized
 
 
 def constant(node: OnnxNode, to: Context) -> None:
@@ -64,6 +65,8 @@ def _result_bytes(node: OnnxNode, values: Values) -> int:
     """Memory that a result takes, before it is computed."""
     if node.op in _VIEWS:
         return 0
+    if node.op == "DequantizeLinear":
+        return int(values[0].size) * _ZERO.itemsize
     if node.op == "ConstantOfShape":
         return prod(int(extent) for extent in values[0]) * np.asarray(node.attributes.get("value", _ZERO)).itemsize
     if node.op == "Concat":
@@ -158,6 +161,7 @@ FOLDS: dict[str, Callable[[OnnxNode, Values], AnyArray]] = {
     "Concat": _concat,
     "Expand": _expand,
     "ConstantOfShape": _constant_of_shape,
+    "DequantizeLinear": lambda node, v: dequantized(node, *v),
     "Div": _div,
     "Gather": _gather,
     "Identity": lambda _, v: np.asarray(v[0]),

@@ -30,6 +30,7 @@ OPERANDS: dict[str, tuple[str, ...]] = {
     "Clip": ("...", "scalar", "scalar"),
     "ConstantOfShape": ("k",),
     "Conv": ("N C ...", "M c ...", "M"),
+    "DequantizeLinear": ("...", "...", "..."),
     "Dropout": ("...", "", ""),
     "Gemm": ("i j", "k l", "..."),
     "InstanceNormalization": ("N C ...", "C", "C"),
@@ -40,6 +41,8 @@ OPERANDS: dict[str, tuple[str, ...]] = {
 """The last one stands for every further input; an operator that is not here takes any shapes."""
 
 
+_TYPES = ("to", "output_dtype")
+"""Attributes that say a result's type."""
 _MAY_BE_INFINITE = ("Clip", "Constant", "Pad")
 
 
@@ -59,8 +62,10 @@ def result_types(node: OnnxNode, to: Context) -> dict[str, np.dtype[Any]]:
         elif len(declared.types) == 1:
             number = onnx.TensorProto.DataType.Value(next(iter(declared.types))[7:-1].upper())
             found[name] = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(number))
+        elif node.op == "QuantizeLinear" and not node.attributes.get("output_dtype"):
+            found[name] = np.dtype(np.uint8)
         else:
-            found[name] = to.cast_target(node, "to" if "to" in node.attributes else "dtype")
+            found[name] = to.cast_target(node, next((key for key in _TYPES if node.attributes.get(key)), "dtype"))
     return found
 
 

@@ -87,13 +87,8 @@ def _graph(nodes: list[onnx.NodeProto], given: Arrays, weights: Arrays, outputs:
         for name, array in given.items()
     ]
     stored = [onnx.numpy_helper.from_array(array, name) for name, array in weights.items()]
-    kind = 7 if nodes[0].op_type in _WHOLE else 9 if nodes[0].op_type in _TRUE else 1
-    made = [helper.make_tensor_value_info(name, kind, None) for name in outputs]
+    made = [helper.make_empty_tensor_value_info(name) for name in outputs]
     return helper.make_graph(nodes, "one", ports, made, stored)
-
-
-_WHOLE = ("ArgMax", "ArgMin")
-_TRUE = ("And", "Equal", "Greater", "GreaterOrEqual", "IsNaN", "Less", "LessOrEqual", "Or", "Xor")
 
 
 def drawn(rng: np.random.Generator, number: int) -> Case | None:

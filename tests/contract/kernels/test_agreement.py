@@ -6,6 +6,7 @@ OpenCL has the same cases one by one, through pyopencl, in `tests/unit/kernels/b
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from kernels.options import Choice, Limits, Options
 from kernels.plan.model import Plan, Pool, SwapIn
 from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent
-from tests.unit.kernels.back.graphs import TOLERANCE, Builder, inputs_of, relative_error, relu_of, side_by_side
+from tests.unit.kernels.back.graphs import TOLERANCE, Builder, inputs_of, relative_error, relu_of, side_by_side, some
 from tests.unit.kernels.back.test_convolution import SHAPES
 from tests.unit.kernels.back.test_fusion import block
 from tests.unit.kernels.back.test_movement import addition, every_transposition
@@ -92,8 +93,9 @@ def _pool(plan: Plan, name: str) -> Pool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", ["fp32", "fp16", "fp16_arithmetic"])
-@pytest.mark.parametrize("shared", [True, False], ids=["shared", "each"])
+@pytest.mark.parametrize(
+    ("shared", "precision"), some(product([True, False], ["fp32", "fp16", "fp16_arithmetic"]), 2, "texels")
+)
 def test_the_agent_agrees_where_operands_are_texels(agent: Agent, shared: bool, precision: str, shaders: Path) -> None:
     limits = Limits(cpu_device=True, subgroup_size=_subgroup_size(agent) if shared else 0)
     check(agent, side_by_side(every_case()), Options("vulkan", precision), limits, shaders)  # type: ignore[arg-type]
@@ -124,6 +126,19 @@ def test_the_agent_agrees_with_every_tile_through_local_memory(agent: Agent, alg
     outputs = build.graph.nodes[0].outputs + tuple(build.conv("x", 18, (3, 3), (1, 1), (1, 1, 1, 1)) for _ in tiles[1:])
     tuned = {node.name: Choice(algorithm, tile) for node, tile in zip(build.graph.nodes, tiles, strict=True)}
     check(agent, build.outputs(*outputs), Options("vulkan", tuned=tuned), limits, shaders)
+
+
+@pytest.mark.parametrize("algorithm", ["implicit_gemm", "im2col", "winograd_2x2"])
+def test_halves_that_are_widened_behind_the_arithmetic_are_the_same(
+    agent: Agent, algorithm: str, shaders: Path
+) -> None:
+    build = Builder()
+    x, other = build.input(2, 9, 7, 10), build.input(2, 18, 7, 10, name="other")
+    graph = build.outputs(build.conv(x, 18, (3, 3), (1, 1), (1, 1, 1, 1), residual=other, activation=("relu",)))
+    options, limits = Options("vulkan", "fp16", algorithm=algorithm), Limits(local_bytes=32 << 10)
+    files = compile_graph(graph, options, limits, spirv_cache=shaders).files
+    assert any(b"unpackHalf2x16" in text for name, text in files.items() if name.endswith(".comp"))
+    check(agent, graph, options, limits, shaders)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from kernels.frontend.onnx.context import Context, OnnxNode
 
-from . import functions, placing, products, recurrent, reductions, resizing, windows
+from . import functions, placing, products, quantized, recurrent, reductions, resizing, windows
 
 GENERAL: dict[str, Callable[[OnnxNode, Context], None]] = {
     **dict.fromkeys(functions.UNARY, functions.unary),
@@ -30,8 +30,10 @@ GENERAL: dict[str, Callable[[OnnxNode, Context], None]] = {
     "Concat": placing.concat,
     "Conv": windows.conv,
     "ConvTranspose": windows.conv_transpose,
+    "ConvInteger": quantized.conv_integer,
     "CumSum": reductions.cumulated_sum,
     "DepthToSpace": placing.depth_to_space,
+    "DequantizeLinear": quantized.dequantize_linear,
     "Dropout": functions.dropout,
     "Einsum": products.einsum,
     "Expand": placing.expand,
@@ -45,9 +47,13 @@ GENERAL: dict[str, Callable[[OnnxNode, Context], None]] = {
     "LogSoftmax": reductions.log_softmax,
     "LpNormalization": reductions.lp_normalization,
     "MatMul": products.matmul,
+    "MatMulInteger": quantized.matmul_integer,
     "Mod": functions.mod,
     "OneHot": functions.one_hot,
     "Pad": placing.pad,
+    "QLinearConv": quantized.qlinear_conv,
+    "QLinearMatMul": quantized.qlinear_matmul,
+    "QuantizeLinear": quantized.quantize_linear,
     "RMSNormalization": reductions.rms_normalization,
     "ReduceLogSumExp": reductions.log_sum_exp,
     "ReverseSequence": placing.reverse_sequence,

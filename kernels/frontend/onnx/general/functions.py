@@ -24,12 +24,12 @@ def _same(expression: Expression) -> Callable[[Attributes], Expression]:
 UNARY: dict[str, Callable[[Attributes], Expression]] = {
     **{op: _same((name, "a")) for op, name in (
         ("Abs", "abs"), ("Acos", "acos"), ("Asin", "asin"), ("Atan", "atan"), ("Cos", "cos"), ("Erf", "erf"),
-        ("Exp", "exp"), ("Floor", "floor"), ("Log", "log"), ("Neg", "neg"), ("Sin", "sin"), ("Sqrt", "sqrt"),
-        ("Tan", "tan"), ("Tanh", "tanh"),
+        ("Exp", "exp"), ("Floor", "floor"), ("Log", "log"), ("Neg", "neg"), ("Round", "round"), ("Sin", "sin"),
+        ("Sqrt", "sqrt"), ("Tan", "tan"), ("Tanh", "tanh"),
     )},
     **{op: _same(make("a")) for op, make in (
         ("Acosh", c.acosh), ("Asinh", c.asinh), ("Atanh", c.atanh), ("Ceil", c.ceil), ("Cosh", c.cosh),
-        ("IsNaN", c.is_nan), ("Mish", c.mish), ("Not", c.negation), ("Relu", c.relu), ("Round", c.nearest_even),
+        ("IsNaN", c.is_nan), ("Mish", c.mish), ("Not", c.negation), ("Relu", c.relu),
         ("Sigmoid", c.sigmoid), ("Sign", c.sign), ("Sinh", c.sinh), ("Softplus", c.softplus), ("Softsign", c.softsign),
     )},
     "Celu": lambda a: c.celu("a", a("alpha", 1.0)),

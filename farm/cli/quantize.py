@@ -1,0 +1,117 @@
+"""`farm quantize`: a model with layers in 8 bits, calibrated by a set of examples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from orchestrator.errors import ModelFileError
+
+from .experiments import PANEL
+from .output import JsonOption, out, print_json
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from kernels.frontend.examples import Examples
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel=PANEL)(quantize)
+
+
+def quantize(
+    model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="ONNX file with weights in fp32.")],
+    data: Annotated[Path, typer.Option("--data", metavar="SET.npy", help="Examples, as farm dataset writes them.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="OUT.onnx", help="File to write the model to.")],
+    labels: Annotated[
+        Path | None, typer.Option("--labels", metavar="FILE", help="A class number a line: accuracy is told, too.")
+    ] = None,
+    calibrate: Annotated[
+        int, typer.Option("--calibrate", min=1, metavar="N", help="The first N examples give the ranges.")
+    ] = 100,
+    first: Annotated[
+        int | None,
+        typer.Option("--first", min=1, metavar="N", help="Only the first N examples are compared.", show_default="all"),
+    ] = None,
+    mean: Annotated[list[float] | None, typer.Option("--mean", help="Taken off each number, or channel.")] = None,
+    scale: Annotated[list[float] | None, typer.Option("--scale", help="Factor of each number, or channel.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Quantize a model: weights to int8 by channels, the layers' inputs to uint8.
+
+    The model that is written has QuantizeLinear and DequantizeLinear nodes, which other engines run too. Both models
+    are computed on this machine by the reference, which takes its time; the answer is how many predictions agree.
+
+    Example: `farm quantize model.onnx --data validation.npy --labels validation.labels.txt -o model.int8.onnx`
+    """
+    from kernels.frontend.examples import Examples
+    from kernels.frontend.onnx import load_onnx
+    from kernels.frontend.quantize import Quantizer, activations, ranges
+
+    graph = load_onnx(model)
+    examples = Examples(graph, data, mean=mean or (0.0,), scale=scale or (1.0,))
+    batch = graph.shapes[graph.inputs[0]][0]
+    compared = _whole(min(first or len(examples), len(examples)), batch)
+    wanted = _labels(labels, examples)
+    quantizer = Quantizer(model, ranges(activations(graph, examples, _whole(min(calibrate, len(examples)), batch))))
+    partial = output.with_name(f".{output.name}.part")
+    try:
+        quantizer.write(partial)
+        after = _predictions(partial, examples, compared)
+        partial.replace(output)
+    finally:
+        partial.unlink(missing_ok=True)
+    before = _predictions(model, examples, compared)
+    changed = before != after
+    found: dict[str, Any] = {
+        "model": output,
+        "layers": len(quantizer.layers),
+        "bytes_before": model.stat().st_size,
+        "bytes_after": output.stat().st_size,
+        "examples": len(before),
+        "agree": int((~changed).sum()),
+    }
+    if wanted is not None:
+        right, still = before == wanted[: len(before)], after == wanted[: len(before)]
+        found |= {"right_before": int(right.sum()), "right_after": int(still.sum())}
+        found |= {"became_right": int((still & ~right).sum()), "became_wrong": int((right & ~still).sum())}
+    if as_json:
+        print_json(found)
+        return
+    out().print("\n".join(f"{name.replace('_', ' ')}: {value}" for name, value in found.items()), soft_wrap=True)
+
+
+def _whole(count: int, batch: int) -> range:
+    """So many examples, up to a whole batch."""
+    return range(-(-count // batch) * batch)
+
+
+def _labels(path: Path | None, examples: Examples) -> np.ndarray[Any, Any] | None:
+    import numpy as np
+
+    from orchestrator.submission.labels import read_labels
+
+    if path is None:
+        return None
+    found = read_labels(path)
+    if len(found) != len(examples):
+        raise ModelFileError(
+            f"{path} has {len(found)} labels for {len(examples)} examples", remedy="give one class number an example"
+        )
+    return np.asarray(found)
+
+
+def _predictions(model: Path, examples: Examples, which: range) -> np.ndarray[Any, Any]:
+    """The best class of each example."""
+    import numpy as np
+
+    from kernels.frontend.onnx import load_onnx
+    from kernels.frontend.quantize import activations
+
+    graph = load_onnx(model)
+    scores = [found[graph.outputs[0]] for found in activations(graph, examples, which)]
+    batch = graph.shapes[graph.inputs[0]][0]
+    return np.concatenate([each.reshape(batch, -1).argmax(1) for each in scores])

@@ -1,0 +1,125 @@
+"""Quantized operators in whole numbers, which fp32 holds exactly up to 2^24."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from kernels.frontend.onnx import folding
+from kernels.frontend.onnx.context import Context, OnnxNode
+from kernels.frontend.onnx.operands import result_types
+from kernels.frontend.onnx.scales import check_blocks, limits, shape_along, spread
+from kernels.ir.compositions import clip
+from kernels.ir.shapes import Shape
+
+from . import products, windows
+from .steps import Operand, Steps
+
+
+def quantize_linear(node: OnnxNode, to: Context) -> None:
+    s = Steps(node, to)
+    x = s.operand(0)
+    _end(s, x, _along(s, 1, s.shape(x)), _along(s, 2, s.shape(x)))
+
+
+def dequantize_linear(node: OnnxNode, to: Context) -> None:
+    s = Steps(node, to)
+    x = s.operand(0)
+    shape = s.shape(x)
+    s.end(s.map(("mul", ("sub", "a", "b"), "c"), x, _along(s, 2, shape), _along(s, 1, shape)))
+
+
+def matmul_integer(node: OnnxNode, to: Context) -> None:
+    s = Steps(node, to)
+    a, b = _centred(s, 0, _rows(s, 2)), _centred(s, 1, _columns(s, 3))
+    s.end(_by(s, "MatMul", products.matmul, a, b))
+
+
+def qlinear_matmul(node: OnnxNode, to: Context) -> None:
+    s = Steps(node, to)
+    a, b = _centred(s, 0, _rows(s, 2)), _centred(s, 3, _columns(s, 5))
+    whole = _by(s, "MatMul", products.matmul, a, b)
+    real = s.map(("mul", "a", ("mul", "b", "c")), whole, _rows(s, 1), _columns(s, 4))
+    _end(s, real, _rows(s, 6), _rows(s, 7))
+
+
+def conv_integer(node: OnnxNode, to: Context) -> None:
+    s = Steps(node, to)
+    rank = len(s.shape(s.operand(1)))
+    s.end(_by(s, "Conv", windows.conv, _centred(s, 0, _rows(s, 2)), _centred(s, 1, _channels(s, 3, rank))))
+
+
+def qlinear_conv(node: OnnxNode, to: Context) -> None:
+    s = Steps(node, to)
+    rank = len(s.shape(s.operand(3)))
+    x, weight = _centred(s, 0, _rows(s, 2)), _centred(s, 3, _channels(s, 5, rank))
+    whole = _by(s, "Conv", windows.conv, x, weight, *([_centred(s, 8, 0.0)] if s.has(8) else []))
+    real = s.map(("mul", "a", ("mul", "b", "c")), whole, _rows(s, 1), _channels(s, 4, rank - 1))
+    _end(s, real, _rows(s, 6), _rows(s, 7))
+
+
+def _end(s: Steps, real: str, scale: Operand, zero: Operand) -> None:
+    """Saturated round(real / scale) + zero is the node's output; of two nearest numbers it is the even one."""
+    low, high = limits(s.node, result_types(s.node, s.to)[s.node.outputs[0]])
+    s.end(s.map(clip(("add", ("round", ("div", "a", "b")), "c"), low, high), real, scale, zero))
+
+
+def _by(s: Steps, op: str, emit: Callable[[OnnxNode, Context], None], *inputs: str) -> str:
+    """Another operator of the node's attributes; of constants its value."""
+    result = s.to.fresh(f"{s.node.outputs[0]}.{op}")
+    node = replace(s.node, op=op, inputs=inputs, outputs=(result,))
+    if all(name in s.to.constants for name in inputs):
+        folding.compute(node, s.to)
+    else:
+        emit(node, s.to)
+    return result
+
+
+def _centred(s: Steps, index: int, zero: Operand) -> str:
+    """An input less its zero point; the name of a constant where both are."""
+    x = s.operand(index)
+    value, off = s.value(x), s.value(zero) if isinstance(zero, str) else np.asarray(zero)
+    if value is None or off is None:
+        return s.map(("sub", "a", "b"), x, zero) if off is None or off.any() else x
+    name = s.to.fresh(f"{x}.whole")
+    s.to.constants[name] = value.astype(np.float32) - off.astype(np.float32)
+    return name
+
+
+def _shaped(s: Steps, index: int, shape: Callable[[Shape], Shape]) -> Operand:
+    """A scale or zero point in another shape; 0 where it is absent."""
+    if not s.has(index):
+        return 0.0
+    name = s.operand(index)
+    value, wanted = s.value(name), shape(s.shape(name))
+    return s.reshape(name, wanted) if value is None else value.reshape(wanted)
+
+
+def _along(s: Steps, index: int, shape: Shape) -> Operand:
+    """As `shape_along`; those of blocks are repeated."""
+    block = s.attribute("block_size", 0)
+    if s.has(index) and block:
+        name = s.operand(index)
+        value = s.value(name)
+        if value is not None:
+            return spread(s.node, value, shape)
+        axis = check_blocks(s.node, s.shape(name), shape)
+        return s.pick(name, axis, np.arange(shape[axis]) // block)
+    return _shaped(s, index, lambda given: shape_along(s.node, given, shape))
+
+
+def _rows(s: Steps, index: int) -> Operand:
+    """One for all, or for each row of a matrix."""
+    return _shaped(s, index, lambda given: () if given in ((), (1,)) else (*given, 1) if len(given) == 1 else given)
+
+
+def _columns(s: Steps, index: int) -> Operand:
+    """One for all, or for each column of a matrix."""
+    return _shaped(s, index, lambda given: () if given in ((), (1,)) else given)
+
+
+def _channels(s: Steps, index: int, rank: int) -> Operand:
+    """One for all, or for each filter of a weight of this rank."""
+    return _shaped(s, index, lambda given: () if given in ((), (1,)) else (*given, *(1,) * (rank - 1)))

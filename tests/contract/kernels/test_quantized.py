@@ -1,0 +1,34 @@
+"""A whole model in 8 bits, fused as it would be run, on every backend: what onnxruntime computes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernels.compile import compile_graph
+from kernels.frontend.examples import Examples
+from kernels.frontend.onnx import load_onnx
+from kernels.frontend.quantize import Quantizer, activations, ranges
+from kernels.options import Limits, Options
+from tests.contract.agent.driver import Agent
+from tests.unit.kernels.front.onnx_models import run_onnxruntime
+from tests.unit.kernels.front.test_quantized import SHAPE, network
+
+
+@pytest.mark.parametrize("api", ["cpu", "opencl", "vulkan"])
+def test_a_quantized_model_computes_what_onnxruntime_does(tmp_path: Path, seed: int, agent: Agent, api: str) -> None:
+    rng = np.random.default_rng(seed)
+    single = network(tmp_path / "m.onnx", rng, 13)
+    np.save(tmp_path / "x.npy", rng.standard_normal((4, *SHAPE[1:])).astype(np.float32))
+    graph = load_onnx(single)
+    found = activations(graph, Examples(graph, tmp_path / "x.npy"), range(4))
+    Quantizer(single, ranges(found)).write(tmp_path / "q.onnx")
+    x = {"x": np.load(tmp_path / "x.npy")[:1]}
+    wanted = run_onnxruntime(tmp_path / "q.onnx", x)["y"]
+    bundle = compile_graph(load_onnx(tmp_path / "q.onnx"), Options(api), Limits(cpu_device=True))  # type: ignore[arg-type]
+    ended = agent.run(bundle, x, "--warmup", 0, "--samples", 1)
+    assert ended.code == 0
+    # a sum that fp32 rounds past a half is a step, which is a hundredth of the output at most
+    assert np.abs(ended.output(0).reshape(wanted.shape) - wanted).max() <= 0.01 * np.abs(wanted).max()
