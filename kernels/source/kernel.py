@@ -99,6 +99,14 @@ class Kernel:
             *(Parameter(name=name, kind="f32") for name in self.floats),
         )
 
+    @property
+    def loads_raw(self) -> bool:
+        """Whether it takes values from memory as they lie there, and converts them where it needs them.
+
+        A conversion waits for its load; behind the arithmetic it does not (docs/decisions/0086).
+        """
+        return "LOAD_RAW_" in _read(self.body, self.body.parent)
+
     def with_images(self, names: AbstractSet[str]) -> Kernel:
         """The kernel with these parameters in images. Single lanes of one cannot be written: that is a ValueError."""
         for buffer in self.buffers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .kernel import Buffer
+from .kernel import Buffer, Kernel
 
 MACROS = """\
 #define ACTIVATE(v) \\
@@ -68,6 +68,18 @@ def image_accessors(buffer: Buffer, *, width: str, pair: str, load: str, store: 
             f"#define LOAD_{name}_AT(i, x, y) {load.format(at=here)}",
         ]
     return "\n".join(lines)
+
+
+def raw_as_computed(kernel: Kernel) -> str:
+    """`LOAD_RAW_<name>` and what belongs to it, where values are converted as they are loaded."""
+    if not kernel.loads_raw:
+        return ""
+    loads = "".join(
+        f"#define LOAD_RAW_{buffer.name}(i) LOAD_{buffer.name}(i)\n"
+        for buffer in kernel.buffers
+        if buffer.access == "read" and buffer.lanes == 4
+    )
+    return f"#define RAW4 FLOAT4\n#define RAW_ZERO SPLAT(0.0f)\n#define FROM_RAW(v) (v)\n{loads}"
 
 
 def buffer_accessors_at(buffer: Buffer) -> str:

@@ -20,8 +20,8 @@ from .tiled import Tiled
 
 ALGORITHMS = registry(Naive(), Blocked(), Tiled(), Registers(), SplitDepth(), Panels())
 
-_FEW_ROWS = 4
-"""Up to so many rows, a product is a matter of reading the matrix."""
+_FEW_ROWS, _FEW_ROWS_OF_A_DESKTOP = 4, 64
+"""Up to so many rows, a product is a matter of reading the matrix (docs/decisions/0086)."""
 _TILED_SIZE = 32
 """From so many rows and columns on, a tile a work-group pays on a desktop GPU."""
 
@@ -45,7 +45,8 @@ class Products(GpuFamily[Product]):
 
         if limits.cpu_device:
             return "panels" if fits("panels") else "registers"
-        if sizes.rows <= _FEW_ROWS and fits("split_depth"):
+        few = _FEW_ROWS if limits.unified_memory else _FEW_ROWS_OF_A_DESKTOP
+        if sizes.rows <= few and fits("split_depth"):
             return "split_depth"
         large = min(sizes.rows, sizes.columns) >= _TILED_SIZE and not limits.unified_memory
         return "tiled" if large and fits("tiled") else "registers"

@@ -80,6 +80,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "atan": ("", "atan({0})"),
     "tanh": _rational(7.90531110763549805, _TANH_ABOVE, _TANH_BELOW),
     "erf": _rational(4.0, _ERF_ABOVE, _ERF_BELOW),
+    "round": ("", "ROUND({0})"),
 }
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from kernels.options import HALF, Precision
 from kernels.source.chunks import chunk_macros
 from kernels.source.kernel import Buffer, Kernel
-from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors
+from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors, raw_as_computed
 
 PRELUDE = """\
 #define WIDE4 float4
@@ -25,6 +25,7 @@ PRELUDE = """\
 #define IMIN(a, b) min((a), (b))
 #define EXP(a) exp(a)
 #define SQRT(a) sqrt(a)
+#define ROUND(a) rint(a)
 #define POW(a, b) pow((a), (b))
 #define GLOBAL_ID(d) ((int)get_global_id(d))
 #define GROUP_ID(d) ((int)get_group_id(d))
@@ -93,7 +94,7 @@ def render(kernel: Kernel, constants: Mapping[str, int], precision: Precision = 
     return (
         f"{_HALF_EXTENSION if narrow else ''}{defines}{PRELUDE}{clamps}{computed}"
         f"{_vectors(constants, precision, narrow)}{chunk_macros(kernel, constants, narrow=narrow)}{MACROS}"
-        f"{accessors}\n\n"
+        f"{accessors}\n{raw_as_computed(kernel)}\n"
         "__kernel __attribute__((reqd_work_group_size(GROUP_X, GROUP_Y, GROUP_Z)))\n"
         f"void {kernel.name}(\n    {joined})\n{_with_locals(kernel, constants)}"
     )

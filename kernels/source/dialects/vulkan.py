@@ -17,7 +17,7 @@ from typing import Literal
 from kernels.options import CONTRACTED, HALF, Limits, Precision
 from kernels.source.chunks import chunk_macros
 from kernels.source.kernel import Buffer, Kernel
-from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors
+from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors, raw_as_computed
 
 PRELUDE = """\
 #define WIDE4 vec4
@@ -30,6 +30,7 @@ PRELUDE = """\
 #define IMIN(a, b) min((a), (b))
 #define EXP(a) exp(a)
 #define SQRT(a) sqrt(a)
+#define ROUND(a) roundEven(a)
 #define POW(a, b) pow((a), (b))
 #define LOCAL_ID(d) int(gl_LocalInvocationID[d])
 #define LOCAL_SIZE(d) int(gl_WorkGroupSize[d])
@@ -87,6 +88,11 @@ _IMPRECISE = """\
 #define AT_MOST1(v, most) min((v), (most))
 #define LARGER(a, b) max((a), (b))
 """
+_RAW = """\
+#define RAW4 uvec2
+#define RAW_ZERO uvec2(0)
+#define FROM_RAW(v) vec4(unpackHalf2x16((v).x), unpackHalf2x16((v).y))
+"""
 _STORAGE_EXTENSION = "#extension GL_EXT_shader_16bit_storage : require\n"
 _ARITHMETIC_EXTENSION = "#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require\n"
 
@@ -133,8 +139,10 @@ def render(
         extensions += _SHUFFLE_EXTENSIONS
         weights = _shared_weights(constants["WEIGHTS"], reading.sharing)
     defines = "".join(f"#define {name} {value}\n" for name, value in constants.items())
+    in_buffers = not reading.texels and not any(buffer.image for buffer in kernel.buffers)
+    raw = kernel.loads_raw and precision in HALF and not narrow and in_buffers
     buffers = "\n".join(
-        _buffer(binding, buffer, precision, texel_of(buffer, reading, half=precision in HALF))
+        _buffer(binding, buffer, precision, texel_of(buffer, reading, half=precision in HALF), raw)
         for binding, buffer in enumerate(kernel.buffers)
     )
     members = "".join(f"    int {name};\n" for name in kernel.ints) + "".join(
@@ -155,9 +163,9 @@ def render(
         body = f"{{\nif (GROUP_ID(2) >= GROUPS_Z) return;\n{body}}}\n"
     return (
         f"#version 450\n{extensions}{defines}{PRELUDE}{groups}{computed}{weights}"
-        f"{chunk_macros(kernel, constants, narrow=narrow)}{MACROS}"
+        f"{chunk_macros(kernel, constants, narrow=narrow)}{MACROS}{_RAW if raw else ''}"
         f"layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;\n"
-        f"{buffers}\n{scalars}{arrays}\nvoid main()\n{body}"
+        f"{buffers}\n{'' if raw else raw_as_computed(kernel)}{scalars}{arrays}\nvoid main()\n{body}"
     )
 
 
@@ -188,8 +196,8 @@ def _shared_weights(count: int, size: int) -> str:
     )
 
 
-def _buffer(binding: int, buffer: Buffer, precision: Precision, texel: Texel) -> str:
-    """A buffer and its accessor; what is read is converted to what the kernel computes in."""
+def _buffer(binding: int, buffer: Buffer, precision: Precision, texel: Texel, raw: bool) -> str:
+    """A buffer and its accessors; what is read is converted to what the kernel computes in, with `raw` later."""
     if buffer.image:
         return _image(binding, buffer, precision)
     computed = "FLOAT4" if buffer.lanes == 4 else "float"
@@ -204,6 +212,12 @@ def _buffer(binding: int, buffer: Buffer, precision: Precision, texel: Texel) ->
     wide, stored = ("vec4", "f16vec4") if buffer.lanes == 4 else ("float", "float16_t")
     element = "int" if buffer.storage == "i32" else stored if is_half else wide
     computed = "int" if buffer.storage == "i32" else computed
+    if raw and is_half and buffer.access == "read" and buffer.lanes == 4:
+        return (
+            f"layout(std430, set = 0, binding = {binding}) readonly restrict buffer Buffer_{buffer.name}"
+            f" {{ uvec2 {buffer.name}[]; }};\n#define LOAD_RAW_{buffer.name}(i) {buffer.name}[i]\n"
+            f"#define LOAD_{buffer.name}(i) FROM_RAW({buffer.name}[i]){buffer_accessors_at(buffer)}"
+        )
     name, access = buffer.name, {"read": "readonly ", "write": "writeonly ", "readwrite": ""}[buffer.access]
     load = f"#define LOAD_{name}(i) ({computed}({name}[i]))"
     store = f"#define STORE_{name}(i, v) {name}[i] = {element}(v)"

@@ -6,8 +6,8 @@
                     const int iy = top[i] + dy;
                     const int ix = left[i] + dx;
                     const bool inside = INSIDE(iy, h) && INSIDE(ix, w) && ky[j] < kh;
-                    next_src[j * PIXEL_SLOTS + i] = SPLAT(0.0f);
-                    if (inside) next_src[j * PIXEL_SLOTS + i] = LOAD_src(from + PLACE(iy, h) * w + PLACE(ix, w));
+                    next_src[j * PIXEL_SLOTS + i] = RAW_ZERO;
+                    if (inside) next_src[j * PIXEL_SLOTS + i] = LOAD_RAW_src(from + PLACE(iy, h) * w + PLACE(ix, w));
                 }
                 stack[j] += DEPTH * SPLIT;
                 while (stack[j] >= in_stacks) {
@@ -20,7 +20,7 @@
                 }
             }
             UNROLL for (int j = 0; j < LOADS_WEIGHT; ++j) {
-                next_weight[j] = SPLAT(0.0f);
-                if (me + j * GROUP < HALF_WEIGHT && stage < stages) next_weight[j] = LOAD_weight(weight_at + j * GROUP);
+                next_weight[j] = RAW_ZERO;
+                if (me + j * GROUP < HALF_WEIGHT && stage < stages) next_weight[j] = LOAD_RAW_weight(weight_at + j * GROUP);
             }
             weight_at += HALF_WEIGHT * SPLIT;

@@ -35,8 +35,8 @@
         kx[j] = tap - ky[j] * kw;
     }
     INCLUDE tiled_sums
-    FLOAT4 next_src[LOADS_SRC];
-    FLOAT4 next_weight[LOADS_WEIGHT];
+    RAW4 next_src[LOADS_SRC];  // as it lies in memory: converting it would wait for it
+    RAW4 next_weight[LOADS_WEIGHT];
     int weight_at = (channel_tile * stages + part) * HALF_WEIGHT + me;
     INCLUDE tiled_pipeline
 }

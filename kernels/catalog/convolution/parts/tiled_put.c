@@ -3,7 +3,7 @@
                 UNROLL for (int i = 0; i < PIXEL_SLOTS; ++i) {
                     const int at = me % TILE_PIXELS + i * GROUP;
                     const int row = side * HALF_SRC + (me / TILE_PIXELS + j * STACK_STEP) * TILE_PIXELS;
-                    const FLOAT4 put = next_src[j * PIXEL_SLOTS + i];
+                    const FLOAT4 put = FROM_RAW(next_src[j * PIXEL_SLOTS + i]);
 #if SQUARE
                     SET_LANE(tile_src, row + at / 4, at % 4, put.x);
                     SET_LANE(tile_src, row + TILE_PIXELS / 4 + at / 4, at % 4, put.y);
@@ -15,5 +15,6 @@
                 }
             }
             UNROLL for (int j = 0; j < LOADS_WEIGHT; ++j) {
-                if (me + j * GROUP < HALF_WEIGHT) tile_weight[side * HALF_WEIGHT + me + j * GROUP] = next_weight[j];
+                const int at = me + j * GROUP;
+                if (at < HALF_WEIGHT) tile_weight[side * HALF_WEIGHT + at] = FROM_RAW(next_weight[j]);
             }

@@ -13,8 +13,8 @@
     const int plane = (picture * src_stacks + src_stack0) * pixels;
 
     INCLUDE tiled_sums
-    FLOAT4 next_src[LOADS_SRC];
-    FLOAT4 next_weight[LOADS_WEIGHT];
+    RAW4 next_src[LOADS_SRC];  // as it lies in memory: converting it would wait for it
+    RAW4 next_weight[LOADS_WEIGHT];
     int weight_at = picture * weight_batch + (channel_tile * stages + part) * HALF_WEIGHT + me;
     INCLUDE tiled_pipeline
 }

@@ -13,73 +13,102 @@ from kernels.catalog.tile_text import numbers
 from kernels.catalog.work_group import group_conflict
 from kernels.options import Limits, Options
 from kernels.source.kernel import Kernel, LocalArray
-from kernels.source.tile import SharedSum
+from kernels.source.tile import SharedSum, derived
 
 _ACROSS = 8
 """Vectors of four columns of a work-group: what one read of a row of the matrix brings."""
-_TURNS = 4
-"""Vectors of the depth that a work-item reads at once: their reads overlap."""
+_READ = 16
+"""Vectors that a work-item reads at once, so that their reads overlap: of the matrix, and of its rows."""
+_MEANING, _EXAMPLE = "vectors of columns x parts x rows", "8x32x4"
+_MOST_ROWS, _MOST_ROWS_OF_A_PHONE = 16, 4
+"""Rows of a work-item, as many as registers hold sums of."""
+_GROUP, _LARGE_GROUP, _ROWS_IN_LARGE = 256, 512, 8
+"""Work-items of a work-group, and of a desktop GPU's for so many rows; for more registers run out (0086)."""
 _PARTS = 8
 """Parts of the depth from which on it pays."""
 
 
 @dataclass(frozen=True)
 class DepthTile(SharedSum):
-    """`cx` vectors of columns; `turns`: vectors of the depth that a work-item reads at once."""
+    """`cx` vectors of columns of `rows` rows; `turns`: vectors of the depth that a work-item reads at once."""
 
+    rows: int
     turns: int
+
+    @property
+    def words(self) -> str:
+        """As `--product 'split_depth 8x32x4'` takes it."""
+        return f"{self.cx}x{self.ky}" + (f"x{self.rows}" if self.rows > 1 else "")
+
+    @derived
+    def sums(self) -> int:
+        return self.rows
+
+    @derived
+    def upper(self) -> int:
+        """Partial sums of a row that wait in local memory: those of the upper half of the work-items."""
+        return max(1, self.shared // 2)
+
+    @derived
+    def waiting(self) -> int:
+        return self.rows * self.upper
 
 
 KERNEL = Kernel(
     "matvec",
     Path(__file__).with_name("kernel.c"),
     operands(4),
-    BATCHED,
+    ("rows", *BATCHED),
     BOUNDS,
     DepthTile,
-    (LocalArray("partial", "SHARED"),),
+    (LocalArray("partial", "WAITING"),),
     computes_in_half=True,
 )
 
 
 class SplitDepth:
-    """Each work-item adds up part of the depth of one vector of columns; the parts meet in local memory."""
+    """Each work-item adds up part of the depth of one vector of columns, of several rows; parts meet in local memory.
+
+    What it reads of the matrix serves all of its rows (docs/decisions/0086).
+    """
 
     name = "split_depth"
-    summary = "the depth shared out over a work-group, for few rows; tile: vectors of columns x parts, e.g. 8x32"
+    summary = f"the depth shared out over a work-group, for few rows; tile: {_MEANING}, e.g. {_EXAMPLE}"
 
     def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
         del options
         if not tile:
             return None if parts(product, limits) else f"its depth of {product.depth} is too little to share out"
-        across, shared = numbers(tile, "vectors of columns x parts", "8x32")
-        if shared & (shared - 1):
-            return f"{shared} parts are no power of two"
-        return group_conflict(limits.within(KERNEL.name), group=across * shared, local_bytes=16 * across * shared)
+        shape = _parse(tile, product)
+        if shape.ky & (shape.ky - 1):
+            return f"{shape.ky} parts are no power of two"
+        return group_conflict(limits.within(KERNEL.name), group=shape.shared, local_bytes=16 * shape.waiting)
 
     def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""
         group = parts(product, limits)
-        default = [_words(min(_across(product, limits), group), group)] if group else []
-        others = [_words(across, size) for size in (64, 128, 256, 512) for across in (1, 2, 4, 8, 16)]
-        fitting = [
-            tile
-            for tile in others
-            if self.why_not(product, options, limits, tile) is None and int(tile.split("x")[1]) <= product.depth // 4
+        if not group:
+            return []
+        default = _default(product, limits, group).words
+        others = [
+            _tile(product, across, size // across, rows).words
+            for size in (64, 128, 256, 512)
+            for across in (1, 2, 4, 8, 16)
+            for rows in _rows_worth_trying(product)
+            if size // across <= product.depth // 4
         ]
-        return list(dict.fromkeys([*default, *fitting]))
+        fitting = [tile for tile in others if self.why_not(product, options, limits, tile) is None]
+        return list(dict.fromkeys([default, *fitting]))
 
     def lower(
         self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = ""
     ) -> tuple[Call, ...]:
         """The dispatch; `tile` empty: the default. Raises OptionError."""
-        del constants
-        words = tile or self.tiles(product, options, limits)[0]
-        across, shared = numbers(words, "vectors of columns x parts", "8x32")
-        shape = DepthTile(across, shared, _TURNS if product.depth // 4 >= _TURNS * shared else 1)
-        work_items = -(-product.columns4 // across) * shape.shared, product.rows, product.batch
-        return (Call(KERNEL, work_items, shape, group=shape.shared),)
+        del constants, options
+        shape = _parse(tile, product) if tile else _default(product, limits, parts(product, limits))
+        across, down = -(-product.columns4 // shape.cx), -(-product.rows // shape.rows)
+        return (Call(KERNEL, (across * shape.shared, down, product.batch), shape, group=shape.shared),)
 
 
 def parts(product: Product, limits: Limits) -> int:
@@ -87,15 +116,46 @@ def parts(product: Product, limits: Limits) -> int:
     found = -(-product.depth // 4)
     if found < _PARTS:
         return 0
-    most = min(256, limits.within(KERNEL.name).max_work_group or 64, *(limits.max_work_item_sizes[:1] or (256,)))
-    return 1 << (min(most, found).bit_length() - 1)
+    return 1 << (min(_most_work_items(limits, _GROUP), found).bit_length() - 1)
 
 
-def _across(product: Product, limits: Limits) -> int:
-    """Half as wide where there would be fewer work-groups than compute units."""
-    groups = -(-product.columns4 // _ACROSS) * product.rows * product.batch
-    return _ACROSS if groups >= limits.compute_units else _ACROSS // 2
+def _most_work_items(limits: Limits, wanted: int) -> int:
+    return min(wanted, limits.within(KERNEL.name).max_work_group or 64, *(limits.max_work_item_sizes[:1] or (wanted,)))
 
 
-def _words(across: int, group: int) -> str:
-    return f"{across}x{group // across}"
+def _default(product: Product, limits: Limits, group: int) -> DepthTile:
+    """As many rows as leave a work-group for every second compute unit; half as wide where one row leaves fewer."""
+    across, most = _ACROSS, _MOST_ROWS_OF_A_PHONE if limits.unified_memory else _MOST_ROWS
+    rows = next(
+        (rows for rows in _even_rows(product, most) if 2 * _groups(product, across, rows) >= limits.compute_units), 1
+    )
+    if _groups(product, across, rows) < limits.compute_units and rows == 1:
+        across //= 2
+    if 1 < rows <= _ROWS_IN_LARGE and not limits.unified_memory and product.depth >= 4 * _LARGE_GROUP:
+        group = max(group, 1 << (_most_work_items(limits, _LARGE_GROUP).bit_length() - 1))
+    across = min(across, group)
+    return _tile(product, across, group // across, rows)
+
+
+def _groups(product: Product, across: int, rows: int) -> int:
+    return -(-product.columns4 // across) * -(-product.rows // rows) * product.batch
+
+
+def _even_rows(product: Product, most: int) -> list[int]:
+    """Rows a work-item, at most so many, that leave the fewest over; most first."""
+    blocks = range(-(-product.rows // most), product.rows + 1)
+    return list(dict.fromkeys(-(-product.rows // count) for count in blocks))
+
+
+def _rows_worth_trying(product: Product) -> list[int]:
+    return list(dict.fromkeys(_even_rows(product, most)[0] for most in (1, 2, 4, 8, 16)))
+
+
+def _tile(product: Product, across: int, shared: int, rows: int) -> DepthTile:
+    turns = max(1, min(4, _READ // (4 + rows)))
+    return DepthTile(across, shared, rows, turns if product.depth // 4 >= turns * shared else 1)
+
+
+def _parse(tile: str, product: Product) -> DepthTile:
+    """`8x32` is of one row."""
+    return _tile(product, *numbers(tile if tile.count("x") > 1 else f"{tile}x1", _MEANING, _EXAMPLE))

@@ -22,7 +22,8 @@ SIZES = {
 }  # fmt: skip
 WORDS = (
     "auto", "naive", "blocked", "blocked 8x8", "blocked 16x32", "blocked 8x4", "registers", "registers 4x2x4",
-    "registers 8x1x8", "registers 3x1x16", "split_depth", "split_depth 2x8", "tiled", "tiled 8x4x1x1x4",
+    "registers 8x1x8", "registers 3x1x16", "split_depth", "split_depth 2x8",
+    "split_depth 4x16x3", "split_depth 1x1x16", "tiled", "tiled 8x4x1x1x4",
     "tiled 8x8x1x2x2", "tiled 8x8x2x1x4", "tiled 16x8x2x2x2", "tiled 8x4x1x1x4x1", "tiled 8x8x1x2x2x1", "panels",
     "panels 1x1x16", "panels 4x2x4", "panels 3x1x8", "panels 8x4x4",
 )  # fmt: skip
@@ -129,6 +130,8 @@ def test_auto_is_by_the_kind_of_device() -> None:
     assert PRODUCTS.choose(options, desktop, "", large) == Choice("tiled")
     assert PRODUCTS.choose(options, phone, "", large) == PRODUCTS.choose(options, cpu, "", large) == Choice("registers")
     assert PRODUCTS.choose(options, phone, "", row) == Choice("split_depth")
+    few = [PRODUCTS.choose(options, desktop, "", Product(1, rows, 512, 512)).algorithm for rows in (2, 8, 31, 64, 65)]
+    assert few == ["split_depth"] * 4 + ["tiled"]
     tuned = Options("opencl", tuned={large.key: Choice("registers", "2x1x8"), row.key: Choice("registers", "1x2x8")})
     assert PRODUCTS.choose(tuned, desktop, "", large) == Choice("registers", "2x1x8")
     weights = [Product(1, rows, 512, 512, right_is_constant=True) for rows in (512, 1)]
