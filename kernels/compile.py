@@ -12,13 +12,15 @@ from .axis import Axis
 from .errors import OptionError
 from .ir.check import check_graph
 from .ir.graph import Graph
-from .lower.cpu import lower_cpu
+from .ir.placement import NOTHING, Placement
+from .lower.cpu import ALGORITHMS, lower_cpu
 from .memory.choose_layout import place_memory
 from .memory.fit_to_budget import budget_of, lower_to_fit
-from .options import COMPILE_AXES, LAYER_AXES, Limits, Options
+from .options import COMPILE_AXES, CONTRACTED, LAYER_AXES, Limits, Options, Precision
 from .passes import prepare
 from .plan.model import Bundle
 from .plan.validate import validate
+from .segments import Segment, divide, join
 
 
 def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache: Path | None = None) -> Bundle:
@@ -31,6 +33,8 @@ def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache
     _check_options(options, limits)
     _check_layers(graph, options)
     check_graph(graph)
+    if options.on_cpu != NOTHING:
+        return _compile_mixed(graph, options, limits, spirv_cache)
     if options.layout == "image":
         # a kernel may not read and write one image, and images are neither parted nor swapped
         options = replace(options, in_place=False, concat="join", swap="never")
@@ -45,6 +49,33 @@ def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache
     bundle = assemble(draft, layout, options, limits, spirv_cache=spirv_cache)
     validate(bundle.plan, limits, draft.waves)
     return bundle
+
+
+def _compile_mixed(graph: Graph, options: Options, limits: Limits, spirv_cache: Path | None) -> Bundle:
+    """Each segment by itself, on its own backend; then one plan."""
+    graph = _keep_all(graph) if options.keep_all else graph
+    segments = divide(graph, Placement.of(options.on_cpu).on_cpu(graph))
+    bundles = [
+        compile_graph(each.graph, _of_segment(each, options), Limits() if each.cpu else limits, spirv_cache=spirv_cache)
+        for each in segments
+    ]
+    bundle = join(graph, bundles)
+    bundle.plan = bundle.plan.model_copy(update={"options": {**bundle.plan.options, "on_cpu": options.on_cpu}})
+    validate(bundle.plan, limits)
+    return bundle
+
+
+def _of_segment(segment: Segment, options: Options) -> Options:
+    """The options of the whole, as far as they mean anything to the segment's backend and its layers."""
+    layers = {node.name for node in segment.graph.nodes}
+    own = {name: choices for name, choices in options.layers.items() if name in layers}
+    if not segment.cpu:
+        return replace(options, on_cpu=NOTHING, layers=own)
+    known = "auto" if options.algorithm not in ALGORITHMS else options.algorithm
+    precision: Precision = "relaxed" if options.precision in CONTRACTED else "fp32"
+    return Options(
+        "cpu", precision, known, threads=options.threads, fuse=options.fuse, keep_all=options.keep_all, layers=own
+    )
 
 
 def _largest(options: Options, limits: Limits) -> int:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from .axis import CPU, GPU, axes_of, axis
+from .axis import GPU, axes_of, axis
 from .ir.fusion import FUSIONS, fusion_words, fusions, why_no_fusions
+from .ir.placement import KINDS, placement_words, why_no_placement
 
 Backend = Literal["opencl", "vulkan", "cpu"]
 Precision = Literal["fp32", "relaxed", "imprecise", "fp16", "fp16_arithmetic"]
@@ -33,6 +34,11 @@ LAYER_AXES = ("algorithm", "granularity", "pixels", "product", "transpose", "add
 """Axes that a layer may have of its own."""
 BY_FOURS = ("direct", "window", "pointwise")
 """Convolutions that compute vectors of four channels."""
+
+
+def gpu_alone(backend: str, on_cpu: str) -> str:
+    """Why what is asked of the CPU backend makes no difference; empty where it computes at all."""
+    return f"means nothing on {backend} without `on_cpu`" if backend != "cpu" and on_cpu == "none" else ""
 
 
 def granularity_conflict(granularity: int, algorithm: str) -> str:
@@ -129,7 +135,7 @@ class Options:
         "threads of the CPU backend; with a pipeline its stages",
         unset="every core",
         bounds=(1, 64),
-        backends=CPU,
+        unused=gpu_alone,
         at_run=True,
     )
     layout: Layout = axis(
@@ -142,6 +148,15 @@ class Options:
         f"what is fused: `all`, `none`, or names joined by `+`: {', '.join(FUSIONS)}",
         parse=fusion_words,
         refuse=why_no_fusions,
+    )
+    on_cpu: str = axis(
+        "none",
+        "what the CPU computes beside the GPU: `none`, `after LAYER`, `until LAYER`, or kinds joined by `+`: "
+        f"{', '.join(KINDS)}",
+        backends=GPU,
+        parse=placement_words,
+        refuse=why_no_placement,
+        page="cpu-threads-and-streams.md",
     )
     keep_all: bool = False
     """Make every node's output an output of the plan (`farm infer --dump`); implies no fusion."""

@@ -61,7 +61,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     ),
     "kernels": (
         *("errors", "checkpoint", "axis", "ir", "options", "reference", "frontend", "plan", "source", "catalog"),
-        *("lower", "passes", "codegen", "memory", "assemble", "compile", "training", "tuning"),
+        *("lower", "passes", "codegen", "memory", "assemble", "segments", "compile", "training", "tuning"),
     ),
     "device_agent/src": ("system", "journal", "device", "plan", "telemetry", "backends", "run", "main"),
 }

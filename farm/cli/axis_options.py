@@ -46,8 +46,11 @@ def with_compiler_options(
     def run(**given: Any) -> None:
         api, precision = given.pop("backend"), given.pop("precision")
         values = {name: _value(axis, given.pop(name), api.value) for name, axis in axes.items()}
-        chosen = {name: value for name, value in values.items() if value is not None}
-        command(**given, options=Options(api.value, precision.value, **chosen))
+        options = Options(api.value, precision.value, **{name: v for name, v in values.items() if v is not None})
+        for name, axis in axes.items():  # the plan would not show what only the agent is told
+            if axis.at_run and values[name] is not None and (why := axis.why_unused(api.value, vars(options))):
+                raise typer.BadParameter(f"{axis.option} {why}")
+        command(**given, options=options)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -12,7 +12,8 @@ from rich.markup import escape
 from kernels.options import COMPILE_AXES
 from kernels.plan.data_movement import PORTS, Movement, movements
 from kernels.plan.live_memory import LiveMemory, live_memory
-from kernels.plan.model import Copy, Dispatch, Plan, SwapIn, SwapOut
+from kernels.plan.model import Copy, Dispatch, Plan, SwapIn, SwapOut, Transfer
+from kernels.plan.sides import TRANSFER, segments
 from orchestrator.report import wording
 from orchestrator.report.listing import Head, Listing, Row
 from workers.execution.layer_memory import layer_memory
@@ -44,6 +45,7 @@ def as_data(plan: Plan) -> dict[str, Any]:
         "moved_bytes_beyond_ports": sum(one.bytes for one in moved if one.kind not in PORTS),
         "swaps": sum(isinstance(step, SwapIn | SwapOut) for step in plan.steps),
         "swapped_bytes": _swapped_bytes(plan),
+        "segments": _segments(plan),
         "live_bytes": _busiest(plan),
         "largest_live_set_bytes": live_memory(plan).most,
         "largest_buffers": _largest(plan),
@@ -86,6 +88,8 @@ def render(plan: Plan) -> RenderableType:
             f"{wording.memory_size(plan.requires.max_buffer_bytes)}); buffers: {roles}",
         )
     )
+    for number, each in enumerate(facts["segments"]):
+        rows.append((f"[bold]segment {number + 1}[/]", escape(_segment_text(each))))
     rows.append(("[bold]peak[/]", escape(_peak_text(facts))))
     rows.append(("[bold]bound[/]", _bound_text(live_memory(plan))))
     for layer, words in _divided(plan).items():
@@ -101,6 +105,30 @@ def _swapped_bytes(plan: Plan) -> int:
     """Bytes that one inference moves to host memory and back."""
     sizes = {buffer.id: buffer.bytes for buffer in plan.buffers}
     return sum(sizes[step.buffer] for step in plan.steps if isinstance(step, SwapIn | SwapOut))
+
+
+def _segments(plan: Plan) -> list[dict[str, Any]]:
+    """Of a mixed plan: who computes what, and what goes on from there; empty of every other plan."""
+    found: list[dict[str, Any]] = []
+    for api, numbered in segments(plan):
+        steps = [step for _, step in numbered]
+        if api != TRANSFER:
+            layers = list(dict.fromkeys(step.layer for step in steps))
+            flops = sum(step.flops for step in steps if isinstance(step, Dispatch))
+            found.append({"api": api, "layers": layers, "steps": len(steps), "flops": flops, "transfers": {}})
+        elif found:
+            sizes = {step.layer: step.bytes for step in steps if isinstance(step, Transfer)}
+            found[-1]["transfers"] = sizes
+    return found if len(found) > 1 else []
+
+
+def _segment_text(segment: dict[str, Any]) -> str:
+    sizes = segment["transfers"]
+    onward = ", ".join(f"{tensor} {wording.memory_size(size)}" for tensor, size in sizes.items())
+    first, last = segment["layers"][0], segment["layers"][-1]
+    return f"{segment['api']}: {first} to {last}, {segment['steps']} steps, {segment['flops'] / 1e9:.3f} GFLOP" + (
+        f"; then transfers {onward}, {wording.memory_size(sum(sizes.values()))} in all" if onward else ""
+    )
 
 
 def _busiest(plan: Plan) -> dict[str, int]:
@@ -177,9 +205,9 @@ def _steps(plan: Plan) -> Listing:
             sizes = (" x ".join(map(str, step.work_items)), " x ".join(map(str, program.work_group)))
             cost = (f"{step.flops / 1e6:.1f}", f"{step.bytes / 2**20:.2f}")
             rows.append((str(index), escape(step.layer), escape(program.kernel), *sizes, *cost))
-        elif isinstance(step, Copy):
+        elif isinstance(step, Copy | Transfer):
             size = f"{step.bytes / 2**20:.2f}"
-            rows.append((str(index), escape(step.layer), "copy", "", "", "", size))
+            rows.append((str(index), escape(step.layer), step.kind, "", "", "", size))
         else:
             rows.append((str(index), escape(step.layer), step.kind, "", "", "", ""))
     heads = (Head("#", True), "layer", "step", "work-items", "work-group", Head("MFLOP", True), Head("MiB", True))

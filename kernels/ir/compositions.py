@@ -134,15 +134,6 @@ def trunc(x: E) -> E:
     return ("select", ("less", x, 0.0), ceil(x), ("floor", x))
 
 
-def nearest_even(x: E) -> E:
-    """The nearest whole number; of two the even one."""
-    low = ("floor", x)
-    rest = ("sub", x, low)
-    even = ("equal", ("mul", 2.0, ("floor", ("mul", low, 0.5))), low)
-    up = ("select", ("equal", rest, 0.5), ("sub", 1.0, even), ("less", 0.5, rest))
-    return ("add", low, up)
-
-
 _LARGEST = 3.4028234663852886e38
 
 

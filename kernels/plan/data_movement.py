@@ -10,12 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from .model import Buffer, Copy, Dispatch, IntArgument, Plan, Program, Step
+from .model import Buffer, Copy, Dispatch, IntArgument, Plan, Program, Step, Transfer
 from .steps import read, touched, written
 
-Kind = Literal["input", "output", "layout", "transpose", "concat", "slice", "workspace", "swap"]
+Kind = Literal["input", "output", "layout", "transpose", "concat", "slice", "workspace", "swap", "transfer"]
 """input, output: between the caller's row-major fp32 array and the layout of the first or last kernel; layout: between
-two layers that want different ones; workspace: a copy that an algorithm works on (`im2col`)."""
+two layers that want different ones; workspace: a copy that an algorithm works on (`im2col`);
+transfer: from one segment of a mixed plan to another."""
 
 PORTS = frozenset({"input", "output"})
 
@@ -59,6 +60,9 @@ class _Account:
         if isinstance(step, Copy):
             kind, why = self._ends(index, step.source, step.target)
             return Movement(index, step.layer, "copy", kind, 2 * step.bytes, why)
+        if isinstance(step, Transfer):
+            why = f"`{step.layer}` goes through host memory, out of a segment and into another"
+            return Movement(index, step.layer, "transfer", "transfer", 2 * step.bytes, why)
         size = self._buffers[step.buffer].bytes
         why = "makes room on the device" if step.kind == "swap_out" else "is needed again"
         return Movement(index, step.layer, step.kind, "swap", 2 * size, f"`{step.buffer}` {why}")
@@ -106,8 +110,8 @@ class _Account:
         return "its tensor is another's part too, no layer of the network writes it, or the fusion `concat` is off"
 
 
-def _unswapped(steps: Iterable[Step]) -> list[Dispatch | Copy]:
-    return [step for step in steps if isinstance(step, Dispatch | Copy)]
+def _unswapped(steps: Iterable[Step]) -> list[Dispatch | Copy | Transfer]:
+    return [step for step in steps if isinstance(step, Dispatch | Copy | Transfer)]
 
 
 def _words(buffer: Buffer) -> str:

@@ -18,6 +18,9 @@ Execution model
 - `dispatch.work_items` is the number of work-items wanted in x, y, z; the runner rounds it up to whole work-groups and
   the kernel checks its bounds.
 - A plan with `stages` trains (docs/decisions/0078): its steps run in loops, its variables are what it leaves.
+- A plan may be *mixed*: programs and pools with `api` "cpu" are the CPU backend's, all others those of the plan's own
+  `api`, and a step touches buffers of one of them only. A *transfer* takes a buffer's content from one to the other,
+  through host memory. Runs of steps of one API are the plan's segments (docs/decisions/0089).
 - Steps run in order; each sees the writes of those before it. A runner may let steps overlap that touch different
   bytes; an argument that names a part of its buffer touches no other bytes of it.
 """
@@ -45,6 +48,14 @@ ITEM_BYTES: dict[str, int] = {"f32": 4, "f16": 2, "i32": 4, "u8": 1}
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+Side = Literal["", "cpu"]
+"""Whose it is in a mixed plan: the plan's own `api`, or the CPU backend's."""
+
+
+def _own(side: str) -> bool:
+    return not side
 
 
 class Parameter(_Part):
@@ -80,6 +91,8 @@ class Program(_Part):
     work_group: tuple[int, int, int] = (1, 1, 1)
     local_bytes: int = Field(default=0, ge=0)
     """Local (shared) memory of a work-group."""
+    api: Side = Field(default="", exclude_if=_own)
+    """`cpu`: an operation of the CPU backend in a plan of another API."""
     opencl: OpenClSource | None = None
     vulkan: SpirvModule | None = None
 
@@ -103,6 +116,8 @@ class Pool(_Part):
     bytes: int = Field(gt=0)
     memory: Literal["device", "host_visible"] = "device"
     image: Image | None = None
+    api: Side = Field(default="", exclude_if=_own)
+    """`cpu`: memory of the CPU backend in a plan of another API."""
 
 
 class Tensor(_Part):
@@ -194,7 +209,18 @@ class SwapIn(_Part):
     """Buffer of the same size whose host memory holds the content; by default the buffer's own."""
 
 
-Step = Annotated[Dispatch | Copy | SwapOut | SwapIn, Field(discriminator="kind")]
+class Transfer(_Part):
+    """Copy a buffer's first bytes through host memory into a buffer of another segment."""
+
+    kind: Literal["transfer"] = "transfer"
+    layer: str
+    """Who needs it."""
+    source: str
+    target: str
+    bytes: int = Field(gt=0)
+
+
+Step = Annotated[Dispatch | Copy | SwapOut | SwapIn | Transfer, Field(discriminator="kind")]
 
 
 class Port(_Part):
@@ -228,7 +254,7 @@ class Stage(_Part):
 
 
 class Requires(_Part):
-    """What the device must offer; checked before anything is allocated."""
+    """What the device of the plan's own API must offer; checked before anything is allocated."""
 
     total_bytes: int
     max_buffer_bytes: int

@@ -28,6 +28,7 @@ from .model import (
     Step,
     SwapIn,
     SwapOut,
+    Transfer,
 )
 
 BLOB = "blob.bin"
@@ -236,6 +237,8 @@ class _Session:
         if isinstance(step, SwapIn):
             host = self._swapped[step.host or step.buffer]
             return self._cl.enqueue_copy(self._queue, self._buffers[step.buffer], host, is_blocking=False)
+        if isinstance(step, Transfer):
+            raise PlanError(f"the plan is partly for cpu ({step.layer}); only the agent runs it")
         group = next(program.work_group for program in self._plan.programs if program.id == step.program)
         kernel = self._kernels[step.program]
         kernel.set_args(*map(self._argument, step.arguments))

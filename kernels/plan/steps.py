@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from .model import BufferArgument, Copy, Dispatch, Parameter, PartArgument, Step, SwapIn, SwapOut
+from .model import BufferArgument, Copy, Dispatch, Parameter, PartArgument, Step, SwapIn, SwapOut, Transfer
 
 Parameters = Mapping[str, Sequence[Parameter]]
 """Program -> what it takes, in order."""
@@ -50,7 +50,7 @@ def touched(step: Step) -> list[str]:
     """Buffers that a step reads or writes, in the order in which it names them."""
     if isinstance(step, Dispatch):
         return [argument.buffer for argument in step.arguments if isinstance(argument, BufferArgument)]
-    return [step.source, step.target] if isinstance(step, Copy) else [step.buffer]
+    return [step.source, step.target] if isinstance(step, Copy | Transfer) else [step.buffer]
 
 
 def accesses(step: Step, parameters: Parameters) -> Iterator[Access]:
@@ -63,6 +63,9 @@ def accesses(step: Step, parameters: Parameters) -> Iterator[Access]:
     elif isinstance(step, Copy):
         yield Access(step.source, True, False, step.source_offset, step.source_offset + step.bytes)
         yield Access(step.target, False, True, step.target_offset, step.target_offset + step.bytes)
+    elif isinstance(step, Transfer):
+        yield Access(step.source, True, False, 0, step.bytes)
+        yield Access(step.target, False, True, 0, step.bytes)
     else:
         yield Access(step.buffer, isinstance(step, SwapOut), isinstance(step, SwapIn))
 

@@ -31,7 +31,9 @@ from .model import (
     Step,
     SwapIn,
     SwapOut,
+    Transfer,
 )
+from .sides import check_sides, side_of
 from .stages import check_stages
 from .steps import Access, Span, accesses, lifetimes
 
@@ -60,6 +62,7 @@ def validate(plan: Plan, limits: Limits, waves: Sequence[int] = ()) -> None:
         _check_program(plan, program, limits)
     for index, step in enumerate(plan.steps):
         _check_step(f"step {index} ({step.layer})", step, buffers, programs)
+    check_sides(plan)
     _check_swaps(plan.steps)
     _check_ports(plan, buffers)
     check_stages(plan, buffers)
@@ -116,13 +119,14 @@ def _size(image: Image) -> str:
 def _check_program(plan: Plan, program: Program, limits: Limits) -> None:
     where = f"program {program.id!r}"
     scalars = sum(parameter.kind in ("i32", "f32") for parameter in program.parameters)
-    if plan.api != "cpu" and scalars > MAX_SCALARS:
+    api = side_of(plan, program)
+    if api != "cpu" and scalars > MAX_SCALARS:
         raise PlanError(f"{where} has {scalars} scalars, {scalars - MAX_SCALARS} more than the {MAX_SCALARS} allowed")
     present = {"opencl": program.opencl, "vulkan": program.vulkan}
-    if plan.api in present:
-        source = present[plan.api]
+    if api in present:
+        source = present[api]
         if source is None:
-            raise PlanError(f"{where} has no code for {plan.api}")
+            raise PlanError(f"{where} has no code for {api}")
         if source.file not in plan.files:
             raise PlanError(f"{where} names the file {source.file!r}, which is not in the plan")
     size = program.work_group[0] * program.work_group[1] * program.work_group[2]
@@ -141,8 +145,10 @@ def _check_step(
     buffers: Mapping[str, Buffer],
     programs: Mapping[str, Program],
 ) -> None:
-    if isinstance(step, Copy):
-        _check_copy(where, step, buffers)
+    if isinstance(step, Transfer):
+        _check_ends(where, step, ((step.source, 0), (step.target, 0)), buffers)
+    elif isinstance(step, Copy):
+        _check_ends(where, step, ((step.source, step.source_offset), (step.target, step.target_offset)), buffers)
     elif isinstance(step, Dispatch):
         if step.program not in programs:
             raise PlanError(f"{where}: program {step.program!r} does not exist")
@@ -169,8 +175,10 @@ def _check_swaps(steps: Sequence[Step]) -> None:
             raise PlanError(f"step {index} ({step.layer}): {step.buffer!r} is swapped in before it was swapped out")
 
 
-def _check_copy(where: str, step: Copy, buffers: Mapping[str, Buffer]) -> None:
-    for name, offset in ((step.source, step.source_offset), (step.target, step.target_offset)):
+def _check_ends(
+    where: str, step: Copy | Transfer, ends: Sequence[tuple[str, int]], buffers: Mapping[str, Buffer]
+) -> None:
+    for name, offset in ends:
         if _known(where, name, buffers).image is not None:
             raise PlanError(f"{where}: {name!r} is an image; only kernels read and write images")
         beyond = offset + step.bytes - _known(where, name, buffers).bytes
@@ -258,7 +266,7 @@ def _check_pool(held: list[tuple[Buffer, Span]], time: str) -> None:
 
 
 def _check_memory(plan: Plan, limits: Limits) -> None:
-    for pool in plan.pools:
+    for pool in (pool for pool in plan.pools if not pool.api):
         buffers = [buffer for buffer in plan.buffers if buffer.pool == pool.id]
         largest = max(buffers, key=lambda buffer: buffer.bytes, default=None)
         holding = f" (largest buffer: {largest.id!r})" if largest else ""
@@ -270,7 +278,7 @@ def _check_memory(plan: Plan, limits: Limits) -> None:
                 _limit(f"pool {pool.id!r}: an image's {name} of {wanted} texels", wanted, most, f"largest image {name}")
             if pool.bytes != pool.image.bytes:
                 raise PlanError(f"pool {pool.id!r} has {pool.bytes} bytes, its image {pool.image.bytes}")
-    total = sum(pool.bytes for pool in plan.pools)
+    total = sum(pool.bytes for pool in plan.pools if not pool.api)
     _limit(f"the plan's {total} bytes of memory", total, limits.memory_budget_bytes, "memory budget")
     if total != plan.requires.total_bytes:
         raise PlanError(f"the plan requires {plan.requires.total_bytes} bytes, but its pools have {total}")

@@ -38,6 +38,7 @@ MEANINGS: dict[str, Callable[..., Any]] = {
     "atan": np.arctan,
     "tanh": np.tanh,
     "erf": np.vectorize(erf, otypes=[np.float64]),
+    "round": lambda x: np.rint(np.asarray(x, np.float32)),
 }
 
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from kernels.axis import CPU, GPU, Axis
-from kernels.options import COMPILE_AXES
+from kernels.axis import GPU, Axis
+from kernels.options import COMPILE_AXES, gpu_alone
 
 from .quantity import size_text
 
@@ -19,20 +19,28 @@ def cores_conflict(affinity: str) -> str:
     return "allowed: `any`, `big`, `little`, or a list of cores such as `0-3,6`"
 
 
-def _thread_life_conflict(thread_life: str, threads: int, pipeline: str) -> str:
-    if thread_life == "kept":
+def _thread_life_conflict(backend: str, on_cpu: str, thread_life: str, threads: int, pipeline: str) -> str:
+    if thread_life == "kept" or gpu_alone(backend, on_cpu):
         return ""
     if threads == 1:
         return "one thread is the caller's own: none is started"
     return "" if pipeline == "none" else "the stages of a pipeline keep their threads"
 
 
-def _pipeline_conflict(pipeline: str, algorithm: str, threads: int) -> str:
-    if pipeline == "none":
+def _pipeline_conflict(backend: str, on_cpu: str, pipeline: str, algorithm: str, threads: int) -> str:
+    if pipeline == "none" or gpu_alone(backend, on_cpu):
+        return ""
+    if (pipeline == "across") != (on_cpu != "none"):
+        return "`across` is the pipeline of a network on GPU and CPU (`on_cpu`), and it has no other"
+    if pipeline == "across":
         return ""
     if algorithm == "sequential":
         return "algorithm `sequential` is the reference on one thread: it has no pipeline"
     return "a pipeline has at least two stages, each with a thread of its own" if threads == 1 else ""
+
+
+def _objects_conflict(objects: str, pipeline: str) -> str:
+    return "" if objects == "kept" or pipeline == "none" else "a pipeline keeps what its stages need"
 
 
 def _tuned_unused(
@@ -50,11 +58,11 @@ RUN_AXES: dict[str, Axis] = {
         Axis(
             name="thread_life",
             at_run=True,
-            help="threads of the CPU backend: `kept` for the whole run, or `per_call`: started and ended with each "
-            "operation",
+            help="threads of the CPU backend: `kept` for the whole run, `per_call`: started and ended with each "
+            "operation, or `in_order`: so, and each when a semaphore says that the one before has begun (study C)",
             default="kept",
-            words=("kept", "per_call"),
-            backends=CPU,
+            words=("kept", "per_call", "in_order"),
+            unused=gpu_alone,
             conflict=_thread_life_conflict,
         ),
         Axis(
@@ -63,17 +71,26 @@ RUN_AXES: dict[str, Axis] = {
             help="whether each thread of the CPU backend, or stage, is bound to a core of its own",
             default=False,
             type=bool,
-            backends=CPU,
+            unused=gpu_alone,
         ),
         Axis(
             name="pipeline",
             at_run=True,
-            help="successive frames in different stages of the CPU backend at the same time (study C): `balanced` in "
-            "stages of equal cost, `by_kind` of layer; needs `sampling.frames`",
+            help="successive frames in different stages at the same time (study C): on the CPU backend `balanced` in "
+            "stages of equal cost, or `by_kind` of layer; `across` GPU and CPU with `on_cpu`; needs `sampling.frames`",
             default="none",
-            words=("none", "balanced", "by_kind"),
-            backends=CPU,
+            words=("none", "balanced", "by_kind", "across"),
+            unused=gpu_alone,
             conflict=_pipeline_conflict,
+        ),
+        Axis(
+            name="objects",
+            at_run=True,
+            help="context, queue, programs, memory and weights: `kept`, made once for all frames, or `per_frame`: "
+            "made and destroyed with each (study C)",
+            default="kept",
+            words=("kept", "per_frame"),
+            conflict=_objects_conflict,
         ),
         Axis(
             name="affinity",

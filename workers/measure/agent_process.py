@@ -15,6 +15,7 @@ from workers.devices.install import succeeded
 from workers.devices.probe import ADBD, parse_adbd, read_adbd, read_boot_id
 from workers.session.supply import PlannedCut
 
+from .checkpoints import journal_of
 from .kill_log import who_killed
 
 POLL_S = (0.05, 1.0)
@@ -49,13 +50,15 @@ class CpuUse:
 
     per_call: bool = False
     """Threads start and end with each operation, instead of staying."""
+    in_order: bool = False
+    """The same, and each starts when the one before has begun."""
     pinned: bool = False
     """Each thread, or stage, on a core of its own."""
     pipeline: str = "none"
 
     @property
     def argv(self) -> list[str]:
-        flags = {"--threads-per-call": self.per_call, "--pin-threads": self.pinned}
+        flags = {"--threads-per-call": self.per_call, "--threads-in-order": self.in_order, "--pin-threads": self.pinned}
         pipeline = [] if self.pipeline == "none" else ["--pipeline", self.pipeline]
         return [*(name for name, wanted in flags.items() if wanted), *pipeline]
 
@@ -67,7 +70,7 @@ class RunRequest:
     plan: str
     inputs: Mapping[str, str]
     folder: str
-    """For this attempt alone: journal and outputs."""
+    """For this attempt alone: journal (a training's lies beside its checkpoint) and outputs."""
     marker: str
     """`<serial>/<job>/<attempt>` (`Member.marker` has the details)."""
     warmup: int
@@ -96,6 +99,8 @@ class RunRequest:
     """Of one allocation."""
     inferences: int = 1
     cpu_use: CpuUse = CpuUse()
+    create_per_frame: bool = False
+    """Context, programs and memory are made anew for each inference."""
     checkpoint: str = ""
     """Of a training: the file that keeps its variables; empty: the plan does not train."""
     checkpoint_every: int = 0
@@ -106,6 +111,8 @@ class RunRequest:
 
     @property
     def journal(self) -> str:
+        if self.checkpoint:
+            return journal_of(self.checkpoint, self.marker.rpartition("/")[2])
         return f"{self.folder}/journal.jsonl"
 
     @property
@@ -143,7 +150,7 @@ class RunRequest:
         }
         options |= {name: value for name, value in only_where_given.items() if value}
         argv = ["run", *(word for name, value in options.items() for word in (name, str(value)))]
-        argv += self.cpu_use.argv
+        argv += [*self.cpu_use.argv, *(["--create-per-frame"] if self.create_per_frame else [])]
         argv += [word for name, path in self.inputs.items() for word in ("--input", f"{name}={path}")]
         return [*argv, "--detach"]
 

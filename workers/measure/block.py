@@ -28,6 +28,7 @@ class Block:
     threads: int = 0
     inferences: int = 1
     cpu_use: CpuUse = field(default_factory=CpuUse)
+    create_per_frame: bool = False
     power_period_ms: int = 0
     idle_s: float = 0.0
     load_s: float = 0.0

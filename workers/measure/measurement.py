@@ -28,7 +28,7 @@ from workers.session.supply import PlannedCut
 
 from .agent_process import AgentRun, Follower, RunRequest, has_turn, preparing, start_agent
 from .block import Block
-from .checkpoints import is_begun, pull_checkpoint
+from .checkpoints import epochs_before, epochs_in, left_by_attempts, place_of_epoch, pull_checkpoint
 from .ports import Inputs, pull_outputs
 from .request import make_request, priming
 
@@ -62,6 +62,8 @@ class Measurement:
     """Readings of the meter."""
     checkpoint: bytes = b""
     """Of a training that is over."""
+    earlier: tuple[Sample, ...] = ()
+    """Epochs of earlier attempts, from whose checkpoint this one went on."""
 
     @property
     def outputs(self) -> dict[str, npt.NDArray[Any]]:
@@ -110,16 +112,27 @@ def measure(
                 return Measurement(primed, {})
         check()
         report("waiting", 0, total, None)
+        journals: tuple[str, ...] = ()
+        told: tuple[Sample, ...] = ()
         if request.checkpoint:
-            request = replace(request, resume=is_begun(connection, request.checkpoint))
+            left = left_by_attempts(connection, request.checkpoint)
+            journals = tuple(name for name in left.journals if name != request.journal)
+            run(connection, "rm", "-f", request.journal)  # of a plan that this attempt has given up
+            request = replace(request, resume=left.checkpoint)
+            told = epochs_in(connection, journals) if request.resume else ()
         with _metered(meter) as series:
-            done = _drive(member, request, check, _Counter(total, report), cut)
+            done = _drive(member, request, check, _Counter(stored, total, report), cut)
             series += meter.stop(done.events) if meter else ()
         report("collecting", total, total, None)
         went_well = not (done.killed or done.error)
         outputs = pull_outputs(connection, stored, request, done.events) if went_well else {}
-        checkpoint = pull_checkpoint(connection, request.checkpoint) if went_well and request.checkpoint else b""
-    return Measurement(done, outputs, tuple(series), checkpoint)
+        checkpoint, earlier = b"", told
+        if request.checkpoint:
+            own = [event for event in done.events if isinstance(event, Sample)]
+            earlier = epochs_before(own, told, stored) if own or went_well else ()
+            if went_well:
+                checkpoint = pull_checkpoint(connection, request.checkpoint, (*journals, request.journal))
+    return Measurement(done, outputs, tuple(series), checkpoint, earlier)
 
 
 @contextmanager
@@ -163,8 +176,8 @@ def _drive(
 class _Counter:
     """Turns events into progress: `running` once the agent has its turn, then by each sample and reading."""
 
-    def __init__(self, total: int, report: Report) -> None:
-        self._total, self._report = total, report
+    def __init__(self, plan: StoredPlan, total: int, report: Report) -> None:
+        self._plan, self._total, self._report = plan, total, report
         self._done, self._running = 0, False
         self._last_ms: float | None = None
         self._reading: Reading | None = None
@@ -175,6 +188,7 @@ class _Counter:
             self._done += 1
             self._last_ms = event.duration_ns / event.inferences / 1e6
             if event.stage and event.epoch is not None:
+                self._done = place_of_epoch(event, self._plan) + 1
                 self._learnt = Learnt(stage=event.stage, epoch=event.epoch, loss=event.loss, error=event.error)
         elif isinstance(event, Power):
             self._reading = reading_of(event, time.time())

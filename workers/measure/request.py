@@ -37,6 +37,7 @@ def make_request(
         threads=block.threads,
         inferences=block.inferences,
         cpu_use=block.cpu_use,
+        create_per_frame=block.create_per_frame,
         power_period_ms=block.power_period_ms,
         deadline_s=block.deadline_s,
         cache="" if block.setup in ("cold", "warm") else f"{member.connection.folder}/cache",
@@ -65,7 +66,7 @@ def priming(request: RunRequest) -> RunRequest:
     return replace(
         request, folder=f"{request.folder}/primed", marker=f"{request.marker}/primed", warmup=1, samples=0,
         layer_passes=0, power_period_ms=0, idle_ms=0, load_ms=0, warmup_stable=0.0, await_discharging_ms=0,
-        discharging_sign=0,
+        discharging_sign=0, checkpoint="", checkpoint_every=0,
     )  # fmt: skip
 
 

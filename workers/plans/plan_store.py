@@ -266,6 +266,7 @@ def training_options(training: Training, dtype: npt.DTypeLike) -> TrainingOption
         pretrain_epochs=training.pretraining,
         input_dtype="u8" if np.dtype(dtype) == np.uint8 else "f32",
         scale=training.dataset.scale or 0.0,
+        steps=training.steps,
     )
 
 

@@ -43,8 +43,8 @@ class Backend {
   virtual Status prepare_stream(const Frames&, SetupLog&) { return kOk; }
   // A stream of `count` inferences, from the first's submission to the last's completion: none waits for the host.
   virtual Status run_stream(int count, const Frames& frames) = 0;
-  // One inference with device time stamps: writes each step's time in ns to `step_ns`, which has a zero for each.
-  virtual Status run_profiled(std::vector<int64_t>& step_ns) = 0;
+  // Steps [begin, end) with device time stamps: writes each one's time in ns to `step_ns`, which has a place for each.
+  virtual Status run_profiled(size_t begin, size_t end, std::vector<int64_t>& step_ns) = 0;
   // Bytes allocated on the device by this backend; only grows while a plan is loaded, so it is the peak as well.
   virtual uint64_t device_bytes() const = 0;
 };

@@ -21,16 +21,17 @@ Result<Bundle> Bundle::read(const std::string& folder) {
   if (!text) return text.error();
   auto plan = parse_plan(*text);
   if (!plan) return plan.error();
-  Bundle bundle{std::move(*plan), {}};
+  Bundle bundle{std::move(*plan), std::make_shared<std::map<std::string, MappedFile>>()};
+  auto& files = *bundle.files;
   for (const auto& [name, sha256] : bundle.plan.files) {
     const std::string path = folder + "/" + name;
     auto file = MappedFile::open(path);
     if (!file) return file.error();
     if (auto error = verify(*file, path, sha256)) return *error;
-    bundle.files[name] = std::move(*file);
+    files[name] = std::move(*file);
   }
-  const auto blob = bundle.files.find("blob.bin");
-  const uint64_t blob_bytes = blob == bundle.files.end() ? 0 : blob->second.bytes();
+  const auto blob = files.find("blob.bin");
+  const uint64_t blob_bytes = blob == files.end() ? 0 : blob->second.bytes();
   if (blob_bytes != bundle.plan.blob_bytes)
     return Error{Code::plan_invalid, folder + "/blob.bin: " + std::to_string(blob_bytes) + " bytes, blob_bytes says " +
                                          std::to_string(bundle.plan.blob_bytes)};
@@ -38,7 +39,7 @@ Result<Bundle> Bundle::read(const std::string& folder) {
 }
 
 std::string Bundle::text(const std::string& file) const {
-  const MappedFile& content = files.at(file);
+  const MappedFile& content = files->at(file);
   return std::string(reinterpret_cast<const char*>(content.data()), content.bytes());
 }
 

@@ -81,11 +81,11 @@ void Parser::program(const Reader& json) {
 }
 
 void Parser::pool(const Reader& json) {
-  json.only({"id", "bytes", "memory", "image"});
+  json.only({"id", "bytes", "memory", "image", "api"});
   pools_.add(json.at("id"));
   const bool host_visible = json.has("memory") && json.at("memory").word({"device", "host_visible"}) == "host_visible";
-  plan_.pools.push_back({json.at("id").text(), json.at("bytes").bytes(1), host_visible, image(json)});
-  check_pool(json, plan_.pools.back(), plan_.api);
+  plan_.pools.push_back({json.at("id").text(), json.at("bytes").bytes(1), host_visible, image(json), parse_side(json, plan_.api)});
+  check_pool(json, plan_.pools.back(), plan_.pools.back().beside ? Api::cpu : plan_.api);
 }
 
 void Parser::buffer(const Reader& json) {
@@ -133,6 +133,7 @@ Plan Parser::parse(const Reader& root) {
   for (const Reader& item : root.at("outputs").items(65536)) plan_.outputs.push_back(port(item));
   check_swaps(root.at("steps"), plan_);
   if (root.has("stages")) parse_stages(root.at("stages"), buffers_, plan_);
+  if (plan_.mixed() && !plan_.stages.empty()) root.at("stages").fail("a plan that trains has one API");
   return std::move(plan_);
 }
 

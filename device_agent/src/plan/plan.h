@@ -51,6 +51,7 @@ struct Program {
   std::vector<Parameter> parameters;
   Extent work_group{1, 1, 1};
   uint64_t local_bytes = 0;
+  bool beside = false;  // of the CPU backend, in a plan of another API
   std::optional<OpenClSource> opencl;
   std::optional<SpirvModule> vulkan;
 
@@ -62,6 +63,7 @@ struct Pool {
   uint64_t bytes = 0;
   bool host_visible = false;
   std::optional<Image> image;
+  bool beside = false;  // of the CPU backend, in a plan of another API
 };
 
 struct Buffer {
@@ -84,7 +86,7 @@ struct Argument {
 };
 
 struct Step {
-  enum class Kind { dispatch, copy, swap_out, swap_in };
+  enum class Kind { dispatch, copy, swap_out, swap_in, transfer };
   Kind kind = Kind::dispatch;
   std::string layer;
   size_t index = 0;  // in the plan
@@ -92,7 +94,7 @@ struct Step {
   size_t program = 0;
   Extent work_items{1, 1, 1};
   std::vector<Argument> arguments;
-  // copy (source -> target), swap (source; target: the buffer whose host memory is used)
+  // copy and transfer (source -> target), swap (source; target: the buffer whose host memory is used)
   size_t source = 0;
   size_t target = 0;
   uint64_t source_offset = 0;
@@ -143,6 +145,9 @@ struct Plan {
   std::vector<Port> outputs;
   std::vector<Stage> stages;  // of a plan that trains: they share out all steps
 
+  // Whether parts of it are the CPU backend's.
+  bool mixed() const;
+  bool beside(size_t buffer) const { return pools[buffers[buffer].pool].beside; }
   // Whether a step writes where an input lies, so that the next inference would find something else there.
   bool overwrites_inputs() const;
 };

@@ -53,6 +53,9 @@ void check_arguments(const Reader& at, const Plan& plan, const Program& program,
               parameter.name + "` of program `" + program.id + "` is " + word(parameter.kind));
     if (parameter.kind == Parameter::Kind::buffer) {
       const Buffer& buffer = plan.buffers[arguments[i].buffer];
+      if (plan.beside(arguments[i].buffer) != program.beside)
+        at.fail("argument " + std::to_string(i) + ", `" + buffer.id + "`, is not of the API of program `" + program.id +
+                "`: transfer it first");
       if (parameter.image != buffer.image.has_value())
         at.fail("argument " + std::to_string(i) + ", `" + buffer.id + "`, is " + (buffer.image ? "an" : "no") +
                 " image, but parameter `" + parameter.name + "` of program `" + program.id + "` is " +
@@ -60,7 +63,7 @@ void check_arguments(const Reader& at, const Plan& plan, const Program& program,
     }
     scalars += parameter.kind != Parameter::Kind::buffer;
   }
-  if (plan.api != Api::cpu && scalars > kMaxScalars)
+  if (plan.api != Api::cpu && !program.beside && scalars > kMaxScalars)
     at.fail(std::to_string(scalars) + " scalars; at most " + std::to_string(kMaxScalars) + " are allowed", Code::limit);
 }
 
@@ -73,6 +76,12 @@ void check_copy(const Reader& at, const Plan& plan, const Step& copy) {
   const uint64_t from = source.offset + copy.source_offset, to = target.offset + copy.target_offset;
   if (source.pool == target.pool && from < to + copy.bytes && to < from + copy.bytes)
     at.fail("source and target overlap in pool `" + plan.pools[source.pool].id + "`");
+}
+
+void check_side(const Reader& at, const Plan& plan, const Step& step) {
+  if (plan.beside(step.source) != plan.beside(step.target))
+    at.fail("buffers `" + plan.buffers[step.source].id + "` and `" + plan.buffers[step.target].id +
+            "` are of two APIs: a `transfer` takes one to the other");
 }
 
 void check_swaps(const Reader& at, const Plan& plan) {

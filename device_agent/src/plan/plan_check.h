@@ -21,6 +21,8 @@ void check_image(const Reader& at, const Pool& pool, const Buffer& buffer);
 void check_no_image(const Reader& at, const Buffer& buffer);
 // A copy stays within its buffers and does not overlap itself.
 void check_copy(const Reader& at, const Plan& plan, const Step& copy);
+// A step that moves data stays on one side of a mixed plan.
+void check_side(const Reader& at, const Plan& plan, const Step& step);
 // Every buffer is swapped out before it is swapped in.
 void check_swaps(const Reader& at, const Plan& plan);
 

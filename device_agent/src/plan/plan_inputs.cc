@@ -12,7 +12,7 @@ bool overlap(const Buffer& one, const Buffer& other) {
 
 // Buffers that a step writes.
 std::vector<size_t> written(const Plan& plan, const Step& step) {
-  if (step.kind == Step::Kind::copy) return {step.target};
+  if (step.kind == Step::Kind::copy || step.kind == Step::Kind::transfer) return {step.target};
   if (step.kind == Step::Kind::swap_in) return {step.source};
   std::vector<size_t> out;
   if (step.kind != Step::Kind::dispatch) return out;

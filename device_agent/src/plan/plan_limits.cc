@@ -99,6 +99,7 @@ Status check_limits(const Plan& plan, const ApiFacts& facts) {
 Status check_memory_limit(const Plan& plan, const MemoryLimit& limit) {
   uint64_t total = 0;
   for (size_t i = 0; i < plan.pools.size(); ++i) {
+    if (plan.pools[i].beside) continue;
     const std::string name = "pool `" + plan.pools[i].id + "`" + largest_buffer(plan, i);
     total += plan.pools[i].bytes;
     if (limit.object > 0 && plan.pools[i].bytes > limit.object)

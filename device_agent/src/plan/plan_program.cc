@@ -48,6 +48,12 @@ SpirvModule spirv(const Reader& json, std::string file) {
 
 }  // namespace
 
+bool parse_side(const Reader& json, Api api) {
+  if (!json.has("api") || json.at("api").word({"", "cpu"}).empty()) return false;
+  if (api == Api::cpu) json.at("api").fail("the plan's own API is the CPU's: leave this out");
+  return true;
+}
+
 Extent parse_extent(const Reader& json, uint32_t max) {
   const auto items = json.items(3);
   if (items.size() != 3) json.fail("expected three numbers: x, y, z");
@@ -57,7 +63,7 @@ Extent parse_extent(const Reader& json, uint32_t max) {
 }
 
 Program parse_program(const Reader& json, const Plan& plan) {
-  json.only({"id", "kernel", "parameters", "work_group", "local_bytes", "opencl", "vulkan"});
+  json.only({"id", "kernel", "parameters", "work_group", "local_bytes", "opencl", "vulkan", "api"});
   Program out;
   out.id = json.at("id").text();
   out.kernel = json.at("kernel").text();
@@ -69,6 +75,8 @@ Program parse_program(const Reader& json, const Plan& plan) {
     out.opencl = OpenClSource{listed_file(json.at("opencl").at("file"), plan), json.at("opencl").at("options").text()};
   }
   if (json.has("vulkan")) out.vulkan = spirv(json.at("vulkan"), listed_file(json.at("vulkan").at("file"), plan));
+  out.beside = parse_side(json, plan.api);
+  if (out.beside) return out;
   if (plan.api == Api::opencl && !out.opencl) json.fail("an OpenCL plan needs `opencl` here");
   if (plan.api == Api::vulkan && !out.vulkan) json.fail("a Vulkan plan needs `vulkan` here");
   return out;

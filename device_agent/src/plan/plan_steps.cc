@@ -20,6 +20,7 @@ class StepParser {
   void dispatch(const Reader& json, Step& step) const;
   void copy(const Reader& json, Step& step) const;
   void swap(const Reader& json, Step& step) const;
+  void transfer(const Reader& json, Step& step) const;
   Argument argument(const Reader& json) const;
 
   const Names& programs_;
@@ -84,9 +85,19 @@ void StepParser::swap(const Reader& json, Step& step) const {
               "` differ in size, so one has no place in the other's host memory");
 }
 
+void StepParser::transfer(const Reader& json, Step& step) const {
+  json.only({"kind", "layer", "source", "target", "bytes"});
+  step.source = buffers_.find(json.at("source"));
+  step.target = buffers_.find(json.at("target"));
+  step.bytes = json.at("bytes").bytes(1);
+  if (step.source == step.target) json.fail("source and target are one buffer");
+  if (plan_.api == Api::cpu) json.fail("a plan of the CPU's has nothing to transfer to");
+  check_copy(json, plan_, step);
+}
+
 Step StepParser::step(const Reader& json, size_t index) const {
   Step out;
-  const std::string kind = json.at("kind").word({"dispatch", "copy", "swap_out", "swap_in"});
+  const std::string kind = json.at("kind").word({"dispatch", "copy", "swap_out", "swap_in", "transfer"});
   out.layer = json.at("layer").text();
   out.index = index;
   if (kind == "dispatch") {
@@ -94,9 +105,14 @@ Step StepParser::step(const Reader& json, size_t index) const {
   } else if (kind == "copy") {
     out.kind = Step::Kind::copy;
     copy(json, out);
+    check_side(json, plan_, out);
+  } else if (kind == "transfer") {
+    out.kind = Step::Kind::transfer;
+    transfer(json, out);
   } else {
     out.kind = kind == "swap_out" ? Step::Kind::swap_out : Step::Kind::swap_in;
     swap(json, out);
+    check_side(json, plan_, out);
   }
   return out;
 }

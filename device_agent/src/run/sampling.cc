@@ -8,7 +8,7 @@ namespace {
 constexpr int64_t kWritePauseNs = 250'000'000;  // short inferences are written together
 
 const char* word_of(Step::Kind kind) {
-  return kind == Step::Kind::copy ? "copy" : kind == Step::Kind::swap_out ? "swap_out" : "swap_in";
+  return kind == Step::Kind::copy ? "copy" : kind == Step::Kind::transfer ? "transfer" : kind == Step::Kind::swap_out ? "swap_out" : "swap_in";
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ Status Sampling::layer_passes(int count) {
 Status Sampling::layer_pass(int pass) {
   if (auto error = inputs_.write(backend_)) return error;
   std::vector<int64_t> step_ns(plan_.steps.size(), 0);
-  if (auto error = backend_.run_profiled(step_ns)) return error;
+  if (auto error = backend_.run_profiled(0, plan_.steps.size(), step_ns)) return error;
   for (const Step& step : plan_.steps) {
     const bool dispatch = step.kind == Step::Kind::dispatch;
     journal_.write("layer", JsonObject()

@@ -90,12 +90,13 @@ Setter share(double& target) { return above_zero(target, 1, "a share above 0, at
 
 Setter one_of(CpuUse::Pipeline& target) {
   return [&target](const std::string& value) -> Status {
-    for (const auto each : {CpuUse::Pipeline::none, CpuUse::Pipeline::balanced, CpuUse::Pipeline::by_kind})
+    for (const auto each : {CpuUse::Pipeline::none, CpuUse::Pipeline::balanced, CpuUse::Pipeline::by_kind,
+                            CpuUse::Pipeline::across})
       if (value == word(each)) {
         target = each;
         return kOk;
       }
-    return usage("expected none, balanced or by_kind, got `" + value + "`");
+    return usage("expected none, balanced, by_kind or across, got `" + value + "`");
   };
 }
 

@@ -14,12 +14,13 @@ const char* const kUsage =
     "                            [--warmup N] [--warmup-stable SHARE] [--samples N] [--inferences N] [--load-ms N]\n"
     "                            [--layer-passes N]\n"
     "                            [--epochs N] [--checkpoint FILE] [--checkpoint-every N] [--resume FILE]\n"
-    "                            [--threads N] [--threads-per-call] [--pin-threads] [--pipeline none|balanced|by_kind]\n"
+    "                            [--threads N] [--threads-per-call] [--threads-in-order] [--pin-threads]\n"
+    "                            [--pipeline none|balanced|by_kind|across]\n"
     "                            [--cpus LIST] [--power-period-ms N] [--deadline-s S] [--marker TEXT]\n"
     "                            [--cache-dir DIR] [--device SUBSTRING]\n"
-    "                            [--memory-total BYTES] [--largest-object BYTES]\n"
+    "                            [--memory-total BYTES] [--largest-object BYTES] [--create-per-frame]\n"
     "       pocketfarm-agent serve [--plan NETWORK=DIR]... [--input NETWORK:PORT=FILE]... [--warmup N] [--threads N]\n"
-    "                            [--threads-per-call] [--pin-threads] [--cpus LIST] [--power-period-ms N] [--journal FILE]\n"
+    "                            [--threads-per-call] [--threads-in-order] [--pin-threads] [--cpus LIST] [--power-period-ms N] [--journal FILE]\n"
     "                            [--deadline-s S] [--marker TEXT] [--cache-dir DIR] [--device SUBSTRING]\n"
     "                            [--memory-mib N]\n"
     "       pocketfarm-agent burn --steps THREADS,THREADS,... --step-ms N [--power-period-ms N] [--cpus LIST]\n"
@@ -88,10 +89,13 @@ Options serve(Args& args) {
 
 std::map<std::string, bool*> flags_of(Args& args) {
   if (args.command == "burn") return {{"--detach", &args.detach}};
-  std::map<std::string, bool*> threads{{"--threads-per-call", &args.cpu.per_call}, {"--pin-threads", &args.cpu.pinned}};
+  std::map<std::string, bool*> threads{{"--threads-per-call", &args.cpu.per_call},
+                                      {"--threads-in-order", &args.cpu.in_order},
+                                      {"--pin-threads", &args.cpu.pinned}};
   if (args.command == "serve") return threads;
   if (args.command != "run") return {};
   threads.emplace("--detach", &args.detach);
+  threads.emplace("--create-per-frame", &args.create_per_frame);
   return threads;
 }
 
@@ -121,6 +125,8 @@ Status check(const Args& args) {
   if (args.checkpoint_every > 0 && args.checkpoint.empty()) return usage("run: --checkpoint-every needs --checkpoint FILE");
   if (args.cpu.pipeline != CpuUse::Pipeline::none && args.cpu.per_call)
     return usage("run: --pipeline keeps its threads; leave out --threads-per-call");
+  if (args.create_per_frame && (args.cpu.pipeline != CpuUse::Pipeline::none || args.layer_passes > 0))
+    return usage("run: --create-per-frame has nothing that stays for --pipeline or --layer-passes");
   if (args.warmup + args.samples + args.load_ms + args.layer_passes == 0)
     return usage("run: --warmup, --samples, --load-ms and --layer-passes are all 0: nothing to run");
   return kOk;
@@ -147,6 +153,7 @@ Result<Args> parse_args(int argc, char** argv) {
     if (i + 1 == argc) return usage(args.command + ": " + name + " needs a value");
     if (auto error = option->second(argv[++i])) return usage(args.command + ": " + name + ": " + error->message);
   }
+  args.cpu.per_call |= args.cpu.in_order;
   if (auto error = check(args)) return *error;
   return args;
 }

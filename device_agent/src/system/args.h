@@ -33,6 +33,7 @@ struct Args {
   int discharging_sign = 0;      // of the raw current; 0: not known
   int layer_passes = 0;
   CpuUse cpu;
+  bool create_per_frame = false;  // context, programs and memory are made anew for each inference
   std::string cpus;  // empty: every core
   int power_period_ms = 0;
   uint64_t memory_total = 0;    // bytes that all device memory of `run` may take together; 0: the device's own

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from orchestrator.model.base import Model
-from orchestrator.model.device import Precision
+from orchestrator.model.device import Api, Precision
 
 from .conditions import Conditions
 from .matrix import Matrix
@@ -110,6 +110,10 @@ class Experiment(Model):
         }
         for field in (name for name, is_asked in unfit.items() if is_asked):
             raise ValueError(f"leave out `{field}`: with `workload.training` a sample is an epoch, and each counts")
+        if training.steps == "joined" and Api.CPU in self.matrix.backend:
+            raise ValueError(
+                "workload.training.steps: joined is of opencl and vulkan: take `auto`, or cpu out of `matrix.backend`"
+            )
         for batch in self.matrix.batch or ():
             if batch % 4:
                 raise ValueError(f"matrix.batch {batch}: a training takes samples by multiples of four")

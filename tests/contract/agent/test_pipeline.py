@@ -24,6 +24,8 @@ FRAMES = 7
 WAYS = {
     "kept": ("--threads", 3),
     "per_call": ("--threads", 3, "--threads-per-call"),
+    "in_order": ("--threads", 3, "--threads-in-order"),
+    "per_frame": ("--threads", 2, "--create-per-frame"),
     "pinned": ("--threads", 3, "--pin-threads"),
     "pinned_per_call": ("--threads", 2, "--pin-threads", "--threads-per-call"),
     "balanced_2": ("--threads", 2, "--pipeline", "balanced"),
@@ -160,4 +162,4 @@ def test_a_pipeline_needs_a_stream_and_threads_that_stay(agent: Agent) -> None:
     plain = agent.plain("run", "--plan", "nowhere", *words)
     assert (plain.returncode, "leave out --threads-per-call" in plain.stderr) == (2, True)
     plain = agent.plain("run", "--plan", "nowhere", "--pipeline", "wide")
-    assert (plain.returncode, "none, balanced or by_kind" in plain.stderr) == (2, True)
+    assert (plain.returncode, "none, balanced, by_kind or across" in plain.stderr) == (2, True)

@@ -117,4 +117,4 @@ def test_the_backend_must_be_given(farm: Run) -> None:
 
 def test_threads_are_the_cpu_backends(farm: Run) -> None:
     code, out, _ = farm("tune", "--network", "lenet", "--backend", "vulkan", "--threads", "2", "--json")
-    assert code == 2 and "--threads is an option of cpu, not of vulkan" in json.loads(out)["error"]["message"]
+    assert code == 2 and "--threads means nothing on vulkan without `on_cpu`" in json.loads(out)["error"]["message"]

@@ -40,6 +40,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "transfers": ("auto", "copy", "map"),
     "workspace": (0, 1 << 16),
     "workspace_split": ("rows", "channels"),
+    "on_cpu": ("none", "products", "after conv1"),
 }
 ASKED = st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for name, values in VALUES.items()})
 BACKENDS = ("opencl", "vulkan", "cpu")

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernels.options import gpu_alone
 from orchestrator.errors import SpecError
 from orchestrator.expansion.expand import expand, size
 from orchestrator.model.axes import AXES as AXES_BY_NAME
@@ -137,7 +138,7 @@ def test_exclusions_tell_their_reasons() -> None:
     unknown = unknown.model_copy(update={"facts": unknown.facts.model_copy(update={"apis": ()})})
     expansion = expand(experiment, "e", [make.device("A"), unknown])
     assert [(e.serial, e.reason) for e in expansion.exclusions] == [
-        ("", "threads: means nothing on opencl; the same as `squeezenet_v1_0 opencl fp16`, which is run once"),
+        ("", f"threads: {gpu_alone('opencl', 'none')}; the same as `squeezenet_v1_0 opencl fp16`, which is run once"),
         ("A", "the device's opencl has no fp16 (it has fp32)"),
         ("U", "its APIs are not known (unauthorized: accept the key on the phone)"),
     ]

@@ -20,7 +20,11 @@ class CpuBackend final : public Backend {
  public:
   CpuBackend(ApiFacts facts, const CpuUse& use)
       : facts_(std::move(facts)), use_(use),
-        pool_(use.threads, use.per_call ? ThreadPool::Life::per_call : ThreadPool::Life::kept, cores()) {}
+        pool_(use.threads,
+              use.in_order   ? ThreadPool::Life::in_order
+              : use.per_call ? ThreadPool::Life::per_call
+                             : ThreadPool::Life::kept,
+              cores()) {}
 
   const ApiFacts& facts() const override { return facts_; }
   int threads() const override { return use_.threads; }
@@ -44,7 +48,7 @@ class CpuBackend final : public Backend {
   }
   Status prepare_stream(const Frames& frames, SetupLog& log) override;
   Status run_stream(int count, const Frames& frames) override;
-  Status run_profiled(std::vector<int64_t>& step_ns) override;
+  Status run_profiled(size_t begin, size_t end, std::vector<int64_t>& step_ns) override;
   uint64_t device_bytes() const override;
 
  private:
@@ -151,9 +155,9 @@ Status CpuBackend::run_stream(int count, const Frames& frames) {
   return kOk;
 }
 
-Status CpuBackend::run_profiled(std::vector<int64_t>& step_ns) {
+Status CpuBackend::run_profiled(size_t begin, size_t end, std::vector<int64_t>& step_ns) {
   last_ = 0;
-  for (size_t i = 0; i < steps().size(); ++i) {
+  for (size_t i = begin; i < end; ++i) {
     const int64_t start_ns = boottime_ns();
     execute(0, i, i + 1, pool_);
     step_ns[i] = boottime_ns() - start_ns;

@@ -99,6 +99,7 @@ void Instance::execute(const Step& step, ThreadPool& pool) {
       break;
     case Step::Kind::swap_out: std::memcpy(swapped_[step.target].data(), address(source), step.bytes); break;
     case Step::Kind::swap_in: std::memcpy(address(source), swapped_[step.target].data(), step.bytes); break;
+    case Step::Kind::transfer: break;  // of no plan of one side
   }
 }
 

@@ -47,6 +47,7 @@ Error refused(const CpuUse& use, const std::string& why) {
 
 Result<std::vector<Segment>> route_of(const CpuUse& use, const Plan& plan, const std::vector<int64_t>& costs_ns) {
   const bool kinds = use.pipeline == CpuUse::Pipeline::by_kind;
+  if (use.pipeline == CpuUse::Pipeline::across) return refused(use, "`across` is for a plan whose steps are on two APIs");
   if (use.threads < 2) return refused(use, "each stage has a thread, and a pipeline at least two stages");
   const auto route = kinds ? by_kind(std::min(use.threads, kKinds), plan)
                            : balanced(costs_ns, static_cast<size_t>(use.threads));

@@ -21,7 +21,7 @@ class OpenClBackend final : public Backend {
   Status run() override;
   Status run_batches(const Stage& stage, int64_t count) override;
   Status run_stream(int count, const Frames& frames) override;
-  Status run_profiled(std::vector<int64_t>& step_ns) override;
+  Status run_profiled(size_t begin, size_t end, std::vector<int64_t>& step_ns) override;
   uint64_t device_bytes() const override { return memory_.bytes(); }
 
  private:
@@ -178,10 +178,11 @@ Status OpenClBackend::move_out(const Frames& frames, int64_t frame) {
   return kOk;
 }
 
-Status OpenClBackend::run_profiled(std::vector<int64_t>& step_ns) {
+Status OpenClBackend::run_profiled(size_t begin, size_t end, std::vector<int64_t>& step_ns) {
   Profile profile(library_, step_ns);
   if (auto error = profile.open(context_.get(), device_.id)) return error;
-  for (const Step& step : plan_->steps) {
+  for (size_t i = begin; i < end; ++i) {
+    const Step& step = plan_->steps[i];
     cl_event event = nullptr;
     if (auto error = enqueue(step, profile.queue(), &event)) return error;
     if (auto error = profile.add(step.index, event)) return error;

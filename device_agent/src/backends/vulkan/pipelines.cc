@@ -94,7 +94,7 @@ Status Pipelines::build(const Bundle& bundle, SetupLog& log) {
 
 Status Pipelines::make_modules(const Bundle& bundle) {
   for (const Program& program : bundle.plan.programs) {
-    const MappedFile& file = bundle.files.at(program.vulkan->file);
+    const MappedFile& file = bundle.files->at(program.vulkan->file);
     if (auto error = check_spirv(file, program.vulkan->file, device_.physical(), device_.fp16())) return error;
     if (auto error = check_limits(program, device_.physical().properties.limits)) return error;
     VkShaderModuleCreateInfo info{};

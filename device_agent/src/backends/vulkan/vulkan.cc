@@ -35,7 +35,7 @@ class VulkanBackend final : public Backend {
   }
   Status prepare_stream(const Frames& frames, SetupLog& log) override;
   Status run_stream(int count, const Frames& frames) override { return stream_->run(count, inference_, frames); }
-  Status run_profiled(std::vector<int64_t>& step_ns) override;
+  Status run_profiled(size_t begin, size_t end, std::vector<int64_t>& step_ns) override;
   uint64_t device_bytes() const override { return memory_.bytes(); }
 
  private:
@@ -96,13 +96,13 @@ Status VulkanBackend::prepare_stream(const Frames& frames, SetupLog&) {
   return kOk;
 }
 
-Status VulkanBackend::run_profiled(std::vector<int64_t>& step_ns) {
+Status VulkanBackend::run_profiled(size_t begin, size_t end, std::vector<int64_t>& step_ns) {
   const Recorder recorder(*plan_, *device_, memory_, pipelines_);
   Timestamps timestamps(*device_);
   if (auto error = timestamps.make()) return error;
   std::vector<const Step*> batch;
-  for (const Step& step : plan_->steps) {
-    batch.push_back(&step);
+  for (size_t i = begin; i < end; ++i) {
+    batch.push_back(&plan_->steps[i]);
     if (batch.size() < Timestamps::kPairs) continue;
     if (auto error = profile(recorder, timestamps, batch, step_ns)) return error;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 
 #include "device/affinity.h"
 #include "system/thread.h"
@@ -31,10 +32,13 @@ ThreadPool::ThreadPool(int threads, Life life, std::vector<int> cores)
 }
 
 void ThreadPool::start(int thread, void (ThreadPool::*body)(int)) {
-  workers_.push_back(start_thread([this, thread, body] {
+  const auto begun = life_ == Life::in_order ? std::make_shared<std::promise<void>>() : nullptr;
+  workers_.push_back(start_thread([this, thread, body, begun] {
+    if (begun) begun->set_value();
     if (!cores_.empty()) pin_this_thread(cores_[static_cast<size_t>(thread) % cores_.size()]);
     (this->*body)(thread);
   }));
+  if (begun) begun->get_future().wait();
 }
 
 ThreadPool::~ThreadPool() {
@@ -106,7 +110,7 @@ void ThreadPool::each(int64_t count, const std::function<void(int64_t, int)>& ta
   task_ = &task;
   count_ = count;
   next_ = 0;
-  if (life_ == Life::per_call) return each_with_new_threads();
+  if (life_ != Life::kept) return each_with_new_threads();
   open_ = true;
   ++jobs_;
   if (asleep_ > 0) {

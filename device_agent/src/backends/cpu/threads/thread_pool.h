@@ -13,7 +13,7 @@ namespace pocketfarm::cpu {
 
 class ThreadPool {
  public:
-  enum class Life { kept, per_call };
+  enum class Life { kept, per_call, in_order };
 
   // The caller is one of the threads; where each is bound to one of `cores`, the caller only waits, and stays unbound.
   explicit ThreadPool(int threads, Life life = Life::kept, std::vector<int> cores = {});

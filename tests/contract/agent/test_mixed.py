@@ -1,0 +1,142 @@
+"""Plans on two APIs: segments in order, transfers between them, and frames on both at the same time."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import numpy as np
+import pytest
+
+from kernels.compile import compile_graph
+from kernels.frontend.load import load_workload
+from kernels.ir.graph import Graph
+from kernels.options import Backend, Limits, Options
+from kernels.plan.model import Transfer
+from kernels.plan.sides import TRANSFER, segments
+from kernels.reference import evaluate
+from tests.unit.kernels.back.graphs import Builder
+
+from .driver import Agent
+from .plans import Array
+
+FRAMES = 5
+GPUS: tuple[Backend, ...] = ("opencl", "vulkan")
+
+
+def inputs_of(graph: Graph, seed: int, *frames: int) -> dict[str, Array]:
+    rng = np.random.default_rng(seed)
+    return {name: rng.standard_normal((*frames, *graph.shapes[name]), dtype=np.float32) for name in graph.inputs}
+
+
+def close(found: Array, graph: Graph, x: dict[str, Array], output: str = "") -> None:
+    wanted = evaluate(graph, x)[output or graph.outputs[0]]
+    assert np.linalg.norm(found.reshape(wanted.shape) - wanted) <= 1e-5 * np.linalg.norm(wanted)
+
+
+@cache
+def branching() -> Graph:
+    """The input goes into both sides, a tensor skips a segment, and an output is read on: all that transfers may be."""
+    build = Builder(np.random.default_rng(1))
+    x = build.input(1, 8, 12, 12)
+    first = build.conv(x, 8, (3, 3), pads=(1, 1, 1, 1), activation=("relu",))
+    pooled = build.node("max_pool", [x], (1, 8, 12, 12), kernel=(3, 3), strides=(1, 1), pads=(1, 1, 1, 1))
+    both = build.node("add", [first, pooled], (1, 8, 12, 12))
+    second = build.conv(both, 6, (1, 1))
+    small = build.node("max_pool", [second], (1, 6, 12, 12), kernel=(3, 3), strides=(1, 1), pads=(1, 1, 1, 1))
+    joined = build.node("concat", [small, both, first], (1, 22, 12, 12), axis=1)
+    return build.outputs(build.conv(joined, 4, (3, 3), pads=(1, 1, 1, 1)), second)
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("words", ["products", "after pool1", "until conv1"])
+def test_lenet_in_two_parts(agent: Agent, gpu: Backend, words: str, seed: int) -> None:
+    graph = load_workload(network="lenet", onnx=None, seed=seed)
+    bundle = compile_graph(graph, Options(gpu, on_cpu=words), Limits())
+    sides = [api for api, _ in segments(bundle.plan)]
+    assert sides == (["cpu", TRANSFER, gpu] if words.startswith("until") else [gpu, TRANSFER, "cpu"])
+    x = inputs_of(graph, seed)
+    run = agent.run(bundle, x, "--warmup", 1, "--samples", 2, "--layer-passes", 1)
+    assert run.code == 0, run.events[-1]
+    close(run.output(), graph, x)
+    device = run.one("device")
+    assert (device.facts.api, device.plan) == (gpu, bundle.plan.plan_hash)
+    assert device.threads > 0
+    layers = run.all("layer")
+    assert [event.index for event in layers] == list(range(len(bundle.plan.steps)))
+    assert all(event.duration_ns > 0 for event in layers)
+    (moved,) = [event for event in layers if event.program == TRANSFER]
+    assert isinstance(bundle.plan.steps[moved.index], Transfer)
+    assert run.one("memory").device_bytes == sum(pool.bytes for pool in bundle.plan.pools)
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("pipeline", ["none", "across"])
+def test_branches_on_both_sides(agent: Agent, gpu: Backend, pipeline: str, seed: int) -> None:
+    """Every frame of a stream has its own result, in a pipeline too, where several are under way."""
+    graph = branching()
+    bundle = compile_graph(graph, Options(gpu, on_cpu="pooling"), Limits())
+    assert len({api for api, _ in segments(bundle.plan)} - {TRANSFER}) == 2
+    x = inputs_of(graph, seed, FRAMES)
+    options = ("--warmup", 1, "--samples", 2, "--inferences", 3 * FRAMES, "--pipeline", pipeline, "--layer-passes", 1)
+    run = agent.run(bundle, x, *options)
+    assert run.code == 0, run.events[-1]
+    for number, name in enumerate(graph.outputs):
+        found = run.output(number).reshape(FRAMES, -1)
+        for frame in range(FRAMES):
+            close(found[frame], graph, {key: value[frame] for key, value in x.items()}, name)
+    assert (pipeline == "across") == any("segments on two" in event.detail for event in run.all("setup"))
+
+
+@pytest.mark.parametrize("on_cpu", ["none", "products"])
+@pytest.mark.parametrize("gpu", GPUS)
+def test_everything_made_for_each_frame(agent: Agent, gpu: Backend, on_cpu: str, seed: int) -> None:
+    """It computes the same, and each sample takes what the first set-up took: only the first is told."""
+    graph = load_workload(network="lenet", onnx=None, seed=seed)
+    bundle = compile_graph(graph, Options(gpu, on_cpu=on_cpu), Limits())
+    x = inputs_of(graph, seed, 2)
+    run = agent.run(bundle, x, "--samples", 1, "--inferences", 2, "--create-per-frame", "--threads-in-order")
+    if on_cpu == "none":
+        assert run.error.code == "usage"  # no thread of the CPU backend is there
+        run = agent.run(bundle, x, "--samples", 1, "--inferences", 2, "--create-per-frame")
+    assert run.code == 0, run.events[-1]
+    for frame, found in enumerate(run.output().reshape(2, -1)):
+        close(found, graph, {name: value[frame] for name, value in x.items()})
+    assert len([event for event in run.all("setup") if event.step == "upload"]) == (1 if on_cpu == "none" else 2)
+
+
+def test_a_pipeline_across_needs_two_apis(agent: Agent, seed: int) -> None:
+    graph = load_workload(network="lenet", onnx=None, seed=seed)
+    for options, pipeline, words in (
+        (Options("cpu"), "across", "two APIs"),
+        (Options("opencl", on_cpu="products"), "balanced", "use across"),
+    ):
+        bundle = compile_graph(graph, options, Limits())
+        run = agent.run(bundle, inputs_of(graph, seed), "--inferences", 2, "--pipeline", pipeline, "--threads", 2)
+        assert run.error.code == "usage"
+        assert words in run.error.message
+
+
+def test_plans_that_mix_without_a_transfer_are_refused(agent: Agent, seed: int) -> None:
+    graph = load_workload(network="lenet", onnx=None, seed=seed)
+    bundle = compile_graph(graph, Options("opencl", on_cpu="products"), Limits())
+    folder = agent.folder / "plan"
+    bundle.write(folder)
+    whole = json.loads((folder / "plan.json").read_text())
+    cut = next(index for index, step in enumerate(whole["steps"]) if step["kind"] == "transfer")
+
+    def refusal(change: dict[str, object]) -> str:
+        (folder / "plan.json").write_text(json.dumps({**whole, **change}))
+        run = agent.run(folder, inputs_of(graph, seed))
+        assert run.error.code in ("plan_invalid", "usage")
+        return run.error.message
+
+    transfer = whole["steps"][cut]
+    copied = {key: transfer[key] for key in ("layer", "source", "target", "bytes")} | {"kind": "copy"}
+    assert "two APIs" in refusal({"steps": [*whole["steps"][:cut], copied, *whole["steps"][cut + 1 :]]})
+    back = {**transfer, "source": transfer["target"], "target": transfer["source"]}
+    assert "later one" in refusal({"steps": [*whole["steps"][:cut], back, *whole["steps"][cut + 1 :]]})
+    large = {**transfer, "bytes": 1 << 30}
+    assert "exceed" in refusal({"steps": [*whole["steps"][:cut], large, *whole["steps"][cut + 1 :]]})
+    lost = [{**program, "api": ""} for program in whole["programs"]]
+    assert "needs `opencl`" in refusal({"programs": lost})

@@ -1,0 +1,69 @@
+"""Where a network is divided between GPU and CPU."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from kernels.compile import compile_graph
+from kernels.errors import OptionError
+from kernels.frontend.load import load_workload
+from kernels.ir.placement import Placement
+from kernels.options import Limits, Options
+from kernels.plan.model import Transfer
+from kernels.plan.sides import TRANSFER, segments
+from kernels.segments import divide
+
+from .graphs import generator
+
+
+def test_every_node_is_in_one_segment_and_reads_what_is_there() -> None:
+    graph = load_workload(network="googlenet", onnx=None, seed=1)
+    for words in (
+        "pooling",
+        "products",
+        "convolutions",
+        "pooling+joins",
+        f"after {graph.nodes[generator().integers(5, 60)].name}",
+    ):
+        parts = divide(graph, Placement.of(words).on_cpu(graph))
+        assert sorted(node.name for part in parts for node in part.graph.nodes) == sorted(n.name for n in graph.nodes)
+        known = set(graph.inputs)
+        for part in parts:
+            assert known.issuperset(part.graph.inputs)
+            known |= set(part.graph.outputs)
+        assert known.issuperset(graph.outputs)
+        assert all(one.cpu != other.cpu for one, other in pairwise(parts))
+
+
+def test_cheap_layers_stay_with_their_operand() -> None:
+    graph = load_workload(network="lenet", onnx=None, seed=1)
+    placed = Placement.of("products").on_cpu(graph)
+    assert {name for name, cpu in placed.items() if cpu} == {"ip1", "ip1.relu", "ip2", "prob"}
+    assert not Placement.of("after conv2").on_cpu(graph)["conv2"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("pooling+nothing", "write `none`"),
+        ("after conv9", "did you mean conv"),
+        ("after prob", "none of the layers"),
+        ("convolutions+products+pooling", "all of the layers"),
+        ("joins", "none of the layers"),
+    ],
+)
+def test_placements_that_leave_nothing_are_refused(words: str, says: str) -> None:
+    graph = load_workload(network="lenet", onnx=None, seed=1)
+    with pytest.raises(OptionError, match=says):
+        compile_graph(graph, Options("opencl", on_cpu=words), Limits())
+
+
+def test_transfers_say_what_they_move() -> None:
+    graph = load_workload(network="lenet", onnx=None, seed=1)
+    plan = compile_graph(graph, Options("opencl", on_cpu="after pool1"), Limits()).plan
+    (step,) = [step for step in plan.steps if isinstance(step, Transfer)]
+    assert (step.layer, step.bytes) == ("pool1", 4 * 20 * 12 * 12)
+    assert [api for api, _ in segments(plan)] == ["opencl", TRANSFER, "cpu"]
+    assert {program.api for program in plan.programs} == {"", "cpu"}
