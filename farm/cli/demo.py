@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -178,10 +180,24 @@ def _run(session: Demo, state: Path) -> tuple[Any, Path]:
 def _interrupt_on_signals() -> dict[int, Any]:
     """A kill or a closed terminal ends the demo as Ctrl-C does. Returns the handlers before."""
 
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if not _ignores_errors(frame):
+            raise KeyboardInterrupt
+        again = threading.Timer(0.02, os.kill, (os.getpid(), number))
+        again.daemon = True
+        again.start()
 
     return {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+
+
+def _ignores_errors(frame: FrameType | None) -> bool:
+    """Whether Python is in an import or a finalizer: there it may print an error and go on."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.startswith("<frozen importlib") or code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _ignore_signals() -> None:
