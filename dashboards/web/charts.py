@@ -20,6 +20,8 @@ from orchestrator.errors import ServiceDown, UnknownName
 if TYPE_CHECKING:
     from orchestrator.report.charts.over_time import Line
 
+    from .marks import Span
+
 BOARDS = Path(__file__).parents[1] / "grafana" / "boards"
 POINTS = 240
 """Of a line."""
@@ -99,14 +101,19 @@ class Prometheus:
         from orchestrator.report.charts.over_time import Line
 
         end, step = time.time(), max(1.0, seconds / POINTS)
-        asked = {"start": f"{end - seconds:.3f}", "end": f"{end:.3f}", "step": f"{step:.3f}"}
         found = []
         for expression, legend in of.queries:
             query = resolved(expression, source, step)
-            for each in self._get("query_range", {**asked, "query": query})["result"]:
+            for each in self.ranged(query, end - seconds, end, step):
                 pairs = [(float(at), float(value)) for at, value in each["values"] if math.isfinite(float(value))]
                 at, values = zip(*pairs, strict=True) if pairs else ((), ())
-                found.append(Line(_named(legend, each["metric"]), tuple(at), tuple(values)))
+                found.append(Line(named(legend, each["metric"]), tuple(at), tuple(values)))
+        return found
+
+    def ranged(self, query: str, start: float, end: float, step: float) -> list[dict[str, Any]]:
+        """Series with their values every `step` seconds, as Prometheus has them."""
+        asked = {"query": query, "start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:.3f}"}
+        found: list[dict[str, Any]] = self._get("query_range", asked)["result"]
         return found
 
     def _get(self, what: str, query: Mapping[str, str]) -> Any:
@@ -128,12 +135,16 @@ def resolved(expression: str, source: str, step_s: float) -> str:
     return re.sub(r"\$\w+", ".*", expression)
 
 
-def _named(legend: str, labels: Mapping[str, str]) -> str:
+def named(legend: str, labels: Mapping[str, str]) -> str:
+    """A legend, or a title, with the labels of a series in it."""
     return re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda match: labels.get(match[1], ""), legend).strip()
 
 
-def draw(of: Panel, lines: list[Line]) -> str:
-    """A whole SVG file."""
-    from orchestrator.report.charts.over_time import over_time
+def draw(of: Panel, lines: list[Line], span: Span | None = None, *, narrow: bool = False) -> str:
+    """A whole SVG file. `span`: the time that is shown, with what happened in it; None: that of the lines."""
+    from orchestrator.report.charts.over_time import NARROW_PX, WIDTH_PX, over_time
 
-    return over_time(f"chart{of.number}", of.title, of.unit, lines, of.limits)
+    events = [(mark.at, mark.number) for mark in span.marks] if span else []
+    limits = (span.start, span.end) if span else None
+    width_px = NARROW_PX if narrow else WIDTH_PX
+    return over_time(f"chart{of.number}", of.title, of.unit, lines, of.limits, events, limits, width_px)

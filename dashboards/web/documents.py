@@ -15,7 +15,7 @@ from orchestrator.errors import FarmError, ModelFileError
 from orchestrator.ledger import ExperimentRow, Ledger
 from orchestrator.submission.labels import read_labels
 
-from . import charts
+from . import charts, marks
 from .pages import nights
 from .pages.experiments import found_experiment
 from .protection import DOCUMENT_POLICY
@@ -43,7 +43,7 @@ class Documents:
         )
 
     async def chart(self, request: Request) -> Response:
-        """`?source=`, `?hours=`: a panel's lines."""
+        """`?source=`, `?hours=`: a panel's lines; `?narrow=` for a small screen."""
         return await run_in_threadpool(self._chart, request)
 
     def _chart(self, request: Request) -> Response:
@@ -53,10 +53,11 @@ class Documents:
             panel = charts.panel(of["board"], of["number"])
             seconds = 3600.0 * (int(hours) if hours in ("1", "6", "24", "168") else 1)
             lines = charts.Prometheus(self._prometheus).lines(panel, query.get("source", ""), seconds)
+            span = marks.recent(self._prometheus, seconds)
         except FarmError as e:
             return self._renderer.refused(request, e)
         with self._lock:
-            text = charts.draw(panel, lines)
+            text = charts.draw(panel, lines, span, narrow="narrow" in query)
         return Response(text, media_type="image/svg+xml", headers={"Content-Security-Policy": DOCUMENT_POLICY})
 
     def _sent(self, request: Request, make: Callable[[], str]) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dashboards.web.charts import Prometheus, boards
+from dashboards.web.marks import recent
 from dashboards.web.page import Asked, Page
 from orchestrator.errors import UnknownName
 
@@ -16,13 +17,15 @@ def charts(asked: Asked) -> Page:
         raise UnknownName(f"there are no charts {name!r}", remedy=f"there are {', '.join(boards())}")
     sources = Prometheus(asked.prometheus).sources() if asked.prometheus else []
     source = asked.query.get("source", "")
+    hours = asked.number("hours") if asked.number("hours") in HOURS else HOURS[0]
     data = {
         "board": boards()[name],
         "boards": boards(),
         "prometheus": asked.prometheus,
         "sources": sources,
         "source": source if source in sources else next(iter(sources), ""),
-        "hours": asked.number("hours") if asked.number("hours") in HOURS else HOURS[0],
+        "hours": hours,
+        "marks": recent(asked.prometheus, 3600.0 * hours).marks if asked.prometheus else (),
         "all_hours": HOURS,
     }
     return Page("charts.html.j2", f"Charts: {boards()[name].title}", "charts", data, live=False)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
-from matplotlib.ticker import EngFormatter, FuncFormatter
+from matplotlib.ticker import EngFormatter, Formatter, FuncFormatter
 
 from orchestrator.report.colours import PALETTE
 from orchestrator.report.drawing import FOREGROUND, MUTED, Chart, bare, new_figure, style, to_svg
@@ -17,11 +17,16 @@ from orchestrator.report.heading import put_heading
 MOST_LINES = 24
 NAMED = 8
 """Lines; of more no names are drawn."""
-WIDTH_PX, HEIGHT_PX = 560, 230
+EVENTS = ("#e8590c", "#2da44e", "#0e9aa7", "#8250df", "#2f81f7", "#8cc4ff", "#d1453b")
+"""By kind: change points, deployments, agents, nights, experiments that begin, that end, alerts."""
+WIDTH_PX, HEIGHT_PX, NARROW_PX = 560, 230, 350
 TOKENS = """<style>
 :root { --page: #ffffff; --ink: #1f2328; --muted: #59636e; --line: #d8dee4; }
 @media (prefers-color-scheme: dark) { :root { --page: #0d1117; --ink: #e6edf3; --muted: #9198a1; --line: #30363d; } }
 </style>"""
+AGES = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
+LONG_S = 300.0
+"""From here on seconds are told in minutes, hours, days."""
 PREFIXES = {"bytes": "B", "hertz": "Hz", "s": "s", "joule": "J", "watt": "W", "amp": "A", "volt": "V"}
 
 
@@ -35,29 +40,44 @@ class Line:
     values: tuple[float, ...]
 
 
-def over_time(name: str, title: str, unit: str, lines: Sequence[Line], limits: Sequence[float] = ()) -> str:
-    """`unit` as Grafana calls it; `limits` are drawn as lines. `name` prefixes the ids."""
+def over_time(
+    name: str,
+    title: str,
+    unit: str,
+    lines: Sequence[Line],
+    limits: Sequence[float] = (),
+    events: Sequence[tuple[float, int]] = (),
+    span: tuple[float, float] | None = None,
+    width_px: float = WIDTH_PX,
+) -> str:
+    """`unit` as Grafana calls it; `limits` are drawn as lines, `events` (Unix time, number of its kind) as upright
+    ones in the colour of their kind, which `.event-N` of the pages' style has, too. `span`: Unix times of the left and
+    the right edge; None: those of the lines. `name` prefixes the ids."""
     with style():
-        figure = new_figure(WIDTH_PX, HEIGHT_PX)
+        figure = new_figure(width_px, HEIGHT_PX)
         axes = figure.subplots()
         shown = sorted(lines, key=lambda line: line.name)[:MOST_LINES]
+        most = max((value for line in shown for value in (*line.values, *limits)), default=0.0)
+        scale, formatter = _scale(unit, most)
         for index, line in enumerate(shown):
-            at = [date2num(datetime.fromtimestamp(each)) for each in line.at]
-            axes.plot(at, line.values, color=PALETTE[index % len(PALETTE)], linewidth=1.2, label=line.name or title)
+            values = [value / scale for value in line.values]
+            at, colour = [_day(each) for each in line.at], PALETTE[index % len(PALETTE)]
+            axes.plot(at, values, color=colour, linewidth=1.2, label=line.name or title)
         for limit in limits if shown else ():
-            axes.axhline(limit, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
-        locator = AutoDateLocator(minticks=3, maxticks=7)
+            axes.axhline(limit / scale, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
+        for moment, kind in events if shown else ():
+            axes.axvline(_day(moment), color=EVENTS[kind], linewidth=1.0, linestyle=(0, (1, 2)), zorder=0.9)
+        if span:
+            axes.set_xlim(_day(span[0]), _day(span[1]))
+        locator = AutoDateLocator(minticks=3, maxticks=7 if width_px > NARROW_PX else 5)
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, show_offset=False))
-        if unit == "percentunit":
-            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
-        elif unit in PREFIXES:
-            axes.yaxis.set_major_formatter(EngFormatter(PREFIXES[unit]))
-        elif unit == "celsius":
-            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} °C"))
+        if formatter:
+            axes.yaxis.set_major_formatter(formatter)
         if not shown:
             axes.text(0.5, 0.5, "no figures in this time", transform=axes.transAxes, ha="center", color=FOREGROUND)
             axes.set_yticks([])
+            axes.xaxis.set_visible(False)
         bare(axes, grid="y")
         put_heading(figure, title, list(axes.get_lines())[: len(shown)] if len(shown) <= NAMED else [])
         text = to_svg(Chart(figure, name, title))
@@ -67,3 +87,20 @@ def over_time(name: str, title: str, unit: str, lines: Sequence[Line], limits: S
     width, height = (size[1], size[2]) if size else (str(WIDTH_PX), str(HEIGHT_PX))
     space = 'xmlns="http://www.w3.org/2000/svg"'
     return f'{fixed.replace("<svg", f"<svg {space}", 1)} width="{width}pt" height="{height}pt">{TOKENS}{rest}'
+
+
+def _day(moment: float) -> float:
+    """As matplotlib counts time: days, of this place's clock."""
+    return float(date2num(datetime.fromtimestamp(moment)))
+
+
+def _scale(unit: str, most: float) -> tuple[float, Formatter | None]:
+    """By what values up to `most` are divided, and how they are written; None: as plain numbers."""
+    if unit == "percentunit":
+        return 1.0, FuncFormatter(lambda value, _: f"{100 * value:.4g} %")
+    if unit == "s" and most >= LONG_S:
+        size, name = next(each for each in AGES if most >= each[0])
+        return size, FuncFormatter(lambda value, _: f"{value:g} {name}")
+    if unit in PREFIXES:
+        return 1.0, EngFormatter(PREFIXES[unit])
+    return 1.0, FuncFormatter(lambda value, _: f"{value:g} °C") if unit == "celsius" else None

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+import time
 import xml.etree.ElementTree as ET
+from importlib.metadata import version
 
 import pytest
 
 from dashboards.web.charts import Panel, Prometheus, boards, draw, panel
+from dashboards.web.marks import marks, recent
 from orchestrator.errors import ServiceDown, UnknownName
 from orchestrator.report.charts.over_time import Line
 from tests.servers import free_port
+from tests.unit.history.made import DAY_S, FIRST
 
 from .conftest import Farm
 
@@ -37,6 +41,28 @@ def test_the_line_of_the_alert_is_drawn(farm: Farm) -> None:
     lines = Prometheus(farm.prometheus.url).lines(hot, "virtual", HOUR_S)
     with_limit, without = draw(hot, lines), draw(Panel(**{**vars(hot), "limits": ()}), lines)
     assert with_limit.count("stroke-dasharray") > without.count("stroke-dasharray")
+
+
+def test_what_happened_is_marked(farm: Farm) -> None:
+    """Of Grafana's annotations: the newest level of a suite by its night, versions and agents from when they ran."""
+    server = Prometheus(farm.prometheus.url)
+    every = marks(server, time.time() - FIRST + DAY_S)
+    assert [(mark.at, mark.text) for mark in every if mark.kind == "Change points"] == [
+        (FIRST + 6 * DAY_S, "nightly: worse from this night on")
+    ]
+    found = marks(server, HOUR_S)
+    assert all(time.time() - HOUR_S <= mark.at <= time.time() for mark in found)
+    assert {"Deployments", "Agents", "Experiments begin", "Experiments end"} <= {mark.kind for mark in found}
+    assert [mark.text for mark in found if mark.kind == "Deployments"] == [
+        f"pocketfarm {version('pocketfarm')}: this version of the farm runs"
+    ]
+    battery = PANELS["Battery"]
+    lines = server.lines(battery, "virtual", HOUR_S)
+    span = recent(farm.prometheus.url, HOUR_S)
+    assert time.time() - HOUR_S < span.start <= min(mark.at for mark in span.marks) <= max(lines[0].at) <= time.time()
+    with_marks, without = draw(battery, lines, span), draw(battery, lines)
+    assert with_marks.count("stroke-dasharray") - without.count("stroke-dasharray") == len(span.marks)
+    assert 'viewBox="0 0 262.' in draw(battery, lines, span, narrow=True)
 
 
 def test_names_from_outside_are_escaped() -> None:
