@@ -47,12 +47,14 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test's kind is the folder that it lies in."""
+    """A test's kind is the folder that it lies in. Files that take minutes start first: no core waits for them at the
+    end."""
     root = Path(__file__).parent
     for item in items:
         kind = item.path.relative_to(root).parts[0]
         if kind in KINDS:
             item.add_marker(kind)
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
 @pytest.fixture(scope="session")

@@ -62,7 +62,7 @@ QEMU = {"arm64-v8a": ("qemu-aarch64", "aarch64-linux-gnu"), "armeabi-v7a": ("qem
 ELF = {"arm64-v8a": (2, 183), "armeabi-v7a": (1, 40)}
 """Class (1: 32 bits, 2: 64) and machine of an ELF header."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(BUILD_S)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(BUILD_S)]
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,8 @@ from tests.unit.kernels.back.test_products import every as every_product
 from tests.unit.kernels.back.test_saving_memory import small_pyramid
 from tests.unit.kernels.back.test_split_weights import SMALL, classifier, divided
 
+pytestmark = pytest.mark.long
+
 
 def every_case() -> dict[str, Graph]:
     graphs: dict[str, Graph] = {}

@@ -22,7 +22,7 @@ from tests.servers import required
 
 from .test_up import CALM, ROOT, Up
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300)]
 
 FILE = """\
 schema_version: 1

@@ -19,7 +19,7 @@ from tests.waiting import eventually
 from .conftest import Cli
 from .test_up import ROOT, Up, farm
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300)]
 
 JOINED_BYTES = 9_000_000
 """SqueezeNet needs more where the channels of its concats are joined."""

@@ -16,7 +16,7 @@ from .authors_phone import recording
 from .conftest import Cli
 from .test_up import ROOT, Up, farm
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300)]
 
 DATA = ROOT.parent / "shared" / "data" / "mobile_convnet" / "galaxy_s7"
 
