@@ -20,6 +20,7 @@ from .queue_tables import capacity_line, curve, policies_table, runs_table, show
 if TYPE_CHECKING:
     from orchestrator.ledger import Ledger
     from orchestrator.queueing.kept import Read
+    from orchestrator.queueing.learnt import Body
     from orchestrator.queueing.measured import TimesUsed
     from orchestrator.queueing.spec import QueueingSpec
 
@@ -89,8 +90,9 @@ def run(
 
     loaded = load(spec)
     used: list[TimesUsed] = []
+    bodies: list[Body] = []
     if loaded.asks_the_ledger:
-        loaded, used = _from_ledger(loaded, state)
+        loaded, used, bodies = _from_ledger(loaded, state, learn=simulate)
     if not simulate:
         if capacity or policies is not None or html is not None:
             raise Unsupported("--capacity, --policies and --html are of simulations", remedy="add --simulate")
@@ -119,7 +121,7 @@ def run(
         return
     measured = run_and_measure(loaded)
     if as_json:
-        print_json(as_data(loaded, measured, used))
+        print_json(as_data(loaded, measured, used, bodies))
     else:
         show_measured(loaded, measured)
 
@@ -248,17 +250,25 @@ def _tell(ledger: Ledger, run_id: str, as_json: bool) -> None:
         log().print(what, markup=False, soft_wrap=True)
 
 
-def _from_ledger(spec: QueueingSpec, state: Path | None) -> tuple[QueueingSpec, list[TimesUsed]]:
-    """The spec with measured times; says whose they are."""
+def _from_ledger(
+    spec: QueueingSpec, state: Path | None, *, learn: bool
+) -> tuple[QueueingSpec, list[TimesUsed], list[Body]]:
+    """The spec with measured times, and where it is to `learn` with what its servers learn; says whose they are."""
+    from orchestrator.queueing.learnt import fill_bodies
     from orchestrator.queueing.measured import fill_times
 
+    bodies: list[Body] = []
     with open_ledger(settings_of(state)) as ledger:
         filled, used = fill_times(spec, ledger, partial(find_measured, ledger))
+        if learn:
+            filled, bodies = fill_bodies(filled, ledger, partial(find_measured, ledger))
     for each in used:
         of = each.of_class if each.server is None else f"{each.of_class} on {each.server}"
         told = f"{each.samples} latencies of {each.cell} on {each.device} ({each.source}), {each.experiment}"
         log().print(f"service of {of}: {told}", markup=False, soft_wrap=True)
-    return filled, used
+    for body in bodies:
+        log().print(f"learnt of {body.server}: {body.text}", markup=False, soft_wrap=True)
+    return filled, used, bodies
 
 
 def _shares(text: str) -> list[float]:

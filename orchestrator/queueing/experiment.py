@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .learnt import Body
 from .measured import TimesUsed
 from .measures import Measured, measure
 from .oracle import theory_of
@@ -40,7 +41,11 @@ def compare_policies(spec: QueueingSpec, names: Sequence[str]) -> list[tuple[Que
 
 
 def as_data(
-    spec: QueueingSpec, measured: Measured, used: Sequence[TimesUsed] = (), source: str = "simulated"
+    spec: QueueingSpec,
+    measured: Measured,
+    used: Sequence[TimesUsed] = (),
+    bodies: Sequence[Body] = (),
+    source: str = "simulated",
 ) -> dict[str, Any]:
     """The answer of `farm queue --json`."""
     return {
@@ -52,5 +57,6 @@ def as_data(
         "warm_up_s": list(measured.cuts_s),
         "theory": [vars(each) for each in theory_of(spec)],
         "times": [vars(each) for each in used],
+        "learnt": [{**vars(each), "heat": each.heat.model_dump() if each.heat else None} for each in bodies],
         "doubts": list(measured.doubts),
     }

@@ -10,7 +10,7 @@ from orchestrator.ledger import ExperimentRow, Ledger
 from orchestrator.model.job import Cell
 from orchestrator.model.record import Outcome, Record
 
-from .spec import Distribution, LedgerTimes, QueueingSpec, Samples
+from .spec import Distribution, LedgerCell, QueueingSpec, Samples
 
 NS_PER_S = 1e9
 
@@ -42,9 +42,10 @@ def fill_times(
         if not isinstance(times, Samples) or times.ledger is None:
             return times
         row = find(times.ledger.experiment)
-        values, record, cell = _read(ledger, row.id, times.ledger, f"class {of_class}")
-        serial = record.device.serial
-        used.append(TimesUsed(of_class, server, row.id, cell.workload.label, serial, str(record.source), len(values)))
+        records, cell = records_of(ledger, row.id, times.ledger, f"class {of_class}", lambda each: bool(_timed_s(each)))
+        values = tuple(value for record in records for value in _timed_s(record))
+        serial, source = records[0].device.serial, str(records[0].source)
+        used.append(TimesUsed(of_class, server, row.id, cell.workload.label, serial, source, len(values)))
         return Samples(kind="samples", values_s=values)
 
     classes = tuple(each.model_copy(update={"service": filled(each.service, each.name, None)}) for each in spec.classes)
@@ -55,21 +56,20 @@ def fill_times(
     return spec.model_copy(update={"classes": classes, "servers": servers}), used
 
 
-def _read(ledger: Ledger, experiment_id: str, of: LedgerTimes, who: str) -> tuple[tuple[float, ...], Record, Cell]:
-    """Timed latencies in seconds of all blocks that count, a record and the cell that they are of."""
+def records_of(
+    ledger: Ledger, experiment_id: str, of: LedgerCell, who: str, usable: Callable[[Record], bool]
+) -> tuple[list[Record], Cell]:
+    """Usable blocks of one cell on one device, oldest first, and the cell.
+
+    Raises NoData where there are none, NotComparable where they are of several cells or devices.
+    """
     cells = {cell_id: cell for cell_id, cell in ledger.cells(experiment_id).items() if _fits(cell, of)}
     found = [
         record
-        for record in ledger.records(experiment_id, outcomes=[Outcome.OK], serial=of.device)
-        if record.cell_id in cells and record.role == "work"
+        for record in ledger.records(experiment_id, outcomes=[Outcome.OK, Outcome.INVALID], serial=of.device)
+        if record.cell_id in cells and record.role == "work" and usable(record)
     ]
-    values = [
-        sample.duration_ns / NS_PER_S
-        for record in found
-        for sample in record.samples
-        if sample.phase == "timed" and sample.inferences == 1 and sample.duration_ns > 0
-    ]
-    if not values:
+    if not found:
         raise NoData(
             f"{who}: {experiment_id} has no latencies of {_told(of)}",
             remedy="`farm results` shows what it has; `where` names network, backend, precision or an axis",
@@ -81,10 +81,21 @@ def _read(ledger: Ledger, experiment_id: str, of: LedgerTimes, who: str) -> tupl
             f"{who}: {experiment_id} has {len(several[1])} cells on {devices} that fit {_told(of)}",
             remedy="name one device and one cell: `device: SERIAL`, `where: {network: ..., backend: ...}`",
         )
-    return tuple(values), found[0], cells[found[0].cell_id]
+    return found, cells[found[0].cell_id]
 
 
-def _fits(cell: Cell, of: LedgerTimes) -> bool:
+def _timed_s(record: Record) -> list[float]:
+    """Timed latencies in seconds, where the block counts."""
+    if record.outcome != Outcome.OK:
+        return []
+    return [
+        sample.duration_ns / NS_PER_S
+        for sample in record.samples
+        if sample.phase == "timed" and sample.inferences == 1 and sample.duration_ns > 0
+    ]
+
+
+def _fits(cell: Cell, of: LedgerCell) -> bool:
     columns = {
         "network": cell.workload.label,
         "backend": str(cell.backend),
@@ -94,6 +105,6 @@ def _fits(cell: Cell, of: LedgerTimes) -> bool:
     return all(columns.get(name) == str(value) for name, value in of.where.items())
 
 
-def _told(of: LedgerTimes) -> str:
+def _told(of: LedgerCell) -> str:
     where = ", ".join(f"{name} {value}" for name, value in of.where.items()) or "any cell"
     return f"{where} on {of.device or 'any device'}"

@@ -12,6 +12,9 @@ from orchestrator.queueing.spec import QueueingSpec
 
 from .heat import HeatModel
 
+BEYOND_C = 0.5
+"""A model that was fitted may exceed what it was fitted to by so much."""
+
 
 class SimulatedServer:
     """A server of a group, and the body behind it."""
@@ -39,8 +42,7 @@ class SimulatedServer:
         if now > self._warm_until:
             duration += self._group.setup
         if self.heat is not None:
-            duration *= self.heat.slowdown(now)
-            self.heat.work(True, now)
+            duration *= self.heat.begin(now)
         self.epoch += 1
         self.travel_s = 0.0 if self._travels is None else next(self._travels)
         self.began, self.ends = now, now + duration
@@ -50,7 +52,7 @@ class SimulatedServer:
         """It has ended, or was interrupted."""
         self._busy_s += self.served_s(now)
         if self.heat is not None:
-            self.heat.work(False, now)
+            self.heat.rest(now)
         if self._group.setup:
             self._warm_until = float("inf") if self._group.keep_warm is None else now + self._group.keep_warm
 
@@ -65,6 +67,15 @@ class SimulatedServer:
     def energy_j(self, now: float) -> float:
         """What it took for what it has just served."""
         return self.served_s(now) * self.server.busy_w
+
+    @property
+    def beyond(self) -> str:
+        """A doubt, where it became hotter than its model is known for; else empty."""
+        known = self._group.heat.known_to if self._group.heat else None
+        if self.heat is None or known is None or self.heat.hottest_c <= known + BEYOND_C:
+            return ""
+        hot = f"{self.server.name} became {self.heat.hottest_c:.1f} C, and no block that its heat was learnt from was"
+        return f"{hot} hotter than {known:.1f} C: how it throttles there is not known"
 
 
 class Fleet:

@@ -12,7 +12,8 @@ class HeatModel:
 
     def __init__(self, heat: Heat) -> None:
         self._heat = heat
-        self._temp_c, self._at, self._busy = heat.ambient, 0.0, False
+        self._temp_c, self._at, self._speed = heat.ambient, 0.0, 0.0
+        self.hottest_c = heat.ambient
 
     def temp_c(self, now: float) -> float:
         aim = self._aim()
@@ -24,14 +25,25 @@ class HeatModel:
             return math.inf
         return now + self._heat.time_constant * max(0.0, math.log(max(above, 1e-12) / (temp_c - ambient)))
 
-    def work(self, busy: bool, now: float) -> None:
-        """From now on it is busy, or idle."""
-        self._temp_c, self._at, self._busy = self.temp_c(now), now, busy
+    def begin(self, now: float) -> float:
+        """It is busy from now on. How many times as long as when it is cool a service takes that begins now."""
+        slower = self._slower(self.temp_c(now))
+        self._turn(1 / slower if self._heat.slow_is_cooler else 1.0, now)
+        return slower
 
-    def slowdown(self, now: float) -> float:
-        """How many times as long as when it is cool a service takes that begins now."""
-        hot = max(0.0, self.temp_c(now) - self._heat.throttle_at)
-        return min(self._heat.slowest, 1 + self._heat.slower_per_c * hot)
+    def rest(self, now: float) -> None:
+        """It is idle from now on."""
+        self._turn(0.0, now)
+
+    def _turn(self, speed: float, now: float) -> None:
+        self._temp_c, self._at, self._speed = self.temp_c(now), now, speed
+        self.hottest_c = max(self.hottest_c, self._temp_c)
+
+    def _slower(self, temp_c: float) -> float:
+        heat = self._heat
+        if heat.throttle_at is not None:
+            return min(heat.slowest, 1 + heat.slower_per_c * max(0.0, temp_c - heat.throttle_at))
+        return max((step.times for step in heat.steps if temp_c >= step.at), default=1.0)
 
     def _aim(self) -> float:
-        return self._heat.ambient + (self._heat.rise_c if self._busy else 0.0)
+        return self._heat.ambient + self._heat.rise_c * self._speed

@@ -77,7 +77,8 @@ class _Simulation:
             )
         while len(course.at) < POINTS:
             self._fleet.note(step * (len(course.at) + 1), 0, waited_s)
-        return Run(self._rows.table(), course, self._spec.duration, waited_s, self._preemptions)
+        doubts = tuple(filter(None, (server.beyond for server in self._fleet.servers)))
+        return Run(self._rows.table(), course, self._spec.duration, waited_s, self._preemptions, doubts=doubts)
 
     def _plan(self, at: float, act: Act, subject: int | Request, extra: int = 0) -> None:
         self._number += 1

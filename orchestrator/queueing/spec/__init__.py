@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from .arrivals import Arrivals, ClosedArrivals, TraceArrivals
-from .distributions import Distribution, Exponential, Fixed, Gamma, LedgerTimes, Lognormal, Samples, Uniform, Weibull
+from .distributions import Distribution, Exponential, Fixed, Gamma, LedgerCell, Lognormal, Samples, Uniform, Weibull
 from .inference import Inference
 from .queueing import Batch, Limits, PolicyChoice, QueueingSpec, RequestClass, Target, load, parse
-from .servers import Heat, Power, ServerGroup
+from .servers import Heat, Power, ServerGroup, ThrottleStep
 
 __all__ = [
     "Arrivals",
@@ -18,7 +18,7 @@ __all__ = [
     "Gamma",
     "Heat",
     "Inference",
-    "LedgerTimes",
+    "LedgerCell",
     "Limits",
     "Lognormal",
     "PolicyChoice",
@@ -28,6 +28,7 @@ __all__ = [
     "Samples",
     "ServerGroup",
     "Target",
+    "ThrottleStep",
     "TraceArrivals",
     "Uniform",
     "Weibull",

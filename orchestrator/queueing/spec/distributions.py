@@ -114,8 +114,8 @@ class Uniform(Model):
         return random.uniform(self.low, self.high, count)
 
 
-class LedgerTimes(Model):
-    """Latencies that the farm measured, of one cell on one device."""
+class LedgerCell(Model):
+    """What the farm measured of one cell on one device."""
 
     experiment: str
     """Id or name, or `latest`."""
@@ -130,7 +130,7 @@ class Samples(Model):
 
     kind: Literal["samples"]
     values_s: tuple[Annotated[float, Field(gt=0)], ...] = ()
-    ledger: LedgerTimes | None = None
+    ledger: LedgerCell | None = None
 
     @model_validator(mode="after")
     def _one(self) -> Samples:

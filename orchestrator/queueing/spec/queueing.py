@@ -149,10 +149,11 @@ class QueueingSpec(Model):
 
     @property
     def asks_the_ledger(self) -> bool:
-        """Whether service times are to be read from the ledger."""
+        """Whether service times, or what a group learns, are to be read from the ledger."""
         times = [each.service for each in self.classes]
         times += [own for group in self.servers for own in group.service.values()]
-        return any(isinstance(each, Samples) and each.ledger is not None for each in times)
+        asked = any(isinstance(each, Samples) and each.ledger is not None for each in times)
+        return asked or any(group.learn is not None for group in self.servers)
 
     def offered_rates(self) -> dict[str, float]:
         """Requests a second by class. Raises SpecError where a class has none before it has run."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from pydantic import Field, model_validator
 
 from orchestrator.model.base import Model
 from orchestrator.model.experiment import Name
 from orchestrator.model.quantity import Celsius, Rest, Seconds
 
-from .distributions import Distribution
+from .distributions import Distribution, LedgerCell
 
 
 class Power(Model):
@@ -16,6 +18,14 @@ class Power(Model):
 
     idle_w: float = Field(default=0.0, ge=0)
     busy_w: float = Field(ge=0)
+
+
+class ThrottleStep(Model):
+    """How slow a server is from a temperature on."""
+
+    at: Celsius
+    times: float = Field(ge=1, le=1000)
+    """Service takes so many times as long as on a cool server."""
 
 
 class Heat(Model):
@@ -28,12 +38,26 @@ class Heat(Model):
     rise_c: float = Field(gt=0, le=200)
     """Degrees above `ambient` under load without end."""
     time_constant: Seconds
-    throttle_at: Celsius
-    """From here on the server is slower."""
+    throttle_at: Celsius | None = None
+    """From here on the server is slower; neither this nor `steps`: it never is."""
     slower_per_c: float = Field(default=0.05, ge=0)
     """For every degree above `throttle_at` service takes longer by this share."""
     slowest: float = Field(default=3.0, ge=1)
-    """Service never takes longer than so many times."""
+    """Service never takes longer than so many times, by `throttle_at`."""
+    steps: tuple[ThrottleStep, ...] = ()
+    """Instead of `throttle_at`."""
+    slow_is_cooler: bool = False
+    """A server that is so many times as slow heats itself as much less, as one does whose clock was lowered."""
+    known_to: Celsius | None = None
+    """The highest temperature of which this is known; a run that gets hotter says so."""
+
+    @model_validator(mode="after")
+    def _one_way_to_throttle(self) -> Heat:
+        if self.steps and self.throttle_at is not None:
+            raise ValueError("give either throttle_at or steps")
+        if any(low.at >= high.at or low.times > high.times for low, high in pairwise(self.steps)):
+            raise ValueError("steps must rise")
+        return self
 
 
 class ServerGroup(Model):
@@ -52,6 +76,8 @@ class ServerGroup(Model):
     """Times of these servers by class, instead of the class's own: as measured on them."""
     power: Power | None = None
     heat: Heat | None = None
+    learn: LedgerCell | None = None
+    """Measured blocks from which `heat` and `setup` are learnt, as far as they are not given here; for simulations."""
     setup: Rest = 0.0
     """What a cold server needs before it serves: the first time, and after `keep_warm` without work."""
     keep_warm: Seconds | None = None
@@ -59,6 +85,6 @@ class ServerGroup(Model):
 
     @model_validator(mode="after")
     def _consistent(self) -> ServerGroup:
-        if self.keep_warm is not None and not self.setup:
+        if self.keep_warm is not None and not self.setup and self.learn is None:
             raise ValueError("keep_warm without setup changes nothing: give `setup: 300 ms`")
         return self
