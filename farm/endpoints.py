@@ -82,6 +82,12 @@ def read(state: Path) -> Endpoints | None:
         return None
 
 
+def pages_of(state: Path) -> str:
+    """Address of the pages of the farm that runs on this state folder; empty where none are served."""
+    found = read(state)
+    return found.pages_url if found else ""
+
+
 def clear(state: Path) -> None:
     """Forget the endpoints: the farm ends."""
     _file(state).unlink(missing_ok=True)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from farm import endpoints
 from orchestrator.config import Settings, settings
 from orchestrator.coordination.client import connect
 from orchestrator.coordination.inventory import Inventory
@@ -50,7 +51,7 @@ def _send(farm: Settings, ledger: Ledger, night: Night, path: Path) -> Sequence[
     """The morning report. Whatever is wrong with it, the text is there."""
     try:
         found = morning_of(ledger, night)
-        path.write_text(morning_page(found))
+        path.write_text(morning_page(found, endpoints.pages_of(farm.state)))
         known = {name: address.get_secret_value() for name, address in farm.tell.items()}
         return (Told(to=str(path), at=time.time()), *send(found, night.suite.tell, known))
     except Exception as e:  # a report that cannot be made must not hide the night

@@ -75,7 +75,7 @@ class Documents:
         key = (row.id, _counted(row.counts))
         with self._lock:
             if key not in self._kept:
-                page = report_page(gather(ledger, row, self._labels(row)), ledger)
+                page = report_page(gather(ledger, row, self._labels(row)), ledger, "/")
                 self._kept = dict([*self._kept.items(), (key, page)][-KEPT:])
             return self._kept[key]
 

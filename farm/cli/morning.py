@@ -49,6 +49,7 @@ def morning(
 
     Example: `farm morning nightly -o morning.html`, `farm morning nightly --tell mailtos://me:secret@example.org`
     """
+    from farm import endpoints
     from orchestrator.report import nights
     from orchestrator.report.nights import tell as telling
 
@@ -56,7 +57,7 @@ def morning(
     with open_ledger(settings) as ledger:
         found = telling.morning_of(ledger, _night(ledger, suite, night))
     made: tuple[tuple[Path | None, str, Callable[[], str]], ...] = (
-        (output, "--output", lambda: nights.morning_page(found)),
+        (output, "--output", lambda: nights.morning_page(found, endpoints.pages_of(settings.state))),
         (markdown, "--markdown", lambda: nights.morning_markdown(found)),
     )
     for path, option, make in made:

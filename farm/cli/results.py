@@ -76,11 +76,9 @@ def report(
         content = gather(settings, ledger, find_measured(ledger, experiment))
         tell_pruned(ledger, content.experiment_id)
         if str(output) == STANDARD_OUTPUT:
-            from orchestrator.report.gathering import report_page
-
-            sys.stdout.write(report_page(content, ledger))
+            sys.stdout.write(_page(settings, content, ledger))
             return
-        written = write_html(content, ledger, output)
+        written = write_whole(output, _page(settings, content, ledger), "-o")
     if as_json:
         print_json({"experiment": content.experiment_id, "file": written, "results": len(content.summaries)})
     log().print(f"report of {content.experiment_id} written to {written}")
@@ -100,6 +98,14 @@ def _labels(settings: Settings, row: ExperimentRow) -> tuple[int, ...] | None:
     except ModelFileError as e:
         log().print(f"the shares that are right are left out: {e}", soft_wrap=True, markup=False)
         return None
+
+
+def _page(settings: Settings, content: Content, ledger: Ledger) -> str:
+    """It leads to the pages of a farm that runs now."""
+    from farm import endpoints
+    from orchestrator.report.gathering import report_page
+
+    return report_page(content, ledger, endpoints.pages_of(settings.state))
 
 
 def write_html(content: Content, ledger: Ledger, path: Path) -> Path:

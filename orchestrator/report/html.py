@@ -21,6 +21,7 @@ from .colours import backend_colours
 from .content import Content
 from .drawing import Chart, to_svg
 from .parts import predictions
+from .parts.links import Links, typical_jobs
 from .sections import sections
 
 FOLDER = Path(__file__).parent
@@ -28,10 +29,11 @@ MAX_LAYER_CHARTS = 24
 MAX_MEMORY_CHARTS = 24
 
 
-def render(content: Content, records: Sequence[Record] = ()) -> str:
+def render(content: Content, records: Sequence[Record] = (), pages: str = "") -> str:
     """The page. Every name in it that came from outside is escaped by the template engine or by the SVG writer.
 
-    `records`: the raw ones of the blocks that are drawn over time (`drawn_blocks`).
+    `records`: the raw ones of the blocks that are drawn over time (`drawn_blocks`). `pages`: address of the farm's
+    pages, to which experiment, devices and jobs then lead.
     """
     environment = Environment(
         loader=FileSystemLoader(FOLDER),
@@ -44,6 +46,8 @@ def render(content: Content, records: Sequence[Record] = ()) -> str:
     environment.filters["utc"] = _utc
     return environment.get_template("report.html.j2").render(
         c=content,
+        links=Links(pages),
+        jobs=typical_jobs(content.blocks) if pages else {},
         css=Markup((FOLDER / "report.css").read_text()),  # noqa: S704  (our own file)
         charts=_charts(content, records),
         colours=backend_colours(content.summaries),

@@ -55,7 +55,7 @@ def morning(ledger: Ledger, night_id: str) -> str:
     found = _night(ledger, night_id)
     if not found.is_judged:
         raise UnknownName(f"the night {night_id!r} has not been judged yet", remedy="look again in the morning")
-    return morning_page(morning_of(ledger, found))
+    return morning_page(morning_of(ledger, found), "/")
 
 
 def _night(ledger: Ledger, night_id: str) -> Night:

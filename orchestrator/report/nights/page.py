@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from orchestrator.nightly import NightRow
 from orchestrator.report.compared.table import verdict_words
+from orchestrator.report.parts.links import Links
 from orchestrator.report.section import Column, Section
 
 from .heat import heat_maps, ratio_picture, reach
@@ -22,9 +23,10 @@ CHANGES = (
 MISSING = (Column("device"), Column("cells without a good block", True), Column("reason"))
 
 
-def morning_page(found: Morning) -> str:
-    """The page; the template engine escapes every name in it."""
-    night = found.night
+def morning_page(found: Morning, pages: str = "") -> str:
+    """The page; the template engine escapes every name in it. `pages`: the address of the farm's pages, where it is
+    known: devices and experiments lead there."""
+    night, links = found.night, Links(pages)
     told = {name: found.rows[name] for name in TITLES if found.rows[name]}
     scale = reach([row for rows in told.values() for row in rows])
     changes = grouped(found)
@@ -39,28 +41,29 @@ def morning_page(found: Morning) -> str:
             bad=bool(found.rows["worse"]) or night.outcome != "complete",
             tiles=tiles(found),
             steps=next_steps(found),
-            groups=[_group(found, name, rows, scale) for name, rows in told.items()],
+            groups=[_group(found, name, rows, scale, links) for name, rows in told.items()],
             scale=f"{100 * scale:.0f}",
+            links=links,
             missing=_missing(found),
             maps=heat_maps(found),
             changes=_changes(changes) if changes else None,
             charts=charts_of(found.history, charted(found)),
             nights=len(found.history.nights),
             facts=_facts(found),
-            records=raw_records(night),
+            records=[(name.partition(" (")[0], name, command) for name, command in raw_records(night)],
             unreal=sorted({unreal(row.compared.source) for row in night.rows} - {""}),
         )
     )
 
 
-def _group(found: Morning, name: str, rows: list[NightRow], scale: float) -> dict[str, object]:
+def _group(found: Morning, name: str, rows: list[NightRow], scale: float, links: Links) -> dict[str, object]:
     return {
         "name": name.replace(" ", "-"),
         "title": TITLES[name],
         "more": max(0, len(rows) - MOST_ROWS),
         "rows": [
             {
-                "device": row_device(row),
+                "device": links.device(row.compared.device, row_device(row)),
                 "cell": found.named(row),
                 "metric": f"{row.compared.metric} {row.compared.basis}".strip(),
                 "picture": ratio_picture(row, scale),

@@ -177,7 +177,8 @@ def test_names_from_outside_are_shown_as_they_are(pages: Farm, browser: Page) ->
 
 
 def test_pages_lead_to_each_other(pages: Farm, browser: Page) -> None:
-    """From the fleet to a device, to a job that it ran, to its experiment, to the report."""
+    """From the fleet to a device, to a job that it ran, to its experiment, to the report, and back to the device; a
+    report that was written into a file leads to the pages, too."""
     browser.goto(pages.url)
     browser.get_by_role("link", name=pages.serial).click()
     browser.locator("#history tbody a").first.click()
@@ -186,6 +187,13 @@ def test_pages_lead_to_each_other(pages: Farm, browser: Page) -> None:
     assert browser.locator("h1").inner_text() == "seen"
     browser.get_by_role("link", name="Report", exact=True).click()
     assert browser.locator("h1").inner_text() == "seen" and browser.locator("svg").count() > 0
+    written = pages.state.with_name("report.html")
+    assert farm("report", pages.seen, "-o", str(written), "--state", str(pages.state)).returncode == 0
+    browser.locator("#results .device a").click()
+    assert browser.url == f"{pages.url}/devices/{pages.serial}"
+    browser.goto(written.as_uri())
+    browser.locator("#results a[href*='/jobs/']").first.click()
+    assert browser.url.startswith(f"{pages.url}/jobs/") and browser.locator(".story").is_visible()
 
 
 def test_what_changes_is_shown_within_a_second_and_keeps_the_focus(pages: Farm, browser: Page) -> None:

@@ -7,6 +7,7 @@ import re
 from html import unescape
 from html.parser import HTMLParser
 from io import StringIO
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 import pytest
@@ -99,6 +100,19 @@ def test_page_asks_nobody_for_anything(page: str) -> None:
     assert not re.search(r"@import|url\((?!#)", page)
     addresses = [value for name, value in parsed.attributes if name in ("href", "src", "action", "data")]
     assert all(value and value.startswith("#") for value in addresses)
+
+
+def test_a_report_leads_to_the_pages_of_its_farm() -> None:
+    """Experiment, devices and the middle block of each result; nothing else than the links is another."""
+    times = {0: [3.0], 1: [5.0], 2: [4.0]}
+    whole = content([record(cell(), samples, block=block, serial=EVIL) for block, samples in times.items()])
+    linked, plain = render(whole, (), "http://127.0.0.1:8420/"), render(whole, ())
+    addresses = [value or "" for name, value in Page(linked).attributes if name == "href"]
+    away = {each.removeprefix("http://127.0.0.1:8420/") for each in addresses if not each.startswith("#")}
+    middle = next(block for block in whole.blocks if block.block == 2)
+    assert away == {"experiments/e-1", f"devices/{quote(EVIL, safe='')}", f"jobs/{quote(middle.job_id, safe='')}"}
+    without = re.sub(r'<a class="to-farm"[^>]*>(.*?)</a>', r"\1", linked)
+    assert without.partition("<footer>")[0] == plain.partition("<footer>")[0]
 
 
 def test_ids_are_unique_and_references_lead_to_them(page: str) -> None:
