@@ -20,7 +20,7 @@ from .processes import marks
 class Endpoints(BaseModel):
     """What `farm up` tells the other commands. The file is readable by its owner only."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     pid: int
     """The supervisor."""

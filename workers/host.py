@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import secrets
@@ -15,7 +16,7 @@ from importlib.metadata import version
 from redis import Redis
 from redis.exceptions import RedisError
 
-from orchestrator.config import Settings, settings
+from orchestrator.config import ALLOCATIONS, Settings, settings
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.farm_clock import FarmClock
 from orchestrator.coordination.inventory import Inventory
@@ -195,6 +196,7 @@ class Host:
 def main() -> int:
     """Run this machine's host worker in the foreground."""
     os.umask(UMASK)
+    gc.set_threshold(ALLOCATIONS)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(name)s: %(message)s")
     farm = settings()
     try:

@@ -13,15 +13,12 @@ from importlib.metadata import version
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.process_collector import ProcessCollector
 
-from orchestrator.config import Settings
+from orchestrator.config import ALLOCATIONS, Settings
 from orchestrator.private_files import UMASK
 
 from .collector import FarmCollector, Part
 from .http_answers import application
 from .parts import LedgerPart, RedisPart
-
-ALLOCATIONS = 100_000
-"""Between two searches for cycles, which a scrape has none of: with 1000 phones they took longer than the reading."""
 
 
 def serve(settings: Settings, stop: threading.Event) -> int:

@@ -2,17 +2,49 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
+import inspect
 import json
+import textwrap
+from itertools import pairwise
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 
 class Model(BaseModel):
-    """Frozen data that may cross a process; unknown fields are errors."""
+    """Frozen data that may cross a process; unknown fields are errors.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    The docstrings of its fields are their descriptions in a JSON Schema, and are read for that alone: pydantic's
+    `use_attribute_docstrings` parses the source of every model at each start of every process.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        found = handler(core)
+        properties = handler.resolve_ref_schema(found).get("properties", {})
+        for parent in reversed(cls.__mro__):
+            if issubclass(parent, Model):
+                for name, text in _docstrings(parent).items():
+                    properties.get(name, {}).setdefault("description", text)
+        return found
+
+
+def _docstrings(model: type[BaseModel]) -> dict[str, str]:
+    """Field -> the docstring that follows it in the class."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
+    assert isinstance(definition, ast.ClassDef)
+    return {
+        field.target.id: inspect.cleandoc(said.value.value)
+        for field, said in pairwise(definition.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        and isinstance(said, ast.Expr) and isinstance(said.value, ast.Constant) and isinstance(said.value.value, str)
+    }  # fmt: skip
 
 
 def content_hash(value: BaseModel | dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ one may take over at any moment, and two at once do no harm (the ledger and the 
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 
 from redis import Redis
 
-from orchestrator.config import Settings, settings
+from orchestrator.config import ALLOCATIONS, Settings, settings
 from orchestrator.coordination import client as redis_client
 from orchestrator.coordination import queue
 from orchestrator.coordination.artifacts import Artifacts
@@ -256,6 +257,7 @@ def run(farm: Settings, stop: threading.Event) -> None:
 def main() -> int:
     """Entry point: run until SIGTERM or SIGINT; exit status 1 with a message where the set-up is wrong."""
     os.umask(UMASK)
+    gc.set_threshold(ALLOCATIONS)
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format="time=%(asctime)s level=%(levelname)s logger=%(name)s %(message)s"
     )
