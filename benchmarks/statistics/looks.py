@@ -20,7 +20,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -126,7 +126,7 @@ def one_night(random: np.random.Generator, world: World, ratios: Sequence[float]
 def _looked_at(side: Sequence[SideRow], night: Night) -> list[SideRow]:
     """As the product's own table tells how often a cell was judged: once for each of its waves."""
     waves = Counter(cell for wave in night.waves for cell in wave.cells or ())
-    return [each.model_copy(update={"look": waves[each.device, each.network]}) for each in side]
+    return [replace(each, look=waves[each.device, each.network]) for each in side]
 
 
 def _confirmed(table: Sequence[Compared], again: Sequence[Compared]) -> Iterator[CellOnDevice]:

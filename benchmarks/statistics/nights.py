@@ -110,7 +110,7 @@ def night(
 
 
 def row(phone: int, cell: int, number: int, turn: int, at: float, value: float) -> SideRow:
-    return SideRow.model_construct(
+    return SideRow(
         device=f"phone-{phone}",
         source=Source.PHONE,
         network=f"network-{cell}",

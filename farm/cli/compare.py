@@ -15,7 +15,7 @@ from orchestrator.errors import FarmError
 
 from . import completion
 from .experiments import PANEL
-from .output import JsonOption, StateOption, describe, log, out, print_json, show_error
+from .output import JsonOption, StateOption, describe, log, out, print_json, print_rows, show_error
 from .results import write_whole
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def compare(
         content = _content(a, b, sides, only_where, match, rules, state)
         _write(content, html, markdown, junit, on)
     if as_json:
-        print_json(content.rows)
+        print_rows(content.rows)
     else:
         _show(content, every=every)
     _end(content, on)

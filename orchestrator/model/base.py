@@ -14,6 +14,9 @@ from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+STRICT = ConfigDict(frozen=True, extra="forbid")
+"""Also of dataclasses that stand in a model."""
+
 
 class Model(BaseModel):
     """Frozen data that may cross a process; unknown fields are errors.
@@ -22,7 +25,7 @@ class Model(BaseModel):
     `use_attribute_docstrings` parses the source of every model at each start of every process.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = STRICT
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from orchestrator.analysis.comparison import Compared, SideRow, alike, rows_of
 from orchestrator.analysis.history import Figure, History, history, of_sides
@@ -137,4 +138,4 @@ def _rows(ledger: Ledger, experiment_id: str, experiment: Experiment) -> list[Si
 
 def _unsided(row: SideRow) -> SideRow:
     options = {name: value for name, value in row.options.items() if name != SIDE.name}
-    return row.model_copy(update={"options": options})
+    return replace(row, options=options)

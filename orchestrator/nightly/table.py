@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from orchestrator.analysis.comparison import Compared, Rules, SideRow, alike, compare, rows_of, sides_of
@@ -91,11 +91,12 @@ def _gathered(
                 values = {
                     name: value for name, value in row.values.items() if _asked(night, name) and wanted(key, name)
                 }
-                update = {"night": f"{night.night_id}/{row.device}", "round": start + row.round, "values": values}
-                rows.append(row.model_copy(update={**update, "options": {**row.options, PART: part.name}}))
+                its_night, turn = f"{night.night_id}/{row.device}", start + row.round
+                options = {**row.options, PART: part.name}
+                rows.append(replace(row, night=its_night, round=turn, values=values, options=options))
         looks.update(seen)
     if "more" in kinds:
-        rows = [row.model_copy(update={"look": looks[_key(str(row.options[PART]), row)]}) for row in rows]
+        rows = [replace(row, look=looks[_key(str(row.options[PART]), row)]) for row in rows]
     return rows, {key: tuple(found) for key, found in cells.items()}
 
 
@@ -121,14 +122,14 @@ def _compared(night: Night, rows: list[SideRow]) -> list[tuple[Key, Compared]]:
     found = []
     for each in compare(first, second, Rules(margins=night.suite.margins)):
         options = {name: text for name, text in each.options.items() if name not in (PART, SIDE.name)}
-        plain = each.model_copy(update={"options": options})
+        plain = replace(each, options=options)
         found.append((_key(each.options[PART], plain), plain))
     return found
 
 
 def _unsided(row: SideRow) -> SideRow:
     options = {name: value for name, value in row.options.items() if name != SIDE.name}
-    return row.model_copy(update={"options": options})
+    return replace(row, options=options)
 
 
 def _key(part: str, row: SideRow | Compared) -> Key:

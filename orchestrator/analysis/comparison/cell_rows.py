@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from math import exp, fsum, log
 from statistics import median
 from typing import NamedTuple
 
 from .accuracy import accuracies
+from .compared import Compared
 from .matching import Match, Pair
 from .metrics import METRICS, MIN_BLOCKS, Rules
 from .ratio import ROUNDING_MS, Block, Design, Estimate, design_of
@@ -17,10 +17,7 @@ from .rows import SideRow
 from .verdict import share_of
 
 ORDER = {name: place for place, name in enumerate(METRICS)}
-Fields = dict[str, object]
 Differs = dict[str, tuple[str, str]]
-Members = tuple[tuple[int, ...], tuple[int, ...]]
-"""The blocks of each side that have a metric, by their ids."""
 
 
 class Figures(NamedTuple):
@@ -41,21 +38,13 @@ class Examples(NamedTuple):
     p: float
 
 
-@dataclass
-class Row:
+class Row(NamedTuple):
     """One row of the table while it is made."""
 
-    fields: Fields
-    """Of its `Compared`."""
+    told: Compared
     found: Figures | Examples | None = None
     share: float = 1.0
     """Of the errors that this look may make."""
-
-    @property
-    def margin(self) -> float:
-        margin = self.fields["margin"]
-        assert isinstance(margin, float)
-        return margin
 
 
 class _Blocks:
@@ -63,11 +52,9 @@ class _Blocks:
 
     def __init__(self, a: Sequence[SideRow], b: Sequence[SideRow], match: Match) -> None:
         self.sides = a, b
-        every = [row for side in self.sides for row in side]
-        self.counts: Fields = {
-            "blocks": tuple(map(len, self.sides)),
-            "nights": tuple(len({row.night for row in side}) for side in self.sides),
-        }
+        every = [*a, *b]
+        self.blocks = len(a), len(b)
+        self.nights = len({row.night for row in a}), len({row.night for row in b})
         one_phone = match == "device" and len({row.serial or row.device for row in every}) == 1
         self.energies_compare = one_phone or not any(row.relative_energy for row in every)
         self.whole_ms = all(row.whole_ms for row in every)
@@ -79,96 +66,97 @@ class _Blocks:
         return design_of(a, b)
 
 
-@dataclass
 class _Cell:
-    pair: Pair
-    rules: Rules
-    differs: Differs
+    def __init__(self, pair: Pair, rules: Rules) -> None:
+        self.pair, self.rules = pair, rules
+        self.options, self.differs = dict(pair.key.options), _differs(pair)
 
-    def row(self, name: str, more: Fields, found: Figures | Examples | None = None, share: float = 1.0) -> Row:
+    def row(self, name: str) -> Compared:
+        """Of a metric; nothing is known yet."""
         key, (metric, _, basis) = self.pair.key, name.partition("/")
-        fields: Fields = {
-            "device": key.device, "source": key.source, "network": key.network, "backend": key.backend,
-            "precision": key.precision, "options": dict(key.options), "metric": metric, "basis": basis,
-            "unit": METRICS[metric].unit, "margin": self.rules.margin(metric), "verdict": "unknown",
-            "differs": self.differs, **more,
-        }  # fmt: skip
-        return Row(fields, found, share)
+        return Compared(
+            device=key.device, source=key.source, network=key.network, backend=key.backend, precision=key.precision,
+            options=self.options, metric=metric, basis=basis, unit=METRICS[metric].unit,
+            margin=self.rules.margin(metric), verdict="unknown", differs=self.differs,
+        )  # fmt: skip
 
 
 def rows_of_cell(pair: Pair, rules: Rules, match: Match) -> Iterator[Row]:
     """Each metric that a side has, in the order of `METRICS`."""
-    cell = _Cell(pair, rules, _differs(pair))
-    by_name = _by_metric(pair, match)
+    cell, by_name = _Cell(pair, rules), _by_metric(pair, match)
     for name in sorted(by_name, key=lambda name: (ORDER[name.partition("/")[0]], name)):
         yield _of_metric(cell, name, by_name[name])
     found = accuracies(pair.a, pair.b)
     if found is not None:
-        yield cell.row("accuracy", {"a": found.a, "b": found.b}, Examples(found.estimate, found.p))
+        told = cell.row("accuracy")
+        told.a, told.b = found.a, found.b
+        yield Row(told, Examples(found.estimate, found.p))
     if not by_name and found is None:
         yield _missing(cell, "latency")
 
 
 def _by_metric(pair: Pair, match: Match) -> dict[str, _Blocks]:
-    """The blocks that have each metric: mostly all of a side, which `_Blocks` then share."""
-    names = {name: None for side in (pair.a, pair.b) for row in side for name in row.values}
-    known: dict[Members, _Blocks] = {}
-    found = {}
-    for name in names:
-        a, b = ([row for row in side if name in row.values] for side in (pair.a, pair.b))
-        members = tuple(map(id, a)), tuple(map(id, b))
-        if members not in known:
-            known[members] = _Blocks(a, b, match)
-        found[name] = known[members]
-    return found
+    """The blocks that have each metric."""
+    a, b = ([row for row in side if row.values] for side in (pair.a, pair.b))
+    names = [row.values.keys() for side in (a, b) for row in side]
+    if all(own == names[0] for own in names):
+        return dict.fromkeys(names[0], _Blocks(a, b, match)) if names else {}
+    return {
+        name: _Blocks([row for row in a if name in row.values], [row for row in b if name in row.values], match)
+        for name in set().union(*names)
+    }
 
 
 def _of_metric(cell: _Cell, name: str, blocks: _Blocks) -> Row:
     if not all(blocks.sides):
         return _missing(cell, name)
-    values = [[row.values[name] for row in side] for side in blocks.sides]
-    if min(map(min, values)) <= 0:
-        reason = "a figure of a block is not above zero, so there is no ratio"
-        return cell.row(name, blocks.counts | {"reason": reason})
-    means = [exp(fsum(map(log, each)) / len(each)) for each in values]
-    told: Fields = {**blocks.counts, "a": means[0], "b": means[1]}
-    metric = name.partition("/")[0]
-    if metric == "energy" and not blocks.energies_compare:
-        reason = "the gain of a gauge is not known: energies of different phones do not compare"
-        return cell.row(name, told | {"reason": reason})
+    told = cell.row(name)
+    told.blocks, told.nights = blocks.blocks, blocks.nights
+    a, b = ([row.values[name] for row in side] for side in blocks.sides)
+    if min(a) <= 0 or min(b) <= 0:
+        told.reason = "a figure of a block is not above zero, so there is no ratio"
+        return Row(told)
+    told.a, told.b = exp(fsum(map(log, a)) / len(a)), exp(fsum(map(log, b)) / len(b))
+    if told.metric == "energy" and not blocks.energies_compare:
+        told.reason = "the gain of a gauge is not known: energies of different phones do not compare"
+        return Row(told)
     design = blocks.design
-    least = min(design.layout.blocks) if design else min(map(len, values))
+    least = min(design.layout.blocks if design else blocks.blocks)
     if least < MIN_BLOCKS:
-        reason = f"needs {MIN_BLOCKS} blocks on each side"
-        told |= {"ratio": means[1] / means[0], "reason": reason, "needs_blocks": max(1, MIN_BLOCKS - least)}
+        told.ratio, told.needs_blocks = told.b / told.a, max(1, MIN_BLOCKS - least)
+        told.reason = f"needs {MIN_BLOCKS} blocks on each side"
     if design is None:
-        return cell.row(name, told)
+        return Row(told)
     figures = Figures(
-        design, [values[0][place] for place in design.a], [values[1][place] for place in design.b],
-        cell.rules.between_nights(metric),
-        ROUNDING_MS / median(values[0]) if metric == "latency" and blocks.whole_ms else 0.0,
+        design, [a[place] for place in design.a], [b[place] for place in design.b],
+        cell.rules.between_nights(told.metric),
+        ROUNDING_MS / median(a) if told.metric == "latency" and blocks.whole_ms else 0.0,
     )  # fmt: skip
-    return cell.row(name, told, figures, blocks.share)
+    return Row(told, figures, blocks.share)
 
 
 def _missing(cell: _Cell, name: str) -> Row:
-    pair = cell.pair
+    pair, told = cell.pair, cell.row(name)
     has = [any(name in row.values for row in side) for side in (pair.a, pair.b)]
     lacks = "both" if not any(has) else "A" if has[1] else "B"
     side = pair.a if lacks == "A" else pair.b
     problems = dict.fromkeys(row.problem for row in side if row.problem)
+    told.verdict, told.missing_on = "missing", lacks
     if not side:
-        reason = f"the cell was not run on {lacks}"
+        told.reason = f"the cell was not run on {lacks}"
     elif problems:
-        reason = f"no block went well on {lacks}: {', '.join(problems)}"
+        told.reason = f"no block went well on {lacks}: {', '.join(problems)}"
     else:
-        reason = f"{lacks} did not measure it" if lacks != "both" else "neither side measured anything"
-    return cell.row(name, {"verdict": "missing", "missing_on": lacks, "reason": reason})
+        told.reason = f"{lacks} did not measure it" if lacks != "both" else "neither side measured anything"
+    return Row(told)
 
 
 def _differs(pair: Pair) -> Differs:
     """What the sides do not have in common, of what both tell."""
-    first, second = _provenance(pair.a), _provenance(pair.b)
+    distinct = _distinct(pair.a), _distinct(pair.b)
+    if distinct[0] == distinct[1]:
+        return {}
+    first, second = map(_provenance, distinct)
     return {
         name: (", ".join(first[name]), ", ".join(second[name]))
         for name in first
@@ -176,13 +164,17 @@ def _differs(pair: Pair) -> Differs:
     }
 
 
-def _provenance(rows: Sequence[SideRow]) -> dict[str, dict[str, None]]:
-    different: list[dict[str, str]] = []
+def _distinct(rows: Iterable[SideRow]) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = []
     for row in rows:
-        if row.provenance not in different:
-            different.append(row.provenance)
+        if row.provenance not in found:
+            found.append(row.provenance)
+    return found
+
+
+def _provenance(distinct: Iterable[dict[str, str]]) -> dict[str, dict[str, None]]:
     found: dict[str, dict[str, None]] = {}
-    for each in different:
+    for each in distinct:
         for name, text in each.items():
             found.setdefault(name, {})[text] = None
     return found

@@ -44,7 +44,7 @@ def compare(
         ends = np.cumsum([len(p) for _, p in tested])
         for (group, p), own in zip(tested, np.split(adjusted, ends[:-1]), strict=True):
             _tell_verdicts(group, p, own, rules, len(adjusted))
-    return tuple(Compared.model_validate(row.fields) for row in rows)
+    return tuple(row.told for row in rows)
 
 
 def _groups(rows: Iterable[Row]) -> Iterator[_Group]:
@@ -67,24 +67,24 @@ def _tell_ratios(group: _Group) -> None:
     lows, highs = np.exp(np.maximum(-700, within.low)), np.exp(np.minimum(700, within.high))
     told = zip(group.rows, np.exp(found.log_ratio).tolist(), lows.tolist(), highs.tolist(), strict=True)
     for row, ratio, low, high in told:
-        row.fields |= {"ratio": ratio, "interval": Interval(low=low, high=high), "method": found.method}
+        row.told.ratio, row.told.interval, row.told.method = ratio, Interval(low=low, high=high), found.method
 
 
 def _tell_verdicts(group: _Group, p: Array, adjusted: Array, rules: Rules, rows: int) -> None:
     """`rows`: of the whole table."""
     found = group.found
-    margins, shares = (np.array([getattr(row, name) for row in group.rows]) for name in ("margin", "share"))
+    margins = np.array([row.told.margin for row in group.rows])
+    shares = np.array([row.share for row in group.rows])
     verdicts = judge(bounds(found, shares), margins, adjusted, shares * rules.level)
     needs = _needs(found, verdicts, margins, shares, rules.level, rows)
     told = zip(group.rows, verdicts, needs, p.tolist(), adjusted.tolist(), found.log_ratio.tolist(), strict=True)
-    for row, verdict, units, its_p, adjusted_p, log_ratio in told:
-        row.fields |= {
-            "verdict": verdict, "p": its_p, "adjusted_p": adjusted_p, "blocks": found.blocks, "nights": found.nights,
-        }  # fmt: skip
+    for (row, _, _), verdict, units, its_p, adjusted_p, log_ratio in told:
+        row.verdict, row.p, row.adjusted_p = verdict, its_p, adjusted_p
+        row.blocks, row.nights = found.blocks, found.nights
         if verdict == "different":
-            row.fields["worse"] = (log_ratio > 0) == METRICS[str(row.fields["metric"])].more_is_worse
+            row.worse = (log_ratio > 0) == METRICS[row.metric].more_is_worse
         elif verdict == "unknown":
-            row.fields |= _told_needs(found, units)
+            _tell_needs(row, found, units)
 
 
 def _needs(
@@ -99,9 +99,10 @@ def _needs(
     return units
 
 
-def _told_needs(found: Estimate, units: int | None) -> dict[str, object]:
+def _tell_needs(row: Compared, found: Estimate, units: int | None) -> None:
     if units is None:
-        return {"reason": "no number of blocks settles it: compare more nights on each side, or both in one night"}
-    if found.method == "nights":
-        return {"needs_nights": units, "needs_blocks": units * found.unit_blocks}
-    return {"needs_blocks": units}
+        row.reason = "no number of blocks settles it: compare more nights on each side, or both in one night"
+    elif found.method == "nights":
+        row.needs_nights, row.needs_blocks = units, units * found.unit_blocks
+    else:
+        row.needs_blocks = units

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from dataclasses import dataclass, field
 
 from orchestrator.analysis.statistics import Interval
-from orchestrator.model.base import Model
+from orchestrator.model.base import STRICT
 
 from .ratio import Method
 from .verdict import Verdict
 
 
-class Compared(Model):
-    """One metric of one cell on one device."""
+@dataclass(slots=True, kw_only=True)
+class Compared:
+    """One metric of one cell on one device. `compare` fills it in, and it stays so; no model, because a table has tens
+    of thousands. Those that a model holds are checked like one."""
+
+    __pydantic_config__ = STRICT
 
     device: str
     """Serial; model where cells are matched by model."""
@@ -50,5 +54,5 @@ class Compared(Model):
     nights: tuple[int, int] = (0, 0)
     reason: str = ""
     """Why it is unknown or missing."""
-    differs: dict[str, tuple[str, str]] = Field(default_factory=dict)
+    differs: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Provenance that the sides do not have in common: of A, of B."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
 from orchestrator.errors import NoData, UnknownName
 from orchestrator.model.axes import axis_value_text
@@ -85,9 +86,8 @@ def _value(row: SideRow, axis: str) -> str | None:
 
 
 def _renamed(row: SideRow, axis: str, name: str) -> SideRow:
-    if axis in COLUMNS:
-        return row.model_copy(update={axis: name})
-    return row.model_copy(update={"options": {**row.options, axis: name}})
+    changed: dict[str, Any] = {axis: name} if axis in COLUMNS else {"options": {**row.options, axis: name}}
+    return replace(row, **changed)
 
 
 def only(rows: Iterable[SideRow], where: Mapping[str, str]) -> list[SideRow]:

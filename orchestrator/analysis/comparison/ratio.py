@@ -129,6 +129,8 @@ def estimate_all(layout: Layout, a: ArrayLike, b: ArrayLike, between: ArrayLike,
 
 def _rounds(a: Iterable[Block], b: Iterable[Block]) -> list[tuple[int, int]]:
     """Blocks of one round of one night, where rounds follow each other: otherwise there is nothing to pair by."""
+    if not {block.night for block in a} & {block.night for block in b}:
+        return []
     first = {(block.night, block.round): (place, block) for place, block in enumerate(a)}
     second = {(block.night, block.round): (place, block) for place, block in enumerate(b)}
     pairs = [(first[key], second[key]) for key in sorted(first.keys() & second.keys())]

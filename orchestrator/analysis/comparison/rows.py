@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pydantic import Field, FiniteFloat
+from pydantic import FiniteFloat
 
 from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.statistics import Brief, Mode, newest_attempts
-from orchestrator.model.base import Model
+from orchestrator.model.base import STRICT
 from orchestrator.model.device import Source
 from orchestrator.model.job import Cell
 from orchestrator.model.record import Outcome
@@ -20,8 +21,12 @@ NIGHT_GAP_S = 4 * 3600.0
 Value = int | float | str | bool
 
 
-class SideRow(Model):
-    """One block of one cell on one device."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideRow:
+    """One block of one cell on one device. No model, because a comparison makes a hundred thousand of them; those of a
+    file are checked like one."""
+
+    __pydantic_config__ = STRICT
 
     device: str
     """What sides are matched by: the serial, or the name of both where devices tell the sides apart."""
@@ -32,7 +37,7 @@ class SideRow(Model):
     network: str
     backend: str
     precision: str
-    options: dict[str, Value] = Field(default_factory=dict)
+    options: dict[str, Value] = field(default_factory=dict)
     night: str
     """Experiment, device, and number of the night: blocks of one share a boot, heat and the hour of the day."""
     round: int
@@ -40,7 +45,7 @@ class SideRow(Model):
     ended_at: float
     problem: str = ""
     """Why the block does not count; then it has no values."""
-    values: dict[str, FiniteFloat] = Field(default_factory=dict)
+    values: dict[str, FiniteFloat] = field(default_factory=dict)
     """By metric, or `metric/basis` where figures of one metric do not compare: `energy/gauge device net`."""
     whole_ms: bool = False
     """Whether all times are whole milliseconds, so that they were rounded."""
@@ -49,7 +54,7 @@ class SideRow(Model):
     first_example: int = 0
     right: str = ""
     """Of each example of the block's shard, `1` where the prediction is right; empty without labels."""
-    provenance: dict[str, str] = Field(default_factory=dict)
+    provenance: dict[str, str] = field(default_factory=dict)
     look: int = 0
     """Which judgement of the same cell in one night this is, from 1: each may spend a share of the errors only; 0: the
     only one."""

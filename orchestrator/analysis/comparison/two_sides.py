@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 from orchestrator.model.axes import AXES
 from orchestrator.model.experiment import Experiment
@@ -16,9 +18,9 @@ def alike(rows: Iterable[SideRow], experiment: Experiment) -> list[SideRow]:
     names = _names(experiment)
     if not names:
         return list(rows)
-    columns = {name: text for name, text in names.items() if name in COLUMNS}
+    columns: dict[str, Any] = {name: text for name, text in names.items() if name in COLUMNS}
     options = {name: text for name, text in names.items() if name not in COLUMNS}
-    return [row.model_copy(update={**columns, "options": {**row.options, **options}}) for row in rows]
+    return [replace(row, **columns, options={**row.options, **options}) for row in rows]
 
 
 def _names(experiment: Experiment) -> dict[str, str]:

@@ -73,7 +73,7 @@ def brief(row: AnyRow) -> Brief:
     ValueError, TypeError, zlib.error."""
     if row.brief is None:
         return brief_of(unpacked(row))
-    return Brief(*row[: len(COLUMNS)], *from_json(row.brief))
+    return Brief(*row[: len(COLUMNS)], *from_json(row.brief, allow_inf_nan=False))
 
 
 def _body(figures: BlockFigures) -> bytes:

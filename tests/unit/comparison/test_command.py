@@ -92,8 +92,14 @@ def test_a_saved_baseline_stands_for_what_it_was_made_of(farm: Farm, ledger: Led
     direct = farm("compare", "nightly-1", "nightly", "--json")
     assert farm("compare", "v1.json", "nightly", "--json")[:2] == direct[:2]
     assert farm("compare", "v1.json", "v1.json")[0] == 0
+    saved = json.loads((tmp_path / "v1.json").read_text())
+    for name, more in (("unknown.json", {"colour": "red"}), ("infinite.json", {"values": {"latency": float("inf")}})):
+        saved["rows"][0] |= more
+        (tmp_path / name).write_text(json.dumps(saved))
+        del saved["rows"][0][next(iter(more))]
     (tmp_path / "broken.json").write_text('{"experiments": [], "rows": [{"device": 3}]}')
-    for name, told in (("broken.json", "is no baseline"), ("none.json", "cannot be read")):
+    wrong = (("broken.json", "is no baseline"), ("none.json", "cannot be read"))
+    for name, told in (*wrong, ("unknown.json", "rows.0.colour"), ("infinite.json", "values.latency: Input should be")):
         code, out, err = farm("compare", name, "v1.json", "--json")
         assert code == 2 and told in err and json.loads(out)["error"]["cause"] == "table"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -131,8 +132,7 @@ def test_the_direction_says_which_side_is_worse() -> None:
     assert one(measured(a), measured(b, late=20)).worse is True
     assert one(measured(b), measured(a, late=20)).worse is False
     rate = [
-        [each.model_copy(update={"values": {"throughput": each.values["latency"]}}) for each in measured(side)]
-        for side in (a, b)
+        [replace(each, values={"throughput": each.values["latency"]}) for each in measured(side)] for side in (a, b)
     ]
     assert one(rate[0], rate[1]).worse is False
 
@@ -147,8 +147,8 @@ def test_few_blocks_have_no_verdict_and_say_how_many_are_missing() -> None:
 
 def test_figures_that_never_vary_are_told_apart_exactly() -> None:
     a, b = measured([1000.0] * 5), measured([1000.0] * 5, "night-2")
-    memory = [[each.model_copy(update={"values": {"memory/device": 1000.0}}) for each in side] for side in (a, b)]
-    more = [each.model_copy(update={"values": {"memory/device": 1020.0}}) for each in b]
+    memory = [[replace(each, values={"memory/device": 1000.0}) for each in side] for side in (a, b)]
+    more = [replace(each, values={"memory/device": 1020.0}) for each in b]
     assert one(memory[0], memory[1]).verdict == "same"
     assert (one(memory[0], more).verdict, one(memory[0], more).worse) == ("different", True)
     assert one(memory[0], more, margins={"memory": 0.05}).verdict == "same"
@@ -196,10 +196,10 @@ def test_what_is_on_one_side_only_is_a_row() -> None:
 
 
 def test_metrics_that_do_not_compare_stand_apart() -> None:
-    a = [each.model_copy(update={"values": {"energy/net gauge": 1.0}}) for each in measured([1.0] * 5)]
-    b = [each.model_copy(update={"values": {"energy/gross gauge": 1.0}}) for each in measured([1.0] * 5)]
+    a = [replace(each, values={"energy/net gauge": 1.0}) for each in measured([1.0] * 5)]
+    b = [replace(each, values={"energy/gross gauge": 1.0}) for each in measured([1.0] * 5)]
     assert {(each.basis, each.missing_on) for each in compare(a, b)} == {("net gauge", "B"), ("gross gauge", "A")}
-    below = [each.model_copy(update={"values": {"energy/net gauge": -1.0}}) for each in b]
+    below = [replace(each, values={"energy/net gauge": -1.0}) for each in b]
     (found,) = compare(a, below)
     assert (found.verdict, found.ratio) == ("unknown", None) and "not above zero" in found.reason
 
@@ -216,10 +216,7 @@ def test_phones_of_a_model_are_compared_where_that_is_asked_for() -> None:
     assert {each.verdict for each in compare(*sides)} == {"missing"}
     (found,) = compare(*sides, match="model")
     assert (found.device, found.method, found.nights) == ("Pixel", "nights", (4, 4))
-    relative = [
-        [each.model_copy(update={"relative_energy": True, "values": {"energy/net": 1.0}}) for each in side]
-        for side in sides
-    ]
+    relative = [[replace(each, relative_energy=True, values={"energy/net": 1.0}) for each in side] for side in sides]
     (found,) = compare(*relative, match="model")
     assert found.verdict == "unknown" and "gain" in found.reason
 
@@ -256,7 +253,7 @@ def backends(count: int = 6) -> list[SideRow]:
 
 
 def test_two_values_of_an_axis_are_two_sides() -> None:
-    rows = [each.model_copy(update={"options": {}}) for each in backends()]
+    rows = [replace(each, options={}) for each in backends()]
     found = one(*sides_of(rows, "backend", "opencl", "cpu"))
     assert (found.backend, found.verdict, found.method) == ("opencl|cpu", "different", "paired")
     found = compare(*sides_of(backends(), "threads", "0", "1"))
@@ -291,12 +288,8 @@ def test_the_p_of_no_spread_is_one_or_zero() -> None:
 
 def test_gauges_of_unknown_gain_do_not_compare_two_phones_as_sides() -> None:
     """`farm compare --sides device=A,B` gives both the same name."""
-
-    def relative(of: SideRow) -> dict[str, object]:
-        return {"relative_energy": True, "values": {"energy/net": of.values["latency"]}}
-
     rows = [
-        each.model_copy(update={"serial": serial, **relative(each)})
+        replace(each, serial=serial, relative_energy=True, values={"energy/net": each.values["latency"]})
         for serial in ("A", "B")
         for each in measured(drawn(1, 7), f"n{serial}", device=serial)
     ]

@@ -8,6 +8,7 @@ import socketserver
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -48,7 +49,7 @@ def many() -> list[Night]:
     found = nights(18, factor)
     last = found[-1]
     rows = tuple(
-        row.model_copy(update={"compared": row.compared.model_copy(update={"verdict": "unknown", "needs_blocks": 9})})
+        row.model_copy(update={"compared": replace(row.compared, verdict="unknown", needs_blocks=9)})
         if (row.compared.device, row.compared.network) == ("A", "l")
         else row
         for row in last.rows
@@ -106,7 +107,7 @@ def test_a_night_that_did_not_run_is_as_loud() -> None:
 def test_a_difference_that_was_not_repeated_is_not_called_worse(many: list[Night], found: Morning) -> None:
     last = many[-1]
     rows = tuple(
-        row.model_copy(update={"repeated": row.compared.model_copy(update={"verdict": "same", "ratio": 1.0})})
+        row.model_copy(update={"repeated": replace(row.compared, verdict="same", ratio=1.0)})
         if row.compared.verdict == "different"
         else row
         for row in last.rows
