@@ -24,12 +24,18 @@ from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Health
+from orchestrator.model.experiment import Conditions
 from orchestrator.model.record import Outcome
 from tests.integration.farm.test_up import Up, farm
 from tests.integration.orchestrator.ledgers import begun, record_of
 from tests.servers import free_port, required
 from tests.unit.orchestrator import make
 from tests.waiting import eventually
+from workers.connection.adb import server_of
+from workers.crash_recovery import left_behind
+from workers.devices.device_lock import device_lock
+from workers.devices.lookup import find_phone
+from workers.session.saved_settings import SavedSettings
 
 READY = Health.READY
 HOSTILE = '"><script>document.title="owned"</script><img src=x onerror=alert(1)>{{ 7*7 }}'
@@ -48,7 +54,7 @@ class Farm:
     """A farm with an experiment that is over, and one with hostile names that waits for a phone that is away."""
 
     def __init__(self, up: Up) -> None:
-        self.state = up.state
+        self.up, self.state = up, up.state
         found = read(up.state)
         assert found is not None and found.pages_url
         self.url, self.port = found.pages_url.rstrip("/"), found.pages_port
@@ -238,6 +244,61 @@ def test_who_shows_the_token_may_act(pages: Farm, browser: Page) -> None:
     assert browser.get_by_role("link", name="Sign in").is_visible()
 
 
+def signed_in(browser: Page, pages: Farm) -> None:
+    browser.goto(f"{pages.url}/sign-in#{pages.token}")
+    browser.get_by_role("button", name="Sign in").click()
+
+
+def test_what_was_lost_or_failed_is_tried_again(pages: Farm, browser: Page) -> None:
+    """One job from its page, and all of an experiment from its own; nobody without a session sees the buttons."""
+    failed = [row.job for row in pages.ledger.jobs("hostile-1") if row.job.block]
+    addresses = (f"{pages.url}/jobs/{failed[0].job_id}", f"{pages.url}/experiments/hostile-1")
+    for job in failed:
+        pages.ledger.keep(record_of(begun(pages.ledger, job), outcome=Outcome.FAILED, cause="build_failed"))
+    for address in addresses:
+        browser.goto(address)
+        assert browser.get_by_role("button", name="Retry").count() == 0
+    signed_in(browser, pages)
+    for address, told in zip(addresses, ("1 job again in the queue", "1 job again in the queue"), strict=True):
+        browser.goto(address)
+        browser.get_by_role("button", name="Retry").click()
+        assert browser.locator(".said").inner_text() == told
+        assert browser.get_by_role("button", name="Retry").count() == 0
+    assert [pages.ledger.listed.job(job.job_id).state for job in failed] == ["waiting", "waiting"]
+
+
+def test_what_a_crash_left_changed_is_put_back(pages: Farm, browser: Page) -> None:
+    """While a session has the phone, that is said and nothing is done; then the settings are as before. The worker,
+    which would do it by itself, is held up."""
+    settings = settings_for(pages.state)
+    phone = find_phone(pages.serial, server_of(settings))
+
+    def brightness() -> str:
+        return phone.shell(["settings", "get", "system", "screen_brightness"]).stdout.decode().strip()
+
+    before = brightness()
+    (worker,) = (each for each in pages.up.family() if each.cmdline()[1:3] == ["-m", "workers.host"])
+    try:
+        with device_lock(settings.state, pages.serial, wait_s=20.0):
+            SavedSettings(settings.state, phone).prepare(Conditions(screen_dimmed=True))
+            assert brightness() == "1" != before
+            browser.goto(f"{pages.url}/devices/{pages.serial}")
+            browser.get_by_text("left changed").wait_for()
+            assert browser.get_by_role("button", name="Put back").count() == 0
+            signed_in(browser, pages)
+            browser.goto(f"{pages.url}/devices/{pages.serial}")
+            browser.get_by_role("button", name="Put back").click()
+            assert "another session on this host holds the device" in browser.locator(".said.bad-news").inner_text()
+            assert brightness() == "1"
+            worker.suspend()
+        browser.get_by_role("button", name="Put back").click()
+        assert browser.locator(".said").inner_text() == f"{pages.serial}: screen, awake"
+        assert brightness() == before and left_behind(settings.state) == ()
+    finally:
+        worker.resume()
+    browser.get_by_role("button", name="Put back").wait_for(state="detached")
+
+
 def test_nobody_else_may(pages: Farm) -> None:
     """Without a session, with a wrong token, with a form of another page, under another name: nothing is done."""
     target = {"target": "hostile-1", "form_token": "guess"}
@@ -250,7 +311,11 @@ def test_nobody_else_may(pages: Farm) -> None:
     kept = headers["Set-Cookie"].partition(";")[0]
     assert "HttpOnly" in headers["Set-Cookie"] and "samesite=strict" in headers["Set-Cookie"].lower()
     for more in ({}, {"Origin": "http://evil.example"}):
+        for deed in ("cancel", "retry", "hold", "release", "restore"):
+            status, headers, _ = pages.post(f"/do/{deed}", {**target, "target": pages.serial}, Cookie=kept, **more)
+            assert (status, headers["Location"]) == (303, "/sign-in")
         pages.post("/do/cancel", target, Cookie=kept, **more)
+    assert pages.ledger.holds() == []
     assert pages.get("/do/cancel")[0] in (404, 405)
     assert pages.ledger.counts("hostile-1").get("waiting"), "nothing was cancelled"
     assert pages.get("/", Host="evil.example")[0] == 421
