@@ -151,7 +151,8 @@ class Options:
     )
     on_cpu: str = axis(
         "none",
-        "what the CPU computes beside the GPU: `none`, `after LAYER`, `until LAYER`, or kinds joined by `+`: "
+        "what the CPU computes beside the GPU: `none`, `after LAYER`, `until LAYER`, `layers FIRST..LAST`, "
+        "or kinds joined by `+`: "
         f"{', '.join(KINDS)}",
         backends=GPU,
         parse=placement_words,

@@ -1,4 +1,4 @@
-"""`farm tune`: the fastest algorithm and tile of each layer, measured on a device; `show`, `export`, `import`."""
+"""`farm tune`: each layer's fastest algorithm and tile, measured on a device; `split`, `show`, `export`, `import`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from kernels.options import Options
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.quantity import parse_seconds
 
+from . import split
 from .axis_options import with_compiler_options
 from .engine import (
     PANEL,
@@ -58,6 +59,7 @@ group = typer.Typer(
 
 def register(app: typer.Typer) -> None:
     group.command("run")(with_compiler_options(run, only=("threads",), backend=None))
+    group.command("split")(with_compiler_options(split.run, only=(), backend=None))
     group.command("show")(show)
     group.command("export")(export)
     group.command("import")(import_)

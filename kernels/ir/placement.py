@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from kernels.errors import OptionError
@@ -24,12 +26,16 @@ KINDS: dict[str, tuple[str, ...]] = {
 PLACED = ("convolutions", "products", "pooling")
 """Kinds that are the GPU's where nothing is said. What is of no kind, or of another that is not named, stays where its
 first operand is made: it is not worth a transfer."""
-LAYERS = ("after", "until")
+LAYERS = ("after", "until", "layers")
+RANGE = ".."
 
 
 @dataclass(frozen=True)
 class Placement:
-    """`kinds` of layers, or the layers `after`, or `until` and with, the one of a name."""
+    """`kinds` of layers, or the layers `after`, or `until` and with, the one of a name, or the `layers` of some names.
+
+    Names are joined by `+`; `A..B` is A, B and what the network has between them.
+    """
 
     kinds: tuple[str, ...] = ()
     side: str = ""
@@ -45,24 +51,22 @@ class Placement:
         if words != NOTHING and not set(kinds) <= KINDS.keys():
             known = ", ".join(KINDS)
             raise OptionError(
-                f"on_cpu: {words!r} places nothing; write `none`, `after LAYER`, `until LAYER`, or some of {known}, "
-                "joined by `+`"
+                f"on_cpu: {words!r} places nothing; write `none`, `after LAYER`, `until LAYER`, `layers FIRST..LAST`, "
+                f"or some of {known}, joined by `+`"
             )
         return cls(kinds=() if words == NOTHING else kinds)
 
     def on_cpu(self, graph: Graph) -> dict[str, bool]:
         """Node -> whether the CPU computes it. Raises OptionError where all or none would be."""
         operations = {operation for kind in self.kinds for operation in KINDS[kind]}
-        border = self._border(graph) if self.layer else 0
+        chosen = self._chosen([node.name for node in graph.nodes], graph.name) if self.layer else frozenset()
         placed: dict[str, bool] = {}
         of_tensor: dict[str, bool] = {}
         for index, node in enumerate(graph.nodes):
             beside = next((of_tensor[name] for name in node.inputs if name in of_tensor), None)
-            here = node.op in operations
+            here = node.op in operations or index in chosen
             if node.op not in operations | _HEAVY and beside is not None:
                 here = beside
-            elif self.layer:
-                here = index > border if self.side == "after" else index <= border
             placed[node.name] = here
             of_tensor |= dict.fromkeys(node.outputs, here)
         if len(set(placed.values())) < 2:
@@ -72,14 +76,43 @@ class Placement:
             )
         return placed
 
-    def _border(self, graph: Graph) -> int:
-        names = [node.name for node in graph.nodes]
-        if self.layer in names:
-            return names.index(self.layer)
-        near = get_close_matches(self.layer, names, n=1)
-        raise OptionError(
-            f"on_cpu: {graph.name} has no layer {self.layer}{f'; did you mean {near[0]}?' if near else ''}"
-        )
+    def _chosen(self, names: list[str], network: str) -> frozenset[int]:
+        """Places of the layers that words name."""
+
+        def place(layer: str) -> int:
+            if layer in names:
+                return names.index(layer)
+            near = get_close_matches(layer, names, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise OptionError(f"on_cpu: {network} has no layer {layer}{hint}")
+
+        if self.side != "layers":
+            border = place(self.layer) + 1
+            return frozenset(range(border, len(names)) if self.side == "after" else range(border))
+        found: set[int] = set()
+        for part in self.layer.split("+"):
+            first, _, last = (part, "", "") if part in names else part.partition(RANGE)
+            found.update(range(place(first), place(last or first) + 1))
+        return frozenset(found)
+
+
+def owners(graph: Graph) -> dict[str, str]:
+    """Node -> the node beside which it is placed: itself, or for what is cheap the one that makes its operand."""
+    makers: dict[str, str] = {}
+    found: dict[str, str] = {}
+    for node in graph.nodes:
+        beside = next((makers[name] for name in node.inputs if name in makers), None)
+        found[node.name] = node.name if node.op in _HEAVY or beside is None else beside
+        makers |= dict.fromkeys(node.outputs, found[node.name])
+    return found
+
+
+def words_of(graph: Graph, chosen: Collection[str]) -> str:
+    """The axis value that places just these layers, some of `owners`, on the CPU."""
+    own = owners(graph)
+    deciding = [node.name for node in graph.nodes if own[node.name] == node.name]
+    runs = [list(run) for here, run in groupby(deciding, lambda name: name in chosen) if here]
+    return "layers " + "+".join(run[0] if len(run) == 1 else f"{run[0]}{RANGE}{run[-1]}" for run in runs)
 
 
 _HINT = "choose the backend `cpu` for the whole network"

@@ -116,7 +116,7 @@ def _settled(
             break
         if wrong := run(left, SAMPLES[0], 1).wrong:
             return Verdict((), tuple(choices), tuple(comparisons), wrong)
-        found = _compare(left, layers, run, _samples(untuned), report)
+        found = _compare(left, layers, run, samples_of(untuned), report)
         comparisons.append(found)
         if found.change.high < 0 or (not found.losers and found.change.value <= 0):
             return _verdict(choices, left, comparisons)
@@ -151,7 +151,8 @@ def without_gain(
     return frozenset(lost)
 
 
-def _samples(pilot: PlanRun) -> int:
+def samples_of(pilot: PlanRun) -> int:
+    """Inferences of a run, after one of few."""
     fewest, most = SAMPLES
     return round(min(most, max(fewest, RUN_S * 1e3 / median(pilot.samples_ms))))
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from farm.cli import main
+from kernels.frontend.load import load_workload
+from kernels.ir.placement import Placement
 from kernels.options import Choice
 from kernels.tuning import STRATEGIES, Exhaustive, Measure
 from kernels.tuning.strategies import Timing
@@ -21,6 +23,24 @@ class Few:
 
     def search(self, choices: Sequence[Choice], measure: Measure) -> list[Timing]:
         return Exhaustive(2).search(choices[:FEW], measure)
+
+
+def test_split(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it found is measured beside either side alone, and is a placement that the compiler takes."""
+    monkeypatch.setattr("workers.tuning.split_network.ROUNDS", 2)
+    monkeypatch.setattr("workers.tuning.split_network.PROFILED", 1)
+    asked = ["tune", "split", "--network", "lenet", "--state", str(tmp_path / "state"), "--json"]
+    assert main([*asked, "--backend", "opencl"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    graph = load_workload(network="lenet", onnx=None, seed=1)
+    assert set(Placement.of(found["on_cpu"]).on_cpu(graph).values()) == {True, False}
+    assert min(found[name] for name in ("split_ms", "gpu_ms", "cpu_ms", "transfer_ms")) >= 0 < found["split_ms"]
+    assert found["device"] == "local-cpu" and found["fastest"] in ("split", "gpu", "cpu", None)
+    fastest = min(found["tries"], key=lambda each: each["ms"])
+    assert found["on_cpu"] == fastest["on_cpu"]
+    assert [row["layer"] for row in found["layers"]] == ["conv1", "pool1", "conv2", "pool2", "ip1", "ip2"]
+    assert all(row["gpu"] > 0 and row["cpu"] > 0 for row in found["layers"])
+    assert main([*asked, "--backend", "cpu"]) == 2
 
 
 def test_tune_show_export(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -213,7 +213,7 @@ def test_a_run_during_which_the_phone_slept_is_made_again(
         runs.append((stored.plan_hash, done.run.suspended_s or 0.0))
         return done
 
-    monkeypatch.setattr("workers.tuning.tune_device.measure", measured)
+    monkeypatch.setattr("workers.tuning.bench.measure", measured)
     result = tuned(graph, lab_settings, device=lab.serial)
     helpers[0].join()
     (plan, slept_s), (again, awake_s), *_ = runs
