@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import getpass
+import threading
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,11 +14,13 @@ from redis import Redis
 
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
-from orchestrator.errors import DeviceBusy, UnknownName, Unsupported
+from orchestrator.errors import DeviceBusy, ServiceDown, UnknownName, Unsupported
 from orchestrator.ledger import Ledger
 from orchestrator.model.record import Outcome
 
 CAUSE = "device_held"
+HOLD_S = 60.0
+"""So long after a run has died its devices are free again; one that lives says four times as often that it does."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +42,73 @@ def check_known(serials: Collection[str], ledger: Ledger, redis: Redis | None) -
 
 def hold(ledger: Ledger, serials: Collection[str], who: str, until: float | None, note: str) -> Sequence[Running]:
     """Hold these devices, all or none; what they still run. Raises DeviceBusy where somebody else holds one."""
-    others = ledger.hold(serials, who, until, note)
-    if others:
+    _take(ledger, serials, who, until, note)
+    return [Running(row.serial, row.label) for row in ledger.running() if row.serial in serials]
+
+
+def _take(ledger: Ledger, serials: Collection[str], who: str, until: float | None, note: str) -> None:
+    if others := ledger.hold(serials, who, until, note):
         what = "; ".join(f"{other.serial} is held {other.text}" for other in others)
         raise DeviceBusy(what, remedy=f"ask {others[0].who}; `farm release {others[0].serial}` ends it")
-    return [Running(row.serial, row.label) for row in ledger.running() if row.serial in serials]
+
+
+@contextmanager
+def held(ledger: Ledger, serials: Sequence[str], note: str) -> Iterator[None]:
+    """The devices get no jobs while a `with` block lasts, as by `hold`; a hold of the same user's stays as it is.
+
+    Should this process die, they are free again after `HOLD_S`. Raises DeviceBusy where somebody else holds one.
+    """
+    who = getpass.getuser()
+    mine = {hold.serial for hold in ledger.holds() if hold.who == who}
+    fresh = [serial for serial in serials if serial not in mine]
+    if not fresh:
+        yield
+        return
+    _take(ledger, fresh, who, time.time() + HOLD_S, note)
+    renewal = Renewal(ledger, fresh, who, note)
+    over = threading.Event()
+
+    def go_on() -> None:
+        while not over.wait(HOLD_S / 4):
+            with suppress(ServiceDown):  # the next time
+                renewal.renew()
+
+    renewing = threading.Thread(target=go_on, name="hold", daemon=True)
+    renewing.start()
+    try:
+        yield
+    finally:
+        over.set()
+        renewing.join()
+        with suppress(ServiceDown):  # they end by themselves; what was measured must not be lost by it
+            for serial in renewal.still_held():
+                ledger.end_hold(serial)
+
+
+class Renewal:
+    """Holds that are to last. One that somebody released stays released; one that ended because the ledger was away for
+    longer than `HOLD_S` is taken again, where nobody else has taken the device since."""
+
+    def __init__(self, ledger: Ledger, serials: Sequence[str], who: str, note: str) -> None:
+        self._ledger, self._kept, self._who, self._note = ledger, list(serials), who, note
+        self.until = time.time() + HOLD_S
+        """Unix time at which the holds end, as far as this knows."""
+
+    def renew(self) -> None:
+        """Raises ServiceDown."""
+        holds = {hold.serial: hold.who for hold in self._ledger.holds()}
+        if time.time() < self.until:
+            self._kept = [serial for serial in self._kept if holds.get(serial) == self._who]
+            wanted = self._kept
+        else:
+            wanted = [serial for serial in self._kept if holds.get(serial, self._who) == self._who]
+        until = time.time() + HOLD_S
+        if wanted and not self._ledger.hold(wanted, self._who, until, self._note):
+            self.until = until
+
+    def still_held(self) -> list[str]:
+        """Raises ServiceDown."""
+        return [hold.serial for hold in self._ledger.holds() if hold.who == self._who and hold.serial in self._kept]
 
 
 def release(ledger: Ledger, state: Path, name: str) -> None:

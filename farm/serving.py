@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import getpass
-import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,13 +14,15 @@ import numpy as np
 from orchestrator.config import Settings
 from orchestrator.coordination.client import connect
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.errors import DeviceBusy, FarmError, NoData, ServiceDown, SpecError, Unsupported
+from orchestrator.errors import FarmError, NoData, SpecError, TransportLost, Unsupported
 from orchestrator.expansion import device_selection
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Device, DeviceState, Health
+from orchestrator.queueing.capacity import MOST_RUNS, Capacity, check_target, find_live_capacity
 from orchestrator.queueing.kept import KeptServer, keep_run
 from orchestrator.queueing.live import LiveRun, run_live
 from orchestrator.queueing.live.station import network_name
+from orchestrator.queueing.requests import LOST, Requests
 from orchestrator.queueing.spec import QueueingSpec, ServerGroup
 from workers.connection.adb import server_of
 from workers.devices.admit import enrol_phone
@@ -31,11 +32,11 @@ from workers.devices.lookup import find_phone
 from workers.devices.workstation import enrol_workstation
 from workers.serving import Network, Resident, Serving
 
+from .holds import held
+
 PARALLEL = 16
 SETUP_S = 900.0
 """What compiling, pushing and warming may take, before an agent ends by itself."""
-HOLD_S = 60.0
-"""So long after a run has died its devices are free again; one that lives says four times as often that it does."""
 LOCK_WAIT_S = 600.0
 """How long what runs on a device may take to end."""
 
@@ -88,10 +89,46 @@ def run_at_loads(
         tell(f"capacity: {whole:.4g} requests/s")
         for load in loads:
             tell(f"load {load:g}: {load * whole:.4g} requests/s")
-            for each in serving.residents:
-                if each.wire is not None:
-                    del each.wire.readings[:-1]
+            _forget_readings(serving)
             yield load, _replicated(spec.at_rate(load * whole), serving, tell)
+
+
+def capacity_on_devices(
+    spec: QueueingSpec, settings: Settings, ledger: Ledger, tell: Callable[[str], None]
+) -> tuple[Capacity, list[str]]:
+    """The largest rate that keeps to the target, and the runs that were kept on the way, each with a seed that its spec
+    tells. At most `MOST_RUNS` of the spec's `duration`.
+
+    Raises as `run_on_devices` does; SpecError: no target or no rates, or nothing that is searched meets it, or all
+    does; TransportLost: a phone went away, so that the others would be judged for it.
+    """
+    check_target(spec)
+    once, kept = spec.model_copy(update={"replications": 1}), []
+    with _resident(once, settings, ledger, tell, MOST_RUNS) as serving:
+        whole = _capacity(spec, serving.residents)
+        tell(f"capacity: {whole:.4g} requests/s; at most {MOST_RUNS} runs of {spec.duration:g} s")
+
+        def run(at: QueueingSpec) -> Requests:
+            tell(f"{sum(at.offered_rates().values()):.4g} requests/s")
+            _forget_readings(serving)
+            ran = _replicated(at, serving, lambda _: None)
+            kept.append(ran.keep(ledger))
+            (live,) = ran.runs
+            if (live.run.requests.column("outcome") == LOST).any():
+                raise TransportLost(
+                    f"requests were lost at {sum(at.offered_rates().values()):.4g}/s: {'; '.join(live.run.doubts)}",
+                    remedy=f"see `farm queue show {kept[-1]}`, and search again",
+                )
+            return live.run.requests
+
+        return find_live_capacity(once, whole, run), kept
+
+
+def _forget_readings(serving: Serving) -> None:
+    """Of the runs before."""
+    for each in serving.residents:
+        if each.wire is not None:
+            del each.wire.readings[:-1]
 
 
 @contextmanager
@@ -104,8 +141,9 @@ def _resident(
     serials = [member.facts.serial for member in members]
     lasting_s = SETUP_S + turns * spec.replications * (2 * spec.duration + 120.0)
     tell(f"servers: {', '.join(serials)}")
+    end = time.strftime("%H:%M", time.localtime(time.time() + turns * spec.replications * spec.duration))
     with (
-        held(ledger, serials, f"queueing {spec.name}"),
+        held(ledger, serials, f"queueing {spec.name}, done not before {end}"),
         Serving(
             members, networks_of(spec), spec.conditions, settings, power_period_s=spec.power_period,
             lasting_s=lasting_s, lock_wait_s=LOCK_WAIT_S,
@@ -231,41 +269,3 @@ def enrol_all(settings: Settings, phones: Sequence[str]) -> list[tuple[Member, D
 
     with ThreadPoolExecutor(PARALLEL) as pool:
         return list(pool.map(one, phones))
-
-
-@contextmanager
-def held(ledger: Ledger, serials: Sequence[str], note: str) -> Iterator[None]:
-    """The devices get no jobs meanwhile, as by `farm hold`; a hold of the same user's stays as it is.
-
-    Should this process die, they are free again after `HOLD_S`. Raises DeviceBusy where somebody else holds one.
-    """
-    who = getpass.getuser()
-    mine = {hold.serial for hold in ledger.holds() if hold.who == who}
-    fresh = [serial for serial in serials if serial not in mine]
-    if not fresh:
-        yield
-        return
-    if others := ledger.hold(fresh, who, time.time() + HOLD_S, note):
-        what = "; ".join(f"{other.serial} is held {other.text}" for other in others)
-        raise DeviceBusy(what, remedy=f"ask {others[0].who}")
-    over = threading.Event()
-
-    def still_held() -> list[str]:  # without those that somebody released
-        return [hold.serial for hold in ledger.holds() if hold.who == who and hold.serial in fresh]
-
-    def go_on() -> None:
-        while not over.wait(HOLD_S / 4):
-            with suppress(ServiceDown):  # the next time
-                if serials := still_held():
-                    ledger.hold(serials, who, time.time() + HOLD_S, note)
-
-    renewing = threading.Thread(target=go_on, name="hold", daemon=True)
-    renewing.start()
-    try:
-        yield
-    finally:
-        over.set()
-        renewing.join()
-        with suppress(ServiceDown):  # they end by themselves; what was measured must not be lost by it
-            for serial in still_held():
-                ledger.end_hold(serial)

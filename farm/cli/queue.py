@@ -88,21 +88,23 @@ def run(
     from orchestrator.queueing.experiment import as_data, run_and_measure
     from orchestrator.queueing.spec import load
 
+    if (rates is not None) + capacity + (policies is not None) > 1:
+        raise typer.BadParameter("give one of --rates, --capacity and --policies", param_hint="--rates")
     loaded = load(spec)
     used: list[TimesUsed] = []
     bodies: list[Body] = []
     if loaded.asks_the_ledger:
         loaded, used, bodies = _from_ledger(loaded, state, learn=simulate)
     if not simulate:
-        if capacity or policies is not None or html is not None:
-            raise Unsupported("--capacity, --policies and --html are of simulations", remedy="add --simulate")
+        if policies is not None or html is not None:
+            raise Unsupported("--policies and --html are of simulations", remedy="add --simulate")
         if rates is not None:
             _live_curve(loaded, _shares(rates), state, as_json)
+        elif capacity:
+            _live_capacity(loaded, state, as_json)
         else:
             _live(loaded, state, as_json)
         return
-    if (rates is not None) + capacity + (policies is not None) > 1:
-        raise typer.BadParameter("give one of --rates, --capacity and --policies", param_hint="--rates")
     names = [name.strip() for name in policies.split(",")] if policies is not None else []
     loads = _shares(rates) if rates is not None else []
     if html is not None:
@@ -117,7 +119,9 @@ def run(
         curve(loaded, list(load_curve(loaded, loads)), "simulated", as_json)
         return
     if capacity:
-        capacity_line(loaded, as_json)
+        from orchestrator.queueing.capacity import find_capacity
+
+        capacity_line(loaded.name, find_capacity(loaded), "simulated", as_json)
         return
     measured = run_and_measure(loaded)
     if as_json:
@@ -174,6 +178,21 @@ def _live_curve(spec: QueueingSpec, loads: list[float], state: Path | None, as_j
                 points.append(Point(load=load, offered_per_s=offered, figures=found.total, doubts=found.doubts))
                 sources |= {str(each.member.facts.source) for each in ran.residents}
     curve(spec, points, ", ".join(sorted(sources)), as_json)
+
+
+def _live_capacity(spec: QueueingSpec, state: Path | None, as_json: bool) -> None:
+    """On the devices of this host; each run of the search is kept."""
+    from farm.serving import capacity_on_devices
+    from orchestrator.queueing.kept import list_runs
+
+    settings = settings_of(state)
+    with open_ledger(settings, new=True) as ledger:
+        found, kept = capacity_on_devices(
+            spec, settings, ledger, lambda text: log().print(text, markup=False, soft_wrap=True)
+        )
+        source = next(each["source"] for each in list_runs(ledger, spec.name) if each["id"] == kept[-1])
+    log().print(f"{len(kept)} runs are kept, {kept[0]} to {kept[-1]}", markup=False, soft_wrap=True)
+    capacity_line(spec.name, found, source, as_json, kept)
 
 
 def listed(

@@ -11,7 +11,7 @@ from rich.markup import escape
 from .output import log, out, print_json
 
 if TYPE_CHECKING:
-    from orchestrator.queueing.capacity import Point
+    from orchestrator.queueing.capacity import Capacity, Point
     from orchestrator.queueing.measures import ClassFigures, Figure, Measured
     from orchestrator.queueing.spec import QueueingSpec
     from orchestrator.queueing.theory import Theory
@@ -71,12 +71,10 @@ def policies_table(spec: QueueingSpec, names: list[str], as_json: bool) -> None:
             log().print(f"doubt, {name}: {doubt}", markup=False, soft_wrap=True)
 
 
-def capacity_line(spec: QueueingSpec, as_json: bool) -> None:
-    from orchestrator.queueing.capacity import find_capacity
-
-    found = find_capacity(spec)
+def capacity_line(name: str, found: Capacity, source: str, as_json: bool, runs: Sequence[str] = ()) -> None:
+    """`runs`: those that were kept on the way."""
     if as_json:
-        print_json({"name": spec.name, "source": "simulated", **found.model_dump()})
+        print_json({"name": name, "source": source, **found.model_dump(), "runs": list(runs)})
         return
     target = f"p99 <= {found.target.p99 * MS_PER_S:g} ms and drops <= {found.target.drops:.2%}"
     rate = f"{_text(found.rate_per_s)} requests/s, {found.load:.1%} of what the servers can serve at most"

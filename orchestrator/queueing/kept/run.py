@@ -103,7 +103,7 @@ def read_run(ledger: Ledger, name: str) -> Read:
     body = ledger.queue_runs.body(row.id)
     try:
         kept = KeptRun.model_validate_json(body.about)
-        tables = unpack_requests(body.requests)
+        tables = unpack_requests(body.requests, len(kept.runs))
         readings = unpack_readings(body.readings)
         runs = [course.run(Requests(rows)) for course, rows in zip(kept.runs, tables, strict=True)]
     except (ValueError, KeyError, TypeError, OSError) as e:

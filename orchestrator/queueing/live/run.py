@@ -93,11 +93,12 @@ class _Live:
     def run(self) -> LiveRun:
         """Until all that arrived is over, or the time for it."""
         self._plan_first()
-        began_at = time.time()
-        self._zero = time.monotonic()
         try:
             with undisturbed():
-                while self._open or (self._events and self._now() < self._spec.duration):
+                began_at, self._zero = time.time(), time.monotonic()
+                while self._open or (
+                    self._events and self._events[0][0] < self._spec.duration
+                ):  # also where it is late
                     self._turn()
         finally:
             self._ears.close()

@@ -19,12 +19,14 @@ import yaml
 from benchmarks.farm.serving import spec_of
 from device_agent.build import binary
 from device_agent.virtual.faults import Unplug
-from farm import serving
+from farm import holds, serving
 from orchestrator.config import Settings
 from orchestrator.errors import DeviceBusy, NoData, SpecError, Unsupported
 from orchestrator.ledger import Ledger
+from orchestrator.queueing import capacity
 from orchestrator.queueing.kept import as_parquet, list_runs, read_run, show_run
 from orchestrator.queueing.live import run_live
+from orchestrator.queueing.live.run import _Live
 from orchestrator.queueing.measures import measure
 from orchestrator.queueing.requests import DONE, LOST
 from orchestrator.queueing.simulation import simulate
@@ -160,15 +162,15 @@ def test_what_is_refused(lab: Wiring, lab_settings: Settings, ledger: Ledger) ->
     ledger.hold(["local-cpu"], "somebody else")
     with pytest.raises(NoData, match="needs 1 devices, and 0 are free"):
         run(make(servers=[{"name": "s", "devices": 'kind == "workstation"'}]), lab_settings, ledger)
-    with pytest.raises(DeviceBusy, match="is held"), serving.held(ledger, ["local-cpu"], "n"):
+    with pytest.raises(DeviceBusy, match="is held"), holds.held(ledger, ["local-cpu"], "n"):
         pass
 
 
 def test_a_hold_lasts_while_it_is_renewed_and_ends_when_released(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serving, "HOLD_S", 2.0)
-    with serving.held(ledger, ["A", "B"], "n"):
+    monkeypatch.setattr(holds, "HOLD_S", 2.0)
+    with holds.held(ledger, ["A", "B"], "n"):
         before = {hold.serial: hold.since for hold in ledger.holds()}
         time.sleep(2.3)  # longer than one hold lasts
         assert {hold.serial: hold.since for hold in ledger.holds()} == before and set(before) == {"A", "B"}
@@ -177,6 +179,44 @@ def test_a_hold_lasts_while_it_is_renewed_and_ends_when_released(
         time.sleep(0.7)  # a renewal later
         assert [hold.who == getpass.getuser() for hold in ledger.holds()] == [False, True]
     assert [(hold.serial, hold.who) for hold in ledger.holds()] == [("A", "somebody else")]
+
+
+def test_a_hold_that_ended_by_itself_is_taken_again_and_a_released_one_is_not(ledger: Ledger) -> None:
+    """As after a while in which the ledger was away."""
+    serials = ["A", "B", "C"]
+    ledger.hold(serials, "me", time.time() + 60.0)
+    renewal = holds.Renewal(ledger, serials, "me", "n")
+    ledger.end_hold("A")
+    renewal.renew()
+    for serial in "BC":
+        ledger.end_hold(serial)
+    ledger.hold(["C"], "somebody else")
+    renewal.until = time.time() - 1.0
+    renewal.renew()
+    assert [(hold.serial, hold.who) for hold in ledger.holds()] == [("B", "me"), ("C", "somebody else")]
+    assert renewal.still_held() == ["B"] and renewal.until > time.time() + holds.HOLD_S / 2
+
+
+def test_the_capacity_of_a_device(settings: Settings, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds 40 ms for each request, and only one waits: of a run of 0.4 s no more than 12 requests are served,
+    and of 14 more than a tenth is dropped. Every run is kept, with a seed of its search."""
+    for name, value in {"LEAST_RUNS": 2, "FIRST_STEPS": 1, "NEXT_STEPS": 1}.items():
+        monkeypatch.setattr(capacity, name, value)
+    of = {"name": "a", "arrivals": {"kind": "deterministic", "rate": 1}, "service": {"kind": "fixed", "mean": "40 ms"}}
+    spec = make(
+        servers=[{"name": "cpu", "devices": 'kind == "workstation"'}], classes=[of], limits={"queue": 1},
+        duration="400 ms", target={"p99": "1 s", "drops": "10 %"},
+    )  # fmt: skip
+    told: list[str] = []
+    found, kept = serving.capacity_on_devices(spec, settings, ledger, told.append)
+    assert "capacity: 25 requests/s" in told[1] and "of 0.4 s" in told[1]
+    rate = found.rate_per_s
+    assert rate.low is not None and rate.value is not None and rate.low <= rate.value < 37.5
+    runs = [read_run(ledger, each) for each in kept]
+    assert 5 <= len(runs) <= 8 and {each.kept.spec.seed for each in runs} == {1, 2}
+    assert {each.row.name for each in runs} == {"live"} and ledger.holds() == []
+    with pytest.raises(SpecError, match="has no target"):
+        serving.capacity_on_devices(make(), settings, ledger, told.append)
 
 
 def test_a_live_run_equals_its_simulation(settings: Settings) -> None:
@@ -208,3 +248,26 @@ def test_a_live_run_equals_its_simulation(settings: Settings) -> None:
     assert (rows.column("started") > rows.column("admitted")).any(), "nobody waited: nothing was tried"
     waiting_s = rows.column("ended") - rows.column("admitted") - rows.column("served_s") - rows.column("travel_s")
     assert live.waited_s == pytest.approx(waiting_s.sum(), rel=0.02), "Little's law"
+
+
+def test_a_loop_that_is_late_forgets_no_request(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kept from its work until after the last arrival, it serves all of them then."""
+    turns, turn = iter([0.5]), _Live._turn
+
+    def late(live: _Live) -> None:
+        time.sleep(next(turns, 0.0))
+        turn(live)
+
+    monkeypatch.setattr(_Live, "_turn", late)
+    wire = AgentWire(LocalConnection("local", settings.state).stream([str(binary()), "serve"]), "local")
+    try:
+        wire.await_ready(60.0)
+        of = {
+            "name": "a",
+            "arrivals": {"kind": "deterministic", "rate": 45},
+            "service": {"kind": "fixed", "mean": "1 ms"},
+        }
+        rows = run_live(make(classes=[of], duration="100 ms"), np.random.SeedSequence(1), [wire]).run.requests
+    finally:
+        wire.close()
+    assert set(rows.column("outcome")) == {DONE} and len(rows) == 4 and (rows.column("admitted") > 0.4).all()

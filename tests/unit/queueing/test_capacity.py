@@ -6,11 +6,15 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from farm.cli.app import main
 from orchestrator.errors import SpecError
-from orchestrator.queueing.capacity import find_capacity, load_curve
+from orchestrator.queueing.capacity import MOST_RUNS, find_capacity, find_live_capacity, load_curve
+from orchestrator.queueing.requests import Requests
+from orchestrator.queueing.simulation import simulate
+from orchestrator.queueing.spec import QueueingSpec
 from tests.unit.queueing.make import EXPONENTIAL, make, request_class
 
 pytestmark = pytest.mark.unit
@@ -27,6 +31,36 @@ def test_the_capacity_is_that_of_theory() -> None:
     assert rate.value == pytest.approx(truth, rel=0.05) and rate.high - rate.low < 0.4 * truth
     assert found.searches == 5
     assert found.load == pytest.approx(rate.value / 100)
+
+
+def test_the_search_on_devices_finds_what_theory_says_in_fewer_runs() -> None:
+    """M/M/1 again; each run draws its own requests, so that a run is never the same as another at its rate."""
+    runs: list[QueueingSpec] = []
+
+    def serve(spec: QueueingSpec) -> Requests:
+        runs.append(spec)
+        return simulate(spec, np.random.SeedSequence([spec.seed, len(runs)])).requests
+
+    found = find_live_capacity(make(duration="40 s", warm_up="2 s", target={"p99": "100 ms"}), 100.0, serve)
+    truth, rate = 100 - math.log(100) / 0.1, found.rate_per_s
+    assert rate.value and rate.low and rate.high and rate.low <= truth <= rate.high
+    assert rate.value == pytest.approx(truth, rel=0.1) and found.load == pytest.approx(rate.value / 100)
+    assert len(runs) <= MOST_RUNS and {spec.seed for spec in runs} == {1, 2, 3, 4, 5}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_search_on_devices_ends_whatever_the_runs_say(seed: int) -> None:
+    """After the first two, which settle that there is something to find, each run meets the target by chance."""
+    random, count = np.random.default_rng(seed), iter(range(1000))
+    never = simulate(make(duration="1 s"), np.random.SeedSequence(1)).requests
+    always = never.between(0.0, 0.0)
+
+    def serve(_: QueueingSpec) -> Requests:
+        number = next(count)
+        return (always, never)[number] if number < 2 else (always, never)[int(random.integers(2))]
+
+    found = find_live_capacity(make(duration="1 s", warm_up="none", target={"p99": "1 us"}), 100.0, serve)
+    assert next(count) <= MOST_RUNS and found.rate_per_s.value and 0 < found.rate_per_s.value < 300
 
 
 def test_drops_bound_the_capacity_too() -> None:

@@ -67,6 +67,8 @@ def test_a_spec_without_devices_is_for_simulations(spec: str, capsys: pytest.Cap
         assert main(["queue", spec, *options]) == 1
         assert "server phone names no devices" in capsys.readouterr().err
     assert main(["queue", spec, "--capacity"]) == 1
+    assert "has no target" in capsys.readouterr().err
+    assert main(["queue", spec, "--policies", "fifo"]) == 1
     assert "add --simulate" in capsys.readouterr().err
 
 

@@ -14,14 +14,14 @@ NS = 1e-9
 
 
 def test_requests_come_back_to_the_nanosecond(seed: int) -> None:
-    """Those that were dropped, that travelled, in batches, of several classes; a run without any."""
+    """Those that were dropped, that travelled, in batches, of several classes; runs without any."""
     classes = [request_class("a", 60.0), request_class("b", 40.0, deadline="20 ms")]
     servers = [{"name": "s", "travel": {"kind": "exponential", "mean": "1 ms"}}]
     spec = make(classes, servers, limits={"queue": 3, "drop_late": True}, duration="20 s")
-    tables = [run(spec, seed).requests.rows, np.empty((0, 11)), run(spec, seed + 1).requests.rows]
+    tables = [run(spec, seed).requests.rows, np.empty((0, 11)), run(spec, seed + 1).requests.rows, np.empty((0, 11))]
     tables[0][::7, 5] = np.nan
     assert (tables[0][:, 8] == FULL).any() and np.isnan(tables[0][:, 2]).any()
-    found = unpack_requests(pack_requests(tables))
+    found = unpack_requests(pack_requests(tables), len(tables))
     assert [len(each) for each in found] == [len(each) for each in tables]
     for before, after in zip(tables, found, strict=True):
         np.testing.assert_allclose(after, before, atol=5 * NS, rtol=1e-6)
