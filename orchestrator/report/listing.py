@@ -11,9 +11,12 @@ from typing import NamedTuple, TypeAlias
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
+from rich.segment import Segment
 from rich.text import Text
 
 GAP, INDENT = 2, 2
+MANY = 1000
+"""Of more rows than this, those that need no wrapping are put together as plain strings: rich takes 0.5 ms for one."""
 Cell: TypeAlias = Text | str
 """A string is markup of rich."""
 Row: TypeAlias = Sequence[Cell] | Text
@@ -58,6 +61,8 @@ class Listing:
         widths = self._widths(room)
         if widths is None and self._by_first:
             yield self._grouped()
+        elif len(self._rows) > MANY and (flat := self._flat(console, widths)):
+            yield from flat
         elif self._rows:
             yield Text("\n").join(self._table(console, widths, room) if widths else self._records(console, room))
 
@@ -72,13 +77,17 @@ class Listing:
 
     def _widths(self, room: int) -> list[int] | None:
         """The width of each column; None where not every word would be whole."""
-        least, natural = [], []
-        for i, head in enumerate(self._heads):
-            own = [row[i] for row in self._rows if not isinstance(row, Text)] + [Text(head.name)] * self._header
-            wide = [cell_len(line) for cell in own for line in cell.plain.split("\n")]
-            words = [cell_len(word) for cell in own for word in cell.plain.split()]
-            natural.append(max(wide, default=0))
-            least.append(natural[-1] if head.figure else max(words, default=0))
+        columns = [
+            [row[i].plain for row in self._rows if not isinstance(row, Text)] + [head.name] * self._header
+            for i, head in enumerate(self._heads)
+        ]
+        natural = [max((_wide(line) for cell in own for line in cell.split("\n")), default=0) for own in columns]
+        if self._indent + sum(natural) + GAP * (len(natural) - 1) <= room:
+            return natural
+        least = [
+            wide if head.figure else max((_wide(word) for cell in own for word in cell.split()), default=0)
+            for own, wide, head in zip(columns, natural, self._heads, strict=True)
+        ]
         left = room - self._indent - sum(least) - GAP * (len(least) - 1)
         if left < 0:
             return None
@@ -87,6 +96,25 @@ class Listing:
             widths[max(short, key=lambda i: natural[i] / widths[i])] += 1
             left -= 1
         return widths
+
+    def _flat(self, console: Console, widths: list[int] | None) -> list[Segment]:
+        """The lines of a table in which each cell has one line, and each row one style; none of another table."""
+        heads = [Text(head.name, style=self._header_style) for head in self._heads]
+        found: list[Segment] = []
+        for row in ([heads] if self._header else []) + self._rows:
+            if widths is None or isinstance(row, Text) or any(map(_needs_rich, row)):
+                return []
+            texts = [cell.plain.rstrip() for cell in row]
+            wide = list(map(_wide, texts))
+            if len({str(cell.style) for cell in row}) > 1 or any(a > b for a, b in zip(wide, widths, strict=True)):
+                return []
+            pieces = [
+                " " * (width - own) + text if head.figure else text + " " * (width - own)
+                for text, own, width, head in zip(texts, wide, widths, self._heads, strict=True)
+            ]
+            line = " " * self._indent + (" " * GAP).join(pieces).rstrip()
+            found += [Segment(line, console.get_style(row[0].style)), Segment.line()]
+        return found
 
     def _table(self, console: Console, widths: list[int], room: int) -> Iterator[Text]:
         if self._header:
@@ -149,6 +177,14 @@ def _hanging(console: Console, line: Text, room: int) -> Iterator[Text]:
     for each in line[indent:].wrap(console, max(1, room - indent)):
         each.rstrip()
         yield Text(" " * indent).append_text(each)
+
+
+def _wide(text: str) -> int:
+    return len(text) if text.isascii() and text.isprintable() else cell_len(text)
+
+
+def _needs_rich(cell: Text) -> bool:
+    return bool(cell.spans) or "\n" in cell.plain or "\t" in cell.plain
 
 
 def _text(cell: Cell) -> Text:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from orchestrator.analysis.agreement.paired import mcnemar
 from orchestrator.analysis.student_t import Array
 
 from .ratio import Estimate, Places
@@ -35,6 +34,8 @@ def accuracies(a: Iterable[SideRow], b: Iterable[SideRow]) -> Accuracies | None:
     common = sorted(first.keys() & second.keys())
     if not common:
         return None
+    from orchestrator.analysis.agreement.paired import mcnemar  # it brings the grammar of expressions along
+
     both = [(first[place], second[place]) for place in common]
     only_a, only_b = both.count((True, False)), both.count((False, True))
     right_a, right_b = (sum(pair[side] for pair in both) for side in (0, 1))

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
-
 from .content import Content, headline, notes
 from .table import table
 
@@ -15,6 +12,9 @@ FOLDER = Path(__file__).parent.parent
 
 def as_html(content: Content) -> str:
     """The page; the template engine escapes every name in it."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # the other forms do not need it
+    from markupsafe import Markup
+
     environment = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,

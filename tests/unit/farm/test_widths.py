@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.console import RenderableType
+from rich.text import Text
 
 from farm.cli import live, plan_summary, profile, tuning
 from farm.cli.devices import table_of, value_text
@@ -24,7 +25,7 @@ from orchestrator.report.listing import GAP, Head, Listing
 from tests.unit.orchestrator import make
 from tests.unit.report import everything
 from tests.unit.workers.test_enrolment_store import profile as enrolment
-from tests.widths import check, drawn
+from tests.widths import UNBOUNDED, check, drawn
 
 from .conftest import Run
 from .test_live import lane, snapshot
@@ -117,6 +118,25 @@ def test_any_row_is_whole_at_any_width(rows: list[tuple[str, ...]], width: int, 
     told = Counter(word.rstrip(":") for word in text.split())
     assert Counter(word for row in rows for word in " ".join(row[1:]).split()) - told == Counter()
     assert {word for row in rows for word in row[0].split()} <= set(told)
+
+
+@pytest.mark.parametrize("colours", [False, True])
+@pytest.mark.parametrize("odd", ["plain", "\u8868 wide  ", "two\nlines", "a\ttab", "[bold]marked[/bold]", "", "x" * 70])
+def test_many_rows_look_as_few_do(monkeypatch: pytest.MonkeyPatch, odd: str, colours: bool) -> None:
+    cells = [(odd, "1.5", "ab"), ("c", "10.25", odd)] * 2
+    if colours:
+        rows = [
+            [Text.from_markup(cell, style=style) for cell in row]
+            for row, style in zip(cells, ("", "yellow") * 2, strict=True)
+        ]
+    else:
+        rows = [list(map(Text.from_markup, row)) for row in cells]
+    for width in (20, 80, UNBOUNDED):
+        shown = []
+        for many in (0, len(rows)):
+            monkeypatch.setattr("orchestrator.report.listing.MANY", many)
+            shown.append(drawn(Listing(("one", Head("n", True), ""), rows, indent=1), width))
+        assert shown[0] == shown[1], f"at {width} columns"
 
 
 def test_figures_stand_below_each_other() -> None:
