@@ -76,6 +76,8 @@ class Graph:
     constants: dict[str, Array]
     whole: frozenset[str] = frozenset()
     """Inputs that hold whole numbers, as tokens and conditions are."""
+    places: int = 0
+    """The largest of the whole numbers that it computes as places of elements."""
 
     def producer(self, tensor: str) -> Node | None:
         """The node that writes a tensor; None for inputs and constants."""

@@ -63,4 +63,5 @@ def _part(graph: Graph, nodes: list[Node], number: int) -> Graph:
         shapes={name: graph.shapes[name] for name in (*inputs, *constants, *made)},
         constants=constants,
         whole=graph.whole.intersection(inputs),
+        places=graph.places,
     )

@@ -20,12 +20,13 @@ from kernels.ir.graph import Graph
 from kernels.ir.shapes import Shape
 
 from .context import Context, OnnxNode
+from .control import CONTROL, Import, names_read, write_out
 from .expansion import expanded
 from .local_response import join_lrn
 from .model_file import NEWEST_OPSET, OLDEST_OPSET, VERIFIED_OPSET, opset, read_model, tensor_array
 from .node_checker import NodeChecker
 from .obstacles import Obstacles
-from .operators import OPERATORS, import_node
+from .operators import OPERATORS, STANDARD_DOMAINS, import_node
 
 __all__ = ["NEWEST_OPSET", "OLDEST_OPSET", "OPERATORS", "VERIFIED_OPSET", "load_onnx"]
 
@@ -63,14 +64,18 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
             to.types[port.name] = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(port.type.tensor_type.elem_type))
     check, obstacles = NodeChecker(version, model.ir_version), Obstacles(version)
     outputs = tuple(port.name for port in graph.output)
-    read = frozenset((*outputs, *(name for node in graph.node for name in node.input)))
-    for proto in join_lrn(graph.node, constants, outputs):
+    read = frozenset((*outputs, *names_read(graph.node)))
+
+    def each(proto: onnx.NodeProto, read: frozenset[str]) -> None:
         checkpoint()
+        check(proto)
+        _import_one(_decode(proto, version, path.parent, read), proto.domain, to, each)
+
+    for proto in join_lrn(graph.node, constants, outputs):
         if obstacles.hide(proto, to):
             continue
         try:
-            check(proto)
-            _import_one(_decode(proto, version, path.parent, read), proto.domain, to)
+            each(proto, read)
         except ModelError as e:
             obstacles.add(proto, e, to)
     obstacles.check()
@@ -78,13 +83,17 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
     _check_types(graph, to)
     names = {*inputs, *to.weights, *(output for node in to.nodes for output in node.outputs)}
     shapes = {name: shape for name, shape in to.shapes.items() if name in names}
-    return Graph(path.stem, tuple(inputs), outputs, to.nodes, shapes, to.weights, frozenset({*inputs} & {*to.types}))
+    whole = frozenset({*inputs} & {*to.types})
+    return Graph(path.stem, tuple(inputs), outputs, to.nodes, shapes, to.weights, whole, to.places)
 
 
-def _import_one(node: OnnxNode, domain: str, to: Context) -> None:
+def _import_one(node: OnnxNode, domain: str, to: Context, each: Import) -> None:
     """One node; what Python itself makes of numbers that nobody expects is an error of the model's, too."""
     try:
-        import_node(node, domain, to)
+        if node.op in CONTROL and domain in STANDARD_DOMAINS:
+            write_out(node, to, each)
+        else:
+            import_node(node, domain, to)
     except ModelError as e:
         if repr(node.name) in str(e):
             raise
@@ -97,8 +106,8 @@ def _import_one(node: OnnxNode, domain: str, to: Context) -> None:
 
 
 def _decode(proto: onnx.NodeProto, version: int, folder: Path, read: frozenset[str]) -> OnnxNode:
-    """Attributes as Python values: numbers, strings, lists, and tensors as arrays. Of the further outputs (Dropout's
-    mask) only those that something reads, but all of a Split's, whose sizes follow their number."""
+    """Attributes as Python values: numbers, strings, lists, and tensors as arrays. Further outputs that nothing reads
+    (Dropout's mask) have no name, but all of a Split's, whose sizes follow their number."""
     attributes: dict[str, Any] = {}
     for attribute in proto.attribute:
         value = onnx.helper.get_attribute_value(attribute)
@@ -106,7 +115,9 @@ def _decode(proto: onnx.NodeProto, version: int, folder: Path, read: frozenset[s
             value = tensor_array(value, folder)
         attributes[attribute.name] = value.decode(errors="replace") if isinstance(value, bytes) else value
     every = tuple(proto.output) or ("",)
-    outputs = every if proto.op_type == "Split" else (every[0], *(name for name in every[1:] if name and name in read))
+    last = max((index for index, name in enumerate(every) if name in read), default=0)
+    outputs = (every[0], *(name if name in read else "" for name in every[1 : last + 1]))
+    outputs = every if proto.op_type == "Split" else outputs
     return OnnxNode(
         proto.name or next(filter(None, every), ""), proto.op_type, version, tuple(proto.input), outputs, attributes
     )

@@ -71,6 +71,10 @@ class Context:
     """Of activations that hold whole numbers or conditions; all others are fp32, and all are computed in it."""
     computed_bytes: int = 0
     """Of the constants that nodes have computed so far."""
+    places: int = 0
+    """The largest place of an element that nodes compute as a number."""
+    written_out: int = 0
+    """Nodes of graphs inside of nodes that were imported, each as often as it runs."""
 
     def emit(
         self,

@@ -7,13 +7,14 @@ import onnx.inliner
 
 from kernels.errors import ModelError
 
+from .control import every_node
 from .operators import STANDARD_DOMAINS, SUPPORTED
 
 
 def expanded(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     """The model in operators that the import knows, as far as functions say how. Raises ModelError."""
     kept = [(domain, op) for op in SUPPORTED for domain in STANDARD_DOMAINS]
-    if not model.functions and not any(_has_body(node, opset) for node in model.graph.node):
+    if not model.functions and not any(_has_body(node, opset) for node in every_node(model.graph.node)):
         return model
     typed = onnx.ModelProto()
     typed.CopyFrom(model)
@@ -23,7 +24,7 @@ def expanded(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
         )
     # the inliner asks for the type of inputs that are left out, too
     typed.graph.value_info.append(onnx.helper.make_tensor_value_info("", onnx.TensorProto.FLOAT, None))
-    for node in typed.graph.node:
+    for node in every_node(typed.graph.node):
         if _has_body(node, opset):
             _add_defaults(node, opset)
     try:

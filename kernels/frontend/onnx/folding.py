@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
+from math import ceil, prod
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,9 @@ def _result_bytes(node: OnnxNode, values: Values) -> int:
     if node.op == "Concat":
         return sum(value.nbytes for value in values)
     data = values[0]
+    if node.op == "Range":
+        start, limit, step = (np.asarray(value).reshape(-1)[0] for value in values)
+        return max(0, ceil((float(limit) - float(start)) / float(step))) * int(data.itemsize)
     if node.op == "Gather":
         axis = node.axis(node.attributes.get("axis", 0), data.ndim)
         return int(data.nbytes // max(1, data.shape[axis]) * values[1].size)
@@ -169,6 +172,7 @@ FOLDS: dict[str, Callable[[OnnxNode, Values], AnyArray]] = {
     "Min": lambda _, v: np.asarray(np.minimum.reduce(np.broadcast_arrays(*v))),
     "Mul": lambda _, v: np.asarray(v[0] * v[1]),
     "Pow": lambda _, v: np.asarray(v[0] ** v[1]).astype(v[0].dtype),
+    "Range": lambda _, v: np.arange(*(each.reshape(-1)[0] for each in v), dtype=v[0].dtype),
     "Reshape": _reshape,
     "Slice": _slice,
     "Squeeze": _squeeze,
@@ -185,8 +189,8 @@ _NEVER = frozenset({"Bernoulli", "If", "Loop", "Multinomial", "RandomNormal", "R
 
 
 def can_compute(node: OnnxNode) -> bool:
-    """Whether ONNX's reference implementation can compute the node's one output."""
-    return node.op not in _NEVER and len(node.outputs) == 1
+    """Whether ONNX's reference implementation can compute the node."""
+    return node.op not in _NEVER
 
 
 def compute(node: OnnxNode, to: Context) -> None:
@@ -199,24 +203,26 @@ def compute(node: OnnxNode, to: Context) -> None:
     if node.op == "BatchNormalization" and node.attributes.get("training_mode"):  # of weights: three outputs
         outputs += [f"{outputs[0]}.mean", f"{outputs[0]}.variance"]
     proto = onnx.helper.make_node(node.op, list(node.inputs), outputs, **node.attributes)
+    wanted = [name for name in node.outputs if name]
     graph = onnx.helper.make_graph(
         [proto],
         "constant",
         [],
-        [onnx.helper.make_empty_tensor_value_info(node.outputs[0])],
+        [onnx.helper.make_empty_tensor_value_info(name) for name in wanted],
         [onnx.numpy_helper.from_array(to.constants[name], name) for name in dict.fromkeys(names)],
     )
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", node.opset)])
     try:
-        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph.output[0].type.tensor_type
-        if not inferred.HasField("shape") or not all(extent.HasField("dim_value") for extent in inferred.shape.dim):
-            node.reject("its constant result has no shape that is known before: fold it before the export")
-        to.reserve(node, 8 * prod(extent.dim_value for extent in inferred.shape.dim))
-        result = ReferenceEvaluator(model).run(None, {})[0]
+        for port in onnx.shape_inference.infer_shapes(model, data_prop=True).graph.output:
+            inferred = port.type.tensor_type
+            if not inferred.HasField("shape") or not all(extent.HasField("dim_value") for extent in inferred.shape.dim):
+                node.reject("its constant result has no shape that is known before: fold it before the export")
+            to.reserve(node, 8 * prod(extent.dim_value for extent in inferred.shape.dim))
+        results = ReferenceEvaluator(model).run(None, {})
     except ModelError:
         raise
     except Exception as e:  # whatever the reference implementation meets in a damaged model
         raise ModelError(f"node {node.name!r} ({node.op}): its constant inputs do not fit: {e}") from e
-    if not isinstance(result, np.ndarray | np.generic):
+    if not all(isinstance(result, np.ndarray | np.generic) for result in results):
         node.reject("its constant result is no tensor")
-    to.constants[node.outputs[0]] = np.asarray(result)
+    to.constants |= {name: np.asarray(result) for name, result in zip(wanted, results, strict=True)}

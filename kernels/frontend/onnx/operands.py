@@ -23,8 +23,9 @@ _AXES = ("...", "k")
 OPERANDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("Cast", "Concat", "Constant", "Flatten", "HardSigmoid", "HardSwish", "Identity"), _ANY),
     **dict.fromkeys(("LeakyRelu", "Max", "Min", "Relu", "Shape", "Sigmoid", "Softmax", "Sqrt", "Transpose"), _ANY),
-    **dict.fromkeys(("Add", "CastLike", "Div", "Gather", "MatMul", "Mul", "Pow", "Sub"), _PAIR),
-    **dict.fromkeys(("Expand", "ReduceMean", "Reshape", "Split", "Squeeze", "Unsqueeze", "Upsample"), _AXES),
+    **dict.fromkeys(("Add", "CastLike", "Div", "Gather", "MatMul", "Mul", "Pow", "Range"), _PAIR),
+    **dict.fromkeys(("Sub", "Unsqueeze"), _PAIR),
+    **dict.fromkeys(("Expand", "ReduceMean", "Reshape", "Split", "Squeeze", "Upsample"), _AXES),
     **dict.fromkeys(("AveragePool", "GlobalAveragePool", "LRN", "MaxPool"), ("N C ...",)),
     "BatchNormalization": ("N C ...", "C", "C", "C", "C"),
     "Clip": ("...", "scalar", "scalar"),

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernels.errors import UnsupportedNode
 
-from . import binary, elementwise, folding, images, layout, parts, products, windows
+from . import binary, control, elementwise, folding, images, layout, parts, products, windows
 from .context import Context, OnnxNode
 from .general import GENERAL
 from .operands import check_operands, result_types
@@ -58,7 +58,7 @@ OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
 
 
 STANDARD_DOMAINS = ("", "ai.onnx")
-SUPPORTED = frozenset({*OPERATORS, *GENERAL, *folding.FOLDS, "Range"})
+SUPPORTED = frozenset({*OPERATORS, *GENERAL, *folding.FOLDS, *control.CONTROL})
 
 
 def is_known(op: str, domain: str) -> bool:

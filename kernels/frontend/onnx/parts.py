@@ -12,13 +12,15 @@ from .context import Context, OnnxNode
 
 
 def split(node: OnnxNode, to: Context) -> None:
-    """One slice for each output."""
+    """One slice for each output; what is empty is a constant."""
     x = to.activation(node)
     shape = to.shapes[x]
     axis = node.axis(node.attributes.get("axis", 0), len(shape))
     start = 0
     for name, size in zip(node.outputs, _sizes(node, to, shape[axis]), strict=True):
-        if name:
+        if name and not size:
+            to.constants[name] = np.zeros((*shape[:axis], 0, *shape[axis + 1 :]), to.type_of(x))
+        elif name:
             one = replace(node, name=f"{node.name}:{name}", outputs=(name,))
             to.emit(one, "slice", (x,), {"axis": axis, "start": start, "stop": start + size})
         start += size
@@ -33,7 +35,7 @@ def _sizes(node: OnnxNode, to: Context, extent: int) -> list[int]:
         sizes = [max(0, min(whole, extent - i * whole)) for i in range(count)]
     else:
         sizes = [int(size) for size in np.reshape(stored, -1)]
-    if len(sizes) != count or sum(sizes) != extent or min(sizes) < 1:
+    if len(sizes) != count or sum(sizes) != extent or min(sizes) < (1 if stored is None else 0):
         raise ModelError(f"node {node.name!r} (Split): {extent} cannot be split into {sizes} for {count} outputs")
     return sizes
 

@@ -27,7 +27,7 @@ from .images import ImageChoice
 from .values import Value, View
 
 WorkItems = tuple[int, int, int]
-_HALF_MAX = 65504.0
+_HALF_MAX, _HALF_PLACES = 65504.0, 2048
 _CHOICES = ("activation", "has_residual", "has_bias", "multiply", "by_channel", "mode")
 """Scalars by which a kernel chooses what it does."""
 _SHARED_FROM = 8
@@ -58,6 +58,11 @@ class GpuContext:
             self._last_read[name] = len(graph.nodes)
         self._aliases = plan_aliases(graph, multiple=4) if "concat" in options.fusions else {}
         self._images = ImageChoice(graph, options, limits, self._aliases) if options.layout == "image" else None
+        if self.half and graph.places > _HALF_PLACES:
+            raise OptionError(
+                f"{graph.name}: it computes places of {graph.places} elements as numbers, and fp16 holds whole numbers "
+                f"up to {_HALF_PLACES}; use fp32 or relaxed"
+            )
         self._group_x = _group_size(limits)
         # lavapipe computes every side of a condition for all work-items, the exponential of an activation included
         self._fixes_choices = limits.cpu_device and options.backend == "vulkan"

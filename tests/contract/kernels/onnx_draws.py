@@ -167,6 +167,51 @@ def gather_elements(rng: np.random.Generator) -> Drawn:
     return [x, np.asarray(rng.integers(0, x.shape[axis], shape))], {"axis": axis}
 
 
+def gather_nd(rng: np.random.Generator) -> Drawn:
+    x = normal(rng, *shape_of(rng, (1, 2, 3, 4)))
+    batch = int(rng.integers(0, x.ndim))
+    depth = int(rng.integers(1, x.ndim - batch + 1))
+    lead = (*x.shape[:batch], *shape_of(rng, (0, 1, 2), 4))
+    places = [rng.integers(-extent, extent, lead) for extent in x.shape[batch : batch + depth]]
+    return [x, np.asarray(np.stack(places, -1), np.int64)], {"batch_dims": batch}
+
+
+def scatter_elements(rng: np.random.Generator) -> Drawn:
+    """Places may be named several times where it does not matter in which order."""
+    (x, places), found = gather_elements(rng)
+    how = str(rng.choice(["none", "add", "mul", "max", "min"]))
+    axis = found["axis"]
+    if how == "none":
+        count = min(places.shape[axis], x.shape[axis])
+        shape = [count if k == axis else extent for k, extent in enumerate(x.shape)]
+        places = np.argsort(normal(rng, *x.shape), axis)[tuple(slice(extent) for extent in shape)]
+    return [x, places, normal(rng, *places.shape)], {"axis": axis, "reduction": how}
+
+
+def top_k(rng: np.random.Generator) -> Drawn:
+    """Of equal numbers too."""
+    x = normal(rng, *shape_of(rng, (1, 2, 3, 4), 12))
+    x = np.round(x) if rng.random() < 0.5 else x
+    axis = int(rng.integers(-x.ndim, x.ndim))
+    return [x, ints(int(rng.integers(1, x.shape[axis] + 1)))], {"axis": axis, "largest": int(rng.integers(2))}
+
+
+def grid_sample(rng: np.random.Generator) -> Drawn:
+    """At places that are no ends of a step, where rounding would choose."""
+    rank = int(rng.choice([2, 2, 3]))
+    n, c, *extents = (int(extent) for extent in rng.integers(1, 6, 2 + rank))
+    mode = str(rng.choice(["nearest", "linear", "cubic"] if rank == 2 else ["nearest", "linear"]))
+    found = {"mode": mode, "padding_mode": str(rng.choice(["zeros", "border", "reflection"]))}
+    found["align_corners"] = int(rng.integers(2))
+    if found["align_corners"] and found["padding_mode"] == "reflection":
+        extents = [extent + 1 for extent in extents]  # onnxruntime divides by the length
+    lengths = np.asarray(extents[::-1]) - found["align_corners"]
+    # (eighths of a pixel that are odd, from the first one on) as coordinates from -1 to 1
+    at = (2 * rng.integers(-12, 4 * 8, (n, *rng.integers(1, 5, rank), rank)) + 1) / 8
+    grid = (at + (0 if found["align_corners"] else 0.5)) * 2 / np.maximum(lengths, 1) - 1
+    return [normal(rng, n, c, *extents), np.asarray(grid, np.float32)], found
+
+
 def concat(rng: np.random.Generator) -> Drawn:
     shape = list(shape_of(rng, (1, 2, 3, 4)))
     axis = int(rng.integers(0, len(shape)))
@@ -357,7 +402,8 @@ OPERATORS: dict[str, Draw] = {
     "LayerNormalization": layer_norm, "InstanceNormalization": channel_norm("instance"),
     "BatchNormalization": channel_norm("batch"),
     "Transpose": transpose, "Slice": slices, "Pad": pad, "Tile": tile, "Expand": expand, "Gather": gather,
-    "GatherElements": gather_elements, "Concat": concat, "Conv": windows("conv"),
+    "GatherElements": gather_elements, "GatherND": gather_nd, "ScatterElements": scatter_elements,
+    "TopK": top_k, "GridSample": grid_sample, "Concat": concat, "Conv": windows("conv"),
     "ConvTranspose": windows("transposed"),
     "MaxPool": windows("max"), "AveragePool": windows("average"), "MatMul": matmul, "Gemm": gemm, "Resize": resize,
     "DepthToSpace": blocks(to_depth=False), "SpaceToDepth": blocks(to_depth=True), "CumSum": cumulated,
@@ -367,7 +413,17 @@ OPERATORS: dict[str, Draw] = {
     "MatMulInteger": integer_product(scaled=False), "QLinearMatMul": integer_product(scaled=True),
     "ConvInteger": integer_window(scaled=False), "QLinearConv": integer_window(scaled=True),
 }  # fmt: skip
-STORED = {"ReduceL1", "Slice", "Pad", "Tile", "Expand", "Resize", "CumSum", "Trilu", "GatherElements", "Clip"} | {
-    op for op in OPERATORS if op.startswith(("Reduce", "QLinear")) or op.endswith("Integer")
-}
+STORED = {
+    "Clip",
+    "CumSum",
+    "Expand",
+    "Pad",
+    "ReduceL1",
+    "Resize",
+    "ScatterElements",
+    "Slice",
+    "Tile",
+    "TopK",
+    "Trilu",
+} | {op for op in OPERATORS if op.startswith(("Reduce", "QLinear")) or op.endswith("Integer")}
 """Whose inputs after the first must be constants."""

@@ -45,7 +45,8 @@ def single(rng: np.random.Generator, op: str) -> tuple[onnx.GraphProto, Arrays]:
     if len(given) > 1 and op not in STORED and stored != {*given} - {"i0"} and rng.random() < 0.15:
         stored.add("i0")
     weights = {name: given.pop(name) for name in sorted(stored)}
-    return _graph([onnx.helper.make_node(op, names, ["y"], **attributes)], given, weights, ["y"]), given
+    outputs = ["y", "z"] if op == "TopK" else ["y"]
+    return _graph([onnx.helper.make_node(op, names, outputs, **attributes)], given, weights, outputs), given
 
 
 def chain(rng: np.random.Generator) -> tuple[onnx.GraphProto, Arrays]:

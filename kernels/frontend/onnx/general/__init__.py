@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from kernels.frontend.onnx.context import Context, OnnxNode
 
-from . import functions, placing, products, quantized, recurrent, reductions, resizing, windows
+from . import functions, ordering, placing, products, quantized, recurrent, reductions, resizing, sampling, windows
 
 GENERAL: dict[str, Callable[[OnnxNode, Context], None]] = {
     **dict.fromkeys(functions.UNARY, functions.unary),
@@ -42,6 +42,7 @@ GENERAL: dict[str, Callable[[OnnxNode, Context], None]] = {
     "GatherElements": placing.gather_elements,
     "GatherND": placing.gather_nd,
     "Gemm": products.gemm,
+    "GridSample": sampling.grid_sample,
     "Hardmax": reductions.hardmax,
     "LayerNormalization": reductions.layer_normalization,
     "LogSoftmax": reductions.log_softmax,
@@ -63,6 +64,7 @@ GENERAL: dict[str, Callable[[OnnxNode, Context], None]] = {
     "Slice": placing.slice_,
     "SpaceToDepth": placing.space_to_depth,
     "Tile": placing.tile,
+    "TopK": ordering.top_k,
     "Transpose": placing.transpose,
     "Trilu": functions.trilu,
     "Where": functions.where,

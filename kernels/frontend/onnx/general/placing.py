@@ -8,6 +8,7 @@ import numpy as np
 
 from kernels.errors import ModelError
 from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode
+from kernels.ir.expressions import Expression
 from kernels.ir.shapes import Shape
 
 from .steps import Steps
@@ -56,10 +57,26 @@ def gather(node: OnnxNode, to: Context) -> None:
 
 def gather_elements(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
-    x, indices = s.operand(0), to.constant(node, 1)
-    shape = s.shape(x)
+    x, indices = s.operand(0), s.operand(1)
+    shape, places = s.shape(x), s.value(indices)
     axis = node.axis(s.attribute("axis", 0), len(shape))
-    s.end(s.elements(x, _along(node, shape, indices, axis)))
+    if places is not None:
+        s.end(s.elements(x, _along(node, shape, places, axis)))
+        return
+    others = _along(node, shape, np.zeros(s.shape(indices), np.int64), axis)
+    s.end(_by_number(s, x, s.map(_place(prod(shape[axis + 1 :]), shape[axis]), indices, others)))
+
+
+def _place(stride: int, extent: int) -> Expression:
+    """b elements on, a steps of this stride; negative ones count from the end."""
+    return ("add", "b", ("mul", ("select", ("less", "a", 0.0), ("add", "a", float(extent)), "a"), float(stride)))
+
+
+def _by_number(s: Steps, x: str, numbers: str) -> str:
+    """Single elements by computed numbers, row-major, in the numbers' shape."""
+    size = prod(s.shape(x))
+    s.places(size)
+    return s.gather(s.reshape(x, (size,)), numbers, 0)
 
 
 def _numbers(shape: Shape) -> AnyArray:
@@ -86,35 +103,67 @@ def _along(node: OnnxNode, shape: Shape, indices: AnyArray, axis: int) -> AnyArr
 
 def gather_nd(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
-    x, indices = s.operand(0), to.constant(node, 1)
-    batch, shape = int(s.attribute("batch_dims", 0)), s.shape(x)
-    numbers, depth = _numbers(shape), indices.shape[-1]
-    if batch + depth > len(shape) or shape[:batch] != indices.shape[:batch]:
-        raise ModelError(f"node {node.name!r} ({node.op}): indices of shape {indices.shape} do not fit {shape}")
+    x, name = s.operand(0), s.operand(1)
+    batch, shape, places = int(s.attribute("batch_dims", 0)), s.shape(x), s.shape(name)
+    depth = places[-1]
+    if batch + depth > len(shape) or shape[:batch] != places[:batch]:
+        raise ModelError(f"node {node.name!r} ({node.op}): indices of shape {places} do not fit {shape}")
+    indices = s.value(name)
+    if indices is None:
+        _gather_rows(s, x, name, batch)
+        return
+    numbers = _numbers(shape)
     coordinates = [_inside(node, indices[..., k], shape[batch + k]) for k in range(depth)]
     lead = np.indices(indices.shape[:-1])[:batch]
     s.end(s.elements(x, np.asarray(numbers[(*lead, *coordinates)])))
 
 
+def _gather_rows(s: Steps, x: str, indices: str, batch: int) -> None:
+    """GatherND by computed indices: each names a row of elements that lie behind each other."""
+    shape, places = s.shape(x), s.shape(indices)
+    depth, lead = places[-1], places[:-1]
+    rows, row = shape[: batch + depth], shape[batch + depth :]
+    pictures = np.arange(prod(shape[:batch])) * prod(rows[batch:])
+    numbers = s.constant(pictures.reshape((*shape[:batch], *(1,) * (len(lead) - batch))))
+    for k in range(depth):
+        part = s.reshape(s.slice(indices, len(places) - 1, k, k + 1), lead)
+        numbers = s.map(_place(prod(rows[batch + k + 1 :]), rows[batch + k]), part, numbers)
+    s.places(prod(rows))
+    s.end(s.reshape(s.gather(s.reshape(x, (prod(rows), *row)), numbers, 0), (*lead, *row)))
+
+
 def _scattered(s: Steps, x: str, places: AnyArray, updates: str) -> None:
-    """x with the elements at these places replaced, or combined with others."""
+    """x with the elements at these places replaced, or combined with others: with one each at a time."""
     how = str(s.attribute("reduction", "none"))
-    functions = {"add": "add", "mul": "mul", "max": "max", "min": "min"}
     shape, flat = s.shape(x), places.reshape(-1)
     size = prod(shape)
-    if how != "none" and (how not in functions or len(np.unique(flat)) < flat.size):
-        s.node.reject(f"reduction {how!r} of places that are named twice is not supported")
-    from_where = np.arange(size)
-    from_where[flat] = size + np.arange(flat.size)
-    both = s.concat([s.reshape(x, (size,)), s.reshape(updates, (flat.size,))], 0)
-    new = s.elements(both, from_where.reshape(shape))
-    if how == "none":
-        s.end(new)
-        return
-    touched = np.zeros(size, np.float32)
-    touched[flat] = 1
-    combined = (functions[how], "a", "b")
-    s.end(s.map(("select", "c", combined, "a"), x, new, touched.reshape(shape)))
+    if how not in ("none", "add", "mul", "max", "min"):
+        s.node.reject(f"reduction {how!r}; supported: none, add, mul, max, min")
+    times = _times_before(flat) if how != "none" else np.zeros_like(flat)
+    if times.max() >= _MOST_ROUNDS:
+        s.node.reject(f"one place is named {times.max() + 1} times; at most {_MOST_ROUNDS} are supported")
+    for count in range(int(times.max()) + 1):
+        chosen = np.flatnonzero(times == count)
+        from_where = np.arange(size)
+        from_where[flat[chosen]] = size + chosen
+        both = s.concat([s.reshape(x, (size,)), s.reshape(updates, (flat.size,))], 0)
+        new = s.elements(both, from_where.reshape(shape))
+        touched = (from_where >= size).astype(np.float32).reshape(shape)
+        x = new if how == "none" else s.map(("select", "c", (how, "a", "b"), "a"), x, new, touched)
+    s.end(x)
+
+
+_MOST_ROUNDS = 64
+
+
+def _times_before(flat: AnyArray) -> AnyArray:
+    """How often each place was named before, of places in any order."""
+    order = np.argsort(flat, kind="stable")
+    ordered = flat[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    found = np.empty_like(flat)
+    found[order] = np.arange(flat.size) - np.repeat(starts, np.diff(np.r_[starts, flat.size]))
+    return found
 
 
 def scatter_elements(node: OnnxNode, to: Context) -> None:

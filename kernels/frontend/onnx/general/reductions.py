@@ -58,6 +58,7 @@ def argument(node: OnnxNode, to: Context) -> None:
     x = s.operand(0)
     kind = ("last_" if s.attribute("select_last_index", 0) else "") + node.op.lower()
     axis = node.axis(s.attribute("axis", 0), len(s.shape(x)))
+    s.places(s.shape(x)[axis])
     s.end(s.reduce(x, [axis], kind, keep=bool(s.attribute("keepdims", 1))))
 
 

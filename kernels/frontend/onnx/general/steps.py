@@ -16,6 +16,8 @@ from kernels.ir.shapes import MAX_TAKE_RANK, MAX_TRANSPOSE_RANK, Shape, output_s
 from kernels.ir.taking import joined
 
 Operand = str | float | AnyArray
+MAX_PLACES = 1 << 24
+"""Whole numbers that fp32 holds."""
 
 
 class Steps:
@@ -52,6 +54,12 @@ class Steps:
             return [int(number) for number in np.reshape(self.node.attributes[attribute], -1)]
         given = self.to.optional_constant(self.node, index)
         return None if given is None else [int(number) for number in given.reshape(-1)]
+
+    def places(self, count: int) -> None:
+        """Places of so many elements are computed as numbers. Raises UnsupportedNode where fp32 cannot hold them."""
+        if count > MAX_PLACES:
+            self.node.reject(f"places of {count} elements are computed; at most {MAX_PLACES} are supported")
+        self.to.places = max(self.to.places, count)
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,226 @@
+"""If, Loop and Scan: their graphs are written out as nodes of the model, as often as they run.
+
+How often a loop runs has to be known when the model is read. Of an If whose condition is computed both branches run,
+and the condition chooses between their results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import onnx
+
+from kernels.errors import ModelError
+
+from .context import Context, OnnxNode
+from .general.steps import Steps
+
+CONTROL = ("If", "Loop", "Scan")
+MAX_NODES = 20000
+"""That all graphs of a model may be written out to."""
+Import = Callable[[onnx.NodeProto, frozenset[str]], None]
+"""Imports a node of the model; of its further outputs only those that are in the set."""
+
+
+def names_read(nodes: Sequence[onnx.NodeProto]) -> Iterator[str]:
+    """Every name that nodes read, also those that only graphs inside of them read."""
+    for node in nodes:
+        yield from node.input
+        for graph in _graphs(node):
+            yield from names_read(graph.node)
+            yield from (port.name for port in graph.output)
+
+
+def every_node(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """Nodes, and those of graphs inside of them."""
+    for node in nodes:
+        yield node
+        for graph in _graphs(node):
+            yield from every_node(graph.node)
+
+
+def _graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
+    return [attribute.g for attribute in node.attribute if attribute.type == onnx.AttributeProto.GRAPH]
+
+
+def write_out(node: OnnxNode, to: Context, each: Import) -> None:
+    """Import what an If, Loop or Scan does. Raises ModelError, and UnsupportedNode where that is not known before."""
+    inside = _Inside(node, to, each)
+    {"If": _if, "Loop": _loop, "Scan": _scan}[node.op](inside)
+
+
+class _Inside:
+    """Names and nodes of the graphs of one node."""
+
+    def __init__(self, node: OnnxNode, to: Context, each: Import) -> None:
+        self.node, self.to, self.each = node, to, each
+        self.steps = Steps(node, to)
+        self.runs = 0
+
+    def run(self, graph: onnx.GraphProto, given: Sequence[str]) -> list[str]:
+        """Import the graph once more, its inputs being these tensors; returns the names of its outputs."""
+        node, to = self.node, self.to
+        if len(given) != len(graph.input):
+            raise ModelError(
+                f"node {node.name!r} ({node.op}): its graph takes {len(graph.input)} inputs of {len(given)}"
+            )
+        to.written_out += len(graph.node)
+        if to.written_out > MAX_NODES:
+            node.reject(f"its graph would be written out to more than {MAX_NODES} nodes; make its loops shorter")
+        prefix = f"{next(filter(None, node.outputs))}/{self.runs}"
+        self.runs += 1
+        own = [tensor.name for tensor in graph.initializer]
+        own += [name for inner in graph.node for name in inner.output if name]
+        names = dict(zip((port.name for port in graph.input), given, strict=True))
+        names |= {name: to.fresh(f"{prefix}/{name}") for name in own}
+        for tensor in graph.initializer:
+            to.constants[names[tensor.name]] = np.asarray(onnx.numpy_helper.to_array(tensor))
+        wanted = [port.name for port in graph.output]
+        read = frozenset(names.get(name, name) for name in (*names_read(graph.node), *wanted))
+        for inner in graph.node:
+            self.each(_renamed(inner, names, prefix), read)
+        for name in wanted:
+            to.require(node, names.get(name, name), "an output of its graph")
+        return [names.get(name, name) for name in wanted]
+
+    def constant(self, value: object) -> str:
+        """A new constant."""
+        name = self.to.fresh(f"{next(filter(None, self.node.outputs))}/c{len(self.to.constants)}")
+        self.to.constants[name] = np.asarray(value)
+        return name
+
+    def known(self, name: str, what: str) -> np.ndarray:
+        """Content of a tensor. Raises UnsupportedNode where it is computed from the model's input."""
+        self.to.require(self.node, name, what)
+        if name not in self.to.constants:
+            self.node.reject(f"{what} ({name!r}) depends on the model's input; only a constant one is supported")
+        return self.to.constants[name].reshape(-1)[:1]
+
+    def end(self, source: str, index: int) -> None:
+        """A tensor is the node's output of this number."""
+        target = self.node.outputs[index] if index < len(self.node.outputs) else ""
+        if target:
+            self.each(onnx.helper.make_node("Identity", [source], [target]), frozenset({target}))
+
+    def stack(self, parts: Sequence[str], axis: int, index: int) -> None:
+        """Parts one behind the other along a new axis are the node's output of this number."""
+        if index >= len(self.node.outputs) or not self.node.outputs[index]:
+            return
+        if not parts:
+            self.node.reject("it never runs, and what it collects is empty")
+        s, to = self.steps, self.to
+        if all(part in to.constants for part in parts):
+            self.end(self.constant(np.stack([to.constants[part] for part in parts], axis)), index)
+            return
+        shape = s.shape(parts[0])
+        axis = self.node.axis(axis, len(shape) + 1)
+        if any(s.shape(part) != shape for part in parts):
+            self.node.reject("what it collects changes its shape from turn to turn")
+        joined = s.concat([s.reshape(part, (*shape[:axis], 1, *shape[axis:])) for part in parts], axis)
+        if (kind := to.type_of(parts[0])) != np.float32:
+            to.types[joined] = kind
+        self.end(joined, index)
+
+
+def _renamed(node: onnx.NodeProto, names: dict[str, str], prefix: str) -> onnx.NodeProto:
+    """A node of a graph with other names of tensors."""
+    new = onnx.NodeProto()
+    new.CopyFrom(node)
+    new.name = f"{prefix}/{node.name}" if node.name else ""
+    new.input[:] = [names.get(name, name) for name in node.input]
+    new.output[:] = [names.get(name, name) for name in node.output]
+    for graph in _graphs(new):
+        own = {port.name for port in graph.input} | {tensor.name for tensor in graph.initializer}
+        own |= {name for inner in graph.node for name in inner.output}
+        outer = {name: to for name, to in names.items() if name not in own}
+        nodes = [_renamed(inner, outer, prefix) for inner in graph.node]
+        del graph.node[:]
+        graph.node.extend(nodes)
+        for port in graph.output:
+            port.name = outer.get(port.name, port.name)
+    return new
+
+
+def _if(inside: _Inside) -> None:
+    node, to, s = inside.node, inside.to, inside.steps
+    condition = s.operand(0)
+    branches = [node.attributes["else_branch"], node.attributes["then_branch"]]
+    if condition in to.constants:
+        for index, name in enumerate(inside.run(branches[bool(inside.known(condition, "its condition")[0])], [])):
+            inside.end(name, index)
+        return
+    other, then = (inside.run(branch, []) for branch in branches)
+    chosen = s.reshape(condition, ())
+    for index, (a, b) in enumerate(zip(then, other, strict=True)):
+        if s.shape(a) != s.shape(b) or to.type_of(a) != to.type_of(b):
+            node.reject(
+                f"its condition depends on the model's input, and its branches give {to.type_of(a)} {s.shape(a)} and "
+                f"{to.type_of(b)} {s.shape(b)}; only results of one shape and type are supported"
+            )
+        picked = s.map(("select", "a", "b", "c"), chosen, a, b)
+        if to.type_of(a) != np.float32:
+            to.types[picked] = to.type_of(a)
+        inside.end(picked, index)
+
+
+def _loop(inside: _Inside) -> None:
+    node = inside.node
+    most = int(inside.known(node.input(0), "its number of turns")[0]) if node.input(0) else None
+    condition = node.input(1) or inside.constant(True)
+    states, collected = list(node.inputs[2:]), list[list[str]]()
+    turn = 0
+    while (most is None or turn < most) and bool(inside.known(condition, "its condition")[0]):
+        condition, *results = inside.run(
+            node.attributes["body"], [inside.constant(np.int64(turn)), condition, *states]
+        )  # fmt: skip
+        collected.append(results[len(states) :])
+        states = results[: len(states)]
+        turn += 1
+    for index, name in enumerate(states):
+        inside.end(name, index)
+    for index in range(len(states), len(node.outputs)):
+        inside.stack([parts[index - len(states)] for parts in collected], 0, index)
+
+
+def _scan(inside: _Inside) -> None:
+    node, s = inside.node, inside.steps
+    if node.opset < 9:
+        node.reject("in opset 8 it has a batch of sequences; convert the model to a newer opset")
+    count = int(s.attribute("num_scan_inputs"))
+    states, sources = list(node.inputs[: len(node.inputs) - count]), [*node.inputs[len(node.inputs) - count :]]
+    outputs = len(node.outputs) - len(states)
+    places = list(s.attribute("scan_input_axes", [0] * count))
+    axes = [node.axis(axis, len(s.shape(name))) for axis, name in zip(places, sources, strict=True)]
+    lengths = {s.shape(name)[axis] for name, axis in zip(sources, axes, strict=True)}
+    if len(lengths) != 1:
+        raise ModelError(f"node {node.name!r} (Scan): its sequences have lengths {sorted(lengths)}; expected one")
+    backwards, length = list(s.attribute("scan_input_directions", [0] * count)), lengths.pop()
+    collected = []
+    for turn in range(length):
+        parts = [
+            _part(inside, name, axis, length - 1 - turn if reverse else turn)
+            for name, axis, reverse in zip(sources, axes, backwards, strict=True)
+        ]
+        results = inside.run(node.attributes["body"], [*states, *parts])
+        collected.append(results[len(states) :])
+        states = results[: len(states)]
+    for index, name in enumerate(states):
+        inside.end(name, index)
+    joined = list(s.attribute("scan_output_axes", [0] * outputs))
+    turned = list(s.attribute("scan_output_directions", [0] * outputs))
+    for index in range(outputs):
+        parts = [results[index] for results in collected]
+        inside.stack(parts[::-1] if turned[index] else parts, joined[index], len(states) + index)
+
+
+def _part(inside: _Inside, name: str, axis: int, place: int) -> str:
+    """One element along an axis."""
+    s, to = inside.steps, inside.to
+    if name in to.constants:
+        return inside.constant(np.take(to.constants[name], place, axis))
+    shape = s.shape(name)
+    part = s.reshape(s.slice(name, axis, place, place + 1), (*shape[:axis], *shape[axis + 1 :]))
+    if (kind := to.type_of(name)) != np.float32:
+        to.types[part] = kind
+    return part

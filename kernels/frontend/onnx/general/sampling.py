@@ -1,0 +1,119 @@
+"""GridSample: a picture, or a volume, at computed coordinates.
+
+A step along each axis says which elements are mixed and with which weights; then each choice of one element an axis is
+gathered and added. What lies beyond the border is clamped or reflected element by element, as PyTorch and onnxruntime
+do; ONNX's reference implementation clamps the coordinate before, which differs where cubic weights reach over it.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from kernels.errors import ModelError
+from kernels.frontend.onnx.context import Context, OnnxNode
+from kernels.ir import compositions as c
+from kernels.ir.expressions import Expression
+
+from .steps import Steps
+
+_MODES = {"bilinear": "linear", "bicubic": "cubic"}
+"""Names before opset 20."""
+_SHARPNESS = -0.75
+"""Keys' parameter, as ONNX says it."""
+
+
+def grid_sample(node: OnnxNode, to: Context) -> None:
+    s = Steps(node, to)
+    x, grid = s.operand(0), s.operand(1)
+    (n, channels, *extents), places = s.shape(x), s.shape(grid)
+    rank = len(extents)
+    if rank not in (1, 2, 3):
+        node.reject(f"a picture of {rank} dimensions; 1 to 3 are supported")
+    if len(places) != rank + 2 or places[0] != n or places[-1] != rank:
+        raise ModelError(f"node {node.name!r} (GridSample): a grid of shape {places} does not fit {s.shape(x)}")
+    s.places(n * prod(extents))
+    count = prod(places[1:-1])
+    flat = s.reshape(grid, (n, count, rank))
+    axes = [_Axis(s, s.slice(flat, 2, rank - 1 - k, rank - k), extent) for k, extent in enumerate(extents)]
+    rows = s.reshape(s.transpose(x, (0, *range(2, rank + 2), 1)), (n * prod(extents), channels))
+    first = s.constant((np.arange(n) * prod(extents)).reshape(n, 1, 1))
+    found = ""
+    for taps in product(*(axis.taps for axis in axes)):
+        number = first
+        for k, (place, _) in enumerate(taps):
+            number = s.map(("add", "a", ("mul", "b", float(prod(extents[k + 1 :])))), number, place)
+        part = s.gather(rows, s.reshape(number, (n, count)), 0)
+        weights = [weight for _, weight in taps if weight]
+        for weight in weights[1:]:
+            weights[0] = s.map(("mul", "a", "b"), weights[0], weight)
+        if weights:
+            part = s.map(("mul", "a", "b"), part, weights[0])
+        found = s.map(("add", "a", "b"), found, part) if found else part
+    s.end(s.reshape(s.transpose(found, (0, 2, 1)), (n, channels, *places[1:-1])))
+
+
+class _Axis:
+    """Which elements of an axis are mixed: `taps` has places and weights ('': 1), each of shape (N, points, 1)."""
+
+    def __init__(self, s: Steps, coordinate: str, extent: int) -> None:
+        self.s, self.extent = s, extent
+        aligned = bool(s.attribute("align_corners", 0))
+        self.least, self.most = (0.0, extent - 1.0) if aligned else (-0.5, extent - 0.5)
+        self.padding = str(s.attribute("padding_mode", "zeros"))
+        given = str(s.attribute("mode", "bilinear" if s.node.opset < 20 else "linear"))
+        mode = _MODES.get(given, given)
+        if self.padding not in ("zeros", "border", "reflection") or mode not in ("nearest", "linear", "cubic"):
+            s.node.reject(f"mode {given!r} with padding {self.padding!r}")
+        place: Expression = ("mul", ("add", "a", 1.0), 0.5 * (extent - 1))
+        if not aligned:
+            place = ("mul", ("sub", ("mul", ("add", "a", 1.0), float(extent)), 1.0), 0.5)
+        at = s.map(("round", place) if mode == "nearest" else place, coordinate)
+        if mode == "nearest":
+            self.taps = [self._tap(at, "")]
+            return
+        low = s.map(("floor", "a"), at)
+        part = s.map(("sub", "a", "b"), at, low)
+        weights = (_LINEAR if mode == "linear" else _CUBIC).items()
+        self.taps = [
+            self._tap(s.map(("add", "a", float(offset)), low), s.map(weight, part)) for offset, weight in weights
+        ]
+
+    def _reflected(self, place: Expression) -> Expression:
+        """A whole place between the borders, by reflections at them."""
+        period = 2 * (self.most - self.least)
+        if not period:
+            return ("mul", place, 0.0)
+        turned = c.remainder(("sub", place, self.least), period)
+        return ("round", ("add", ("min", turned, ("sub", period, turned)), self.least))
+
+    def _tap(self, place: str, weight: str) -> tuple[str, str]:
+        s, last = self.s, self.extent - 1.0
+        if self.padding == "zeros":
+            inside = c.both(c.less_or_equal(0.0, "a"), c.less_or_equal("a", last))
+            weight = s.map(("mul", inside, "b"), place, weight) if weight else s.map(inside, place)
+        elif self.padding == "reflection":
+            place = s.map(self._reflected("a"), place)
+        return s.map(c.clip("a", 0.0, last), place), weight
+
+
+def _cubic(distance: Expression, near: bool) -> Expression:
+    """Keys, Cubic convolution interpolation for digital image processing, 1981, of a distance of at most 1, or of 2."""
+    a = _SHARPNESS
+    factors = (a + 2, -(a + 3), 0.0, 1.0) if near else (a, -5 * a, 8 * a, -4 * a)
+    found: Expression = factors[0]
+    for factor in factors[1:]:
+        found = ("add", ("mul", found, distance), factor)
+    return found
+
+
+_LINEAR: dict[int, Expression] = {0: ("sub", 1.0, "a"), 1: ("add", "a", 0.0)}
+_CUBIC: dict[int, Expression] = {
+    -1: _cubic(("add", 1.0, "a"), False),
+    0: _cubic("a", True),
+    1: _cubic(("sub", 1.0, "a"), True),
+    2: _cubic(("sub", 2.0, "a"), False),
+}
+"""Offsets of neighbours, and the weight of each by the distance from the first one to the left."""

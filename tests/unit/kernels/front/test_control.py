@@ -1,0 +1,134 @@
+"""If, Loop and Scan are written out as often as they run; what is not known when a model is read is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from kernels.errors import ModelError, UnsupportedNode
+from kernels.frontend.onnx import control, load_onnx
+
+from .onnx_models import assert_agrees, save_model
+
+X = np.linspace(-2, 3, 6, dtype=np.float32).reshape(2, 3)
+SHAPES = {"x": (2, 3)}
+
+
+def graph(nodes: list[Any], inputs: dict[str, int], outputs: list[str]) -> onnx.GraphProto:
+    shapes = {kind: None if kind == TensorProto.FLOAT else () for kind in inputs.values()}
+    ports = [helper.make_tensor_value_info(name, kind, shapes[kind]) for name, kind in inputs.items()]
+    return helper.make_graph(nodes, "inside", ports, [helper.make_empty_tensor_value_info(name) for name in outputs])
+
+
+def branch(op: str) -> onnx.GraphProto:
+    """Reads what is outside of it."""
+    return graph([helper.make_node(op, ["x"], ["inner"])], {}, ["inner"])
+
+
+def choice(condition: str) -> Any:
+    return helper.make_node("If", [condition], ["y"], then_branch=branch("Exp"), else_branch=branch("Neg"))
+
+
+@pytest.mark.parametrize(("holds", "op"), [(True, "exp"), (False, "neg")])
+def test_only_the_branch_of_a_constant_condition_is_imported(tmp_path: Path, holds: bool, op: str) -> None:
+    path = save_model(tmp_path / "m.onnx", [choice("c")], SHAPES, ["y"], {"c": np.array(holds)})
+    (first, *_) = assert_agrees(path, {"x": X}).nodes
+    assert first.attributes["expression"][0] == op
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_computed_condition_chooses_between_both_branches(tmp_path: Path, sign: int) -> None:
+    nodes = [
+        helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0),
+        helper.make_node("Greater", ["sum", "zero"], ["c"]),
+        choice("c"),
+    ]
+    path = save_model(tmp_path / "m.onnx", nodes, SHAPES, ["y"], {"zero": np.float32(0)})
+    assert_agrees(path, {"x": sign * X})
+
+
+def test_branches_of_a_computed_condition_must_agree(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0),
+        helper.make_node("Cast", ["most"], ["c"], to=TensorProto.BOOL),
+        helper.make_node("If", ["c"], ["y"], then_branch=branch("Exp"), else_branch=branch("Transpose")),
+    ]
+    path = save_model(tmp_path / "m.onnx", nodes, SHAPES, ["y"])
+    with pytest.raises(UnsupportedNode, match="only results of one shape and type"):
+        load_onnx(path)
+
+
+def loop(turns: str, condition: str = "") -> Any:
+    """y = x * 2^turns + sums of the numbers of turns; collects what it has at each turn."""
+    nodes = [
+        helper.make_node("Cast", ["turn"], ["number"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["state", "two"], ["double"]),
+        helper.make_node("Add", ["double", "number"], ["next"]),
+        helper.make_node("Less", ["turn", "most"], ["goes_on"]),
+        helper.make_node("Identity", ["next"], ["kept"]),
+    ]
+    body = graph(
+        nodes, {"turn": TensorProto.INT64, "given": TensorProto.BOOL, "state": TensorProto.FLOAT},
+        ["goes_on", "next", "kept"],
+    )  # fmt: skip
+    return helper.make_node("Loop", [turns, condition, "x"], ["y", "each"], body=body)
+
+
+@pytest.mark.parametrize(("turns", "most"), [("five", 99), ("", 2), ("five", 1)])
+def test_a_loop_is_written_out_until_its_condition_ends_it(tmp_path: Path, turns: str, most: int) -> None:
+    constants = {"five": np.int64(5), "two": np.float32(2), "most": np.int64(most)}
+    path = save_model(tmp_path / "m.onnx", [loop(turns)], SHAPES, ["y", "each"], constants)
+    found = assert_agrees(path, {"x": X})
+    assert found.shapes["each"] == (min(5, most + 1), 2, 3)
+
+
+def test_a_loop_that_would_not_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "MAX_NODES", 100)
+    constants = {"two": np.float32(2), "most": np.int64(2**40)}
+    path = save_model(tmp_path / "m.onnx", [loop("")], SHAPES, ["y", "each"], constants)
+    with pytest.raises(UnsupportedNode, match="more than 100 nodes"):
+        load_onnx(path)
+
+
+def test_a_number_of_turns_that_is_computed_is_refused(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("ReduceMax", ["x"], ["m"], keepdims=0),
+        helper.make_node("Cast", ["m"], ["n"], to=TensorProto.INT64),
+        loop("n"),
+    ]
+    constants = {"two": np.float32(2), "most": np.int64(9)}
+    path = save_model(tmp_path / "m.onnx", nodes, SHAPES, ["y", "each"], constants)
+    with pytest.raises(UnsupportedNode, match=r"its number of turns .* depends on the model's input"):
+        load_onnx(path)
+
+
+@pytest.mark.parametrize(("backwards", "axis"), [(0, 0), (1, 1)])
+def test_scan_goes_along_an_axis_in_either_direction(tmp_path: Path, backwards: int, axis: int) -> None:
+    nodes = [helper.make_node("Add", ["sum", "part"], ["next"]), helper.make_node("Tanh", ["next"], ["kept"])]
+    body = graph(nodes, {"sum": TensorProto.FLOAT, "part": TensorProto.FLOAT}, ["next", "kept"])
+    scan = helper.make_node(
+        "Scan", ["start", "x"], ["last", "y"], body=body, num_scan_inputs=1, scan_input_axes=[axis],
+        scan_input_directions=[backwards], scan_output_axes=[axis], scan_output_directions=[backwards],
+    )  # fmt: skip
+    constants = {"start": np.ones(3 if axis == 0 else 2, np.float32)}
+    assert_agrees(save_model(tmp_path / "m.onnx", [scan], SHAPES, ["last", "y"], constants), {"x": X})
+
+
+def test_graphs_inside_of_graphs_read_what_is_outside(tmp_path: Path) -> None:
+    inner = helper.make_node("If", ["c"], ["chosen"], then_branch=branch("Exp"), else_branch=branch("Neg"))
+    outer = graph([inner, helper.make_node("Abs", ["chosen"], ["done"])], {}, ["done"])
+    node = helper.make_node("If", ["c"], ["y"], then_branch=outer, else_branch=outer)
+    assert_agrees(save_model(tmp_path / "m.onnx", [node], SHAPES, ["y"], {"c": np.array(False)}), {"x": X})
+
+
+def test_what_is_damaged_inside_names_the_node(tmp_path: Path) -> None:
+    broken = graph([helper.make_node("Exp", ["nowhere"], ["inner"])], {}, ["inner"])
+    node = helper.make_node("If", ["c"], ["y"], then_branch=broken, else_branch=branch("Neg"), name="choice")
+    path = save_model(tmp_path / "m.onnx", [node], SHAPES, ["y"], {"c": np.array(True)})
+    with pytest.raises(ModelError, match=r"'choice'.*'nowhere'.*is defined nowhere before"):
+        load_onnx(path)
