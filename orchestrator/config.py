@@ -63,13 +63,14 @@ class Settings(BaseSettings):
     """Show the Python traceback of an error."""
     lease_ttl_s: float = 15.0
     """A lease that is not renewed for this long is reaped."""
-    policy: Literal["fair_share", "ageing", "coolest", "most_charged", "deadline", "same_device", "longest_first"] = (
-        "fair_share"
-    )
+    policy: Literal[
+        "fair_share", "ageing", "coolest", "most_charged", "least_energy", "deadline", "same_device", "longest_first"
+    ] = "fair_share"
     """In which order jobs are placed. fair_share: priority, then the experiment that runs least; ageing: a step of
-    priority more for each ten minutes of waiting; coolest, most_charged: fair_share, with the coolest or fullest;
-    deadline: experiments with a deadline before others of their priority; same_device: an experiment stays on one
-    device; longest_first: what is expected to take longest begins first. An experiment may name another one."""
+    priority more for each ten minutes of waiting; coolest, most_charged, least_energy: fair_share, with the coolest or
+    fullest device, or the one where an inference is expected to take least; deadline: experiments with a deadline
+    before others of their priority; same_device: an experiment stays on one device; longest_first: what is expected
+    to take longest begins first. An experiment may name another one."""
     tell: dict[str, SecretStr] = Field(default_factory=dict)
     """Addresses by name, as JSON, that suites may name under `tell`: `{"team": "slack://TOKEN/#nights"}`; so that no
     secret stands in a suite's file."""

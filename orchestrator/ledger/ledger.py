@@ -23,7 +23,7 @@ from . import attempts, experiments, figures, health, imports, queries, records,
 from .attempts import Start
 from .database import Database
 from .dead_records import DeadRecords
-from .figures import Apart, Renewed, Selector
+from .figures import Apart, Energies, Renewed, Selector
 from .imports import Imported
 from .queue import extension
 from .queue.groups import waiting_groups
@@ -313,6 +313,11 @@ class Ledger:
             pass
         with self._database.read() as connection:
             return list(figures.briefs(connection, of))
+
+    def energies(self, experiment_id: str) -> Energies:
+        """Of an inference, by cell, kind of figure and device, as blocks of experiments with this file told."""
+        with self._database.read() as connection:
+            return figures.energies(connection, experiment_id)
 
     def _figures(self, of: Selector, apart: Collection[Apart] = ()) -> list[BlockFigures]:
         for _ in self._renewed(of):

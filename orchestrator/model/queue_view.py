@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from .experiment import Conditions
 
@@ -44,3 +45,5 @@ class Share:
     """Device of its latest attempt, where that is known."""
     expected_s: float | None = None
     """How long its waiting jobs will take where it has all its devices; None: nobody knows, or asks."""
+    energy: Mapping[str, float] = field(default_factory=dict)
+    """Serial -> energy of what it computes there, as a share of what the mean device takes; empty: nobody asks."""

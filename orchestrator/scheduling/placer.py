@@ -6,13 +6,16 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from orchestrator.ledger import Ledger
 from orchestrator.ledger.queue.news import HEADS
 from orchestrator.model.device import Device
 from orchestrator.model.lease import Lease
 from orchestrator.model.queue_view import Share, WaitingJob
 from orchestrator.model.waiting import WaitReason
 
-from .expected_work import ExpectedWork
+from .expected_energy import expected_energy
+from .expected_work import expected_s
+from .learnt import Learnt
 from .placement import Floor, Placement, Policy, place
 from .policies import PlacementPolicy
 from .queue_view import QueueView
@@ -30,8 +33,10 @@ SHARE = 0.05
 class Placer:
     """Remembers what the last placement knew."""
 
-    def __init__(self, queue: QueueView, order: PlacementPolicy, expected: ExpectedWork) -> None:
-        self._queue, self._order, self._expected = queue, order, expected
+    def __init__(self, queue: QueueView, order: PlacementPolicy, ledger: Ledger) -> None:
+        self._queue, self._order = queue, order
+        self._work = Learnt(lambda of, models: expected_s(ledger.outlook(of), models))
+        self._energy = Learnt(lambda of, models: expected_energy(ledger.energies(of), models))
         self._known: object = None
         self._placed_at = float("-inf")
         self._placing, self._explaining = Seldom(SHARE, free_s=0.0), Seldom(SHARE)
@@ -82,9 +87,12 @@ class Placer:
         self, policy: Policy, groups: Sequence[Sequence[WaitingJob]], devices: Mapping[str, Device]
     ) -> Policy:
         """With what policies ask for that look ahead."""
-        asking = {group[0].experiment_id for group in groups if policy.order_of(group[0]).needs_expected}
-        if not asking:
-            return policy
-        found = self._expected.of(asking, devices)
-        known = {e: replace(policy.shares.get(e, Share()), expected_s=found.get(e)) for e in asking}
-        return replace(policy, shares={**policy.shares, **known})
+        orders = {group[0].experiment_id: policy.order_of(group[0]) for group in groups}
+        work_s = self._work.of([e for e, order in orders.items() if order.needs_expected], devices)
+        energy = self._energy.of([e for e, order in orders.items() if order.needs_energy], devices)
+        known = {
+            e: replace(policy.shares.get(e, Share()), expected_s=work_s.get(e), energy=energy.get(e, {}))
+            for e, order in orders.items()
+            if order.needs_expected or order.needs_energy
+        }
+        return replace(policy, shares={**policy.shares, **known}) if known else policy

@@ -37,7 +37,6 @@ from orchestrator.model.waiting import WaitReason
 from orchestrator.private_files import UMASK
 
 from .eligible_devices import Barred, barred, has_recovered
-from .expected_work import ExpectedWork
 from .further_jobs import FurtherJobs
 from .intake import Intake
 from .live_view import LiveView
@@ -83,7 +82,7 @@ class Scheduler:
         self._queue, self._live = QueueView(ledger), LiveView(redis)
         self._reconciler = Reconciler(ledger, redis, self._wake, clock=time.monotonic)
         self._further = FurtherJobs(ledger, Artifacts(farm.state))
-        self._placer = Placer(self._queue, POLICIES[farm.policy], ExpectedWork(ledger))
+        self._placer = Placer(self._queue, POLICIES[farm.policy], ledger)
         self._devices: tuple[object, dict[str, Device]] = (None, {})
         self._decided_at = float("-inf")
         self._down = False

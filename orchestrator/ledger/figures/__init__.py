@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from .energies import Energies, energies
 from .intake import add
 from .packing import Apart
 from .reading import briefs, read
 from .renewal import BATCH, Renewed, keys, lacking, renew
 from .selector import Selector
 
-__all__ = ["BATCH", "Apart", "Renewed", "Selector", "add", "briefs", "keys", "lacking", "read", "renew"]
+__all__ = [
+    "BATCH",
+    "Apart",
+    "Energies",
+    "Renewed",
+    "Selector",
+    "add",
+    "briefs",
+    "energies",
+    "keys",
+    "lacking",
+    "read",
+    "renew",
+]

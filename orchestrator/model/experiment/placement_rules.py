@@ -9,7 +9,9 @@ from pydantic import BeforeValidator, Field, model_validator
 from orchestrator.model.base import Model
 from orchestrator.model.quantity import parse_date
 
-PolicyName = Literal["fair_share", "ageing", "coolest", "most_charged", "deadline", "same_device", "longest_first"]
+PolicyName = Literal[
+    "fair_share", "ageing", "coolest", "most_charged", "least_energy", "deadline", "same_device", "longest_first"
+]
 """The policies of placement; `FARM_POLICY` is one too."""
 
 

@@ -101,11 +101,13 @@ class Floor:
     def _known(self, job: WaitingJob) -> _Alike:
         pause = job.not_before if job.not_before > self.now else 0.0
         only = self._only(job)
-        key = (id(job.candidates), id(job.conditions), job.failed_on, job.alone, pause, job.policy, only)
+        order, share = self.policy.order_of(job), self.policy.share_of(job)
+        asked = id(share.energy) if order.needs_energy else 0
+        key = (id(job.candidates), id(job.conditions), job.failed_on, job.alone, pause, job.policy, only, asked)
         if key not in self._alike:
-            admits, prefer = self._admits(job), self.policy.order_of(job).preference
+            admits = self._admits(job)
             usable = [serial for serial in self._free_of(job) if admits(serial)]
-            usable.sort(key=lambda s: (prefer(self._devices[s]), self._demand[s], s), reverse=True)
+            usable.sort(key=lambda s: (order.preference(self._devices[s], share), self._demand[s], s), reverse=True)
             self._alike[key] = _Alike(admits, usable)
         return self._alike[key]
 

@@ -6,6 +6,7 @@ from .cool_devices import Coolest
 from .deadline import Deadline
 from .fair_share import FairShare, PlacementPolicy
 from .full_batteries import MostCharged
+from .least_energy import LeastEnergy
 from .longest_first import LongestFirst
 from .same_device import SameDevice
 
@@ -14,6 +15,7 @@ POLICIES: dict[str, PlacementPolicy] = {
     "ageing": Ageing(),
     "coolest": Coolest(),
     "most_charged": MostCharged(),
+    "least_energy": LeastEnergy(),
     "deadline": Deadline(),
     "same_device": SameDevice(),
     "longest_first": LongestFirst(),

@@ -14,12 +14,14 @@ class PlacementPolicy(Protocol):
 
     needs_expected: bool
     """It asks for `Share.expected_s`."""
+    needs_energy: bool
+    """It asks for `Share.energy`."""
 
     def level(self, job: WaitingJob, now: float, share: Share) -> tuple[float, float]:
         """By priority, by deadline: the lowest comes first; experiments with the same share the farm. `now` is Unix
         time. Jobs that go by different policies are compared: the parts mean the same in all of them."""
 
-    def preference(self, device: Device) -> tuple[float, ...]:
+    def preference(self, device: Device, share: Share) -> tuple[float, ...]:
         """Order among the devices that are free for a job, before that by demand: the lowest first."""
 
     def device_of(self, share: Share) -> str:
@@ -29,12 +31,12 @@ class PlacementPolicy(Protocol):
 class FairShare:
     """The first job of the experiment that runs least, of those of the highest priority."""
 
-    needs_expected = False
+    needs_expected = needs_energy = False
 
     def level(self, job: WaitingJob, now: float, share: Share) -> tuple[float, float]:  # noqa: ARG002
         return -job.priority, math.inf
 
-    def preference(self, device: Device) -> tuple[float, ...]:  # noqa: ARG002
+    def preference(self, device: Device, share: Share) -> tuple[float, ...]:  # noqa: ARG002
         return ()
 
     def device_of(self, share: Share) -> str:  # noqa: ARG002

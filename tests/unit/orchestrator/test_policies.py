@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from device_agent.virtual.simulation import Course
 from orchestrator.config import Settings
+from orchestrator.ledger import Ledger
 from orchestrator.ledger.queue.outlook import Outlook, Work
 from orchestrator.model.device import Health
-from orchestrator.model.experiment import PolicyName
+from orchestrator.model.experiment import PlacementRules, PolicyName
 from orchestrator.model.queue_view import Share, WaitingJob
+from orchestrator.scheduling.expected_energy import expected_energy
 from orchestrator.scheduling.expected_work import expected_s
 from orchestrator.scheduling.placement import Floor, Policy, place
-from orchestrator.scheduling.policies import POLICIES
+from orchestrator.scheduling.placer import Placer
+from orchestrator.scheduling.policies import POLICIES, FairShare
 from orchestrator.scheduling.policies.ageing import STEP_S
+from orchestrator.scheduling.queue_view import QueueView
+from tests.unit.energy.scenarios import run_block
 
 from . import make
 
@@ -171,6 +178,75 @@ def test_the_longest_of_the_highest_priority_begins_first_and_what_nobody_knows_
     assert priority == max(each for each, _ in wanted)
     rivals = [seconds for of, seconds in wanted if of == priority]
     assert expected is None if None in rivals else expected == max(each for each in rivals if each is not None)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.none() | st.floats(0.1, 10), min_size=2, max_size=5), st.booleans())
+def test_work_goes_where_it_takes_least_energy(shares: list[float | None], by_farm: bool) -> None:
+    """Of two experiments for the same devices each by what is known of it; an unknown device counts as the mean."""
+    devices = {f"S{n}": make.device(f"S{n}") for n in range(len(shares))}
+    policy = None if by_farm else "least_energy"
+    own = make.waiting("own", *devices, experiment_id="own", policy=policy, order=(0, 0))
+    other = replace(own, job_id="other", experiment_id="other", order=(1, 0))
+    known = {f"S{n}": share for n, share in enumerate(shares) if share is not None}
+    opposite = {serial: 1 / share for serial, share in known.items()}
+    of = {"own": Share(energy=known), "other": Share(energy=opposite, running=1)}
+    order = POLICIES["least_energy" if by_farm else "fair_share"]
+    placed_on = dict(place([[own], [other]], Floor(devices, {}, Policy(shares=of, order=order), NOW)).assignments)
+    first, second = placed_on["own"], placed_on["other"]
+    assert known.get(first, 1.0) == min(known.get(serial, 1.0) for serial in devices)
+    left = [serial for serial in devices if serial != first]
+    assert opposite.get(second, 1.0) == min(opposite.get(serial, 1.0) for serial in left)
+
+
+def test_expected_energy_is_a_share_of_the_mean_over_what_was_measured_on_both() -> None:
+    """B takes three times as much as A for a small cell and for a large one; D, of B's model, is taken for it."""
+    known = {
+        ("small", "net gauge"): {"A": [1.0, 3.0], "B": [6.0]},
+        ("large", "net gauge"): {"A": [200.0], "B": [500.0, 700.0]},
+        ("large", "net meter"): {"B": [1.0]},
+    }
+    found = expected_energy(known, {"A": "one", "B": "two", "C": "", "D": "two"})
+    assert found == pytest.approx({"A": 0.5, "B": 4 / 3, "C": 1.0, "D": 4 / 3})
+    assert expected_energy({}, {"A": "one"}) == {"A": 1.0}
+
+
+def test_a_new_experiment_goes_where_blocks_of_the_same_file_took_least(tmp_path: Path) -> None:
+    """What blocks of another file told, and gauges whose gain is unknown, is left out."""
+    blocks = {
+        "S7": "uA, 250 ms",
+        "P7": "uA, 250 ms, fine steps",
+        "N5": "uA, 1 s, inverted sign",
+        "N6": "uA, 250 ms, high idle",
+    }
+    told: dict[str, float] = {}
+    same = make.experiment(name="e", placement=PlacementRules(policy="least_energy"))
+    another = same.model_copy(update={"name": "another"})
+    with Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}") as ledger:
+        for number, (serial, gauge) in enumerate(blocks.items()):
+            job = make.job(f"e-{number}", candidates=(serial,))
+            ledger.submit(f"e-{number}", another if serial == "N5" else same, [job])
+            begun = ledger.begin_attempt(job.job_id, serial, "lab", 60.0)
+            assert begun is not None
+            found = run_block(gauge, 1, course=Course(idle_s=20.0, load_s=20.0, inference_s=0.2))
+            if (net := found.energy.per_inference_j) is not None:
+                told[serial] = net.value
+            measured = {name: getattr(found.record, name) for name in ("samples", "phases", "power", "sampler")}
+            calibration = found.record.gauge
+            assert calibration is not None
+            measured["gauge"] = calibration.model_copy(update={"absolute": serial != "N6"})
+            ledger.keep(make.record(job, attempt=begun.attempt, token=begun.token, serial=serial, **measured))
+        known = ledger.energies("e-0")
+        assert known == {(job.cell.cell_id, "net gauge"): {s: [pytest.approx(told[s])] for s in ("S7", "P7")}}
+        frugal, other = sorted(("S7", "P7"), key=told.__getitem__)
+        assert frugal == "S7", "fair share takes P7"
+        job = make.job("e-new", candidates=("S7", "P7"))
+        assert ledger.submit("e-new", same, [job])
+        queue, devices = QueueView(ledger), {serial: make.device(serial) for serial in ("S7", "P7")}
+        queue.refresh()
+        assert Placer(queue, FairShare(), ledger).place(devices, {}, 0, {}).assignments == ((job.job_id, frugal),)
+        without = Placer(queue, FairShare(), ledger).place({other: devices[other]}, {}, 0, {})
+        assert without.assignments == ((job.job_id, other),), "another one is not waited for"
 
 
 def test_expected_work_is_that_of_the_choice_that_has_most_to_do() -> None:
