@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +35,10 @@ MAX_RESEND_S = 300.0
 """Each time that a record is sent, or fails, its next turn is twice as far away, up to this."""
 
 
+TOGETHER, TOGETHER_BYTES = 100, 1 << 20
+"""Of records that were never sent go so many in one trip to Redis, or so many bytes and the one that exceeds them."""
+
+
 @dataclass(frozen=True)
 class _Turn:
     """When a record is looked at again, by the spool's clock."""
@@ -50,6 +54,8 @@ class Spool:
         self._folder, self._host, self._clock = state / "spool", host, clock
         self._turns: dict[str, _Turn] = {}
         self._unwritten: dict[str, str] = {}
+        self._unsent: set[str] = set()
+        """Files of this process that Redis cannot have yet."""
         self._added = threading.Event()
 
     def add(self, record: Record) -> Path:
@@ -58,6 +64,7 @@ class Spool:
         path = self._folder / f"{record.job_id}-{record.attempt}.json"
         self._turns.pop(path.name, None)
         self._write(path, record.model_dump_json())
+        self._unsent.add(path.name)
         self._added.set()
         return path
 
@@ -113,6 +120,10 @@ class Spool:
         except (RedisError, FarmError, OSError) as e:
             log.warning("records wait in %s: %s", self._folder, e)
             return
+        unsent = [path for path in paths if path.name in self._unsent and _name(path) not in words]
+        self._unsent.difference_update(path.name for path in paths)
+        for start in range(0, len(unsent), TOGETHER):
+            self._send_together(stream, unsent[start : start + TOGETHER])
         for path in paths:
             try:
                 self._handle(stream, path, words.get(_name(path)))
@@ -132,9 +143,28 @@ class Spool:
         if stream.holds(_name(path)):
             self._turns[path.name] = _Turn(self._clock() + RESEND_S, turn.wait_s if turn else RESEND_S)
         else:
-            text = self._unwritten.get(path.name)
-            stream.send(path.read_bytes() if text is None else text.encode(), _name(path))
+            stream.send(self._body(path), _name(path))
             self._put_off(path)
+
+    def _send_together(self, stream: RecordStream, paths: Sequence[Path]) -> None:
+        """Where that fails, and with what is too much for one trip, their turn comes one by one."""
+        bodies, size = list[tuple[bytes, str]](), 0
+        try:
+            for path in paths:
+                if size > TOGETHER_BYTES:
+                    break
+                bodies.append((self._body(path), _name(path)))
+                size += len(bodies[-1][0])
+            stream.send_all(bodies)
+        except (RedisError, FarmError, OSError) as e:
+            log.info("%d records one by one: %s", len(paths), e)
+            return
+        for path in paths[: len(bodies)]:
+            self._put_off(path)
+
+    def _body(self, path: Path) -> bytes:
+        text = self._unwritten.get(path.name)
+        return path.read_bytes() if text is None else text.encode()
 
     def _settle(self, path: Path, word: str) -> None:
         """Only against a word that says that the ledger has the record does it leave this disk."""

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 from redis import Redis
 
 from benchmarks.farm.scheduler_turn import devices, private_redis
@@ -25,6 +26,7 @@ from orchestrator.config import Settings
 from orchestrator.coordination import client as redis_client
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
+from orchestrator.coordination.record_stream import RecordStream
 from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger, RunningRow
 from orchestrator.model.device import Device
@@ -34,6 +36,8 @@ from orchestrator.model.live import PROTOCOL, HostAnnouncement
 from orchestrator.model.record import Record
 from workers.spool import Spool
 
+PARTS = {"scheduler": "orchestrator.scheduling.scheduler", "redis": "redis-server"}
+"""Part -> the word of its command line that tells it."""
 HOST, WORKER = "lab0", "lab0-1-bench"
 LIMIT_S = 120.0
 SESSIONS = 32
@@ -51,6 +55,8 @@ class Committed:
     claimed_per_s: float
     """Claims, spooled records and releases, while the scheduler commits."""
     record_kb: float
+    processor_ms: dict[str, float]
+    """Of the processor, a job, from the first claim to the last commit: host (this process), scheduler, redis."""
 
 
 def committed(folder: Path, like: Record, jobs: int) -> Committed:
@@ -65,14 +71,30 @@ def committed(folder: Path, like: Record, jobs: int) -> Committed:
                 _submit(ledger, phones)
                 _until(lambda: ledger.counts("commits").get("placed", 0) == jobs)
                 placed_s = time.monotonic() - began
-                began = time.monotonic()
-                size = _work(farm, redis, ledger.running(), like)
+                running, stream = ledger.running(), RecordStream(redis, HOST)
+                before, began = _spent_s(), time.monotonic()
+                size = _work(farm, redis, running, like)
                 claimed_s = time.monotonic() - began
+                _until(lambda: not stream.waiting())  # a look at the ledger takes longer, and is in the way
                 _until(lambda: ledger.counts("commits").get("ok", 0) == jobs)
-                took_s = time.monotonic() - began
+                took_s, after = time.monotonic() - began, _spent_s()
     return Committed(
-        jobs, round(jobs / took_s), round(jobs / placed_s), round(jobs / claimed_s), round(size / jobs / 1e3, 1)
+        jobs,
+        round(jobs / took_s),
+        round(jobs / placed_s),
+        round(jobs / claimed_s),
+        round(size / jobs / 1e3, 1),
+        {part: round(1e3 * (after[part] - before[part]) / jobs, 3) for part in after},
     )
+
+
+def _spent_s() -> dict[str, float]:
+    """Seconds of the processor by part."""
+    found = {"host": time.process_time()}
+    for process in psutil.Process().children(recursive=True):
+        words, times = " ".join(process.cmdline()), process.cpu_times()
+        found |= {part: times.user + times.system for part, word in PARTS.items() if word in words}
+    return found
 
 
 def _work(farm: Settings, redis: Redis, running: list[RunningRow], like: Record) -> int:

@@ -14,7 +14,7 @@ from .lanes import candidates_of
 from .queue.news import attempt_rows, running_rows
 from .rows import OPEN, AnyRow, JobRow, JobState, RunningRow, readable
 from .tables import ARCHIVES, ATTEMPTS, CHOICES, COUNTERS, EXPERIMENTS, JOBS, LANES, RECORDS, number_of
-from .templates import JOB_PARTS, ORDINARY, JobReader
+from .templates import JOB_PARTS, ORDINARY, JobReader, Measured, measured
 
 JOB_COLUMNS = (
     *JOB_PARTS,
@@ -24,7 +24,7 @@ JOB_COLUMNS = (
     JOBS.c.attempts,
     JOBS.c.ended_at,
 )
-_BY_ID = select(*JOB_PARTS).where(JOBS.c.id.in_(bindparam("these", expanding=True)))
+_TEMPLATE_OF = select(JOBS.c.id, JOBS.c.template_id).where(JOBS.c.id.in_(bindparam("these", expanding=True)))
 
 
 def running(connection: Connection) -> list[RunningRow]:
@@ -88,12 +88,11 @@ def jobs(connection: Connection, experiment_id: str, states: Iterable[str] | Non
     return job_rows(connection, connection.execute(statement.order_by(JOBS.c.sequence)).all())
 
 
-def jobs_by_id(connection: Connection, job_ids: Collection[str]) -> dict[str, AnyJob]:
-    """Those of these jobs that are there and can be read; the others are logged."""
-    rows = connection.execute(_BY_ID, {"these": sorted(set(job_ids))}).all()
-    reader = JobReader(connection, rows)
-    read = {row.id: readable(f"job {row.id}", partial(reader.read, row)) for row in rows}
-    return {job_id: job for job_id, job in read.items() if job is not None}
+def measured_by(connection: Connection, job_ids: Collection[str]) -> dict[str, Measured]:
+    """Job -> what it measures, of those of these jobs that are there and can be read."""
+    rows = connection.execute(_TEMPLATE_OF, {"these": sorted(set(job_ids))}).all()
+    found = measured(connection, {row.template_id for row in rows})
+    return {row.id: found[row.template_id] for row in rows if row.template_id in found}
 
 
 def job_rows(connection: Connection, rows: Sequence[AnyRow]) -> list[JobRow]:

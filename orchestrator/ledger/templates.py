@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 from sqlalchemy import Connection, bindparam, insert, select
@@ -125,6 +125,25 @@ class JobReader:
             content |= {"block": row.block, "candidates": self._devices[row.lane_id]}
             self._jobs[key] = self._kind.validate_python(content)
         return self._jobs[key].with_block(row.block, row.id)
+
+
+class Measured(NamedTuple):
+    """What of a job tells what its figures mean."""
+
+    cell: Cell
+    mode: str
+
+
+def measured(connection: Connection, wanted: Collection[int]) -> dict[int, Measured]:
+    """What these templates measure; one that cannot be read is logged and left out."""
+    found = _bodies(connection, wanted)
+    read = {number: readable(f"template {number}", partial(_measured, body)) for number, body in found.items()}
+    return {number: each for number, each in read.items() if each is not None}
+
+
+def _measured(body: bytes) -> Measured:
+    content = json.loads(unpack(body))
+    return Measured(ANY_CELL.validate_python(content["cell"]), str(content["sampling"]["mode"]))
 
 
 def cells_of(connection: Connection, experiment_id: str) -> dict[str, Cell]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean, median, variance
 
-import numpy as np
 from pydantic import Field
 
 from orchestrator.model.base import Model
@@ -67,17 +66,26 @@ def times_of(times_ms: Sequence[float]) -> Times | None:
         return None
     ordered = sorted(times_ms)
     middle = median(ordered)
-    p90_ms, p99_ms = np.percentile(ordered, (90, 99)).tolist()
     return Times(
         **mean_of(times_ms).model_dump(),
         median_ms=middle,
         min_ms=ordered[0],
-        p90_ms=p90_ms,
-        p99_ms=p99_ms,
+        p90_ms=percentile(ordered, 90),
+        p99_ms=percentile(ordered, 99),
         mad_ms=median(abs(time - middle) for time in ordered),
         quantiles_ms=_quantiles(ordered),
         fifths_ms=_fifths(times_ms),
     )
+
+
+def percentile(ordered: Sequence[float], percent: float) -> float:
+    """Of values in ascending order, linear between the two next to it: what NumPy says, to the last bit, in a tenth of
+    the time where there are few."""
+    place = (len(ordered) - 1) * (percent / 100)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    share, step = place - below, ordered[above] - ordered[below]
+    return ordered[above] - step * (1 - share) if share >= 0.5 else ordered[below] + step * share
 
 
 def _quantiles(ordered: Sequence[float]) -> tuple[float, ...]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import BindParameter, Connection, bindparam, insert, select
 
 from orchestrator.errors import Forged, Unstorable
-from orchestrator.ledger import figures
+from orchestrator.ledger import figures, templates
 from orchestrator.ledger.rows import AnyRow, KeepResult, pack, pack_json
 from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, JOBS, RECORDS
 from orchestrator.model.record import Record
@@ -26,8 +26,13 @@ _JOBS = (
     .with_for_update(of=JOBS)
 )
 """Locked until the transaction ends, always in the same order (SQLite's writers have the whole database)."""
-_ATTEMPTS = select(ATTEMPTS).where(ATTEMPTS.c.job_id.in_(_THESE))
-_KEPT = select(RECORDS.c.job_id, RECORDS.c.attempt).where(RECORDS.c.job_id.in_(_THESE))
+_SAME = (RECORDS.c.job_id == ATTEMPTS.c.job_id) & (RECORDS.c.attempt == ATTEMPTS.c.attempt)
+_ATTEMPTS = (
+    select(ATTEMPTS, RECORDS.c.attempt.is_not(None).label("is_kept"))
+    .outerjoin(RECORDS, _SAME)
+    .where(ATTEMPTS.c.job_id.in_(_THESE))
+)
+"""Each record is of an attempt."""
 _ADD = insert(RECORDS)
 
 
@@ -51,7 +56,7 @@ def keep_all(connection: Connection, sent: Sequence[Sent], budget: int, quaranti
     if new:
         rows = [record_columns(one.record, one.body) for one in new]
         connection.execute(_ADD, rows)
-        figures.add(connection, [one.record for one in new])
+        figures.add(connection, [one.record for one in new], known.measured(connection))
         conclude_all(connection, [known.ended(one.record) for one in new], budget, quarantine_after)
     return results
 
@@ -64,7 +69,12 @@ class _Known:
         self._jobs: dict[str, AnyRow] = {row.id: row for row in connection.execute(_JOBS, these)}
         attempts = connection.execute(_ATTEMPTS, these)
         self._attempts: dict[tuple[str, int], AnyRow] = {(row.job_id, row.attempt): row for row in attempts}
-        self._kept = {(row.job_id, row.attempt) for row in connection.execute(_KEPT, these)}
+        self._kept = {key for key, row in self._attempts.items() if row.is_kept}
+
+    def measured(self, connection: Connection) -> dict[str, templates.Measured]:
+        """What each job measures that can be read."""
+        found = templates.measured(connection, {row.template_id for row in self._jobs.values()})
+        return {job_id: found[row.template_id] for job_id, row in self._jobs.items() if row.template_id in found}
 
     def judge(self, record: Record, host: str | None) -> KeepResult:
         """What becomes of a record; one that is new counts as kept from now on. Raises Unstorable, Forged."""

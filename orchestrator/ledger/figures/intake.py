@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -13,9 +13,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from orchestrator.analysis.figures import FIGURES_VERSION, BlockFigures, figures_of
 from orchestrator.errors import Unreadable
-from orchestrator.ledger.queries import jobs_by_id
 from orchestrator.ledger.tables import FIGURES
-from orchestrator.model.job import AnyJob
+from orchestrator.ledger.templates import Measured
 from orchestrator.model.record import Outcome, Record
 
 from . import packing
@@ -26,18 +25,17 @@ LONGEST_ERROR = 500
 PARTS = ("body", "per_layer", "predictions", "brief")
 
 
-def add(connection: Connection, records: Sequence[Record]) -> None:
-    """Figures that cannot be made cost no record: their row says why."""
-    jobs = jobs_by_id(connection, [record.job_id for record in records])
-    put(connection, [columns(record, jobs.get(record.job_id)) for record in records])
+def add(connection: Connection, records: Sequence[Record], measured: Mapping[str, Measured]) -> None:
+    """Figures that cannot be made cost no record: their row says why. `measured`: what each job measures."""
+    put(connection, [columns(record, measured.get(record.job_id)) for record in records])
 
 
-def columns(record: Record, job: AnyJob | None) -> dict[str, Any]:
+def columns(record: Record, job: Measured | None) -> dict[str, Any]:
     """The row of a record's figures, or of the reason why there are none. `job`: None where it cannot be read."""
     try:
         if job is None:
             raise Unreadable("its job cannot be read, and so nothing is known of its cell")
-        return row_of(figures_of(record, job.cell, sustained=job.sampling.mode == "sustained"))
+        return row_of(figures_of(record, job.cell, sustained=job.mode == "sustained"))
     except MemoryError:
         raise
     except Exception as e:

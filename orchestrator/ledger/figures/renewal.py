@@ -9,7 +9,7 @@ from sqlalchemy import Connection, and_, select
 
 from orchestrator.analysis.figures import FIGURES_VERSION
 from orchestrator.ledger import records
-from orchestrator.ledger.queries import jobs_by_id
+from orchestrator.ledger.queries import measured_by
 from orchestrator.ledger.tables import FIGURES, RECORDS
 
 from .intake import PARTS, columns, put
@@ -56,7 +56,7 @@ def _keys(connection: Connection, statement: Any) -> list[Key]:
 def renew(connection: Connection, wanted: Sequence[Key]) -> Renewed:
     """Make the rows of these records anew. A record that cannot be read keeps the row that it has, and no error takes
     the place of figures of this version."""
-    jobs = jobs_by_id(connection, [job_id for job_id, _ in wanted])
+    jobs = measured_by(connection, [job_id for job_id, _ in wanted])
     before = _rows(connection, [job_id for job_id, _ in wanted])
     changed = faulty = 0
     for record in records.unpacked(records.packed(connection, wanted)):

@@ -17,6 +17,7 @@ from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.record_stream import RecordStream
+from orchestrator.errors import ServiceDown
 from orchestrator.model.device import DeviceFacts, Source
 from orchestrator.model.record import Outcome, Record
 from tests.servers import RedisServer
@@ -132,6 +133,27 @@ def test_what_an_earlier_version_put_away_is_sent(tmp_path: Path, redis: Redis) 
     stop.set()
     spool.run(redis, stop)
     assert sent(redis) == [record()]
+
+
+def test_many_are_sent_once_each_in_few_trips(tmp_path: Path, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a trip is cut short: what came of it is not sent again."""
+    monkeypatch.setattr(spool_module, "TOGETHER", 20)
+    names = [f"job{number}" for number in range(60)]
+    spool, trips, send_all = Spool(tmp_path), list[int](), RecordStream.send_all
+
+    def counted(stream: RecordStream, records: list[tuple[bytes, str]]) -> None:
+        trips.append(len(records))
+        send_all(stream, records[:7] if len(trips) == 2 else records)
+        if len(trips) == 2:
+            raise ServiceDown("cut")
+
+    monkeypatch.setattr(RecordStream, "send_all", counted)
+    for name in names:
+        spool.add(record(name))
+    spool.send(redis)
+    spool.send(redis)
+    assert trips == [20, 20, 20]
+    assert sorted(each.job_id for each in sent(redis)) == sorted(names)
 
 
 def test_an_unknown_word_deletes_nothing(tmp_path: Path, redis: Redis) -> None:
