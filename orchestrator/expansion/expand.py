@@ -44,6 +44,8 @@ class _Point:
     precision: Any
     options: dict[str, Any]
     agent: dict[str, str] = field(default_factory=dict)
+    driver: str = ""
+    driver_sha256: str = ""
 
     def on(self, name: str, side: Side) -> _Point:
         """The same on a side."""
@@ -60,6 +62,8 @@ class _Point:
             Precision(str(own.pop("precision", self.precision))),
             {**self.options, **own, SIDE.name: name},
             side.agent_sha256,
+            side.driver or "",
+            side.driver_sha256 or "",
         )
 
     @property
@@ -67,8 +71,9 @@ class _Point:
         """The cell that it comes to: options that make no difference fall away."""
         used = {name: value for name, value in self.options.items() if name not in self.unused}
         return Cell(
-            workload=self.workload, backend=self.backend, precision=self.precision, options=used, agent=self.agent
-        )
+            workload=self.workload, backend=self.backend, precision=self.precision, options=used, agent=self.agent,
+            driver=self.driver, driver_sha256=self.driver_sha256,
+        )  # fmt: skip
 
     @property
     def label(self) -> str:
@@ -263,6 +268,8 @@ def _lacks(cell: Cell, device: Device) -> str:
     facts = device.facts.api(cell.backend)
     if cell.agent and device.facts.abi not in cell.agent:
         return f"the side has no agent for abi {device.facts.abi or '(unknown)'} (it has {', '.join(cell.agent)})"
+    if cell.driver and device.facts.kind != "workstation":
+        return "the farm cannot choose a phone's driver: a side with one runs on the farm's own machines alone"
     if not device.facts.apis:
         why = f"{device.state.health}: {device.state.reason}" if device.state.reason else str(device.state.health)
         return f"its APIs are not known ({why})"

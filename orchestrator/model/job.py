@@ -23,6 +23,10 @@ class Cell(Model):
     """Further axes, by name (`orchestrator/model/axes.py`): those that were asked for and may make a difference."""
     agent: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """The build of the agent that runs it, abi -> SHA-256; none: the host's."""
+    driver: str = Field(default="", exclude_if=lambda value: not value)
+    """Path of the file that names its driver to the API's loader; empty: the usual one."""
+    driver_sha256: str = Field(default="", exclude_if=lambda value: not value)
+    """Of that file."""
 
     @cached_property
     def cell_id(self) -> str:

@@ -168,6 +168,8 @@ class Provenance(Model):
     agent_sha256: str = ""
     agent_version: str = ""
     model_sha256: str = ""
+    driver_file: str = ""
+    """That named the driver to the API's loader, where the cell chose one."""
     fingerprint: str = ""
     boot_id: str = ""
     farm_version: str = ""

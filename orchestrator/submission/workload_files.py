@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -102,6 +103,9 @@ def _sides(experiment: Experiment, base: Path, found: dict[str, str], artifacts:
                 _check(model, batch, {**found, "onnx_sha256": sha256}, artifacts, "")
         if side.agent is not None:
             own["agent_sha256"] = _agents(base / side.agent, f"sides.{name}.agent", artifacts)
+        if side.driver is not None:
+            file = _file(base, side.driver, f"sides.{name}.driver").absolute()
+            own |= {"driver": str(file), "driver_sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
         made[name] = side.model_copy(update=own)
     return Sides(**made)
 

@@ -31,6 +31,8 @@ class Member:
     agent_sha256: str = ""
     environment: tuple[str, ...] = ()
     """`NAME=VALUE` for the agent."""
+    cache: str = "cache"
+    """Folder of the programs that the agent has built, in the device's: each driver that is chosen has its own."""
 
     @property
     def marker(self) -> str:

@@ -184,6 +184,7 @@ class RecordBuilder:
             agent_sha256=self.agent_sha256,
             agent_version=hello.agent_version if hello else "",
             model_sha256=self.assignment.job.cell.workload.onnx_sha256 or "",
+            driver_file=self.assignment.job.cell.driver,
             fingerprint=self.device.fingerprint,
             boot_id=self.device.boot_id,
             farm_version=farm_version(),

@@ -24,6 +24,7 @@ from orchestrator.model.record import Outcome, Record, Replan
 from orchestrator.model.wiring import WiredDevice
 from orchestrator.spec.wiring_file import load_wiring
 from workers.connection.base import DeviceConnection
+from workers.devices.driver import with_driver
 from workers.devices.fleet import Fleet, Member
 from workers.devices.install import file_sha256, install_build
 from workers.devices.probe import read_state
@@ -93,6 +94,8 @@ def run_job(assignment: Assignment, bench: Workbench, check: Callable[[], None],
         with interruptible(check):
             member = bench.fleet.member(serial, wait_s=ENROL_WAIT_S)
             builder.device, builder.agent_sha256 = member.facts, member.agent_sha256
+            member = with_driver(member, assignment.job.cell)
+            builder.device = member.facts
             _run(builder, member, bench, check, report)
     except LeaseLost:
         raise

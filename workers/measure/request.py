@@ -40,7 +40,7 @@ def make_request(
         create_per_frame=block.create_per_frame,
         power_period_ms=block.power_period_ms,
         deadline_s=block.deadline_s,
-        cache="" if block.setup in ("cold", "warm") else f"{member.connection.folder}/cache",
+        cache="" if block.setup in ("cold", "warm") else f"{member.connection.folder}/{member.cache}",
         device=device_option(member.facts, Api(stored.plan.api)),
         idle_ms=round(1000 * block.idle_s),
         load_ms=round(1000 * block.load_s),

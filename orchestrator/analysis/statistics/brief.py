@@ -94,6 +94,7 @@ def _provenance(block: BlockFigures) -> dict[str, str]:
     found = {
         "OS build": of.fingerprint or block.fingerprint,
         "driver": f"{facts.device_name} {facts.driver}".strip() if facts else "",
+        "driver file": of.driver_file,
         "agent": f"{of.agent_version} {of.agent_sha256[:12]}".strip(),
         "farm": of.farm_version,
         "model file": of.model_sha256[:12],

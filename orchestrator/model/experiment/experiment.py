@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -15,7 +16,7 @@ from .measure import Measure
 from .placement_rules import PlacementRules
 from .published import Published
 from .sampling import Sampling
-from .sides import Sides
+from .sides import DRIVER_FILES, Sides
 from .strategy import LimitSearch, StrategyChoice
 from .workload import Workload
 
@@ -172,6 +173,10 @@ class Experiment(Model):
                 raise ValueError(f"sides.{name}: give either `onnx` or networks by name")
             if "network" in side.axes and self.workload.onnx is not None:
                 raise ValueError(f"sides.{name}: `workload.onnx` names a file: give `onnx` instead of a network's name")
+            backends = {str(side.axes.get("backend", api)) for api in self.matrix.backend}
+            if side.driver is not None and backends != {DRIVER_FILES[PurePath(side.driver).suffix]}:
+                told = ", ".join(sorted(backends))
+                raise ValueError(f"sides.{name}: {side.driver} is no driver of all backends that it runs on ({told})")
         if self.workload.dataset is not None:
             raise ValueError("`sides` and `workload.dataset` do not go together: sweep an axis, and `farm agreement`")
         return self

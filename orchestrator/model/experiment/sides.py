@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from orchestrator.model import problem
 from orchestrator.model.base import Model
+from orchestrator.model.device import Api
 
 from .matrix import Matrix
 
 SideName = Literal["baseline", "candidate"]
 BASELINE, CANDIDATE = "baseline", "candidate"
-_UNSWITCHABLE = ("driver", "os", "firmware")
+_UNSWITCHABLE = ("os", "firmware")
+DRIVER_FILES = {".icd": Api.OPENCL, ".json": Api.VULKAN}
+"""What a driver tells a loader where it is with, by the ending."""
 
 
 class Side(Model):
@@ -29,6 +33,11 @@ class Side(Model):
     """Another build of the agent: a folder with `<abi>/pocketfarm-agent`, as `make agent` leaves it."""
     agent_sha256: dict[str, str] = Field(default_factory=dict)
     """Filled in at submission: by abi."""
+    driver: str | None = None
+    """Another driver of the side's backend, on devices of this machine: the file that names it to the loader of OpenCL
+    (`NAME.icd`) or of Vulkan (`NAME.json`)."""
+    driver_sha256: str | None = None
+    """Filled in at submission: of that file."""
 
     @model_validator(mode="before")
     @classmethod
@@ -40,6 +49,16 @@ class Side(Model):
                     "their own, or compare the nights before and after the update: `farm compare NAME~1-10 NAME`"
                 )
         return data
+
+    @field_validator("driver")
+    @classmethod
+    def _of_a_loader(cls, driver: str | None) -> str | None:
+        if driver is not None and PurePath(driver).suffix not in DRIVER_FILES:
+            raise ValueError(
+                f"{driver} is no file of a driver: an OpenCL driver's ends in .icd, a Vulkan driver's in .json. The "
+                "farm cannot switch a phone's driver: compare the nights before and after the update"
+            )
+        return driver
 
     @field_validator("axes")
     @classmethod

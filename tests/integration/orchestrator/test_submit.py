@@ -85,6 +85,19 @@ def test_the_builds_of_a_side_are_kept_by_their_content(desk: Desk, tmp_path: Pa
         desk.submit(make.experiment(sides=Sides(candidate=Side(axes={"network": "lenett"}))))
 
 
+def test_the_driver_of_a_side_is_there_at_submission(desk: Desk, tmp_path: Path) -> None:
+    sided = make.experiment(sides=Sides(candidate=Side(driver="next.icd")))
+    with pytest.raises(ModelFileError, match=r"sides.candidate.driver: there is no file .*next\.icd"):
+        desk.submit(sided)
+    ids = set()
+    for text in ("libone.so", "libtwo.so"):
+        (tmp_path / "next.icd").write_text(text)
+        submission = desk.submit(sided)
+        assert {cell.driver for cell in submission.expansion.cells} == {"", str(tmp_path / "next.icd")}
+        ids.add(submission.experiment_id)
+    assert len(ids) == 2, "another driver behind the same path is another experiment"
+
+
 def _of_abi(abi: str) -> Device:
     device = make.device("A")
     return device.model_copy(update={"facts": device.facts.model_copy(update={"abi": abi})})

@@ -219,6 +219,40 @@ def test_a_side_runs_its_own_build_of_the_agent(there: Runner, lab: Wiring, tmp_
     assert (none.outcome, none.cause) == (Outcome.FAILED, Unsupported.cause)
 
 
+@pytest.mark.parametrize(
+    ("api", "files"),
+    [(Api.OPENCL, "etc/OpenCL/vendors/pocl*.icd"), (Api.VULKAN, "usr/share/vulkan/icd.d/lvp_icd*.json")],
+)
+def test_a_side_runs_behind_its_own_driver(here: Runner, tmp_path: Path, api: Api, files: str) -> None:
+    """The same library by another file of it; a file that names no library shows that no other is used."""
+    file = next(Path("/").glob(files))
+    other, broken = tmp_path / f"next{file.suffix}", tmp_path / f"broken{file.suffix}"
+    other.write_bytes(file.read_bytes())
+    broken.write_text("{}" if api is Api.VULKAN else "libnone.so\n")
+    given = assignment(CPU_SERIAL, api, side="candidate")
+
+    def ran(driver: Path, sha256: str = "") -> Record:
+        named = {"driver": str(driver), "driver_sha256": sha256 or file_sha256(driver)}
+        cell = given.job.cell.model_copy(update=named)
+        return here(given.model_copy(update={"job": given.job.model_copy(update={"cell": cell})}))
+
+    record = ran(other)
+    assert record.outcome is Outcome.OK, record.reasons
+    assert record.runs_on is not None and record.provenance.driver_file == str(other)
+    member = here.bench.fleet.member(CPU_SERIAL)
+    assert Path(member.connection.folder, f"cache-{file_sha256(other)[:16]}").is_dir(), "built programs are its own"
+    usual = member.facts.api(api)
+    assert usual is not None and record.runs_on.facts.driver == usual.driver
+    for driver, sha256, why in (
+        (broken, "", "does not offer this device"),
+        (other, "0" * 64, "another file than at submission"),
+        (tmp_path / f"none{file.suffix}", "0" * 64, "cannot be read on this host"),
+    ):
+        refused = ran(driver, sha256)
+        assert (refused.outcome, refused.cause) == (Outcome.FAILED, Unsupported.cause)
+        assert why in "".join(refused.reasons)
+
+
 def test_a_cell_that_the_device_cannot_run_fails_for_good(here: Runner) -> None:
     missing = here(assignment(CPU_SERIAL, workload=Workload(network="no_such_network")))
     assert (missing.outcome, missing.cause) == (Outcome.FAILED, "compile")

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from orchestrator.analysis.comparison import alike, compare, sides_of
 from orchestrator.expansion.expand import expand, size
 from orchestrator.model.base import content_hash
-from orchestrator.model.device import Api, Precision
+from orchestrator.model.device import Api, Precision, Source
 from orchestrator.model.experiment import Experiment, Matrix, Sampling, Side, Sides, Workload
 from tests.unit.comparison import made
 
@@ -50,9 +50,27 @@ def test_a_side_has_its_own_axes_network_and_agent() -> None:
     assert "the side has no agent for abi (unknown) (it has arm64-v8a)" in lacking.reason
 
 
+def test_a_side_has_a_driver_of_its_backend_on_machines_of_the_farm() -> None:
+    opencl = Matrix(backend=(Api.OPENCL,))
+    drivers = [Side(driver="/opt/next/pocl.icd", driver_sha256=letter * 64) for letter in "ab"]
+    a, b = make.device("A"), make.device("B")
+    here = a.facts.model_copy(update={"kind": "workstation", "source": Source.WORKSTATION})
+    expansion = expand(sided(drivers[0], drivers[1], matrix=opencl), "e-1", [a.model_copy(update={"facts": here}), b])
+    assert len({cell.cell_id for cell in expansion.cells}) == 2, "two drivers are two cells, whatever their path"
+    assert {cell.driver for cell in expansion.cells} == {"/opt/next/pocl.icd"}
+    assert {job.candidates for job in expansion.jobs} == {("A",)}
+    assert {(each.serial, "cannot choose a phone's driver" in each.reason) for each in expansion.exclusions} == {
+        ("B", True)
+    }
+    for wrong in (Matrix(backend=(Api.OPENCL, Api.CPU)), Matrix(backend=(Api.VULKAN,))):
+        with pytest.raises(ValidationError, match=r"pocl\.icd is no driver of all backends that it runs on"):
+            sided(drivers[0], matrix=wrong)
+
+
 def test_what_has_no_sides_keeps_its_identity() -> None:
     plain = make.experiment()
-    assert "sides" not in plain.model_dump() and "agent" not in make.job().cell.model_dump()
+    assert "sides" not in plain.model_dump()
+    assert not {"agent", "driver", "driver_sha256"} & make.job().cell.model_dump().keys()
     assert content_hash(plain) == content_hash(Experiment.model_validate(plain.model_dump()))
 
 
