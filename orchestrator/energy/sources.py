@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Literal
 
 import numpy as np
@@ -103,6 +104,11 @@ def calibration(record: Record) -> GaugeCalibration:
     return calibration_of(record.gauge, [(p.current_ua, p.status) for p in record.power])
 
 
+_ASSUMED_BY_SIGN = {
+    positive: ASSUMED.model_copy(update={"discharging_sign": 1 if positive else -1}) for positive in (True, False)
+}
+
+
 def battery_draw_a(reading: Reading, gauge: GaugeCalibration | None) -> float | None:
     """Current out of the battery at one moment, A, negative while it is charged; None where the phone does not tell.
     `gauge`: as enrolment found it."""
@@ -120,7 +126,7 @@ def calibration_of(gauge: GaugeCalibration | None, readings: Sequence[tuple[int 
     raw = [current for current, status in readings if current and status == DISCHARGING]
     if not raw:
         return ASSUMED
-    return ASSUMED.model_copy(update={"discharging_sign": 1 if float(np.median(raw)) > 0 else -1})
+    return _ASSUMED_BY_SIGN[median(raw) > 0]
 
 
 def series_trace(record: Record, source: PowerSource) -> Trace | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily, Metric, Sample
 
 from orchestrator.energy import battery_draw_a
 from orchestrator.model.device import Device, DeviceFacts, DeviceState, Health, Reading
 from orchestrator.model.live import HostAnnouncement, Progress
 from orchestrator.model.power import GaugeCalibration
 
+Labels = dict[str, str]
 INFO = ("serial", "host", "kind", "source", "model", "manufacturer", "soc", "gpu", "gpu_vendor", "abi", "profile")
 
 STATE: dict[str, tuple[str, Callable[[DeviceState], float | bool | None]]] = {
@@ -75,6 +76,7 @@ class DeviceFamilies:
     def __init__(self) -> None:
         self._told: list[tuple[DeviceFacts, Health]] = []
         self._standing: list[Metric] = []
+        self._labels: dict[str, Labels] = {}
 
     def of(self, devices: Iterable[Device], sessions: Iterable[Progress] = ()) -> Iterator[Metric]:
         """Those of what a device is are the same objects until one is another: most scrapes find none."""
@@ -83,15 +85,30 @@ class DeviceFamilies:
         if told != self._told:
             self._told, self._standing = told, list(_standing(listed))
         yield from self._standing
+        kept = self._labels
+        self._labels = {facts.serial: kept.get(facts.serial) or {"serial": facts.serial} for facts, _ in told}
+        states = [(self._labels[device.facts.serial], device.state) for device in listed]
         for name, (text, read) in STATE.items():
-            family = GaugeMetricFamily(name, text, labels=("serial",))
-            for device in listed:
-                value = read(device.state)
-                if value is not None:
-                    family.add_metric([device.serial], float(value))
-            yield family
+            yield _gauge(name, text, ((labels, read(state)) for labels, state in states))
         sampled = {session.serial: session.reading for session in sessions if session.reading is not None}
-        yield from _readings(listed, sampled, time.time())
+        yield from self._readings(listed, sampled, time.time())
+
+    def _readings(self, devices: Iterable[Device], sampled: Mapping[str, Reading], now: float) -> Iterator[Metric]:
+        fresh = [
+            (self._labels[device.facts.serial], reading, device.enrolment.gauge if device.enrolment else None)
+            for device in devices
+            if (reading := sampled.get(device.facts.serial, device.state.reading)) is not None
+            and now - reading.at <= MOMENT_S
+        ]
+        for name, (text, pick) in READING.items():
+            yield _gauge(name, text, ((labels, pick(reading, gauge)) for labels, reading, gauge in fresh))
+
+
+def _gauge(name: str, text: str, values: Iterable[tuple[Labels, float | bool | None]]) -> Metric:
+    """Of devices; what is None has no sample. As `add_metric` would make it, in a third of the time."""
+    family = GaugeMetricFamily(name, text, labels=("serial",))
+    family.samples = [Sample(name, labels, float(value)) for labels, value in values if value is not None]
+    return family
 
 
 def _standing(devices: Iterable[Device]) -> Iterator[Metric]:
@@ -106,20 +123,6 @@ def _standing(devices: Iterable[Device]) -> Iterator[Metric]:
         for facts in device.facts.apis:
             api.add_metric([device.serial, facts.api, facts.version, facts.driver, facts.device_name], 1)
     yield from (info, api, _health(devices))
-
-
-def _readings(devices: Iterable[Device], sampled: Mapping[str, Reading], now: float) -> Iterator[Metric]:
-    fresh = {
-        device.serial: (reading, device.enrolment.gauge if device.enrolment else None)
-        for device in devices
-        if (reading := sampled.get(device.serial, device.state.reading)) is not None and now - reading.at <= MOMENT_S
-    }
-    for name, (text, pick) in READING.items():
-        family = GaugeMetricFamily(name, text, labels=("serial",))
-        for serial, (reading, gauge) in fresh.items():
-            if (value := pick(reading, gauge)) is not None:
-                family.add_metric([serial], value)
-        yield family
 
 
 def _health(devices: Iterable[Device]) -> Metric:

@@ -8,7 +8,7 @@ kept, and only values are written anew.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from prometheus_client import generate_latest
@@ -20,7 +20,9 @@ SPARE = 2
 """Series that are gone are forgotten when so many times the present ones are kept."""
 
 Labels = tuple[str, ...]
-_number: Callable[[float], str] = floatToGoString
+_by_library_number: Callable[[float], str] = floatToGoString
+PLAIN_BELOW = 1e6
+"""So far Python and the library write the same."""
 
 
 class _Kept(NamedTuple):
@@ -49,16 +51,31 @@ class Exposition:
         return known.text
 
     def _gauge(self, family: Metric) -> str:
-        series, samples = self._series.setdefault(family.name, {}), family.samples
-        keys: list[Labels] = [tuple(sample.labels.values()) for sample in samples]
-        if fresh := {key: sample for key, sample in zip(keys, samples, strict=True) if key not in series}:
-            if len(series) > SPARE * len(samples):
-                series.clear()
-                fresh = dict(zip(keys, samples, strict=True))
-            lines = _by_library(family, list(fresh.values())).split("\n")[2:-1]
-            series.update(zip(fresh, (line.rpartition(" ")[0] for line in lines), strict=True))
-        lines = [f"{series[key]} {_number(sample.value)}\n" for key, sample in zip(keys, samples, strict=True)]
+        series = self._series.setdefault(family.name, {})
+        try:
+            lines = _lines(family, series)
+        except KeyError:
+            self._learn(family, series)
+            lines = _lines(family, series)
         return _by_library(family, ()) + "".join(lines)
+
+    def _learn(self, family: Metric, series: dict[Labels, str]) -> None:
+        """Keep name and labels of the series that are new."""
+        if len(series) > SPARE * len(family.samples):
+            series.clear()
+        fresh = {key: each for each in family.samples if (key := tuple(each.labels.values())) not in series}
+        lines = _by_library(family, list(fresh.values())).split("\n")[2:-1]
+        series.update(zip(fresh, (line.rpartition(" ")[0] for line in lines), strict=True))
+
+
+def _lines(family: Metric, series: Mapping[Labels, str]) -> list[str]:
+    """Raises KeyError where a series is new."""
+    return [f"{series[tuple(each.labels.values())]} {_number(each.value)}\n" for each in family.samples]
+
+
+def _number(value: float) -> str:
+    plain = float(value)
+    return repr(plain) if -PLAIN_BELOW < plain < PLAIN_BELOW else _by_library_number(plain)
 
 
 def _is_plain_gauge(family: Metric) -> bool:
