@@ -5,11 +5,12 @@ that median, for the latency and, where power is measured with rests, for the ne
 has `max_blocks` blocks. Blocks that do not count are made up for within the cap; a cell of which no block went well
 gets no more.
 
-Whoever stops where the interval is narrow stops where chance has made it so, and covers less than 95 % (Chow & Robbins,
-"On the Asymptotic Theory of Fixed-Width Sequential Confidence Intervals", 1965: exact only for many blocks). So ranks
-that cover 99 % of a fixed number of blocks are used, here and in the results: 90 % or more are left after the choice,
-also where blocks are alike. They need ten good blocks, and about twice as many as without. Where hardly any cell
-can meet the target within the cap, those that meet it by luck cover less, by any rule.
+Whoever stops where the interval is narrow stops where chance has made it so, and covers less than 95 % (Chow &
+Robbins, "On the Asymptotic Theory of Fixed-Width Sequential Confidence Intervals", 1965: exact only for many blocks).
+So there are `LEAST_BLOCKS` good blocks, and the ranks leave out the less the fewer blocks there are
+(`statistics/intervals.py`), here and in the results: 90 % or more are left after the choice, also where blocks are
+alike, or the target is hardly within reach of the cap. Two levels as often as each other are the exception: who meets
+a target then has seen one of them.
 benchmarks/statistics/coverage.py is the evidence.
 """
 
@@ -28,7 +29,7 @@ from orchestrator.model.record import Outcome
 from .figures import BlockFigures
 from .statistics import block_value_ms, relative_half_width
 
-LEAST_BLOCKS = 10
+LEAST_BLOCKS = 12
 """Fewer show too badly how alike they are to let the interval itself decide to stop."""
 EnergyKind = tuple[PowerSource, Scope, Source]
 """Source and scope of power figures, and source of the block: only figures of one kind are put together."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean, median, variance
+from math import fsum
+from statistics import fmean, median
 
 from pydantic import Field
 
@@ -52,10 +53,11 @@ def timed_ms(record: Record) -> list[float]:
 
 def mean_of(times_ms: Sequence[float]) -> Mean:
     """Of one time or more."""
+    mean_ms, others = fmean(times_ms), len(times_ms) - 1
     return Mean(
         count=len(times_ms),
-        mean_ms=fmean(times_ms),
-        variance=variance(times_ms) if len(times_ms) > 1 else None,
+        mean_ms=mean_ms,
+        variance=fsum((time - mean_ms) ** 2 for time in times_ms) / others if others else None,
         whole=all(time == int(time) for time in times_ms),
     )
 

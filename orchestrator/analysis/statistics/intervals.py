@@ -3,8 +3,14 @@
 By ranks: so many of n independent values lie below their median as heads in n throws of a coin, whatever their
 distribution (Thompson, "On Confidence Ranges for the Median", 1936). Ends lie between two ranks, interpolated for 95 %
 by Hettmansperger & Sheather, "Confidence intervals based on interpolated order statistics", Statistics & Probability
-Letters 4, 1986, but never past the middle, so that values on two levels are covered too. Fewer than six values allow no
-95 %: then the interval is their range, with its own level.
+Letters 4, 1986. Past the middle between them, values on two levels are covered as by the inner rank alone: so they go
+there only where that rank leaves out at most half more than it may. Fewer than six values allow no 95 %: then the
+interval is their range, with its own level.
+
+Values that were added until their interval was narrow are looked at again and again. Each look may leave out a share
+that grows with the square of their number (Kim & DeMets, "Design and analysis of group sequential tests based on the
+type I error spending rate function", Biometrika 74, 1987, spend errors by such powers): early ones leave out hardly
+any, as chance makes few values narrow, and those are the least sure.
 
 Blocks that follow each other may be alike (heat, background work). From `SERIAL_BLOCKS` values on that is seen: the
 interval is wider as if there were only as many values as are independent (`serial.py`). Fewer show nothing of it: the
@@ -26,9 +32,12 @@ from .serial import SERIAL_BLOCKS, widening
 
 MIN_BLOCKS = 3
 LEVEL = 0.95
-WATCHED_LEVEL = 0.99
-"""Of the ranks of values that were added until their interval was narrow: the choice takes its part of it."""
+WATCHED_OUT, WATCHED_BLOCKS = 0.015, 30
+"""The most that the ranks of watched values may leave out, and of how many values: half as many may leave out a quarter
+of it."""
 MOST_INTERPOLATED = 0.45
+INNER_OUT = 1.5
+"""Ranks are interpolated further where the inner one leaves out at most so many times what it may."""
 
 
 class Method(StrEnum):
@@ -77,11 +86,11 @@ def median_interval(values: Sequence[float], *, watched: bool = False) -> Interv
     n = len(values)
     if n < MIN_BLOCKS:
         return None
-    ordered, ranks = sorted(values), _ranks(n, WATCHED_LEVEL if watched else LEVEL)
+    ordered, ranks = sorted(values), _ranks(n, _watched_level(n) if watched else LEVEL)
     low = _between(ordered[ranks.inner - 1], ordered[ranks.inner], ranks.share)
     high = _between(ordered[n - ranks.inner], ordered[n - ranks.inner - 1], ranks.share)
     middle = median(ordered)
-    wider = 1.0 if ranks.method is Method.RANGE else widening(values)
+    wider = widening(values) if n >= SERIAL_BLOCKS else 1.0
     return Interval(
         low=middle - (middle - low) * wider if wider > 1 else low,
         high=middle + (high - middle) * wider if wider > 1 else high,
@@ -95,6 +104,10 @@ def _between(outer: float, inner: float, share: float) -> float:
     return outer if share == 0 else outer + share * (inner - outer)
 
 
+def _watched_level(n: int) -> float:
+    return 1 - WATCHED_OUT * min(1.0, n / WATCHED_BLOCKS) ** 2
+
+
 @lru_cache(maxsize=256)
 def _ranks(n: int, level: float) -> _Ranks:
     if _covers(n, 1) <= level:
@@ -103,7 +116,8 @@ def _ranks(n: int, level: float) -> _Ranks:
     outer_level, inner_level = _covers(n, inner), _covers(n, inner + 1)
     part = (outer_level - level) / (outer_level - inner_level)
     share = (n - inner) * part / (inner + (n - 2 * inner) * part)
-    return _Ranks(inner, min(share, MOST_INTERPOLATED), LEVEL, Method.RANKS)
+    further = 1 - inner_level <= INNER_OUT * (1 - level)
+    return _Ranks(inner, share if further else min(share, MOST_INTERPOLATED), LEVEL, Method.RANKS)
 
 
 def _covers(n: int, k: int) -> float:

@@ -142,13 +142,13 @@ def noisy(job: Job) -> float:
 
 def test_only_imprecise_cells_get_more_blocks_up_to_the_cap(farm: Settings, redis: Redis, ledger: Ledger) -> None:
     log = Log(farm, redis, noisy)
-    submit(ledger, log.host, experiment(blocks=10, target_interval=0.05, max_blocks=14, canary=8))
+    submit(ledger, log.host, experiment(blocks=12, target_interval=0.05, max_blocks=16, canary=8))
     assert ledger.counts("e-1")["held"] == 2
     added = log.run(Scheduler(farm, ledger, redis), ledger)
     assert added == 2 * 4 * 2  # four more blocks of lenet and a canary after each, on two devices
     for serial in "AB":
         made = Counter(job.cell.label for job in log.ran[serial] if job.role == "work")
-        assert made == {"lenet opencl fp32": 14, **{f"{name} opencl fp32": 10 for name in NETWORKS[1:]}}
+        assert made == {"lenet opencl fp32": 16, **{f"{name} opencl fp32": 12 for name in NETWORKS[1:]}}
         assert log.ran[serial][-1].role == "canary"
         blocks = [job.block for job in log.ran[serial] if job.role == "canary"]
         assert blocks == list(range(len(blocks)))
@@ -178,16 +178,16 @@ def finished_round(ledger: Ledger, wanted: Experiment, ms: Callable[[Job], float
 
 
 def test_an_experiment_is_not_finished_before_it_is_decided(ledger: Ledger) -> None:
-    finished_round(ledger, experiment(blocks=10, target_interval=0.05), ms=lambda job: 10.0)
+    finished_round(ledger, experiment(blocks=12, target_interval=0.05), ms=lambda job: 10.0)
     assert not ledger.experiment("e-1").finished
-    assert ledger.device_counts("e-1") == {"A": (40, 40)}
+    assert ledger.device_counts("e-1") == {"A": (48, 48)}
     assert [job for job in ledger.waiting() if job.experiment_id == "e-1"] == []
     assert FurtherJobs(ledger, NO_FILES).run() == 0
-    assert ledger.experiment("e-1").finished and ledger.counts("e-1") == {"ok": 40}
+    assert ledger.experiment("e-1").finished and ledger.counts("e-1") == {"ok": 48}
 
 
 def test_two_schedulers_add_a_round_once(farm: Settings, ledger: Ledger) -> None:
-    finished_round(ledger, experiment(blocks=10, target_interval=0.05, max_blocks=12))
+    finished_round(ledger, experiment(blocks=12, target_interval=0.05, max_blocks=14))
     with Ledger(farm.ledger) as other:
         start, added = threading.Barrier(2), []
 
@@ -202,7 +202,7 @@ def test_two_schedulers_add_a_round_once(farm: Settings, ledger: Ledger) -> None
         for thread in threads:
             thread.join(20)
     assert sorted(added) == [0, 1]
-    assert ledger.counts("e-1") == {"ok": 40, "waiting": 1, "held": 1}
+    assert ledger.counts("e-1") == {"ok": 48, "waiting": 1, "held": 1}
 
 
 def test_a_decision_for_a_lane_that_has_changed_does_nothing(ledger: Ledger) -> None:
@@ -258,10 +258,10 @@ def test_rounds_read_figures_and_no_record_and_nothing_without_news(
     monkeypatch.setattr(Ledger, "figures_of", lambda self, ids: (read.extend(ids), figures_of(self, ids))[1])
     monkeypatch.setattr("orchestrator.ledger.records.stored", lambda _: pytest.fail("a record was read"))
     log = Log(farm, redis, noisy, serials="A")
-    submit(ledger, log.host, experiment(blocks=10, target_interval=0.05, max_blocks=13))
+    submit(ledger, log.host, experiment(blocks=12, target_interval=0.05, max_blocks=15))
     scheduler = Scheduler(farm, ledger, redis)
     log.run(scheduler, ledger)
-    assert len(set(read)) == 42, "all but the last block: nothing was left to decide after it"
+    assert len(set(read)) == 50, "all but the last block: nothing was left to decide after it"
     before = len(read)
     for _ in range(20):
         scheduler.tick()
@@ -269,9 +269,9 @@ def test_rounds_read_figures_and_no_record_and_nothing_without_news(
 
 
 def test_rounds_of_an_older_ledger_count_the_blocks_that_have_no_figures_yet(farm: Settings, ledger: Ledger) -> None:
-    finished_round(ledger, experiment(blocks=10, target_interval=0.05), ms=lambda job: 10.0)
+    finished_round(ledger, experiment(blocks=12, target_interval=0.05), ms=lambda job: 10.0)
     damage(farm, "delete from figures")
-    assert FurtherJobs(ledger, NO_FILES).run() == 0 and ledger.counts("e-1") == {"ok": 40}, (
+    assert FurtherJobs(ledger, NO_FILES).run() == 0 and ledger.counts("e-1") == {"ok": 48}, (
         "all are as precise as was asked"
     )
 

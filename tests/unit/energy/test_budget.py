@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from benchmarks.statistics.energy import judge
 from benchmarks.statistics.simulated_power import WORLDS, Block, World, block
 from orchestrator.analysis.figures import Value
 from orchestrator.analysis.statistics.energies import _figure
@@ -125,3 +126,9 @@ def test_each_refresh_counts_once() -> None:
     assert shown[found].tolist() == [5, 7, 8, 2, 2, 2, 9]
     assert np.diff(even_times(t_s[found], 0.25)) == pytest.approx(0.25, abs=0.04)
     assert news_of(t_s, shown, 0.1).tolist() == list(range(len(shown))), "each may be news"
+
+
+def test_the_benchmark_judges_one_block_and_ten_by_their_truth() -> None:
+    found = judge(WORLDS[0], 1, 7)
+    assert (found["1"]["level"], found["10"]["level"]) == (0.0, 0.95)
+    assert found["1"]["covered"] >= 0.8 and found["10"]["covered"] == 1 and abs(found["10"]["bias"]) < 0.001

@@ -17,7 +17,7 @@ from orchestrator.model.experiment import Sampling
 from orchestrator.model.power import PowerSource, Scope
 from orchestrator.model.record import Outcome
 
-SAMPLING = Sampling(blocks=3, target_interval=0.05, max_blocks=12)
+SAMPLING = Sampling(blocks=3, target_interval=0.05, max_blocks=14)
 GAUGE, METER = PowerSource.GAUGE, PowerSource.METER
 
 
@@ -60,27 +60,27 @@ def test_more_exactly_while_the_interval_is_wide_and_the_cap_not_reached(values:
     elif not values and made >= 3:
         assert found.need is Need.NO_GOOD_BLOCK
     else:
-        assert found.need is (Need.MAX_BLOCKS if made >= 12 else Need.MORE)
+        assert found.need is (Need.MAX_BLOCKS if made >= 14 else Need.MORE)
     assert (found.blocks, found.good, found.latency) == (made, len(values), share)
 
 
 def test_blocks_without_a_record_count_towards_the_cap() -> None:
-    assert decide(SAMPLING, blocks(1.0, 2.0), made=11).need is Need.MORE
-    assert decide(SAMPLING, blocks(1.0, 2.0), made=12).need is Need.MAX_BLOCKS
+    assert decide(SAMPLING, blocks(1.0, 2.0), made=13).need is Need.MORE
+    assert decide(SAMPLING, blocks(1.0, 2.0), made=14).need is Need.MAX_BLOCKS
 
 
 def test_energy_must_be_as_precise_where_it_is_measured() -> None:
-    calm, wild, times = [2.0, 2.02] * 5, [1.0, 3.0] * 5, [10] * 10
-    assert decide(SAMPLING, blocks(*times, energy={GAUGE: calm}), 10).need is Need.TARGET_MET
-    found = decide(SAMPLING, blocks(*times, energy={GAUGE: wild}), 10)
+    calm, wild, times = [2.0, 2.02] * 6, [1.0, 3.0] * 6, [10] * 12
+    assert decide(SAMPLING, blocks(*times, energy={GAUGE: calm}), 12).need is Need.TARGET_MET
+    found = decide(SAMPLING, blocks(*times, energy={GAUGE: wild}), 12)
     assert found.need is Need.MORE and found.energy == pytest.approx(0.5)
-    assert decide(SAMPLING, blocks(*times, energy={GAUGE: calm[:9]}), 10).need is Need.MORE
+    assert decide(SAMPLING, blocks(*times, energy={GAUGE: calm[:11]}), 12).need is Need.MORE
 
 
 def test_kinds_of_energy_are_never_mixed() -> None:
-    found = blocks(*[10] * 12, energy={METER: [2.0] * 10, GAUGE: [9.0, 5.0]})
-    assert energy_values(found) == [2.0] * 10
-    assert decide(SAMPLING, found, 12).need is Need.TARGET_MET
+    found = blocks(*[10] * 14, energy={METER: [2.0] * 12, GAUGE: [9.0, 5.0]})
+    assert energy_values(found) == [2.0] * 12
+    assert decide(SAMPLING, found, 14).need is Need.TARGET_MET
 
 
 def test_energy_of_a_phone_is_not_mixed_with_that_of_a_virtual_one() -> None:
@@ -94,8 +94,8 @@ def test_energy_of_a_phone_is_not_mixed_with_that_of_a_virtual_one() -> None:
 @pytest.mark.parametrize(
     ("values", "made", "text"),
     [
-        ((10, 10.2) * 5, 10, "target met after 10 blocks: ±1.0% (latency), wanted ±5.0%"),
-        ((1, 2, 3), 12, "stopped at the cap of 12 blocks: ±50.0% (latency), wanted ±5.0%"),
+        ((10, 10.2) * 6, 12, "target met after 12 blocks: ±1.0% (latency), wanted ±5.0%"),
+        ((1, 2, 3), 14, "stopped at the cap of 14 blocks: ±50.0% (latency), wanted ±5.0%"),
         ((), 3, "stopped: none of 3 blocks went well: no interval, wanted ±5.0%"),
         ((1,), 3, "goes on: no interval, wanted ±5.0%"),
     ],
