@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
@@ -21,6 +22,8 @@ CLASSIFIERS = (
 SEGMENTERS = (
     "deeplabv3_mobilenet_v3_large", "lraspp_mobilenet_v3_large", "fcn_resnet50",
 )  # fmt: skip
+DETECTORS = {"ssdlite320_mobilenet_v3_large": 320, "retinanet_resnet50_fpn": 320, "fcos_resnet50_fpn": 320}
+"""And the extent of a picture."""
 TIMM = (
     "deit_tiny_patch16_224", "ecaresnet26t", "efficientformer_l1", "fastvit_t8", "ghostnet_100",
     "hardcorenas_a", "hrnet_w18_small", "levit_128s", "mixer_b16_224", "mobilevit_xs", "nfnet_l0",
@@ -38,6 +41,17 @@ class _Largest(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         out: torch.Tensor = self.inner(x)["out"]
         return out
+
+
+class _Boxes(nn.Module):
+    """A detection network's scores and boxes of all anchors: what comes before some of them are chosen."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.backbone, self.head = inner.backbone, inner.head
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat(list(self.head(list(self.backbone(x).values())).values()), -1)
 
 
 class _Recurrent(nn.Module):
@@ -166,10 +180,28 @@ SMALL = {
 }  # fmt: skip
 
 
+def _import_torchvision() -> None:
+    """Importing it names two compiled operators, which a torchvision for another kind of PyTorch (CUDA) does not load.
+
+    No network here uses them: they are declared, and nothing more.
+    """
+    try:
+        import torchvision  # type: ignore[import-not-found, unused-ignore]
+    except RuntimeError:
+        for operator in ("nms", "qnms"):
+            torch.library.define(f"torchvision::{operator}", "(Tensor boxes, Tensor scores, float iou) -> Tensor")
+        import torchvision  # noqa: F401
+
+
 def names() -> list[str]:
     """Of every network that can be made here."""
     found = list(SMALL)
-    for package, theirs in (("torchvision", [*CLASSIFIERS, *SEGMENTERS]), ("timm", [f"timm:{name}" for name in TIMM])):
+    with suppress(ImportError):
+        _import_torchvision()
+    for package, theirs in (
+        ("torchvision", [*CLASSIFIERS, *SEGMENTERS, *DETECTORS]),
+        ("timm", [f"timm:{name}" for name in TIMM]),
+    ):
         try:
             __import__(package)
         except Exception as e:  # absent, or built for another PyTorch: either way its networks cannot be made
@@ -189,18 +221,21 @@ def make(name: str, batch: int, seed: int) -> Made:
         module, inputs = SMALL[name].module(), SMALL[name].inputs()
         inputs = tuple(torch.cat([x] * batch) if batch > 1 else x for x in inputs)
     elif name.startswith("timm:"):
+        _import_torchvision()
         import timm
 
         module = timm.create_model(name.removeprefix("timm:"), pretrained=False)
         size = module.default_cfg.get("input_size", (3, 224, 224))
         inputs = (torch.randn(batch, *size),)
-    elif name in CLASSIFIERS or name in SEGMENTERS:
+    elif name in (*CLASSIFIERS, *SEGMENTERS, *DETECTORS):
+        _import_torchvision()
         from torchvision.models import get_model  # type: ignore[import-not-found, unused-ignore]
 
-        extra = {"weights_backbone": None} if name in SEGMENTERS else {}
+        extra = {} if name in CLASSIFIERS else {"weights_backbone": None}
         module = get_model(name, weights=None, **extra)
-        module = _Largest(module) if name in SEGMENTERS else module
-        inputs = (torch.randn(batch, 3, *(2 * (299 if name == "inception_v3" else 224,))),)
+        module = _Largest(module) if name in SEGMENTERS else _Boxes(module) if name in DETECTORS else module
+        extent = DETECTORS.get(name, 299 if name == "inception_v3" else 224)
+        inputs = (torch.randn(batch, 3, extent, extent),)
     else:
         raise KeyError(name)
     with torch.no_grad():

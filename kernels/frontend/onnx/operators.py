@@ -58,6 +58,7 @@ OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
 
 
 STANDARD_DOMAINS = ("", "ai.onnx")
+_COUNTED_LATER = ("NonMaxSuppression", "NonZero", "Unique")
 SUPPORTED = frozenset({*OPERATORS, *GENERAL, *folding.FOLDS, *control.CONTROL})
 
 
@@ -70,6 +71,11 @@ def import_node(node: OnnxNode, domain: str, to: Context) -> None:
     constant = all(not name or name in to.constants for name in node.inputs)
     if not is_known(node.op, domain) and not (constant and domain in STANDARD_DOMAINS and folding.can_compute(node)):
         where = "" if domain in STANDARD_DOMAINS else f" of domain {domain!r}"
+        if where == "" and node.op in _COUNTED_LATER:
+            node.reject(
+                "how many results it gives depends on the input, and shapes are static: cut the model before it "
+                f"(onnx.utils.extract_model, outputs {', '.join(node.inputs[:2])}) and do this step afterwards"
+            )
         close = get_close_matches(node.op, SUPPORTED, n=1, cutoff=0.8)
         hint = f"; did you mean {close[0]}?" if close else ""
         node.reject(f"not supported{where}{hint}: export the model without it (docs/limits.md lists what is known)")

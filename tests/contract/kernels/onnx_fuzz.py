@@ -53,13 +53,13 @@ def chain(rng: np.random.Generator) -> tuple[onnx.GraphProto, Arrays]:
     """A convolution, and operations of each element behind it, by numbers, channels, pixels and what came before."""
     n, c, k, h, w = (int(extent) for extent in rng.integers(1, (3, 20, 36, 9, 9)))
     x, weights = normal(rng, n, c, h, w), {"w": normal(rng, k, c, 1, 1)}
-    nodes = [onnx.helper.make_node("Conv", ["x", "w"], ["t0"])]
+    nodes, means = [onnx.helper.make_node("Conv", ["x", "w"], ["t0"])], ["gate", "plane"]
     for index in range(int(rng.integers(1, 9))):
         a, to = f"t{int(rng.integers(max(0, index - 1), index + 1))}", f"t{index + 1}"
         if rng.random() < 0.5:
             nodes.append(onnx.helper.make_node(str(rng.choice(_UNARY)), [a], [to]))
             continue
-        kind, b = str(rng.choice(["before", "number", "channels", "pixels", "gate", "plane"])), f"c{index}"
+        kind, b = str(rng.choice(["before", "number", "channels", "pixels", *means])), f"c{index}"
         if kind == "before":
             b = f"t{int(rng.integers(0, index + 1))}"
         elif kind == "gate":
@@ -75,7 +75,10 @@ def chain(rng: np.random.Generator) -> tuple[onnx.GraphProto, Arrays]:
             }
             weights[b] = normal(rng, *shapes[kind][int(rng.integers(len(shapes[kind])))])
         order = [a, b] if rng.random() < 0.7 else [b, a]
-        nodes.append(onnx.helper.make_node(str(rng.choice(["Add", "Max", "Mul", "Sub"])), order, [to]))
+        op = str(rng.choice(["Add", "Max", "Mul", "Sub"]))
+        if op == "Sub" and kind in ("gate", "plane"):
+            means = []  # the mean of what its mean was taken from is nothing but rounding
+        nodes.append(onnx.helper.make_node(op, order, [to]))
     last = nodes[-1].output[0]
     outputs = [last, *({f"t{int(rng.integers(1, 3))}"} & {name for node in nodes for name in node.output} - {last})]
     return _graph(nodes, {"x": x}, weights, outputs), {"x": x}
