@@ -150,7 +150,7 @@ BOARD = Board(
                     (
                         (
                             'network:farm_results_latency_seconds:quantile{source="$source", network=~"$network"}',
-                            "{{network}} {{backend}} {{precision}} {{options}}: {{quantile}}",
+                            "{{network}} {{backend}} {{precision}} {{options}} quantile {{quantile}}",
                         ),
                     ),
                     unit="s",

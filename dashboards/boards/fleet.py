@@ -64,7 +64,7 @@ BOARD = Board(
                     "lines",
                     "Charge of the fleet",
                     "The middle battery, and the one that nine of ten are above. The dashboard Device has each.",
-                    (('source:farm_device_battery_ratio:quantile{source="$source"}', "{{quantile}}"),),
+                    (('source:farm_device_battery_ratio:quantile{source="$source"}', "quantile {{quantile}}"),),
                     unit="percentunit",
                     least=0,
                     most=1,
@@ -74,7 +74,12 @@ BOARD = Board(
                     "lines",
                     "Heat of the fleet",
                     "The middle battery, and the one that nine of ten are cooler than.",
-                    (('source:farm_device_battery_temperature_celsius:quantile{source="$source"}', "{{quantile}}"),),
+                    (
+                        (
+                            'source:farm_device_battery_temperature_celsius:quantile{source="$source"}',
+                            "quantile {{quantile}}",
+                        ),
+                    ),
                     unit="celsius",
                     limits=limits.above(limits.BATTERY_CELSIUS),
                 ),

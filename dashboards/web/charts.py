@@ -39,6 +39,9 @@ class Panel:
     queries: tuple[tuple[str, str], ...]
     limits: tuple[float, ...]
     """Drawn as lines: those of the alerts."""
+    least: float | None
+    most: float | None
+    """Of the scale, where the dashboard fixes them."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,8 @@ def _panel(told: Mapping[str, Any]) -> Panel:
         description=told["description"],
         unit=defaults.get("unit", ""),
         queries=tuple((each["expr"], each.get("legendFormat", "")) for each in told["targets"]),
+        least=defaults.get("min"),
+        most=defaults.get("max"),
         limits=tuple(float(each["value"]) for each in steps if each["value"] is not None),
     )
 
@@ -137,7 +142,7 @@ def resolved(expression: str, source: str, step_s: float) -> str:
 
 def named(legend: str, labels: Mapping[str, str]) -> str:
     """A legend, or a title, with the labels of a series in it."""
-    return re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda match: labels.get(match[1], ""), legend).strip()
+    return " ".join(re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda match: labels.get(match[1], ""), legend).split())
 
 
 def draw(of: Panel, lines: list[Line], span: Span | None = None, *, narrow: bool = False) -> str:
@@ -145,6 +150,7 @@ def draw(of: Panel, lines: list[Line], span: Span | None = None, *, narrow: bool
     from orchestrator.report.charts.over_time import NARROW_PX, WIDTH_PX, over_time
 
     events = [(mark.at, mark.number) for mark in span.marks] if span else []
-    limits = (span.start, span.end) if span else None
+    shown = (span.start, span.end) if span else None
     width_px = NARROW_PX if narrow else WIDTH_PX
-    return over_time(f"chart{of.number}", of.title, of.unit, lines, of.limits, events, limits, width_px)
+    scale = (of.least, of.most)
+    return over_time(f"chart{of.number}", of.title, of.unit, lines, of.limits, events, shown, width_px, scale)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
-from matplotlib.ticker import EngFormatter, Formatter, FuncFormatter
+from matplotlib.ticker import EngFormatter, Formatter, FuncFormatter, MaxNLocator
 
 from orchestrator.report.colours import PALETTE
 from orchestrator.report.drawing import FOREGROUND, MUTED, Chart, bare, new_figure, style, to_svg
@@ -17,6 +17,9 @@ from orchestrator.report.heading import put_heading
 MOST_LINES = 24
 NAMED = 8
 """Lines; of more no names are drawn."""
+LEVEL, LEVEL_ROOM = 0.001, 0.05
+"""Share of a value below which its changes are not looked at closer, and how much is shown around it then."""
+MARGIN = 0.06
 EVENTS = ("#e8590c", "#2da44e", "#0e9aa7", "#8250df", "#2f81f7", "#8cc4ff", "#d1453b")
 """By kind: change points, deployments, agents, nights, experiments that begin, that end, alerts."""
 WIDTH_PX, HEIGHT_PX, NARROW_PX = 560, 230, 350
@@ -27,6 +30,7 @@ TOKENS = """<style>
 AGES = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
 LONG_S = 300.0
 """From here on seconds are told in minutes, hours, days."""
+COUNTS = ("", "short")
 PREFIXES = {"bytes": "B", "hertz": "Hz", "s": "s", "joule": "J", "watt": "W", "amp": "A", "volt": "V"}
 
 
@@ -49,10 +53,13 @@ def over_time(
     events: Sequence[tuple[float, int]] = (),
     span: tuple[float, float] | None = None,
     width_px: float = WIDTH_PX,
+    ends: tuple[float | None, float | None] = (None, None),
 ) -> str:
     """`unit` as Grafana calls it; `limits` are drawn as lines, `events` (Unix time, number of its kind) as upright
     ones in the colour of their kind, which `.event-N` of the pages' style has, too. `span`: Unix times of the left and
-    the right edge; None: those of the lines. `name` prefixes the ids."""
+    the right edge; None: those of the lines. `ends`: of the scale, those that do not depend on the lines. `name`
+    prefixes the ids.
+    """
     with style():
         figure = new_figure(width_px, HEIGHT_PX)
         axes = figure.subplots()
@@ -74,6 +81,12 @@ def over_time(
         axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, show_offset=False))
         if formatter:
             axes.yaxis.set_major_formatter(formatter)
+        every = [value for line in shown for value in line.values]
+        if unit in COUNTS and all(value == int(value) for value in every):
+            axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True))
+        if every:
+            low, high = _ends(min(*every, *limits, every[0]), max(*every, *limits, every[0]), ends)
+            axes.set_ylim(low / scale, high / scale)
         if not shown:
             axes.text(0.5, 0.5, "no figures in this time", transform=axes.transAxes, ha="center", color=FOREGROUND)
             axes.set_yticks([])
@@ -92,6 +105,18 @@ def over_time(
 def _day(moment: float) -> float:
     """As matplotlib counts time: days, of this place's clock."""
     return float(date2num(datetime.fromtimestamp(moment)))
+
+
+def _ends(low: float, high: float, fixed: tuple[float | None, float | None]) -> tuple[float, float]:
+    """Of the scale. What hardly changes is drawn as a level line: its tenth digit is no news."""
+    if high - low < LEVEL * abs(high):
+        low, high = low - LEVEL_ROOM * abs(low), high + LEVEL_ROOM * abs(high)
+    elif high == low:
+        high = low + 1.0
+    room = MARGIN * (high - low)
+    bottom = low - room if low < 0 or low - room > 0 else -0.3 * room
+    least, most = fixed
+    return bottom if least is None else least - 0.3 * room, high + room if most is None else max(most, high)
 
 
 def _scale(unit: str, most: float) -> tuple[float, Formatter | None]:

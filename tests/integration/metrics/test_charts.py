@@ -65,6 +65,24 @@ def test_what_happened_is_marked(farm: Farm) -> None:
     assert 'viewBox="0 0 262.' in draw(battery, lines, span, narrow=True)
 
 
+@pytest.mark.parametrize(
+    ("title", "values", "least"),
+    [
+        ("Battery voltage", (3.9, 3.9 + 1e-10), None),  # as good as level
+        ("Rows that are not the same", (0.0, 0.0), 0),
+        ("Why jobs wait", (28.0, 29.0), 0),  # jobs are whole
+        ("Thermal status", (0.0, 1.0), 0),
+    ],
+)
+def test_a_scale_says_what_it_can(title: str, values: tuple[float, ...], least: float | None) -> None:
+    """No number twice, none below what can be, and no part of a job."""
+    text = draw(PANELS[title], [Line("a", (1.0, 2.0), values)])
+    labels = re.findall(r">([−-]?[\d.]+(?: V)?)</text>", text.partition("matplotlib.axis_2")[2])
+    assert len(labels) > 1 and len(set(labels)) == len(labels)
+    if least is not None:
+        assert all(float(each) == int(float(each)) >= least for each in labels)
+
+
 def test_names_from_outside_are_escaped() -> None:
     text = draw(PANELS["Battery"], [Line("</text><script>alert(1)</script>", (1.0, 2.0), (0.5, 0.6))])
     assert "<script" not in text and ET.fromstring(text) is not None
