@@ -38,6 +38,8 @@ class Rows:
     w: int = 1
     image: Shape = ()
     """Channels, height and width of an image that was flattened."""
+    turned: bool = False
+    """Whether its columns lie where others have rows; only products of the CPU backend read it so."""
 
     @property
     def rows(self) -> int:
@@ -186,32 +188,20 @@ class CpuMachine(Machine):
     def product(
         self, layer: str, a: Rows, b: Rows, target: Rows, *, rows: int, bias: str = "", activation: Activation = ()
     ) -> None:
-        """A dense layer, or a plain product."""
+        """Either operand as it lies."""
         code, lo, hi = activation_code(activation)
-        buffers = {"dst": target.buffer}
-        if bias or code:
-            buffers |= {"src": a.buffer, "weight": b.buffer, "bias": bias or target.buffer}
-            ints = {"n": rows, "c": a.stride, "m": target.stride, "has_bias": int(bool(bias)), "activation": code}
-            self._call("dense", layer, buffers, ints, {"lo": lo, "hi": hi})
-        else:
-            ints = {"batch": 1, "m": rows, "k": a.stride, "n": target.stride}
-            self._call("matmul", layer, buffers | {"a": a.buffer, "b": b.buffer}, ints, {})
+        ints = {
+            "rows": rows, "depth": a.stride, "columns": target.stride, "a_stride": a.n if a.turned else a.stride,
+            "b_stride": b.n if b.turned else b.stride, "a_turned": int(a.turned), "b_turned": int(b.turned),
+            "has_bias": int(bool(bias)), "activation": code,
+        }  # fmt: skip
+        buffers = {"a": a.buffer, "b": b.buffer, "bias": bias or b.buffer, "dst": target.buffer}
+        self._call("training_product", layer, buffers, ints, {"lo": lo, "hi": hi})
 
     def transposed(self, layer: str, source: Rows) -> Rows:
-        """The operation of that name."""
-        target = self.rows(f"{source.buffer}:transposed", source.stride, source.rows)
-        ints = {
-            "d0": 1,
-            "d1": 1,
-            "d2": source.stride,
-            "d3": source.rows,
-            "s0": 0,
-            "s1": 0,
-            "s2": 1,
-            "s3": source.stride,
-        }
-        self._call("transpose", layer, {"src": source.buffer, "dst": target.buffer}, ints, {})
-        return target
+        """The same matrix, seen the other way round."""
+        del layer
+        return Rows(source.buffer, source.stride, source.rows, turned=True)
 
     def kernel(
         self,

@@ -133,6 +133,10 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     "gradient_step": _parameters("gradient rates counter weight+", "count batches epochs"),
     "momentum_step": _parameters("gradient rates counter weight+ velocity+", "count batches epochs", "momentum"),
     "count_batch": _parameters("losses report+ counter+", "count batches classifies"),
+    # a (rows, depth), or (depth, rows) where it is turned, b (depth, columns) or (columns, depth); dst (rows, columns)
+    "training_product": _parameters(
+        "a b bias dst*", "rows depth columns a_stride b_stride a_turned b_turned has_bias activation", "lo hi"
+    ),
     "unfold": _parameters("src dst*", f"rows stride channels src_stride {_WINDOW} dh dw"),
     "fold": _parameters("src dst*", f"count stride channels src_stride {_WINDOW} dh dw"),
     "max_pool": _parameters("src dst* winners*", f"count stride {_WINDOW}"),

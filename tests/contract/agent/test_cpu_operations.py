@@ -166,6 +166,28 @@ def test_matmul(agent: Agent, draw: np.random.Generator) -> None:
     compare(calls.run(agent), expected)
 
 
+def test_products_of_a_training(agent: Agent, draw: np.random.Generator) -> None:
+    """Either operand either way round, as part of longer rows: of sizes that fill no tile, no panel and no square."""
+    calls, expected = Calls("training_product"), []
+    for case in range(2 * CASES):
+        rows, depth, columns = draw.integers(1, [70, 400, 100]).tolist()
+        more, a_turned, b_turned = int(draw.integers(0, 3)), case % 2, case // 2 % 2
+        has_bias, activation = draw.integers(0, [2, 2]).tolist()
+        a, b = noise(draw, rows, depth), noise(draw, depth, columns)
+        bias = noise(draw, columns) if has_bias else None
+        lie = [np.ascontiguousarray(x.T) if turned else x for x, turned in ((a, a_turned), (b, b_turned))]
+        lie = [np.pad(x, ((0, 0), (0, more)), constant_values=np.nan) for x in lie]
+        ints = {
+            "rows": rows, "depth": depth, "columns": columns, "a_stride": lie[0].shape[1], "b_stride": lie[1].shape[1],
+            "a_turned": a_turned, "b_turned": b_turned, "has_bias": has_bias, "activation": activation,
+        }  # fmt: skip
+        operands = {"a": lie[0], "b": lie[1], "bias": bias}
+        calls.add(operands, ints, (rows, columns), {"lo": 0.0, "hi": 0.0})
+        product = a.astype(np.float64) @ b + (0.0 if bias is None else bias)
+        expected.append(np.maximum(product, 0) if activation else product)
+    compare(calls.run(agent), expected)
+
+
 @pytest.mark.parametrize("mode", [0, 1, 2])
 def test_pool2d(agent: Agent, draw: np.random.Generator, mode: int) -> None:
     calls, expected = Calls("pool2d"), []

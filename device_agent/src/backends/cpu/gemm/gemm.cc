@@ -14,6 +14,23 @@ constexpr int64_t kColumns = 128;       // of a block: its panels stay in the se
 constexpr int64_t kMinRows = 32;        // of a block: packing must pay
 constexpr int64_t kTasksPerThread = 3;  // for balance
 
+constexpr int64_t kSide = 4;  // of a square that is turned in registers
+
+void turn_square(const float* from, int64_t from_stride, float* to, int64_t to_stride) {
+  typedef float Four __attribute__((vector_size(16)));
+  Four rows[4], pairs[4];
+  for (int64_t i = 0; i < 4; ++i) std::memcpy(&rows[i], from + i * from_stride, sizeof(Four));
+  pairs[0] = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5);
+  pairs[1] = __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5);
+  pairs[2] = __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7);
+  pairs[3] = __builtin_shufflevector(rows[2], rows[3], 2, 6, 3, 7);
+  for (int64_t i = 0; i < 4; ++i) {
+    const Four &low = pairs[i / 2 * 2], &high = pairs[i / 2 * 2 + 1];
+    const Four row = i % 2 == 0 ? __builtin_shufflevector(low, high, 0, 1, 4, 5) : __builtin_shufflevector(low, high, 2, 3, 6, 7);
+    std::memcpy(to + i * to_stride, &row, sizeof row);
+  }
+}
+
 int64_t round_up(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
 
 void multiply_block(const Gemm& g, const Block& block, const GemmKernel& kernel, float* panels) {
@@ -25,8 +42,9 @@ void multiply_block(const Gemm& g, const Block& block, const GemmKernel& kernel,
       g.pack(k, ks, column, columns, width, panels);
       for (int64_t row = block.row; row < block.row + block.rows; row += kernel.rows) {
         const int64_t rows = std::min<int64_t>(kernel.rows, block.row + block.rows - row);
-        kernel.tile(g.a + row * g.lda + k, g.lda, static_cast<int>(rows), panels, ks, g.c + row * g.ldc + column, g.ldc,
-                    static_cast<int>(columns), k > 0);
+        const auto tile = g.a_turned ? kernel.turned_tile : kernel.tile;
+        tile(g.a + (g.a_turned ? k * g.lda + row : row * g.lda + k), g.lda, static_cast<int>(rows), panels, ks,
+             g.c + row * g.ldc + column, g.ldc, static_cast<int>(columns), k > 0);
       }
     }
   }
@@ -58,12 +76,29 @@ void multiply(const Gemm& g, ThreadPool& pool) {
   });
 }
 
-std::function<void(int64_t, int64_t, int64_t, int64_t, int64_t, float*)> pack_rows(const float* b, int64_t n) {
-  return [b, n](int64_t first_k, int64_t ks, int64_t column, int64_t columns, int64_t width, float* panel) {
+std::function<void(int64_t, int64_t, int64_t, int64_t, int64_t, float*)> pack_rows(const float* b, int64_t ldb) {
+  return [b, ldb](int64_t first_k, int64_t ks, int64_t column, int64_t columns, int64_t width, float* panel) {
     for (int64_t i = 0; i < ks; ++i, panel += width) {
-      std::memcpy(panel, b + (first_k + i) * n + column, static_cast<size_t>(columns) * sizeof(float));
+      std::memcpy(panel, b + (first_k + i) * ldb + column, static_cast<size_t>(columns) * sizeof(float));
       std::fill(panel + columns, panel + width, 0.0f);
     }
+  };
+}
+
+// In squares: a line of the cache that was fetched is used whole, and the lines that are written stay.
+std::function<void(int64_t, int64_t, int64_t, int64_t, int64_t, float*)> pack_columns(const float* b, int64_t ldb) {
+  return [b, ldb](int64_t first_k, int64_t ks, int64_t column, int64_t columns, int64_t width, float* panel) {
+    for (int64_t j = 0; j < width; j += kSide)
+      for (int64_t i = 0; i < ks; i += kSide) {
+        const float* from = b + (column + j) * ldb + first_k + i;
+        if (j + kSide <= columns && i + kSide <= ks) {
+          turn_square(from, ldb, panel + i * width + j, width);
+          continue;
+        }
+        for (int64_t down = i; down < std::min(i + kSide, ks); ++down)
+          for (int64_t across = j; across < std::min(j + kSide, width); ++across)
+            panel[down * width + across] = across < columns ? from[(across - j) * ldb + down - i] : 0.0f;
+      }
   };
 }
 

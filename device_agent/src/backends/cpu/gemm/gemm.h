@@ -22,10 +22,12 @@ struct Gemm {
   std::function<void(int64_t first_k, int64_t ks, int64_t column, int64_t columns, int64_t width, float* panel)> pack;
   // Called once for every block of c when it is complete: bias, residual, activation.
   std::function<void(const Block& block)> finish;
+  bool a_turned = false;  // a lies as (k, m)
 };
 
 void multiply(const Gemm& gemm, ThreadPool& pool);
-// `pack` of a row-major (k, n) matrix.
-std::function<void(int64_t, int64_t, int64_t, int64_t, int64_t, float*)> pack_rows(const float* b, int64_t n);
+// `pack` of a row-major (k, n) matrix, and of one that lies as (n, k); its rows are `ldb` apart.
+std::function<void(int64_t, int64_t, int64_t, int64_t, int64_t, float*)> pack_rows(const float* b, int64_t ldb);
+std::function<void(int64_t, int64_t, int64_t, int64_t, int64_t, float*)> pack_columns(const float* b, int64_t ldb);
 
 }  // namespace pocketfarm::cpu

@@ -10,8 +10,11 @@ struct GemmKernel {
   int rows;     // of a tile, at most
   int columns;  // of a panel
   // c[r][j] (+)= sum over i < k of a[r * lda + i] * panel[i * columns + j], for r < `rows_here`, j < `columns_here`.
-  void (*tile)(const float* a, int64_t lda, int rows_here, const float* panel, int64_t k, float* c, int64_t ldc,
-               int columns_here, bool accumulate);
+  using Tile = void(const float* a, int64_t lda, int rows_here, const float* panel, int64_t k, float* c, int64_t ldc,
+                    int columns_here, bool accumulate);
+  Tile* tile;
+  // The same of a[i * lda + r]: neighbours of a column of `a` side by side.
+  Tile* turned_tile;
 };
 
 extern const GemmKernel kGemmGeneric;

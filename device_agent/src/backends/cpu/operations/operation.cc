@@ -13,7 +13,7 @@ const Operation* const kOperations[] = {
     &kDenseNc16, &kLrnNc16, &kMap, &kTake, &kGatherValues, &kReduce,
     &kGather, &kGatherBytes, &kActivate, &kActivationGradient, &kCrossEntropy, &kSquaredError,
     &kColumnSums, &kAccumulate, &kGradientStep, &kMomentumStep, &kCountBatch, &kUnfold, &kFold, &kMaxPool,
-    &kMaxPoolGradient, &kAveragePool, &kAveragePoolGradient};
+    &kMaxPoolGradient, &kAveragePool, &kAveragePoolGradient, &kTrainingProduct};
 
 }  // namespace
 

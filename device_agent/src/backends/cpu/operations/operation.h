@@ -75,6 +75,6 @@ extern const Operation kConv2d, kDense, kMatmul, kPool2d, kGlobalAveragePool, kS
     kGlobalAveragePoolNc16, kToNc16, kFromNc16, kDenseNc16, kLrnNc16, kMap, kTake, kGatherValues, kReduce,
     kGather, kGatherBytes, kActivate,
     kActivationGradient, kCrossEntropy, kSquaredError, kColumnSums, kAccumulate, kGradientStep, kMomentumStep, kCountBatch,
-    kUnfold, kFold, kMaxPool, kMaxPoolGradient, kAveragePool, kAveragePoolGradient;
+    kUnfold, kFold, kMaxPool, kMaxPoolGradient, kAveragePool, kAveragePoolGradient, kTrainingProduct;
 
 }  // namespace pocketfarm::cpu

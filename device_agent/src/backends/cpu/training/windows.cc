@@ -1,10 +1,22 @@
 // Sliding windows over images whose pixels are rows: unfold and fold, pooling and its gradients.
 #include <algorithm>
+#include <cstring>
+#include <vector>
 
 #include "backends/cpu/operations/operation.h"
 
 namespace pocketfarm::cpu {
 namespace {
+
+typedef float Four __attribute__((vector_size(16)));
+
+Four load(const float* from) {
+  Four value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+void store(float* to, Four value) { std::memcpy(to, &value, sizeof value); }
 
 struct Window {
   int64_t h, w, oh, ow, kh, kw, sh, sw, pad_t, pad_l;
@@ -18,10 +30,21 @@ struct Window {
   }
 };
 
-// Output positions of a window along an axis that have pixel `at` at tap `tap`: -1 for none.
-int64_t position(int64_t at, int64_t tap, int64_t stride, int64_t count) {
-  const int64_t reach = at - tap;
-  return reach >= 0 && reach % stride == 0 && reach / stride < count ? reach / stride : -1;
+// Along one axis: for each pixel and tap the position of the window that has the pixel there; -1 for none. Divided once,
+// not for each pixel of each image.
+std::vector<int32_t> positions(int64_t pixels, int64_t taps, int64_t dilation, int64_t pad, int64_t stride, int64_t count) {
+  std::vector<int32_t> found(static_cast<size_t>(pixels * taps), -1);
+  for (int64_t at = 0; at < pixels; ++at)
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      const int64_t reach = at + pad - tap * dilation;
+      if (reach >= 0 && reach % stride == 0 && reach / stride < count)
+        found[static_cast<size_t>(at * taps + tap)] = static_cast<int32_t>(reach / stride);
+    }
+  return found;
+}
+
+void add(const float* __restrict from, int64_t count, float* __restrict to) {
+  for (int64_t i = 0; i < count; ++i) to[i] += from[i];
 }
 
 struct FoldCall : Window {
@@ -48,20 +71,34 @@ Status check_unfold(const Call& call) {
   return check.holds("src", 0, {rows / (v.oh * v.ow), v.h * v.w, v.src_stride}).holds("dst", 1, {rows, v.stride}).status();
 }
 
+// Taps of a row side by side are one copy where pixels have no more than their channels; else a pixel of up to four
+// channels is copied with what is beside it, which the next tap writes over.
 void run_unfold(const Call& call, ThreadPool& pool) {
   const FoldCall v(call);
+  const bool joined = v.dw == 1 && v.channels == v.src_stride, few = v.channels < 4 && v.src_stride >= 4;
   pool.ranges(call.ints[0], 64, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const float* image = call.buffers[0].data + row / v.ow / v.oh * v.h * v.w * v.src_stride;
-      float* dst = call.buffers[1].data + row * v.stride;
+      const int64_t top = row / v.ow % v.oh * v.sh - v.pad_t, left = row % v.ow * v.sw - v.pad_l;
+      float* const dst = call.buffers[1].data + row * v.stride;
       float* to = dst;
-      for (int64_t ky = 0; ky < v.kh; ++ky)
-        for (int64_t kx = 0; kx < v.kw; ++kx, to += v.channels) {
-          const int64_t y = row / v.ow % v.oh * v.sh + ky * v.dh - v.pad_t, x = row % v.ow * v.sw + kx * v.dw - v.pad_l;
-          const bool inside = y >= 0 && y < v.h && x >= 0 && x < v.w;
-          if (inside) std::copy_n(image + (y * v.w + x) * v.src_stride, v.channels, to);
-          if (!inside) std::fill_n(to, v.channels, 0.0f);
+      for (int64_t ky = 0; ky < v.kh; ++ky) {
+        const int64_t y = top + ky * v.dh;
+        const float* line = image + (y * v.w + left) * v.src_stride;
+        if (y < 0 || y >= v.h) {
+          to = std::fill_n(to, v.kw * v.channels, 0.0f);
+        } else if (joined && left >= 0 && left + v.kw <= v.w) {
+          to = std::copy_n(line, v.kw * v.channels, to);
+        } else {
+          for (int64_t kx = 0; kx < v.kw; ++kx, to += v.channels) {
+            const int64_t x = left + kx * v.dw;
+            const float* from = line + kx * v.dw * v.src_stride;
+            if (x < 0 || x >= v.w) std::fill_n(to, v.channels, 0.0f);
+            else if (few && to + 4 <= dst + v.stride) std::memcpy(to, from, 4 * sizeof(float));
+            else std::copy_n(from, v.channels, to);
+          }
         }
+      }
       std::fill(to, dst + v.stride, 0.0f);
     }
   });
@@ -80,18 +117,19 @@ Status check_fold(const Call& call) {
 
 void run_fold(const Call& call, ThreadPool& pool) {
   const FoldCall v(call);
+  const auto down = positions(v.h, v.kh, v.dh, v.pad_t, v.sh, v.oh), across = positions(v.w, v.kw, v.dw, v.pad_l, v.sw, v.ow);
   pool.ranges(call.ints[0] / v.src_stride, 64, [&](int64_t begin, int64_t end) {
     for (int64_t pixel = begin; pixel < end; ++pixel) {
       const int64_t x = pixel % v.w, y = pixel / v.w % v.h, image = pixel / v.w / v.h;
       float* dst = call.buffers[1].data + pixel * v.src_stride;
       std::fill_n(dst, v.src_stride, 0.0f);
       for (int64_t ky = 0; ky < v.kh; ++ky) {
-        const int64_t oy = position(y + v.pad_t, ky * v.dh, v.sh, v.oh);
+        const int64_t oy = down[static_cast<size_t>(y * v.kh + ky)];
         for (int64_t kx = 0; kx < v.kw && oy >= 0; ++kx) {
-          const int64_t ox = position(x + v.pad_l, kx * v.dw, v.sw, v.ow);
+          const int64_t ox = across[static_cast<size_t>(x * v.kw + kx)];
           if (ox < 0) continue;
-          const float* src = call.buffers[0].data + ((image * v.oh + oy) * v.ow + ox) * v.stride + (ky * v.kw + kx) * v.channels;
-          for (int64_t i = 0; i < v.channels; ++i) dst[i] += src[i];
+          const int64_t row = (image * v.oh + oy) * v.ow + ox;
+          add(call.buffers[0].data + row * v.stride + (ky * v.kw + kx) * v.channels, v.channels, dst);
         }
       }
     }
@@ -134,20 +172,37 @@ void each_window(const PoolCall& v, ThreadPool& pool, Act act) {
   });
 }
 
+// Four channels at once, which compilers do not see here by themselves; what is left, one by one.
+void keep_larger(const float* src, int64_t count, float tap, float* dst, float* winners) {
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    const Four now = load(src + i), best = load(dst + i);
+    const auto wins = now > best;
+    store(dst + i, wins ? now : best);
+    store(winners + i, wins ? Four{tap, tap, tap, tap} : load(winners + i));
+  }
+  for (; i < count; ++i) {
+    if (!(src[i] > dst[i])) continue;
+    dst[i] = src[i];
+    winners[i] = tap;
+  }
+}
+
 void run_max(const Call& call, ThreadPool& pool) {
   const PoolCall v(call);
   each_window(v, pool, [&](int64_t place, int64_t image, int64_t y, int64_t x) {
     float* dst = call.buffers[1].data + place * v.stride;
     float* winners = call.buffers[2].data + place * v.stride;
-    std::fill_n(winners, v.stride, -1.0f);
-    for (int64_t ky = std::max<int64_t>(0, -y); ky < std::min(v.kh, v.h - y); ++ky)
-      for (int64_t kx = std::max<int64_t>(0, -x); kx < std::min(v.kw, v.w - x); ++kx) {
+    const int64_t ky0 = std::max<int64_t>(0, -y), kx0 = std::max<int64_t>(0, -x);
+    for (int64_t ky = ky0; ky < std::min(v.kh, v.h - y); ++ky)
+      for (int64_t kx = kx0; kx < std::min(v.kw, v.w - x); ++kx) {
         const float* src = call.buffers[0].data + ((image * v.h + y + ky) * v.w + x + kx) * v.stride;
         const float tap = static_cast<float>(ky * v.kw + kx);
-        for (int64_t i = 0; i < v.stride; ++i) {
-          const bool wins = winners[i] < 0 || src[i] > dst[i];
-          dst[i] = wins ? src[i] : dst[i];
-          winners[i] = wins ? tap : winners[i];
+        if (ky > ky0 || kx > kx0) {
+          keep_larger(src, v.stride, tap, dst, winners);
+        } else {
+          std::copy_n(src, v.stride, dst);
+          std::fill_n(winners, v.stride, tap);
         }
       }
   });
@@ -172,15 +227,16 @@ void run_average(const Call& call, ThreadPool& pool) {
 // For each pixel the windows that hold it: add(result of the pixel, position of the window, its tap, its row and column).
 template <typename Add>
 void each_holder(const PoolCall& v, ThreadPool& pool, float* to, Add add) {
+  const auto down = positions(v.h, v.kh, 1, v.pad_t, v.sh, v.oh), across = positions(v.w, v.kw, 1, v.pad_l, v.sw, v.ow);
   pool.ranges(v.count / v.stride, 64, [&](int64_t begin, int64_t end) {
     for (int64_t pixel = begin; pixel < end; ++pixel) {
       const int64_t x = pixel % v.w, y = pixel / v.w % v.h, image = pixel / v.w / v.h;
       float* dst = to + pixel * v.stride;
       std::fill_n(dst, v.stride, 0.0f);
       for (int64_t ky = 0; ky < v.kh; ++ky) {
-        const int64_t oy = position(y + v.pad_t, ky, v.sh, v.oh);
+        const int64_t oy = down[static_cast<size_t>(y * v.kh + ky)];
         for (int64_t kx = 0; kx < v.kw && oy >= 0; ++kx) {
-          const int64_t ox = position(x + v.pad_l, kx, v.sw, v.ow);
+          const int64_t ox = across[static_cast<size_t>(x * v.kw + kx)];
           if (ox >= 0) add(dst, ((image * v.oh + oy) * v.ow + ox) * v.stride, ky * v.kw + kx, oy, ox);
         }
       }
@@ -188,11 +244,17 @@ void each_holder(const PoolCall& v, ThreadPool& pool, float* to, Add add) {
   });
 }
 
+void add_won(const float* src, const float* winners, int64_t count, float tap, float* dst) {
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4)
+    store(dst + i, load(dst + i) + (load(winners + i) == Four{tap, tap, tap, tap} ? load(src + i) : Four{}));
+  for (; i < count; ++i) dst[i] += winners[i] == tap ? src[i] : 0;
+}
+
 void run_max_back(const Call& call, ThreadPool& pool) {
   const PoolCall v(call);
   each_holder(v, pool, call.buffers[2].data, [&](float* dst, int64_t at, int64_t tap, int64_t, int64_t) {
-    const float *src = call.buffers[0].data + at, *winners = call.buffers[1].data + at;
-    for (int64_t i = 0; i < v.stride; ++i) dst[i] += winners[i] == static_cast<float>(tap) ? src[i] : 0;
+    add_won(call.buffers[0].data + at, call.buffers[1].data + at, v.stride, static_cast<float>(tap), dst);
   });
 }
 
