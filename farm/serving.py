@@ -172,7 +172,7 @@ def _capacity(spec: QueueingSpec, residents: Sequence[Resident]) -> float:
     def seconds(group: ServerGroup, resident: Resident, kind: int) -> float:
         if spec.classes[kind].infer is None:
             return spec.mean_service_s(group, spec.classes[kind]) / full
-        return resident.expected_s[network_name(kind, size)] / size
+        return resident.expected_s[network_name(kind, size)] * (spec.classes[kind].inferences or 1) / size
 
     return sum(
         sum(rates.values())
@@ -183,10 +183,11 @@ def _capacity(spec: QueueingSpec, residents: Sequence[Resident]) -> float:
 
 def check_possible(spec: QueueingSpec) -> None:
     """Raises Unsupported, SpecError."""
-    if spec.preemption != "none":
+    highest = max(each.priority for each in spec.classes)
+    if spec.preemption != "none" and (whole := [e for e in spec.classes if e.priority < highest and not e.inferences]):
         raise Unsupported(
-            "preemption: an inference that has begun on a phone cannot be interrupted",
-            remedy="leave out `preemption`, or simulate it: --simulate",
+            f"preemption: a request of class {whole[0].name} is one inference, and a phone that has begun one ends it",
+            remedy="say of how many `inferences` its requests are, leave out `preemption`, or simulate it: --simulate",
         )
     for group in spec.servers:
         if group.devices is None:
@@ -208,7 +209,8 @@ def networks_of(spec: QueueingSpec) -> list[Network]:
 
 
 def _expected_s(spec: QueueingSpec, resident: Resident, kind: int) -> float | None:
-    return resident.expected_s.get(network_name(kind, 1)) if spec.classes[kind].infer else None
+    of = spec.classes[kind]
+    return resident.expected_s[network_name(kind, 1)] * (of.inferences or 1) if of.infer else None
 
 
 def choose(spec: QueueingSpec, settings: Settings, ledger: Ledger) -> list[Member]:

@@ -41,8 +41,9 @@ class Hands(Protocol):
         """Begin to serve; `Dispatcher.finished` is called when all of it has been served."""
         ...
 
-    def stop(self, server: Server, now: float) -> None:
-        """Interrupt what the server does; its `running` is still there."""
+    def stop(self, server: Server, now: float) -> bool:
+        """Interrupt what the server does; its `running` is still there. False: it cannot be now, and either is when the
+        inference under way is over, which `Dispatcher.interrupted` is told, or that is its last."""
         ...
 
     def drop(self, request: Request, now: float, outcome: int) -> None:
@@ -83,6 +84,11 @@ class Dispatcher:
     def finished(self, server: Server, now: float) -> None:
         """The server has served all that it ran."""
         self._free(server, now)
+        self._feed(server if self._policy.own_queues else None, now)
+
+    def interrupted(self, server: Server, now: float) -> None:
+        """What the server ran is interrupted, some time after it was to be; it waits on."""
+        self._put_back(server, now)
         self._feed(server if self._policy.own_queues else None, now)
 
     def lose(self, server: Server, now: float) -> None:
@@ -132,21 +138,28 @@ class Dispatcher:
         return taken
 
     def _free(self, server: Server, now: float) -> None:
-        server.running = []
+        server.running, server.stopping = [], False
         server.idle_since = now
         self._idle[server.index] = server
 
     def _preempt(self, request: Request, own: Server | None, now: float) -> bool:
         """Interrupt whoever runs with the least priority, if it is lower; whether a server is free now."""
-        victims = self._servers if own is None else (own,)
-        server = min(victims, key=lambda each: (each.running[0].priority, -each.running[0].started))
-        stopped = server.running[0]
-        if stopped.priority >= request.priority:
+        victims = [each for each in (self._servers if own is None else (own,)) if not each.stopping]
+        if not victims:
             return False
-        self._hands.stop(server, now)
+        server = min(victims, key=lambda each: (each.running[0].priority, -each.running[0].started))
+        if server.running[0].priority >= request.priority:
+            return False
+        if not self._hands.stop(server, now):
+            server.stopping = True
+            return False
+        self._put_back(server, now)
+        return True
+
+    def _put_back(self, server: Server, now: float) -> None:
+        stopped, own = server.running[0], server if self._policy.own_queues else None
         self._free(server, now)
         self._push(stopped, self._line if own is None else own.line, own, now)
-        return True
 
     def _feed(self, own: Server | None, now: float) -> None:
         """Begin all that can begin."""

@@ -23,6 +23,7 @@ class Request:
         "served_s",
         "size_s",
         "started",
+        "travel_s",
     )
 
     def __init__(self, number: int, kind: int, intended: float) -> None:
@@ -40,6 +41,7 @@ class Request:
         """Its own time on such a server, where it is known before it is served: in a simulation."""
         self.served_s = 0.0
         self.energy_j = 0.0
+        self.travel_s = 0.0
         self.left = 1.0
         """The share that is not served yet."""
         self.drawn: tuple[object, float] | None = None

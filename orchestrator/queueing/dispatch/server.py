@@ -41,6 +41,8 @@ class Server:
     """Expected time of all that waits in its line."""
     booked_j: float = 0.0
     """Energy of all that it has begun, as expected."""
+    stopping: bool = False
+    """It is free, or is to be interrupted, as soon as the inference under way is over."""
     gone: bool = False
     """It has failed, and does not come back."""
 

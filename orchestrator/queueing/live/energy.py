@@ -35,7 +35,7 @@ def fill_energy(rows: Column, windows: Sequence[Sequence[tuple[int, int]]], trac
     done = rows[:, OUTCOME] == DONE
     rows[~done, ENERGY] = np.nan
     for server, (own, trace) in enumerate(zip(windows, traces, strict=True)):
-        mine = done & (rows[:, SERVER] == server)
+        mine = done & (rows[:, SERVER] == server) & np.isfinite(rows[:, ENERGY])
         number = rows[mine, ENERGY].astype(int)
         if trace is None or not own:
             rows[mine, ENERGY] = np.nan

@@ -89,6 +89,7 @@ class _Live:
         self._look_at = math.inf
         self._waited_s = self._last = self._zero = 0.0
         self._doubts: list[str] = []
+        self._preemptions = 0
 
     def run(self) -> LiveRun:
         """Until all that arrived is over, or the time for it."""
@@ -115,8 +116,9 @@ class _Live:
         fill_energy(table.rows, [each.windows for each in stations], traces)
         fill_course(self._course, [each.clock_s for each in stations], traces)
         return Run(
-            table, self._course, self._spec.duration, self._waited_s, 0, np.array(self._overheads), tuple(self._doubts)
-        )
+            table, self._course, self._spec.duration, self._waited_s, self._preemptions, np.array(self._overheads),
+            tuple(self._doubts),
+        )  # fmt: skip
 
     def _now(self) -> float:
         return time.monotonic() - self._zero
@@ -176,17 +178,25 @@ class _Live:
             self._lose(station, str(e))
 
     def _answered(self, station: Station, answer: Served, heard: float) -> None:
-        if answer.id != station.asked or answer.status != "ok":
-            raise TransportLost(f"it answers request {answer.id} with {answer.status}, asked was {station.asked}")
-        now = self._now()
-        batch, served_s = station.server.running, (answer.end_ns - answer.start_ns) / NS_PER_S
-        station.asked, station.late_at = 0, math.inf
-        station.served_s += served_s
-        station.windows.append((answer.start_ns, answer.end_ns))
+        now, window = self._now(), (answer.start_ns, answer.end_ns)
+        done = station.answered(answer.id, (answer.end_ns - answer.start_ns) / NS_PER_S, window, now)
+        if done is None or answer.status != "ok":
+            raise TransportLost(f"it answers request {answer.id} with {answer.status}, which it was not asked")
         station.clock_s = max(station.clock_s, answer.end_ns / NS_PER_S - heard)
+        batch, inferences = done.batch, self._spec.classes[done.batch[0].kind].inferences or 1
+        if done.left > 1:
+            batch[0].left = (done.left - 1) / inferences
+            if not done.cut:
+                self._ask(station, batch, now)
+                return
+            self._preemptions += 1
+            if self._spec.preemption == "restart":
+                batch[0].left = 1.0
+            self._count(now)
+            self._dispatcher.interrupted(station.server, now)
+            return
         for request in batch:
-            request.served_s, request.energy_j = served_s, len(station.windows) - 1
-            self._over(request, now, station.server.index, DONE, max(0.0, now - station.began - served_s))
+            self._over(request, now, station.server.index, DONE, request.travel_s)
         self._count(now)
         self._dispatcher.finished(station.server, now)
         mine_s = self._now() - heard
@@ -265,15 +275,22 @@ class _Live:
     def start(self, server: Server, batch: list[Request], now: float) -> None:
         station = self._stations[server.index]
         for request in batch:
-            request.started = now
+            if math.isnan(request.started):
+                request.started = now
+        self._ask(station, batch, now)
+
+    def _ask(self, station: Station, batch: list[Request], now: float) -> None:
         try:
             station.ask(self._spec, batch, self._rules.batch_factor(len(batch)), now)
         except FarmError as e:
             why = str(e)  # the dispatcher is in the middle of its work
             self._plan(now, lambda _at, _now, _subject, _extra: self._lose(station, why), None)
 
-    def stop(self, server: Server, now: float) -> None:
-        raise NotImplementedError("specs with preemption are refused before a live run")
+    def stop(self, server: Server, now: float) -> bool:  # noqa: ARG002
+        asked = self._stations[server.index].asked
+        if asked is not None:
+            asked.cut = True
+        return False
 
     def drop(self, request: Request, now: float, outcome: int) -> None:
         self._over(request, now, -1, outcome)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from orchestrator.errors import FarmError
 from orchestrator.queueing.dispatch import Request, Server
@@ -38,6 +39,19 @@ class Gauge:
         return now + LOOK_S if self.temp_c(now) > temp_c else now
 
 
+@dataclass(slots=True)
+class Asked:
+    """What a phone is to serve at a time, and then answers."""
+
+    number: int
+    batch: list[Request]
+    at: float
+    left: int = 1
+    """Inferences that the request still needs, with this one."""
+    cut: bool = False
+    """It is to be interrupted then."""
+
+
 class Station:
     """Asks its phone to serve, and knows what it is busy with."""
 
@@ -45,29 +59,52 @@ class Station:
         self.server, self.times, self.wire = server, times, wire
         self.gauge = Gauge(wire)
         server.thermometer = self.gauge
-        self.asked = 0
-        """Number of what it serves; 0: nothing."""
-        self.began = 0.0
+        self.asked: Asked | None = None
+        """What it serves."""
+        self._last: Request | None = None
+        """Whose inference was the last."""
         self.late_at = math.inf
         """When its answer is so late that it does not count on it any more."""
         self.served_s = 0.0
         self.windows: list[tuple[int, int]] = []
-        """From when to when it served, by the phone's clock."""
+        """From when to when it served, by the phone's clock; inferences of a request that follow each other are one."""
         self.clock_s = -math.inf
         """The phone's clock at the run's start, as far as answers tell: the least that they can have travelled."""
 
     def ask(self, spec: QueueingSpec, batch: list[Request], factor: float, now: float) -> None:
-        """Raises FarmError."""
+        """For all of it, or where it may be interrupted for its next inference. Raises FarmError."""
         kind, most = batch[0].kind, spec.batch.size
-        self.asked, self.began = batch[0].number, now
+        inferences = spec.classes[kind].inferences or 1
+        left = round(batch[0].left * inferences) if spec.preemption != "none" else 1
+        self.asked = Asked(batch[0].number, batch, now, left)
         expected_s = self.server.expected_s[kind] * factor
         self.late_at = now + PATIENCE_S + PATIENCE_TIMES * expected_s
         if spec.classes[kind].infer is None:
-            hold_s = self.times.of(batch) * factor
+            hold_s = self.times.of(batch) * factor / left
             self.late_at += hold_s
-            self.wire.ask(self.asked, hold_ns=round(hold_s * NS_PER_S))
+            self.wire.ask(batch[0].number, hold_ns=round(hold_s * NS_PER_S))
         else:
-            self.wire.ask(self.asked, network=network_name(kind, most if len(batch) > 1 else 1))
+            count = inferences if spec.preemption == "none" else 1
+            self.wire.ask(batch[0].number, network=network_name(kind, most if len(batch) > 1 else 1), count=count)
+
+    def answered(self, number: int, served_s: float, window: tuple[int, int], now: float) -> Asked | None:
+        """What this was the answer to, with its times noted; None: nothing that was asked."""
+        done, self.asked, self.late_at = self.asked, None, math.inf
+        if done is None or done.number != number:
+            return None
+        travel_s = max(0.0, now - done.at - served_s)
+        self.served_s += served_s
+        if self._last is done.batch[0]:
+            self.windows[-1] = (self.windows[-1][0], window[1])
+        else:
+            self._last = done.batch[0]
+            self.windows.append(window)
+            for request in done.batch:  # of one that was interrupted nobody knows the energy
+                request.energy_j = math.nan if request.served_s else len(self.windows) - 1
+        for request in done.batch:
+            request.served_s += served_s
+            request.travel_s += travel_s
+        return done
 
     def is_ahead_of_its_readings(self) -> bool:
         """Whether its phone has still to tell of the last that it served; hears what it says meanwhile."""

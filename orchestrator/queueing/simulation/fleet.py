@@ -56,6 +56,12 @@ class SimulatedServer:
         if self._group.setup:
             self._warm_until = float("inf") if self._group.keep_warm is None else now + self._group.keep_warm
 
+    def border(self, inferences: int, now: float) -> tuple[float, int]:
+        """When the inference under way is over, of so many that it does, and how many are left then."""
+        each_s = (self.ends - self.began) / inferences
+        done = min(inferences, int((now - self.began) / each_s) + 1)
+        return self.began + done * each_s, inferences - done
+
     def busy_s(self, now: float) -> float:
         """Time in which it has served."""
         return self._busy_s + (self.served_s(now) if self.server.running else 0.0)

@@ -141,11 +141,32 @@ class _Simulation:
                 request.started = now
         self._plan(body.work(batch, self._rules.batch_factor(len(batch)), now), self._end, server.index, body.epoch)
 
-    def stop(self, server: Server, now: float) -> None:
+    def stop(self, server: Server, now: float) -> bool:
+        body, request = self._fleet.servers[server.index], server.running[0]
+        inferences = self._spec.classes[request.kind].inferences
+        if inferences is None:
+            self._interrupt(server, max(0.0, body.ends - now) / (body.ends - body.began) * request.left, now)
+            return True
+        border, left = body.border(round(request.left * inferences), now)
+        if left:
+            self._plan(border, self._cut, server.index, body.epoch)
+        return False
+
+    def _cut(self, now: float, index: int, epoch: int) -> None:
+        """Between two inferences."""
+        body = self._fleet.servers[index]
+        if body.epoch == epoch:
+            request = body.server.running[0]
+            inferences = self._spec.classes[request.kind].inferences or 1
+            left = round((body.ends - now) / (body.ends - body.began) * request.left * inferences)
+            self._interrupt(body.server, left / inferences, now)
+            self._dispatcher.interrupted(body.server, now)
+
+    def _interrupt(self, server: Server, left: float, now: float) -> None:
         body, request = self._fleet.servers[server.index], server.running[0]
         self._preemptions += 1
         if self._spec.preemption == "resume":
-            request.left *= max(0.0, body.ends - now) / (body.ends - body.began)
+            request.left = left
         request.served_s += body.served_s(now)
         request.energy_j += body.energy_j(now)
         body.rest(now)

@@ -33,6 +33,9 @@ class RequestClass(Model):
     `infer`, they hold these times instead of computing."""
     infer: Inference | None = None
     """What phones compute for it; how long they need is then measured, and `service` is the simulation's alone."""
+    inferences: int | None = Field(default=None, ge=2, le=10_000)
+    """So many inferences, one after the other, are a request, and `service` is of all of them. One of higher priority
+    then interrupts it between two of them; not given: in a simulation at any moment, on phones never."""
     priority: int = Field(default=0, ge=-100, le=100)
     """Higher goes first, before the policy's order."""
     deadline: Seconds | None = None
@@ -124,6 +127,8 @@ class QueueingSpec(Model):
                     raise ValueError(f"nothing says how long class {each.name} takes on {server.name}: give `service`")
         if self.preemption != "none" and self.batch.size > 1:
             raise ValueError("preemption and batches exclude each other: a batch cannot be interrupted")
+        if self.batch.size > 1 and any(each.inferences for each in self.classes):
+            raise ValueError("requests of several `inferences` are not served in batches: leave out one of the two")
         if isinstance(self.warm_up, float) and self.warm_up >= self.duration:
             raise ValueError(f"warm_up of {self.warm_up:g} s leaves nothing of {self.duration:g} s")
         return self

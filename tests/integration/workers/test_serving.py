@@ -40,13 +40,14 @@ from workers.session import owner
 from .conftest import Wiring
 
 HELD = {"kind": "gamma", "mean": "40 ms", "cv": 0.5}
+CLASSES = [{"name": "a", "arrivals": {"kind": "poisson", "rate": 15}, "service": HELD}]
 
 
 def make(**more: Any) -> QueueingSpec:
     data = {
         "name": "live",
         "servers": [{"name": "phone", "devices": 'kind == "phone"'}],
-        "classes": [{"name": "a", "arrivals": {"kind": "poisson", "rate": 15}, "service": HELD}],
+        "classes": CLASSES,
         "duration": "3 s",
         "warm_up": "none",
         **more,
@@ -155,8 +156,9 @@ def test_a_phone_that_dies_is_a_result(lab: Wiring, lab_settings: Settings, ledg
 def test_what_is_refused(lab: Wiring, lab_settings: Settings, ledger: Ledger) -> None:
     with pytest.raises(SpecError, match="names no devices"):
         run(make(servers=[{"name": "s"}]), lab_settings, ledger)
-    with pytest.raises(Unsupported, match="preemption"):
-        run(make(preemption="resume"), lab_settings, ledger)
+    low = [{**each, "name": each["name"] + "2", "priority": -1} for each in CLASSES]
+    with pytest.raises(Unsupported, match="a request of class a2 is one inference"):
+        run(make(classes=[*CLASSES, *low], preemption="resume"), lab_settings, ledger)
     with pytest.raises(NoData, match="needs 7 devices"):
         run(make(servers=[{"name": "s", "count": 7, "devices": "true"}]), lab_settings, ledger)
     ledger.hold(["local-cpu"], "somebody else")
@@ -248,6 +250,37 @@ def test_a_live_run_equals_its_simulation(settings: Settings) -> None:
     assert (rows.column("started") > rows.column("admitted")).any(), "nobody waited: nothing was tried"
     waiting_s = rows.column("ended") - rows.column("admitted") - rows.column("served_s") - rows.column("travel_s")
     assert live.waited_s == pytest.approx(waiting_s.sum(), rel=0.02), "Little's law"
+
+
+@pytest.mark.parametrize("preemption", ["resume", "restart"])
+def test_a_request_is_interrupted_between_two_inferences(
+    settings: Settings, ledger: Ledger, tmp_path: Path, preemption: str
+) -> None:
+    """The urgent one comes while the first of ten is held, is served next, and the others follow, or all ten again."""
+    (tmp_path / "arrivals.csv").write_text("time_s,class\n0,long\n0.02,urgent\n0.03,net\n")
+    trace = {"kind": "trace", "file": str(tmp_path / "arrivals.csv")}
+    spec = make(
+        servers=[{"name": "cpu", "devices": 'kind == "workstation"'}],
+        classes=[
+            {"name": "long", "arrivals": trace, "service": {"kind": "fixed", "mean": "500 ms"}, "inferences": 10},
+            {"name": "urgent", "arrivals": trace, "service": {"kind": "fixed", "mean": "30 ms"}, "priority": 1},
+            {"name": "net", "arrivals": trace, "infer": {"network": "lenet", "backend": "cpu"}, "inferences": 3},
+        ],
+        preemption=preemption,
+        duration="100 ms",
+    )
+    ran = run(spec, settings, ledger)
+    found, expected_s = ran.runs[0].run, ran.residents[0].expected_s["2x1"]
+    started, ended, served_s = (found.requests.column(name) for name in ("started", "ended", "served_s"))
+    assert set(found.requests.column("outcome")) == {DONE} and found.preemptions == 1
+    assert expected_s > 0 and len(found.requests) == 3
+    assert started[0] < started[1] < ended[1] < ended[0] <= started[2]
+    least_s, again_s = 0.5, 0.05 if preemption == "restart" else 0.0
+    assert served_s[0] >= least_s + again_s and served_s[1] >= 0.03 and served_s[2] > 0
+    alone = simulate(spec.model_copy(update={"classes": spec.classes[:2]}), np.random.SeedSequence(1)).requests
+    assert alone.column("served_s") == pytest.approx([least_s + again_s, 0.03])
+    assert alone.column("started")[1] == pytest.approx(0.05), "when the inference under way is over"
+    assert alone.column("ended") == pytest.approx([0.53 + again_s, 0.08])
 
 
 def test_a_loop_that_is_late_forgets_no_request(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,8 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
         request_class("a", draw(st.sampled_from([30.0, 150.0, 600.0])), service=draw(st.sampled_from(SERVICES))),
         {"name": "b", "arrivals": closed, "service": SERVICES[0], "priority": 3, "deadline": "40 ms"},
     ]
+    if not batch:
+        classes[0]["inferences"] = draw(st.sampled_from([None, 3]))
     limits = {"queue": draw(st.sampled_from([None, 0, 5])), "drop_late": draw(st.booleans())}
     return {
         "classes": classes,
