@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -21,6 +21,8 @@ from orchestrator.model.device import Device
 from orchestrator.model.live import HostAnnouncement, Progress
 from orchestrator.model.waiting import WaitReason
 from orchestrator.scheduling.eligible_devices import devices_for_work
+
+from .reasons import Reason, reasons_of
 
 PERIOD_S = 0.35
 """Between two looks, where one costs little."""
@@ -40,6 +42,8 @@ class Look:
     counts: Mapping[str, int] = field(default_factory=dict)
     """Jobs by state or outcome."""
     waits: tuple[Wait, ...] = ()
+    reasons_told: Sequence[Reason] = ()
+    """What the waits have in common, what most jobs wait for first."""
     reasons: Mapping[str, WaitReason] | None = None
     """What the scheduler says; None where none does."""
     hosts: tuple[HostView, ...] = ()
@@ -124,6 +128,7 @@ class _Queue:
     """What takes the longer the more waits."""
 
     waits: tuple[Wait, ...]
+    reasons_told: Sequence[Reason]
     counts: Mapping[str, int]
     by_device: Mapping[str, tuple[int, int]]
     took_s: float
@@ -134,7 +139,7 @@ class _Queue:
 def _queue(ledger: Ledger, reasons: Mapping[str, WaitReason] | None) -> _Queue:
     began = time.monotonic()
     waits, counts, by_device = why_jobs_wait(ledger, reasons), ledger.counts(), ledger.device_counts()
-    return _Queue(waits, counts, by_device, time.monotonic() - began, time.monotonic())
+    return _Queue(waits, reasons_of(waits), counts, by_device, time.monotonic() - began, time.monotonic())
 
 
 @dataclass(frozen=True)
@@ -164,6 +169,7 @@ def _with_ledger(ledger: Ledger, announced: _Announced, queue: _Queue) -> Look:
         lanes=lanes_of(devices, announced.leased, announced.progress, queue.waits, queue.by_device),
         counts=queue.counts,
         waits=queue.waits,
+        reasons_told=queue.reasons_told,
         reasons=announced.reasons,
         hosts=tuple(views(announced.hosts, ledger.hosts(), running)),
         running={row.serial: row for row in running},

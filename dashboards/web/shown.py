@@ -68,7 +68,7 @@ def bar(counts: Mapping[str, int], label: str = "") -> Markup:
 
 def coded(text: str) -> Markup:
     """A text with what stands between backticks as code."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text)))  # noqa: S704  (escaped before)
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704  (escaped before)
 
 
 def over(counts: Mapping[str, int]) -> int:

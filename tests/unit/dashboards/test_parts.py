@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from markupsafe import escape
 
 from dashboards.web.parts import hash_of, news
+from dashboards.web.shown import coded
 
 words = st.text(st.sampled_from("ab<>\"'&/tr \n"), max_size=8)
 
@@ -47,3 +48,8 @@ def test_what_is_told_makes_the_new_page_of_the_old(
 
 def _rows(text: str) -> list[str]:
     return [f"<tr{part.partition('</tr>')[0]}</tr>" for part in text.split("<tr")[1:]]
+
+
+def test_what_stands_between_backticks_is_code() -> None:
+    assert coded("as `farm status <b>` says") == "as <code>farm status &lt;b&gt;</code> says"
+    assert coded("one ` alone & <i>") == "one ` alone &amp; &lt;i&gt;"
