@@ -15,6 +15,7 @@ from typing import Literal
 from pydantic import Field
 
 from orchestrator.analysis.figures import BlockFigures
+from orchestrator.analysis.incomplete_beta import f_tail
 from orchestrator.model.base import Model
 from orchestrator.model.record import Doubt, DoubtCode
 
@@ -106,10 +107,8 @@ def _sample_variance(blocks: Iterable[BlockFigures]) -> tuple[float, float] | No
 
 
 def _differ(between: float | None, within: float | None, a_session: float, of_sessions: int, freedom: int) -> bool:
-    from scipy.special import fdtrc
-
     if between is None or within is None:
         return False
     if within == 0:
         return between > 0
-    return float(fdtrc(of_sessions, freedom, between / (within * a_session))) < SURE
+    return f_tail(of_sessions, freedom, between / (within * a_session)) < SURE
