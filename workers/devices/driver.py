@@ -1,7 +1,8 @@
 """Choose another driver of OpenCL or Vulkan for the runs of one side: the API's loader is told by its environment.
 
-`OCL_ICD_VENDORS` (ocl-icd's and Khronos' loaders) takes the file of a driver in place of the folder of all;
-`VK_DRIVER_FILES` is what Vulkan's loader reads since 1.3.207, `VK_ICD_FILENAMES` what an older one does.
+`OCL_ICD_VENDORS` of ocl-icd (libOpenCL(7)) takes the file of a driver instead of the folder of all; with other loaders,
+for which it may be a folder only, the device is not offered and the run refused. Vulkan's loader reads
+`VK_DRIVER_FILES`, an older one `VK_ICD_FILENAMES`.
 """
 
 from __future__ import annotations
