@@ -30,7 +30,7 @@ REPLY_S = 5.0
 
 @dataclass(frozen=True)
 class Panel:
-    """A panel of a dashboard that shows lines over time."""
+    """A panel of a dashboard that shows lines over time, or one number."""
 
     number: int
     title: str
@@ -42,6 +42,8 @@ class Panel:
     least: float | None
     most: float | None
     """Of the scale, where the dashboard fixes them."""
+    nothing: str
+    """What is said where there is no value."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class Board:
     title: str
     description: str
     panels: tuple[Panel, ...]
+    numbers: tuple[Panel, ...]
+    """Panels that show the newest value alone."""
 
 
 @cache
@@ -63,8 +67,10 @@ def boards() -> dict[str, Board]:
 
 def _board(path: Path) -> Board:
     told = json.loads(path.read_text())
-    panels = tuple(_panel(each) for each in told["panels"] if each["type"] == "timeseries")
-    return Board(path.stem, told["title"], told["description"], panels)
+    lines, numbers = (
+        tuple(_panel(each) for each in told["panels"] if each["type"] == kind) for kind in ("timeseries", "stat")
+    )
+    return Board(path.stem, told["title"], told["description"], lines, numbers)
 
 
 def _panel(told: Mapping[str, Any]) -> Panel:
@@ -78,6 +84,7 @@ def _panel(told: Mapping[str, Any]) -> Panel:
         queries=tuple((each["expr"], each.get("legendFormat", "")) for each in told["targets"]),
         least=defaults.get("min"),
         most=defaults.get("max"),
+        nothing=defaults.get("noValue", "none"),
         limits=tuple(float(each["value"]) for each in steps if each["value"] is not None),
     )
 
@@ -114,6 +121,12 @@ class Prometheus:
                 at, values = zip(*pairs, strict=True) if pairs else ((), ())
                 found.append(Line(named(legend, each["metric"]), tuple(at), tuple(values)))
         return found
+
+    def now(self, of: Panel, source: str) -> float | None:
+        """The number that a panel shows; None where there is none."""
+        found = self._get("query", {"query": resolved(of.queries[0][0], source, 0.0)})["result"]
+        values = [float(each["value"][1]) for each in found]
+        return sum(values) if values and math.isfinite(sum(values)) else None
 
     def ranged(self, query: str, start: float, end: float, step: float) -> list[dict[str, Any]]:
         """Series with their values every `step` seconds, as Prometheus has them."""

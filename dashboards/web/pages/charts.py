@@ -15,16 +15,19 @@ def charts(asked: Asked) -> Page:
     name = asked.path.get("board", next(iter(boards())))
     if name not in boards():
         raise UnknownName(f"there are no charts {name!r}", remedy=f"there are {', '.join(boards())}")
-    sources = Prometheus(asked.prometheus).sources() if asked.prometheus else []
+    server = Prometheus(asked.prometheus)
+    sources = server.sources() if asked.prometheus else []
     source = asked.query.get("source", "")
+    chosen = source if source in sources else next(iter(sources), "")
     hours = asked.number("hours") if asked.number("hours") in HOURS else HOURS[0]
     data = {
         "board": boards()[name],
         "boards": boards(),
         "prometheus": asked.prometheus,
         "sources": sources,
-        "source": source if source in sources else next(iter(sources), ""),
+        "source": chosen,
         "hours": hours,
+        "numbers": [(each, server.now(each, chosen)) for each in boards()[name].numbers] if asked.prometheus else (),
         "marks": recent(asked.prometheus, 3600.0 * hours).marks if asked.prometheus else (),
         "all_hours": HOURS,
     }

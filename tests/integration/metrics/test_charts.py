@@ -43,6 +43,16 @@ def test_the_line_of_the_alert_is_drawn(farm: Farm) -> None:
     assert with_limit.count("stroke-dasharray") > without.count("stroke-dasharray")
 
 
+def test_numbers_are_those_of_the_farm(farm: Farm) -> None:
+    """Of the content: two of four phones are ready and not in quarantine, one is offline."""
+    server = Prometheus(farm.prometheus.url)
+    numbers = {each.title: server.now(each, "virtual") for board in boards().values() for each in board.numbers}
+    assert numbers["Devices ready"] == 2 and numbers["Devices not usable"] == 1
+    assert numbers["In quarantine"] == 1 and numbers["Parts that answer"] == 2
+    waits = farm.prometheus.query('farm_jobs{state="waiting"}')
+    assert numbers["Jobs waiting"] == float(waits[0]["value"][1]) > 0
+
+
 def test_what_happened_is_marked(farm: Farm) -> None:
     """Of Grafana's annotations: the newest level of a suite by its night, versions and agents from when they ran."""
     server = Prometheus(farm.prometheus.url)
