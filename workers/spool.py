@@ -63,8 +63,8 @@ class Spool:
         and written as soon as the disk does."""
         path = self._folder / f"{record.job_id}-{record.attempt}.json"
         self._turns.pop(path.name, None)
+        self._unsent.add(path.name)  # before the sender can see it: else it might go twice
         self._write(path, record.model_dump_json())
-        self._unsent.add(path.name)
         self._added.set()
         return path
 
