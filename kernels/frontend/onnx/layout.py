@@ -64,19 +64,27 @@ def squeeze(node: OnnxNode, to: Context) -> None:
 
 def unsqueeze(node: OnnxNode, to: Context) -> None:
     x = to.activation(node)
-    rank = len(to.shapes[x]) + len(node.attributes.get("axes") or to.constant(node, 1).reshape(-1))
-    axes = axes_of(node, to, rank) or []
+    stored = _stored_axes(node, to) or to.constant(node, 1).reshape(-1)
+    axes = node.distinct_axes(stored, rank := len(to.shapes[x]) + len(stored))
     extents = iter(to.shapes[x])
     to.reshape(node, x, tuple(1 if i in axes else next(extents) for i in range(rank)))
 
 
 def axes_of(node: OnnxNode, to: Context, rank: int) -> list[int] | None:
-    """Attribute `axes` (opset < 13), or the second input, counted from 0; None where absent."""
-    stored = node.attributes.get("axes")
-    if stored is None:
-        value = to.optional_constant(node, 1)
-        stored = None if value is None else value.reshape(-1)
+    """Counted from 0; None where absent."""
+    stored = _stored_axes(node, to)
     return None if stored is None else node.distinct_axes(stored, rank)
+
+
+def _stored_axes(node: OnnxNode, to: Context) -> Sequence[int] | None:
+    """Attribute `axes` (opset < 13), or the second input, a list or a single one; None where absent."""
+    if (stored := node.attributes.get("axes")) is not None:
+        return list(stored)
+    if (value := to.optional_constant(node, 1)) is None:
+        return None
+    if value.ndim > 1:
+        raise ModelError(f"node {node.name!r} ({node.op}): axes of shape {value.shape}, where a list belongs")
+    return [int(axis) for axis in value.reshape(-1)]
 
 
 def transpose(node: OnnxNode, to: Context) -> None:
