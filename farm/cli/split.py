@@ -24,7 +24,7 @@ FASTEST = {
     "split": "the split is faster than either alone: `{}`",
     "gpu": "the GPU alone is fastest: leave `on_cpu` out",
     "cpu": "the CPU alone is fastest: `backend: cpu`",
-    "": "which is fastest is not told: the intervals hold zero",
+    "": "which is fastest is not told: not all intervals exclude zero",
 }
 
 

@@ -62,7 +62,7 @@ class StoppingDecision(Model):
 
     @property
     def text(self) -> str:
-        """E.g. `target met after 7 blocks: ±4.1% (latency), ±3.0% (energy), wanted ±5.0%`."""
+        """E.g. `target met after 14 blocks: ±4.1% (latency), ±3.0% (energy), wanted ±5.0%`."""
         reason = {
             Need.MORE: "goes on",
             Need.TARGET_MET: f"target met after {self.blocks} blocks",

@@ -34,7 +34,7 @@ class Changes:
     def follow(self, database: Database, newest: Mapping[str, object]) -> None:
         """`newest`: suite -> what tells its newest night from others. Where that is new, the nights are searched in a
         thread of its own, which takes seconds; until it is done, what was found before is told."""
-        self._known = {suite: known for suite, known in self._known.items() if suite in newest}
+        self._known = {suite: known for suite, known in dict(self._known).items() if suite in newest}
         due = {suite: of for suite, of in newest.items() if self._known.get(suite, (None,))[0] != of}
         if due and (self._search is None or not self._search.is_alive()):
             self._search = threading.Thread(target=self._seek, args=(database, due), daemon=True)
@@ -58,7 +58,7 @@ class Changes:
                 self._known[suite] = (of, _found(database, suite))
             except Exception as e:  # one suite's history stops neither the others' nor the exporter
                 log.warning("the change points of suite %s cannot be found: %s", suite, e)
-                self._known[suite] = (of, {})
+                self._known[suite] = (of, self._known.get(suite, (None, Found()))[1])
 
 
 def _found(database: Database, suite: str) -> Found:

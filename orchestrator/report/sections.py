@@ -213,8 +213,8 @@ def _decisions(content: Content) -> Section:
     bad = frozenset(i for i, one in enumerate(content.decisions) if one.decision.need in short)
     columns = (Column("device"), Column("cell"), Column("number of blocks"))
     note = (
-        "Blocks were added until half the interval was at most the wanted share of the median, or up to the cap. It is "
-        "between the ranks that cover 99 % of a fixed number of blocks: choosing when to stop takes part of that."
+        "Blocks were added until half the interval was at most the wanted share of the median, or up to the cap. The "
+        "interval is wider than that of as many blocks fixed beforehand: choosing when to stop takes part of its error."
     )
     return Section("stopping", "Sequential sampling", note, columns, tuple(rows), bad)
 

@@ -3,27 +3,41 @@ for policies that ask."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import mean
+
+SWEEPS = 20
+"""Of the fit; it is exact after one where every device was measured in every cell."""
 
 
 def expected_energy(
     known_j: Mapping[tuple[str, str], Mapping[str, Sequence[float]]], models: Mapping[str, str]
 ) -> dict[str, float]:
-    """Serial -> share of what the mean device takes, over the cells that were measured on both: 0.5 is half as much.
+    """Serial -> share of what the mean device takes: 0.5 is half as much.
+
+    Joules are fitted as a cell's times a device's, by least squares of their logarithms, over the cells that several
+    devices measured: so cells that are large, or that few devices measured, move none of them.
 
     `known_j`: (cell, kind of figure) -> serial -> joules of an inference; `models`: serial -> model, of the devices
     that are asked for. A device that was not measured counts as the mean of its model, else as 1.
     """
-    shares: dict[str, list[float]] = defaultdict(list)
+    cells = []
     for by_serial in known_j.values():
         means = {serial: mean(joules) for serial, joules in by_serial.items()}
-        middle = mean(means.values())
-        if middle > 0:
-            for serial, joules in means.items():
-                shares[serial].append(joules / middle)
-    own = {serial: mean(each) for serial, each in shares.items()}
+        logs = {serial: math.log(joules) for serial, joules in means.items() if joules > 0}
+        if len(logs) > 1:
+            cells.append(logs)
+    fitted = dict.fromkeys((serial for logs in cells for serial in logs), 0.0)
+    for _ in range(SWEEPS):
+        left: dict[str, list[float]] = defaultdict(list)
+        for logs in cells:
+            of_cell = mean(log - fitted[serial] for serial, log in logs.items())
+            for serial, log in logs.items():
+                left[serial].append(log - of_cell)
+        fitted = {serial: mean(each) for serial, each in left.items()}
+    own = {serial: math.exp(each) for serial, each in fitted.items()}
     of_model: dict[str, list[float]] = defaultdict(list)
     for serial, share in own.items():
         if models.get(serial):

@@ -11,6 +11,8 @@ from .seldom import Seldom
 
 SHARE = 0.02
 """Of the time, for learning."""
+MOST = 1000
+"""Experiments that are remembered."""
 T = TypeVar("T")
 
 
@@ -24,8 +26,12 @@ class Learnt(Generic[T]):
 
     def of(self, experiments: Collection[str], devices: Mapping[str, Device]) -> Mapping[str, T]:
         """By experiment. Raises ServiceDown."""
-        if experiments and (self._seldom.due or not self._known.keys() >= set(experiments)):
+        due = list(experiments) if self._seldom.due else [each for each in experiments if each not in self._known]
+        if due:
             with self._seldom.doing():
                 models = {serial: device.facts.model for serial, device in devices.items()}
-                self._known = {each: self._learn(each, models) for each in experiments}
+                found = {each: self._learn(each, models) for each in due}
+                self._known = {each: known for each, known in self._known.items() if each not in found} | found
+            for old in list(self._known)[: -max(MOST, len(experiments))]:
+                del self._known[old]
         return self._known

@@ -94,6 +94,8 @@ def _reconstructions(cell: Cell, plans: Plans, graph: Graph) -> Iterator[Reconst
     inputs, _ = plans.training_set(cell.workload)
     places = training.dataset.evaluated[:SHOWN]
     given = _scaled(training, inputs[places.start : places.stop])
+    if not len(given):  # so few samples that none was held out
+        return
     low, high = min(0.0, float(given.min())), max(1.0, float(given.max()))
     for one in given:
         answer = evaluate(graph, {name: one[None]}, dtype=np.float32)[output][0]

@@ -3,6 +3,7 @@ each its journal, which tells the epochs before it."""
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -78,7 +79,7 @@ def epochs_before(own: Sequence[Sample], told: Sequence[Sample], plan: StoredPla
     Without any of its own the training was over: all of them.
     """
     newest = {place_of_epoch(each, plan): each for each in told}
-    end = place_of_epoch(own[0], plan) if own else len(newest)
+    end = place_of_epoch(own[0], plan) if own else math.inf
     return tuple(newest[place] for place in sorted(newest) if place < end)
 
 

@@ -156,6 +156,21 @@ def test_many_are_sent_once_each_in_few_trips(tmp_path: Path, redis: Redis, monk
     assert sorted(each.job_id for each in sent(redis)) == sorted(names)
 
 
+def test_a_pass_while_a_record_is_written_sends_it_once(
+    tmp_path: Path, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool, write = Spool(tmp_path), Spool._write
+
+    def written(self: Spool, path: Path, text: str) -> None:
+        write(self, path, text)
+        self.send(redis)
+
+    monkeypatch.setattr(Spool, "_write", written)
+    spool.add(record())
+    spool.send(redis)
+    assert sent(redis) == [record()]
+
+
 def test_an_unknown_word_deletes_nothing(tmp_path: Path, redis: Redis) -> None:
     """Of a scheduler of another version."""
     spool = Spool(tmp_path)

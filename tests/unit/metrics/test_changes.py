@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.tables import NIGHTS
-from orchestrator.metrics.changes import Changes
+from orchestrator.metrics.changes import Changes, Found
 from tests.unit.comparison.conftest import farm, ledger
 from tests.unit.history.made import DAY_S, FIRST, kept, nights
 from tests.waiting import eventually
@@ -45,6 +45,18 @@ def test_the_newest_change_in_each_direction_is_told(ledger: Ledger) -> None:
     }
     changes.follow(ledger._database, {})
     assert told(changes) == {}
+
+
+def test_what_was_found_stays_where_the_next_search_fails(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> Found:
+        raise OSError("away")
+
+    changes = Changes()
+    kept(ledger, nights(10, lambda night, *_: 1.3 if night >= 5 else 1.0))
+    followed(changes, ledger, 10)
+    monkeypatch.setattr("orchestrator.metrics.changes._found", broken)
+    followed(changes, ledger, 11)
+    assert told(changes) == {("nightly", "worse"): FIRST + 5 * DAY_S}
 
 
 def test_a_night_that_cannot_be_read_is_left_out(ledger: Ledger) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -19,6 +21,7 @@ from orchestrator.model.experiment import PlacementRules, PolicyName
 from orchestrator.model.queue_view import Share, WaitingJob
 from orchestrator.scheduling.expected_energy import expected_energy
 from orchestrator.scheduling.expected_work import expected_s
+from orchestrator.scheduling.learnt import Learnt
 from orchestrator.scheduling.placement import Floor, Policy, place
 from orchestrator.scheduling.placer import Placer
 from orchestrator.scheduling.policies import POLICIES, FairShare
@@ -200,15 +203,41 @@ def test_work_goes_where_it_takes_least_energy(shares: list[float | None], by_fa
 
 
 def test_expected_energy_is_a_share_of_the_mean_over_what_was_measured_on_both() -> None:
-    """B takes three times as much as A for a small cell and for a large one; D, of B's model, is taken for it."""
+    """B takes three times as much as A for a small cell and for a large one; D, of B's model, is taken for it. What one
+    device measured alone tells nothing of it beside others."""
     known = {
         ("small", "net gauge"): {"A": [1.0, 3.0], "B": [6.0]},
         ("large", "net gauge"): {"A": [200.0], "B": [500.0, 700.0]},
-        ("large", "net meter"): {"B": [1.0]},
+        **{(f"alone {n}", "net meter"): {"B": [1.0]} for n in range(4)},
     }
     found = expected_energy(known, {"A": "one", "B": "two", "C": "", "D": "two"})
-    assert found == pytest.approx({"A": 0.5, "B": 4 / 3, "C": 1.0, "D": 4 / 3})
+    assert found == pytest.approx({"A": 3**-0.5, "B": 3**0.5, "C": 1.0, "D": 3**0.5})
     assert expected_energy({}, {"A": "one"}) == {"A": 1.0}
+
+
+def test_expected_energy_compares_devices_that_measured_different_cells() -> None:
+    """B takes twice, C four times as much as A; each cell has another two of them."""
+    known = {
+        ("one", "net"): {"A": [1.0], "B": [2.0]},
+        ("two", "net"): {"B": [200.0], "C": [400.0]},
+        ("three", "net"): {"A": [10.0], "C": [40.0]},
+    }
+    found = expected_energy(known, {"A": "", "B": "", "C": ""})
+    assert found == pytest.approx({"A": 0.5, "B": 1.0, "C": 2.0})
+
+
+def test_experiments_that_take_turns_are_learnt_once() -> None:
+    asked: list[str] = []
+
+    def learn(experiment: str, _models: Mapping[str, str]) -> int:
+        asked.append(experiment)
+        time.sleep(0.1)  # so that it is due again after five seconds
+        return len(asked)
+
+    learnt = Learnt(learn)
+    for experiment in ["a", "b", "a", "b", "a", "b"]:
+        assert experiment in learnt.of([experiment], {})
+    assert asked == ["a", "b"]
 
 
 def test_a_new_experiment_goes_where_blocks_of_the_same_file_took_least(tmp_path: Path) -> None:
