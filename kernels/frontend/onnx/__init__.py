@@ -57,7 +57,7 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
     declared = {port.name: _declared_shape(port) for port in ports}
     inputs = {name: _resolved(name, shape, batch) for name, shape in declared.items()}
     written = frozenset(name for node in graph.node for name in node.output)
-    to = Context(version, constants, {}, _changed_batch(declared, batch), written)
+    to = Context(version, constants, {}, path.parent, _changed_batch(declared, batch), written)
     for port in ports:
         to.add_shape(port.name, inputs[port.name])
         if port.type.tensor_type.elem_type != onnx.TensorProto.FLOAT:

@@ -6,7 +6,7 @@ import numpy as np
 
 from kernels.ir.shapes import Shape
 
-from .context import AnyArray, Context, OnnxNode
+from .context import AnyArray, Context, OnnxNode, may_wrap
 
 
 def add(node: OnnxNode, to: Context) -> None:
@@ -20,12 +20,15 @@ def mul(node: OnnxNode, to: Context) -> None:
 def sub(node: OnnxNode, to: Context) -> None:
     """An activation less a constant."""
     x = to.activation(node)
-    emit_with_constant(node, to, "add", x, -to.finite(node, 1))
+    _no_wrapping(node, to)
+    emit_with_constant(node, to, "add", x, -to.finite(node, 1).astype(np.float64))
 
 
 def div(node: OnnxNode, to: Context) -> None:
-    """An activation divided by a constant."""
+    """An activation of floating-point numbers divided by a constant."""
     x = to.activation(node)
+    if np.issubdtype(to.type_of(x), np.integer):
+        node.reject("whole numbers are cut off after a division")
     divisor = to.finite(node, 1).astype(np.float64)
     if not np.all(divisor):
         node.reject(f"the constant {node.input(1)!r} holds a zero to divide by")
@@ -53,7 +56,13 @@ def emit_with_constant(node: OnnxNode, to: Context, op: str, x: str, constant: A
     to.emit(node, op, (x, b))
 
 
+def _no_wrapping(node: OnnxNode, to: Context) -> None:
+    if may_wrap(to.type_of(node.input(0))):
+        node.reject("numbers of 8 and 16 bits start again at the end of their range")
+
+
 def _commutative(node: OnnxNode, to: Context, op: str) -> None:
+    _no_wrapping(node, to)
     for x, constant in ((0, 1), (1, 0)):
         if node.input(constant) in to.constants:
             emit_with_constant(node, to, op, to.activation(node, x), to.finite(node, constant))

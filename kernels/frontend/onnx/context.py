@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -19,6 +20,11 @@ AnyArray = npt.NDArray[Any]
 MAX_TENSOR_BYTES = 2**31
 MAX_COMPUTED_BYTES = 2**30
 """Of all constants that a model computes from others, together."""
+
+
+def may_wrap(kind: np.dtype[Any]) -> bool:
+    """Whether whole numbers of a type start again at the end of its range, below what fp32 holds."""
+    return np.issubdtype(kind, np.integer) and kind.itemsize < 4
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,8 @@ class Context:
     opset: int
     constants: dict[str, AnyArray]
     shapes: dict[str, Shape]
+    folder: Path
+    """In which external data lie."""
     batch: tuple[int, int] | None = None
     """The batch size in the file and the one asked instead."""
     reserved: frozenset[str] = frozenset()

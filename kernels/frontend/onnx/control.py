@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import onnx
 
+from kernels.checkpoint import checkpoint
 from kernels.errors import ModelError
 
 from .context import Context, OnnxNode
 from .general.steps import Steps
+from .model_file import tensor_array
 
 CONTROL = ("If", "Loop", "Scan")
 MAX_NODES = 20000
@@ -47,7 +49,8 @@ def _graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
 def write_out(node: OnnxNode, to: Context, each: Import) -> None:
     """Import what an If, Loop or Scan does. Raises ModelError, and UnsupportedNode where that is not known before."""
     inside = _Inside(node, to, each)
-    {"If": _if, "Loop": _loop, "Scan": _scan}[node.op](inside)
+    if any(node.outputs):
+        {"If": _if, "Loop": _loop, "Scan": _scan}[node.op](inside)
 
 
 class _Inside:
@@ -65,7 +68,8 @@ class _Inside:
             raise ModelError(
                 f"node {node.name!r} ({node.op}): its graph takes {len(graph.input)} inputs of {len(given)}"
             )
-        to.written_out += len(graph.node)
+        checkpoint()
+        to.written_out += 1 + len(graph.node)
         if to.written_out > MAX_NODES:
             node.reject(f"its graph would be written out to more than {MAX_NODES} nodes; make its loops shorter")
         prefix = f"{next(filter(None, node.outputs))}/{self.runs}"
@@ -75,7 +79,7 @@ class _Inside:
         names = dict(zip((port.name for port in graph.input), given, strict=True))
         names |= {name: to.fresh(f"{prefix}/{name}") for name in own}
         for tensor in graph.initializer:
-            to.constants[names[tensor.name]] = np.asarray(onnx.numpy_helper.to_array(tensor))
+            to.constants[names[tensor.name]] = tensor_array(tensor, to.folder)
         wanted = [port.name for port in graph.output]
         read = frozenset(names.get(name, name) for name in (*names_read(graph.node), *wanted))
         for inner in graph.node:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from kernels.errors import ModelError
 from kernels.ir.shapes import Shape
 
@@ -51,6 +53,8 @@ def global_average_pool(node: OnnxNode, to: Context) -> None:
 def reduce_mean(node: OnnxNode, to: Context) -> None:
     """Only the mean over height and width, which is global average pooling."""
     x = image(node, to)
+    if np.issubdtype(to.type_of(x), np.integer):
+        node.reject("the mean of whole numbers is cut off")
     stored = node.attributes.get("axes") or to.optional_constant(node, 1)
     axes = sorted(node.axis(axis, 4) for axis in stored) if stored is not None else []
     if axes != [2, 3]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernels.errors import ModelError
-from kernels.frontend.onnx.context import Context, OnnxNode
+from kernels.frontend.onnx.context import Context, OnnxNode, may_wrap
 from kernels.ir import compositions as c
 from kernels.ir.expressions import Expression
 
@@ -72,19 +72,45 @@ VARIADIC: dict[str, Expression] = {
 
 def unary(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
-    s.end(s.map(UNARY[node.op](s.attribute), s.operand(0)))
+    x, expression = s.operand(0), UNARY[node.op](s.attribute)
+    s.end(s.map(wrapped(expression, to.type_of(x)) if node.op in ("Abs", "Neg") else expression, x))
 
 
 def binary(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
     a, b = s.operand(0), s.operand(1)
     expression = BINARY[node.op]
-    if node.op == "Div" and np.issubdtype(to.type_of(a), np.integer):
+    kind = to.type_of(a)
+    if node.op == "Div" and np.issubdtype(kind, np.integer):
         expression = c.trunc(expression)
     exponent = to.constants.get(b) if node.op == "Pow" else None
     if exponent is not None and exponent.size == 1:
         expression = _power(float(exponent.reshape(())))
-    s.end(s.map(expression, a, b))
+    if node.op == "Pow" and np.issubdtype(kind, np.integer):
+        expression = _whole_power(s, expression, b)
+    s.end(s.map(wrapped(expression, kind) if node.op in ("Add", "Div", "Mul", "Sub") else expression, a, b))
+
+
+def wrapped(expression: Expression, kind: np.dtype[Any]) -> Expression:
+    """Whole numbers as a type of 8 or 16 bits holds them: past the end of its range they start again."""
+    if not may_wrap(kind):
+        return expression
+    low, count = float(np.iinfo(kind).min), 2.0 ** (8 * kind.itemsize)
+    apart: Expression = ("sub", expression, low) if low else expression
+    turns: Expression = ("mul", ("floor", ("mul", apart, 1 / count)), count)
+    return ("sub", expression, turns)
+
+
+def _whole_power(s: Steps, power: Expression, exponent: str) -> Expression:
+    """Of a whole number: cut off, where the exponent is not known to be whole and at least 0."""
+    known = s.value(exponent)
+    if known is not None:
+        if np.any(known < 0) or np.any(known != np.floor(known)):
+            s.node.reject("a whole number to a power that is negative or a fraction is not supported; cast it to FLOAT")
+        return power
+    if np.issubdtype(s.to.type_of(exponent), np.integer):
+        return ("round", power)
+    return c.trunc(("mul", power, 1 + 2.0**-19))  # `pow` of OpenCL is off by up to 2^-20
 
 
 def _power(exponent: float) -> Expression:
@@ -138,6 +164,8 @@ def cast(node: OnnxNode, to: Context) -> None:
         s.end(s.map(c.truth("a"), s.operand(0)))
     elif np.issubdtype(wanted, np.integer) and not (np.issubdtype(given, np.integer) or given == np.bool_):
         s.end(s.map(c.trunc("a"), s.operand(0)))
+    elif may_wrap(wanted) and not np.can_cast(given, wanted):
+        s.end(s.map(wrapped("a", wanted), s.operand(0)))
     else:
         s.end(s.operand(0))
 

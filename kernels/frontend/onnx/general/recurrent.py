@@ -149,7 +149,7 @@ def _functions(s: Steps, index: int) -> list[Expression]:
     names = [str(n.decode() if isinstance(n, bytes) else n) for n in given] if given else [*usual, *usual]
     alphas, betas = list(s.attribute("activation_alpha", ())), list(s.attribute("activation_beta", ()))
     found = []
-    for name in names[index * len(usual) : (index + 1) * len(usual)]:
+    for name in names:
         known = {key.lower(): make for key, make in _FUNCTIONS.items()}.get(name.lower())
         if known is None:
             s.node.reject(f"activation {name!r}; supported: {', '.join(_FUNCTIONS)}")
@@ -157,4 +157,4 @@ def _functions(s: Steps, index: int) -> list[Expression]:
         alpha = alphas.pop(0) if takes and alphas else None
         beta = betas.pop(0) if name.lower() in ("affine", "hardsigmoid") and betas else None
         found.append(known(alpha, beta))
-    return found
+    return found[index * len(usual) : (index + 1) * len(usual)]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from kernels.frontend.onnx.context import Context, OnnxNode
+from kernels.ir.compositions import trunc
 from kernels.ir.expressions import Expression
 
 from .steps import Steps
@@ -38,6 +39,12 @@ def reduction(node: OnnxNode, to: Context) -> None:
     x = s.operand(0)
     before, kind, after = REDUCTIONS[node.op]
     axes = axes_of(s, len(s.shape(x)))
+    if np.issubdtype(to.type_of(x), np.integer):
+        if after:
+            node.reject("of whole numbers a root or logarithm is not supported; cast them to FLOAT")
+        if kind == "mean":
+            count = float(np.prod([s.shape(x)[axis] for axis in axes]))
+            kind, after = "sum", trunc(("div", "a", count))
     found = s.map(before, x) if before else x
     found = s.reduce(found, axes, kind, keep=bool(s.attribute("keepdims", 1)))
     s.end(s.map(after, found) if after else found)
@@ -46,6 +53,8 @@ def reduction(node: OnnxNode, to: Context) -> None:
 def log_sum_exp(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
     x = s.operand(0)
+    if np.issubdtype(to.type_of(x), np.integer):
+        node.reject("of whole numbers a logarithm is not supported; cast them to FLOAT")
     axes, keep = axes_of(s, len(s.shape(x))), bool(s.attribute("keepdims", 1))
     most = s.reduce(x, axes, "max")
     total = s.reduce(s.map(("exp", ("sub", "a", "b")), x, most), axes, "sum", keep=keep)

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 
 from kernels.errors import ModelError, UnsupportedNode
 from kernels.frontend.onnx import control, load_onnx
+from kernels.reference import evaluate
 
 from .onnx_models import assert_agrees, save_model
 
@@ -93,6 +94,45 @@ def test_a_loop_that_would_not_end_is_refused(tmp_path: Path, monkeypatch: pytes
     path = save_model(tmp_path / "m.onnx", [loop("")], SHAPES, ["y", "each"], constants)
     with pytest.raises(UnsupportedNode, match="more than 100 nodes"):
         load_onnx(path)
+
+
+def test_a_loop_of_no_nodes_ends_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "MAX_NODES", 100)
+    inputs = {"turn": TensorProto.INT64, "on": TensorProto.BOOL, "state": TensorProto.FLOAT}
+    node = helper.make_node("Loop", ["turns", "", "x"], ["y"], body=graph([], inputs, ["on", "state"]))
+    path = save_model(tmp_path / "m.onnx", [node], SHAPES, ["y"], {"turns": np.int64(10**5)})
+    with pytest.raises(UnsupportedNode, match="more than 100 nodes"):
+        load_onnx(path)
+
+
+def test_an_if_that_gives_nothing_is_left_out(tmp_path: Path) -> None:
+    dead = helper.make_node("If", ["c"], [""], then_branch=branch("Exp"), else_branch=branch("Neg"))
+    nodes = [dead, helper.make_node("Exp", ["x"], ["y"])]
+    path = save_model(tmp_path / "m.onnx", nodes, SHAPES, ["y"], {"c": np.array(True)})
+    np.testing.assert_allclose(evaluate(load_onnx(path), {"x": X})["y"], np.exp(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("location", ["w.bin", "../w.bin"])
+def test_what_a_branch_stores_lies_beside_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, location: str
+) -> None:
+    for name, factor in (("model", 1), ("elsewhere", 100)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "w.bin").write_bytes((factor * X).tobytes())
+    tensor = onnx.TensorProto(
+        name="w", dims=X.shape, data_type=TensorProto.FLOAT, data_location=TensorProto.EXTERNAL,
+        external_data=[onnx.StringStringEntryProto(key="location", value=location)],
+    )  # fmt: skip
+    inner = graph([helper.make_node("Add", ["x", "w"], ["inner"])], {}, ["inner"])
+    inner.initializer.append(tensor)
+    node = helper.make_node("If", ["c"], ["y"], then_branch=inner, else_branch=inner)
+    path = save_model(tmp_path / "model" / "m.onnx", [node], SHAPES, ["y"], {"c": np.array(True)})
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    if location != "w.bin":
+        with pytest.raises(ModelError, match="lies outside of the folder"):
+            load_onnx(path)
+    else:
+        np.testing.assert_allclose(evaluate(load_onnx(path), {"x": X})["y"], 2 * X)
 
 
 def test_a_number_of_turns_that_is_computed_is_refused(tmp_path: Path) -> None:

@@ -286,3 +286,12 @@ def test_split_of_which_one_part_is_left_out(tmp_path: Path) -> None:
     parts = helper.make_node("Split", ["x"], ["y", "", "z"], axis=1)
     graph = load_onnx(save_model(tmp_path / "m.onnx", [parts], {"x": (1, 6)}, ["y", "z"], opset=13))
     assert [(n.output, n.attributes["start"], n.attributes["stop"]) for n in graph.nodes] == [("y", 0, 2), ("z", 4, 6)]
+
+
+def test_each_direction_has_its_own_numbers_of_activations(tmp_path: Path, rng: np.random.Generator) -> None:
+    """Of a function that takes none (Tanh) there is no number in the list."""
+    one = node(
+        "LSTM", "x", "w", "r", hidden_size=4, direction="bidirectional",
+        activations=["HardSigmoid", "Tanh", "Tanh"] * 2, activation_alpha=[0.1, 0.4], activation_beta=[0.5, 0.3],
+    )  # fmt: skip
+    check(tmp_path, one, {"x": normal(rng, 5, 2, 3)}, {"w": normal(rng, 2, 16, 3), "r": normal(rng, 2, 16, 4)})
