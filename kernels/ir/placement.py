@@ -57,18 +57,16 @@ class Placement:
         return cls(kinds=() if words == NOTHING else kinds)
 
     def on_cpu(self, graph: Graph) -> dict[str, bool]:
-        """Node -> whether the CPU computes it. Raises OptionError where all or none would be."""
+        """Tensor -> whether the CPU makes it. Raises OptionError where all or none would be."""
         operations = {operation for kind in self.kinds for operation in KINDS[kind]}
         chosen = self._chosen([node.name for node in graph.nodes], graph.name) if self.layer else frozenset()
         placed: dict[str, bool] = {}
-        of_tensor: dict[str, bool] = {}
         for index, node in enumerate(graph.nodes):
-            beside = next((of_tensor[name] for name in node.inputs if name in of_tensor), None)
+            beside = next((placed[name] for name in node.inputs if name in placed), None)
             here = node.op in operations or index in chosen
             if node.op not in operations | _HEAVY and beside is not None:
                 here = beside
-            placed[node.name] = here
-            of_tensor |= dict.fromkeys(node.outputs, here)
+            placed |= dict.fromkeys(filter(None, node.outputs), here)
         if len(set(placed.values())) < 2:
             whose = "all" if all(placed.values()) else "none"
             raise OptionError(
@@ -79,38 +77,51 @@ class Placement:
     def _chosen(self, names: list[str], network: str) -> frozenset[int]:
         """Places of the layers that words name."""
 
-        def place(layer: str) -> int:
+        def places(layer: str) -> list[int]:
+            """Several where one node of the model has become several."""
             if layer in names:
-                return names.index(layer)
+                return [index for index, name in enumerate(names) if name == layer]
             near = get_close_matches(layer, names, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise OptionError(f"on_cpu: {network} has no layer {layer}{hint}")
 
         if self.side != "layers":
-            border = place(self.layer) + 1
+            border = places(self.layer)[-1] + 1
             return frozenset(range(border, len(names)) if self.side == "after" else range(border))
         found: set[int] = set()
         for part in self.layer.split("+"):
             first, _, last = (part, "", "") if part in names else part.partition(RANGE)
-            found.update(range(place(first), place(last or first) + 1))
+            found.update(range(places(first)[0], places(last)[-1] + 1) if last else places(first))
         return frozenset(found)
 
 
 def owners(graph: Graph) -> dict[str, str]:
-    """Node -> the node beside which it is placed: itself, or for what is cheap the one that makes its operand."""
-    makers: dict[str, str] = {}
+    """Layer -> the layer beside which it is placed: itself, or for what is cheap the one that makes its operand.
+
+    A layer that has become several nodes is itself where any of them is.
+    """
+    makers, found = deciders(graph), {}
+    for node in graph.nodes:
+        if makers[node.output] == node.name:
+            found[node.name] = node.name
+        found.setdefault(node.name, makers[node.output])
+    return found
+
+
+def deciders(graph: Graph) -> dict[str, str]:
+    """Tensor -> the layer beside which the node that makes it is placed."""
     found: dict[str, str] = {}
     for node in graph.nodes:
-        beside = next((makers[name] for name in node.inputs if name in makers), None)
-        found[node.name] = node.name if node.op in _HEAVY or beside is None else beside
-        makers |= dict.fromkeys(node.outputs, found[node.name])
+        beside = next((found[name] for name in node.inputs if name in found), None)
+        decides = node.name if node.op in _HEAVY or beside is None else beside
+        found |= dict.fromkeys(filter(None, node.outputs), decides)
     return found
 
 
 def words_of(graph: Graph, chosen: Collection[str]) -> str:
     """The axis value that places just these layers, some of `owners`, on the CPU."""
     own = owners(graph)
-    deciding = [node.name for node in graph.nodes if own[node.name] == node.name]
+    deciding = [name for name, by in own.items() if name == by]
     runs = [list(run) for here, run in groupby(deciding, lambda name: name in chosen) if here]
     return "layers " + "+".join(run[0] if len(run) == 1 else f"{run[0]}{RANGE}{run[-1]}" for run in runs)
 

@@ -42,9 +42,9 @@ def cross_entropy(logits: AnyArray, labels: AnyArray) -> tuple[AnyArray, AnyArra
 
 
 def squared_error(output: AnyArray, target: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Loss of each row (half the sum of its squared differences), and the gradient of the rows' mean."""
+    """Loss of each sample (half the sum of its squared differences), and the gradient of the samples' mean."""
     difference = output - target
-    return 0.5 * (difference * difference).sum(axis=1), difference / len(output)
+    return 0.5 * (difference * difference).reshape(len(output), -1).sum(axis=1), difference / len(output)
 
 
 def _dense(node: Node, inputs: Sequence[Any], output: AnyArray, behind: AnyArray) -> list[AnyArray]:

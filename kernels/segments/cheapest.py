@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import inf
 
 from kernels.ir.graph import Graph
-from kernels.ir.placement import owners
+from kernels.ir.placement import deciders
 
 GPU, CPU = "gpu", "cpu"
 Arcs = Mapping[object, Mapping[object, float]]
@@ -47,20 +47,20 @@ class Tensor:
 
 def tensors(graph: Graph) -> list[Tensor]:
     """Those that can have to be transferred. Bytes are those of a transfer: row-major fp32."""
-    beside = owners(graph)
+    beside = deciders(graph)
     readers: dict[str, set[str]] = defaultdict(set)
     for node in graph.nodes:
         for name in node.inputs:
-            readers[name].add(beside[node.name])
+            readers[name].add(beside[node.output])
     found = []
     for node in graph.nodes:
         for name in node.outputs:
-            others = readers[name] - {beside[node.name]}
+            others = readers[name] - {beside[node.output]}
             if others:
                 size = 4
                 for extent in graph.shapes[name]:
                     size *= extent
-                found.append(Tensor(size, beside[node.name], frozenset(others)))
+                found.append(Tensor(size, beside[node.output], frozenset(others)))
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kernels.errors import PlanError
 from kernels.ir.graph import Graph, Node
 
 
@@ -17,10 +18,16 @@ class Segment:
 
 
 def divide(graph: Graph, on_cpu: Mapping[str, bool]) -> list[Segment]:
-    """The segments of a graph whose nodes are placed: as much as can run before each change of sides, so that there
-    are few changes. Every output of a segment is one that others read, or the graph's own."""
+    """The segments of a graph of whose tensors `on_cpu` says whether the CPU makes them: as much as can run before each
+    change of sides, so that there are few changes. Every output of a segment is one that others read, or the graph's
+    own. Raises PlanError where a segment would read what none leaves."""
     runs = _runs(graph, on_cpu)
-    return [Segment(_part(graph, nodes, number), cpu) for number, (cpu, nodes) in enumerate(runs)]
+    parts = [Segment(_part(graph, nodes, number), cpu) for number, (cpu, nodes) in enumerate(runs)]
+    left = {*graph.inputs, *(name for part in parts for name in part.graph.outputs)}
+    for part in parts:
+        if lost := sorted(set(part.graph.inputs) - left):
+            raise PlanError(f"{part.graph.name} reads what no segment leaves: {', '.join(lost)}")
+    return parts
 
 
 def _runs(graph: Graph, on_cpu: Mapping[str, bool]) -> list[tuple[bool, list[Node]]]:
@@ -37,7 +44,7 @@ def _runs_from(graph: Graph, on_cpu: Mapping[str, bool], first: bool) -> list[tu
         run: list[Node] = []
         waiting: list[Node] = []
         for node in left:  # in topological order, so that one pass takes all that can run
-            if on_cpu[node.name] == side and known.issuperset(node.inputs):
+            if on_cpu[node.output] == side and known.issuperset(node.inputs):
                 run.append(node)
                 known.update(node.outputs)
             else:
@@ -51,8 +58,8 @@ def _runs_from(graph: Graph, on_cpu: Mapping[str, bool], first: bool) -> list[tu
 def _part(graph: Graph, nodes: list[Node], number: int) -> Graph:
     made = {name for node in nodes for name in node.outputs if name}
     reads = dict.fromkeys(name for node in nodes for name in node.inputs if name)
-    inside = {node.name for node in nodes}
-    elsewhere = {name for node in graph.nodes if node.name not in inside for name in node.inputs}
+    inside = set(map(id, nodes))  # nodes that one of the model has become share its name
+    elsewhere = {name for node in graph.nodes if id(node) not in inside for name in node.inputs}
     constants = {name: graph.constants[name] for name in reads if name in graph.constants}
     inputs = tuple(name for name in reads if name not in made and name not in constants)
     return Graph(

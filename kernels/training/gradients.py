@@ -164,10 +164,10 @@ class Tape:
     def squared_error(self) -> tuple[str, int, Rows]:
         """The loss of a stage with a target: the buffer of the losses, their number, and the gradient of the output."""
         value, target = self.values[self.stage.output], self.values[self.stage.target]
-        gradient = self.machine.rows(f"{self.stage.output}:gradient", value.n, value.c)
+        gradient = self.machine.rows(f"{self.stage.output}:gradient", value.n, value.c, value.h, value.w)
         losses = self.machine.buffer(f"{self.stage.name}:losses", (value.stride,), "activation")
         buffers = {"src": value.buffer, "dst": gradient.buffer, "target": target.buffer, "losses": losses}
-        ints, floats = {"columns": value.c, "stride": value.stride, "batch": value.n}, {"share": 1 / value.n}
+        ints, floats = {"columns": value.c, "stride": value.stride, "batch": value.rows}, {"share": 1 / value.n}
         self.machine.kernel("squared_error", f"{self.stage.name}:loss", buffers, ints, (value.stride, 1), floats)
         return losses, value.stride, gradient
 

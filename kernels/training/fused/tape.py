@@ -94,17 +94,17 @@ class FusedTape(Tape):
 
     def descend(self, node: Node, left: Source, right: Rows, before: Rows) -> None:
         """See `Tape`; the last gradient of a weight ends in its step, and that of its bias with it."""
-        name, bias = node.inputs[1], self._own_bias(node) if right is before else ""
-        if name not in self.trained or not bias:
+        name = node.inputs[1]
+        is_last = name in self.trained and self._left[name] == 1
+        bias = self._own_bias(node) if is_last and right is before else ""
+        if not bias:
             self.give_bias(node, before)
         if name not in self.trained:
             return
         self._left[name] -= 1
         layer, rows, columns4 = f"{node.name}:weight", self.real_rows(name), right.stride // 4
-        addend, is_last = self.gradients.pop(name, None), not self._left[name]
-        way = self.machine.shared(
-            rows, columns4, left.rows, sums=bool(bias) and is_last, may_part=is_last and addend is None
-        )
+        addend = self.gradients.pop(name, None)
+        way = self.machine.shared(rows, columns4, left.rows, sums=bool(bias), may_part=is_last and addend is None)
         added = addend.buffer if addend else ""
         if not is_last:
             matrix = self.weight(name)
@@ -145,7 +145,7 @@ class FusedTape(Tape):
         name = self.stage.output
         value, node = self.values[name], self._makers[name]
         columns4, activation = value.stride // 4, node.attributes.get("activation")
-        gradient = self.machine.rows(f"{name}:gradient", value.n, value.c)
+        gradient = self.machine.rows(f"{name}:gradient", value.n, value.c, value.h, value.w)
         losses = self.machine.buffer(f"{self.stage.name}:losses", (columns4,), "activation")
         buffers = {
             "src": value.buffer, "target": self.values[self.stage.target].buffer, "dst": gradient.buffer,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -9,11 +10,13 @@ import pytest
 from kernels.compile import compile_graph
 from kernels.errors import OptionError
 from kernels.frontend.load import load_workload
-from kernels.ir.placement import Placement
+from kernels.frontend.networks.builder import NetworkBuilder
+from kernels.ir.placement import Placement, words_of
 from kernels.options import Limits, Options
 from kernels.plan.model import Transfer
 from kernels.plan.sides import TRANSFER, segments
 from kernels.segments import divide
+from kernels.segments.cheapest import tensors
 
 from .graphs import generator
 
@@ -35,6 +38,36 @@ def test_every_node_is_in_one_segment_and_reads_what_is_there() -> None:
             known |= set(part.graph.outputs)
         assert known.issuperset(graph.outputs)
         assert all(one.cpu != other.cpu for one, other in pairwise(parts))
+
+
+def test_nodes_of_one_name_in_two_segments() -> None:
+    """As one node of a model that has become several: what one of them leaves the other is not lost."""
+    net = NetworkBuilder("named", 1, (1, 4, 8, 8))
+    pool = net.max_pool("pool", net.conv("conv", net.input, 4, 1), 3, stride=1, pad=1)
+    graph = net.finish(net.conv("last", net.concat("both", [net.relu("conv"), pool]), 4, 1))
+    renamed = {"conv.relu": "twice", "both": "twice"}
+    graph.nodes = [replace(node, name=renamed.get(node.name, node.name)) for node in graph.nodes]
+    parts = divide(graph, Placement.of("pooling").on_cpu(graph))
+    assert [part.cpu for part in parts] == [False, True, False]
+    known = set(graph.inputs)
+    for part in parts:
+        assert known.issuperset(part.graph.inputs)
+        known |= set(part.graph.outputs)
+    compile_graph(graph, Options("opencl", on_cpu="pooling"), Limits())
+
+
+def test_a_layer_of_several_nodes_is_placed_whole() -> None:
+    graph = load_workload(network="lenet", onnx=None, seed=1)
+    renamed = {"conv1": "convs", "pool1": "convs", "conv2": "convs"}
+    graph.nodes = [replace(node, name=renamed.get(node.name, node.name)) for node in graph.nodes]
+
+    def on_cpu(words: str) -> list[str]:
+        return [name for name, cpu in Placement.of(words).on_cpu(graph).items() if cpu]
+
+    assert on_cpu("after convs")[0] == "pool2"
+    assert on_cpu("until convs") == on_cpu("layers convs") == ["conv1", "pool1", "conv2"]
+    assert on_cpu(words_of(graph, {"convs"})) == ["conv1", "pool1", "conv2"]
+    assert {each.maker: each.readers for each in tensors(graph)}["convs"] == {"pool2"}
 
 
 def test_cheap_layers_stay_with_their_operand() -> None:

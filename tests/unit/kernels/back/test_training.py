@@ -20,6 +20,7 @@ from kernels.plan.opencl_interpreter import train_opencl
 from kernels.plan.validate import validate
 from kernels.training import TrainingOptions, compile_training, trained
 from kernels.training.gpu_kernels import KERNELS
+from kernels.training.options import Loss
 from kernels.training.reference import gradients_of, train_reference
 from kernels.training.shuffle import half_bits, order_of
 from kernels.training.stages import TrainingStage, stages_of
@@ -97,7 +98,8 @@ def test_gradients_of_tied_weights_are_slopes(stage_index: int) -> None:
 def test_gradients_equal_those_of_torch(network: str) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     graph = NETWORKS[network](3)
-    (stage,) = stages_of(graph, TrainingOptions(samples=8, epochs=1))
+    loss: Loss = "mean_squared_error" if network == "codes" else "cross_entropy"
+    (stage,) = stages_of(graph, TrainingOptions(samples=8, epochs=1, loss=loss))
     weights, x = in_double(stage), np.random.default_rng(1).standard_normal(graph.shapes["data"])
     labels = np.arange(len(x)) % 3
     losses, _, found = gradients_of(stage, weights, x, labels)
@@ -105,9 +107,12 @@ def test_gradients_equal_those_of_torch(network: str) -> None:
     value = {"data": torch.tensor(x)}
     for node in stage.graph.nodes:
         value[node.output] = _in_torch(torch, node, [value.get(name, variables.get(name)) for name in node.inputs])
-    loss = torch.nn.functional.cross_entropy(value[stage.output], torch.tensor(labels))
-    loss.backward()
-    assert loss.item() == pytest.approx(losses.mean(), rel=1e-12)
+    if stage.target:
+        found_by_torch = (value[stage.output] - value["data"]).square().sum() / (2 * len(x))
+    else:
+        found_by_torch = torch.nn.functional.cross_entropy(value[stage.output], torch.tensor(labels))
+    found_by_torch.backward()
+    assert found_by_torch.item() == pytest.approx(losses.mean(), rel=1e-12)
     for name, variable in variables.items():
         np.testing.assert_allclose(found[name], variable.grad.numpy(), rtol=1e-9, atol=1e-12, err_msg=name)
 
@@ -128,11 +133,19 @@ def _in_torch(torch: Any, node: Any, inputs: list[Any]) -> Any:
     return getattr(torch, activation[0])(out) if activation else out
 
 
-def test_a_training_equals_the_reference() -> None:
+@pytest.mark.parametrize(
+    ("network", "changes"),
+    [
+        ("sigmoids", {"pretrain_epochs": 1}),
+        ("codes", {"loss": "mean_squared_error", "learning_rate": 0.01}),
+    ],
+)
+def test_a_training_equals_the_reference(network: str, changes: dict[str, Any]) -> None:
     """Step by step, so that one wrong step would be seen in all that follow; on PoCL, without the agent."""
-    graph = sigmoids(2)
-    training, data = TrainingOptions(SAMPLES, 2, seed=-5, pretrain_epochs=1), data_of(graph, 1)
-    run = train_opencl(compile_training(graph, training, Options("opencl"), LIMITS), data)
+    graph = NETWORKS[network](2)
+    training, data = TrainingOptions(SAMPLES, 2, seed=-5, **changes), data_of(graph, 1)
+    bundle = compile_training(graph, training, Options("opencl"), LIMITS)
+    run = train_opencl(bundle, {port.name: data[port.name] for port in bundle.plan.inputs})
     epochs, weights = train_reference(graph, training, data["data"], data["labels"])
     assert [(each.stage, each.error) for each in run.epochs] == [
         (each.stage, pytest.approx(each.error)) for each in epochs

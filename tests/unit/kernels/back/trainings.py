@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -40,7 +41,32 @@ def stacks(seed: int = 1) -> Graph:
     return net.finish(net.softmax("prob", net.dense("last", net.flatten("flat", x), CLASSES, gain=1.0)))
 
 
-NETWORKS: dict[str, Callable[[int], Graph]] = {"sigmoids": sigmoids, "pictures": pictures, "stacks": stacks}
+def codes(seed: int = 1) -> Graph:
+    """An autoencoder whose output is an image."""
+    net = NetworkBuilder("codes", seed, (4, 3, 6, 5))
+    x = net.relu(net.conv("conv1", net.input, 5, 3, pad=1))
+    return net.finish(net.conv("conv2", x, 3, 3, pad=1))
+
+
+def shared(seed: int = 1) -> Graph:
+    """Two layers of one weight, each with a bias of its own."""
+    net = NetworkBuilder("shared", seed, (8, 12))
+    x = net.sigmoid(net.dense("first", net.input, 12, gain=1.0))
+    x = net.sigmoid(net.dense("second", x, 12, gain=1.0))
+    graph = net.finish(net.softmax("prob", net.dense("last", x, CLASSES, gain=1.0)))
+    own = {"second.weight": "first.weight"}
+    nodes = [replace(node, inputs=tuple(own.get(name, name) for name in node.inputs)) for node in graph.nodes]
+    constants = {name: array for name, array in graph.constants.items() if name not in own}
+    return replace(graph, nodes=nodes, constants=constants)
+
+
+NETWORKS: dict[str, Callable[[int], Graph]] = {
+    "sigmoids": sigmoids,
+    "pictures": pictures,
+    "stacks": stacks,
+    "codes": codes,
+    "shared": shared,
+}
 
 
 def data_of(graph: Graph, seed: int, samples: int = SAMPLES) -> dict[str, AnyArray]:
