@@ -54,12 +54,14 @@ def _take(ledger: Ledger, serials: Collection[str], who: str, until: float | Non
 
 @contextmanager
 def held(ledger: Ledger, serials: Sequence[str], note: str) -> Iterator[None]:
-    """The devices get no jobs while a `with` block lasts, as by `hold`; a hold of the same user's stays as it is.
+    """The devices get no jobs while a `with` block lasts, as by `hold`; a hold of the same user's that lasts longer
+    than `HOLD_S` stays as it is, and any other of theirs, as of a run that died, is taken over.
 
     Should this process die, they are free again after `HOLD_S`. Raises DeviceBusy where somebody else holds one.
     """
     who = getpass.getuser()
-    mine = {hold.serial for hold in ledger.holds() if hold.who == who}
+    lasts = time.time() + HOLD_S
+    mine = {hold.serial for hold in ledger.holds() if hold.who == who and (hold.until is None or hold.until > lasts)}
     fresh = [serial for serial in serials if serial not in mine]
     if not fresh:
         yield

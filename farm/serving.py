@@ -22,7 +22,7 @@ from orchestrator.queueing.capacity import MOST_RUNS, Capacity, check_target, fi
 from orchestrator.queueing.kept import KeptServer, keep_run
 from orchestrator.queueing.live import LiveRun, run_live
 from orchestrator.queueing.live.station import network_name
-from orchestrator.queueing.requests import LOST, Requests
+from orchestrator.queueing.requests import Requests
 from orchestrator.queueing.spec import QueueingSpec, ServerGroup
 from workers.connection.adb import server_of
 from workers.devices.admit import enrol_phone
@@ -97,29 +97,31 @@ def capacity_on_devices(
     spec: QueueingSpec, settings: Settings, ledger: Ledger, tell: Callable[[str], None]
 ) -> tuple[Capacity, list[str]]:
     """The largest rate that keeps to the target, and the runs that were kept on the way, each with a seed that its spec
-    tells. At most `MOST_RUNS` of the spec's `duration`.
+    tells; `tell` hears of each at once. At most `MOST_RUNS` of the spec's `duration`.
 
     Raises as `run_on_devices` does; SpecError: no target or no rates, or nothing that is searched meets it, or all
     does; TransportLost: a phone went away, so that the others would be judged for it.
     """
     check_target(spec)
     once, kept = spec.model_copy(update={"replications": 1}), []
-    with _resident(once, settings, ledger, tell, MOST_RUNS) as serving:
+    at_most = f"at most {MOST_RUNS} runs of {spec.duration:g} s"
+    with _resident(once, settings, ledger, tell, MOST_RUNS, at_most) as serving:
         whole = _capacity(spec, serving.residents)
-        tell(f"capacity: {whole:.4g} requests/s; at most {MOST_RUNS} runs of {spec.duration:g} s")
+        tell(f"capacity: {whole:.4g} requests/s; {at_most}")
 
-        def run(at: QueueingSpec) -> Requests:
+        def run(at: QueueingSpec) -> Requests | None:
             tell(f"{sum(at.offered_rates().values()):.4g} requests/s")
             _forget_readings(serving)
             ran = _replicated(at, serving, lambda _: None)
             kept.append(ran.keep(ledger))
+            tell(f"kept as {kept[-1]}")
             (live,) = ran.runs
-            if (live.run.requests.column("outcome") == LOST).any():
+            if live.gone:
                 raise TransportLost(
-                    f"requests were lost at {sum(at.offered_rates().values()):.4g}/s: {'; '.join(live.run.doubts)}",
+                    f"phones went away at {sum(at.offered_rates().values()):.4g}/s: {'; '.join(live.run.doubts)}",
                     remedy=f"see `farm queue show {kept[-1]}`, and search again",
                 )
-            return live.run.requests
+            return None if live.given_up else live.run.requests
 
         return find_live_capacity(once, whole, run), kept
 
@@ -133,9 +135,9 @@ def _forget_readings(serving: Serving) -> None:
 
 @contextmanager
 def _resident(
-    spec: QueueingSpec, settings: Settings, ledger: Ledger, tell: Callable[[str], None], turns: int = 1
+    spec: QueueingSpec, settings: Settings, ledger: Ledger, tell: Callable[[str], None], turns: int = 1, note: str = ""
 ) -> Iterator[Serving]:
-    """The devices, held and ready to serve the spec so many times."""
+    """The devices, held and ready to serve the spec so many times. `note`: of the hold, instead of when they have."""
     check_possible(spec)
     members = choose(spec, settings, ledger)
     serials = [member.facts.serial for member in members]
@@ -143,7 +145,7 @@ def _resident(
     tell(f"servers: {', '.join(serials)}")
     end = time.strftime("%H:%M", time.localtime(time.time() + turns * spec.replications * spec.duration))
     with (
-        held(ledger, serials, f"queueing {spec.name}, done not before {end}"),
+        held(ledger, serials, f"queueing {spec.name}, {note or f'done not before {end}'}"),
         Serving(
             members, networks_of(spec), spec.conditions, settings, power_period_s=spec.power_period,
             lasting_s=lasting_s, lock_wait_s=LOCK_WAIT_S,

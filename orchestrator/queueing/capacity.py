@@ -91,12 +91,12 @@ def find_capacity(spec: QueueingSpec) -> Capacity:
     return _capacity(target, whole, [search(seed) for seed in seeds])
 
 
-def find_live_capacity(spec: QueueingSpec, whole: float, run: Callable[[QueueingSpec], Requests]) -> Capacity:
+def find_live_capacity(spec: QueueingSpec, whole: float, run: Callable[[QueueingSpec], Requests | None]) -> Capacity:
     """The same on devices, where a run takes its time and no two are alike: the searches after the first begin around
     what it found. At most `MOST_RUNS`.
 
-    `whole`: requests a second that the devices can serve; `run` runs a spec once, by its own seed. Raises SpecError as
-    `find_capacity`.
+    `whole`: requests a second that the devices can serve; `run` runs a spec once, by its own seed; None: not all
+    were served in its time, which does not meet the target. Raises SpecError as `find_capacity`.
     """
     target = check_target(spec)
     rates: list[float] = []
@@ -104,7 +104,8 @@ def find_live_capacity(spec: QueueingSpec, whole: float, run: Callable[[Queueing
         of = spec.model_copy(update={"seed": spec.seed + number})
 
         def meets(rate: float, of: QueueingSpec = of) -> bool:
-            return _meets(of, target, run(of.at_rate(rate)))
+            requests = run(of.at_rate(rate))
+            return requests is not None and _meets(of, target, requests)
 
         if not rates:
             span = _span(meets, target, LOWEST_LIVE * whole, HIGHEST * whole)

@@ -42,8 +42,8 @@ class Hands(Protocol):
         ...
 
     def stop(self, server: Server, now: float) -> bool:
-        """Interrupt what the server does; its `running` is still there. False: it cannot be now, and either is when the
-        inference under way is over, which `Dispatcher.interrupted` is told, or that is its last."""
+        """Interrupt what the server does; its `running` is still there. False: not yet. When the inference under way
+        ends, either `Dispatcher.interrupted` is called, or, where it was the last, `finished`."""
         ...
 
     def drop(self, request: Request, now: float, outcome: int) -> None:
@@ -104,6 +104,14 @@ class Dispatcher:
         for request in moved:
             self.arrive(request, now)
 
+    def end(self, now: float) -> None:
+        """Nobody serves any more: what waits is lost, and what runs is no more."""
+        for server in self._servers:
+            server.running = []
+        for line, own in [(self._line, None), *((server.line, server) for server in self._servers)]:
+            while line:
+                self._hands.drop(self._pop(line, own, 1)[0], now, LOST)
+
     def look(self, now: float) -> None:
         """Time has passed: a batch's window is over, a phone has cooled."""
         if self._policy.own_queues:
@@ -114,15 +122,13 @@ class Dispatcher:
 
     def _enter(self, request: Request, line: Line, server: Server | None, now: float) -> None:
         free = bool(self._idle) if server is None else not server.running
-        preempted = not free and self._rules.preemption and self._preempt(request, server, now)
+        takes_a_place = not free and self._rules.preemption and self._preempt(request, server, now)
         limit = self._rules.queue
-        served_at_once = preempted or (free and not line)
-        if limit is not None and len(line) >= limit and not served_at_once:
+        if limit is not None and len(line) >= limit and not takes_a_place and (line or not free):
             self._hands.drop(request, now, FULL)
             return
         self._push(request, line, server, now)
-        if free or preempted:
-            self._feed(server, now)
+        self._feed(server, now)
 
     def _push(self, request: Request, line: Line, server: Server | None, now: float) -> None:
         line.push(request, self._policy.rank(request, now))
@@ -143,7 +149,7 @@ class Dispatcher:
         self._idle[server.index] = server
 
     def _preempt(self, request: Request, own: Server | None, now: float) -> bool:
-        """Interrupt whoever runs with the least priority, if it is lower; whether a server is free now."""
+        """Interrupt whoever runs with the least priority, if it is lower; whether one is, now or soon."""
         victims = [each for each in (self._servers if own is None else (own,)) if not each.stopping]
         if not victims:
             return False
@@ -152,8 +158,8 @@ class Dispatcher:
             return False
         if not self._hands.stop(server, now):
             server.stopping = True
-            return False
-        self._put_back(server, now)
+        else:
+            self._put_back(server, now)
         return True
 
     def _put_back(self, server: Server, now: float) -> None:

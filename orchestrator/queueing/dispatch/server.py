@@ -42,7 +42,8 @@ class Server:
     booked_j: float = 0.0
     """Energy of all that it has begun, as expected."""
     stopping: bool = False
-    """It is free, or is to be interrupted, as soon as the inference under way is over."""
+    """`Hands.stop` said: not yet. When the inference under way ends, it is interrupted, or, where that was the last,
+    has finished."""
     gone: bool = False
     """It has failed, and does not come back."""
 

@@ -80,7 +80,8 @@ def fill_bodies(
         records, cell = records_of(ledger, row.id, group.learn, f"server {group.name}", usable)
         body = learn_body(group.name, row.id, cell.workload.label, records)
         bodies.append(body)
-        return group.model_copy(update={"heat": group.heat or body.heat, "setup": group.setup or body.setup_s or 0.0})
+        setup_s = group.setup if "setup" in group.model_fields_set else body.setup_s or 0.0
+        return group.model_copy(update={"heat": group.heat or body.heat, "setup": setup_s})
 
     return spec.model_copy(update={"servers": tuple(filled(group) for group in spec.servers)}), bodies
 

@@ -43,6 +43,10 @@ class LiveRun:
     run: Run
     began_at: float
     """Unix time."""
+    gone: tuple[str, ...] = ()
+    """Serials of phones that went away."""
+    given_up: bool = False
+    """Its time was over before all were served: the others are lost."""
 
 
 def run_live(
@@ -89,6 +93,7 @@ class _Live:
         self._look_at = math.inf
         self._waited_s = self._last = self._zero = 0.0
         self._doubts: list[str] = []
+        self._given_up = False
         self._preemptions = 0
 
     def run(self) -> LiveRun:
@@ -97,7 +102,7 @@ class _Live:
         try:
             with undisturbed():
                 began_at, self._zero = time.time(), time.monotonic()
-                while self._open or (
+                while self._is_open() or (
                     self._events and self._events[0][0] < self._spec.duration
                 ):  # also where it is late
                     self._turn()
@@ -105,7 +110,12 @@ class _Live:
             self._ears.close()
         while len(self._course.at) < POINTS:
             self._note(self._spec.duration / POINTS * (len(self._course.at) + 1))
-        return LiveRun(self._with_energy(self._rows.table()), began_at)
+        gone = tuple(each.wire.serial for each in self._stations if each.server.gone)
+        return LiveRun(self._with_energy(self._rows.table()), began_at, gone, self._given_up)
+
+    def _is_open(self) -> bool:
+        """Whether a request is not over, or a phone still serves one that was given up: the next run finds it idle."""
+        return self._open > 0 or any(each.asked and not each.server.gone for each in self._stations)
 
     def _with_energy(self, table: Requests) -> Run:
         stations = self._stations
@@ -182,6 +192,8 @@ class _Live:
         done = station.answered(answer.id, (answer.end_ns - answer.start_ns) / NS_PER_S, window, now)
         if done is None or answer.status != "ok":
             raise TransportLost(f"it answers request {answer.id} with {answer.status}, which it was not asked")
+        if self._given_up:
+            return
         station.clock_s = max(station.clock_s, answer.end_ns / NS_PER_S - heard)
         batch, inferences = done.batch, self._spec.classes[done.batch[0].kind].inferences or 1
         if done.left > 1:
@@ -223,18 +235,23 @@ class _Live:
             if now > station.late_at:
                 self._lose(station, "it does not answer")
         end = self._spec.duration + max(DRAIN_S, self._spec.duration)
-        if now > end:
+        if now > end and not self._given_up:
             self._give_up(now)
-        elif self._open or now < self._spec.duration:
+        if self._is_open() or now < self._spec.duration:
             self._plan(max(now, at + LOOK_S), self._look_after, None)
 
     def _give_up(self, now: float) -> None:
+        """All that is open is lost. The phones stay; what they serve ends, and nobody counts it."""
+        self._given_up = True
         self._doubts.append(
             f"{self._open} requests were not served {now - self._spec.duration:.3g} s after the last arrival, and are "
             "lost: more phones, or less load"
         )
+        self._count(now)
         for station in self._stations:
-            self._lose(station, "the run is over")
+            for request in station.server.running:
+                self._over(request, now, station.server.index, LOST)
+        self._dispatcher.end(now)
         self._events.clear()
 
     def _point(self, at: float, now: float, _: None, __: int) -> None:

@@ -8,6 +8,8 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +23,12 @@ from device_agent.build import binary
 from device_agent.virtual.faults import Unplug
 from farm import holds, serving
 from orchestrator.config import Settings
-from orchestrator.errors import DeviceBusy, NoData, SpecError, Unsupported
+from orchestrator.errors import DeviceBusy, NoData, SpecError, TransportLost, Unsupported
 from orchestrator.ledger import Ledger
 from orchestrator.queueing import capacity
 from orchestrator.queueing.kept import as_parquet, list_runs, read_run, show_run
-from orchestrator.queueing.live import run_live
+from orchestrator.queueing.live import LiveRun, run_live
+from orchestrator.queueing.live import run as live_run
 from orchestrator.queueing.live.run import _Live
 from orchestrator.queueing.measures import measure
 from orchestrator.queueing.requests import DONE, LOST
@@ -33,6 +36,7 @@ from orchestrator.queueing.simulation import simulate
 from orchestrator.queueing.simulation.simulate import _Simulation
 from orchestrator.queueing.spec import QueueingSpec, parse
 from tests import phones as mending
+from tests.waiting import eventually
 from workers.connection.local import LocalConnection
 from workers.serving import AgentWire
 from workers.session import owner
@@ -41,6 +45,11 @@ from .conftest import Wiring
 
 HELD = {"kind": "gamma", "mean": "40 ms", "cv": 0.5}
 CLASSES = [{"name": "a", "arrivals": {"kind": "poisson", "rate": 15}, "service": HELD}]
+
+
+def regular(rate: float, service: str) -> dict[str, Any]:
+    arrivals = {"kind": "deterministic", "rate": rate}
+    return {"name": "a", "arrivals": arrivals, "service": {"kind": "fixed", "mean": service}}
 
 
 def make(**more: Any) -> QueueingSpec:
@@ -53,6 +62,32 @@ def make(**more: Any) -> QueueingSpec:
         **more,
     }
     return parse(yaml.safe_dump(data), "live")
+
+
+CPU = [{"name": "cpu", "devices": 'kind == "workstation"'}]
+
+
+@contextmanager
+def agents(settings: Settings, count: int) -> Iterator[list[AgentWire]]:
+    """Real ones on this machine, ready to serve."""
+    connections = [LocalConnection(f"local-{number}", settings.state / str(number)) for number in range(count)]
+    wires = [AgentWire(each.stream([str(binary()), "serve"]), each.serial) for each in connections]
+    try:
+        for wire in wires:
+            wire.await_ready(60.0)
+        yield wires
+    finally:
+        for wire in wires:
+            wire.close()
+
+
+SEARCHED: dict[str, Any] = {
+    "servers": CPU,
+    "classes": [regular(1, "40 ms")],
+    "limits": {"queue": 1},
+    "duration": "400 ms",
+    "target": {"p99": "1 s", "drops": "10 %"},
+}
 
 
 @pytest.fixture
@@ -168,34 +203,46 @@ def test_what_is_refused(lab: Wiring, lab_settings: Settings, ledger: Ledger) ->
         pass
 
 
-def test_a_hold_lasts_while_it_is_renewed_and_ends_when_released(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(holds, "HOLD_S", 2.0)
+def test_a_hold_is_renewed_as_long_as_its_block_lasts(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(holds, "HOLD_S", 0.4)
     with holds.held(ledger, ["A", "B"], "n"):
-        before = {hold.serial: hold.since for hold in ledger.holds()}
-        time.sleep(2.3)  # longer than one hold lasts
-        assert {hold.serial: hold.since for hold in ledger.holds()} == before and set(before) == {"A", "B"}
-        ledger.end_hold("A")
-        ledger.hold(["A"], "somebody else")
-        time.sleep(0.7)  # a renewal later
-        assert [hold.who == getpass.getuser() for hold in ledger.holds()] == [False, True]
-    assert [(hold.serial, hold.who) for hold in ledger.holds()] == [("A", "somebody else")]
+        first_end = time.time() + holds.HOLD_S
+        eventually(lambda: [hold.serial for hold in ledger.holds() if (hold.until or 0.0) > first_end] == ["A", "B"])
+    assert ledger.holds() == []
+
+
+def test_a_hold_of_a_run_that_was_killed_is_taken_over(ledger: Ledger) -> None:
+    """One that the same user has for longer than a run says that it lives stays as it is."""
+    me, now = getpass.getuser(), time.time()
+    ledger.hold(["A"], me, now + holds.HOLD_S, "killed")
+    ledger.hold(["B"], me, now + 3600.0, "lent")
+    ledger.hold(["C"], me, None, "mine")
+    before = {hold.serial: hold.since for hold in ledger.holds()}
+    with holds.held(ledger, ["A", "B", "C"], "n"):
+        assert [hold.note for hold in ledger.holds()] == ["n", "lent", "mine"]
+        assert {hold.serial: hold.since for hold in ledger.holds()} == before
+    assert [hold.serial for hold in ledger.holds()] == ["B", "C"]
 
 
 def test_a_hold_that_ended_by_itself_is_taken_again_and_a_released_one_is_not(ledger: Ledger) -> None:
     """As after a while in which the ledger was away."""
-    serials = ["A", "B", "C"]
+    serials = ["A", "B", "C", "D"]
     ledger.hold(serials, "me", time.time() + 60.0)
+    since = {hold.serial: hold.since for hold in ledger.holds()}
     renewal = holds.Renewal(ledger, serials, "me", "n")
     ledger.end_hold("A")
+    ledger.end_hold("D")
+    ledger.hold(["D"], "somebody else")
     renewal.renew()
+    kept = {hold.serial: hold.since for hold in ledger.holds() if hold.who == "me"}
+    assert kept == {serial: since[serial] for serial in "BC"}
     for serial in "BC":
         ledger.end_hold(serial)
     ledger.hold(["C"], "somebody else")
     renewal.until = time.time() - 1.0
     renewal.renew()
-    assert [(hold.serial, hold.who) for hold in ledger.holds()] == [("B", "me"), ("C", "somebody else")]
+    found = [(hold.serial, hold.who) for hold in ledger.holds()]
+    assert found == [("B", "me"), ("C", "somebody else"), ("D", "somebody else")]
     assert renewal.still_held() == ["B"] and renewal.until > time.time() + holds.HOLD_S / 2
 
 
@@ -204,11 +251,7 @@ def test_the_capacity_of_a_device(settings: Settings, ledger: Ledger, monkeypatc
     and of 14 more than a tenth is dropped. Every run is kept, with a seed of its search."""
     for name, value in {"LEAST_RUNS": 2, "FIRST_STEPS": 1, "NEXT_STEPS": 1}.items():
         monkeypatch.setattr(capacity, name, value)
-    of = {"name": "a", "arrivals": {"kind": "deterministic", "rate": 1}, "service": {"kind": "fixed", "mean": "40 ms"}}
-    spec = make(
-        servers=[{"name": "cpu", "devices": 'kind == "workstation"'}], classes=[of], limits={"queue": 1},
-        duration="400 ms", target={"p99": "1 s", "drops": "10 %"},
-    )  # fmt: skip
+    spec = make(**SEARCHED)
     told: list[str] = []
     found, kept = serving.capacity_on_devices(spec, settings, ledger, told.append)
     assert "capacity: 25 requests/s" in told[1] and "of 0.4 s" in told[1]
@@ -217,8 +260,62 @@ def test_the_capacity_of_a_device(settings: Settings, ledger: Ledger, monkeypatc
     runs = [read_run(ledger, each) for each in kept]
     assert 5 <= len(runs) <= 8 and {each.kept.spec.seed for each in runs} == {1, 2}
     assert {each.row.name for each in runs} == {"live"} and ledger.holds() == []
+    assert [text for text in told if text.startswith("kept")] == [f"kept as {each}" for each in kept]
     with pytest.raises(SpecError, match="has no target"):
         serving.capacity_on_devices(make(), settings, ledger, told.append)
+
+
+@pytest.mark.parametrize(
+    ("ending", "error", "match"),
+    [
+        ({"given_up": True}, SpecError, "is not met even at"),
+        ({"gone": ("local-cpu",)}, TransportLost, "phones went away at"),
+    ],
+    ids=["gives up", "goes away"],
+)
+def test_what_a_search_makes_of_a_run_that_ended_badly(
+    settings: Settings, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, ending: dict[str, Any],
+    error: type[Exception], match: str,
+) -> None:  # fmt: skip
+    """All that was served met the target; the run is kept, which is told before the search ends."""
+
+    def ends_badly(*arguments: Any) -> LiveRun:
+        return replace(run_live(*arguments), **ending)
+
+    monkeypatch.setattr(serving, "run_live", ends_badly)
+    told: list[str] = []
+    with pytest.raises(error, match=match):
+        serving.capacity_on_devices(make(**SEARCHED), settings, ledger, told.append)
+    assert told[-1] == f"kept as {list_runs(ledger)[0]['id']}"
+
+
+def test_a_run_that_gives_up_leaves_its_phones_to_the_next(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends while one request is served and others wait, with a queue for all and with one for each."""
+    policies: list[dict[str, Any]] = [{"name": "fifo"}, {"name": "round_robin"}]
+    two = [{**CPU[0], "count": 2}]
+    with agents(settings, 2) as wires:
+        for policy in policies:
+            much = make(classes=[regular(100, "200 ms")], servers=two, policy=policy, duration="300 ms")
+            with monkeypatch.context() as sooner:
+                sooner.setattr(live_run, "DRAIN_S", 0.1)
+                sooner.setattr(live_run, "LOOK_S", 0.05)
+                ended = run_live(much, np.random.SeedSequence(1), wires)
+            outcomes = ended.run.requests.column("outcome")
+            assert ended.given_up and ended.gone == () and set(outcomes) == {DONE, LOST} and len(outcomes) == 29
+            assert len(ended.run.doubts) == 1 and (outcomes == DONE).sum() < 15
+            little = make(classes=[regular(10, "1 ms")], servers=two, policy=policy, duration="300 ms")
+            after = run_live(little, np.random.SeedSequence(1), wires)
+            assert set(after.run.requests.column("outcome")) == {DONE}
+            assert after.run.doubts == () and not after.given_up
+
+
+def test_a_phone_that_goes_away_while_it_is_idle_is_told(settings: Settings) -> None:
+    """Nothing is lost: the other one serves."""
+    with agents(settings, 2) as wires:
+        wires[1].shut()
+        spec = make(classes=[regular(10, "1 ms")], servers=[{**CPU[0], "count": 2}], duration="300 ms")
+        live = run_live(spec, np.random.SeedSequence(1), wires)
+    assert live.gone == ("local-1",) and not live.given_up and set(live.run.requests.column("outcome")) == {DONE}
 
 
 def test_a_live_run_equals_its_simulation(settings: Settings) -> None:
@@ -226,15 +323,8 @@ def test_a_live_run_equals_its_simulation(settings: Settings) -> None:
     when the dispatcher came to each request and what each took beyond its size, it serves all at the same moments,
     however slow the machine is. (How far it is right without that, `benchmarks.farm.serving equal` measures.)"""
     spec = spec_of(3, 22.5, 5.0, {"kind": "gamma", "mean": "80 ms", "cv": 0.7})
-    connections = [LocalConnection(f"local-{number}", settings.state / str(number)) for number in range(3)]
-    wires = [AgentWire(each.stream([str(binary()), "serve"]), each.serial) for each in connections]
-    try:
-        for wire in wires:
-            wire.await_ready(60.0)
+    with agents(settings, 3) as wires:
         live = run_live(spec, np.random.SeedSequence(1), wires).run
-    finally:
-        for wire in wires:
-            wire.close()
     rows, drawn = live.requests, simulate(spec, np.random.SeedSequence(1)).requests
     assert live.doubts == () and np.array_equal(rows.column("intended"), drawn.column("intended"))
     beyond_s = rows.column("ended") - rows.column("started") - drawn.column("served_s")
@@ -292,15 +382,7 @@ def test_a_loop_that_is_late_forgets_no_request(settings: Settings, monkeypatch:
         turn(live)
 
     monkeypatch.setattr(_Live, "_turn", late)
-    wire = AgentWire(LocalConnection("local", settings.state).stream([str(binary()), "serve"]), "local")
-    try:
-        wire.await_ready(60.0)
-        of = {
-            "name": "a",
-            "arrivals": {"kind": "deterministic", "rate": 45},
-            "service": {"kind": "fixed", "mean": "1 ms"},
-        }
-        rows = run_live(make(classes=[of], duration="100 ms"), np.random.SeedSequence(1), [wire]).run.requests
-    finally:
-        wire.close()
+    spec = make(classes=[regular(45, "1 ms")], duration="100 ms")
+    with agents(settings, 1) as wires:
+        rows = run_live(spec, np.random.SeedSequence(1), wires).run.requests
     assert set(rows.column("outcome")) == {DONE} and len(rows) == 4 and (rows.column("admitted") > 0.4).all()

@@ -48,6 +48,17 @@ def test_the_search_on_devices_finds_what_theory_says_in_fewer_runs() -> None:
     assert len(runs) <= MOST_RUNS and {spec.seed for spec in runs} == {1, 2, 3, 4, 5}
 
 
+def test_a_run_on_devices_that_gives_up_does_not_meet_the_target() -> None:
+    """Above 50 requests/s; what was served until then would."""
+    served = simulate(make(duration="1 s"), np.random.SeedSequence(1)).requests.between(0.0, 0.0)
+
+    def serve(spec: QueueingSpec) -> Requests | None:
+        return served if sum(spec.offered_rates().values()) < 50 else None
+
+    found = find_live_capacity(make(target={"p99": "100 ms", "drops": "10 %"}), 100.0, serve)
+    assert found.rate_per_s.value == pytest.approx(50, rel=0.03)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_the_search_on_devices_ends_whatever_the_runs_say(seed: int) -> None:
     """After the first two, which settle that there is something to find, each run meets the target by chance."""

@@ -19,8 +19,9 @@ from device_agent.virtual.simulation import Course, simulate
 from orchestrator.ledger import Ledger
 from orchestrator.model.event import Setup
 from orchestrator.model.record import InvalidCode, Invalidity, Outcome, Record
-from orchestrator.queueing.learnt import Body, learn_body
+from orchestrator.queueing.learnt import Body, fill_bodies, learn_body
 from orchestrator.queueing.requests import Column
+from orchestrator.queueing.spec import parse
 from tests.unit.energy.scenarios import record_of
 from tests.unit.imports.conftest import Farm
 from tests.unit.imports.conftest import farm as farm
@@ -207,3 +208,9 @@ def test_a_group_learns_from_the_blocks_that_it_names(night: Farm) -> None:
     cool, _ = simulated(night, f", {stated}")
     assert cool["all"]["service_s"]["p50"]["value"] == pytest.approx(0.1), "what is stated stays"
     assert cool["learnt"] == found["learnt"]
+
+
+def test_a_group_may_state_that_it_needs_no_set_up(night: Farm, ledger: Ledger) -> None:
+    for more, setup_s in (("", 0.3), (", setup: 0 s", 0.0)):
+        filled, _ = fill_bodies(parse(SPEC % more, "spec"), ledger, ledger.experiment)
+        assert [group.setup for group in filled.servers] == [setup_s]

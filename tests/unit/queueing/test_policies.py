@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.errors import SpecError
 from orchestrator.queueing.policies import POLICIES, make_policy
-from orchestrator.queueing.requests import FULL, LATE, Requests
+from orchestrator.queueing.requests import DONE, FULL, LATE, Requests
 from orchestrator.queueing.spec import PolicyChoice
 from tests.unit.queueing.make import make, request_class, run
 
@@ -123,6 +123,23 @@ def test_a_higher_priority_interrupts_and_a_lower_one_never() -> None:
     assert resumed.preemptions > 50 and np.allclose(high[0].sojourn_s, high[1].sojourn_s)
     again = run(make(classes, duration="20 s", preemption="restart"))
     assert again.requests.column("served_s").sum() > 1.05 * resumed.requests.column("served_s").sum()
+
+
+@pytest.mark.parametrize("inferences", [None, 10], ids=["at once", "between inferences"])
+@pytest.mark.parametrize("policy", ["fifo", "jsq"])
+def test_what_interrupts_is_not_turned_away_by_a_full_queue(
+    tmp_path: Path, policy: str, inferences: int | None
+) -> None:
+    """One is served and one waits, as many as may; of two urgent ones the first interrupts, the second is dropped."""
+    (tmp_path / "arrivals.csv").write_text("time_s,class\n0,long\n0.01,long\n0.42,urgent\n0.43,urgent\n")
+    arrivals = {"kind": "trace", "file": str(tmp_path / "arrivals.csv")}
+    long = {"name": "long", "service": {"kind": "fixed", "mean": "500 ms"}, "inferences": inferences}
+    urgent = {"name": "urgent", "service": {"kind": "fixed", "mean": "30 ms"}, "priority": 1}
+    more = {"policy": {"name": policy}, "preemption": "resume", "limits": {"queue": 1}, "duration": "1 s"}
+    found = run(make([{**each, "arrivals": arrivals} for each in (long, urgent)], **more))
+    assert found.requests.column("outcome").tolist() == [DONE, DONE, DONE, FULL] and found.preemptions == 1
+    begin_s = 0.42 if inferences is None else 0.45
+    assert found.requests.column("started")[2] == pytest.approx(begin_s)
 
 
 def test_a_full_queue_turns_away_and_a_late_request_is_not_served() -> None:
