@@ -78,6 +78,8 @@ class Graph:
     """Inputs that hold whole numbers, as tokens and conditions are."""
     places: int = 0
     """The largest of the whole numbers that it computes as places of elements."""
+    sums: int = 0
+    """The largest that its sums of whole numbers, as quantized layers have them, may become."""
 
     def producer(self, tensor: str) -> Node | None:
         """The node that writes a tensor; None for inputs and constants."""

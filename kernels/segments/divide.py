@@ -71,4 +71,5 @@ def _part(graph: Graph, nodes: list[Node], number: int) -> Graph:
         constants=constants,
         whole=graph.whole.intersection(inputs),
         places=graph.places,
+        sums=graph.sums,
     )

@@ -84,7 +84,7 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
     names = {*inputs, *to.weights, *(output for node in to.nodes for output in node.outputs)}
     shapes = {name: shape for name, shape in to.shapes.items() if name in names}
     whole = frozenset({*inputs} & {*to.types})
-    return Graph(path.stem, tuple(inputs), outputs, to.nodes, shapes, to.weights, whole, to.places)
+    return Graph(path.stem, tuple(inputs), outputs, to.nodes, shapes, to.weights, whole, to.places, to.sums)
 
 
 def _import_one(node: OnnxNode, domain: str, to: Context, each: Import) -> None:

@@ -81,6 +81,8 @@ class Context:
     """Of the constants that nodes have computed so far."""
     places: int = 0
     """The largest place of an element that nodes compute as a number."""
+    sums: int = 0
+    """The largest sum of whole numbers that nodes may compute."""
     written_out: int = 0
     """Nodes of graphs inside of nodes that were imported, each as often as it runs."""
 

@@ -63,6 +63,11 @@ class GpuContext:
                 f"{graph.name}: it computes places of {graph.places} elements as numbers, and fp16 holds whole numbers "
                 f"up to {_HALF_PLACES}; use fp32 or relaxed"
             )
+        if self.half and graph.sums > _HALF_MAX:
+            raise OptionError(
+                f"{graph.name}: its sums of whole numbers may reach {graph.sums}, beyond the range of fp16 "
+                f"({_HALF_MAX:.0f}); use fp32 or relaxed"
+            )
         self._group_x = _group_size(limits)
         # lavapipe computes every side of a condition for all work-items, the exponential of an activation included
         self._fixes_choices = limits.cpu_device and options.backend == "vulkan"

@@ -73,7 +73,7 @@ VARIADIC: dict[str, Expression] = {
 def unary(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
     x, expression = s.operand(0), UNARY[node.op](s.attribute)
-    s.end(s.map(wrapped(expression, to.type_of(x)) if node.op in ("Abs", "Neg") else expression, x))
+    s.end(s.map(_wrapped(s, expression, to.type_of(x)) if node.op in ("Abs", "Neg") else expression, x))
 
 
 def binary(node: OnnxNode, to: Context) -> None:
@@ -88,13 +88,15 @@ def binary(node: OnnxNode, to: Context) -> None:
         expression = _power(float(exponent.reshape(())))
     if node.op == "Pow" and np.issubdtype(kind, np.integer):
         expression = _whole_power(s, expression, b)
-    s.end(s.map(wrapped(expression, kind) if node.op in ("Add", "Div", "Mul", "Sub") else expression, a, b))
+    s.end(s.map(_wrapped(s, expression, kind) if node.op in ("Add", "Div", "Mul", "Sub") else expression, a, b))
 
 
-def wrapped(expression: Expression, kind: np.dtype[Any]) -> Expression:
+def _wrapped(s: Steps, expression: Expression, kind: np.dtype[Any]) -> Expression:
     """Whole numbers as a type of 8 or 16 bits holds them: past the end of its range they start again."""
     if not may_wrap(kind):
         return expression
+    if s.node.op == "Mul" or kind.itemsize > 1:  # beyond what fp16 holds
+        s.to.sums = max(s.to.sums, 1 << 16)
     low, count = float(np.iinfo(kind).min), 2.0 ** (8 * kind.itemsize)
     apart: Expression = ("sub", expression, low) if low else expression
     turns: Expression = ("mul", ("floor", ("mul", apart, 1 / count)), count)
@@ -165,7 +167,7 @@ def cast(node: OnnxNode, to: Context) -> None:
     elif np.issubdtype(wanted, np.integer) and not (np.issubdtype(given, np.integer) or given == np.bool_):
         s.end(s.map(c.trunc("a"), s.operand(0)))
     elif may_wrap(wanted) and not np.can_cast(given, wanted):
-        s.end(s.map(wrapped("a", wanted), s.operand(0)))
+        s.end(s.map(_wrapped(s, "a", wanted), s.operand(0)))
     else:
         s.end(s.operand(0))
 
@@ -179,6 +181,7 @@ def one_hot(node: OnnxNode, to: Context) -> None:
         raise ModelError(f"node {node.name!r} (OneHot): depth is {depth}; expected at least 1")
     axis = node.axis(s.attribute("axis", -1), len(shape) + 1)
     to.reserve(node, 4 * depth)
+    s.places(depth)
     wide = s.reshape(indices, (*shape[:axis], 1, *shape[axis:]))
     numbers = np.arange(depth, dtype=np.float32).reshape((-1,) + (1,) * (len(shape) - axis))
     place = ("select", ("less", "a", 0.0), ("add", "a", float(depth)), "a")

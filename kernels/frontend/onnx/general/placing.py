@@ -48,6 +48,8 @@ def gather(node: OnnxNode, to: Context) -> None:
     shape, places = s.shape(x), s.value(indices)
     axis = node.axis(s.attribute("axis", 0), len(shape))
     if places is None:
+        if any(indices in other.outputs for other in to.nodes):  # the model's own input stays as it is given
+            s.places(shape[axis])
         s.end(s.gather(x, indices, axis))
         return
     flat = [node.axis(int(place), shape[axis]) for place in places.reshape(-1)]

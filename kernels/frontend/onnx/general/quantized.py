@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -67,7 +68,11 @@ def _end(s: Steps, real: str, scale: Operand, zero: Operand) -> None:
 
 
 def _by(s: Steps, op: str, emit: Callable[[OnnxNode, Context], None], *inputs: str) -> str:
-    """Another operator of the node's attributes; of constants its value."""
+    """Another operator of the node's attributes; of constants its value. Operands have up to 8 bits and a sign."""
+    depth = prod(s.shape(inputs[1])[1:]) if op == "Conv" else s.shape(inputs[0])[-1]
+    weight = s.value(inputs[1])
+    most = 255 if weight is None else float(np.abs(weight).max(initial=0))
+    s.to.sums = max(s.to.sums, int(255 * most * depth))
     result = s.to.fresh(f"{s.node.outputs[0]}.{op}")
     node = replace(s.node, op=op, inputs=inputs, outputs=(result,))
     if all(name in s.to.constants for name in inputs):

@@ -93,6 +93,7 @@ def hardmax(node: OnnxNode, to: Context) -> None:
     shape, axes = s.shape(x), softmax_axes(s, len(s.shape(x)))
     first = s.reduce(x, axes, "argmax")
     count = int(np.prod([shape[axis] for axis in axes]))
+    s.places(count)
     numbers = np.arange(count, dtype=np.float32).reshape([n if k in axes else 1 for k, n in enumerate(shape)])
     s.end(s.map(("equal", "a", "b"), first, numbers))
 

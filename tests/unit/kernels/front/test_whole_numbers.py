@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
-from kernels.errors import UnsupportedNode
+from kernels.compile import compile_graph
+from kernels.errors import OptionError, UnsupportedNode
 from kernels.frontend.onnx import load_onnx
+from kernels.options import Limits, Options
 
 from .onnx_models import assert_agrees, save_model
 
@@ -69,3 +71,58 @@ def test_what_would_have_to_be_cut_off_exactly_is_refused(tmp_path: Path, op: st
     path = typed(tmp_path, TensorProto.INT64, op, inputs, {"c": np.float32(0.5)})
     with pytest.raises(UnsupportedNode, match=r"cast (it|them) to FLOAT"):
         load_onnx(path)
+
+
+LONG = 2050
+WIDE = {
+    "Hardmax": ([helper.make_node("Hardmax", ["x"], ["y"])], {"x": (1, LONG)}),
+    "OneHot": ([helper.make_node("OneHot", ["x", "long", "two"], ["y"])], {"x": (3,)}),
+    "Gather": (
+        [
+            helper.make_node("Add", ["x", "one"], ["f"]),
+            helper.make_node("Cast", ["f"], ["i"], to=TensorProto.INT32),
+            helper.make_node("Gather", ["table", "i"], ["y"]),
+        ],
+        {"x": (3,)},
+    ),
+    "MatMulInteger": (
+        [
+            helper.make_node("Cast", ["x"], ["b"], to=TensorProto.UINT8),
+            helper.make_node("MatMulInteger", ["b", "w"], ["i"]),
+            helper.make_node("Cast", ["i"], ["y"], to=TensorProto.FLOAT),
+        ],
+        {"x": (2, 4)},
+    ),
+    "Mul": (
+        [
+            helper.make_node("Cast", ["x"], ["b"], to=TensorProto.UINT8),
+            helper.make_node("Mul", ["b", "b"], ["i"]),
+            helper.make_node("Cast", ["i"], ["y"], to=TensorProto.FLOAT),
+        ],
+        {"x": (4,)},
+    ),
+}
+WORDS = {"MatMulInteger": "sums of whole numbers may reach 129540", "Mul": "sums of whole numbers may reach 65536"}
+
+
+@pytest.mark.parametrize("op", WIDE)
+def test_whole_numbers_that_half_does_not_hold_are_refused_there(tmp_path: Path, op: str) -> None:
+    nodes, inputs = WIDE[op]
+    constants = {
+        "long": np.int64(LONG), "two": np.array([0, 1], np.float32), "one": np.float32(1),
+        "table": np.zeros((LONG, 1), np.float32), "w": np.full((4, 3), -127, np.int8),
+    }  # fmt: skip
+    graph = load_onnx(save_model(tmp_path / "m.onnx", nodes, inputs, ["y"], constants))
+    compile_graph(graph, Options("opencl"), Limits())
+    with pytest.raises(OptionError, match=WORDS.get(op, f"places of {LONG} elements")):
+        compile_graph(graph, Options("opencl", precision="fp16"), Limits())
+
+
+def test_tokens_that_are_given_are_looked_up_in_half_too(tmp_path: Path) -> None:
+    node = helper.make_node("Gather", ["table", "x"], ["y"])
+    port = helper.make_tensor_value_info("x", TensorProto.INT64, (3,))
+    table = numpy_helper.from_array(np.zeros((LONG, 1), np.float32), "table")
+    made = helper.make_graph([node], "m", [port], [helper.make_tensor_value_info("y", 1, None)], [table])
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    compile_graph(load_onnx(tmp_path / "m.onnx"), Options("opencl", precision="fp16"), Limits())
