@@ -19,6 +19,7 @@ from kernels.ir.graph import Array, Graph
 from kernels.reference import evaluate
 
 from .examples import Examples
+from .onnx.control import every_node, inner_graphs, names_read
 from .onnx.model_file import opset, read_model, tensor_array
 
 OLDEST = 13
@@ -54,9 +55,8 @@ class Quantizer:
             raise ModelError(f"{path}: scales by channels need opset {OLDEST} or newer; export the model with it")
         self._known, self._folder = known, path.parent
         self._stored = {tensor.name: tensor for tensor in self._model.graph.initializer}
-        self._names = {name for node in self._model.graph.node for name in (*node.input, *node.output)} | {
-            *self._stored
-        }
+        nodes = [*every_node(self._model.graph.node)]
+        self._names = {*names_read(nodes), *(name for node in nodes for name in node.output), *self._stored}
         self._done: dict[tuple[str, int | None], str] = {}
         self._nodes: list[onnx.NodeProto] = []
         self.layers: list[str] = []
@@ -71,12 +71,15 @@ class Quantizer:
         graph = self._model.graph
         del graph.node[:]
         graph.node.extend(self._nodes)
-        read = {name for node in self._nodes for name in node.input} | {port.name for port in graph.output}
+        read = {*names_read(self._nodes), *(port.name for port in graph.output)}
         kept = [tensor for name, tensor in self._stored.items() if name in read]
         inside = [self._inside(tensor) for tensor in kept]
         ports = [port for port in graph.input if port.name in read or port.name not in self._stored]
         del graph.initializer[:], graph.input[:]
         graph.initializer.extend(inside)
+        for inner in inner_graphs(graph.node):
+            for tensor in inner.initializer:
+                tensor.CopyFrom(self._inside(tensor))
         graph.input.extend(ports)
         path.write_bytes(self._model.SerializeToString())
 

@@ -42,6 +42,12 @@ def every_node(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
             yield from every_node(graph.node)
 
 
+def inner_graphs(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.GraphProto]:
+    """Graphs inside of nodes, at any depth."""
+    for node in every_node(nodes):
+        yield from _graphs(node)
+
+
 def _graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     return [attribute.g for attribute in node.attribute if attribute.type == onnx.AttributeProto.GRAPH]
 

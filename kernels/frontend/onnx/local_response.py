@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 
 from .context import AnyArray
+from .control import names_read
 
 _BACKWARDS = ("Pow", "Add", "Mul", "Squeeze", "AveragePool", "Pad", "Reshape", "Mul")
 """x / (k + alpha * mean of squares) ** beta, from its divisor to its source."""
@@ -34,7 +35,7 @@ class _Finder:
         self, nodes: Sequence[onnx.NodeProto], constants: Mapping[str, AnyArray], outputs: Sequence[str]
     ) -> None:
         self._writers = {name: node for node in nodes for name in node.output}
-        self._reads = Counter([*(name for node in nodes for name in node.input), *outputs])
+        self._reads = Counter([*names_read(nodes), *outputs])
         self._constants = constants
 
     def find(self, div: onnx.NodeProto) -> tuple[list[onnx.NodeProto], onnx.NodeProto] | None:
@@ -91,4 +92,6 @@ class _Finder:
             return self._constants.get(name)
         values = [onnx.helper.get_attribute_value(a) for a in writer.attribute]
         stored = values[0] if len(values) == 1 else None
+        if isinstance(stored, onnx.TensorProto) and stored.data_location == onnx.TensorProto.EXTERNAL:
+            return None
         return np.asarray(onnx.numpy_helper.to_array(stored) if isinstance(stored, onnx.TensorProto) else stored)

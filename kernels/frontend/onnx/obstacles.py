@@ -10,6 +10,7 @@ import onnx
 from kernels.errors import ModelError, Obstacle, UnsupportedNode
 
 from .context import Context
+from .control import names_read
 
 _KEPT_BYTES = 1 << 12
 """Of constants that shape inference may look into."""
@@ -28,7 +29,7 @@ class Obstacles:
 
     def hide(self, node: onnx.NodeProto, to: Context) -> bool:
         """Whether a node cannot be tried, because it reads what an obstacle leaves unknown."""
-        if not self._unknown & set(node.input):
+        if self._unknown.isdisjoint(names_read([node])):
             return False
         self._go_on(node, to)
         return True
@@ -56,7 +57,7 @@ class Obstacles:
 
     def _go_on(self, node: onnx.NodeProto, to: Context) -> None:
         """As if the node had been taken, as far as its outputs' shapes can be told."""
-        told = {} if self._unknown & set(node.input) else self._inferred(node, to)
+        told = self._inferred(node, to) if self._unknown.isdisjoint(names_read([node])) else {}
         for name in filter(None, node.output):
             tensor = told.get(name, onnx.TypeProto.Tensor())
             extents = tuple(extent.dim_value for extent in tensor.shape.dim)

@@ -172,3 +172,40 @@ def test_what_is_damaged_inside_names_the_node(tmp_path: Path) -> None:
     path = save_model(tmp_path / "m.onnx", [node], SHAPES, ["y"], {"c": np.array(True)})
     with pytest.raises(ModelError, match=r"'choice'.*'nowhere'.*is defined nowhere before"):
         load_onnx(path)
+
+
+def test_what_is_refused_hides_a_branch_that_reads_it(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("NonZero", ["data"], ["found"], name="first"),
+        helper.make_node("Cast", ["found"], ["x"], to=TensorProto.FLOAT),
+        helper.make_node("If", ["c"], ["y"], then_branch=branch("Exp"), else_branch=branch("Neg"), name="choice"),
+    ]
+    path = save_model(tmp_path / "m.onnx", nodes, {"data": (2, 3)}, ["y"], {"c": np.array(True)})
+    with pytest.raises(UnsupportedNode) as caught:
+        load_onnx(path)
+    assert [each.node for each in caught.value.obstacles] == ["first"]
+
+
+def test_a_normalisation_of_which_a_branch_reads_a_part_stays_spelt_out(tmp_path: Path) -> None:
+    reads = graph([helper.make_node("Exp", ["mean"], ["inner"])], {}, ["inner"])
+    nodes = [
+        helper.make_node("Mul", ["x", "x"], ["square"]),
+        helper.make_node("Reshape", ["square", "shape"], ["wide"]),
+        helper.make_node("Pad", ["wide", "pads"], ["padded"]),
+        helper.make_node("AveragePool", ["padded"], ["pooled"], kernel_shape=[3, 1, 1]),
+        helper.make_node("Squeeze", ["pooled", "axes"], ["mean"]),
+        helper.make_node("Mul", ["mean", "alpha"], ["scaled"]),
+        helper.make_node("Add", ["scaled", "bias"], ["base"]),
+        helper.make_node("Pow", ["base", "beta"], ["divisor"]),
+        helper.make_node("Div", ["x", "divisor"], ["y"]),
+    ]
+    numbers = {"alpha": 0.5, "beta": 0.75, "bias": 1.0}
+    constants = {
+        "shape": np.array([1, 1, 3, 1, 2]), "pads": np.array([0, 0, 1, 0, 0] * 2), "axes": np.array([1]),
+        "c": np.array(True), **{name: np.float32(value) for name, value in numbers.items()},
+    }  # fmt: skip
+    x = {"x": X.reshape(1, 3, 1, 2)}
+    whole = assert_agrees(save_model(tmp_path / "m.onnx", nodes, {"x": (1, 3, 1, 2)}, ["y"], constants), x)
+    assert [node.op for node in whole.nodes] == ["lrn"]
+    nodes.append(helper.make_node("If", ["c"], ["z"], then_branch=reads, else_branch=reads))
+    assert_agrees(save_model(tmp_path / "m.onnx", nodes, {"x": (1, 3, 1, 2)}, ["y", "z"], constants), x)

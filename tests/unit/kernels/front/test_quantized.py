@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import helper
 from onnxruntime import quantization
@@ -136,3 +137,29 @@ def test_layers_that_the_farm_quantized_compute_what_they_did(tmp_path: Path, se
     largest = np.abs(wanted).max()
     assert np.abs(ours - theirs).max() < 0.01 * largest
     assert 0 < np.abs(ours - wanted).max() < 0.06 * largest
+
+
+def test_what_only_a_branch_reads_is_kept(tmp_path: Path, seed: int) -> None:
+    """Of the model's own numbers and, in the one file, of those that the branch stores elsewhere."""
+    rng = np.random.default_rng(seed)
+    bias, own = (rng.standard_normal(4).astype(np.float32) for _ in range(2))
+    (tmp_path / "own.bin").write_bytes(own.tobytes())
+    inner = helper.make_graph(
+        [helper.make_node("Add", ["a", "bias"], ["sum"]), helper.make_node("Mul", ["sum", "own"], ["done"])],
+        "inner", [], [helper.make_empty_tensor_value_info("done")],
+    )  # fmt: skip
+    inner.initializer.add(
+        name="own", dims=[4], data_type=1, data_location=1,
+        external_data=[onnx.StringStringEntryProto(key="location", value="own.bin")],
+    )  # fmt: skip
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("If", ["c"], ["y"], then_branch=inner, else_branch=inner),
+    ]
+    constants = {"w": rng.standard_normal((3, 4)).astype(np.float32), "bias": bias, "c": np.array(True)}
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": (2, 3)}, ["y"], constants)
+    (tmp_path / "q").mkdir()
+    Quantizer(path, {"x": (-1.0, 1.0)}).write(tmp_path / "q" / "m.onnx")
+    x = rng.uniform(-1, 1, (2, 3)).astype(np.float32)
+    ours, theirs = (evaluate(load_onnx(each), {"x": x})["y"] for each in (tmp_path / "q" / "m.onnx", path))
+    np.testing.assert_allclose(ours, theirs, atol=0.05 * np.abs(theirs).max() + 0.05)
