@@ -3,6 +3,7 @@
 Where the time of a frame is the sum of its layers' and its transfers' times, the cheapest division is a minimum cut of
 a network of flows (H. S. Stone, "Multiprocessor Scheduling with the Aid of Network Flow Algorithms", IEEE Transactions
 on Software Engineering SE-3(1), 1977): exact for every graph, branches and tensors that several layers read too.
+A tensor's transfer counts once; a plan sends it to every later segment that reads it, also of its own side.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class Segment:
 def divide(graph: Graph, on_cpu: Mapping[str, bool]) -> list[Segment]:
     """The segments of a graph of whose tensors `on_cpu` says whether the CPU makes them: as much as can run before each
     change of sides, so that there are few changes. Every output of a segment is one that others read, or the graph's
-    own. Raises PlanError where a segment would read what none leaves."""
+    own; the first has those too that no node makes. Raises PlanError where a segment would read what none leaves."""
     runs = _runs(graph, on_cpu)
     parts = [Segment(_part(graph, nodes, number), cpu) for number, (cpu, nodes) in enumerate(runs)]
     left = {*graph.inputs, *(name for part in parts for name in part.graph.outputs)}
@@ -57,7 +57,8 @@ def _runs_from(graph: Graph, on_cpu: Mapping[str, bool], first: bool) -> list[tu
 
 def _part(graph: Graph, nodes: list[Node], number: int) -> Graph:
     made = {name for node in nodes for name in node.outputs if name}
-    reads = dict.fromkeys(name for node in nodes for name in node.inputs if name)
+    stored = [name for name in graph.outputs if graph.producer(name) is None and number == 0]
+    reads = dict.fromkeys([*(name for node in nodes for name in node.inputs if name), *stored])
     inside = set(map(id, nodes))  # nodes that one of the model has become share its name
     elsewhere = {name for node in graph.nodes if id(node) not in inside for name in node.inputs}
     constants = {name: graph.constants[name] for name in reads if name in graph.constants}
@@ -65,7 +66,10 @@ def _part(graph: Graph, nodes: list[Node], number: int) -> Graph:
     return Graph(
         name=f"{graph.name} {number + 1}",
         inputs=inputs,
-        outputs=tuple(name for node in nodes for name in node.outputs if name in elsewhere or name in graph.outputs),
+        outputs=(
+            *(name for node in nodes for name in node.outputs if name in elsewhere or name in graph.outputs),
+            *stored,
+        ),
         nodes=nodes,
         shapes={name: graph.shapes[name] for name in (*inputs, *constants, *made)},
         constants=constants,

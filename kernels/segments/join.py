@@ -128,7 +128,8 @@ class _Ports:
         yield from self._transfers(self.inputs, 0)
         for number, part in enumerate(self._parts):
             yield from (part.step(step) for step in part.plan.steps)
-            yield from self._transfers({port.name: part.port(port) for port in part.plan.outputs}, number + 1)
+            left = {port.name: part.port(port) for port in part.plan.outputs if port.name not in self.inputs}
+            yield from self._transfers(left, number + 1)
 
     def _transfers(self, sources: dict[str, Port], first: int) -> Iterator[Transfer]:
         """To the segments from `first` on."""

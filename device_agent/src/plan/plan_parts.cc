@@ -34,6 +34,7 @@ class Divider {
   const Plan& plan_;
   PlanParts out_;
   std::vector<size_t> pools_, programs_;
+  bool closed_ = true;                       // the next step begins a segment
   std::vector<std::vector<size_t>> users_;  // buffer -> segments that touch it, in order
 };
 
@@ -67,11 +68,12 @@ void Divider::share_out() {
 void Divider::add(const Step& step) {
   const bool beside = side_of(step);
   Plan& side = out_.sides[beside];
-  if (out_.segments.empty() || out_.segments.back().beside != beside) {
+  if (closed_ || out_.segments.back().beside != beside) {
     out_.segments.push_back({beside, side.stages.size()});
     Stage stage;
     stage.begin = side.steps.size();
     side.stages.push_back(stage);
+    closed_ = false;
   }
   for (const size_t buffer : touched(step)) users_[buffer].push_back(out_.segments.size() - 1);
   Step own = step;
@@ -103,6 +105,7 @@ Result<PlanParts> Divider::divide() {
     if (is_transfer(step)) {
       out_.transfers.push_back({step.index, step.source, step.target, step.bytes});
       begun.push_back(out_.segments.size());
+      closed_ = true;
     } else {
       add(step);
     }
@@ -125,6 +128,8 @@ Result<PlanParts> Divider::divide() {
   for (const Port& port : plan_.inputs) out_.inputs.push_back(std::min(user_of(port.buffer, 0), last));
   for (const Port& port : plan_.outputs)
     out_.outputs.push_back(users_[port.buffer].empty() ? last : users_[port.buffer].back());
+  for (size_t i = 0; i < users_.size(); ++i)
+    if (!plan_.buffers[i].blob_offset && !users_[i].empty() && users_[i].front() != users_[i].back()) out_.shared.push_back(i);
   return std::move(out_);
 }
 

@@ -7,7 +7,7 @@
 
 namespace pocketfarm {
 
-// A run of steps of one side: a stage of its plan.
+// A run of steps of one side, with no transfer between them: a stage of its plan.
 struct PlanSegment {
   bool beside = false;  // of the CPU's side
   size_t stage = 0;     // in the stages of the side's plan
@@ -28,6 +28,7 @@ struct PlanParts {
   std::vector<size_t> steps[2];          // in the plan of a side -> of the whole plan
   std::vector<PlanSegment> segments;
   std::vector<PlanTransfer> transfers;   // in order
+  std::vector<size_t> shared;            // buffers that several segments touch, but for those with content of the plan
   std::vector<size_t> inputs, outputs;   // port -> the segment that takes it in, or leaves it
 
   // `plan_invalid` where a transfer leads backwards or to nobody.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -12,7 +13,7 @@ from kernels.compile import compile_graph
 from kernels.frontend.load import load_workload
 from kernels.ir.graph import Graph
 from kernels.options import Backend, Limits, Options
-from kernels.plan.model import Transfer
+from kernels.plan.model import Bundle, Copy, Transfer
 from kernels.plan.sides import TRANSFER, segments
 from kernels.reference import evaluate
 from tests.unit.kernels.back.graphs import Builder
@@ -140,3 +141,42 @@ def test_plans_that_mix_without_a_transfer_are_refused(agent: Agent, seed: int) 
     assert "exceed" in refusal({"steps": [*whole["steps"][:cut], large, *whole["steps"][cut + 1 :]]})
     lost = [{**program, "api": ""} for program in whole["programs"]]
     assert "needs `opencl`" in refusal({"programs": lost})
+
+
+def test_a_transfer_comes_before_the_steps_behind_it(agent: Agent, seed: int) -> None:
+    """Also where they are of the side that it leaves; then both segments use its buffer, which holds one frame."""
+    graph = load_workload(network="lenet", onnx=None, seed=seed)
+    bundle = compile_graph(graph, Options("opencl", on_cpu="products"), Limits())
+    (cut,) = [index for index, step in enumerate(bundle.plan.steps) if isinstance(step, Transfer)]
+    sent = bundle.plan.steps[cut]
+    assert isinstance(sent, Transfer)
+    others = {pool.id for pool in bundle.plan.pools if not pool.api}
+    weights = [each for each in bundle.plan.buffers if each.role == "weight" and each.pool in others]
+    most = max(weights, key=lambda each: each.bytes)
+    later = Copy(layer="later", source=most.id, target=sent.source, bytes=min(most.bytes, sent.bytes))
+    steps = (*bundle.plan.steps[: cut + 1], later, *bundle.plan.steps[cut + 1 :])
+    written_over = Bundle(bundle.plan.model_copy(update={"steps": steps}), bundle.files)
+    x = inputs_of(graph, seed)
+    run = agent.run(written_over, x)
+    assert run.code == 0, run.events[-1]
+    close(run.output(), graph, x)
+    error = agent.run(written_over, x, "--inferences", 3, "--pipeline", "across").error
+    assert (error.code, f"several segments use the buffer `{sent.source}`" in error.message) == ("plan_invalid", True)
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_outputs_that_no_node_makes(agent: Agent, gpu: Backend, seed: int) -> None:
+    """An input and a constant of the network, as they are; also where each side reads the input."""
+    build = Builder(np.random.default_rng(seed))
+    x = build.input(1, 4, 6, 6)
+    pooled = build.node("max_pool", [x], (1, 4, 6, 6), kernel=(3, 3), strides=(1, 1), pads=(1, 1, 1, 1))
+    graph = build.outputs(build.node("add", [build.conv(x, 4, (1, 1)), pooled], (1, 4, 6, 6)))
+    constant = next(iter(graph.constants))
+    graph = replace(graph, outputs=(*graph.outputs, x, constant))
+    bundle = compile_graph(graph, Options(gpu, on_cpu="pooling"), Limits())
+    given = inputs_of(graph, seed)
+    run = agent.run(bundle, given)
+    assert run.code == 0, run.events[-1]
+    close(run.output(0), graph, given)
+    assert run.output(1).tobytes() == given[x].tobytes()
+    assert run.output(2).tobytes() == graph.constants[constant].tobytes()

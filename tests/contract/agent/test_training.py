@@ -20,6 +20,7 @@ from kernels.training.reference import train_reference
 from kernels.training.variables import variables_of
 from tests.unit.kernels.back.trainings import NETWORKS, SAMPLES, data_of, sigmoids
 
+from .calls import Calls
 from .driver import Agent
 from .plans import Draft, combine, vector
 from .test_bad_plans import Json, changed
@@ -183,3 +184,24 @@ def test_a_bad_plan(agent: Agent, name: str) -> None:
     assert json.loads((folder / "plan.json").read_text())["stages"]
     error = agent.run(folder, data).error  # type: ignore[arg-type]
     assert (error.code, said in error.message) == (code, True), error
+
+
+ONES = dict.fromkeys(("h", "w", "oh", "ow", "kh", "kw", "sh", "sw", "dh", "dw", "channels"), 1) | {
+    "pad_t": 0, "pad_l": 0, "count": 64, "stride": 4, "src_stride": 4,
+}  # fmt: skip
+WRAPPED = {"h": 1 << 22, "w": 1 << 21}
+BEYOND: dict[str, tuple[str, dict[str, int], str]] = {
+    "fold": ("fold", {**WRAPPED, "src_stride": 1 << 21}, "2^63"),
+    "windows": ("average_pool", {"oh": 1 << 22, "ow": 1 << 21, "stride": 1 << 21}, "2^63"),
+    "images": ("average_pool_gradient", {**WRAPPED, "stride": 1 << 21}, "2^63"),
+    "taps": ("average_pool_gradient", {"h": 4, "w": 4, "kh": 1 << 28}, "too many taps"),
+}
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_sizes_beyond_numbers_are_refused(agent: Agent, name: str) -> None:
+    operation, sizes, said = BEYOND[name]
+    calls = Calls(operation)
+    calls.add({"src": np.zeros(64, np.float32)}, {**ONES, **sizes}, (64,))
+    error = agent.run(calls.bundle(), {}).error
+    assert (error.code, said in error.message) == ("plan_invalid", True), error

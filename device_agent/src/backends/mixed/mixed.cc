@@ -117,9 +117,13 @@ Status MixedBackend::visit(size_t segment, int64_t frame, Held& held, const Fram
   return kOk;
 }
 
-// Each side is a stage with a thread of its own: nothing of a side is called by two threads at a time.
+// Each side is a stage with a thread of its own: nothing of a side is called by two threads at a time,
+// and a segment's memory is its own: it may compute a frame while another computes the next.
 Status MixedBackend::prepare_stream(const Frames&, SetupLog& log) {
   if (!across_) return kOk;
+  if (!parts_.shared.empty())
+    return Error{Code::plan_invalid, "several segments use the buffer `" + plan_->buffers[parts_.shared.front()].id +
+                                         "`, which holds one frame: this plan runs without `--pipeline across`"};
   const int64_t start_ns = boottime_ns();
   std::vector<cpu::Segment> route;
   for (size_t i = 0; i < parts_.segments.size(); ++i)

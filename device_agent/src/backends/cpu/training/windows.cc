@@ -30,6 +30,24 @@ struct Window {
   }
 };
 
+// The product of sizes; a fault where it has no place in 63 bits.
+int64_t product(Check& check, std::initializer_list<int64_t> sizes) {
+  int64_t elements = 1;
+  for (const int64_t size : sizes)
+    if (__builtin_mul_overflow(elements, size, &elements)) {
+      check.that(false, "the sizes multiply to more than 2^63");
+      return 1;
+    }
+  return elements;
+}
+
+// Pixels times taps of one axis: 64 MiB of positions.
+constexpr int64_t kMostPositions = int64_t{1} << 24;
+
+void check_positions(Check& check, const Window& v) {
+  check.that(v.h * v.kh <= kMostPositions && v.w * v.kw <= kMostPositions, "a window has too many taps for its image");
+}
+
 // Along one axis: for each pixel and tap the position of the window that has the pixel there; -1 for none. Divided once,
 // not for each pixel of each image.
 std::vector<int32_t> positions(int64_t pixels, int64_t taps, int64_t dilation, int64_t pad, int64_t stride, int64_t count) {
@@ -111,8 +129,10 @@ Status check_fold(const Call& call) {
   check.sizes({count});
   v.check(check);
   if (check.status()) return check.status();
-  check.that(count % (v.h * v.w * v.src_stride) == 0, "the elements are not of whole images").holds("dst", 1, {count});
-  return check.holds("src", 0, {count / (v.h * v.w * v.src_stride), v.oh * v.ow, v.stride}).status();
+  const int64_t image = product(check, {v.h, v.w, v.src_stride});
+  check_positions(check, v);
+  check.that(count % image == 0, "the elements are not of whole images").holds("dst", 1, {count});
+  return check.holds("src", 0, {count / image, v.oh * v.ow, v.stride}).status();
 }
 
 void run_fold(const Call& call, ThreadPool& pool) {
@@ -147,7 +167,9 @@ struct PoolCall : Window {
     check.sizes({count, stride});
     Window::check(check);
     if (check.status()) return check.status();
-    const int64_t image = h * w * stride, windows = oh * ow * stride, images = count / (back ? image : windows);
+    const int64_t image = product(check, {h, w, stride}), windows = product(check, {oh, ow, stride});
+    const int64_t images = count / (back ? image : windows);
+    if (back) check_positions(check, *this);
     check.that(count % (back ? image : windows) == 0, "the elements are not of whole images");
     check.that(pad_t < kh && pad_l < kw && (oh - 1) * sh - pad_t < h && (ow - 1) * sw - pad_l < w, "a window lies outside the image");
     for (size_t buffer : of_windows) check.holds("windows", buffer, {images, windows});
