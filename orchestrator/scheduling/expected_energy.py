@@ -18,7 +18,7 @@ def expected_energy(
     """Serial -> share of what the mean device takes: 0.5 is half as much.
 
     Joules are fitted as a cell's times a device's, by least squares of their logarithms, over the cells that several
-    devices measured: so cells that are large, or that few devices measured, move none of them.
+    devices measured: a large cell counts as a small one does, and what one device measured alone does not count.
 
     `known_j`: (cell, kind of figure) -> serial -> joules of an inference; `models`: serial -> model, of the devices
     that are asked for. A device that was not measured counts as the mean of its model, else as 1.
