@@ -45,7 +45,20 @@ Status Memory::add_buffer(const Buffer& buffer) {
   return kOk;
 }
 
-Status Memory::allocate(const Plan& plan, cl_context context) {
+Status Memory::add_swapped(const Step& step, cl_context context, cl_command_queue queue) {
+  Swapped& out = swapped_[step.target];
+  if (out.place != nullptr) return kOk;
+  const std::string what = "host memory of " + std::to_string(step.bytes) + " bytes for what is swapped out: ";
+  cl_int code = CL_SUCCESS;
+  out.memory = {library_.clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, step.bytes, nullptr, &code),
+                library_.clReleaseMemObject};
+  if (code != CL_SUCCESS) return cl_error(what + "clCreateBuffer", code);
+  out.place = library_.clEnqueueMapBuffer(queue, out.memory.get(), CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, step.bytes, 0,
+                                          nullptr, nullptr, &code);
+  return code == CL_SUCCESS ? kOk : Status(cl_error(what + "clEnqueueMapBuffer", code));
+}
+
+Status Memory::allocate(const Plan& plan, cl_context context, cl_command_queue queue) {
   for (const Pool& pool : plan.pools) {
     shared_.push_back(pool.host_visible);
     if (auto error = add_pool(pool, context)) return error;
@@ -54,7 +67,8 @@ Status Memory::allocate(const Plan& plan, cl_context context) {
     if (auto error = add_buffer(buffer)) return error;
   swapped_.resize(plan.buffers.size());
   for (const Step& step : plan.steps)
-    if (step.kind == Step::Kind::swap_out) swapped_[step.target].resize(step.bytes);
+    if (step.kind == Step::Kind::swap_out)
+      if (auto error = add_swapped(step, context, queue)) return error;
   return kOk;
 }
 

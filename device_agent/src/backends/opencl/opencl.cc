@@ -83,7 +83,7 @@ Status OpenClBackend::prepare(const Bundle& bundle, SetupLog& log) {
   plan_ = &bundle.plan;
   if (auto error = kernels_.prepare(bundle, context_.get(), log)) return error;
   int64_t start_ns = boottime_ns();
-  if (auto error = memory_.allocate(bundle.plan, context_.get())) return error;
+  if (auto error = memory_.allocate(bundle.plan, context_.get(), queue_.get())) return error;
   log.record("allocate", start_ns, std::to_string(bundle.plan.pools.size()) + " pools", false, memory_.bytes());
   start_ns = boottime_ns();
   if (auto error = kernels_.bind(memory_)) return error;
@@ -117,10 +117,10 @@ Status OpenClBackend::enqueue(const Step& step, cl_command_queue queue, cl_event
     code = library_.clEnqueueCopyBuffer(queue, source, memory_.buffer(step.target), step.source_offset,
                                         step.target_offset, step.bytes, 0, nullptr, event);
   } else if (step.kind == Step::Kind::swap_out) {
-    code = library_.clEnqueueReadBuffer(queue, source, CL_FALSE, 0, step.bytes, memory_.swapped(step.target).data(), 0,
+    code = library_.clEnqueueReadBuffer(queue, source, CL_FALSE, 0, step.bytes, memory_.swapped(step.target), 0,
                                         nullptr, event);
   } else {
-    code = library_.clEnqueueWriteBuffer(queue, source, CL_FALSE, 0, step.bytes, memory_.swapped(step.target).data(), 0,
+    code = library_.clEnqueueWriteBuffer(queue, source, CL_FALSE, 0, step.bytes, memory_.swapped(step.target), 0,
                                          nullptr, event);
   }
   if (code == CL_SUCCESS) return kOk;
