@@ -63,7 +63,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         *("errors", "checkpoint", "axis", "ir", "options", "reference", "frontend", "plan", "source", "catalog"),
         *("lower", "passes", "codegen", "memory", "assemble", "segments", "compile", "training", "tuning"),
     ),
-    "device_agent/src": ("system", "journal", "device", "plan", "telemetry", "backends", "run", "main"),
+    "device_agent/src": ("system", "journal", "device", "plan", "ordering", "telemetry", "backends", "run", "main"),
 }
 """The rooms of each house from the ground up: none imports a room above it."""
 

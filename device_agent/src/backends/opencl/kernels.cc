@@ -121,7 +121,7 @@ cl_int Kernels::set_arguments(const Step& step, const Memory& memory) const {
   return CL_SUCCESS;
 }
 
-Status Kernels::launch(const Step& step, cl_command_queue queue, cl_event* event) const {
+Status Kernels::launch(const Step& step, const Order& order) const {
   const Program& program = plan_->programs[step.program];
   const Extent& group = program.work_group;
   const cl_kernel kernel = kernels_[step.index].get();
@@ -133,7 +133,8 @@ Status Kernels::launch(const Step& step, cl_command_queue queue, cl_event* event
   const uint64_t set = environment_.kernel_limit(program.kernel);
   const cl_int code = set > 0 && program.work_group_size() > set
                           ? CL_INVALID_WORK_GROUP_SIZE
-                          : library_.clEnqueueNDRangeKernel(queue, kernel, 3, nullptr, global, local, 0, nullptr, event);
+                          : library_.clEnqueueNDRangeKernel(order.queue, kernel, 3, nullptr, global, local, order.waits(),
+                                                            order.after, order.done);
   if (code == CL_SUCCESS) return kOk;
   const Error error = cl_error("clEnqueueNDRangeKernel", code);
   if (code != CL_INVALID_WORK_GROUP_SIZE && code != CL_OUT_OF_RESOURCES) return error;

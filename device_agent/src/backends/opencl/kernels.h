@@ -16,6 +16,14 @@
 
 namespace pocketfarm::opencl {
 
+// Where a step goes, after what, and what tells of its end.
+struct Order {
+  cl_command_queue queue = nullptr;
+  cl_event* done = nullptr;        // null: nobody asks
+  const cl_event* after = nullptr;  // of another queue; null: nothing
+  cl_uint waits() const { return after != nullptr ? 1 : 0; }
+};
+
 class Kernels {
  public:
   Kernels(const Library& library, const Device& device, const Environment& environment, std::string cache_dir)
@@ -26,7 +34,7 @@ class Kernels {
   // Arguments are set once, which a driver may take long over.
   Status bind(const Memory& memory);
   // `limit` with the kernel where the driver refuses its work-group.
-  Status launch(const Step& step, cl_command_queue queue, cl_event* event) const;
+  Status launch(const Step& step, const Order& order) const;
 
  private:
   using Source = std::pair<std::string, std::string>;  // file, options

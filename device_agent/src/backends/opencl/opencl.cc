@@ -4,6 +4,7 @@
 #include "kernels.h"
 #include "library.h"
 #include "memory.h"
+#include "ordering/lanes.h"
 #include "profile.h"
 
 namespace pocketfarm {
@@ -32,8 +33,10 @@ class OpenClBackend final : public Backend {
         memory_(library) {}
 
   Status make_context();
-  Status enqueue(const Step& step, cl_command_queue queue, cl_event* event);
+  Result<Owned<cl_command_queue>> make_queue() const;
+  Status enqueue(const Step& step, const Order& order);
   Status submit(size_t begin, size_t end);
+  Status submit_in_lanes(size_t begin, size_t end);
   Status move_in(const Frames& frames, int64_t frame);
   Status move_out(const Frames& frames, int64_t frame);
   size_t index(const Buffer& buffer) const { return static_cast<size_t>(&buffer - plan_->buffers.data()); }
@@ -43,6 +46,8 @@ class OpenClBackend final : public Backend {
   const Plan* plan_ = nullptr;
   Owned<cl_context> context_;
   Owned<cl_command_queue> queue_;
+  Owned<cl_command_queue> swaps_;  // where the plan has any: they are moved while kernels run
+  Lanes lanes_;
   Kernels kernels_;
   Memory memory_;
 };
@@ -74,13 +79,28 @@ Status OpenClBackend::make_context() {
   cl_int code = CL_SUCCESS;
   context_ = {library_.clCreateContext(properties, 1, &device_.id, nullptr, nullptr, &code), library_.clReleaseContext};
   if (code != CL_SUCCESS) return cl_error("clCreateContext", code);
-  queue_ = {library_.clCreateCommandQueue(context_.get(), device_.id, 0, &code), library_.clReleaseCommandQueue};
-  if (code != CL_SUCCESS) return cl_error("clCreateCommandQueue", code);
+  auto made = make_queue();
+  if (!made) return made.error();
+  queue_ = std::move(*made);
   return kOk;
+}
+
+Result<Owned<cl_command_queue>> OpenClBackend::make_queue() const {
+  cl_int code = CL_SUCCESS;
+  Owned<cl_command_queue> made(library_.clCreateCommandQueue(context_.get(), device_.id, 0, &code),
+                               library_.clReleaseCommandQueue);
+  if (code != CL_SUCCESS) return cl_error("clCreateCommandQueue", code);
+  return made;
 }
 
 Status OpenClBackend::prepare(const Bundle& bundle, SetupLog& log) {
   plan_ = &bundle.plan;
+  lanes_ = Lanes::of(bundle.plan);
+  if (lanes_.any()) {
+    auto made = make_queue();
+    if (!made) return made.error();
+    swaps_ = std::move(*made);
+  }
   if (auto error = kernels_.prepare(bundle, context_.get(), log)) return error;
   int64_t start_ns = boottime_ns();
   if (auto error = memory_.allocate(bundle.plan, context_.get(), queue_.get())) return error;
@@ -107,29 +127,49 @@ Status of_step(Error error, const Step& step) {
   return error;
 }
 
-Status OpenClBackend::enqueue(const Step& step, cl_command_queue queue, cl_event* event) {
+Status OpenClBackend::enqueue(const Step& step, const Order& order) {
   cl_int code = CL_SUCCESS;
   const cl_mem source = memory_.buffer(step.source);
   if (step.kind == Step::Kind::dispatch) {
-    auto error = kernels_.launch(step, queue, event);
+    auto error = kernels_.launch(step, order);
     return error ? of_step(std::move(*error), step) : error;
   } else if (step.kind == Step::Kind::copy) {
-    code = library_.clEnqueueCopyBuffer(queue, source, memory_.buffer(step.target), step.source_offset,
-                                        step.target_offset, step.bytes, 0, nullptr, event);
+    code = library_.clEnqueueCopyBuffer(order.queue, source, memory_.buffer(step.target), step.source_offset,
+                                        step.target_offset, step.bytes, order.waits(), order.after, order.done);
   } else if (step.kind == Step::Kind::swap_out) {
-    code = library_.clEnqueueReadBuffer(queue, source, CL_FALSE, 0, step.bytes, memory_.swapped(step.target), 0,
-                                        nullptr, event);
+    code = library_.clEnqueueReadBuffer(order.queue, source, CL_FALSE, 0, step.bytes, memory_.swapped(step.target),
+                                        order.waits(), order.after, order.done);
   } else {
-    code = library_.clEnqueueWriteBuffer(queue, source, CL_FALSE, 0, step.bytes, memory_.swapped(step.target), 0,
-                                         nullptr, event);
+    code = library_.clEnqueueWriteBuffer(order.queue, source, CL_FALSE, 0, step.bytes, memory_.swapped(step.target),
+                                         order.waits(), order.after, order.done);
   }
   if (code == CL_SUCCESS) return kOk;
   return of_step(cl_error("step " + std::to_string(step.index), code), step);
 }
 
 Status OpenClBackend::submit(size_t begin, size_t end) {
+  if (lanes_.any()) return submit_in_lanes(begin, end);
   for (size_t i = begin; i < end; ++i)
-    if (auto error = enqueue(plan_->steps[i], queue_.get(), nullptr)) return error;
+    if (auto error = enqueue(plan_->steps[i], {queue_.get()})) return error;
+  return kOk;
+}
+
+// Both queues have ended when it returns, so that steps wait for none of another submission.
+Status OpenClBackend::submit_in_lanes(size_t begin, size_t end) {
+  if (const cl_int code = library_.clFinish(queue_.get())) return cl_error("clFinish", code);
+  std::vector<Owned<cl_event>> done(plan_->steps.size());
+  for (size_t i = begin; i < end; ++i) {
+    const std::optional<size_t> other = lanes_.wait[i];
+    cl_event ended = nullptr;
+    const Order order{is_swap(plan_->steps[i]) ? swaps_.get() : queue_.get(), lanes_.awaited[i] ? &ended : nullptr,
+                      other && *other >= begin ? done[*other].address() : nullptr};
+    if (auto error = enqueue(plan_->steps[i], order)) return error;
+    if (!lanes_.awaited[i]) continue;
+    done[i] = {ended, library_.clReleaseEvent};
+    if (const cl_int code = library_.clFlush(order.queue)) return cl_error("clFlush", code);
+  }
+  for (const cl_command_queue queue : {swaps_.get(), queue_.get()})
+    if (const cl_int code = library_.clFinish(queue)) return cl_error("clFinish", code);
   return kOk;
 }
 
@@ -184,7 +224,7 @@ Status OpenClBackend::run_profiled(size_t begin, size_t end, std::vector<int64_t
   for (size_t i = begin; i < end; ++i) {
     const Step& step = plan_->steps[i];
     cl_event event = nullptr;
-    if (auto error = enqueue(step, profile.queue(), &event)) return error;
+    if (auto error = enqueue(step, {profile.queue(), &event})) return error;
     if (auto error = profile.add(step.index, event)) return error;
   }
   return profile.collect();

@@ -3,30 +3,9 @@
 #include <cstring>
 
 #include "barrier.h"
+#include "ordering/hazards.h"
 
 namespace pocketfarm::vulkan {
-
-Range Recorder::range(size_t buffer, uint64_t offset, uint64_t bytes, bool written) const {
-  const Buffer& b = plan_.buffers[buffer];
-  return {b.pool, b.offset + offset, b.offset + offset + bytes, written};
-}
-
-std::vector<Range> Recorder::accesses(const Step& step) const {
-  if (step.kind == Step::Kind::copy)
-    return {range(step.source, step.source_offset, step.bytes, false),
-            range(step.target, step.target_offset, step.bytes, true)};
-  if (step.kind != Step::Kind::dispatch) {
-    const bool in = step.kind == Step::Kind::swap_in;
-    const uint64_t place = plan_.pools.size() + step.target;  // the buffer's host memory
-    return {range(step.source, 0, step.bytes, in), {place, 0, step.bytes, !in}};
-  }
-  std::vector<Range> out;
-  const Program& program = plan_.programs[step.program];
-  for (size_t i = 0; i < step.arguments.size(); ++i)
-    if (const Argument& given = step.arguments[i]; given.kind == Parameter::Kind::buffer)
-      out.push_back(range(given.buffer, given.begin, given.end - given.begin, program.parameters[i].writes));
-  return out;
-}
 
 Status Recorder::record(VkCommandBuffer commands, size_t begin, size_t end) const {
   const auto fill = [&]() -> Status {
@@ -34,7 +13,7 @@ Status Recorder::record(VkCommandBuffer commands, size_t begin, size_t end) cons
     barrier(device_, commands, Seen::by_device);
     for (size_t i = begin; i < end; ++i) {
       const Step& step = plan_.steps[i];
-      if (hazards.add(accesses(step))) barrier(device_, commands, Seen::by_device);
+      if (hazards.add(accesses(plan_, step))) barrier(device_, commands, Seen::by_device);
       record_step(commands, step);
     }
     barrier(device_, commands, Seen::by_host);

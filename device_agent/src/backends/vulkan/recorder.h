@@ -2,7 +2,6 @@
 #pragma once
 
 #include "plan/plan.h"
-#include "hazards.h"
 #include "memory.h"
 #include "pipelines.h"
 
@@ -21,8 +20,6 @@ class Recorder {
   Status check_dispatches() const;
 
  private:
-  std::vector<Range> accesses(const Step& step) const;
-  Range range(size_t buffer, uint64_t offset, uint64_t bytes, bool written) const;
   void dispatch(VkCommandBuffer commands, const Step& step) const;
   void copy(VkCommandBuffer commands, const Step& step) const;
   Extent groups(const Step& step) const;

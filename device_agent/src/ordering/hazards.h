@@ -2,16 +2,11 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
 #include <vector>
 
-namespace pocketfarm::vulkan {
+#include "accesses.h"
 
-struct Range {
-  uint64_t place;  // number of an allocation
-  uint64_t begin, end;
-  bool written;
-};
+namespace pocketfarm {
 
 class Hazards {
  public:
@@ -25,13 +20,10 @@ class Hazards {
 
  private:
   bool clashes(const Range& access) const {
-    return std::any_of(pending_.begin(), pending_.end(), [&](const Range& other) {
-      return other.place == access.place && (other.written || access.written) && other.begin < access.end &&
-             access.begin < other.end;
-    });
+    return std::any_of(pending_.begin(), pending_.end(), [&](const Range& other) { return other.clashes(access); });
   }
 
   std::vector<Range> pending_;
 };
 
-}  // namespace pocketfarm::vulkan
+}  // namespace pocketfarm
