@@ -20,7 +20,7 @@ from kernels.plan.model import (
 )
 from kernels.source.kernel import Kernel
 
-Role = Literal["input", "output", "weight", "activation", "scratch", "variable", "data"]
+Role = Literal["input", "output", "weight", "offloaded", "activation", "scratch", "variable", "data"]
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from kernels.passes.split_weights import largest_weight, oversized, split_weight
 from .choose_layout import fits, place_memory, total_bytes
 from .floor import Floor, floor_of
 from .layout import Layout
-from .swap import swap
+from .swap import moved_bytes, swap
 from .waves import in_waves
 
 _SHARES = (8, 16, 32)
@@ -75,9 +75,8 @@ def lower_to_fit(graph: Graph, options: Options, limits: Limits) -> tuple[Draft,
         draft.in_parts, draft.saved = in_parts, way.words
         layout = place_memory(draft, options, limits)
         if way.swap and not fits(layout.pools, limits):
-            fixed = total_bytes([pool for pool in layout.pools if not pool.id.startswith(("arena", "image"))])
             try:
-                draft, layout = _swapped(draft, fixed, options, limits)
+                draft, layout = _swapped(draft, layout, options, limits)
             except PlanError as e:
                 search.refused = e
                 continue
@@ -186,17 +185,37 @@ def _in_waves(draft: Draft, options: Options, limits: Limits) -> tuple[Draft, La
     return (waved, layout) if fits(layout.pools, limits) else None
 
 
-def _swapped(draft: Draft, fixed: int, options: Options, limits: Limits) -> tuple[Draft, Layout]:
+def _swapped(draft: Draft, layout: Layout, options: Options, limits: Limits) -> tuple[Draft, Layout]:
     """With as few swaps as the budget allows. Raises LimitExceeded where a single step needs more."""
-    arena = limits.memory_budget_bytes - fixed
-    if arena <= 0:
-        raise LimitExceeded(f"weights, inputs and outputs alone take {fixed} bytes")
+    arena, offload = _arena(draft, layout, limits)
+    ahead = options.backend == "opencl" and not limits.unified_memory
     for margin in _MARGINS:
-        swapped = swap(draft, int(arena * margin))
-        layout = place_memory(swapped, options, limits)
-        if fits(layout.pools, limits):
+        swapped = swap(draft, int(arena * margin), offload=offload, ahead=ahead)
+        placed = place_memory(swapped, options, limits)
+        if fits(placed.pools, limits):
             break
-    return swapped, layout
+    return swapped, placed
+
+
+def _arena(draft: Draft, layout: Layout, limits: Limits) -> tuple[int, bool]:
+    """Bytes for what comes and goes, and whether weights are of it: where that moves less, or nothing else fits."""
+    found: dict[bool, tuple[int, int]] = {}
+    refused: list[LimitExceeded] = []
+    for offload in (False, True):
+        moving = ("arena", "image", "weights") if offload else ("arena", "image")
+        fixed = total_bytes([pool for pool in layout.pools if not pool.id.startswith(moving)])
+        arena = limits.memory_budget_bytes - fixed
+        try:
+            if arena <= 0:
+                what = "inputs and outputs" if offload else "weights, inputs and outputs"
+                raise LimitExceeded(f"{what} alone take {fixed} bytes")
+            found[offload] = moved_bytes(swap(draft, arena, offload=offload)), arena
+        except LimitExceeded as e:
+            refused.append(e)
+    if not found:
+        raise refused[-1]
+    offload = min(found, key=lambda each: found[each][0])
+    return found[offload][1], offload
 
 
 def _mend(options: Options) -> str:

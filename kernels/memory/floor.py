@@ -42,12 +42,12 @@ class Floor:
 
 
 def floor_of(prepared: Graph, options: Options, *, swap: bool = False) -> Floor:
-    """Of a graph as it is lowered. `swap`: of the activations only the largest counts, as the others may be away."""
+    """Of a graph as it is lowered. `swap`: of activations and weights only the largest count, as others may be away."""
     item = 2 if options.half else 4
     stays = _activations(prepared, options)
     elements = max((stay.size for stay in stays), default=0) if swap else peak(stays)
     return Floor(
-        _weights(prepared, item),
+        _weights(prepared, item, swap=swap),
         sum(_buffer(prepared, name) for name in prepared.inputs),
         sum(_buffer(prepared, name) for name in prepared.outputs),
         elements * item,
@@ -58,7 +58,7 @@ def _buffer(graph: Graph, port: str) -> int:
     return max(_VECTOR, -(-prod(graph.shapes[port]) * 4 // _VECTOR) * _VECTOR)
 
 
-def _weights(graph: Graph, item: int) -> int:
+def _weights(graph: Graph, item: int, *, swap: bool) -> int:
     """Bytes of weights; those whose numbers have the same sum, bit patterns seen as integers, may be the same."""
     sizes: dict[int, int] = {}
     kind, pattern = (np.float16, np.uint16) if item == 2 else (np.float32, np.uint32)
@@ -67,7 +67,7 @@ def _weights(graph: Graph, item: int) -> int:
         total = int(array.view(pattern).sum(dtype=np.uint64))
         size = array.nbytes if array.size and array.min() < array.max() else 0  # one number: parts of it are the same
         sizes[total] = min(sizes.get(total, size), size)
-    return sum(sizes.values())
+    return max(sizes.values(), default=0) if swap else sum(sizes.values())
 
 
 def _activations(graph: Graph, options: Options) -> list[Stay]:

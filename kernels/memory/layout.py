@@ -23,7 +23,7 @@ from kernels.plan.steps import Span, lifetimes
 
 POOLS = {
     "weight": "weights", "variable": "variables", "data": "data", "input": "ports", "output": "ports",
-    "activation": "arena", "scratch": "arena",
+    "activation": "arena", "scratch": "arena", "offloaded": "arena",
 }  # fmt: skip
 
 

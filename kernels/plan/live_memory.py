@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from .model import Plan
-from .steps import lifetimes
+from .steps import LASTING, lifetimes
 
 
 @dataclass(frozen=True)
@@ -14,9 +14,9 @@ class LiveMemory:
     """Bytes of a plan."""
 
     lasting: int
-    """Weights, inputs and outputs, which stay throughout."""
+    """Weights that are not offloaded, inputs and outputs, which stay throughout."""
     activations: tuple[int, ...]
-    """Alive in each step; what is swapped out is not."""
+    """Alive in each step, with scratch and weights that are swapped in; what is swapped out is not."""
     allocated: int
     """Of all pools."""
 
@@ -37,8 +37,8 @@ def live_memory(plan: Plan) -> LiveMemory:
     roles = {buffer.id: buffer.role for buffer in plan.buffers}
     changes = [0] * (len(plan.steps) + 1)
     for name, spans in lifetimes(plan.steps, roles).items():
-        for span in spans if roles[name] == "activation" else ():
+        for span in spans if roles[name] not in LASTING else ():
             changes[span.first] += sizes[name]
             changes[span.last + 1] -= sizes[name]
-    lasting = sum(size for name, size in sizes.items() if roles[name] != "activation")
+    lasting = sum(size for name, size in sizes.items() if roles[name] in LASTING)
     return LiveMemory(lasting, tuple(accumulate(changes[:-1])), sum(pool.bytes for pool in plan.pools))

@@ -135,14 +135,14 @@ class Buffer(_Part):
     pool: str
     offset: int = Field(ge=0)
     bytes: int = Field(gt=0)
-    role: Literal["input", "output", "weight", "activation", "scratch", "variable", "data"]
-    """variable: starts as a weight does, steps write it, and its content lasts from run to run; data: an input that is
-    written once, before the first run."""
+    role: Literal["input", "output", "weight", "offloaded", "activation", "scratch", "variable", "data"]
+    """offloaded: a weight that waits in host memory until it is swapped in; variable: starts as a weight does, steps
+    write it, and its content lasts from run to run; data: an input that is written once, before the first run."""
     tensor: Tensor | None = None
     image: Image | None = None
     """It is the top of its pool, an image of the same width."""
     blob_offset: int | None = None
-    """Where its initial content starts in `blob.bin` (weights and variables only)."""
+    """Where its initial content starts in `blob.bin` (weights, offloaded ones too, and variables only)."""
 
 
 class BufferArgument(_Part):

@@ -154,7 +154,7 @@ class _Session:
         self._kernels = {program.id: self._build(bundle, program) for program in self._plan.programs}
         built = perf_counter_ns()
         self._buffers = self._allocate(self._plan)
-        self._swapped: dict[str, Array] = {}
+        self._swapped: dict[str, np.ndarray[Any, Any]] = {}
         """Host memory of the buffers that are swapped out, as bytes."""
         self._upload(bundle)
         self._timings = {"build_ns": built - start, "upload_ns": perf_counter_ns() - built}
@@ -217,6 +217,9 @@ class _Session:
         for buffer in self._plan.buffers:
             if buffer.blob_offset is not None:
                 content = blob[buffer.blob_offset : buffer.blob_offset + buffer.bytes]
+                if buffer.role == "offloaded":
+                    self._swapped[buffer.id] = content
+                    continue
                 self._cl.enqueue_copy(self._queue, self._buffers[buffer.id], content)
         self._queue.finish()
 

@@ -63,7 +63,7 @@ def validate(plan: Plan, limits: Limits, waves: Sequence[int] = ()) -> None:
     for index, step in enumerate(plan.steps):
         _check_step(f"step {index} ({step.layer})", step, buffers, programs)
     check_sides(plan)
-    _check_swaps(plan.steps)
+    _check_swaps(plan.steps, buffers)
     _check_ports(plan, buffers)
     check_stages(plan, buffers)
     if waves:
@@ -165,11 +165,16 @@ def _check_step(
             raise PlanError(f"{where}: {step.buffer!r} is an image, which cannot be swapped")
 
 
-def _check_swaps(steps: Sequence[Step]) -> None:
-    """Nothing comes back that was not put away."""
-    away: set[str] = set()
+def _check_swaps(steps: Sequence[Step], buffers: Mapping[str, Buffer]) -> None:
+    """Nothing comes back that was not put away; a weight in host memory is not overwritten there."""
+    offloaded = {name for name, buffer in buffers.items() if buffer.role == "offloaded"}
+    if without := [name for name in sorted(offloaded) if buffers[name].blob_offset is None]:
+        raise PlanError(f"buffer {without[0]!r} is offloaded and has no content in the blob")
+    away = set(offloaded)
     for index, step in enumerate(steps):
         if isinstance(step, SwapOut):
+            if (step.host or step.buffer) in offloaded:
+                raise PlanError(f"step {index} ({step.layer}): {step.buffer!r} would overwrite an offloaded weight")
             away.add(step.host or step.buffer)
         elif isinstance(step, SwapIn) and (step.host or step.buffer) not in away:
             raise PlanError(f"step {index} ({step.layer}): {step.buffer!r} is swapped in before it was swapped out")

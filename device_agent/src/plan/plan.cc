@@ -96,9 +96,10 @@ void Parser::buffer(const Reader& json) {
   out.pool = pools_.find(json.at("pool"));
   out.offset = json.at("offset").bytes();
   out.bytes = json.at("bytes").bytes(1);
-  const std::string role = json.at("role").word({"input", "output", "weight", "activation", "scratch", "variable", "data"});
+  const std::string role = json.at("role").word({"input", "output", "weight", "offloaded", "activation", "scratch", "variable", "data"});
   out.variable = role == "variable";
   out.data = role == "data";
+  out.offloaded = role == "offloaded";
   if (json.has("blob_offset")) out.blob_offset = json.at("blob_offset").bytes();
   check_range(json, "pool `" + plan_.pools[out.pool].id + "`", out.offset, out.bytes, plan_.pools[out.pool].bytes);
   if (out.blob_offset) check_range(json, "blob.bin", *out.blob_offset, out.bytes, plan_.blob_bytes);

@@ -74,6 +74,7 @@ struct Buffer {
   std::optional<uint64_t> blob_offset;
   bool variable = false;  // written by steps, and kept from one run of them to the next
   bool data = false;      // written once, before the first run
+  bool offloaded = false;  // its content waits in host memory until it is swapped in
   std::optional<Image> image;  // the top of its pool, which has the same width
 };
 
@@ -147,6 +148,8 @@ struct Plan {
 
   // Whether parts of it are the CPU backend's.
   bool mixed() const;
+  // Of each buffer, the bytes of host memory in which its content waits while it is away; 0: it is never away.
+  std::vector<uint64_t> host_bytes() const;
   bool beside(size_t buffer) const { return pools[buffers[buffer].pool].beside; }
   // Whether a step writes where an input lies, so that the next inference would find something else there.
   bool overwrites_inputs() const;

@@ -86,12 +86,28 @@ void check_side(const Reader& at, const Plan& plan, const Step& step) {
 
 void check_swaps(const Reader& at, const Plan& plan) {
   std::vector<bool> out(plan.buffers.size(), false);
+  for (size_t i = 0; i < plan.buffers.size(); ++i) {
+    out[i] = plan.buffers[i].offloaded;
+    if (out[i] && !plan.buffers[i].blob_offset)
+      at.fail("buffer `" + plan.buffers[i].id + "` is offloaded and has no content in blob.bin");
+  }
   for (const Step& step : plan.steps) {
+    if (step.kind == Step::Kind::swap_out && plan.buffers[step.target].offloaded)
+      at.fail("layer `" + step.layer + "` would overwrite the offloaded weight `" + plan.buffers[step.target].id + "`");
     if (step.kind == Step::Kind::swap_out) out[step.target] = true;
     if (step.kind == Step::Kind::swap_in && !out[step.target])
       at.fail("buffer `" + plan.buffers[step.source].id + "` is swapped in (layer `" + step.layer +
               "`) before it was swapped out");
   }
+}
+
+std::vector<uint64_t> Plan::host_bytes() const {
+  std::vector<uint64_t> out(buffers.size());
+  for (size_t i = 0; i < buffers.size(); ++i)
+    if (buffers[i].offloaded) out[i] = buffers[i].bytes;
+  for (const Step& step : steps)
+    if (step.kind == Step::Kind::swap_out) out[step.target] = step.bytes;
+  return out;
 }
 
 }  // namespace pocketfarm

@@ -111,6 +111,8 @@ class Draft:
     inputs: list[str] = field(default_factory=lambda: ["x"])
     outputs: list[str] = field(default_factory=lambda: ["y"])
     weights: dict[str, Array] = field(default_factory=dict)
+    offloaded: set[str] = field(default_factory=set)
+    """Weights that wait in host memory."""
     places: dict[str, int] = field(default_factory=dict)
     """Slot in the pool of a buffer that is to share bytes with another."""
     programs: list[Program] | None = None
@@ -149,6 +151,7 @@ class Draft:
         role = (
             "input" if name in self.inputs
             else "output" if name in self.outputs
+            else "offloaded" if name in self.offloaded
             else "weight" if name in self.weights
             else "activation"
         )  # fmt: skip

@@ -86,6 +86,15 @@ BAD: dict[str, tuple[Change, str, str]] = {
     "swap in first": (
         lambda plan: plan["steps"].append({"kind": "swap_in", "layer": "l", "buffer": "y"}), "plan_invalid", "before",
     ),
+    "swap over a weight in host memory": (
+        lambda plan: (
+            plan["buffers"][1].update(role="offloaded"),
+            plan["steps"].append({"kind": "swap_out", "layer": "l", "buffer": "y", "host": "w"}),
+        ),
+        "plan_invalid",
+        "overwrite",
+    ),
+    "offloaded without content": (setting("buffers", 2, "role", value="offloaded"), "plan_invalid", "no content"),
     "copy beyond": (
         lambda plan: plan["steps"].append({"kind": "copy", "layer": "l", "source": "x", "target": "y", "bytes": 4004}),
         "plan_invalid", "by 4",

@@ -77,6 +77,22 @@ def test_swapped_buffer_comes_back(agent: Agent, api: str, seed: int) -> None:
     np.testing.assert_allclose(run.output(), (x + w) + (x * x + w), rtol=1e-5)
 
 
+def test_an_offloaded_weight_comes_in_every_inference(agent: Agent, api: str, seed: int) -> None:
+    x, w, v = (vector(seed + i) for i in range(3))
+    steps = [
+        SwapIn(layer="w", buffer="w"),
+        combine("x", "w", "t", op=1),
+        SwapIn(layer="v", buffer="v"),  # in the place of the first
+        combine("t", "v", "u"),
+        SwapIn(layer="w", buffer="w again", host="w"),
+        combine("u", "w again", "y"),
+    ]
+    places = {"x": 0, "w": 1, "v": 1, "w again": 1, "y": 2, "t": 3, "u": 4}
+    draft = Draft(api, steps, weights={"w": w, "v": v}, offloaded={"w", "v"}, places=places)
+    run = agent.run(draft.bundle(), {"x": x}, "--samples", 3, "--layer-passes", 1)
+    np.testing.assert_allclose(run.output(), x * w + v + w, rtol=1e-5, atol=1e-6)
+
+
 def test_a_buffer_is_overwritten_and_read_again(agent: Agent, api: str, seed: int) -> None:
     x, w = vector(seed), np.full(COUNT, 0.5, np.float32)
     back = {"layer": "back", "target": "y", "bytes": COUNT * 4}

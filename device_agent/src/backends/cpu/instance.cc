@@ -11,7 +11,7 @@ namespace {
 std::vector<bool> constant_pools(const Plan& plan) {
   std::vector<bool> constant(plan.pools.size(), true);
   for (const Buffer& buffer : plan.buffers)
-    if (!buffer.blob_offset || buffer.variable) constant[buffer.pool] = false;
+    if (!buffer.blob_offset || buffer.variable || buffer.offloaded) constant[buffer.pool] = false;
   return constant;
 }
 
@@ -39,20 +39,21 @@ Status Instance::allocate(const Instance* first) {
       return Error{Code::out_of_memory, "pool `" + pool.id + "`: cannot allocate " + std::to_string(pool.bytes) + " bytes"};
     bytes_ += pool.bytes;
   }
-  swapped_.resize(plan_.buffers.size());
+  for (const uint64_t bytes : plan_.host_bytes()) swapped_.emplace_back(bytes);
   calls_.resize(plan_.steps.size());
   return kOk;
 }
 
 void Instance::upload(const Bundle& bundle, const Instance* first) {
   for (const Buffer& buffer : plan_.buffers)
-    if (buffer.blob_offset && (first == nullptr || first->pools_[buffer.pool] != pools_[buffer.pool]))
+    if (buffer.offloaded)
+      std::memcpy(swapped_[static_cast<size_t>(&buffer - plan_.buffers.data())].data(), bundle.content(buffer), buffer.bytes);
+    else if (buffer.blob_offset && (first == nullptr || first->pools_[buffer.pool] != pools_[buffer.pool]))
       std::memcpy(address(buffer), bundle.content(buffer), buffer.bytes);
 }
 
 Status Instance::make_calls() {
   for (const Step& step : plan_.steps) {
-    if (step.kind == Step::Kind::swap_out) swapped_[step.target].resize(step.bytes);
     if (step.kind == Step::Kind::dispatch)
       if (auto error = make_call(step)) {
         error->message = "step " + std::to_string(step.index) + ", " + error->message;

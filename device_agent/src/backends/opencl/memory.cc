@@ -45,15 +45,14 @@ Status Memory::add_buffer(const Buffer& buffer) {
   return kOk;
 }
 
-Status Memory::add_swapped(const Step& step, cl_context context, cl_command_queue queue) {
-  Swapped& out = swapped_[step.target];
-  if (out.place != nullptr) return kOk;
-  const std::string what = "host memory of " + std::to_string(step.bytes) + " bytes for what is swapped out: ";
+Status Memory::add_swapped(size_t index, uint64_t bytes, cl_context context, cl_command_queue queue) {
+  Swapped& out = swapped_[index];
+  const std::string what = "host memory of " + std::to_string(bytes) + " bytes for what is swapped out: ";
   cl_int code = CL_SUCCESS;
-  out.memory = {library_.clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, step.bytes, nullptr, &code),
+  out.memory = {library_.clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, nullptr, &code),
                 library_.clReleaseMemObject};
   if (code != CL_SUCCESS) return cl_error(what + "clCreateBuffer", code);
-  out.place = library_.clEnqueueMapBuffer(queue, out.memory.get(), CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, step.bytes, 0,
+  out.place = library_.clEnqueueMapBuffer(queue, out.memory.get(), CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0,
                                           nullptr, nullptr, &code);
   return code == CL_SUCCESS ? kOk : Status(cl_error(what + "clEnqueueMapBuffer", code));
 }
@@ -66,9 +65,10 @@ Status Memory::allocate(const Plan& plan, cl_context context, cl_command_queue q
   for (const Buffer& buffer : plan.buffers)
     if (auto error = add_buffer(buffer)) return error;
   swapped_.resize(plan.buffers.size());
-  for (const Step& step : plan.steps)
-    if (step.kind == Step::Kind::swap_out)
-      if (auto error = add_swapped(step, context, queue)) return error;
+  const std::vector<uint64_t> bytes = plan.host_bytes();
+  for (size_t i = 0; i < bytes.size(); ++i)
+    if (bytes[i] > 0)
+      if (auto error = add_swapped(i, bytes[i], context, queue)) return error;
   return kOk;
 }
 
@@ -76,6 +76,10 @@ Status Memory::upload(const Bundle& bundle, cl_command_queue queue) {
   for (size_t i = 0; i < bundle.plan.buffers.size(); ++i) {
     const Buffer& item = bundle.plan.buffers[i];
     if (!item.blob_offset) continue;
+    if (item.offloaded) {
+      std::memcpy(swapped_[i].place, bundle.content(item), item.bytes);
+      continue;
+    }
     if (shared_[item.pool]) {
       if (auto error = write(item, i, bundle.content(item), item.bytes, queue)) return error;
       continue;

@@ -33,7 +33,7 @@ class Memory {
   Status add_image(const Pool& pool, cl_context context);
   Status add_pool(const Pool& pool, cl_context context);
   Status add_buffer(const Buffer& buffer);
-  Status add_swapped(const Step& step, cl_context context, cl_command_queue queue);
+  Status add_swapped(size_t index, uint64_t bytes, cl_context context, cl_command_queue queue);
   Status mapped(const Buffer& buffer, size_t index, cl_map_flags flags, uint64_t bytes, cl_command_queue queue,
                 const std::function<void(void*)>& use);
 

@@ -60,11 +60,12 @@ Status Memory::allocate(const Plan& plan) {
     if (auto error = add_pool(pool)) return Error{error->code, "pool `" + pool.id + "`: " + error->message};
   if (auto error = lay_out_images()) return error;
   swapped_.resize(plan.buffers.size());
-  for (const Step& step : plan.steps) {
-    if (step.kind != Step::Kind::swap_out || swapped_[step.target]) continue;
-    auto made = Allocation::make(device_, step.bytes, Allocation::Place::readback);
+  const std::vector<uint64_t> bytes = plan.host_bytes();
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i] == 0) continue;
+    auto made = Allocation::make(device_, bytes[i], Allocation::Place::readback);
     if (!made) return made.error();
-    swapped_[step.target] = std::make_unique<Allocation>(std::move(*made));
+    swapped_[i] = std::make_unique<Allocation>(std::move(*made));
   }
   return make_staging();
 }
@@ -116,9 +117,13 @@ Status Memory::make_staging() {
 }
 
 Status Memory::upload(const Bundle& bundle) {
-  for (const Buffer& buffer : bundle.plan.buffers)
-    if (buffer.blob_offset)
+  for (size_t i = 0; i < bundle.plan.buffers.size(); ++i) {
+    const Buffer& buffer = bundle.plan.buffers[i];
+    if (buffer.offloaded)
+      std::memcpy(swapped_[i]->mapped, bundle.content(buffer), buffer.bytes);
+    else if (buffer.blob_offset)
       if (auto error = write(buffer, bundle.content(buffer), buffer.bytes)) return error;
+  }
   return kOk;
 }
 
