@@ -38,6 +38,16 @@ def keys(
     return [(row.job_id, row.attempt) for row in connection.execute(statement.order_by(*order))]
 
 
+def begun_between(connection: Connection, since: float, until: float, serial: str | None = None) -> list[Key]:
+    """Of all experiments: keys of the records that began in this time, in order of their start."""
+    mine = RECORDS.c.started_at.between(since, until) & IN_LEDGER
+    if serial is not None:
+        mine &= RECORDS.c.serial == serial
+    order = (RECORDS.c.started_at, RECORDS.c.job_id, RECORDS.c.attempt)
+    statement = select(RECORDS.c.job_id, RECORDS.c.attempt).where(mine).order_by(*order)
+    return [(row.job_id, row.attempt) for row in connection.execute(statement)]
+
+
 def packed(connection: Connection, wanted: Sequence[Key]) -> list[tuple[Key, bytes]]:
     """In the order of the keys, each with its key."""
     statement = select(RECORDS.c.job_id, RECORDS.c.attempt, RECORDS.c.body)

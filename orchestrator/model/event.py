@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from .base import Model
-from .device import Api, ApiFacts, Precision
+from .device import Api, ApiFacts, Precision, Reading
 
 SCHEMA_VERSION = 1
 
@@ -174,6 +174,17 @@ class Power(_Event):
     """Temperature of the skin's zone where one is readable, tenths of a degree Celsius."""
     read_ns: int = 0
     """How long reading all the nodes took; `t_ns` is the time before the first."""
+
+    def reading(self, at: float) -> Reading:
+        """What it says of the battery and the clocks, as hosts announce it; `at`: its Unix time."""
+        return Reading(
+            at=at,
+            current_raw=self.current_ua,
+            voltage_v=None if self.voltage_uv is None else self.voltage_uv * 1e-6,
+            status=self.status,
+            cpu_hz=max(self.cpu_khz, default=0) * 1000 or None,
+            gpu_hz=self.gpu_hz,
+        )
 
 
 class Rails(_Event):

@@ -86,6 +86,19 @@ class ClockMap(Model):
         return host_ns + self.offset_ns + round(self.drift * (host_ns - self.reference_ns))
 
 
+class ClockAnchor(Model):
+    """One moment on two clocks: Unix time by the host's, and the device's CLOCK_BOOTTIME."""
+
+    unix_s: float
+    device_ns: int
+    residual_ns: int = Field(ge=0)
+    """How far apart the two may be: half of the round trip that asked."""
+
+    def to_unix_s(self, device_ns: int) -> float:
+        """Unix time, by the host's clock, of a time of the device; both clocks run alike but for some 1e-5."""
+        return self.unix_s + (device_ns - self.device_ns) * 1e-9
+
+
 class PowerSeries(Model):
     """Readings of one source that is not the agent, on the device's clock."""
 

@@ -11,7 +11,7 @@ from .base import Model
 from .device import Api, ApiFacts, DeviceFacts, DeviceState, Precision, Source
 from .event import Layer, Memory, Output, Phase, Power, Rails, Sample, Sampler, Setup
 from .job import Role
-from .power import GaugeCalibration, PowerSeries
+from .power import ClockAnchor, GaugeCalibration, PowerSeries
 
 
 class Outcome(StrEnum):
@@ -270,6 +270,9 @@ class Record(Model):
     ended_at: float
     clock_ahead_s: float | None = None
     """How far the farm's clock (Redis') was ahead of the host's, seconds; 0 where they agree to half a second."""
+    clock: ClockAnchor | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Puts times of the device onto the host's clock; None: no power was sampled, or the device told no time, or an
+    older worker measured."""
     runs_on: RunsOn | None = None
     setup: tuple[Setup, ...] = ()
     samples: tuple[Sample, ...] = ()

@@ -1,11 +1,10 @@
-"""Read a phone's gauge and clocks: of an idle one from what its shell says, in a session from its agent."""
+"""Read an idle phone's gauge and clocks from what its shell says; in a session its agent tells (`Power.reading`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from orchestrator.model.device import Reading
-from orchestrator.model.event import Power
 
 BATTERY = "/sys/class/power_supply/battery"
 CPU = "/sys/devices/system/cpu/cpufreq/policy*/scaling_cur_freq"
@@ -35,18 +34,6 @@ def parse_nodes(text: str, at: float) -> Reading:
         battery_cycles=cycles if cycles and cycles > 0 else None,
         cpu_hz=None if cpu_khz is None else cpu_khz * 1000,
         gpu_hz=None if gpu is None else hertz(gpu),
-    )
-
-
-def reading_of(event: Power, at: float) -> Reading:
-    """The same of what the agent's sampler says during a session."""
-    return Reading(
-        at=at,
-        current_raw=event.current_ua,
-        voltage_v=None if event.voltage_uv is None else event.voltage_uv * 1e-6,
-        status=event.status,
-        cpu_hz=max(event.cpu_khz, default=0) * 1000 or None,
-        gpu_hz=event.gpu_hz,
     )
 
 

@@ -28,7 +28,7 @@ from orchestrator.model.event import (
     Setup,
 )
 from orchestrator.model.lease import Assignment
-from orchestrator.model.power import PowerSeries
+from orchestrator.model.power import ClockAnchor, PowerSeries
 from orchestrator.model.record import (
     ConditionProof,
     Doubt,
@@ -82,6 +82,8 @@ class RecordBuilder:
     supply_way: SupplyWay = "none"
     """How the supply was cut for the block."""
     supply_restored: bool | None = None
+    clock: ClockAnchor | None = None
+    """Where power is sampled: what puts its times onto this host's clock."""
     series: tuple[PowerSeries, ...] = ()
     replans: tuple[Replan, ...] = ()
     layer_memory: tuple[LayerMemory, ...] = ()
@@ -122,6 +124,7 @@ class RecordBuilder:
             reasons=self.reasons,
             started_at=self.started_at,
             ended_at=time.time(),
+            clock=self.clock,
             runs_on=runs_on(events),
             role=job.role,
             suspended_s=self.run.suspended_s,

@@ -36,6 +36,7 @@ from workers.measure.replan import run_within_limits
 from workers.plans.compile_limit import compiling_within
 from workers.plans.plan_store import Arrays, Plans, options_of
 from workers.power import PowerMeter, sources_for
+from workers.power.clock_mapping import anchor
 from workers.session.conditions.affinity import listed
 from workers.session.preconditions import check_possible
 from workers.session.session import Session, alone, session
@@ -203,6 +204,7 @@ def _measured(
     member = _with_its_agent(builder, held.member, bench)
     if measures_power(builder.assignment.job):
         builder.enrolment = _calibrated(builder.enrolment, held, means.switch, bench, check)
+        builder.clock = anchor(member.connection, member.agent)
     gauge = builder.enrolment.gauge if builder.enrolment else None
     block = block_of(builder.assignment, means.cpus, gauge.discharging_sign if gauge else 0)
 

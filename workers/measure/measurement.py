@@ -21,7 +21,6 @@ from workers.connection.base import DeviceConnection
 from workers.connection.quote import quote
 from workers.devices.fleet import Member, stop_agents
 from workers.devices.install import hash_command, place_of, put_files, run
-from workers.devices.momentary import reading_of
 from workers.plans.plan_store import Arrays, StoredPlan
 from workers.power import PowerMeter
 from workers.session.supply import PlannedCut
@@ -191,7 +190,7 @@ class _Counter:
                 self._done = place_of_epoch(event, self._plan) + 1
                 self._learnt = Learnt(stage=event.stage, epoch=event.epoch, loss=event.loss, error=event.error)
         elif isinstance(event, Power):
-            self._reading = reading_of(event, time.time())
+            self._reading = event.reading(time.time())
         elif self._running:
             return
         self._running = self._running or isinstance(event, Sample) or has_turn(event)

@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from orchestrator.errors import DeviceSick, FarmError
-from orchestrator.model.power import ClockMap
+from orchestrator.errors import DeviceSick, FarmError, TransportLost
+from orchestrator.model.power import ClockAnchor, ClockMap
 from workers.connection.base import DeviceConnection
 
 ROUND_TRIPS = 20
+ANCHOR_ROUND_TRIPS = 3
 UPTIME = "/proc/uptime"
 UPTIME_STEP_NS = 10_000_000
 """/proc/uptime cuts its figures to hundredths of a second."""
@@ -79,6 +80,18 @@ def fit(before: Iterable[RoundTrip], after: Iterable[RoundTrip]) -> ClockMap:
 def host_clock() -> ClockMap:
     """The map of a device that is this host itself, or runs on it: CLOCK_MONOTONIC to CLOCK_BOOTTIME."""
     return fit(ask_round_trips(lambda: (time.clock_gettime_ns(time.CLOCK_BOOTTIME), 0)), ())
+
+
+def anchor(connection: DeviceConnection, agent: str) -> ClockAnchor | None:
+    """The device's time beside this host's Unix time; None where the device does not tell it now."""
+    try:
+        trips = ask_round_trips(clock_of(connection, agent), ANCHOR_ROUND_TRIPS)
+    except (DeviceSick, TransportLost):  # whatever is asked next says so
+        return None
+    best = min(trips, key=lambda trip: trip.half_ns)
+    ago_ns = time.monotonic_ns() - best.middle_ns
+    device_ns = best.device_ns + best.step_ns // 2
+    return ClockAnchor(unix_s=time.time() - ago_ns * 1e-9, device_ns=device_ns, residual_ns=best.half_ns)
 
 
 def clock_of(connection: DeviceConnection, agent: str) -> Ask:

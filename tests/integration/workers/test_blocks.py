@@ -123,6 +123,11 @@ def test_a_block_rests_warms_up_loads_and_rests(there: Bench, lab: Wiring) -> No
     assert lasted["idle_before"] >= 1.0 and lasted["load"] >= 2.0 and lasted["idle_after"] >= 1.0
     assert sum(sample.phase == "timed" for sample in record.samples) > 5, "the load went on for its two seconds"
     assert record.power and record.sampler is not None and record.sampler.readings >= len(record.power) > 20
+    assert record.clock is not None, "what puts its readings onto this host's clock"
+    began, ended = (record.clock.to_unix_s(record.power[n].t_ns) for n in (0, -1))
+    assert record.started_at < began < ended < record.ended_at
+    truth_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    assert abs(record.clock.to_unix_s(0) - truth_s) <= record.clock.residual_ns * 1e-9 + 0.05
     assert record.gauge is not None and record.gauge.method == "load steps"
     dimmed = proof(record, "screen")
     assert (dimmed.proven, dimmed.restored) == (True, True) and "screen_brightness_mode=1" in dimmed.before
