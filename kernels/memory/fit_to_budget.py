@@ -29,6 +29,9 @@ _SHARES = (8, 16, 32)
 _MARGINS = (1.0, 0.97, 0.94, 0.9, 0.85, 0.8, 0.7, 0.6)
 """Of the arena, what may live at once: offsets leave gaps."""
 
+_WEIGHTS = 2048
+"""Weights below such a part of the budget are not offloaded: each costs a wait, and all of them little room."""
+
 
 @dataclass(frozen=True)
 class Way:
@@ -187,35 +190,36 @@ def _in_waves(draft: Draft, options: Options, limits: Limits) -> tuple[Draft, La
 
 def _swapped(draft: Draft, layout: Layout, options: Options, limits: Limits) -> tuple[Draft, Layout]:
     """With as few swaps as the budget allows. Raises LimitExceeded where a single step needs more."""
-    arena, offload = _arena(draft, layout, limits)
-    ahead = options.backend == "opencl" and not limits.unified_memory
+    arena, offloaded = _arena(draft, layout, limits)
+    ahead = not limits.unified_memory
     for margin in _MARGINS:
-        swapped = swap(draft, int(arena * margin), offload=offload, ahead=ahead)
+        swapped = swap(draft, int(arena * margin), offloaded=offloaded, ahead=ahead)
         placed = place_memory(swapped, options, limits)
         if fits(placed.pools, limits):
             break
     return swapped, placed
 
 
-def _arena(draft: Draft, layout: Layout, limits: Limits) -> tuple[int, bool]:
-    """Bytes for what comes and goes, and whether weights are of it: where that moves less, or nothing else fits."""
-    found: dict[bool, tuple[int, int]] = {}
+def _arena(draft: Draft, layout: Layout, limits: Limits) -> tuple[int, frozenset[str]]:
+    """Bytes for what comes and goes, and the weights of it: those that are worth it, where that moves less or fits."""
+    least = limits.memory_budget_bytes // _WEIGHTS
+    large = frozenset(name for name, b in draft.buffers.items() if b.role == "weight" and b.size >= least)
+    fixed = total_bytes([pool for pool in layout.pools if not pool.id.startswith(("arena", "image"))])
+    found: list[tuple[int, int, frozenset[str]]] = []
     refused: list[LimitExceeded] = []
-    for offload in (False, True):
-        moving = ("arena", "image", "weights") if offload else ("arena", "image")
-        fixed = total_bytes([pool for pool in layout.pools if not pool.id.startswith(moving)])
-        arena = limits.memory_budget_bytes - fixed
+    for offloaded in (frozenset[str](), large):
+        arena = limits.memory_budget_bytes - fixed + sum(draft.buffers[name].size for name in offloaded)
         try:
             if arena <= 0:
-                what = "inputs and outputs" if offload else "weights, inputs and outputs"
-                raise LimitExceeded(f"{what} alone take {fixed} bytes")
-            found[offload] = moved_bytes(swap(draft, arena, offload=offload)), arena
+                what = "small weights, inputs and outputs" if offloaded else "weights, inputs and outputs"
+                raise LimitExceeded(f"{what} alone take {limits.memory_budget_bytes - arena} bytes")
+            found.append((moved_bytes(swap(draft, arena, offloaded=offloaded)), arena, offloaded))
         except LimitExceeded as e:
             refused.append(e)
     if not found:
         raise refused[-1]
-    offload = min(found, key=lambda each: found[each][0])
-    return found[offload][1], offload
+    _, arena, offloaded = min(found, key=lambda each: each[0])
+    return arena, offloaded
 
 
 def _mend(options: Options) -> str:

@@ -11,7 +11,7 @@ moves swaps on some devices; there, tensors come back a few steps ahead of their
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from kernels.checkpoint import checkpoint
@@ -30,13 +30,13 @@ _FAR = 8
 """What is needed within so many steps more is not moved away for that: chosen on PyNET (docs/decisions/0083)."""
 
 
-def swap(draft: Draft, budget: int, *, offload: bool = False, ahead: bool = False) -> Draft:
+def swap(draft: Draft, budget: int, *, offloaded: Set[str] = frozenset(), ahead: bool = False) -> Draft:
     """The draft with swaps, so that activations and scratch of at most `budget` bytes live at once.
 
-    `offload`: weights count, too, and may wait in host memory. `ahead`: tensors come back ahead of their use. Raises
+    `offloaded`: weights that count, too, and wait in host memory. `ahead`: tensors come back ahead of their use. Raises
     LimitExceeded where a single step needs more.
     """
-    return _Swapper(draft, budget, offload, ahead).run()
+    return _Swapper(draft, budget, offloaded, ahead).run()
 
 
 def moved_bytes(draft: Draft) -> int:
@@ -57,22 +57,21 @@ class _Stay:
 class _Swapper:
     draft: Draft
     budget: int
-    offload: bool
+    offloaded: Set[str]
     ahead: bool
     steps: list[Step] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._all = self.draft.buffers
         self._parameters = self.draft.parameters
-        self._weights = {name for name, b in self._all.items() if self.offload and b.role == "weight"}
-        self._buffers = {name: b for name, b in self._all.items() if b.role not in LASTING or name in self._weights}
+        self._buffers = {name: b for name, b in self._all.items() if b.role not in LASTING or name in self.offloaded}
         self._needs = [sorted(set(touched(step)) & self._buffers.keys()) for step in self.draft.steps]
         self._uses: dict[str, list[int]] = {}
         for index, names in enumerate(self._needs):
             for name in names:
                 self._uses.setdefault(name, []).append(index)
         self._on_device: dict[str, _Stay] = {}
-        self._on_host = set(self._weights)
+        self._on_host = set(self.offloaded)
         self._stays: dict[str, DraftBuffer] = {}
         self._count: dict[str, int] = {}
 
@@ -165,7 +164,7 @@ class _Swapper:
 
     def _stay(self, name: str, stay: str, *, is_first: bool) -> DraftBuffer:
         """The first stay of a weight has its content; the host keeps that."""
-        if name not in self._weights:
+        if name not in self.offloaded:
             return replace(self._buffers[name], id=stay)
         if is_first:
             return replace(self._buffers[name], role="offloaded")

@@ -21,7 +21,8 @@ std::string variable(const char* name) {
 
 Environment Environment::read() {
   return {variable("POCKETFARM_SLOT"), variable("POCKETFARM_SYSROOT"), variable("POCKETFARM_APIS"),
-          variable("POCKETFARM_CPU_ISA"), variable("POCKETFARM_KERNEL_LIMITS")};
+          variable("POCKETFARM_CPU_ISA"), variable("POCKETFARM_KERNEL_LIMITS"),
+          variable("POCKETFARM_SWAP_QUEUE")};
 }
 
 uint64_t Environment::kernel_limit(const std::string& kernel) const {

@@ -17,6 +17,8 @@ struct Environment {
   std::string cpu_isa;  // POCKETFARM_CPU_ISA: instruction set of the CPU backend; empty: the best
   std::string kernel_limits;  // POCKETFARM_KERNEL_LIMITS: `conv_tiled=64,matvec=32`, work-groups that OpenCL refuses beyond
 
+  std::string swap_queue;  // POCKETFARM_SWAP_QUEUE: `shared`: swaps in submissions of their own to the one queue (Vulkan)
+
   static Environment read();
   bool offers(Api api) const;
   uint64_t kernel_limit(const std::string& kernel) const;  // 0: none

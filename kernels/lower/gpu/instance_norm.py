@@ -19,6 +19,8 @@ from .layout import packed
 
 CHUNK_PIXELS = 4096
 """Pixels of one chunk; their fp32 sum loses little."""
+MOST_CHUNKS = 128
+"""Of a channel, where a work-group adds up a chunk: one work-item puts the chunks together, one after the other."""
 
 _STATISTICS = Kernel(
     "instance_statistics",
@@ -46,11 +48,12 @@ _NORMALISE = Kernel(
 
 def lower_instance_norm(context: GpuContext, node: Node) -> None:
     source, dims = packed(context, node.inputs[0]), context.dims(node.output)
-    chunks = -(-dims.hw // CHUNK_PIXELS)
+    group = context.sharing(_STATISTICS, min(dims.hw, CHUNK_PIXELS)) or 1
+    pixels = max(CHUNK_PIXELS, -(-dims.hw // MOST_CHUNKS)) if group > 1 else CHUNK_PIXELS
+    chunks = -(-dims.hw // pixels)
     span = -(-dims.hw // chunks)
     common = {"stacks": dims.stacks, "hw": dims.hw}
     sums, factors = (_scratch(context, node, name, count) for name, count in (("sums", chunks), ("factors", 1)))
-    group = context.sharing(_STATISTICS, span) or 1
     context.dispatch(
         _STATISTICS, node.name, {"src": source, "sums": sums},
         {**source.ints("src"), **common, "span": span, "chunks": chunks}, (chunks * group, dims.stacks, dims.n),

@@ -62,7 +62,12 @@ def test_copy_moves_a_part(agent: Agent, api: str, seed: int) -> None:
     assert [e.program for e in run.all("layer")] == ["binary", "copy"]
 
 
-def test_swapped_buffer_comes_back(agent: Agent, api: str, seed: int) -> None:
+QUEUES = pytest.mark.parametrize("swap_queue", ["", "shared"])
+"""Vulkan: swaps in order with the other steps, or in submissions of their own, ordered by semaphores."""
+
+
+@QUEUES
+def test_swapped_buffer_comes_back(agent: Agent, api: str, seed: int, swap_queue: str) -> None:
     x, w = vector(seed), vector(seed + 1)
     steps = [
         combine("x", "w", "t"),
@@ -73,11 +78,14 @@ def test_swapped_buffer_comes_back(agent: Agent, api: str, seed: int) -> None:
         combine("t", "z", "y"),
     ]
     draft = Draft(api, steps, weights={"w": w}, places={"x": 0, "w": 1, "y": 2, "z": 3, "t": 4, "overwriting": 4})
-    run = agent.run(draft.bundle(), {"x": x}, "--samples", 2)
+    run = agent.run(draft.bundle(), {"x": x}, "--samples", 2, POCKETFARM_SWAP_QUEUE=swap_queue)
     np.testing.assert_allclose(run.output(), (x + w) + (x * x + w), rtol=1e-5)
+    buffers = next((event.detail for event in run.all("setup") if event.step == "record"), "")
+    assert ("1 command" in buffers) == (not swap_queue) or api != "vulkan"
 
 
-def test_an_offloaded_weight_comes_in_every_inference(agent: Agent, api: str, seed: int) -> None:
+@QUEUES
+def test_an_offloaded_weight_comes_in_every_inference(agent: Agent, api: str, seed: int, swap_queue: str) -> None:
     x, w, v = (vector(seed + i) for i in range(3))
     steps = [
         SwapIn(layer="w", buffer="w"),
@@ -89,7 +97,7 @@ def test_an_offloaded_weight_comes_in_every_inference(agent: Agent, api: str, se
     ]
     places = {"x": 0, "w": 1, "v": 1, "w again": 1, "y": 2, "t": 3, "u": 4}
     draft = Draft(api, steps, weights={"w": w, "v": v}, offloaded={"w", "v"}, places=places)
-    run = agent.run(draft.bundle(), {"x": x}, "--samples", 3, "--layer-passes", 1)
+    run = agent.run(draft.bundle(), {"x": x}, "--samples", 3, "--layer-passes", 1, POCKETFARM_SWAP_QUEUE=swap_queue)
     np.testing.assert_allclose(run.output(), x * w + v + w, rtol=1e-5, atol=1e-6)
 
 

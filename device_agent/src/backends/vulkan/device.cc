@@ -13,10 +13,14 @@ constexpr int64_t kPollNs = 20'000'000;
 
 }  // namespace
 
-Result<std::unique_ptr<Device>> Device::open(const Library& library, PhysicalDevice physical, bool fp16) {
+Result<std::unique_ptr<Device>> Device::open(const Library& library, PhysicalDevice physical, bool fp16,
+                                             const std::string& swap_queue) {
   if (fp16 && !physical.storage_16bit)
     return Error{Code::unsupported, "`" + physical.facts.device_name + "` has no 16-bit storage buffers (fp16)"};
-  std::unique_ptr<Device> device(new Device(library, std::move(physical), fp16));
+  int swaps = -1;
+  if (physical.timeline_semaphores)
+    swaps = swap_queue == "shared" ? static_cast<int>(physical.queue_family) : physical.transfer_family;
+  std::unique_ptr<Device> device(new Device(library, std::move(physical), fp16, swaps));
   if (auto error = device->create()) return *error;
   if (auto error = device->create_queue_objects()) return *error;
   return device;
@@ -25,16 +29,20 @@ Result<std::unique_ptr<Device>> Device::open(const Library& library, PhysicalDev
 Device::~Device() {
   fence_ = {};
   commands_ = {};
+  swap_commands_ = {};
   if (handle_ != nullptr) library_.vkDestroyDevice(handle_, nullptr);
 }
 
 Status Device::create() {
   const float priority = 1;
-  VkDeviceQueueCreateInfo queue{};
-  queue.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
-  queue.queueFamilyIndex = physical_.queue_family;
-  queue.queueCount = 1;
-  queue.pQueuePriorities = &priority;
+  std::vector<VkDeviceQueueCreateInfo> queues;
+  for (const uint32_t family : families()) {
+    queues.emplace_back();
+    queues.back().sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
+    queues.back().queueFamilyIndex = family;
+    queues.back().queueCount = 1;
+    queues.back().pQueuePriorities = &priority;
+  }
   VkPhysicalDeviceShaderFloat16Int8Features float16{};
   float16.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES;
   float16.shaderFloat16 = VK_TRUE;
@@ -42,26 +50,48 @@ Status Device::create() {
   storage.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES;
   storage.storageBuffer16BitAccess = VK_TRUE;
   if (physical_.shader_float16) storage.pNext = &float16;
+  VkPhysicalDeviceTimelineSemaphoreFeatures timeline{};
+  timeline.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES;
+  timeline.timelineSemaphore = VK_TRUE;
+  timeline.pNext = fp16_ ? &storage : nullptr;
   VkDeviceCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
-  info.pNext = fp16_ ? &storage : nullptr;
-  info.queueCreateInfoCount = 1;
-  info.pQueueCreateInfos = &queue;
+  info.pNext = has_swap_queue() ? &timeline : timeline.pNext;
+  info.queueCreateInfoCount = static_cast<uint32_t>(queues.size());
+  info.pQueueCreateInfos = queues.data();
   if (const VkResult result = library_.vkCreateDevice(physical_.handle, &info, nullptr, &handle_))
     return vk_error("vkCreateDevice", result);
   return kOk;
 }
 
+std::vector<uint32_t> Device::families() const {
+  std::vector<uint32_t> out{physical_.queue_family};
+  if (has_swap_queue() && static_cast<uint32_t>(swap_family_) != out[0]) out.push_back(static_cast<uint32_t>(swap_family_));
+  return out;
+}
+
+Result<Owned<VkCommandPool>> Device::command_pool(uint32_t family) const {
+  VkCommandPoolCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
+  info.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
+  info.queueFamilyIndex = family;
+  VkCommandPool pool{};
+  if (const VkResult result = library_.vkCreateCommandPool(handle_, &info, nullptr, &pool))
+    return vk_error("vkCreateCommandPool", result);
+  return Owned<VkCommandPool>(handle_, pool, library_.vkDestroyCommandPool);
+}
+
 Status Device::create_queue_objects() {
   library_.vkGetDeviceQueue(handle_, physical_.queue_family, 0, &queue_);
-  VkCommandPoolCreateInfo pool_info{};
-  pool_info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
-  pool_info.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
-  pool_info.queueFamilyIndex = physical_.queue_family;
-  VkCommandPool pool{};
-  if (const VkResult result = library_.vkCreateCommandPool(handle_, &pool_info, nullptr, &pool))
-    return vk_error("vkCreateCommandPool", result);
-  commands_ = {handle_, pool, library_.vkDestroyCommandPool};
+  auto pool = command_pool(physical_.queue_family);
+  if (!pool) return pool.error();
+  commands_ = std::move(*pool);
+  if (has_swap_queue()) {
+    library_.vkGetDeviceQueue(handle_, static_cast<uint32_t>(swap_family_), 0, &swaps_);
+    auto swaps = command_pool(static_cast<uint32_t>(swap_family_));
+    if (!swaps) return swaps.error();
+    swap_commands_ = std::move(*swaps);
+  }
   VkFenceCreateInfo fence_info{};
   fence_info.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
   VkFence fence{};
@@ -71,10 +101,10 @@ Status Device::create_queue_objects() {
   return kOk;
 }
 
-Result<VkCommandBuffer> Device::command_buffer() const {
+Result<VkCommandBuffer> Device::command_buffer(Queue queue) const {
   VkCommandBufferAllocateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
-  info.commandPool = commands_.get();
+  info.commandPool = (queue == Queue::swaps ? swap_commands_ : commands_).get();
   info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
   info.commandBufferCount = 1;
   VkCommandBuffer commands{};
@@ -107,6 +137,13 @@ Status Device::execute(const std::vector<VkCommandBuffer>& commands) const {
     if (const VkResult result = library_.vkQueueSubmit(queue_, 1, &info, last ? fence : VkFence{}))
       return vk_error("vkQueueSubmit", result);
   }
+  return wait();
+}
+
+Status Device::finish(VkSubmitInfo after) const {
+  const VkFence fence = fence_.get();
+  library_.vkResetFences(handle_, 1, &fence);
+  if (const VkResult result = library_.vkQueueSubmit(queue_, 1, &after, fence)) return vk_error("vkQueueSubmit", result);
   return wait();
 }
 

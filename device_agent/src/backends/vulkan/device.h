@@ -1,4 +1,4 @@
-// A logical device with its one compute queue.
+// A logical device with its compute queue, and one for swaps where it has queues for transfers.
 #pragma once
 
 #include <functional>
@@ -19,10 +19,14 @@ struct DeviceMemory {
   VkMemoryPropertyFlags flags = 0;  // of its type
 };
 
+enum class Queue { compute, swaps };
+
 class Device {
  public:
   // Enables 16-bit storage, and half arithmetic where there is any, only where `fp16` asks for it.
-  static Result<std::unique_ptr<Device>> open(const Library& library, PhysicalDevice physical, bool fp16);
+  // `swap_queue`: of the environment.
+  static Result<std::unique_ptr<Device>> open(const Library& library, PhysicalDevice physical, bool fp16,
+                                              const std::string& swap_queue);
   ~Device();
   Device(const Device&) = delete;
 
@@ -31,21 +35,29 @@ class Device {
   const PhysicalDevice& physical() const { return physical_; }
   bool fp16() const { return fp16_; }
 
-  Result<VkCommandBuffer> command_buffer() const;
+  bool has_swap_queue() const { return swap_family_ >= 0; }
+  VkQueue queue(Queue which) const { return which == Queue::swaps ? swaps_ : queue_; }
+  // Of the queues that use a buffer; one where there is no other.
+  std::vector<uint32_t> families() const;
+
+  Result<VkCommandBuffer> command_buffer(Queue queue = Queue::compute) const;
   // Begins, lets `record` fill and ends a command buffer. `repeated`: it may be submitted again while it is pending.
   Status record(VkCommandBuffer commands, const std::function<Status()>& fill, bool repeated = false) const;
   // Submits and waits until the device has finished.
   Status execute(VkCommandBuffer commands) const { return execute(std::vector<VkCommandBuffer>{commands}); }
   // Submits all, in order, and waits for the last.
   Status execute(const std::vector<VkCommandBuffer>& commands) const;
+  // Submits nothing but an end after `after`, and waits for it.
+  Status finish(VkSubmitInfo after) const;
   // Memory for one buffer or image, not bound yet. `what` names it in errors.
   Result<DeviceMemory> allocate(const VkMemoryRequirements& needs, MemoryFlags flags, const char* what) const;
 
  private:
-  Device(const Library& library, PhysicalDevice physical, bool fp16)
-      : library_(library), physical_(std::move(physical)), fp16_(fp16) {}
+  Device(const Library& library, PhysicalDevice physical, bool fp16, int swap_family)
+      : library_(library), physical_(std::move(physical)), fp16_(fp16), swap_family_(swap_family) {}
   Status create();
   Status create_queue_objects();
+  Result<Owned<VkCommandPool>> command_pool(uint32_t family) const;
   Status wait() const;
   // Index of a memory type among `allowed` bits, `wanted` first, `needed` at least; -1 where there is none.
   int memory_type(uint32_t allowed, MemoryFlags flags) const;
@@ -53,9 +65,12 @@ class Device {
   const Library& library_;
   const PhysicalDevice physical_;
   const bool fp16_;
+  const int swap_family_;  // -1: swaps are steps like others
   VkDevice handle_ = nullptr;
   VkQueue queue_ = nullptr;
+  VkQueue swaps_ = nullptr;
   Owned<VkCommandPool> commands_;
+  Owned<VkCommandPool> swap_commands_;
   Owned<VkFence> fence_;
 };
 

@@ -25,6 +25,10 @@ Result<VkBuffer> make_buffer(const Device& device, uint64_t bytes) {
   info.size = bytes;
   info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT |
                VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+  const std::vector<uint32_t> families = device.families();
+  if (families.size() > 1) info.sharingMode = VK_SHARING_MODE_CONCURRENT;
+  info.queueFamilyIndexCount = static_cast<uint32_t>(families.size());
+  info.pQueueFamilyIndices = families.data();
   VkBuffer buffer{};
   if (const VkResult result = device.vk().vkCreateBuffer(device.handle(), &info, nullptr, &buffer))
     return vk_error("vkCreateBuffer of " + std::to_string(bytes) + " bytes", result);

@@ -90,6 +90,9 @@ void query_features(const Library& library, PhysicalDevice& device) {
   float16.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES;
   VkPhysicalDevice16BitStorageFeatures storage{};
   storage.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES;
+  VkPhysicalDeviceTimelineSemaphoreFeatures timeline{};
+  timeline.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES;
+  float16.pNext = &timeline;
   if (device.version >= VK_API_VERSION_1_2) storage.pNext = &float16;
   VkPhysicalDeviceFeatures2 features{};
   features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
@@ -97,6 +100,7 @@ void query_features(const Library& library, PhysicalDevice& device) {
   library.vkGetPhysicalDeviceFeatures2(device.handle, &features);
   device.storage_16bit = storage.storageBuffer16BitAccess == VK_TRUE;
   device.shader_float16 = float16.shaderFloat16 == VK_TRUE;
+  device.timeline_semaphores = timeline.timelineSemaphore == VK_TRUE;
 }
 
 uint64_t device_local_bytes(const VkPhysicalDeviceMemoryProperties& memory) {
@@ -153,6 +157,9 @@ bool find_compute_queue(const Library& library, PhysicalDevice& device) {
   library.vkGetPhysicalDeviceQueueFamilyProperties(device.handle, &count, nullptr);
   std::vector<VkQueueFamilyProperties> families(count);
   library.vkGetPhysicalDeviceQueueFamilyProperties(device.handle, &count, families.data());
+  for (uint32_t i = 0; i < count && device.transfer_family < 0; ++i)  // those for video can transfer, too, but slowly
+    if ((families[i].queueFlags & ~VkQueueFlags{VK_QUEUE_SPARSE_BINDING_BIT}) == VK_QUEUE_TRANSFER_BIT)
+      device.transfer_family = static_cast<int>(i);
   const VkQueueFlags kWanted[] = {VK_QUEUE_COMPUTE_BIT, VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT};
   for (const VkQueueFlags wanted : kWanted)
     for (uint32_t i = 0; i < count; ++i) {

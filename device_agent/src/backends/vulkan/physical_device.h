@@ -17,6 +17,8 @@ struct PhysicalDevice {
   VkSubgroupFeatureFlags subgroup_operations = 0;  // in compute shaders
   uint32_t queue_family = 0;
   uint32_t timestamp_bits = 0;
+  int transfer_family = -1;  // of queues that do nothing but transfers, beside those that compute; -1: none
+  bool timeline_semaphores = false;
   ApiFacts facts;
 
   // The version that both the device and the instance speak.

@@ -1,6 +1,7 @@
 #include "recorder.h"
 
 #include <cstring>
+#include <numeric>
 
 #include "barrier.h"
 #include "ordering/hazards.h"
@@ -8,15 +9,21 @@
 namespace pocketfarm::vulkan {
 
 Status Recorder::record(VkCommandBuffer commands, size_t begin, size_t end) const {
+  std::vector<size_t> steps(end - begin);
+  std::iota(steps.begin(), steps.end(), begin);
+  return record(commands, steps, Queue::compute);
+}
+
+Status Recorder::record(VkCommandBuffer commands, const std::vector<size_t>& steps, Queue queue) const {
   const auto fill = [&]() -> Status {
     Hazards hazards;
-    barrier(device_, commands, Seen::by_device);
-    for (size_t i = begin; i < end; ++i) {
+    barrier(device_, commands, Seen::by_device, queue);
+    for (const size_t i : steps) {
       const Step& step = plan_.steps[i];
-      if (hazards.add(accesses(plan_, step))) barrier(device_, commands, Seen::by_device);
+      if (hazards.add(accesses(plan_, step))) barrier(device_, commands, Seen::by_device, queue);
       record_step(commands, step);
     }
-    barrier(device_, commands, Seen::by_host);
+    barrier(device_, commands, Seen::by_host, queue);
     return kOk;
   };
   return device_.record(commands, fill, /*repeated=*/true);

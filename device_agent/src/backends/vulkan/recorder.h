@@ -14,6 +14,8 @@ class Recorder {
 
   // Steps [begin, end), with barriers between dependent ones only.
   Status record(VkCommandBuffer commands, size_t begin, size_t end) const;
+  // The same of any steps of one queue, in order.
+  Status record(VkCommandBuffer commands, const std::vector<size_t>& steps, Queue queue) const;
   // One step without barriers.
   void record_step(VkCommandBuffer commands, const Step& step) const;
   // `limit` where a dispatch needs more work-groups than the device allows.

@@ -6,6 +6,7 @@
 #include "device.h"
 #include "library.h"
 #include "memory.h"
+#include "overlap.h"
 #include "pipelines.h"
 #include "recorder.h"
 #include "stream.h"
@@ -28,7 +29,7 @@ class VulkanBackend final : public Backend {
   Status read(const Buffer& buffer, void* data, uint64_t bytes) override {
     return memory_.read(buffer, static_cast<std::byte*>(data), bytes);
   }
-  Status run() override { return device_->execute(inference_); }
+  Status run() override { return overlap_ ? overlap_->run() : device_->execute(inference_); }
   Status run_batches(const Stage& stage, int64_t count) override {
     const VkCommandBuffer commands = stages_[static_cast<size_t>(&stage - plan_->stages.data())];
     return device_->execute(std::vector<VkCommandBuffer>(static_cast<size_t>(count), commands));
@@ -48,6 +49,7 @@ class VulkanBackend final : public Backend {
   Pipelines pipelines_;
   const Plan* plan_ = nullptr;
   std::optional<Stream> stream_;
+  std::optional<Overlap> overlap_;  // of a plan that swaps, where swaps have a queue
   VkCommandBuffer inference_ = nullptr;
   VkCommandBuffer profiled_ = nullptr;
   std::vector<VkCommandBuffer> stages_;  // a pass through the steps of each
@@ -72,7 +74,13 @@ Status VulkanBackend::prepare(const Bundle& bundle, SetupLog& log) {
   }
   if (auto error = recorder.record(inference_, 0, plan_->steps.size())) return error;
   if (auto error = record_stages(recorder)) return error;
-  log.record("record", start_ns, std::to_string(1 + stages_.size()) + (stages_.empty() ? " command buffer" : " command buffers"));
+  if (const Lanes lanes = Lanes::of(*plan_); lanes.any() && device_->has_swap_queue()) {
+    auto made = Overlap::make(*device_, *plan_, lanes, recorder);
+    if (!made) return made.error();
+    overlap_.emplace(std::move(*made));
+  }
+  const size_t buffers = 1 + stages_.size() + (overlap_ ? overlap_->parts() : 0);
+  log.record("record", start_ns, std::to_string(buffers) + (buffers == 1 ? " command buffer" : " command buffers"));
   start_ns = boottime_ns();
   if (auto error = memory_.upload(bundle)) return error;
   log.record("upload", start_ns, "", false, plan_->blob_bytes);
@@ -149,7 +157,7 @@ Result<std::unique_ptr<Backend>> open_vulkan(const BackendRequest& request, Setu
   for (const vulkan::PhysicalDevice& device : *devices) names.push_back(device.facts.device_name);
   const auto chosen = choose_device(names, request.device, Api::vulkan);
   if (!chosen) return chosen.error();
-  auto device = vulkan::Device::open(**library, (*devices)[*chosen], request.fp16);
+  auto device = vulkan::Device::open(**library, (*devices)[*chosen], request.fp16, request.environment.swap_queue);
   if (!device) return device.error();
   log.record("context", start_ns);
   return std::unique_ptr<Backend>(std::make_unique<vulkan::VulkanBackend>(std::move(*device), request.cache_dir));

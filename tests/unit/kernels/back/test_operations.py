@@ -196,6 +196,16 @@ def test_every_operation_equals_the_reference(precision: str, cpu_device: bool) 
     check(side_by_side(graphs), precision, cpu_device=cpu_device)
 
 
+def test_a_large_image_is_normalised_in_few_chunks() -> None:
+    build = Builder()
+    inputs = [build.input(1, 2, 740, 741), build.constant(2), build.constant(2)]
+    graph = build.outputs(build.node("instance_norm", inputs, (1, 2, 740, 741), epsilon=1e-5))
+    check(graph, cpu_device=False)
+    plan = compile_graph(graph, Options("opencl"), Limits(max_work_group=256)).plan
+    sums = next(buffer for buffer in plan.buffers if buffer.role == "scratch")
+    assert sums.bytes <= 128 * 2 * 16
+
+
 def test_every_operation_has_a_case() -> None:
     covered = {"conv", "concat"}
     for case in CASES.values():
