@@ -134,7 +134,7 @@ Status Kernels::launch(const Step& step, const Order& order) const {
   const cl_int code = set > 0 && program.work_group_size() > set
                           ? CL_INVALID_WORK_GROUP_SIZE
                           : library_.clEnqueueNDRangeKernel(order.queue, kernel, 3, nullptr, global, local, order.waits(),
-                                                            order.after, order.done);
+                                                            order.events(), order.done);
   if (code == CL_SUCCESS) return kOk;
   const Error error = cl_error("clEnqueueNDRangeKernel", code);
   if (code != CL_INVALID_WORK_GROUP_SIZE && code != CL_OUT_OF_RESOURCES) return error;

@@ -20,8 +20,9 @@ namespace pocketfarm::opencl {
 struct Order {
   cl_command_queue queue = nullptr;
   cl_event* done = nullptr;        // null: nobody asks
-  const cl_event* after = nullptr;  // of another queue; null: nothing
-  cl_uint waits() const { return after != nullptr ? 1 : 0; }
+  std::vector<cl_event> after = {};  // of other queues
+  cl_uint waits() const { return static_cast<cl_uint>(after.size()); }
+  const cl_event* events() const { return after.empty() ? nullptr : after.data(); }
 };
 
 class Kernels {

@@ -1,5 +1,7 @@
 #include "opencl.h"
 
+#include <array>
+
 #include "device.h"
 #include "kernels.h"
 #include "library.h"
@@ -46,7 +48,7 @@ class OpenClBackend final : public Backend {
   const Plan* plan_ = nullptr;
   Owned<cl_context> context_;
   Owned<cl_command_queue> queue_;
-  Owned<cl_command_queue> swaps_;  // where the plan has any: they are moved while kernels run
+  std::array<Owned<cl_command_queue>, kLanes - 1> swaps_;  // where the plan has any: they are moved while kernels run
   Lanes lanes_;
   Kernels kernels_;
   Memory memory_;
@@ -97,9 +99,11 @@ Status OpenClBackend::prepare(const Bundle& bundle, SetupLog& log) {
   plan_ = &bundle.plan;
   lanes_ = Lanes::of(bundle.plan);
   if (lanes_.any()) {
-    auto made = make_queue();
-    if (!made) return made.error();
-    swaps_ = std::move(*made);
+    for (Owned<cl_command_queue>& queue : swaps_) {
+      auto made = make_queue();
+      if (!made) return made.error();
+      queue = std::move(*made);
+    }
   }
   if (auto error = kernels_.prepare(bundle, context_.get(), log)) return error;
   int64_t start_ns = boottime_ns();
@@ -135,13 +139,13 @@ Status OpenClBackend::enqueue(const Step& step, const Order& order) {
     return error ? of_step(std::move(*error), step) : error;
   } else if (step.kind == Step::Kind::copy) {
     code = library_.clEnqueueCopyBuffer(order.queue, source, memory_.buffer(step.target), step.source_offset,
-                                        step.target_offset, step.bytes, order.waits(), order.after, order.done);
+                                        step.target_offset, step.bytes, order.waits(), order.events(), order.done);
   } else if (step.kind == Step::Kind::swap_out) {
     code = library_.clEnqueueReadBuffer(order.queue, source, CL_FALSE, 0, step.bytes, memory_.swapped(step.target),
-                                        order.waits(), order.after, order.done);
+                                        order.waits(), order.events(), order.done);
   } else {
     code = library_.clEnqueueWriteBuffer(order.queue, source, CL_FALSE, 0, step.bytes, memory_.swapped(step.target),
-                                         order.waits(), order.after, order.done);
+                                         order.waits(), order.events(), order.done);
   }
   if (code == CL_SUCCESS) return kOk;
   return of_step(cl_error("step " + std::to_string(step.index), code), step);
@@ -154,21 +158,22 @@ Status OpenClBackend::submit(size_t begin, size_t end) {
   return kOk;
 }
 
-// Both queues have ended when it returns, so that steps wait for none of another submission.
+// All queues have ended when it returns, so that steps wait for none of another submission.
 Status OpenClBackend::submit_in_lanes(size_t begin, size_t end) {
   if (const cl_int code = library_.clFinish(queue_.get())) return cl_error("clFinish", code);
   std::vector<Owned<cl_event>> done(plan_->steps.size());
   for (size_t i = begin; i < end; ++i) {
-    const std::optional<size_t> other = lanes_.wait[i];
+    const size_t lane = lane_of(plan_->steps[i]);
     cl_event ended = nullptr;
-    const Order order{is_swap(plan_->steps[i]) ? swaps_.get() : queue_.get(), lanes_.awaited[i] ? &ended : nullptr,
-                      other && *other >= begin ? done[*other].address() : nullptr};
+    Order order{lane == 0 ? queue_.get() : swaps_[lane - 1].get(), lanes_.awaited[i] ? &ended : nullptr};
+    for (const size_t other : lanes_.waits[i])
+      if (other >= begin) order.after.push_back(done[other].get());
     if (auto error = enqueue(plan_->steps[i], order)) return error;
     if (!lanes_.awaited[i]) continue;
     done[i] = {ended, library_.clReleaseEvent};
     if (const cl_int code = library_.clFlush(order.queue)) return cl_error("clFlush", code);
   }
-  for (const cl_command_queue queue : {swaps_.get(), queue_.get()})
+  for (const cl_command_queue queue : {swaps_[0].get(), swaps_[1].get(), queue_.get()})
     if (const cl_int code = library_.clFinish(queue)) return cl_error("clFinish", code);
   return kOk;
 }

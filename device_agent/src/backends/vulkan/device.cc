@@ -34,14 +34,14 @@ Device::~Device() {
 }
 
 Status Device::create() {
-  const float priority = 1;
+  const float priorities[2] = {1, 1};
   std::vector<VkDeviceQueueCreateInfo> queues;
   for (const uint32_t family : families()) {
     queues.emplace_back();
     queues.back().sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
     queues.back().queueFamilyIndex = family;
-    queues.back().queueCount = 1;
-    queues.back().pQueuePriorities = &priority;
+    queues.back().queueCount = family == physical_.queue_family ? 1 : swap_queues();
+    queues.back().pQueuePriorities = priorities;
   }
   VkPhysicalDeviceShaderFloat16Int8Features float16{};
   float16.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES;
@@ -64,6 +64,10 @@ Status Device::create() {
   return kOk;
 }
 
+uint32_t Device::swap_queues() const {
+  return static_cast<uint32_t>(swap_family_) == physical_.queue_family ? 1 : std::min(2u, physical_.transfer_queues);
+}
+
 std::vector<uint32_t> Device::families() const {
   std::vector<uint32_t> out{physical_.queue_family};
   if (has_swap_queue() && static_cast<uint32_t>(swap_family_) != out[0]) out.push_back(static_cast<uint32_t>(swap_family_));
@@ -82,12 +86,13 @@ Result<Owned<VkCommandPool>> Device::command_pool(uint32_t family) const {
 }
 
 Status Device::create_queue_objects() {
-  library_.vkGetDeviceQueue(handle_, physical_.queue_family, 0, &queue_);
+  library_.vkGetDeviceQueue(handle_, physical_.queue_family, 0, &queues_[0]);
   auto pool = command_pool(physical_.queue_family);
   if (!pool) return pool.error();
   commands_ = std::move(*pool);
   if (has_swap_queue()) {
-    library_.vkGetDeviceQueue(handle_, static_cast<uint32_t>(swap_family_), 0, &swaps_);
+    for (uint32_t i : {0u, 1u})
+      library_.vkGetDeviceQueue(handle_, static_cast<uint32_t>(swap_family_), std::min(i, swap_queues() - 1), &queues_[1 + i]);
     auto swaps = command_pool(static_cast<uint32_t>(swap_family_));
     if (!swaps) return swaps.error();
     swap_commands_ = std::move(*swaps);
@@ -104,7 +109,7 @@ Status Device::create_queue_objects() {
 Result<VkCommandBuffer> Device::command_buffer(Queue queue) const {
   VkCommandBufferAllocateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
-  info.commandPool = (queue == Queue::swaps ? swap_commands_ : commands_).get();
+  info.commandPool = (queue != Queue::compute ? swap_commands_ : commands_).get();
   info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
   info.commandBufferCount = 1;
   VkCommandBuffer commands{};
@@ -134,7 +139,7 @@ Status Device::execute(const std::vector<VkCommandBuffer>& commands) const {
     info.commandBufferCount = static_cast<uint32_t>(count);
     info.pCommandBuffers = &commands[first];
     const bool last = first + count == commands.size();
-    if (const VkResult result = library_.vkQueueSubmit(queue_, 1, &info, last ? fence : VkFence{}))
+    if (const VkResult result = library_.vkQueueSubmit(queue(Queue::compute), 1, &info, last ? fence : VkFence{}))
       return vk_error("vkQueueSubmit", result);
   }
   return wait();
@@ -143,7 +148,7 @@ Status Device::execute(const std::vector<VkCommandBuffer>& commands) const {
 Status Device::finish(VkSubmitInfo after) const {
   const VkFence fence = fence_.get();
   library_.vkResetFences(handle_, 1, &fence);
-  if (const VkResult result = library_.vkQueueSubmit(queue_, 1, &after, fence)) return vk_error("vkQueueSubmit", result);
+  if (const VkResult result = library_.vkQueueSubmit(queue(Queue::compute), 1, &after, fence)) return vk_error("vkQueueSubmit", result);
   return wait();
 }
 

@@ -1,6 +1,7 @@
 // A logical device with its compute queue, and one for swaps where it has queues for transfers.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -19,7 +20,8 @@ struct DeviceMemory {
   VkMemoryPropertyFlags flags = 0;  // of its type
 };
 
-enum class Queue { compute, swaps };
+// Of a device without a queue for swaps, one queue takes all; those for swaps may be one.
+enum class Queue { compute, swaps_in, swaps_out };
 
 class Device {
  public:
@@ -36,7 +38,7 @@ class Device {
   bool fp16() const { return fp16_; }
 
   bool has_swap_queue() const { return swap_family_ >= 0; }
-  VkQueue queue(Queue which) const { return which == Queue::swaps ? swaps_ : queue_; }
+  VkQueue queue(Queue which) const { return queues_[static_cast<size_t>(which)]; }
   // Of the queues that use a buffer; one where there is no other.
   std::vector<uint32_t> families() const;
 
@@ -57,6 +59,7 @@ class Device {
       : library_(library), physical_(std::move(physical)), fp16_(fp16), swap_family_(swap_family) {}
   Status create();
   Status create_queue_objects();
+  uint32_t swap_queues() const;
   Result<Owned<VkCommandPool>> command_pool(uint32_t family) const;
   Status wait() const;
   // Index of a memory type among `allowed` bits, `wanted` first, `needed` at least; -1 where there is none.
@@ -67,8 +70,7 @@ class Device {
   const bool fp16_;
   const int swap_family_;  // -1: swaps are steps like others
   VkDevice handle_ = nullptr;
-  VkQueue queue_ = nullptr;
-  VkQueue swaps_ = nullptr;
+  std::array<VkQueue, 3> queues_{};
   Owned<VkCommandPool> commands_;
   Owned<VkCommandPool> swap_commands_;
   Owned<VkFence> fence_;

@@ -1,11 +1,6 @@
 #include "overlap.h"
 
 namespace pocketfarm::vulkan {
-namespace {
-
-size_t index(Queue queue) { return queue == Queue::swaps ? 1 : 0; }
-
-}  // namespace
 
 Result<Overlap> Overlap::make(const Device& device, const Plan& plan, const Lanes& lanes, const Recorder& recorder) {
   Overlap out(device);
@@ -24,14 +19,15 @@ Result<Overlap> Overlap::make(const Device& device, const Plan& plan, const Lane
 // submissions in this order never wait for a later one.
 void Overlap::divide(const Plan& plan, const Lanes& lanes) {
   constexpr size_t kNone = SIZE_MAX;
-  std::array<size_t, 2> open{kNone, kNone};  // of each queue, the part that takes its next step
+  std::array<size_t, kLanes> open{kNone, kNone, kNone};  // of each queue, the part that takes its next step
   std::vector<uint64_t> number(plan.steps.size());
   for (size_t i = 0; i < plan.steps.size(); ++i) {
-    const Queue queue = is_swap(plan.steps[i]) ? Queue::swaps : Queue::compute;
-    size_t& part = open[index(queue)];
-    if (part == kNone || lanes.wait[i]) {
+    const size_t lane = lane_of(plan.steps[i]);
+    size_t& part = open[lane];
+    if (part == kNone || !lanes.waits[i].empty()) {
       part = parts_.size();
-      parts_.push_back({queue, ++count_[index(queue)], lanes.wait[i] ? number[*lanes.wait[i]] : 0, {}});
+      parts_.push_back({static_cast<Queue>(lane), ++count_[lane], {}, {}});
+      for (const size_t other : lanes.waits[i]) parts_.back().after[lane_of(plan.steps[other])] = number[other];
     }
     parts_[part].steps.push_back(i);
     number[i] = parts_[part].number;
@@ -56,23 +52,31 @@ Status Overlap::make_semaphores() {
 }
 
 Status Overlap::submit(const Part& part) const {
-  const size_t own = index(part.queue), other = 1 - own;
-  const VkSemaphore signal = semaphores_[own].get(), wait = semaphores_[other].get();
-  const uint64_t reached = ended_[own] + part.number, awaited = ended_[other] + part.after;
-  const VkPipelineStageFlags all = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
-  const uint32_t waits = part.after > 0 ? 1 : 0;
+  const size_t own = static_cast<size_t>(part.queue);
+  const VkSemaphore signal = semaphores_[own].get();
+  const uint64_t reached = ended_[own] + part.number;
+  VkSemaphore wait[kLanes];
+  uint64_t awaited[kLanes];
+  VkPipelineStageFlags stages[kLanes];
+  uint32_t waits = 0;
+  for (size_t other = 0; other < kLanes; ++other) {
+    if (part.after[other] == 0) continue;
+    wait[waits] = semaphores_[other].get();
+    awaited[waits] = ended_[other] + part.after[other];
+    stages[waits++] = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
+  }
   VkTimelineSemaphoreSubmitInfo values{};
   values.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO;
   values.waitSemaphoreValueCount = waits;
-  values.pWaitSemaphoreValues = &awaited;
+  values.pWaitSemaphoreValues = awaited;
   values.signalSemaphoreValueCount = 1;
   values.pSignalSemaphoreValues = &reached;
   VkSubmitInfo info{};
   info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
   info.pNext = &values;
   info.waitSemaphoreCount = waits;
-  info.pWaitSemaphores = &wait;
-  info.pWaitDstStageMask = &all;
+  info.pWaitSemaphores = wait;
+  info.pWaitDstStageMask = stages;
   info.commandBufferCount = 1;
   info.pCommandBuffers = &part.commands;
   info.signalSemaphoreCount = 1;
@@ -85,19 +89,23 @@ Status Overlap::submit(const Part& part) const {
 Status Overlap::run() {
   for (const Part& part : parts_)
     if (auto error = submit(part)) return error;
-  for (size_t queue : {0, 1}) ended_[queue] += count_[queue];
-  const VkSemaphore both[2] = {semaphores_[0].get(), semaphores_[1].get()};
-  const VkPipelineStageFlags all[2] = {VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT};
+  VkSemaphore all[kLanes];
+  VkPipelineStageFlags stages[kLanes];
+  for (size_t queue = 0; queue < kLanes; ++queue) {
+    ended_[queue] += count_[queue];
+    all[queue] = semaphores_[queue].get();
+    stages[queue] = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
+  }
   VkTimelineSemaphoreSubmitInfo values{};
   values.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO;
-  values.waitSemaphoreValueCount = 2;
+  values.waitSemaphoreValueCount = kLanes;
   values.pWaitSemaphoreValues = ended_.data();
   VkSubmitInfo info{};
   info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
   info.pNext = &values;
-  info.waitSemaphoreCount = 2;
-  info.pWaitSemaphores = both;
-  info.pWaitDstStageMask = all;
+  info.waitSemaphoreCount = kLanes;
+  info.pWaitSemaphores = all;
+  info.pWaitDstStageMask = stages;
   return device_->finish(info);
 }
 

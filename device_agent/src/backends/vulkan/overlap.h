@@ -1,4 +1,4 @@
-// An inference in two queues: swaps in one, all other steps in the other.
+// An inference in several queues: swaps in two, one for each direction, all other steps in another.
 #pragma once
 
 #include <array>
@@ -9,12 +9,12 @@
 
 namespace pocketfarm::vulkan {
 
-// Each queue's steps are cut where one queue waits for the other; a semaphore for each queue counts the parts that ended.
+// Each queue's steps are cut where one queue waits for another; a semaphore for each queue counts the parts that ended.
 class Overlap {
  public:
   // Of a plan that swaps, on a device with a queue for swaps.
   static Result<Overlap> make(const Device& device, const Plan& plan, const Lanes& lanes, const Recorder& recorder);
-  // Returns when both queues have ended.
+  // Returns when all queues have ended.
   Status run();
   size_t parts() const { return parts_.size(); }
 
@@ -22,7 +22,7 @@ class Overlap {
   struct Part {
     Queue queue;
     uint64_t number;  // in its queue, from 1 on
-    uint64_t after;   // the part of the other queue that must have ended; 0: none
+    std::array<uint64_t, kLanes> after;  // of each queue, the part that must have ended; 0: none
     std::vector<size_t> steps;
     VkCommandBuffer commands = nullptr;
   };
@@ -34,9 +34,9 @@ class Overlap {
 
   const Device* device_;
   std::vector<Part> parts_;                     // in the order of their first steps
-  std::array<uint64_t, 2> count_{};             // of each queue, parts of an inference
-  std::array<uint64_t, 2> ended_{};             // of each queue, parts of the inferences before
-  std::array<Owned<VkSemaphore>, 2> semaphores_;  // of each queue
+  std::array<uint64_t, kLanes> count_{};               // of each queue, parts of an inference
+  std::array<uint64_t, kLanes> ended_{};               // of each queue, parts of the inferences before
+  std::array<Owned<VkSemaphore>, kLanes> semaphores_;  // of each queue
 };
 
 }  // namespace pocketfarm::vulkan

@@ -158,8 +158,10 @@ bool find_compute_queue(const Library& library, PhysicalDevice& device) {
   std::vector<VkQueueFamilyProperties> families(count);
   library.vkGetPhysicalDeviceQueueFamilyProperties(device.handle, &count, families.data());
   for (uint32_t i = 0; i < count && device.transfer_family < 0; ++i)  // those for video can transfer, too, but slowly
-    if ((families[i].queueFlags & ~VkQueueFlags{VK_QUEUE_SPARSE_BINDING_BIT}) == VK_QUEUE_TRANSFER_BIT)
+    if ((families[i].queueFlags & ~VkQueueFlags{VK_QUEUE_SPARSE_BINDING_BIT}) == VK_QUEUE_TRANSFER_BIT) {
       device.transfer_family = static_cast<int>(i);
+      device.transfer_queues = families[i].queueCount;
+    }
   const VkQueueFlags kWanted[] = {VK_QUEUE_COMPUTE_BIT, VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT};
   for (const VkQueueFlags wanted : kWanted)
     for (uint32_t i = 0; i < count; ++i) {

@@ -18,6 +18,7 @@ struct PhysicalDevice {
   uint32_t queue_family = 0;
   uint32_t timestamp_bits = 0;
   int transfer_family = -1;  // of queues that do nothing but transfers, beside those that compute; -1: none
+  uint32_t transfer_queues = 0;  // of that family
   bool timeline_semaphores = false;
   ApiFacts facts;
 
