@@ -63,8 +63,16 @@ def print_submission(submission: Submission) -> None:
         f"{verb} [bold]{submission.experiment_id}[/]: {len(expansion.jobs)} jobs of {_cells(submission)} cells "
         f"on {len(devices)} devices{more}"
     )
+    for warning in _warnings(submission):
+        console.print(f"[yellow]warning:[/] {warning}")
     for line in exclusion_lines(expansion.exclusions, devices):
         console.print(exclusion_line(line))
+
+
+def _warnings(submission: Submission) -> list[str]:
+    from orchestrator.analysis.stopping_rule import why_out_of_reach
+
+    return sorted({why for job in submission.expansion.jobs if (why := why_out_of_reach(job.sampling))})
 
 
 def _cells(submission: Submission) -> int:
@@ -81,4 +89,5 @@ def submission_data(submission: Submission) -> dict[str, Any]:
         "jobs": len(expansion.jobs),
         "cells": _cells(submission),
         "exclusions": [vars(each) for each in expansion.exclusions],
+        "warnings": _warnings(submission),
     }

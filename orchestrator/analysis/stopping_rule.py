@@ -76,6 +76,16 @@ class StoppingDecision(Model):
         return ("throughput" if self.stream else "latency", self.latency), ("energy", self.energy)
 
 
+def why_out_of_reach(sampling: Sampling) -> str:
+    """Why no cell can meet the target, and how to mend it; empty where one may, or where there is no target."""
+    if sampling.target_interval is None or sampling.max_blocks >= LEAST_BLOCKS:
+        return ""
+    return (
+        f"no cell can meet target_interval {sampling.target_interval:.1%}: that takes {LEAST_BLOCKS} good blocks, and "
+        f"max_blocks is {sampling.max_blocks}; mend it: sampling.max_blocks of {LEAST_BLOCKS} or more (30 by default)"
+    )
+
+
 def decide(sampling: Sampling, found: Sequence[BlockFigures], made: int) -> StoppingDecision:
     """Judge one cell on one device by its blocks. `made`: blocks that are over, those without a record included."""
     assert sampling.target_interval is not None

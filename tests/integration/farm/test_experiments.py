@@ -201,6 +201,18 @@ def test_an_interrupted_watcher_says_that_the_farm_goes_on(
     assert cli("watch", "--json")[0] == 130
 
 
+def test_a_target_that_nothing_meets_is_told_when_it_is_submitted(host: Host, cli: Cli, tmp_path: Path) -> None:
+    for most, found in ((11, 1), (12, 0)):
+        file = tmp_path / f"most{most}.yaml"
+        sampling = f"{{blocks: 2, target_interval: 5 %, max_blocks: {most}}}"
+        file.write_text(f"name: most{most}\nworkload: {{network: lenet}}\nsampling: {sampling}\n")
+        code, out, err = cli("run", str(file), "--json")
+        assert code == 0
+        warnings = json.loads(out)["warnings"]
+        assert len(warnings) == found and ("warning" in err) == bool(found)
+        assert all("takes 12 good blocks" in each and "mend it" in each for each in warnings)
+
+
 def test_a_cancelled_experiment_does_not_hide_the_one_before(host: Host, cli: Cli, spec: str) -> None:
     code, first, err = cli("run", spec)
     first = first.strip()
