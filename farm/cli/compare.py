@@ -15,6 +15,7 @@ from orchestrator.errors import FarmError
 
 from . import completion
 from .experiments import PANEL
+from .farm_access import settings_of
 from .output import JsonOption, StateOption, describe, log, out, print_json, print_rows, show_error
 from .results import write_whole
 
@@ -107,7 +108,7 @@ def compare(
             _save(a, only_where, save_baseline, state, as_json=as_json)
             return
         content = _content(a, b, sides, only_where, match, rules, state)
-        _write(content, html, markdown, junit, on)
+        _write(content, html, markdown, junit, on, state)
     if as_json:
         print_rows(content.rows)
     else:
@@ -156,14 +157,18 @@ def _content(
     from .sides import read_sides
 
     if b is not None:
-        first, second = (_only(side.rows, where) for side in read_sides(state, (a, b)))
+        sides_read = read_sides(state, (a, b))
+        first, second = (_only(side.rows, where) for side in sides_read)
         names = a, b
     else:
         axis, values = _axis(sides or "")
-        (side,) = read_sides(state, (a,))
+        sides_read = read_sides(state, (a,)) * 2
+        side = sides_read[0]
         first, second = comparison.sides_of(_only(side.rows, where), axis, *values)
         names = f"{a} {axis}={values[0]}", f"{a} {axis}={values[1]}"
-    return Content(*names, comparison.compare(first, second, rules, match), rules)
+    kept = sides_read[0].kept, sides_read[1].kept
+    serials = frozenset().union(*(each.serials for each in sides_read))
+    return Content(*names, comparison.compare(first, second, rules, match), rules, kept, serials)
 
 
 def _only(rows: list[SideRow], where: dict[str, str]) -> list[SideRow]:
@@ -185,11 +190,19 @@ def _save(a: str, where: dict[str, str], path: Path, state: Path | None, *, as_j
     log().print(f"{len(rows)} blocks of {', '.join(side.experiments)} saved to {path}", markup=False)
 
 
-def _write(content: Content, html: Path | None, markdown: Path | None, junit: Path | None, on: frozenset[str]) -> None:
+def _write(
+    content: Content,
+    html: Path | None,
+    markdown: Path | None,
+    junit: Path | None,
+    on: frozenset[str],
+    state: Path | None,
+) -> None:
+    from farm import endpoints
     from orchestrator.report import compared
 
     made = (
-        (html, "--html", lambda: compared.as_html(content)),
+        (html, "--html", lambda: compared.as_html(content, endpoints.pages_of(settings_of(state).state))),
         (markdown, "--markdown", lambda: compared.as_markdown(content)),
         (junit, "--junit", lambda: compared.as_junit(content, on)),
     )

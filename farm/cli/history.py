@@ -46,16 +46,18 @@ def history(
     """
     from orchestrator.nightly.past import past
 
-    with open_ledger(settings_of(state)) as ledger:
+    settings = settings_of(state)
+    with open_ledger(settings) as ledger:
         found = past(ledger, name, last)
     if device is not None:
         found = found.model_copy(update={"trails": tuple(each for each in found.trails if each.device == device)})
         if not found.trails:
             raise typer.BadParameter(f"{name} has no figure of {device!r}", param_hint="--device")
     if html is not None:
+        from farm import endpoints
         from orchestrator.report.nights import history_page
 
-        write_whole(html, history_page(found), "--html")
+        write_whole(html, history_page(found, endpoints.pages_of(settings.state)), "--html")
         log().print(f"written to {html}", markup=False)
     if as_json:
         print_json(found)

@@ -227,22 +227,24 @@ def show(
 
     Example: `farm queue show latest --json`
     """
+    from farm import endpoints
     from orchestrator.queueing.kept import as_parquet, read_run
 
-    with open_ledger(settings_of(state)) as ledger:
+    settings = settings_of(state)
+    with open_ledger(settings) as ledger:
         if html is None and parquet is None:
             _tell(ledger, run_id, as_json)
             return
         read = read_run(ledger, run_id)
     if html is not None:
-        html.write_text(_page(read))
+        html.write_text(_page(read, endpoints.pages_of(settings.state)))
     if parquet is not None:
         parquet.write_bytes(as_parquet(read))
     for path in filter(None, (html, parquet)):
         log().print(f"written: {path}", markup=False, soft_wrap=True)
 
 
-def _page(read: Read) -> str:
+def _page(read: Read, pages: str) -> str:
     from orchestrator.queueing.measures import measure
     from orchestrator.report.queueing import Told, queueing_page
 
@@ -251,7 +253,8 @@ def _page(read: Read) -> str:
         (each.server, each.device.serial, each.device.model, str(each.device.source), each.ended_by)
         for each in kept.servers
     ]
-    return queueing_page(Told(kept.spec, read.row.source, measure(kept.spec, read.runs), read.runs, servers=servers))
+    told = Told(kept.spec, read.row.source, measure(kept.spec, read.runs), read.runs, servers=servers)
+    return queueing_page(told, pages)
 
 
 def _tell(ledger: Ledger, run_id: str, as_json: bool) -> None:

@@ -26,6 +26,10 @@ class Side(NamedTuple):
     name: str
     experiments: tuple[str, ...]
     rows: list[SideRow]
+    kept: tuple[str, ...]
+    """Those of its experiments that the ledger has."""
+    serials: frozenset[str]
+    """Of the devices of these."""
 
 
 def read_sides(state: Path | None, texts: Iterable[str]) -> list[Side]:
@@ -45,6 +49,8 @@ def read_sides(state: Path | None, texts: Iterable[str]) -> list[Side]:
 
 def _side(text: str, settings: Settings, ledger: Callable[[], Ledger]) -> Side:
     experiments: list[str] = []
+    kept: list[str] = []
+    serials: set[str] = set()
     rows: list[SideRow] = []
     for name in filter(None, (each.strip() for each in text.split(","))):
         if Path(name).is_file() or name.endswith(".json"):
@@ -56,10 +62,13 @@ def _side(text: str, settings: Settings, ledger: Callable[[], Ledger]) -> Side:
             continue
         for row in _named(ledger(), name):
             experiments.append(row.id)
-            rows += _rows(settings, ledger(), row)
+            kept.append(row.id)
+            found = _rows(settings, ledger(), row)
+            serials |= {each.serial for each in found}
+            rows += found
     if not rows:
         raise NoData(f"{text}: no block of it is over", remedy="wait for it: `farm watch`")
-    return Side(text, tuple(experiments), rows)
+    return Side(text, tuple(experiments), rows, tuple(kept), frozenset(serials))
 
 
 def _named(ledger: Ledger, name: str) -> list[ExperimentRow]:

@@ -22,6 +22,10 @@ class Content(NamedTuple):
     b: str
     rows: tuple[Compared, ...]
     rules: Rules = Rules()
+    experiments: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    """Of each side, those that the ledger has."""
+    serials: frozenset[str] = frozenset()
+    """Of the devices that they ran on: a row may be of a model, or of a pair of devices."""
 
 
 def word(row: Compared) -> str:

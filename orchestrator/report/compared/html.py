@@ -5,24 +5,38 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from .content import Content, headline, notes
+from orchestrator.report.parts.links import Links
+
+from .content import RANKS, Content, headline, notes, ordered, word
 from .table import table
 
 FOLDER = Path(__file__).parent.parent
+TITLES = {
+    "worse": "Worse", "missing": "On one side only", "better": "Better", "unknown": "Unknown", "same": "Same",
+}  # fmt: skip
+"""Of the groups of rows, in the order in which they stand."""
 
 
-def as_html(content: Content) -> str:
-    """The page; every name in it is escaped."""
+MOST_EXPERIMENTS = 12
+
+
+def as_html(content: Content, pages: str = "") -> str:
+    """The page; every name in it is escaped. `pages`: the address of the farm's pages, where it is known: experiments
+    and devices lead there."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # the other forms do not need it
     from markupsafe import Markup, escape
 
-    section = table(content)
+    section, links = table(content), Links(pages)
     begins = ['<td class="n">' if column.number else "<td>" for column in section.columns]
 
     def cells(row: Iterable[str]) -> Markup:
         """A loop of the template takes three times as long."""
         return Markup("".join([begin + str(escape(text)) + "</td>" for begin, text in zip(begins, row, strict=True)]))  # noqa: S704
 
+    groups: dict[str, list[tuple[bool, Markup]]] = {rank: [] for rank in RANKS}
+    for number, (row, texts) in enumerate(zip(ordered(content.rows), section.rows, strict=True)):
+        told = (links.device(row.device, texts[0]), *texts[1:]) if row.device in content.serials else texts
+        groups[word(row)].append((number in section.bad, cells(told)))
     environment = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
@@ -37,5 +51,7 @@ def as_html(content: Content) -> str:
         facts=headline(content),
         notes=notes(content),
         section=section,
-        rows=map(cells, section.rows),
+        links=links,
+        sides=[links.some(each, MOST_EXPERIMENTS) for each in content.experiments],
+        groups=[(rank, name, found) for rank, name in TITLES.items() if (found := groups[rank])],
     )

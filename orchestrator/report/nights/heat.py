@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from orchestrator.analysis.comparison import METRICS, Compared
 from orchestrator.nightly import NightRow
+from orchestrator.report.parts.links import Links
 
 from .morning import Morning, row_device, said
 
@@ -31,25 +32,26 @@ class Map(NamedTuple):
 
     name: str
     cells: list[str]
-    rows: list[tuple[str, list[Square | None]]]
+    rows: Sequence[tuple[str, list[Square | None]]]
     """Of each device a square for each cell; None where nothing was asked."""
 
 
-def heat_maps(found: Morning) -> list[Map]:
+def heat_maps(found: Morning, links: Links) -> list[Map]:
     """By metric, in the order in which they stand in the night; those with a difference first."""
     metrics: dict[str, list[NightRow]] = {}
     for row in found.night.rows:
         metrics.setdefault(f"{row.compared.metric} {row.compared.basis}".strip(), []).append(row)
     quiet = {name: all(said(row) == "same" for row in rows) for name, rows in metrics.items()}
     ordered = sorted(metrics, key=lambda name: quiet[name])
-    return [_map(found, name, metrics[name]) for name in ordered[:MOST_MAPS]]
+    return [_map(found, name, metrics[name], links) for name in ordered[:MOST_MAPS]]
 
 
-def _map(found: Morning, name: str, rows: Sequence[NightRow]) -> Map:
+def _map(found: Morning, name: str, rows: Sequence[NightRow], links: Links) -> Map:
     cells = list(dict.fromkeys(found.named(row) for row in rows))[:MOST_COLUMNS]
-    devices = dict.fromkeys(row_device(row) for row in rows)
+    devices = {row_device(row): links.device(row.compared.device, row_device(row)) for row in rows}
     squares = {(row_device(row), found.named(row)): _square(row) for row in rows}
-    return Map(name, cells, [(device, [squares.get((device, cell)) for cell in cells]) for device in devices])
+    told = [(linked, [squares.get((device, cell)) for cell in cells]) for device, linked in devices.items()]
+    return Map(name, cells, told)
 
 
 def _square(row: NightRow) -> Square:

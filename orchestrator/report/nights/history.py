@@ -12,6 +12,7 @@ from orchestrator.analysis.history import Change, History, Trail
 from orchestrator.model.device import Source
 from orchestrator.report import wording
 from orchestrator.report.drawing import to_svg
+from orchestrator.report.parts.links import Links
 from orchestrator.report.section import Column, Section
 
 from .series import series_chart
@@ -28,8 +29,12 @@ SERIES = (
 )  # fmt: skip
 
 
-def history_page(history: History) -> str:
-    """Changes, charts of the series that have one, and the noise floor of every series."""
+def history_page(history: History, pages: str = "") -> str:
+    """Changes, charts of the series that have one, and the noise floor of every series.
+
+    `pages`: the address of the farm's pages, where it is known: nights and devices lead there.
+    """
+    links = Links(pages)
     charts = [trail for trail in history.trails if trail.changes][:MOST_CHARTS]
     return (
         environment()
@@ -43,7 +48,8 @@ def history_page(history: History) -> str:
                 ("changes", str(len(history.changes))),
                 *((cause, str(number)) for cause, number in _by_cause(history).items()),
             ],
-            sections=[changes_section(history.changes), _series_section(history)],
+            links=links,
+            sections=[_changes_section(history.changes, links), _series_section(history, links)],
             charts=charts_of(history, charts),
             unreal=sorted({word for trail in history.trails if (word := unreal(trail.source))}),
         )
@@ -53,7 +59,7 @@ def history_page(history: History) -> str:
 def environment() -> Environment:
     """Escapes every name that comes from outside."""
     return Environment(
-        loader=FileSystemLoader(FOLDER),
+        loader=FileSystemLoader([FOLDER, FOLDER.parent]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -75,7 +81,7 @@ def charts_of(history: History, trails: list[Trail]) -> list[Markup]:
     ]
 
 
-def changes_section(changes: list[tuple[Trail, Change]]) -> Section:
+def _changes_section(changes: list[tuple[Trail, Change]], links: Links) -> Section:
     """Changes as a table, the newest first; what is worse is marked."""
     return Section(
         name="changes",
@@ -84,9 +90,10 @@ def changes_section(changes: list[tuple[Trail, Change]]) -> Section:
         columns=CHANGES,
         rows=tuple(
             (
-                date(change.at), trail.device, trail.cell, f"{trail.metric} {trail.basis}".strip(),
-                f"{100 * change.change:+.1f} %", change.cause if change.settled else f"{change.cause}, new",
-                change.because, "; ".join(f"{name}: {old} → {new}" for name, (old, new) in change.also.items()),
+                links.night(change.night, date(change.at)), links.device(trail.device), trail.cell,
+                f"{trail.metric} {trail.basis}".strip(), f"{100 * change.change:+.1f} %",
+                change.cause if change.settled else f"{change.cause}, new", change.because,
+                "; ".join(f"{name}: {old} → {new}" for name, (old, new) in change.also.items()),
             )
             for trail, change in changes
         ),
@@ -94,10 +101,10 @@ def changes_section(changes: list[tuple[Trail, Change]]) -> Section:
     )  # fmt: skip
 
 
-def _series_section(history: History) -> Section:
+def _series_section(history: History, links: Links) -> Section:
     rows = (
         (
-            trail.device, trail.cell, f"{trail.metric} {trail.basis}".strip(),
+            links.device(trail.device), trail.cell, f"{trail.metric} {trail.basis}".strip(),
             str(sum(value is not None for value in trail.a)), f"{100 * trail.noise:.2g} %",
             f"{100 * trail.floor:.2g} %", str(len(trail.changes)),
         )

@@ -44,12 +44,12 @@ def morning_page(found: Morning, pages: str = "") -> str:
             groups=[_group(found, name, rows, scale, links) for name, rows in told.items()],
             scale=f"{100 * scale:.0f}",
             links=links,
-            missing=_missing(found),
-            maps=heat_maps(found),
-            changes=_changes(changes) if changes else None,
+            missing=_missing(found, links),
+            maps=heat_maps(found, links),
+            changes=_changes(changes, links) if changes else None,
             charts=charts_of(found.history, charted(found)),
             nights=len(found.history.nights),
-            facts=_facts(found),
+            facts=_facts(found, links),
             records=[(name.partition(" (")[0], name, command) for name, command in raw_records(night)],
             unreal=sorted({unreal(row.compared.source) for row in night.rows} - {""}),
         )
@@ -85,11 +85,11 @@ def words(row: NightRow) -> str:
     return text if said(row) != "not confirmed" else f"not confirmed; first {text}"
 
 
-def _changes(groups: list[Group]) -> Section:
+def _changes(groups: list[Group], links: Links) -> Section:
     rows = (
         (
-            date(each.at), each.device, each.what, each.size, each.cause if each.settled else f"{each.cause}, new",
-            each.because, each.also,
+            date(each.at), _moved(each, links), each.what, each.size,
+            each.cause if each.settled else f"{each.cause}, new", each.because, each.also,
         )
         for each in groups
     )  # fmt: skip
@@ -97,15 +97,20 @@ def _changes(groups: list[Group]) -> Section:
     return Section("changes", "Changes of the last two weeks", "", CHANGES, tuple(rows), bad)
 
 
-def _missing(found: Morning) -> Section | None:
-    rows = tuple((each.device, str(each.cells or ""), each.reason) for each in found.night.missing)
+def _moved(group: Group, links: Links) -> str:
+    return links.device(group.device) if group.device == group.trail.device else group.device
+
+
+def _missing(found: Morning, links: Links) -> Section | None:
+    rows = tuple((links.device(each.device), str(each.cells or ""), each.reason) for each in found.night.missing)
     return Section("devices", "Devices that are missing", "", MISSING, rows) if rows else None
 
 
-def _facts(found: Morning) -> list[tuple[str, str]]:
+def _facts(found: Morning, links: Links) -> list[tuple[str, str]]:
     night = found.night
     ran = f"{date(night.began_at)} to {date(night.ended_at or night.ends_at)}" if night.began_at else "it did not run"
     return [
+        ("night", links.night(night.night_id)),
         ("ran", ran),
         ("outcome", (night.outcome or "under way").replace("not_run", "did not run")),
         ("devices", ", ".join(night.devices) or "none"),

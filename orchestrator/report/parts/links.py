@@ -1,9 +1,9 @@
-"""Links from a report to the farm's pages: of experiments, devices and jobs; plain text where no page is known."""
+"""Links from a report to the farm's pages: of experiments, nights, devices, jobs; plain text where none is known."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -23,11 +23,24 @@ class Links:
     def experiment(self, experiment_id: str, text: str = "") -> Markup:
         return self._to("experiments", experiment_id, text)
 
+    def night(self, night_id: str, text: str = "") -> Markup:
+        """`night_id`: of a suite's night; or of an experiment, with `/` and the number of a later night behind it."""
+        if "@" in night_id:
+            return self._to("nights", night_id, text)
+        return self.experiment(night_id.partition("/")[0], text or night_id)
+
     def device(self, serial: str, text: str = "") -> Markup:
         return self._to("devices", serial, text)
 
     def job(self, job_id: str, text: str = "") -> Markup:
         return self._to("jobs", job_id, text)
+
+    def some(self, experiments: Sequence[str], most: int) -> Markup:
+        """The first of some experiments, and how many more there are; empty without pages."""
+        if not self.pages:
+            return Markup()
+        more = Markup(" and {} more").format(len(experiments) - most) if len(experiments) > most else Markup()
+        return Markup(", ").join(map(self.experiment, experiments[:most])) + more
 
     def _to(self, what: str, name: str, text: str) -> Markup:
         if not self.pages or not name:

@@ -16,6 +16,7 @@ from orchestrator.queueing.oracle import theory_of
 from orchestrator.queueing.requests import Run
 from orchestrator.queueing.spec import QueueingSpec
 from orchestrator.report.drawing import Chart, to_svg
+from orchestrator.report.parts.links import Links
 from orchestrator.report.section import Column, Section
 
 from . import charts
@@ -52,8 +53,10 @@ class Told:
     """Rows: server, device, model, source, what ended it."""
 
 
-def queueing_page(told: Told) -> str:
-    """The page; the template engine escapes every name in it."""
+def queueing_page(told: Told, pages: str = "") -> str:
+    """The page; the template engine escapes every name in it. `pages`: the address of the farm's pages, where it is
+    known: devices lead there."""
+    links = Links(pages)
     points = [(each, theory_of(told.spec.at_rate(each.offered_per_s))) for each in told.curve]
     drawn = {
         "load": charts.load_curve(points) if points else None,
@@ -71,7 +74,8 @@ def queueing_page(told: Told) -> str:
         times=Section("times", "Waiting, service and sojourn", "", TIMES, tuple(_times(told))),
         curve=Section("curve", "Offered against carried load", "", CURVE, tuple(map(_point, told.curve))),
         policies=Section("policies", "Policies", "", POLICIES, tuple(_policy(*each) for each in told.policies)),
-        servers=Section("servers", "Servers", "", SERVERS, tuple(told.servers)),
+        servers=Section("servers", "Servers", "", SERVERS, tuple(_server(links, *each) for each in told.servers)),
+        links=links,
         charts={name: _svg(chart) if chart is not None else None for name, chart in drawn.items()},
         doubts=told.measured.doubts,
         text=told.spec.model_dump_json(indent=2, exclude_defaults=True),
@@ -146,6 +150,10 @@ def _policy(name: str, measured: Measured) -> tuple[str, ...]:
         _text(each.drop_share, 100, " %"), _text(each.deadline_miss_share, 100, " %"),
         _text(each.energy_j_per_request), _text(each.energy_with_idle_j_per_request),
     )  # fmt: skip
+
+
+def _server(links: Links, server: str, serial: str, *others: str) -> tuple[str, ...]:
+    return (server, links.device(serial), *others)
 
 
 def _text(figure: Figure, scale: float = 1.0, unit: str = "") -> str:

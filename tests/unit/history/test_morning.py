@@ -78,8 +78,10 @@ def test_the_page_says_it_all_in_its_head(found: Morning, page: str) -> None:
     assert headline(found) == "The night is partial: 1 worse; 1 better; 1 unknown; 1 device missing."
     text, parsed, words = page, Page(page), " ".join(page.split())
     assert not parsed.open and "script" not in parsed.tags and "http:" not in text and "https:" not in text
-    assert words.index("What to do next") < words.index("What got worse") < words.index("What got better")
-    steps = words[words.index("What to do next") : words.index("What got worse")]
+    headings = ("What to do next", "What got worse", "What got better")
+    following, worse, better = (words.index(f"<h2>{each}") for each in headings)
+    assert following < worse < better
+    steps = words[following:worse]
     assert "latency is worse in 1 cell on B (confirmed by a repetition)" in steps
     assert "farm compare nightly-1 --sides side=baseline,candidate --where device=B" in steps
     assert "Look at D: it is not connected." in steps and "Not the candidate: C moved on both sides" in steps
