@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from device_agent.virtual.faults import KillAgent, Reboot, Unplug
+from orchestrator.coordination.inventory import Inventory
 from tests.waiting import eventually
 
 from .running_farm import RunningFarm, running_farm
@@ -22,6 +24,25 @@ SAMPLES = 1000
 def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningFarm]:
     with running_farm(tmp_path_factory.mktemp("farm"), phones=2) as started:
         yield started
+
+
+TRAINING = """\
+name: {name}
+workload:
+  network: classifier_784
+  parameters: {{hidden: [200, 100], inputs: 64}}
+  training:
+    dataset: {{inputs: set.npz, held_out: 20 %}}
+    epochs: {epochs}
+    batch: 8
+    seed: 5
+    checkpoint: 5
+devices: {{where: 'serial == "{serial}"', count: any}}
+matrix: {{backend: cpu, threads: 1}}
+conditions: {{battery_temp_max: 60 C, thermal_status_max: 6}}
+"""
+EPOCHS = 300
+"""Some five seconds on one core."""
 
 
 def in_the_middle(farm: RunningFarm, folder: Path, name: str) -> tuple[str, str]:
@@ -63,3 +84,31 @@ def test_a_killed_agent_is_an_outcome(farm: RunningFarm, tmp_path: Path) -> None
     (record,) = farm.until_finished(experiment)
     assert record["outcome"] == "killed"
     assert record["samples"], "what was measured before is kept"
+
+
+def test_a_training_of_a_killed_worker_goes_on_bit_for_bit(farm: RunningFarm, tmp_path: Path) -> None:
+    """The next worker's attempt takes up the checkpoint on the phone, and leaves the model of a run let alone."""
+    data = np.random.default_rng().integers(0, 256, (2500, 8, 8), dtype=np.uint8)
+    np.savez(tmp_path / "set.npz", x_train=data, y_train=data.reshape(-1, 64)[:, :10].argmax(axis=1))
+    with farm.redis() as redis:
+        phone = next(one.serial for one in Inventory(redis).devices() if one.facts.source == "virtual")
+
+    def submitted(name: str) -> str:
+        file = tmp_path / f"{name}.yaml"
+        file.write_text(TRAINING.format(name=name, serial=phone, epochs=EPOCHS))
+        return str(farm.cli("run", str(file))["experiment"])
+
+    (whole,) = farm.until_finished(submitted("whole"))
+    experiment = submitted("parts")
+    progress = eventually(lambda: (found := farm.running()) and found.done >= 20 and found, what="it does not train")
+    assert progress.serial == phone
+    (worker,) = farm.part("worker")
+    worker.kill()
+    farm.phones.fault(phone, KillAgent())  # or it might end before the next worker comes
+    records = farm.until_finished(experiment)
+    rest = max(records, key=lambda record: record["token"])
+    assert whole["outcome"] == rest["outcome"] == "ok"
+    assert rest["attempt"] > 1 and len(rest["earlier"]) > 0 and 0 < len(rest["samples"]) < EPOCHS, "it began anew"
+    assert rest["trained"]["onnx_sha256"] == whole["trained"]["onnx_sha256"]
+    epochs = [(one["stage"], one["epoch"], one["loss"]) for one in (*rest["earlier"], *rest["samples"])]
+    assert epochs == [(one["stage"], one["epoch"], one["loss"]) for one in whole["samples"]]
