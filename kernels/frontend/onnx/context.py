@@ -83,6 +83,8 @@ class Context:
     """The largest place of an element that nodes compute as a number."""
     sums: int = 0
     """The largest sum of whole numbers that nodes may compute."""
+    padded: set[str] = field(default_factory=set)
+    """Tensors of which the last rows may be padding: results of NonMaxSuppression and what is made of them."""
     written_out: int = 0
     """Nodes of graphs inside of nodes that were imported, each as often as it runs."""
 

@@ -12,6 +12,7 @@ from kernels.errors import UnsupportedNode
 from . import binary, control, elementwise, folding, images, layout, parts, products, windows
 from .context import Context, OnnxNode
 from .general import GENERAL
+from .general.suppressing import check_reader
 from .operands import check_operands, result_types
 
 OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
@@ -58,7 +59,7 @@ OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
 
 
 STANDARD_DOMAINS = ("", "ai.onnx")
-_COUNTED_LATER = ("NonMaxSuppression", "NonZero", "Unique")
+_COUNTED_LATER = ("NonZero", "Unique")
 SUPPORTED = frozenset({*OPERATORS, *GENERAL, *folding.FOLDS, *control.CONTROL})
 
 
@@ -82,6 +83,7 @@ def import_node(node: OnnxNode, domain: str, to: Context) -> None:
     if not any(node.outputs):
         return
     check_operands(node, to)
+    check_reader(node, to)
     if constant and node.op in folding.FOLDS:
         folding.fold(node, to)
     elif constant and node.op not in folding.OF_NO_OPERANDS and folding.can_compute(node):

@@ -9,7 +9,19 @@ from collections.abc import Callable
 
 from kernels.frontend.onnx.context import Context, OnnxNode
 
-from . import functions, ordering, placing, products, quantized, recurrent, reductions, resizing, sampling, windows
+from . import (
+    functions,
+    ordering,
+    placing,
+    products,
+    quantized,
+    recurrent,
+    reductions,
+    resizing,
+    sampling,
+    suppressing,
+    windows,
+)
 
 GENERAL: dict[str, Callable[[OnnxNode, Context], None]] = {
     **dict.fromkeys(functions.UNARY, functions.unary),
@@ -50,6 +62,7 @@ GENERAL: dict[str, Callable[[OnnxNode, Context], None]] = {
     "MatMul": products.matmul,
     "MatMulInteger": quantized.matmul_integer,
     "Mod": functions.mod,
+    "NonMaxSuppression": suppressing.non_max_suppression,
     "OneHot": functions.one_hot,
     "Pad": placing.pad,
     "QLinearConv": quantized.qlinear_conv,

@@ -37,14 +37,19 @@ def top_k(node: OnnxNode, to: Context) -> None:
     s.places(n)
     perm = [other for other in range(len(given)) if other != axis] + [axis]
     last = s.transpose(x, perm)
-    rows = prod(given) // n
-    numbers = s.reshape(last, (rows, n))
-    best = _LARGER if s.attribute("largest", 1) else _SMALLER
-    order = _by_ranks if rows * n * n <= MOST_PAIRS else _by_network
+    numbers = s.reshape(last, (prod(given) // n, n))
+    found = by_size(s, numbers, k, largest=bool(s.attribute("largest", 1)))
     lead = tuple(given[other] for other in perm[:-1])
     back = np.argsort(perm).tolist()
-    for index, found in enumerate(order(s, numbers, k, best)):
-        s.end(s.transpose(s.reshape(found, (*lead, k)), back), index)
+    for index, each in enumerate(found):
+        s.end(s.transpose(s.reshape(each, (*lead, k)), back), index)
+
+
+def by_size(s: Steps, x: str, k: int, *, largest: bool = True) -> tuple[str, str]:
+    """The k best numbers of each row and their places; of equal numbers the first comes first."""
+    rows, n = s.shape(x)
+    order = _by_ranks if rows * n * n <= MOST_PAIRS else _by_network
+    return order(s, x, k, _LARGER if largest else _SMALLER)
 
 
 def _before(better: Expression) -> Expression:

@@ -1,0 +1,109 @@
+"""NonMaxSuppression: onnxruntime's rows first, then rows of -1, and who may read such a result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from kernels.errors import ModelError, UnsupportedNode
+from kernels.frontend.onnx import load_onnx
+from kernels.reference import evaluate
+
+from .onnx_models import run_onnxruntime, save_model
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+def detector(
+    folder: Path, inputs: Arrays, most: int, *later: Any, overlap: float | None = 0.5, least: float | None = None,
+    output: str = "rows", center: int = 0,
+) -> Path:  # fmt: skip
+    given = {"most": np.array([most], np.int64)}
+    names = ["boxes", "scores", "most"]
+    for name, number in (("overlap", overlap), ("least", least)):
+        names.append("" if number is None else name)
+        given |= {} if number is None else {name: np.array([number], np.float32)}
+    nodes = [
+        helper.make_node("NonMaxSuppression", names, ["found"], center_point_box=center),
+        helper.make_node("Cast", ["found"], ["rows"], to=TensorProto.FLOAT),
+        *later,
+    ]
+    constants = given | {"column": np.array([2], np.int64), "last": np.array([-1], np.int64)}
+    shapes = {name: array.shape for name, array in inputs.items()}
+    return save_model(folder / "m.onnx", nodes, shapes, [output], constants)
+
+
+def drawn(rng: np.random.Generator, batch: int, classes: int, count: int) -> Arrays:
+    """Many equal scores, many boxes that overlap, some twice, some without an area."""
+    corners = rng.integers(0, 12, (batch, count, 4)).astype(np.float32) / 4
+    corners[:, count // 2 :: 3] = corners[:, :1]
+    return {"boxes": corners, "scores": np.round(rng.random((batch, classes, count)), 1).astype(np.float32)}
+
+
+def padded(wanted: np.ndarray[Any, Any], rows: int) -> np.ndarray[Any, Any]:
+    return np.pad(wanted, ((0, rows - len(wanted)), (0, 0)), constant_values=-1)
+
+
+@pytest.mark.parametrize(
+    ("batch", "classes", "count", "most"), [(1, 1, 40, 12), (2, 3, 17, 5), (1, 4, 9, 20), (3, 1, 1, 1)]
+)
+@pytest.mark.parametrize("center", [0, 1])
+@pytest.mark.parametrize(("overlap", "least"), [(0.5, 0.35), (None, None), (0.3, None), (0.9, 0.95)])
+def test_rows_are_those_of_onnxruntime_and_then_padding(
+    tmp_path: Path, seed: int, batch: int, classes: int, count: int, most: int, center: int,
+    overlap: float | None, least: float | None,
+) -> None:  # fmt: skip
+    inputs = drawn(np.random.default_rng(seed), batch, classes, count)
+    path = detector(tmp_path, inputs, most, overlap=overlap, least=least, center=center)
+    wanted, graph = run_onnxruntime(path, inputs)["rows"], load_onnx(path)
+    total = batch * classes * min(most, count)
+    assert graph.shapes["rows"] == (total, 3)
+    ours = evaluate(graph, inputs, dtype=np.float32)["rows"]
+    assert np.array_equal(ours, padded(wanted, total))
+
+
+def test_boxes_are_gathered_by_its_rows(tmp_path: Path, seed: int) -> None:
+    later = [
+        helper.make_node("Gather", ["found", "column"], ["places"], axis=1),
+        helper.make_node("Gather", ["boxes", "places"], ["chosen"], axis=1),
+        helper.make_node("Identity", ["chosen"], ["y"]),
+    ]
+    inputs = drawn(np.random.default_rng(seed), 1, 1, 30)
+    path = detector(tmp_path, inputs, 8, *later, output="y", least=0.2)
+    wanted = run_onnxruntime(path, inputs)["y"]
+    ours = evaluate(load_onnx(path), inputs)["y"]
+    assert np.array_equal(ours[:, : wanted.shape[1]], wanted)
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "attributes", "why"),
+    [
+        ("Shape", ["found"], {}, "Shape would count these too"),
+        ("Size", ["found"], {}, "Size would count these too"),
+        ("ReduceSum", ["rows"], {}, "ReduceSum would count these too"),
+        ("Slice", ["rows", "last", "column"], {}, "a slice that counts from the end"),
+    ],
+)
+def test_what_counts_rows_is_refused(
+    tmp_path: Path, seed: int, op: str, inputs: list[str], attributes: dict[str, int], why: str
+) -> None:
+    given = drawn(np.random.default_rng(seed), 1, 2, 5)
+    path = detector(tmp_path, given, 2, helper.make_node(op, inputs, ["y"], **attributes), output="y")
+    with pytest.raises(UnsupportedNode, match=why) as refused:
+        load_onnx(path)
+    assert "padded with rows of -1" in str(refused.value)
+
+
+def test_many_rounds_and_none_are_refused(tmp_path: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    with pytest.raises(UnsupportedNode, match="may choose 600 boxes of a class; at most 512"):
+        load_onnx(detector(tmp_path, drawn(rng, 1, 1, 700), 600))
+    with pytest.raises(ModelError, match="it chooses none"):
+        load_onnx(detector(tmp_path, drawn(rng, 1, 1, 7), 0))
+    boxes = {"boxes": np.zeros((1, 3, 5), np.float32), "scores": np.zeros((1, 1, 3), np.float32)}
+    with pytest.raises(ModelError, match=r"boxes have the shape \(1, 3, 5\).* expected \(batch, boxes, 4\)"):
+        load_onnx(detector(tmp_path, boxes, 2))
