@@ -87,8 +87,10 @@ def _check_options(options: Options, limits: Limits) -> None:
     if options.precision not in limits.precisions:
         allowed = ", ".join(limits.precisions)
         raise OptionError(f"the device has no {options.precision} for {options.backend}; it has: {allowed}")
-    if options.backend == "cpu" and options.precision not in ("fp32", "relaxed"):
-        raise OptionError(f"the CPU backend has no {options.precision}; it has: fp32, relaxed")
+    if options.backend == "cpu" and options.precision not in ("fp32", "relaxed", "int8"):
+        raise OptionError(f"the CPU backend has no {options.precision}; it has: fp32, relaxed, int8")
+    if options.backend != "cpu" and options.precision == "int8":
+        raise OptionError(f"precision int8 is the CPU backend's alone; {options.backend} has none")
     for name, axis in COMPILE_AXES.items():
         _check_axis(axis, getattr(options, name), options)
     if options.layout == "image":

@@ -11,12 +11,12 @@ from .ir.fusion import FUSIONS, fusion_words, fusions, why_no_fusions
 from .ir.placement import KINDS, placement_words, why_no_placement
 
 Backend = Literal["opencl", "vulkan", "cpu"]
-Precision = Literal["fp32", "relaxed", "imprecise", "fp16", "fp16_arithmetic"]
+Precision = Literal["fp32", "relaxed", "imprecise", "fp16", "fp16_arithmetic", "int8"]
 CONTRACTED: tuple[Precision, ...] = ("relaxed", "imprecise")
 """Those in which a driver may join products with sums; in `imprecise` also reorder them, and lose NaN."""
 HALF: tuple[Precision, ...] = ("fp16", "fp16_arithmetic")
 """Those that store weights and activations in half precision."""
-PRECISIONS: tuple[Precision, ...] = ("fp32", "relaxed", "imprecise", "fp16", "fp16_arithmetic")
+PRECISIONS: tuple[Precision, ...] = ("fp32", "relaxed", "imprecise", "fp16", "fp16_arithmetic", "int8")
 ConcatMode = Literal["auto", "join", "split"]
 PoolMode = Literal["auto", "offsets", "objects"]
 SwapMode = Literal["auto", "never"]

@@ -28,7 +28,9 @@ class Layer:
 
 
 def layer_of(graph: Graph, node: Node, options: Options) -> Layer | None:
-    """The layer of a node that can be tuned; None for others."""
+    """The layer of a node that can be tuned; None for others, and in 8 bits, where the precision chooses."""
+    if options.precision == "int8":
+        return None
     families = (CPU_CONVOLUTIONS,) if options.backend == "cpu" else FAMILIES
     family: Family[Any] | None = next((one for one in families if node.op in one.ops), None)
     return Layer(family, family.sizes(graph, node)) if family and family.has_choice(graph, node) else None

@@ -18,7 +18,7 @@ from kernels.reference import evaluate
 from .candidates import Trial, batches, trial
 from .layers import Layer
 
-TOLERANCES = {"fp32": 1e-4, "relaxed": 1e-4, "imprecise": 1e-4, "fp16": 2e-2, "fp16_arithmetic": 2e-2}
+TOLERANCES = {"fp32": 1e-4, "relaxed": 1e-4, "imprecise": 1e-4, "fp16": 2e-2, "fp16_arithmetic": 2e-2, "int8": 0.25}
 """Largest absolute difference from the reference, as a share of its largest absolute value."""
 _SAID = 300
 """Characters kept of a failure."""

@@ -22,13 +22,14 @@ class Api(StrEnum):
 class Precision(StrEnum):
     """Arithmetic of a plan: IEEE single; single with joined products and sums (relaxed); single as
     fast as the driver likes (imprecise); half storage with single arithmetic; half
-    storage with products and short sums in half."""
+    storage with products and short sums in half; single around products of 8 bits (int8, on the CPU)."""
 
     FP32 = "fp32"
     RELAXED = "relaxed"
     IMPRECISE = "imprecise"
     FP16 = "fp16"
     FP16_ARITHMETIC = "fp16_arithmetic"
+    INT8 = "int8"
 
 
 class Source(StrEnum):

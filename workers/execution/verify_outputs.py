@@ -16,7 +16,7 @@ from workers.plans.plan_store import Arrays
 
 Array = npt.NDArray[Any]
 
-TOLERANCES = {precision: 2e-2 if precision in HALF else 1e-4 for precision in Precision}
+TOLERANCES = {precision: 2e-2 if precision in HALF else 1e-4 for precision in Precision} | {Precision.INT8: 0.25}
 """Largest absolute difference, as a share of the reference's largest absolute value."""
 
 

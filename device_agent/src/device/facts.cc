@@ -13,6 +13,7 @@ const char* word(Precision precision) {
     case Precision::imprecise: return "imprecise";
     case Precision::fp16: return "fp16";
     case Precision::fp16_arithmetic: return "fp16_arithmetic";
+    case Precision::int8: return "int8";
   }
   return "";
 }

@@ -10,7 +10,7 @@
 namespace pocketfarm {
 
 enum class Api { opencl, vulkan, cpu };
-enum class Precision { fp32, relaxed, imprecise, fp16, fp16_arithmetic };
+enum class Precision { fp32, relaxed, imprecise, fp16, fp16_arithmetic, int8 };
 
 const char* word(Api api);
 const char* word(Precision precision);

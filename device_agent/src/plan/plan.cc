@@ -42,9 +42,9 @@ void Parser::header(const Reader& root) {
   plan_.name = root.at("name").text();
   const std::string api = root.at("api").word({"opencl", "vulkan", "cpu"});
   plan_.api = api == "opencl" ? Api::opencl : api == "vulkan" ? Api::vulkan : Api::cpu;
-  const std::string precision = root.at("precision").word({"fp32", "relaxed", "imprecise", "fp16", "fp16_arithmetic"});
+  const std::string precision = root.at("precision").word({"fp32", "relaxed", "imprecise", "fp16", "fp16_arithmetic", "int8"});
   for (Precision known : {Precision::fp32, Precision::relaxed, Precision::imprecise, Precision::fp16,
-                          Precision::fp16_arithmetic})
+                          Precision::fp16_arithmetic, Precision::int8})
     if (precision == word(known)) plan_.precision = known;
   plan_.blob_bytes = root.at("blob_bytes").bytes();
   for (const auto& [name, hash] : root.at("files").members()) plan_.files[bundle_path(hash, name)] = hash.text();

@@ -79,6 +79,20 @@ ALGORITHMS = {
 }  # fmt: skip
 
 
+INT8 = CpuAlgorithm("int8", "products in 8 bits, in a plan of precision int8", in_blocks=True)
+"""Of no axis: the precision chooses it."""
+INT8_DEPTH = 65536
+"""Products of 8 bits that a sum of 32 bits holds."""
+
+
+def int8_fits(conv: Convolution, weight: Array) -> bool:
+    """Whether a convolution can be computed in 8 bits: by its groups, its depth, and finite weights."""
+    if _not_implicit_gemm(conv):
+        return False
+    c = conv.c // conv.groups
+    return -(-c // BLOCK) * BLOCK * conv.kernel[0] * conv.kernel[1] <= INT8_DEPTH and bool(np.isfinite(weight).all())
+
+
 class CpuConvolutions(Family[Convolution]):
     """Every way to convolve on CPU threads."""
 
@@ -141,7 +155,11 @@ def algorithm_of(options: Options, graph: Graph, node: Node) -> CpuAlgorithm:
     """The algorithm of a conv node; `direct` where there is no choice."""
     if not CPU_CONVOLUTIONS.has_choice(graph, node):
         return ALGORITHMS["direct"]
-    choice = CPU_CONVOLUTIONS.choose(options, Limits(), node.name, convolution_of(graph, node))
+    conv = convolution_of(graph, node)
+    in_int8 = options.precision == "int8" and options.algorithm == "auto"
+    if in_int8 and int8_fits(conv, graph.constants[node.inputs[1]]):
+        return INT8
+    choice = CPU_CONVOLUTIONS.choose(options, Limits(), node.name, conv)
     return ALGORITHMS[choice.algorithm]
 
 

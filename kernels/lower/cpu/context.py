@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from math import prod
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from kernels.ir.graph import Array, Graph, Node
 from kernels.lower.aliases import plan_aliases
 from kernels.lower.draft import Draft, DraftProgram, Role, arguments
@@ -66,6 +69,11 @@ class CpuContext:
     def weight(self, name: str, array: Array, layout: Literal["plain", "packed"] = "plain") -> str:
         described = Tensor(shape=array.shape, dtype="f32", layout=layout)
         return self.draft.add_weight(name, array.astype("<f4").tobytes(), described)
+
+    def packed(self, name: str, array: npt.NDArray[np.int8] | npt.NDArray[np.int32]) -> str:
+        """Whole numbers in an operation's own order."""
+        described = Tensor(shape=array.shape, dtype="i8" if array.dtype == np.int8 else "i32", layout="packed")
+        return self.draft.add_weight(name, array.tobytes(), described)
 
     def write(self, tensor: str, role: Role = "activation") -> str:
         """A new buffer for a row-major tensor; that of a concat where the tensor is its beginning."""

@@ -9,7 +9,7 @@ from kernels.plan.model import Tensor
 
 from .algorithms import algorithm_of
 from .context import CpuContext
-from .packing import BLOCK, WINOGRAD_TILE, blocks, pack_bias, pack_depthwise, pack_product, pack_winograd
+from .packing import BLOCK, WINOGRAD_TILE, blocks, pack_bias, pack_depthwise, pack_int8, pack_product, pack_winograd
 
 _POSITIONS = (WINOGRAD_TILE + 2) ** 2
 _WORKSPACE_FLOATS = 384 << 10
@@ -21,7 +21,7 @@ def lower_conv(context: CpuContext, node: Node) -> None:
     conv = convolution_of(context.graph, node)
     algorithm = algorithm_of(context.options, context.graph, node).name
     context.draft.chosen[node.name] = algorithm
-    in_blocks = {"winograd": _winograd, "implicit_gemm": _product, "depthwise": _depthwise}
+    in_blocks = {"winograd": _winograd, "implicit_gemm": _product, "depthwise": _depthwise, "int8": _int8}
     if algorithm in in_blocks:
         in_blocks[algorithm](context, node, conv)
     else:
@@ -38,6 +38,23 @@ def _product(context: CpuContext, node: Node, conv: Convolution) -> None:
     weight = pack_product(context.graph.constants[node.inputs[1]], plain_source=plain)
     ints = {**_sizes(conv), "k": conv.k, "groups": conv.groups, "src_plain": int(plain)}
     _call(context, node, conv, "conv2d_nc16", {"src": src}, weight, ints)
+
+
+def _int8(context: CpuContext, node: Node, conv: Convolution) -> None:
+    plain = conv.c < BLOCK and context.is_plain(node.inputs[0])
+    src = context.read(node.inputs[0]) if plain else context.read_blocks(node.inputs[0])
+    packed = pack_int8(context.graph.constants[node.inputs[1]], plain_source=plain)
+    ints = {**_sizes(conv), "k": conv.k, "groups": conv.groups, "src_plain": int(plain)}
+    (kh, kw), (sh, sw), (dh, dw) = conv.kernel, conv.strides, conv.dilations
+    rows, columns = (conv.oh - 1) * sh + (kh - 1) * dh + 1, (conv.ow - 1) * sw + (kw - 1) * dw + 1
+    lanes = -(-conv.c // 4) * 4 if plain else blocks(conv.c) * BLOCK
+    buffers = {
+        "src": src,
+        "scale": context.weight(f"{node.name}:scale", packed.scale, "packed"),
+        "sums": context.packed(f"{node.name}:sums", packed.sums),
+        "values": context.scratch(f"{node.name}:values", rows * columns * lanes // 4),
+    }
+    _call(context, node, conv, "conv2d_int8", buffers, context.packed(f"{node.name}:weight", packed.weight), ints)
 
 
 def _depthwise(context: CpuContext, node: Node, conv: Convolution) -> None:
@@ -63,7 +80,7 @@ def _call(
     conv: Convolution,
     operation: str,
     buffers: dict[str, str],
-    weight: Array,
+    weight: Array | str,
     ints: dict[str, int],
 ) -> None:
     """A call on blocks of channels: weights in their own order, and what every such call takes."""
@@ -74,7 +91,9 @@ def _call(
         bias = context.weight(f"{node.name}:bias", pack_bias(context.graph.constants[node.inputs[2]]), "packed")
     if _has(node, 3):
         residual = context.read_blocks(node.inputs[3])
-    buffers |= {"weight": context.weight(f"{node.name}:weight", weight, "packed"), "bias": bias}
+    if not isinstance(weight, str):
+        weight = context.weight(f"{node.name}:weight", weight, "packed")
+    buffers |= {"weight": weight, "bias": bias}
     buffers |= {"residual": residual, "dst": dst}
     ints |= {"has_bias": int(_has(node, 2)), "has_residual": int(_has(node, 3)), "activation": code}
     ints |= {"dst_channels": channels, "dst_offset": offset}

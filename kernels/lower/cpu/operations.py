@@ -12,11 +12,12 @@ from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Node
 from kernels.lower.activation import activation_scalars
 
+from .algorithms import INT8_DEPTH
 from .context import CpuContext
 from .convolution import lower_conv
 from .general import lower_gather, lower_map, lower_reduce, lower_take
 from .images import lower_instance_norm, lower_pad, lower_resize
-from .packing import BLOCK, blocks, pack_bias, pack_dense
+from .packing import BLOCK, blocks, pack_bias, pack_dense, pack_int8
 
 
 def _activation(node: Node) -> tuple[dict[str, int], dict[str, float]]:
@@ -39,15 +40,38 @@ def _dense(context: CpuContext, node: Node) -> None:
         and weight is not None
         and _bias_is_constant(context, node)
     ):
-        operation, packed = "dense_nc16", context.weight(f"{node.name}:weight", pack_dense(weight), "packed")
+        if in_int8 := _in_int8(context, weight):
+            buffers = _int8_weights(context, node, weight)
+        else:
+            buffers = {"weight": context.weight(f"{node.name}:weight", pack_dense(weight), "packed")}
+        operation = "dense_int8" if in_int8 else "dense_nc16"
         if has_bias:
             bias = context.weight(f"{node.name}:bias", pack_bias(context.graph.constants[node.inputs[2]]), "packed")
     else:
-        packed = context.read(node.inputs[1])
+        buffers = {"weight": context.read(node.inputs[1])}
         bias = context.read(node.inputs[2]) if has_bias else dst
-    buffers = {"src": src, "weight": packed, "bias": bias, "dst": dst}
+    buffers |= {"src": src, "bias": bias, "dst": dst}
     ints |= {"n": n, "c": c, "m": m, "has_bias": has_bias}
     context.call(operation, node, buffers, ints, floats, 2 * n * c * m)
+
+
+def _int8_weights(context: CpuContext, node: Node, weight: Array) -> dict[str, str]:
+    """Weights of a dense layer in 8 bits, and the memory for its input in 8 bits."""
+    packed = pack_int8(weight.T[:, :, None, None], plain_source=True)
+    context.draft.chosen[node.name] = "int8"
+    n, c = context.graph.shapes[node.inputs[0]]
+    return {
+        "weight": context.packed(f"{node.name}:weight", packed.weight),
+        "scale": context.weight(f"{node.name}:scale", packed.scale, "packed"),
+        "sums": context.packed(f"{node.name}:sums", packed.sums),
+        "values": context.scratch(f"{node.name}:values", n * -(-c // 4)),
+    }
+
+
+def _in_int8(context: CpuContext, weight: Array) -> bool:
+    options = context.options
+    asked = options.precision == "int8" and options.algorithm == "auto"
+    return asked and weight.shape[0] <= INT8_DEPTH and bool(np.isfinite(weight).all())
 
 
 def _bias_is_constant(context: CpuContext, node: Node) -> bool:

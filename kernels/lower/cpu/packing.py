@@ -6,7 +6,10 @@ tap inside a block, channel by channel inside a tap, as the agent gathers the in
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+import numpy.typing as npt
 
 from kernels.catalog.convolution.winograd.matrices import transform_filters
 from kernels.ir.graph import Array
@@ -15,6 +18,7 @@ BLOCK = 16
 """Channels of a block."""
 WINOGRAD_TILE = 4
 """Outputs of a tile in each direction."""
+_INT8_MOST = 127
 
 
 def blocks(channels: int) -> int:
@@ -50,6 +54,33 @@ def pack_winograd(weight: Array) -> Array:
     """(k, c, 3, 3) -> (36, k blocks, c, 16): transformed in double precision."""
     transformed = transform_filters(weight, WINOGRAD_TILE).astype(np.float32)
     return np.stack([_to_blocks(matrix) for matrix in transformed])
+
+
+@dataclass(frozen=True)
+class Int8Weights:
+    """Of a product in 8 bits: a weight is its whole number times its output channel's scale."""
+
+    weight: npt.NDArray[np.int8]
+    """(k blocks, depth / 4, 16, 4)."""
+    scale: Array
+    """(k blocks, 16)."""
+    sums: npt.NDArray[np.int32]
+    """(k blocks, 16): what a value of 1 everywhere gives."""
+
+
+def pack_int8(weight: Array, *, plain_source: bool) -> Int8Weights:
+    """(k, c, kh, kw): depth by blocks of channels, by taps, by channels; a plain source has one block."""
+    k, c, kh, kw = weight.shape
+    lanes = -(-c // 4) * 4 if plain_source else BLOCK
+    padded = np.zeros((blocks(k) * BLOCK, -(-c // lanes) * lanes, kh, kw))
+    padded[:k, :c] = weight
+    most = np.abs(padded).max(axis=(1, 2, 3))
+    scale = (np.where(most > 0, most, 1.0) / _INT8_MOST).astype(np.float32)
+    scale = np.where(scale > 0, scale, np.float32(1))
+    whole = np.clip(np.rint(padded / scale[:, None, None, None]), -_INT8_MOST, _INT8_MOST).astype(np.int8)
+    rows = whole.reshape(blocks(k) * BLOCK, -1, lanes, kh, kw).transpose(0, 1, 3, 4, 2).reshape(blocks(k), BLOCK, -1, 4)
+    sums = whole.sum(axis=(1, 2, 3), dtype=np.int32).reshape(-1, BLOCK)
+    return Int8Weights(np.ascontiguousarray(rows.transpose(0, 2, 1, 3)), scale.reshape(-1, BLOCK), sums)
 
 
 def pack_image(image: Array) -> Array:

@@ -38,7 +38,7 @@ ApiFacts cpu_facts(const Environment& environment) {
   if (facts.device_name.empty()) facts.device_name = std::string(abi()) + " processor";
   facts.vendor = cpuinfo(info, "vendor_id");
   facts.driver = std::string("pocketfarm-agent ") + kAgentVersion + " " + gemm_kernel().name;
-  facts.precisions = {Precision::fp32, Precision::relaxed};
+  facts.precisions = {Precision::fp32, Precision::relaxed, Precision::int8};
   facts.global_bytes = memory_bytes();
   facts.max_buffer_bytes = std::min<uint64_t>(facts.global_bytes, PTRDIFF_MAX);
   facts.compute_units = static_cast<uint64_t>(all_cores());

@@ -1,0 +1,155 @@
+"""Products in 8 bits on the CPU: what whole numbers give, near what fp64 gives, the same in every instruction set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from kernels.catalog.convolution import convolution_of
+from kernels.compile import compile_graph
+from kernels.errors import OptionError
+from kernels.frontend.load import load_workload, random_inputs
+from kernels.ir.graph import Graph
+from kernels.lower.cpu.algorithms import int8_fits
+from kernels.options import Limits, Options
+from kernels.reference import OPERATIONS, evaluate
+from orchestrator.model.device import Precision
+from tests.contract.agent.driver import Agent
+from tests.unit.kernels.back.graphs import Builder, inputs_of
+from workers.execution.verify_outputs import TOLERANCES
+
+from .test_cpu_algorithms import CASES, random_convolution
+
+Array = npt.NDArray[Any]
+
+
+def quantized(x: Array) -> tuple[Array, Any]:
+    """Whole numbers (q - zero) and the scale, in the agent's own steps of fp32."""
+    least, most = np.float32(min(0, x.min())), np.float32(max(0, x.max()))
+    scale = (most - least) / np.float32(255)
+    inverse = np.float32(1) / scale
+    zero = np.rint(-least * inverse)
+    return np.clip(np.rint(x * inverse) + zero, 0, 255) - zero, scale
+
+
+def quantized_weights(weight: Array) -> tuple[Array, Array]:
+    """By output channel, the first axis."""
+    scale = (np.abs(weight.astype(np.float64)).reshape(len(weight), -1).max(axis=1) / 127).astype(np.float32)
+    return np.rint(weight / scale.astype(np.float64).reshape(-1, *[1] * (weight.ndim - 1))), scale
+
+
+def expected(graph: Graph, inputs: dict[str, Array]) -> dict[str, tuple[Array, Array, Array]]:
+    """Of each layer, whose inputs are known: in whole numbers, in fp64, and how far apart these may be."""
+    out = {}
+    for node in graph.nodes:
+        if node.op not in ("conv", "dense") or node.inputs[0] not in inputs:
+            continue
+        x, given = inputs[node.inputs[0]], graph.constants[node.inputs[1]]
+        weight, by = quantized_weights(given.T if node.op == "dense" else given)
+        pairs = [quantized(image) for image in x]
+        q, scales = np.stack([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
+        shape = graph.shapes[node.output]
+        tail = [1] * (len(shape) - 2)
+        factor = scales.reshape(-1, 1, *tail) * by.reshape(1, -1, *tail)
+        plain = {name: value for name, value in node.attributes.items() if name != "activation"}
+        linear = type(node)(node.name, node.op, (), (), plain)
+        operands = [graph.constants[name].astype(np.float64) if name else None for name in node.inputs[2:3]]
+        extra = [inputs[name].astype(np.float64) if name else None for name in node.inputs[3:]]
+
+        def apply(
+            a: Array, w: Array, rest: list[Array | None], linear: Any = linear, op: str = node.op, shape: Any = shape
+        ) -> Array:
+            return np.asarray(OPERATIONS[op](linear, [a, w.T if op == "dense" else w, *rest], shape))
+
+        sums = apply(q.astype(np.float64), weight.astype(np.float64), [])
+        rest = [*operands, *extra] if operands else []
+        base = apply(0 * q.astype(np.float64), weight.astype(np.float64), rest)
+        exact = apply(x.astype(np.float64), (given.T if node.op == "dense" else given).astype(np.float64), rest)
+        # half a step of either operand: |w| sx/2 + |x| sw/2 + sx sw/4 a product
+        ones, size = np.ones_like(q, dtype=np.float64), np.abs(weight).astype(np.float64)
+        bound = factor * (apply(ones, size, []) / 2 + apply(np.abs(q), np.ones_like(size), []) / 2
+                          + apply(ones, np.ones_like(size), []) * 0.75)  # fmt: skip
+        out[node.output] = (sums * factor + base, exact, bound)
+    return out
+
+
+@pytest.mark.parametrize(("isa", "threads"), [("generic", 1), ("avx2", 3), ("avx512f", 2)])
+def test_products_are_exact(agent: Agent, isa: str, threads: int) -> None:
+    build = Builder()
+    outputs = [random_convolution(build, number, "int8") for number in range(CASES)]
+    for number, rows in enumerate((1, 2, 17)):
+        c, m = build.rng.integers(1, 300, 2).tolist()
+        operands = [build.input(rows, c, name=f"d{number}"), build.constant(c, m, scale=c**-0.5), build.constant(m)]
+        outputs.append(build.node("dense", operands[: 2 + number % 2], (rows, m)))
+    graph = build.outputs(*outputs)
+    for node in graph.nodes:
+        node.attributes.pop("activation", None)
+    inputs = inputs_of(graph)
+    bundle = compile_graph(graph, Options("cpu", "int8", keep_all=True), Limits())
+    ended = agent.run(bundle, inputs, "--threads", threads, POCKETFARM_CPU_ISA=isa)
+    if ended.code and "this processor has" in ended.error.message:
+        pytest.skip(ended.error.message)
+    assert ended.code == 0, ended.events[-1]
+    found = {port.name: ended.output(i).reshape(port.shape) for i, port in enumerate(bundle.plan.outputs)}
+    wanted = expected(graph, {**inputs, **found})
+    seen = 0
+    for node in graph.nodes:
+        if node.output not in wanted or node.output not in found:
+            continue
+        if node.op == "conv" and not int8_fits(convolution_of(graph, node), graph.constants[node.inputs[1]]):
+            continue
+        whole, exact, bound = wanted[node.output]
+        size = max(1.0, float(np.abs(whole).max()))
+        assert np.abs(found[node.output] - whole).max() <= 2e-6 * size, node.name
+        assert (np.abs(found[node.output] - exact) <= bound + 2e-6 * size).all(), node.name
+        seen += 1
+    assert seen >= CASES // 2 + 3
+
+
+def test_a_gpu_has_no_int8() -> None:
+    build = Builder()
+    graph = build.outputs(build.conv(build.input(1, 3, 5, 5), 4, (3, 3)))
+    with pytest.raises(OptionError, match="int8 is the CPU backend's alone"):
+        compile_graph(graph, Options("opencl", "int8"), Limits())
+
+
+def test_nan_reaches_every_result(agent: Agent) -> None:
+    build = Builder()
+    graph = build.outputs(build.conv(build.input(1, 20, 6, 6), 20, (3, 3)))
+    inputs = inputs_of(graph)
+    inputs["x"][0, 3, 5, 5] = np.nan
+    assert np.isnan(agent.run(compile_graph(graph, Options("cpu", "int8"), Limits()), inputs).output(0)).all()
+
+
+@pytest.mark.parametrize("network", ["lenet", "mobilenet_v1", "squeezenet_v1_1"])
+def test_a_network_in_8_bits(agent: Agent, network: str) -> None:
+    """Products in 8 bits where they can be; depthwise layers stay, and the output stays near."""
+    graph = load_workload(network=network, onnx=None, seed=1)
+    inputs = random_inputs(graph, 3)
+    bundle = compile_graph(graph, Options("cpu", "int8"), Limits())
+    kernels = [program.kernel for program in bundle.plan.programs]
+    assert "conv2d_int8" in kernels
+    assert ("depthwise_nc16" in kernels) == (network == "mobilenet_v1")
+    single = compile_graph(graph, Options("cpu"), Limits())
+    assert bundle.plan.blob_bytes < 0.3 * single.plan.blob_bytes
+    ended = agent.run(bundle, inputs, "--threads", 2)
+    assert ended.code == 0
+    wide = {name: array.astype(np.float64) for name, array in inputs.items()}
+    wanted = evaluate(graph, wide)[graph.outputs[0]].reshape(-1)
+    found = ended.output(0).reshape(-1)
+    assert np.abs(found - wanted).max() <= TOLERANCES[Precision.INT8] * np.abs(wanted).max()
+
+
+def test_the_sets_give_the_same_bits(agent: Agent) -> None:
+    graph = load_workload(network="lenet", onnx=None, seed=1)
+    bundle = compile_graph(graph, Options("cpu", "int8"), Limits())
+    runs = [
+        agent.run(bundle, random_inputs(graph, 5), POCKETFARM_CPU_ISA=isa) for isa in ("generic", "avx2", "avx512f")
+    ]
+    results = [run.output(0) for run in runs if run.code == 0]
+    assert results
+    for other in results[1:]:
+        np.testing.assert_array_equal(other.view(np.uint32), results[0].view(np.uint32))
