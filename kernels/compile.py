@@ -16,7 +16,7 @@ from .ir.placement import NOTHING, Placement
 from .lower.cpu import ALGORITHMS, lower_cpu
 from .memory.choose_layout import place_memory
 from .memory.fit_to_budget import budget_of, lower_to_fit
-from .options import COMPILE_AXES, CONTRACTED, LAYER_AXES, Limits, Options, Precision
+from .options import COMPILE_AXES, CONTRACTED, CPU_PRECISIONS, GPU_PRECISIONS, LAYER_AXES, Limits, Options, Precision
 from .passes import prepare
 from .plan.model import Bundle
 from .plan.validate import validate
@@ -87,10 +87,9 @@ def _check_options(options: Options, limits: Limits) -> None:
     if options.precision not in limits.precisions:
         allowed = ", ".join(limits.precisions)
         raise OptionError(f"the device has no {options.precision} for {options.backend}; it has: {allowed}")
-    if options.backend == "cpu" and options.precision not in ("fp32", "relaxed", "int8"):
-        raise OptionError(f"the CPU backend has no {options.precision}; it has: fp32, relaxed, int8")
-    if options.backend != "cpu" and options.precision == "int8":
-        raise OptionError(f"precision int8 is the CPU backend's alone; {options.backend} has none")
+    computed = CPU_PRECISIONS if options.backend == "cpu" else GPU_PRECISIONS
+    if options.precision not in computed:
+        raise OptionError(f"{options.backend} has no {options.precision}; it has: {', '.join(computed)}")
     for name, axis in COMPILE_AXES.items():
         _check_axis(axis, getattr(options, name), options)
     if options.layout == "image":

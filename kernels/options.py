@@ -16,7 +16,9 @@ CONTRACTED: tuple[Precision, ...] = ("relaxed", "imprecise")
 """Those in which a driver may join products with sums; in `imprecise` also reorder them, and lose NaN."""
 HALF: tuple[Precision, ...] = ("fp16", "fp16_arithmetic")
 """Those that store weights and activations in half precision."""
-PRECISIONS: tuple[Precision, ...] = ("fp32", "relaxed", "imprecise", "fp16", "fp16_arithmetic", "int8")
+GPU_PRECISIONS: tuple[Precision, ...] = ("fp32", "relaxed", "imprecise", "fp16", "fp16_arithmetic")
+CPU_PRECISIONS: tuple[Precision, ...] = ("fp32", "relaxed", "int8")
+PRECISIONS: tuple[Precision, ...] = (*GPU_PRECISIONS, "int8")
 ConcatMode = Literal["auto", "join", "split"]
 PoolMode = Literal["auto", "offsets", "objects"]
 SwapMode = Literal["auto", "never"]

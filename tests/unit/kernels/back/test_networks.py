@@ -70,7 +70,7 @@ def test_flops_of_squeezenet() -> None:
     ("options", "limits", "message"),
     [
         (Options("opencl", "fp16"), Limits(precisions=("fp32",)), "no fp16 for opencl; it has: fp32"),
-        (Options("cpu", "fp16"), Limits(), "the CPU backend has no fp16"),
+        (Options("cpu", "fp16"), Limits(), "cpu has no fp16"),
         (Options("cpu", on_cpu="products"), Limits(), "on_cpu is an option of opencl and vulkan, not of cpu"),
         (Options("cpu", concat="split"), Limits(), "concat is an option of opencl and vulkan, not of cpu"),
         (Options("opencl", workspace=-1), Limits(), "workspace is a number of bytes from 0 on"),

@@ -70,7 +70,7 @@ def test_refused(case: str) -> None:
 
 @pytest.mark.parametrize("precision", ["fp16", "fp16_arithmetic"])
 def test_the_cpu_has_no_half(precision: Any) -> None:
-    with pytest.raises(OptionError, match=f"the CPU backend has no {precision}; it has: fp32, relaxed"):
+    with pytest.raises(OptionError, match=f"cpu has no {precision}; it has: fp32, relaxed"):
         compile_graph(strided(), Options("cpu", precision), Limits())
 
 

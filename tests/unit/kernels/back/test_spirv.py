@@ -13,7 +13,7 @@ from kernels.codegen.no_contraction import forbid_contraction
 from kernels.codegen.spirv import compile_all, compile_spirv
 from kernels.compile import compile_graph
 from kernels.errors import ToolError
-from kernels.options import PRECISIONS, Limits, Options
+from kernels.options import GPU_PRECISIONS, Limits, Options
 from kernels.plan.model import MAX_SCALARS
 from kernels.source.dialects import opencl, vulkan
 from kernels.source.kernel import Kernel
@@ -42,7 +42,7 @@ def texts_of(reading: vulkan.Reading) -> list[str]:
     return [
         vulkan.render(kernel, {**SWITCHES, **small_tile(kernel, size).constants}, precision, reading)
         for kernel in KERNELS.values()
-        for precision in ("fp32", "fp16", *some(sorted(set(PRECISIONS) - {"fp32", "fp16"}), 1, kernel.name))
+        for precision in ("fp32", "fp16", *some(sorted(set(GPU_PRECISIONS) - {"fp32", "fp16"}), 1, kernel.name))
         for size in _sizes(kernel, precision)
     ]
 
@@ -146,7 +146,7 @@ def test_every_sum_and_product_is_guarded_except_where_joined(tmp_path: Path) ->
         build.node("affine", [build.input(1, 4, 2, 2), build.constant(4), build.constant(4)], (1, 4, 2, 2))
     )
     guarded = {}
-    for precision in PRECISIONS:
+    for precision in GPU_PRECISIONS:
         files = compile_graph(graph, Options("vulkan", precision), Limits(), spirv_cache=tmp_path).files
         listed = instructions(
             next(content for name, content in files.items() if "affine" in name and name.endswith("spv"))
