@@ -19,6 +19,8 @@ from workers.spool import old_dead
 
 from .conftest import Run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> bytes:

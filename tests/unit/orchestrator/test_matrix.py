@@ -20,6 +20,8 @@ from orchestrator.model.experiment import DeviceChoice, Experiment, Matrix, Samp
 
 from . import make
 
+pytestmark = pytest.mark.slow
+
 
 def subsets(values: list) -> st.SearchStrategy[tuple]:
     return st.lists(st.sampled_from(values), min_size=1, max_size=len(values), unique=True).map(tuple)

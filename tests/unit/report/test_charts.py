@@ -146,6 +146,7 @@ def plots(figure: Figure) -> list[Bbox]:
     return [box for box in boxes if box is not None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MADE)
 def test_nothing_is_cut_and_no_legend_covers_anything(name: str) -> None:
     for chart in drawn(name):

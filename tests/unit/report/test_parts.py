@@ -62,6 +62,7 @@ def named(content: Content) -> dict[str, Section]:
     return {section.name: section for section in sections(content)}
 
 
+@pytest.mark.slow
 def test_each_mode_makes_a_sound_page(content: Content) -> None:
     text = page_of(content.experiment.sampling.mode)
     parsed = Page(text)

@@ -7,6 +7,7 @@ from base64 import b64decode, b64encode
 from io import BytesIO, StringIO
 
 import numpy as np
+import pytest
 from matplotlib.image import imread
 from rich.console import Console
 
@@ -21,6 +22,8 @@ from orchestrator.report.html import render
 from orchestrator.report.sections import sections
 
 from .records import MS, Whole, built, record
+
+pytestmark = pytest.mark.slow
 
 ASKED = Experiment.model_validate(
     {

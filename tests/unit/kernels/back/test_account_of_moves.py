@@ -16,6 +16,8 @@ from kernels.plan.model import Dispatch, Plan
 
 from .graphs import Builder, check, densely_connected, generator, inputs_of, some
 
+pytestmark = pytest.mark.slow
+
 PHONE, DESKTOP = Limits(local_bytes=32 << 10), Limits(unified_memory=False, local_bytes=48 << 10)
 
 

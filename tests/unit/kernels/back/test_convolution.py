@@ -22,6 +22,8 @@ from kernels.reference import evaluate
 
 from .graphs import Builder, check, inputs_of, relative_error, side_by_side, some
 
+pytestmark = pytest.mark.slow
+
 # input shape, output channels, window, strides, pads, dilations, groups
 SHAPES = {
     "odd_channels": ((1, 3, 7, 9), 5, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1),

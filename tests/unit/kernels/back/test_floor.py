@@ -27,6 +27,8 @@ from .any_graph import any_graph, any_limits, any_options
 from .graphs import Builder
 from .test_saving_memory import pyramids
 
+pytestmark = pytest.mark.slow
+
 graphs = any_graph() | pyramids()
 gpu_options = st.one_of(any_options("opencl"), any_options("vulkan")).flatmap(
     lambda options: st.sampled_from(["auto", "direct"]).map(lambda algorithm: replace(options, algorithm=algorithm))

@@ -16,6 +16,8 @@ from kernels.passes import optimise
 
 from .graphs import Builder, check
 
+pytestmark = pytest.mark.slow
+
 WITHOUT = {name: "+".join(sorted(ALL - {name})) for name in FUSIONS}
 
 

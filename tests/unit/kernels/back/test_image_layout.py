@@ -25,6 +25,8 @@ from .test_convolution import SHAPES
 from .test_fusion import block
 from .test_operations import CASES, concat_of
 
+pytestmark = pytest.mark.slow
+
 
 def _plan(graph: Graph, limits: Limits = Limits(), **options: str) -> Plan:  # noqa: B008  (frozen)
     return compile_graph(graph, Options("opencl", layout="image", **options), limits).plan  # type: ignore[arg-type]

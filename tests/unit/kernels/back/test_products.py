@@ -15,6 +15,8 @@ from kernels.reference import evaluate
 
 from .graphs import TOLERANCE, Builder, inputs_of, relative_error, side_by_side, some
 
+pytestmark = pytest.mark.slow
+
 # batch, rows, depth, columns; a second batch: of the right operand
 SIZES = {
     "small": ((), 6, 9, 5), "one_row": ((), 1, 33, 40), "one_column": ((), 40, 33, 1), "one": ((), 1, 1, 1),

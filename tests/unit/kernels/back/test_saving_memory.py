@@ -32,6 +32,8 @@ from tests.unit.kernels.front.test_passes import assert_same_meaning
 
 from .graphs import Builder, check, generator, inputs_of, relative_error
 
+pytestmark = pytest.mark.slow
+
 
 @st.composite
 def pyramids(draw: st.DrawFn) -> Graph:

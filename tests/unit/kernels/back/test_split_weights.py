@@ -22,6 +22,8 @@ from tests.unit.kernels.front.test_passes import assert_same_meaning
 
 from .graphs import TOLERANCE, Builder, inputs_of, relative_error
 
+pytestmark = pytest.mark.slow
+
 LARGEST = 48_000
 """Bytes: less than the weights of most layers of `classifier`."""
 SMALL = Limits(max_buffer_bytes=LARGEST, cpu_device=True)

@@ -43,6 +43,8 @@ from kernels.tuning.layers import Layer, layer_of
 
 from .graphs import Builder, relative_error
 
+pytestmark = pytest.mark.slow
+
 LIMITS = {
     "phone": Limits(max_work_group=256, local_bytes=32 << 10, compute_units=4),
     "desktop": Limits(max_work_group=1024, local_bytes=48 << 10, unified_memory=False, compute_units=64),

@@ -23,6 +23,8 @@ from kernels.reference import evaluate
 from .graphs import Builder, generator, inputs_of, relative_error
 from .test_saving_memory import pyramids, small_pyramid
 
+pytestmark = pytest.mark.slow
+
 Bytes = tuple[str, int, int, bool]
 """Pool, first byte, end, and whether they are written."""
 
