@@ -1,4 +1,4 @@
-"""Panels of the Grafana dashboards: which have lines, and what Prometheus says of them."""
+"""Panels of the Grafana dashboards, and what Prometheus says of them."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ REPLY_S = 5.0
 
 @dataclass(frozen=True)
 class Panel:
-    """A panel of a dashboard that shows lines over time, or one number."""
+    """A panel of a dashboard."""
 
+    kind: str
+    """As Grafana calls it: timeseries, state-timeline, stat, table, bargauge."""
     number: int
     title: str
     description: str
@@ -44,6 +46,12 @@ class Panel:
     """Of the scale, where the dashboard fixes them."""
     nothing: str
     """What is said where there is no value."""
+    words: Mapping[float, tuple[str, str]]
+    """Of states: value -> word and colour."""
+    hidden: frozenset[str]
+    renamed: Mapping[str, str]
+    order: Mapping[str, int]
+    """Of columns: those that are not shown, other names, and places."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +62,11 @@ class Board:
     title: str
     description: str
     panels: tuple[Panel, ...]
+    """Those that are drawn over time."""
     numbers: tuple[Panel, ...]
-    """Panels that show the newest value alone."""
+    """Those that show the newest value alone."""
+    lists: tuple[Panel, ...]
+    """Those that show the newest values, a row for each series."""
 
 
 @cache
@@ -67,16 +78,22 @@ def boards() -> dict[str, Board]:
 
 def _board(path: Path) -> Board:
     told = json.loads(path.read_text())
-    lines, numbers = (
-        tuple(_panel(each) for each in told["panels"] if each["type"] == kind) for kind in ("timeseries", "stat")
-    )
-    return Board(path.stem, told["title"], told["description"], lines, numbers)
+
+    def of(*kinds: str) -> tuple[Panel, ...]:
+        return tuple(_panel(each) for each in told["panels"] if each["type"] in kinds)
+
+    lines, numbers, lists = of("timeseries", "state-timeline"), of("stat"), of("table", "bargauge")
+    return Board(path.stem, told["title"], told["description"], lines, numbers, lists)
 
 
 def _panel(told: Mapping[str, Any]) -> Panel:
     defaults = told["fieldConfig"]["defaults"]
     steps = defaults.get("thresholds", {}).get("steps", [])
+    columns: Mapping[str, Any] = next(
+        (each["options"] for each in told.get("transformations", ()) if each["id"] == "organize"), {}
+    )
     return Panel(
+        kind=told["type"],
         number=told["id"],
         title=told["title"],
         description=told["description"],
@@ -86,6 +103,14 @@ def _panel(told: Mapping[str, Any]) -> Panel:
         most=defaults.get("max"),
         nothing=defaults.get("noValue", "none"),
         limits=tuple(float(each["value"]) for each in steps if each["value"] is not None),
+        words={
+            float(value): (each["text"], each["color"])
+            for mapping in defaults.get("mappings", ())
+            for value, each in mapping["options"].items()
+        },
+        hidden=frozenset(columns.get("excludeByName", ())),
+        renamed=columns.get("renameByName", {}),
+        order=columns.get("indexByName", {}),
     )
 
 
@@ -124,9 +149,13 @@ class Prometheus:
 
     def now(self, of: Panel, source: str) -> float | None:
         """The number that a panel shows; None where there is none."""
-        found = self._get("query", {"query": resolved(of.queries[0][0], source, 0.0)})["result"]
-        values = [float(each["value"][1]) for each in found]
+        values = [value for _, value in self.newest(of.queries[0][0], source)]
         return sum(values) if values and math.isfinite(sum(values)) else None
+
+    def newest(self, expression: str, source: str) -> list[tuple[dict[str, str], float]]:
+        """Labels and value of each series."""
+        found = self._get("query", {"query": resolved(expression, source, 0.0)})["result"]
+        return [(each["metric"], float(each["value"][1])) for each in found]
 
     def ranged(self, query: str, start: float, end: float, step: float) -> list[dict[str, Any]]:
         """Series with their values every `step` seconds, as Prometheus has them."""
@@ -161,9 +190,11 @@ def named(legend: str, labels: Mapping[str, str]) -> str:
 def draw(of: Panel, lines: list[Line], span: Span | None = None, *, narrow: bool = False) -> str:
     """A whole SVG file. `span`: the time that is shown, with what happened in it; None: that of the lines."""
     from orchestrator.report.charts.over_time import NARROW_PX, WIDTH_PX, over_time
+    from orchestrator.report.charts.states_over_time import states_over_time
 
     events = [(mark.at, mark.number) for mark in span.marks] if span else []
     shown = (span.start, span.end) if span else None
-    width_px = NARROW_PX if narrow else WIDTH_PX
-    scale = (of.least, of.most)
-    return over_time(f"chart{of.number}", of.title, of.unit, lines, of.limits, events, shown, width_px, scale)
+    width_px, name = NARROW_PX if narrow else WIDTH_PX, f"chart{of.number}"
+    if of.kind == "state-timeline":
+        return states_over_time(name, of.title, lines, of.words, events, shown, width_px)
+    return over_time(name, of.title, of.unit, lines, of.limits, events, shown, width_px, (of.least, of.most))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dashboards.web.charts import Prometheus, boards
 from dashboards.web.marks import recent
 from dashboards.web.page import Asked, Page
+from dashboards.web.tables import listing
 from orchestrator.errors import UnknownName
 
 HOURS = (1, 6, 24, 168)
@@ -28,6 +29,7 @@ def charts(asked: Asked) -> Page:
         "source": chosen,
         "hours": hours,
         "numbers": [(each, server.now(each, chosen)) for each in boards()[name].numbers] if asked.prometheus else (),
+        "lists": [listing(server, each, chosen) for each in boards()[name].lists] if asked.prometheus else (),
         "marks": recent(asked.prometheus, 3600.0 * hours).marks if asked.prometheus else (),
         "all_hours": HOURS,
     }

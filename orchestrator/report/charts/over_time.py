@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.ticker import EngFormatter, Formatter, FuncFormatter, MaxNLocator
 
@@ -68,17 +69,11 @@ def over_time(
         scale, formatter = _scale(unit, most)
         for index, line in enumerate(shown):
             values = [value / scale for value in line.values]
-            at, colour = [_day(each) for each in line.at], PALETTE[index % len(PALETTE)]
+            at, colour = [day(each) for each in line.at], PALETTE[index % len(PALETTE)]
             axes.plot(at, values, color=colour, linewidth=1.2, label=line.name or title)
         for limit in limits if shown else ():
             axes.axhline(limit / scale, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
-        for moment, kind in events if shown else ():
-            axes.axvline(_day(moment), color=EVENTS[kind], linewidth=1.0, linestyle=(0, (1, 2)), zorder=0.9)
-        if span:
-            axes.set_xlim(_day(span[0]), _day(span[1]))
-        locator = AutoDateLocator(minticks=3, maxticks=7 if width_px > NARROW_PX else 5)
-        axes.xaxis.set_major_locator(locator)
-        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, show_offset=False))
+        time_axis(axes, events if shown else (), span, width_px)
         if formatter:
             axes.yaxis.set_major_formatter(formatter)
         every = [value for line in shown for value in line.values]
@@ -88,13 +83,35 @@ def over_time(
             low, high = _ends(min(*every, *limits, every[0]), max(*every, *limits, every[0]), ends)
             axes.set_ylim(low / scale, high / scale)
         if not shown:
-            axes.text(0.5, 0.5, "no figures in this time", transform=axes.transAxes, ha="center", color=FOREGROUND)
-            axes.set_yticks([])
-            axes.xaxis.set_visible(False)
+            say_nothing(axes)
         bare(axes, grid="y")
         put_heading(figure, title, list(axes.get_lines())[: len(shown)] if len(shown) <= NAMED else [])
-        text = to_svg(Chart(figure, name, title))
-    head, _, rest = text.partition(">")
+        return as_file(Chart(figure, name, title))
+
+
+def time_axis(
+    axes: Axes, events: Sequence[tuple[float, int]], span: tuple[float, float] | None, width_px: float
+) -> None:
+    """Times of day below a chart, from edge to edge of `span`, with what happened as upright lines."""
+    for moment, kind in events:
+        axes.axvline(day(moment), color=EVENTS[kind], linewidth=1.0, linestyle=(0, (1, 2)), zorder=0.9)
+    if span:
+        axes.set_xlim(day(span[0]), day(span[1]))
+    locator = AutoDateLocator(minticks=3, maxticks=7 if width_px > NARROW_PX else 5)
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, show_offset=False))
+
+
+def say_nothing(axes: Axes) -> None:
+    """In place of what Prometheus does not have."""
+    axes.text(0.5, 0.5, "no figures in this time", transform=axes.transAxes, ha="center", color=FOREGROUND)
+    axes.set_yticks([])
+    axes.xaxis.set_visible(False)
+
+
+def as_file(chart: Chart) -> str:
+    """A whole SVG file. Call it within `style()`."""
+    head, _, rest = to_svg(chart).partition(">")
     size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', head)
     fixed = re.sub(r' style="[^"]*"', "", head)
     width, height = (size[1], size[2]) if size else (str(WIDTH_PX), str(HEIGHT_PX))
@@ -102,7 +119,7 @@ def over_time(
     return f'{fixed.replace("<svg", f"<svg {space}", 1)} width="{width}pt" height="{height}pt">{TOKENS}{rest}'
 
 
-def _day(moment: float) -> float:
+def day(moment: float) -> float:
     """As matplotlib counts time: days, of this place's clock."""
     return float(date2num(datetime.fromtimestamp(moment)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 import xml.etree.ElementTree as ET
@@ -11,6 +12,7 @@ import pytest
 
 from dashboards.web.charts import Panel, Prometheus, boards, draw, panel
 from dashboards.web.marks import marks, recent
+from dashboards.web.tables import listing, written
 from orchestrator.errors import ServiceDown, UnknownName
 from orchestrator.report.charts.over_time import Line
 from tests.servers import free_port
@@ -19,6 +21,7 @@ from tests.unit.history.made import DAY_S, FIRST
 from .conftest import Farm
 
 PANELS = {each.title: each for board in boards().values() for each in board.panels}
+LISTS = {each.title: each for board in boards().values() for each in board.lists}
 HOUR_S = 3600.0
 
 
@@ -31,7 +34,9 @@ def test_a_panel_is_drawn_with_its_series(farm: Farm, title: str) -> None:
     for lines in found.values():
         text = draw(PANELS[title], lines)
         assert ET.fromstring(text).tag.endswith("svg") and "prefers-color-scheme" in text
-        drawn = len(re.findall(r'id="chart\d+-line2d_', text))
+        states = PANELS[title].kind == "state-timeline"
+        drawn = len(lines) if states else len(re.findall(r'id="chart\d+-line2d_', text))
+        assert not states or all(f">{line.name}<" in text for line in lines)
         assert drawn >= min(len(lines), 24) and ("no figures" in text) == (not lines)
 
 
@@ -51,6 +56,60 @@ def test_numbers_are_those_of_the_farm(farm: Farm) -> None:
     assert numbers["In quarantine"] == 1 and numbers["Parts that answer"] == 2
     waits = farm.prometheus.query('farm_jobs{state="waiting"}')
     assert numbers["Jobs waiting"] == float(waits[0]["value"][1]) > 0
+
+
+def test_states_are_bands_from_change_to_change() -> None:
+    """Three ready, a gap, one ready, then two that are not."""
+    at = (0.0, 60.0, 120.0, 600.0, 660.0, 720.0)
+    text = draw(PANELS["Health"], [Line("phone <1>", at, (1.0, 1.0, 1.0, 1.0, 0.0, 0.0))])
+    drawn = re.findall(r'<path d="M ([\d.]+) [^"L]*L ([\d.]+) [^"]*" clip-path="[^"]*" style="fill: (#\w+)"', text)
+    assert [colour for _, _, colour in drawn] == ["#2da44e", "#2da44e", "#e8590c"]
+    widths = [float(end) - float(start) for start, end, _ in drawn]
+    assert [width / widths[1] for width in widths] == pytest.approx([3, 1, 2], rel=0.01)
+    assert "phone &lt;1&gt;" in text
+    assert "not ready" in text
+    many = draw(PANELS["Health"], [Line(f"phone {n}", (0.0, 60.0), (1.0, 1.0)) for n in range(30)])
+    assert "Health (24 of 30)" in many
+
+
+@pytest.mark.parametrize("title", LISTS)
+def test_a_list_has_what_prometheus_has(farm: Farm, title: str) -> None:
+    """A row for each series of its first query, its columns named; of the results by doubt, the longest first."""
+    server, of = Prometheus(farm.prometheus.url), LISTS[title]
+    found = {source: listing(server, of, source) for source in ("virtual", "workstation")}
+    assert any(each.rows for each in found.values()), title
+    for source, each in found.items():
+        assert len(each.rows) + each.left_out >= len(server.newest(of.queries[0][0], source))
+        assert all(len(row) == len(each.columns) for row in each.rows)
+        assert not {"__name__", "instance", "job"} & set(each.columns)
+        assert set(of.renamed.values()) <= set(each.columns) and list(each.shares) == sorted(each.shares)[::-1]
+
+
+def test_queries_of_a_table_are_joined_where_their_labels_agree() -> None:
+    class Two:
+        def newest(self, query: str, _: str) -> list[tuple[dict[str, str], float]]:
+            cell = {"__name__": query, "serial": "p1", "job": "farm"}
+            if query.startswith("farm_results_verdict"):
+                return [({**cell, "verdict": "stable"}, 1.0), ({**cell, "serial": "p2", "verdict": "drifting"}, 1.0)]
+            return [(cell, 3.0)]
+
+    found = listing(Two(), LISTS["Verdicts and doubts"], "virtual")  # type: ignore[arg-type]
+    assert found.columns == ("serial", "verdict", "doubts")
+    assert found.rows == (("p1", "stable", "3"), ("p2", "drifting", ""))
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0.0123, "s", "12.3 ms"),
+        (4000.0, "s", "1 h 6 min"),
+        (0.5, "percentunit", "50 %"),
+        (12.0, "", "12"),
+        (math.nan, "s", "none"),
+    ],
+)
+def test_values_have_their_unit(value: float, unit: str, text: str) -> None:
+    assert written(value, unit) == text
 
 
 def test_what_happened_is_marked(farm: Farm) -> None:
