@@ -8,7 +8,8 @@ RUN sh scripts/setup.sh --packages && apt-get install -y -qq --no-install-recomm
 
 COPY . .
 RUN sh scripts/setup.sh \
-    && useradd --system --home-dir /var/lib/pocketfarm --create-home --groups plugdev farm
+    && useradd --system --home-dir /var/lib/pocketfarm --create-home --groups plugdev farm \
+    && install -d -o farm -m 700 /tls
 
 USER farm
 VOLUME /var/lib/pocketfarm

@@ -18,7 +18,7 @@ from orchestrator.ledger import HostState, Ledger
 from orchestrator.model.record import Outcome
 
 from . import endpoints, join
-from .reach import authority_of
+from .reach import Reach, authority_of
 
 CAUSE = "host_removed"
 
@@ -39,18 +39,26 @@ def add(settings: Settings, ledger: Ledger, redis: Redis, name: str, path: Path)
     """
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,60}", name):
         raise SetupError(f"{name!r} is no name for a host", remedy="use letters, digits, `_` and `-`, 60 at most")
-    farm = endpoints.read(settings.state)
-    if farm is None or not farm.files_url:
-        raise SetupError(
-            "the farm lets no other machine in", remedy="start it with `farm up --listen ADDRESS`, on this state folder"
-        )
+    redis_url, files_url = _urls(settings)
     secret, secret_sha256 = join.new_secret()
     ca = authority_of(settings.state).certificate.read_text()
-    join.write(
-        path, join.Join(host=name, redis_url=farm.hosts_redis_url, files_url=farm.files_url, secret=secret, ca=ca)
-    )
+    join.write(path, join.Join(host=name, redis_url=redis_url, files_url=files_url, secret=secret, ca=ca))
     ledger.admit_host(name, secret_sha256)
     access.admit(redis, name, secret_sha256)
+
+
+def _urls(settings: Settings) -> tuple[str, str]:
+    """Of Redis and of the files, as hosts reach them. Raises SetupError."""
+    farm = endpoints.read(settings.state)
+    if farm and farm.files_url:
+        return farm.hosts_redis_url, farm.files_url
+    if settings.listen:
+        reach = Reach(settings.listen, "", settings.redis_port, settings.web_port, authority_of(settings.state))
+        return reach.redis_url, reach.web_url
+    raise SetupError(
+        "the farm lets no other machine in",
+        remedy="start it with `farm up --listen ADDRESS`, on this state folder; with compose, set FARM_LISTEN in .env",
+    )
 
 
 def remove(ledger: Ledger, redis: Redis, name: str, *, force: bool) -> int:

@@ -15,8 +15,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-import psutil
-
 MARK = "FARM_SUPERVISOR"
 KEEPER = Path(__file__).with_name("supervised.py")
 LOG_LIMIT_BYTES = 10 * 2**20
@@ -92,6 +90,8 @@ def marks() -> set[Path]:
 
 def _marks() -> Iterator[tuple[int, Path]]:
     """Pid and state folder of every marked process of this user; others' environments cannot be read."""
+    import psutil  # loading it takes a moment, and most commands look at no process
+
     for process in psutil.process_iter(["environ"]):
         if mark := (process.info["environ"] or {}).get(MARK):
             yield process.pid, Path(mark)
@@ -99,6 +99,8 @@ def _marks() -> Iterator[tuple[int, Path]]:
 
 def listens(port: int, state: Path) -> bool:
     """Whether it is a process of this state folder's farm that listens on this TCP port, and nobody else."""
+    import psutil
+
     sockets = psutil.net_connections("tcp")
     owners = {each.pid for each in sockets if each.status == psutil.CONN_LISTEN and each.laddr.port == port}
     return bool(owners) and owners <= set(marked(state))

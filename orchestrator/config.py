@@ -36,6 +36,9 @@ class Settings(BaseSettings):
     files_url: str = ""
     """https:// URL of the farm whose host this machine is, for files of experiments; empty: they are in the state
     folder."""
+    listen: str = ""
+    """Name or address by which hosts reach a farm whose parts somebody else starts (compose.yaml), on `redis_port` and
+    `web_port`; empty: `farm up --listen` says it."""
     redis_port: int = Field(default=6380, ge=1, le=65535)
     """Port on which hosts reach the Redis of `farm up --listen`, by TLS."""
     web_port: int = Field(default=7443, ge=1, le=65535)

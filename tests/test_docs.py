@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 import typer
 
-from farm.cli.app import app
+from farm.cli.app import application
 from kernels.frontend.onnx.operators import SUPPORTED
 from orchestrator import nightly, spec
 from orchestrator.expansion.device_selection.facts import FACTS
 from orchestrator.model.experiment import Experiment
 from tests.source_tree import ROOT, modules
 
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS = typer.main.get_command(application()).commands  # type: ignore[attr-defined]
 EVERYWHERE = {"--help", "-h", "--json", "--state"}
 
 

@@ -12,11 +12,11 @@ import pytest
 import typer
 import yaml
 
-from farm.cli.app import app
+from farm.cli.app import application
 from orchestrator.model.record import REMEDIES
 from tests.source_tree import ROOT, Module, modules
 
-FARM = typer.main.get_command(app)
+FARM = typer.main.get_command(application())
 COMMANDS = FARM.commands  # type: ignore[attr-defined]
 OF_FARM = {"--help", *(name for option in FARM.params for name in option.opts)}
 MENTION = re.compile(r"`farm\s+([^`]+)`")

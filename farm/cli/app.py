@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -12,50 +13,43 @@ import typer
 from kernels.errors import CompileError
 from orchestrator.errors import FarmError
 
-from . import (
-    agreement,
-    best,
-    changes,
-    compare,
-    dataset,
-    demo,
-    devices,
-    energy,
-    engine,
-    enrol,
-    experiments,
-    export,
-    history,
-    hold,
-    hosts,
-    imports,
-    job,
-    ledger,
-    lifecycle,
-    metrics,
-    morning,
-    nightly,
-    quantize,
-    queue,
-    records,
-    restore,
-    results,
-    schema,
-    tune,
-    web,
-)
 from .output import Interrupted, describe, out, print_json, show_error
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
 
-app = typer.Typer(
-    name="farm",
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+COMMANDS = {
+    "lifecycle": "up down doctor",
+    "devices": "devices release",
+    "hold": "hold",
+    "hosts": "host",
+    "web": "web",
+    "enrol": "enrol",
+    "restore": "restore",
+    "experiments": "run status watch cancel retry",
+    "job": "job",
+    "results": "results report",
+    "export": "export",
+    "metrics": "metrics",
+    "dataset": "dataset",
+    "quantize": "quantize",
+    "imports": "import",
+    "records": "records",
+    "ledger": "ledger",
+    "best": "best",
+    "compare": "compare",
+    "history": "history",
+    "nightly": "nightly",
+    "morning": "morning",
+    "changes": "changes",
+    "agreement": "agreement",
+    "energy": "energy",
+    "queue": "queue",
+    "engine": "plan infer networks",
+    "tune": "tune",
+    "schema": "schema",
+    "demo": "demo",
+}
+"""Module -> the names that it registers, in the order of the help."""
 
 
 def _version(wanted: bool) -> None:
@@ -66,7 +60,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _common(
     _: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
@@ -78,46 +71,27 @@ def _common(
     """
 
 
-for group in (
-    lifecycle,
-    devices,
-    hold,
-    hosts,
-    web,
-    enrol,
-    restore,
-    experiments,
-    job,
-    results,
-    export,
-    metrics,
-    dataset,
-    quantize,
-    imports,
-    records,
-    ledger,
-    best,
-    compare,
-    history,
-    nightly,
-    morning,
-    changes,
-    agreement,
-    energy,
-    queue,
-    engine,
-    tune,
-    schema,
-    demo,
-):
-    group.register(app)
+def application(command: str | None = None) -> typer.Typer:
+    """The commands of the module that has this one: loading all of them takes longer than most run. Else all."""
+    made = typer.Typer(
+        name="farm",
+        no_args_is_help=True,
+        add_completion=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="markdown",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    made.callback()(_common)
+    for group in [name for name, names in COMMANDS.items() if command in names.split()] or COMMANDS:
+        import_module(f"{__package__}.{group}").register(made)
+    return made
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit status: 0 all is well, 1 not so, 2 wrong usage, 124 timed out, 130 interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        result = app(given, standalone_mode=False, prog_name="farm")
+        result = application(*given[:1])(given, standalone_mode=False, prog_name="farm")
     except (KeyboardInterrupt, Interrupted) as interrupt:
         return _interrupted(str(interrupt) or None, as_json="--json" in given)
     except BrokenPipeError:

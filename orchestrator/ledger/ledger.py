@@ -47,6 +47,7 @@ from .rows import (
 from .runs.nights import Nights
 from .runs.queueing import QueueRuns
 from .said import holds, hosts
+from .said.bars import Bars, bars
 from .tables import DEVICE_HEALTH, HOST_HEALTH, JOBS, number_of
 
 
@@ -355,22 +356,17 @@ class Ledger:
 
     # devices and hosts
 
+    def bars(self) -> Bars:
+        """All that keeps devices from work, at one moment."""
+        with self._database.read() as connection:
+            return bars(connection, self._quarantine_after, self._quarantine_s, self._rest_s)
+
     def quarantined(self) -> list[Quarantine]:
         """Devices in quarantine."""
         return self._quarantined(DEVICE_HEALTH)
 
     def quarantined_hosts(self) -> list[Quarantine]:
         return self._quarantined(HOST_HEALTH)
-
-    def resting(self) -> dict[str, float]:
-        """Devices that get no work for a while after a loss -> until when (Unix time)."""
-        with self._database.read() as connection:
-            return health.resting(connection, self._rest_s)
-
-    def faults(self) -> dict[str, float]:
-        """Hosts that have lost something since anything went well on them -> when last (Unix time)."""
-        with self._database.read() as connection:
-            return health.faults(connection)
 
     def clear_quarantine(self, serial: str) -> bool:
         """Give a device work again and forget its losses; False where it was not in quarantine."""

@@ -49,9 +49,9 @@ class Barred:
 
 def barred(hosts: Iterable[HostAnnouncement], ledger: Ledger) -> Barred:
     """Raises ServiceDown."""
-    quarantined, quarantined_hosts = tuple(ledger.quarantined()), tuple(ledger.quarantined_hosts())
-    closed = closed_hosts(hosts, ledger.hosts(), ledger.faults())
-    return Barred(closed, quarantined, quarantined_hosts, ledger.resting(), tuple(ledger.holds()))
+    found = ledger.bars()
+    closed = closed_hosts(hosts, found.hosts, found.faults)
+    return Barred(closed, found.quarantined, found.quarantined_hosts, found.resting, found.holds)
 
 
 def closed_hosts(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from kernels.checkpoint import checkpoint
@@ -116,16 +117,30 @@ class SavedSettings:
         return tuple(self._read())
 
     def _write(self, changes: Changes) -> None:
-        """To the phone first: what is only there is put back by whoever comes."""
+        """Returns when phone and disk have it. The disk is flushed while the phone is asked; where the phone does not
+        take it, the disk says what it said before. What is put back leaves the phone first: what is only there is put
+        back by whoever comes."""
         text = json.dumps({"serial": self._connection.serial, "changed": changes})
+        if not changes:
+            self._tell_phone(text)
+            self._path.unlink(missing_ok=True)
+            return
+        before = self._path.read_text() if self._path.exists() else None
+        with ThreadPoolExecutor(1, "journal") as disk:
+            flushed = disk.submit(write_durably, self._path, text)
+            try:
+                self._tell_phone(text)
+            except BaseException:
+                flushed.exception()
+                self._path.unlink(missing_ok=True) if before is None else write_durably(self._path, before)
+                raise
+            flushed.result()
+
+    def _tell_phone(self, text: str) -> None:
         if self._phone_path:
             new, parent = f"{self._phone_path}.new", self._connection.folder
             put = f"mkdir -p {parent} && {quote(['printf', '%s', text])} > {new} && mv -f {new} {self._phone_path}"
             run(self._connection, "sh", "-c", put)
-        if changes:
-            write_durably(self._path, text)
-        else:
-            self._path.unlink(missing_ok=True)
 
     def _on_phone(self) -> Changes | None:
         """None where the phone has no journal, or none that can be read while this host has its own."""

@@ -47,7 +47,7 @@ class Start:
 def begin(connection: Connection, starts: Sequence[Start], ttl_s: float) -> list[Assignment]:
     """Begin attempts at waiting jobs, each under a new token; without those whose job does not wait any more, or whose
     device a person holds."""
-    count_up(connection, "token", 0)  # locked from here: no hold begins between this look and the commit
+    first = count_up(connection, "token", len(starts)) - len(starts) + 1  # locked from here: no hold begins meanwhile
     held = holds.held(connection, (start.serial for start in starts))
     starts = [start for start in starts if start.serial not in held]
     rows = _waiting(connection, [start.job_id for start in starts])
@@ -61,13 +61,12 @@ def begin(connection: Connection, starts: Sequence[Start], ttl_s: float) -> list
             fail(connection, JOBS.c.id == start.job_id, e.cause)
     if not found:
         return []
-    first = count_up(connection, "token", len(found)) - len(found) + 1
     made = [
         Assignment(serial=to.serial, host=to.host, job=job, attempt=row.attempts + 1, token=first + index, ttl_s=ttl_s)
         for index, (to, row, job) in enumerate(found)
     ]
-    _begin(connection, made, {row.experiment for _, row, _ in found})
-    changes.note_lanes(connection, [row.lane_id for _, row, _ in found])
+    change = changes.note_lanes(connection, [row.lane_id for _, row, _ in found])
+    _begin(connection, made, {row.experiment for _, row, _ in found}, change)
     return made
 
 
@@ -76,8 +75,8 @@ def _waiting(connection: Connection, job_ids: Sequence[str]) -> dict[str, AnyRow
     return {row.id: row for row in connection.execute(_WAITING, {"these": job_ids})}
 
 
-def _begin(connection: Connection, made: Sequence[Assignment], experiments: Collection[int]) -> None:
-    now, change = time.time(), count_up(connection, changes.NUMBER)
+def _begin(connection: Connection, made: Sequence[Assignment], experiments: Collection[int], change: int) -> None:
+    now = time.time()
     attempts = [
         {"job_id": a.job.job_id, "attempt": a.attempt, "token": a.token, "serial": a.serial, "host": a.host}
         for a in made

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Executable
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 
 from orchestrator.analysis.figures import FIGURES_VERSION, BlockFigures, figures_of
 from orchestrator.errors import Unreadable
@@ -59,7 +59,11 @@ def put(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
 
 @cache
 def _upsert(dialect: str) -> Executable:
-    statement: Any = (postgresql if dialect == "postgresql" else sqlite).insert(FIGURES)
+    statement: Any = sqlite.insert(FIGURES)
+    if dialect == "postgresql":
+        from sqlalchemy.dialects import postgresql  # loading it takes a moment
+
+        statement = postgresql.insert(FIGURES)
     key = [column.name for column in FIGURES.primary_key]
     changed = {column.name: statement.excluded[column.name] for column in FIGURES.columns if column.name not in key}
     found: Executable = statement.on_conflict_do_update(index_elements=key, set_=changed)

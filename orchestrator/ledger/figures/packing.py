@@ -88,7 +88,7 @@ def _apart(part: BaseModel | None) -> bytes | None:
 def unpacked(row: AnyRow) -> BlockFigures:
     """The figures of a row, with what stands apart where its columns were read. Raises ValueError, zlib.error."""
     figures = BlockFigures.model_validate_json(_unpacked(row.body, WORDS))
-    per_layer, predictions = getattr(row, "per_layer", None), getattr(row, "predictions", None)
+    per_layer, predictions = (getattr(row, name) if name in row._fields else None for name in get_args(Apart))
     parts: dict[str, object] = {}
     if per_layer is not None:
         parts["per_layer"] = PerLayer.model_validate_json(_unpacked(per_layer, b""))

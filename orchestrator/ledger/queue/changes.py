@@ -21,15 +21,16 @@ def newest(connection: Connection) -> int:
     return int(connection.execute(select(COUNTERS.c.value).where(COUNTERS.c.name == NUMBER)).scalar_one())
 
 
-def note_lanes(connection: Connection, lanes: Collection[int]) -> None:
-    """Jobs of these lanes began to wait, or wait no more."""
+def note_lanes(connection: Connection, lanes: Collection[int]) -> int:
+    """Jobs of these lanes began to wait, or wait no more; the number of that change, 0 where there are none."""
     numbers = sorted(set(lanes))
     if not numbers:
-        return
+        return 0
     change = count_up(connection, NUMBER)
     for start in range(0, len(numbers), _AT_ONCE):
         part = LANES.c.id.in_(numbers[start : start + _AT_ONCE])
         connection.execute(update(LANES).where(part).values(changed=change))
+    return change
 
 
 def note_attempts(connection: Connection, which: ColumnElement[bool]) -> None:

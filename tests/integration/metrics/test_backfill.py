@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
-from farm.cli.app import app
+from farm.cli.app import application
 from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
 from orchestrator.metrics.backfill import SLOT_S, merged
@@ -68,7 +68,8 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def backfill(state: Path, *more: str) -> str:
-    done = CliRunner().invoke(app, ["metrics", "backfill", "--state", str(state), *more], catch_exceptions=False)
+    words = ["metrics", "backfill", "--state", str(state), *more]
+    done = CliRunner().invoke(application("metrics"), words, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.stdout
 
@@ -143,7 +144,7 @@ def test_faults_are_told(state: Path, tmp_path: Path) -> None:
     runner = CliRunner()
 
     def error(*more: str) -> str:
-        done = runner.invoke(app, ["metrics", "backfill", "--state", str(state), *more])
+        done = runner.invoke(application(), ["metrics", "backfill", "--state", str(state), *more])
         assert done.exit_code != 0
         return f"{done.output} {done.exception}"
 

@@ -99,7 +99,7 @@ def test_what_is_handed_back_goes_elsewhere_and_pays_nothing(
     assert host.leases.standing(first.serial, first.token, host.worker) == "ended"
     send(redis, answered(first, Outcome.LOST, "lease_lost"))  # as its session finds it
     scheduler.tick()
-    assert ledger.counts() == {"placed": 1} and ledger.resting() == {} and ledger.quarantined() == []
+    assert ledger.counts() == {"placed": 1} and ledger.bars().resting == {} and ledger.quarantined() == []
 
 
 def test_times_of_day_are_the_next_ones() -> None:

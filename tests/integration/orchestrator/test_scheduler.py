@@ -149,11 +149,11 @@ def test_a_dead_worker_costs_one_attempt(
     report = scheduler.tick()
     assert report.lost == 1
     assert report.placed == () and "has said nothing since it lost a session" in str(report.waiting), "it may be dead"
-    assert set(ledger.faults()) == {"lab"}
+    assert set(ledger.bars().faults) == {"lab"}
     an_hour_ago = time.time() - 3600.0
     with monkeypatch.context() as back:
         back.setattr("orchestrator.ledger.health.time.time", lambda: an_hour_ago)
-        assert ledger.faults() == {}, "a clock that was put back closes no host"
+        assert ledger.bars().faults == {}, "a clock that was put back closes no host"
     host.announce()
     (new,) = scheduler.tick().placed
     assert new.attempt == 2 and new.token > old.token

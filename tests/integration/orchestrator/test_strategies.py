@@ -12,7 +12,7 @@ import pytest
 from redis import Redis
 from typer.testing import CliRunner
 
-from farm.cli.app import app
+from farm.cli.app import application
 from orchestrator import spec
 from orchestrator.config import Settings
 from orchestrator.coordination.inventory import Inventory
@@ -197,7 +197,8 @@ def test_a_strategy_that_fails_ends_the_experiment_with_what_it_has(
 
 def status(farm: Settings, *words: str) -> str:
     """What `farm status` prints."""
-    return CliRunner().invoke(app, ["status", *words, "--state", str(farm.state)], catch_exceptions=False).stdout
+    asked = ["status", *words, "--state", str(farm.state)]
+    return CliRunner().invoke(application("status"), asked, catch_exceptions=False).stdout
 
 
 @pytest.mark.parametrize(

@@ -280,7 +280,7 @@ def test_leases_that_end_are_noticed_without_a_look_at_everything(
     """One is renewed once, which is no change: it is not taken for ended before it is."""
     monkeypatch.setattr("orchestrator.scheduling.seldom.Seldom.due", property(lambda _: False))
     with Ledger(farm.ledger, rest_s=0.0) as ledger:
-        tried = Farm(farm.model_copy(update={"lease_ttl_s": 0.5}), redis, ledger, 1)
+        tried = Farm(farm.model_copy(update={"lease_ttl_s": 2.0}), redis, ledger, 1)
         ledger.submit("e", make.many(1), expand(make.many(1), "e", tried.all[:2]).jobs)
         tried.host.announce()
         scheduler = tried.schedulers[0]

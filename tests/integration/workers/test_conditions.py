@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from device_agent.virtual.launch import VirtualPhones
-from orchestrator.errors import ConditionNotMet, Unsupported
+from orchestrator.errors import ConditionNotMet, FarmError, Unsupported
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.record import ConditionProof
 from orchestrator.model.wiring import WiredDevice
@@ -129,6 +129,21 @@ def test_a_phone_is_woken_kept_awake_and_put_to_sleep_again(phone: AdbConnection
     assert said(phone, "settings", "get", "system", "screen_off_timeout") == "30000"
     assert "mWakefulness=Asleep" in said(phone, "dumpsys", "power")
     phone.shell(["input", "keyevent", "KEYCODE_WAKEUP"])
+
+
+@pytest.mark.parametrize("phone", PROFILES[:1], indirect=True)
+def test_a_setting_that_the_phone_cannot_note_is_left_alone(phone: AdbConnection, tmp_path: Path) -> None:
+    """And the disk, which is flushed meanwhile, does not say that it was changed."""
+    in_the_way = f"{phone.folder}/restore.json.new/x"
+    phone.shell(["mkdir", "-p", in_the_way])
+    saved = SavedSettings(tmp_path, phone)
+    with pytest.raises(FarmError):
+        saved.prepare(Conditions())
+    assert saved.changed == () and said(phone, "settings", "get", "system", "screen_off_timeout") == "30000"
+    phone.shell(["rm", "-r", f"{phone.folder}/restore.json.new"])
+    saved.prepare(Conditions())
+    assert SavedSettings(tmp_path, phone).changed == ("awake",)
+    saved.restore()
 
 
 @pytest.mark.parametrize("phone", PROFILES, indirect=True)

@@ -20,7 +20,8 @@ import typer
 import yaml
 
 from farm.cli import output
-from farm.cli.app import app
+from farm.cli.app import COMMANDS as BY_MODULE
+from farm.cli.app import application
 from farm.cli.demo import _all_measured
 from farm.endpoints import StateLock
 from orchestrator.config import Settings
@@ -31,7 +32,7 @@ from tests.unit.orchestrator import make
 
 from .conftest import Run
 
-COMMANDS = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+COMMANDS = set(typer.main.get_command(application()).commands)  # type: ignore[attr-defined]
 EXPECTED = {
     "up", "down", "doctor", "devices", "enrol", "networks", "run", "status", "watch", "results", "report", "cancel",
     "infer", "plan", "schema", "demo", "release", "restore", "energy", "import", "best", "export",
@@ -42,6 +43,13 @@ EXPECTED = {
 
 def test_the_commands_are_those_that_were_asked_for() -> None:
     assert COMMANDS == EXPECTED
+
+
+@pytest.mark.parametrize("names", BY_MODULE.values())
+def test_a_command_is_loaded_with_those_of_its_module_alone(names: str) -> None:
+    for command in names.split():
+        found = typer.main.get_command(application(command))
+        assert set(found.commands) == set(names.split())  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("command", sorted(EXPECTED))
