@@ -3,8 +3,8 @@
     python -m benchmarks.statistics.steps -o benchmarks/results/DATE-MACHINE-steps.json
 
 Values have a standard deviation of 2 % and resemble the one before by the correlation r (AR(1)); `tails`: what each has
-of its own has outliers (Student's t with three degrees of freedom). What is judged is the product's
-`orchestrator.analysis.change_points.change_points`.
+of its own has outliers (Student's t with three degrees of freedom). A step of 2.5 deviations is one of 5 %. What is
+judged is the product's `orchestrator.analysis.change_points.change_points`.
 
 counted   false: series without a step in which a change point is told; found: series with one that is told with its
           place at most one off
@@ -16,6 +16,7 @@ import argparse
 import json
 import time
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -33,16 +34,19 @@ SIZES = (1.5, 2.5, 4.0)
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-n", "--series", type=int, default=1000, help="without a step; a tenth of them with one")
+    parser.add_argument("-n", "--series", type=int, default=1000, help="without a step")
+    parser.add_argument("--steps", type=int, help="series with a step, of each size and place; default: a tenth of -n")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args(argv)
     begun, found = time.process_time(), []
-    for line in (*without(given.seed, given.series), *with_one(given.seed, max(1, given.series // 10))):
+    stepped = given.steps or max(1, given.series // 10)
+    for line in chain(without(given.seed, given.series), with_one(given.seed, stepped)):
         found.append(line)
         print(" ".join(f"{name}={value}" for name, value in line.items()), flush=True)
     if given.output:
-        told = {"series": given.series, "seed": given.seed, "cpu_s": round(time.process_time() - begun, 1)}
+        told = {"series": given.series, "with_step": stepped, "seed": given.seed}
+        told["cpu_s"] = round(time.process_time() - begun, 1)
         given.output.write_text(json.dumps({**told, "found": found}, indent=1) + "\n")
 
 
@@ -55,16 +59,18 @@ def without(seed: int, number: int) -> Iterator[dict[str, object]]:
 
 
 def with_one(seed: int, number: int) -> Iterator[dict[str, object]]:
-    for alike in (0.0, 0.4):
+    for alike, tails in ALIKE[:-1]:
         for before, after in STEPS:
             for size in SIZES:
-                random = np.random.default_rng((seed, before, after, int(10 * alike), int(10 * size)))
+                random = np.random.default_rng((seed, before, after, int(10 * alike), int(10 * size), tails))
                 near = 0
                 for _ in range(number):
-                    values = simulated(random, before + after, alike, False)
+                    values = simulated(random, before + after, alike, tails)
                     values[before:] += size * SPREAD
                     near += any(abs(place - before) <= 1 for place in places(values))
-                yield {"before": before, "after": after, "r": alike, "size": size, "found": near / number}
+                yield {
+                    "before": before, "after": after, "r": alike, "tails": tails, "size": size, "found": near / number,
+                }  # fmt: skip
 
 
 def simulated(random: np.random.Generator, count: int, alike: float, tails: bool) -> np.ndarray:

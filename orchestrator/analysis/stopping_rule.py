@@ -9,8 +9,8 @@ Whoever stops where the interval is narrow stops where chance has made it so, an
 Robbins, "On the Asymptotic Theory of Fixed-Width Sequential Confidence Intervals", 1965: exact only for many blocks).
 So there are `LEAST_BLOCKS` good blocks, and the ranks leave out the less the fewer blocks there are
 (`statistics/intervals.py`), here and in the results: 90 % or more are left after the choice, also where blocks are
-alike, or the target is hardly within reach of the cap. Two levels as often as each other are the exception: who meets
-a target then has seen one of them.
+alike, or the target is hardly within reach of the cap. Where blocks lie on two levels the interval reaches over the gap
+between them, so that such a cell goes to the cap unless nearly all its blocks lie on one.
 benchmarks/statistics/coverage.py is the evidence.
 """
 

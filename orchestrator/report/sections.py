@@ -57,7 +57,7 @@ def _where(summary: Summary, names: wording.Naming) -> tuple[str, str]:
 
 
 ENERGY_COLUMNS = (
-    Column("device"), Column("cell"), Column("energy/inf.", True), Column("95 % interval", True),
+    Column("device"), Column("cell"), Column("energy/inf.", True), Column("95 % or more", True),
     Column("same device", True, True), Column("gross", True, True), Column("load power", True),
     Column("idle power", True, True), Column("blocks", True), Column(""),
 )  # fmt: skip

@@ -124,7 +124,10 @@ def _combine(energies: Sequence[Energy], *, watched: bool) -> EnergyUse:
 
 
 def _figure(found: Sequence[tuple[Value, float]], *, watched: bool) -> Figure:
-    """The median of blocks' estimates, each with the standard uncertainty of its gain as a share."""
+    """The median of blocks' estimates, each with the standard uncertainty of its gain as a share.
+
+    Systematic terms are bounds that no repetition makes smaller: the interval holds its level or more.
+    """
     values = [estimate.value for estimate, _ in found]
     value = median(values)
     random = Z * median(_random(estimate, gain) for estimate, gain in found) / sqrt(len(found))

@@ -12,6 +12,10 @@ that grows with the square of their number (Kim & DeMets, "Design and analysis o
 type I error spending rate function", Biometrika 74, 1987, spend errors by such powers): early ones leave out hardly
 any, as chance makes few values narrow, and those are the least sure.
 
+Such an interval also reaches over a gap between the values, which may part two levels: chance shows mostly one of
+them, and looks narrow, but the median lies in the gap. Only as many values as one in 2000 cells has on that side of
+its median are taken for outliers.
+
 Blocks that follow each other may be alike (heat, background work). From `SERIAL_BLOCKS` values on that is seen: the
 interval is wider as if there were only as many values as are independent (`serial.py`). Fewer show nothing of it: the
 level of their range is conditional. benchmarks/statistics/coverage.py is the evidence.
@@ -35,6 +39,10 @@ LEVEL = 0.95
 WATCHED_OUT, WATCHED_BLOCKS = 0.015, 30
 """The most that the ranks of watched values may leave out, and of how many values: half as many may leave out a quarter
 of it."""
+GAP = 1.5
+"""Values lie apart that are so many half-widths of the interval away from their neighbour."""
+GAP_OUT = 0.0005
+"""So much may be left out by ranks of watched values that lie apart: what the range of twelve leaves out."""
 MOST_INTERPOLATED = 0.45
 INNER_OUT = 1.5
 """Ranks are interpolated further where the inner one leaves out at most so many times what it may."""
@@ -91,9 +99,16 @@ def median_interval(values: Sequence[float], *, watched: bool = False) -> Interv
     high = _between(ordered[n - ranks.inner], ordered[n - ranks.inner - 1], ranks.share)
     middle = median(ordered)
     wider = widening(values) if n >= SERIAL_BLOCKS else 1.0
+    if wider > 1:
+        low, high = middle - (middle - low) * wider, middle + (high - middle) * wider
+    if watched:
+        apart = GAP * (high - low) / 2
+        mirrored = [-value for value in reversed(ordered)]
+        low = min(low, _beyond(ordered, ranks.inner, apart))
+        high = max(high, -_beyond(mirrored, ranks.inner, apart))
     return Interval(
-        low=middle - (middle - low) * wider if wider > 1 else low,
-        high=middle + (high - middle) * wider if wider > 1 else high,
+        low=low,
+        high=high,
         level=min(ranks.level, LEVEL),
         method=ranks.method,
         conditional=n < SERIAL_BLOCKS,
@@ -102,6 +117,13 @@ def median_interval(values: Sequence[float], *, watched: bool = False) -> Interv
 
 def _between(outer: float, inner: float, share: float) -> float:
     return outer if share == 0 else outer + share * (inner - outer)
+
+
+def _beyond(ordered: Sequence[float], inner: int, apart: float) -> float:
+    """The value below the outermost gap wider than `apart`, outliers left aside; that of index `inner` without one."""
+    least = _ranks(len(ordered), 1 - GAP_OUT).inner
+    gaps = (at for at in range(least - 1, inner) if ordered[at + 1] - ordered[at] > apart)
+    return ordered[next(gaps, inner)]
 
 
 def _watched_level(n: int) -> float:

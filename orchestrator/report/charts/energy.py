@@ -67,7 +67,8 @@ def _draw(axes: Axes, row: EnergyRow, figure: Figure, y: float, scale: float, co
 def _interval_words(found: Sequence[Interval]) -> str:
     """With the levels of the intervals: 0 is that of one block, of which nobody knows how others differ."""
     least, most = (f(round(100 * each.level) for each in found) for f in (min, max))
-    return f"{most if least == most else f'{least} to {most}'} %, on this device" if most else "of the one block"
+    levels = f"{most}" if least == most else f"{least} to {most}"
+    return f"{levels} % or more, on this device" if most else "of the one block"
 
 
 def _keys(known: Sequence[tuple[EnergyRow, Figure]], colours: Colours) -> list[Line2D]:

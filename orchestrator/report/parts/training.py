@@ -49,7 +49,7 @@ def section(blocks: Sequence[BlockFigures], summaries: Sequence[Summary]) -> Sec
     columns = (
         Column("device"), Column("cell"), Column("epochs", True), Column("loss", True), Column("error %", True),
         Column("error of the trained %", True), Column("of samples", True, True), Column("ms per epoch", True),
-        Column("energy per epoch", True), Column("95 % interval", True, True), Column("model"),
+        Column("energy per epoch", True), Column("95 % or more", True, True), Column("model"),
     )  # fmt: skip
     return Section("training", "Training", NOTE, columns, tuple(rows))
 

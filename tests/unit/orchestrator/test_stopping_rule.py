@@ -104,6 +104,19 @@ def test_a_decision_tells_why(values: tuple[float, ...], made: int, text: str) -
     assert decide(SAMPLING, blocks(*values), made).text == text
 
 
+LOW, HIGH = [10 + i / 1000 for i in range(30)], [11.5 + i / 1000 for i in range(30)]
+EVEN = Sampling(blocks=3, target_interval=0.02, max_blocks=40)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "met"), [(12, 0, True), (12, 2, False), (22, 8, False), (18, 1, True), (28, 2, True)]
+)
+def test_blocks_on_two_levels_meet_no_target_unless_nearly_all_lie_on_one(low: int, high: int, met: bool) -> None:
+    """The median of all may lie between the levels, where no block is."""
+    for found in ([*LOW[:low], *HIGH[:high]], [*HIGH[:low], *LOW[:high]]):
+        assert (decide(EVEN, blocks(*found[::2], *found[1::2]), low + high).need is Need.TARGET_MET) == met
+
+
 def test_a_cell_is_measured_until_it_is_precise(seed: int) -> None:
     """Noise of 3 %: more than ten blocks, fewer than the cap; the interval holds the truth as often as it says."""
     import numpy as np
