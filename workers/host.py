@@ -36,6 +36,7 @@ from .devices.fleet import Fleet
 from .discovery import Discovery
 from .execution.run_job import Workbench, run_job
 from .plans.files import HostFiles
+from .plans.outbox import Outbox
 from .plans.plan_store import Plans
 from .spool import Spool
 from .tasks import consume, register
@@ -68,7 +69,9 @@ class Host:
         self._version = version("pocketfarm")
         self._worker = f"{farm.host}-{os.getpid()}-{secrets.token_hex(2)}"
         files = HostFiles(farm.state, farm)
-        self._bench = Workbench(farm, self._fleet, Plans(farm.state, files), self._worker, self._name)
+        self._outbox = Outbox(farm.state, files)
+        plans = Plans(farm.state, files)
+        self._bench = Workbench(farm, self._fleet, plans, self._worker, self._name, self._outbox.add)
         self._stopping = threading.Event()
         """No new steps on any device."""
         self._stop = threading.Event()
@@ -82,6 +85,7 @@ class Host:
         threads = [
             threading.Thread(target=self._discovery.run, args=(self._stop, self._announce), name="discovery"),
             threading.Thread(target=self._spool.run, args=(self._redis, self._stop), name="spool"),
+            threading.Thread(target=self._outbox.run, args=(self._stop,), name="outbox"),
         ]
         for thread in threads:
             thread.start()

@@ -1,10 +1,12 @@
-"""The application: `GET /files/SHA256` for hosts of this farm, `GET /health` for anybody."""
+"""The application: `GET` and `PUT /files/SHA256` for hosts of this farm, `GET /health` for anybody."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import logging
+import shutil
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,21 +25,17 @@ from orchestrator.ledger import Ledger
 log = logging.getLogger(__name__)
 BELIEVED_S = 1.0
 """How long the hosts' secrets are kept in memory: one that was removed is refused after that."""
+FREE_BYTES = 1 << 30
+"""Of the disk, what a host's files leave to the farm."""
 
 
 def make_app(settings: Settings) -> Starlette:
     """Nothing is opened before the first request."""
     hosts = Hosts(lambda: Ledger(settings.ledger))
-    files = Files(Artifacts(settings.state))
+    kept = Artifacts(settings.state)
+    files = Files(kept)
 
-    async def file(request: Request) -> Response:
-        try:
-            host = await run_in_threadpool(hosts.of, request.headers.get("authorization", ""))
-        except FarmError as e:
-            return PlainTextResponse(f"the ledger does not answer: {e}\n", 503)
-        if not host:
-            return PlainTextResponse("no host of this farm has this secret\n", 401, {"WWW-Authenticate": "Bearer"})
-        wanted = request.path_params["sha256"]
+    async def sent(_: Request, wanted: str, host: str) -> Response:
         try:
             path = await run_in_threadpool(files.path, wanted)
         except ModelFileError as e:
@@ -46,10 +44,38 @@ def make_app(settings: Settings) -> Starlette:
         log.info("event=file_sent host=%s sha256=%s", host, wanted)
         return FileResponse(path, media_type="application/octet-stream")
 
+    async def received(request: Request, wanted: str, host: str) -> Response:
+        size = request.headers.get("content-length", "")
+        if not size.isdecimal():
+            return PlainTextResponse("say how many bytes come (Content-Length)\n", 411)
+        if shutil.disk_usage(settings.state).free - int(size) < FREE_BYTES:
+            return PlainTextResponse(f"the farm's disk has no room for {size} bytes\n", 507)
+        with tempfile.TemporaryFile(dir=settings.state) as body:
+            async for chunk in request.stream():
+                await run_in_threadpool(body.write, chunk)
+            body.seek(0)
+            try:
+                await run_in_threadpool(kept.receive, body, wanted)
+            except (ModelFileError, ValueError) as e:
+                log.warning("event=file_refused host=%s sha256=%s error=%s", host, wanted, str(e).replace("\n", " "))
+                return PlainTextResponse(f"{e.args[0]}\n", 422)
+        log.info("event=file_received host=%s sha256=%s", host, wanted)
+        return Response(status_code=204)
+
+    async def file(request: Request) -> Response:
+        try:
+            host = await run_in_threadpool(hosts.of, request.headers.get("authorization", ""))
+        except FarmError as e:
+            return PlainTextResponse(f"the ledger does not answer: {e}\n", 503)
+        if not host:
+            return PlainTextResponse("no host of this farm has this secret\n", 401, {"WWW-Authenticate": "Bearer"})
+        answer = received if request.method == "PUT" else sent
+        return await answer(request, request.path_params["sha256"], host)
+
     async def health(_: Request) -> Response:
         return PlainTextResponse("ok\n")
 
-    return Starlette(routes=[Route("/files/{sha256}", file), Route("/health", health)])
+    return Starlette(routes=[Route("/files/{sha256}", file, methods=["GET", "PUT"]), Route("/health", health)])
 
 
 class Hosts:

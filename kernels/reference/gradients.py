@@ -27,6 +27,8 @@ def before_activation(activation: tuple[Any, ...] | None, output: AnyArray, behi
         return behind * (output > 0)
     if activation[0] == "sigmoid":
         return behind * output * (1 - output)
+    if activation[0] == "tanh":
+        return behind * (1 - output * output)
     raise ValueError(f"no gradient of activation {activation[0]!r}")
 
 
@@ -93,6 +95,12 @@ def _activation(node: Node, inputs: Sequence[Any], output: AnyArray, behind: Any
     return [before_activation((node.op,), output, behind)]
 
 
+def _map(node: Node, inputs: Sequence[Any], output: AnyArray, behind: AnyArray) -> list[AnyArray]:
+    """Of an expression that is one function of the node's input."""
+    del inputs
+    return [before_activation(node.attributes["expression"], output, behind)]
+
+
 def _reshape(node: Node, inputs: Sequence[Any], output: AnyArray, behind: AnyArray) -> list[AnyArray]:
     del node, output
     return [behind.reshape(inputs[0].shape)]
@@ -117,6 +125,7 @@ GRADIENTS: dict[str, Gradient] = {
     "conv": _conv,
     "relu": _activation,
     "sigmoid": _activation,
+    "map": _map,
     "max_pool": _pool,
     "average_pool": _pool,
     "reshape": _reshape,

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from kernels.errors import OptionError, UnsupportedNode
+from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Node
 
 from .descent import Descent
@@ -18,7 +19,10 @@ from .variables import FAR_BELOW, Variable
 _PARTS = 64
 """Rows that one work-item adds up at most twice over, where a sum has many."""
 GRADED = ("relu", "sigmoid")
-"""Activations that have a gradient here."""
+"""Activations that have a gradient here, where a layer applies them."""
+TANH, TANH_CODE = ("tanh", "a"), 7
+"""The expression of the one `map` that has a gradient, and what the kernels of training call it."""
+_CODES = {"relu": ACTIVATIONS["relu"].code, "sigmoid": ACTIVATIONS["sigmoid"].code, "tanh": TANH_CODE}
 
 
 class Tape:
@@ -117,7 +121,7 @@ class Tape:
         """See the kernel of this name."""
         target = replace(value, buffer=self.machine.rows(f"{layer}:before", value.n, value.c, value.h, value.w).buffer)
         buffers = {"value": value.buffer, "src": behind.buffer, "dst": target.buffer}
-        ints = {"count": value.elements, "activation": 1 if activation == "relu" else 3}
+        ints = {"count": value.elements, "activation": _CODES[activation]}
         self.machine.kernel("activation_gradient", f"{layer}:gradient", buffers, ints, (value.elements, 1))
         return target
 
@@ -264,16 +268,18 @@ def _conv(tape: Tape, node: Node) -> tuple[Rows, Callable[[], None]]:
 
 def _activation(tape: Tape, node: Node) -> tuple[Rows, Callable[[], None]]:
     """An activation that no layer applies."""
-    source = tape.values[node.inputs[0]]
+    source, function = tape.values[node.inputs[0]], "tanh" if node.op == "map" else node.op
+    if node.op == "map" and node.attributes["expression"] != TANH:
+        raise UnsupportedNode(f"{node.name}: of the functions of an element, relu, sigmoid and tanh have gradients")
     if node.op == "sigmoid" and source.c % 4:
         raise OptionError(f"{node.name}: a sigmoid of its own needs a multiple of four channels, not {source.c}")
     target = replace(source, buffer=tape.machine.rows(node.output, source.n, source.c, source.h, source.w).buffer)
-    ints = {"count": source.elements // 4, "activation": 1 if node.op == "relu" else 3}
+    ints = {"count": source.elements // 4, "activation": _CODES[function]}
     buffers = {"src": source.buffer, "dst": target.buffer}
     tape.machine.kernel("activate", node.name, buffers, ints, (source.elements // 4, 1), {"lo": 0.0, "hi": 0.0})
 
     def back() -> None:
-        gradient = tape.activation_gradient(node.name, target, tape.gradients[node.output], node.op)
+        gradient = tape.activation_gradient(node.name, target, tape.gradients[node.output], function)
         tape.give(node.inputs[0], gradient)
 
     return target, back
@@ -310,6 +316,8 @@ def _pool(tape: Tape, node: Node) -> tuple[Rows, Callable[[], None]]:
 def _reshape(tape: Tape, node: Node) -> tuple[Rows, Callable[[], None]]:
     """Flattening an image is another way to see its rows: its readers' weights lie in the same order."""
     source, shape = tape.values[node.inputs[0]], tape.graph.shapes[node.output]
+    if shape == tape.graph.shapes[node.inputs[0]]:
+        return source, lambda: tape.give(node.inputs[0], tape.gradients[node.output])
     if len(shape) != 2 or shape[0] != source.n or source.image:
         raise OptionError(
             f"{node.name}: only an image can be flattened in training, not {shape} made of another tensor"
@@ -329,6 +337,7 @@ RULES: dict[str, Rule] = {
     "conv": _conv,
     "relu": _activation,
     "sigmoid": _activation,
+    "map": _activation,
     "max_pool": _pool,
     "average_pool": _pool,
     "reshape": _reshape,

@@ -154,8 +154,13 @@ class GpuMachine(Machine):
         return PRODUCTS.choose(self._options, self._limits, layer, sizes)
 
     def transposed(self, layer: str, source: Rows) -> Rows:
-        """By the algorithm that the catalog chooses."""
+        """By the algorithm that the catalog chooses; on CPUs behind a GPU interface in squares of four."""
         target = self.rows(f"{source.buffer}:transposed", source.stride, source.rows)
+        if self._limits.cpu_device and source.rows % 4 == 0 and TRANSPOSITIONS.is_open(self._options):
+            columns4, rows4 = source.stride // 4, source.rows // 4
+            buffers, ints = {"src": source.buffer, "dst": target.buffer}, {"columns4": columns4, "rows4": rows4}
+            self.kernel("turn", layer, buffers, ints, (columns4, rows4))
+            return target
         sizes = transpose_of((source.rows, source.stride), (1, 0))
         choice = TRANSPOSITIONS.choose(self._options, self._limits, layer, sizes)
         (call,) = TRANSPOSITIONS.lower(choice, sizes, {}, self._options, self._limits)
@@ -175,8 +180,14 @@ class GpuMachine(Machine):
         floats: Mapping[str, float] | None = None,
     ) -> None:
         """A dispatch."""
-        switches = {"BYTES": int(name == "gather_bytes")} if name.startswith("gather") else {}
-        self._context.dispatch(KERNELS[name], layer, buffers, ints, (*items, 1), floats=floats, switches=switches)
+        switches, group = {"BYTES": int(name == "gather_bytes")} if name.startswith("gather") else {}, 0
+        if switches:
+            whole = self._limits.cpu_device and self._options.backend == "opencl"  # lavapipe cuts long loops short
+            switches["WHOLE"] = int(whole)
+            items, group = ((ints["batch"], 1), 1) if whole else (items, 0)
+        self._context.dispatch(
+            KERNELS[name], layer, buffers, ints, (*items, 1), floats=floats, switches=switches, group=group
+        )
 
 
 class CpuMachine(Machine):

@@ -71,6 +71,8 @@ class Workbench:
     """Name of this worker process, unique in the farm."""
     farm: Callable[[], str] = lambda: ""
     """Asks whose tokens the leases have; empty: nobody knows."""
+    give: Callable[[str], None] = lambda _: None
+    """Gives the farm a file that was made here, by its SHA-256."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,8 @@ def _keep_trained(builder: RecordBuilder, checkpoint: bytes, bench: Workbench) -
         builder.trained, builder.reconstructions = trained_model(
             builder.assignment.job.cell, bench.plans, builder.stored, Path(file.name), kept
         )
+    for sha256 in (builder.trained.onnx_sha256, builder.trained.checkpoint_sha256):
+        bench.give(sha256)
 
 
 def _compile(

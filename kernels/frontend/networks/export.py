@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from kernels.errors import UnsupportedNode
 from kernels.ir.activations import ACTIVATIONS, activation_of
 from kernels.ir.graph import Graph, Node
 
@@ -150,6 +151,12 @@ class _Writer:
             self._constant(f"{output}.{key}", np.asarray([a[key]], np.int64)) for key in ("start", "stop", "axis")
         ]
         self._append("Slice", (*node.inputs, *places), output)
+
+    def _map(self, node: Node, output: str) -> None:
+        """Of the expressions, the one that trainings have."""
+        if node.attributes["expression"] != ("tanh", "a"):
+            raise UnsupportedNode(f"{node.name}: an expression of elements cannot be written as ONNX")
+        self._append("Tanh", node.inputs, output)
 
     def _softmax(self, node: Node, output: str) -> None:
         self._append("Softmax", node.inputs, output, axis=node.attributes["axis"])

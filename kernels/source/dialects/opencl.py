@@ -18,7 +18,11 @@ PRELUDE = """\
 #define WIDE_SPLAT(a) ((float4)(a))
 #define TO_WIDE4(a) convert_float4(a)
 #define FLOAT(a) ((float)(a))
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define MAD(a, b, c) fma((a), (b), (c))
+#else
 #define MAD(a, b, c) mad((a), (b), (c))
+#endif
 #define MAX(a, b) fmax((a), (b))
 #define LOWEST (-INFINITY)
 #define IMAX(a, b) max((a), (b))

@@ -143,7 +143,7 @@ class FusedMachine(GpuMachine):
             return
         kernel = KERNELS[name]
         fixed = {one: ints[one] for one in sorted(_FIXED & set(ints))} if name in _DIVIDING else {}
-        switches = {"BYTES": int(name == "gather_bytes")} if name.startswith("gather") else {}
+        switches = {"BYTES": int(name == "gather_bytes"), "WHOLE": 0} if name.startswith("gather") else {}
         others = {one: value for one, value in ints.items() if one not in fixed}
         self._context.dispatch(
             kernel.fixing(fixed), layer, buffers, others, (*items, 1), floats=floats, switches={**switches, **fixed}

@@ -44,6 +44,8 @@ def compiled(graph: Graph, api: str, **changes: Any) -> tuple[TrainingOptions, B
         ("stacks", {"epochs": 2, "learning_rate": 0.05, "steps": "joined"}),
         ("codes", {"epochs": 2, "learning_rate": 0.01, "loss": "mean_squared_error", "steps": "joined"}),
         ("shared", {"epochs": 2, "steps": "joined"}),
+        ("tangents", {"epochs": 2, "learning_rate": 0.1}),
+        ("tangents", {"epochs": 2, "momentum": 0.5, "learning_rate": 0.1, "steps": "joined"}),
     ],
 )
 def test_a_training_equals_the_reference(agent: Agent, api: str, network: str, changes: dict[str, Any]) -> None:

@@ -10,6 +10,8 @@ import ssl
 import subprocess
 import sys
 import threading
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -41,7 +43,9 @@ from orchestrator.model.live import PROTOCOL, HostAnnouncement
 from orchestrator.scheduling.intake import Intake
 from tests.servers import Server, required
 from tests.unit.orchestrator import make
+from tests.waiting import eventually
 from workers.plans.files import HostFiles
+from workers.plans.outbox import Outbox
 
 
 @dataclass
@@ -302,6 +306,48 @@ def test_bytes_that_do_not_have_the_hash_are_not_kept(
             server.shutdown()
             thread.join()
     assert [each for each in (tmp_path / "host").rglob("*") if each.is_file()] == []
+
+
+def test_what_a_host_made_travels_to_the_farm_though_it_was_away(farm: Farm, tmp_path: Path) -> None:
+    """A worker that was killed in between leaves the name on disk; another one sends the file."""
+    kept = Artifacts(tmp_path / "host")
+    content = os.urandom(3 << 20)
+    (tmp_path / "trained.onnx").write_bytes(content)
+    sha256 = kept.put(tmp_path / "trained.onnx")
+    Outbox(tmp_path / "host", files(farm, tmp_path, files_url=f"https://127.0.0.1:{free_port()}")).add(sha256)
+    restarted, stop = Outbox(tmp_path / "host", files(farm, tmp_path), retry_s=0.1), threading.Event()
+    assert restarted.waiting() == [sha256]
+    thread = threading.Thread(target=restarted.run, args=(stop,))
+    thread.start()
+    try:
+        eventually(lambda: restarted.waiting() == [])
+    finally:
+        stop.set()
+        thread.join()
+    assert Artifacts(farm.settings.state).path(sha256).read_bytes() == content
+    assert f"file_received host=lab sha256={sha256}" in farm.web_log.read_text()
+
+
+def test_the_farm_keeps_nothing_that_has_another_hash_or_comes_from_nobody(farm: Farm, tmp_path: Path) -> None:
+    (tmp_path / "trained.onnx").write_bytes(os.urandom(1000))
+    sha256 = Artifacts(tmp_path / "host").put(tmp_path / "trained.onnx")
+    with pytest.raises(FileUnavailable, match="401 no host of this farm has this secret"):
+        files(farm, tmp_path, redis_password=SecretStr("guessed")).send(sha256)
+    secret = farm.hosts["lab"].redis_password.get_secret_value()
+    trusted = ssl.create_default_context(cafile=farm.settings.tls_ca)
+    for name, code in ((sha256, 422), ("..%2Fledger.sqlite", 404), ("ledger", 422)):
+        request = urllib.request.Request(
+            f"{farm.hosts['lab'].files_url}/files/{name}", b"other", {"Authorization": f"Bearer {secret}"}, method="PUT"
+        )
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(request, timeout=10, context=trusted)
+        with refused.value as answer:
+            assert answer.code == code
+    with pytest.raises(ModelFileError, match="is not in"):
+        Artifacts(farm.settings.state).path(sha256)
+    (tmp_path / "host/artifacts" / sha256[:2] / sha256).write_bytes(b"damaged")
+    Outbox(tmp_path / "host", files(farm, tmp_path)).add(sha256)
+    assert Outbox(tmp_path / "host", files(farm, tmp_path)).waiting() == [], "what is lost here never arrives"
 
 
 # the ledger

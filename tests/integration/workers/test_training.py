@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -104,7 +105,8 @@ def test_a_training_is_a_job(
         if learnt is not None and phase == "running":
             told.append((done, total, learnt.text))
 
-    record = ok(run(bench, one, report))
+    given: list[str] = []
+    record = ok(run(replace(bench, give=given.append), one, report))
     assert told[-1][:2] == (8, 8) and told[-1][2].startswith(f"train, epoch {EPOCHS}: loss ") and "wrong" in told[-1][2]
     workload, training = experiment.workload, experiment.workload.training
     assert training is not None and training.dataset.size == SAMPLES + HELD_OUT
@@ -118,7 +120,8 @@ def test_a_training_is_a_job(
     ]
     assert [each.stage for each in epochs] == ["pretrain:encode1"] * 2 + ["pretrain:encode2"] * 2 + ["train"] * EPOCHS
     trained = record.trained
-    assert trained is not None and trained.evaluated == HELD_OUT and sum(map(sum, trained.confusion)) == HELD_OUT
+    assert trained is not None and given == [trained.onnx_sha256, trained.checkpoint_sha256]
+    assert trained.evaluated == HELD_OUT and sum(map(sum, trained.confusion)) == HELD_OUT
     model = load_workload(network=None, onnx=Artifacts(bench.settings.state).path(trained.onnx_sha256), seed=None)
     assert model.shapes[model.inputs[0]] == (1, 64)
     held = (data[SAMPLES:] / 255).astype(np.float32)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from kernels.frontend.networks.builder import NetworkBuilder
-from kernels.ir.graph import Graph
+from kernels.ir.graph import Graph, Node
 from kernels.reference.operations import AnyArray
 
 SAMPLES = 30
@@ -60,12 +60,27 @@ def shared(seed: int = 1) -> Graph:
     return replace(graph, nodes=nodes, constants=constants)
 
 
+def tangents(seed: int = 1) -> Graph:
+    """Dense layers and a convolution with tanh, which is a `map`; channels that fill up no vector."""
+    net = NetworkBuilder("tangents", seed, (4, 3, 6, 5))
+    x = _tanh(net, net.conv("conv", net.input, 5, 3, pad=1))
+    x = _tanh(net, net.dense("first", net.flatten("flat", x), 10, gain=1.0))
+    return net.finish(net.softmax("prob", net.dense("last", x, CLASSES, gain=1.0)))
+
+
+def _tanh(net: NetworkBuilder, x: str) -> str:
+    net.graph.nodes.append(Node(f"{x}.tanh", "map", (x,), (f"{x}.tanh",), {"expression": ("tanh", "a")}))
+    net.graph.shapes[f"{x}.tanh"] = net.graph.shapes[x]
+    return f"{x}.tanh"
+
+
 NETWORKS: dict[str, Callable[[int], Graph]] = {
     "sigmoids": sigmoids,
     "pictures": pictures,
     "stacks": stacks,
     "codes": codes,
     "shared": shared,
+    "tangents": tangents,
 }
 
 
