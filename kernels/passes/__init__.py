@@ -19,6 +19,7 @@ from .identities import eliminate_identities
 from .nest_concats import nest_concats
 from .order import order
 from .prune import prune
+from .quantized_inputs import quantized_inputs
 from .split_channels import split_channels
 from .transposes import fold_transposes
 
@@ -49,6 +50,8 @@ def prepare(graph: Graph, options: Options, *, split: bool = False, largest_byte
     """
     if options.keep_all:
         return graph
+    if options.precision == "int8":
+        graph = quantized_inputs(eliminate_identities(prune(graph)), options)
     graph = optimise(graph, fuse=options.fusions, reflect=options.backend != "cpu")
     if options.backend == "cpu":
         return graph

@@ -79,7 +79,7 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
         except ModelError as e:
             obstacles.add(proto, e, to)
     obstacles.check()
-    _check_outputs(outputs, inputs, to)
+    _check_outputs(graph, inputs, to)
     _check_types(graph, to)
     names = {*inputs, *to.weights, *(output for node in to.nodes for output in node.outputs)}
     shapes = {name: shape for name, shape in to.shapes.items() if name in names}
@@ -189,17 +189,33 @@ def _check_names(graph: onnx.GraphProto) -> None:
             raise ModelError(f"an input is called {name!r}; rename it: it needs a name, without '='")
 
 
-def _check_outputs(outputs: tuple[str, ...], inputs: Collection[str], to: Context) -> None:
+def _check_outputs(graph: onnx.GraphProto, inputs: Collection[str], to: Context) -> None:
+    """Every output exists, has elements and depends on an input, or is a constant that can be stored."""
+    written = {output for node in to.nodes for output in node.outputs}
+    for name, told in _told(graph).items():
+        constant = to.constants.get(name)
+        if name not in to.shapes and constant is None:
+            raise ModelError(f"output {name!r} is written by no node; the model is damaged")
+        if constant is not None and not constant.size:
+            raise ModelError(f"{told} of shape {constant.shape} is empty; take it out of the model's outputs")
+        if name in written or name in inputs:
+            continue
+        if constant is None or constant.dtype.kind not in "biuf":
+            raise ModelError(f"{told} depends on no input; take it out of the model's outputs")
+        to.add_weight(name, constant)
     if not to.nodes:
         raise ModelError("no node computes anything from an input: there is nothing to run")
-    written = {output for node in to.nodes for output in node.outputs}
-    for name in outputs:
-        if name not in to.shapes and name not in to.constants:
-            raise ModelError(f"output {name!r} is written by no node; the model is damaged")
-        if name not in written and name not in inputs:
-            if name in to.shapes or to.constants[name].dtype.kind not in "biuf" or not to.constants[name].size:
-                raise ModelError(f"output {name!r} depends on no input; take it out of the model's outputs")
-            to.add_weight(name, to.constants[name])
+
+
+def _told(graph: onnx.GraphProto) -> dict[str, str]:
+    """The model's outputs, each with how an error calls it: by the node that writes it."""
+    writers = {name: node for node in graph.node for name in node.output}
+    return {
+        name: f"node {writers[name].name or name!r} ({writers[name].op_type}): output {name!r}"
+        if name in writers
+        else f"output {name!r}"
+        for name in (port.name for port in graph.output)
+    }
 
 
 def _check_types(graph: onnx.GraphProto, to: Context) -> None:

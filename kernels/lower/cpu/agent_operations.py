@@ -103,14 +103,17 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     # src (n, c) and dst (n, m) row-major; weight (m blocks, c, 16)
     "dense_nc16": _parameters("src weight bias dst*", "n c m has_bias activation", "lo hi"),
     # as conv2d_nc16 and dense in 8 bits: weight int8 (k blocks, depth / 4, 16, 4), of a lane its `scale` and
-    # its weights' sum (int32), (k blocks, 16) each; `values` holds the input in uint8, by its image's or row's range
+    # its weights' sum (int32), (k blocks, 16) each; `values` holds the input in uint8, by its image's or row's range,
+    # or where `steps_given` by a scale and the whole number of 0
     "conv2d_int8": _parameters(
         "src weight scale sums bias residual values* dst*",
         "n c h w k oh ow kh kw sh sw pad_t pad_l dh dw groups src_plain "
-        "has_bias has_residual activation dst_channels dst_offset",
-        "lo hi",
+        "has_bias has_residual activation dst_channels dst_offset steps_given zero",
+        "lo hi step",
     ),
-    "dense_int8": _parameters("src weight scale sums bias values* dst*", "n c m has_bias activation", "lo hi"),
+    "dense_int8": _parameters(
+        "src weight scale sums bias values* dst*", "n c m has_bias activation steps_given zero", "lo hi step"
+    ),
     # dst of shape (d0..d5): an expression of up to four operands with strides; an instruction is function << 24 |
     # register << 16 | register << 8 | register, registers are operands, then f0..f15, then results in their order
     "map": _parameters(

@@ -163,6 +163,17 @@ def algorithm_of(options: Options, graph: Graph, node: Node) -> CpuAlgorithm:
     return ALGORITHMS[choice.algorithm]
 
 
+def in_int8(options: Options, graph: Graph, node: Node) -> bool:
+    """Whether a node is computed in 8 bits."""
+    if options.precision != "int8" or options.algorithm != "auto" or node.op not in ("conv", "dense"):
+        return False
+    if node.op == "conv":
+        return algorithm_of(options, graph, node) is INT8
+    weight = graph.constants.get(node.inputs[1])
+    stored = weight is not None and all(name in graph.constants for name in node.inputs[2:3] if name)
+    return stored and weight is not None and weight.shape[0] <= INT8_DEPTH and bool(np.isfinite(weight).all())
+
+
 def winograd_pays(conv: Convolution) -> bool:
     """Whether a product for each of 36 positions, its weights four times as many, beats nine taps."""
     tiles = conv.n * -(-conv.oh // WINOGRAD_TILE) * -(-conv.ow // WINOGRAD_TILE)

@@ -43,8 +43,10 @@ def _product(context: CpuContext, node: Node, conv: Convolution) -> None:
 def _int8(context: CpuContext, node: Node, conv: Convolution) -> None:
     plain = conv.c < BLOCK and context.is_plain(node.inputs[0])
     src = context.read(node.inputs[0]) if plain else context.read_blocks(node.inputs[0])
-    packed = pack_int8(context.graph.constants[node.inputs[1]], plain_source=plain)
-    ints = {**_sizes(conv), "k": conv.k, "groups": conv.groups, "src_plain": int(plain)}
+    weight = context.graph.constants[node.inputs[1]]
+    packed = pack_int8(weight, plain_source=plain, on_grid="input_steps" in node.attributes)
+    given, step = input_steps(node)
+    ints = {**_sizes(conv), "k": conv.k, "groups": conv.groups, "src_plain": int(plain), **given}
     (kh, kw), (sh, sw), (dh, dw) = conv.kernel, conv.strides, conv.dilations
     rows, columns = (conv.oh - 1) * sh + (kh - 1) * dh + 1, (conv.ow - 1) * sw + (kw - 1) * dw + 1
     lanes = -(-conv.c // 4) * 4 if plain else blocks(conv.c) * BLOCK
@@ -54,7 +56,13 @@ def _int8(context: CpuContext, node: Node, conv: Convolution) -> None:
         "sums": context.packed(f"{node.name}:sums", packed.sums),
         "values": context.scratch(f"{node.name}:values", rows * columns * lanes // 4),
     }
-    _call(context, node, conv, "conv2d_int8", buffers, context.packed(f"{node.name}:weight", packed.weight), ints)
+    _call(context, node, conv, "conv2d_int8", buffers, context.packed(f"{node.name}:weight", packed.weight), ints, step)
+
+
+def input_steps(node: Node) -> tuple[dict[str, int], dict[str, float]]:
+    """How the input becomes whole numbers, for an operation in 8 bits: by its own range, or as the model says."""
+    step, zero = node.attributes.get("input_steps", (0.0, 0))
+    return {"steps_given": int(step > 0), "zero": zero}, {"step": step}
 
 
 def _depthwise(context: CpuContext, node: Node, conv: Convolution) -> None:
@@ -82,6 +90,7 @@ def _call(
     buffers: dict[str, str],
     weight: Array | str,
     ints: dict[str, int],
+    floats: dict[str, float] | None = None,
 ) -> None:
     """A call on blocks of channels: weights in their own order, and what every such call takes."""
     code, lo, hi = activation_scalars(node)
@@ -97,7 +106,7 @@ def _call(
     buffers |= {"residual": residual, "dst": dst}
     ints |= {"has_bias": int(_has(node, 2)), "has_residual": int(_has(node, 3)), "activation": code}
     ints |= {"dst_channels": channels, "dst_offset": offset}
-    context.call(operation, node, buffers, ints, {"lo": lo, "hi": hi}, conv.flops)
+    context.call(operation, node, buffers, ints, {"lo": lo, "hi": hi, **(floats or {})}, conv.flops)
 
 
 _ROW_MAJOR = {"direct": "conv2d", "im2col": "conv2d_im2col", "sequential": "conv2d_sequential"}

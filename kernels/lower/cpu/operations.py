@@ -12,9 +12,9 @@ from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Node
 from kernels.lower.activation import activation_scalars
 
-from .algorithms import INT8_DEPTH
+from .algorithms import in_int8
 from .context import CpuContext
-from .convolution import lower_conv
+from .convolution import input_steps, lower_conv
 from .general import lower_gather, lower_map, lower_reduce, lower_take
 from .images import lower_instance_norm, lower_pad, lower_resize
 from .packing import BLOCK, blocks, pack_bias, pack_dense, pack_int8
@@ -40,11 +40,13 @@ def _dense(context: CpuContext, node: Node) -> None:
         and weight is not None
         and _bias_is_constant(context, node)
     ):
-        if in_int8 := _in_int8(context, weight):
-            buffers = _int8_weights(context, node, weight)
+        if in_int8(context.options, context.graph, node):
+            operation, buffers = "dense_int8", _int8_weights(context, node, weight)
+            given, step = input_steps(node)
+            ints, floats = {**ints, **given}, {**floats, **step}
         else:
+            operation = "dense_nc16"
             buffers = {"weight": context.weight(f"{node.name}:weight", pack_dense(weight), "packed")}
-        operation = "dense_int8" if in_int8 else "dense_nc16"
         if has_bias:
             bias = context.weight(f"{node.name}:bias", pack_bias(context.graph.constants[node.inputs[2]]), "packed")
     else:
@@ -57,7 +59,7 @@ def _dense(context: CpuContext, node: Node) -> None:
 
 def _int8_weights(context: CpuContext, node: Node, weight: Array) -> dict[str, str]:
     """Weights of a dense layer in 8 bits, and the memory for its input in 8 bits."""
-    packed = pack_int8(weight.T[:, :, None, None], plain_source=True)
+    packed = pack_int8(weight.T[:, :, None, None], plain_source=True, on_grid="input_steps" in node.attributes)
     context.draft.chosen[node.name] = "int8"
     n, c = context.graph.shapes[node.inputs[0]]
     return {
@@ -66,12 +68,6 @@ def _int8_weights(context: CpuContext, node: Node, weight: Array) -> dict[str, s
         "sums": context.packed(f"{node.name}:sums", packed.sums),
         "values": context.scratch(f"{node.name}:values", n * -(-c // 4)),
     }
-
-
-def _in_int8(context: CpuContext, weight: Array) -> bool:
-    options = context.options
-    asked = options.precision == "int8" and options.algorithm == "auto"
-    return asked and weight.shape[0] <= INT8_DEPTH and bool(np.isfinite(weight).all())
 
 
 def _bias_is_constant(context: CpuContext, node: Node) -> bool:

@@ -19,6 +19,10 @@ BLOCK = 16
 WINOGRAD_TILE = 4
 """Outputs of a tile in each direction."""
 _INT8_MOST = 127
+_OFF_GRID = 1e-4
+"""Of a step; rounding to fp32, of weights, scale and a factor of a normalisation, makes half of it at most."""
+_SAMPLE = 16
+"""Weights of a channel that are tried first."""
 
 
 def blocks(channels: int) -> int:
@@ -68,8 +72,11 @@ class Int8Weights:
     """(k blocks, 16): what a value of 1 everywhere gives."""
 
 
-def pack_int8(weight: Array, *, plain_source: bool) -> Int8Weights:
-    """(k, c, kh, kw): depth by blocks of channels, by taps, by channels; a plain source has one block."""
+def pack_int8(weight: Array, *, plain_source: bool, on_grid: bool = False) -> Int8Weights:
+    """(k, c, kh, kw): depth by blocks of channels, by taps, by channels; a plain source has one block.
+
+    `on_grid`: the weights were whole numbers of 8 bits already, and become the same again.
+    """
     k, c, kh, kw = weight.shape
     lanes = -(-c // 4) * 4 if plain_source else BLOCK
     padded = np.zeros((blocks(k) * BLOCK, -(-c // lanes) * lanes, kh, kw))
@@ -77,10 +84,33 @@ def pack_int8(weight: Array, *, plain_source: bool) -> Int8Weights:
     most = np.abs(padded).max(axis=(1, 2, 3))
     scale = (np.where(most > 0, most, 1.0) / _INT8_MOST).astype(np.float32)
     scale = np.where(scale > 0, scale, np.float32(1))
-    whole = np.clip(np.rint(padded / scale[:, None, None, None]), -_INT8_MOST, _INT8_MOST).astype(np.int8)
+    if on_grid:
+        scale = _grid_scales(padded.reshape(len(padded), -1), scale)
+    whole = np.clip(np.rint(padded / scale[:, None, None, None]), -_INT8_MOST - 1, _INT8_MOST).astype(np.int8)
     rows = whole.reshape(blocks(k) * BLOCK, -1, lanes, kh, kw).transpose(0, 1, 3, 4, 2).reshape(blocks(k), BLOCK, -1, 4)
     sums = whole.sum(axis=(1, 2, 3), dtype=np.int32).reshape(-1, BLOCK)
     return Int8Weights(np.ascontiguousarray(rows.transpose(0, 2, 1, 3)), scale.reshape(-1, BLOCK), sums)
+
+
+def _grid_scales(rows: npt.NDArray[np.float64], scales: Array) -> Array:
+    """Of each row the number of which all weights are multiples by -128 to 127; where there is none, what is given."""
+    found, most = scales.copy(), np.abs(rows).max(axis=1)
+    left = np.flatnonzero(most > 0)
+    some = rows[:, :: max(1, rows.shape[1] // _SAMPLE)]
+    for largest in range(_INT8_MOST + 1, 0, -1):
+        step = (most / largest).astype(np.float32)
+        near = left[_are_whole(some[left], step[left])]
+        near = near[_are_whole(rows[near], step[near])]
+        found[near] = step[near]
+        left = np.setdiff1d(left, near, assume_unique=True)
+    return found
+
+
+def _are_whole(rows: npt.NDArray[np.float64], step: Array) -> npt.NDArray[np.bool_]:
+    """Whether the multiples in each row are whole numbers of 8 bits, but for their rounding to fp32."""
+    multiples = rows / np.where(step > 0, step, np.float32(1))[:, None]
+    whole = np.abs(multiples - np.rint(multiples)).max(axis=1) < _OFF_GRID
+    return np.asarray(whole & (multiples.max(axis=1) < _INT8_MOST + 0.5) & (step > 0))
 
 
 def pack_image(image: Array) -> Array:

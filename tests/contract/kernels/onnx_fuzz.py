@@ -1,6 +1,6 @@
 """Single operators with random ranks, shapes, attributes and broadcasts, against onnxruntime.
 
-python -m tests.contract.kernels.onnx_fuzz --minutes 10 --backends cpu,opencl,vulkan [--seed N]
+python -m tests.contract.kernels.onnx_fuzz --minutes 10 --backends cpu,opencl,vulkan [--seed N] [--raw FILE]
 
 What onnxruntime refuses or does not know is left out; what we refuse is counted by operator, and is no fault.
 """
@@ -8,6 +8,7 @@ What onnxruntime refuses or does not know is left out; what we refuse is counted
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -129,14 +130,16 @@ def text_of(case: Case) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--cases", type=int, default=10**9, help="at most so many")
     parser.add_argument("--backends", default="cpu,opencl,vulkan")
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--raw", type=Path, help="a JSON file that is kept up to date with what was counted")
     options = parser.parse_args()
     rng, end, number = np.random.default_rng(options.seed), time.monotonic() + 60 * options.minutes, 0
     counts, refused = Counter[str](), Counter[str]()
-    print(f"seed {options.seed}")
+    print(f"seed {options.seed}", flush=True)
     with suppress(KeyboardInterrupt):  # what was found until then is shown
-        while time.monotonic() < end:
+        while time.monotonic() < end and number < options.cases:
             with TemporaryDirectory() as folder:
                 found = cases(rng, number, TOGETHER, Path(folder) / "m.onnx")
                 number += TOGETHER
@@ -144,6 +147,9 @@ def main() -> None:
                 good = [one for one in found if one.graphs and not one.wrong]
                 for api in options.backends.split(","):
                     _try(good, Path(folder), api, counts)
+            if options.raw:
+                kept = {"seed": options.seed, "opset": OPSET, "counts": counts, "refused": refused}
+                options.raw.write_text(json.dumps(kept, indent=1) + "\n")
     print("\n".join(f"{count:6} {what}" for what, count in counts.items()))
     print("\n".join(f"{count:6} refused: {why}" for why, count in refused.most_common(60)))
 

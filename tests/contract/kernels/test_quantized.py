@@ -13,6 +13,7 @@ from kernels.frontend.onnx import load_onnx
 from kernels.frontend.quantize import Quantizer, activations, ranges
 from kernels.options import Limits, Options
 from tests.contract.agent.driver import Agent
+from tests.unit.kernels.back.graphs import Builder
 from tests.unit.kernels.front.onnx_models import run_onnxruntime
 from tests.unit.kernels.front.test_quantized import SHAPE, network
 
@@ -32,3 +33,16 @@ def test_a_quantized_model_computes_what_onnxruntime_does(tmp_path: Path, seed: 
     assert ended.code == 0
     # a sum that fp32 rounds past a half is a step, which is a hundredth of the output at most
     assert np.abs(ended.output(0).reshape(wanted.shape) - wanted).max() <= 0.01 * np.abs(wanted).max()
+
+
+def test_rounding_on_the_cpu(agent: Agent) -> None:
+    """Every kind of fp32: ties, those with no fraction, both zeros, infinities and NaN."""
+    build = Builder()
+    halves = np.arange(-9, 10, dtype=np.float32) / 2
+    edges = np.float32([2**22 - 0.5, 2**22 + 0.5, 2**23 - 0.5, 2**23 + 1, 2**24, 3e38, np.inf, 1e-40, 0.49999997])
+    values = np.concatenate([halves, np.nextafter(halves, np.float32(9)), edges, -edges, np.float32([-0.0, np.nan])])
+    graph = build.outputs(build.node("map", [build.input(values.size)], (values.size,), expression=("round", "a")))
+    ended = agent.run(compile_graph(graph, Options("cpu"), Limits()), {graph.inputs[0]: values}, "--samples", 1)
+    found, wanted = ended.output(0), np.rint(values)
+    assert np.array_equal(found, wanted, equal_nan=True)
+    assert np.array_equal(np.signbit(found[:-1]), np.signbit(wanted[:-1]))

@@ -362,7 +362,35 @@ def test_an_output_that_is_a_constant(tmp_path: Path) -> None:
     graph = load_onnx(path)
     assert np.array_equal(evaluate(graph, {"x": np.ones((1, 2))})["z"], ONES)
     path = save_model(tmp_path / "m.onnx", nodes, {"x": (1, 2)}, ["y", "z"], {"c": ONES[:0]})
-    refuse(path, "output 'z' depends on no input")
+    refuse(path, "node 'z' (Identity): output 'z' of shape (0,) is empty")
+
+
+@pytest.mark.parametrize(
+    ("op", "constants", "attributes"),
+    [
+        ("Split", {"s": np.array([0, 4])}, {"axis": 1}),
+        ("Slice", {"s": np.array([2]), "e": np.array([2]), "a": np.array([1])}, {}),
+        ("Pad", {"p": np.array([0, -1, 0, 0, 0, -3, 0, 0])}, {}),
+        ("Resize", {"r": ONES[:0], "s": np.float32([1, 1, 0.1, 1])}, {}),
+        ("Tile", {"r": np.array([1, 0, 1, 1])}, {}),
+        ("Expand", {"s": np.array([0, 1, 1, 1, 1])}, {}),
+        ("Gather", {"i": np.zeros(0, np.int64)}, {"axis": 1}),
+        ("GatherND", {"i": np.zeros((0, 1), np.int64)}, {}),
+        ("Compress", {"c": np.zeros(4, bool)}, {"axis": 1}),
+        ("TopK", {"k": np.array([0])}, {"axis": 1}),
+        ("MatMul", {"w": np.zeros((8, 0), np.float32)}, {}),
+        ("Add", {"w": np.zeros((0, 1, 1, 1, 1), np.float32)}, {}),
+    ],
+)
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_result_without_elements(tmp_path: Path, op: str, constants: Any, attributes: Any, alone: bool) -> None:
+    """All of these are valid ONNX."""
+    outputs = ["y", "z"] if op in ("Split", "TopK") else ["y"]
+    nodes = [helper.make_node(op, ["x", *constants], outputs, name="the_node", **attributes)]
+    if not alone:
+        nodes.append(helper.make_node("Relu", ["x"], ["good"]))
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": (1, 4, 8, 8)}, ["y"] if alone else ["good", "y"], constants)
+    refuse(path, "the_node")
 
 
 @pytest.mark.parametrize(

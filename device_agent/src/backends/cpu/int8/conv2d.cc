@@ -23,7 +23,8 @@ struct Conv {
   const int32_t* sums;
   uint8_t* values;
   int64_t n, c, h, w, k, oh, ow, kh, kw, sh, sw, pad_t, pad_l, dh, dw, groups;
-  bool src_plain;
+  bool src_plain, steps_given;
+  Int8Steps steps;  // where they are given
   Output output;
   int64_t rows, columns, lanes;  // of the quantized image: what the windows read, its edges too
 
@@ -36,6 +37,7 @@ struct Conv {
     for (int64_t* field : {&n, &c, &h, &w, &k, &oh, &ow, &kh, &kw, &sh, &sw, &pad_t, &pad_l, &dh, &dw, &groups}) *field = *i++;
     src_plain = *i != 0;
     output = Output(call, 4, 17, k, oh * ow);
+    steps_given = call.ints[22] != 0, steps = given_steps(call.floats[2], call.ints[23]);
     rows = (oh - 1) * sh + (kh - 1) * dh + 1, columns = (ow - 1) * sw + (kw - 1) * dw + 1;
     lanes = src_plain ? (c + 3) / 4 * 4 : kBlock;
   }
@@ -68,6 +70,8 @@ Status check(const Call& call) {
       .holds("values", 6, {v.source_blocks(), v.rows, v.columns, v.lanes / 4});
   if (v.src_plain) check.holds("src", 0, {v.n, v.c, v.h, v.w});
   if (!v.src_plain) check.holds("src", 0, {v.n, blocks_of(v.c), kBlock, v.h, v.w});
+  check.that(!v.steps_given || v.steps.scale > 0, "a given scale must be positive").range("zero", v.steps.zero, 0, 255);
+  if (check.status()) return check.status();
   return v.output.check(check, call, 4, v.n, v.oh, v.ow);
 }
 
@@ -75,7 +79,7 @@ class Quantized {
  public:
   Quantized(const Conv& conv, const Int8Kernels& kernels, ThreadPool& pool, int64_t image)
       : v_(conv), kernels_(kernels), src_(conv.src + image * (conv.src_plain ? conv.c : blocks_of(conv.c) * kBlock) * conv.h * conv.w) {
-    steps_ = steps_of(range(pool));
+    steps_ = v_.steps_given ? v_.steps : steps_of(range(pool));
     pool.ranges(v_.source_blocks() * v_.rows, 4, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) write_row(i / v_.rows, i % v_.rows);
     });
@@ -201,6 +205,6 @@ void run(const Call& call, ThreadPool& pool) {
 
 }  // namespace
 
-const Operation kConv2dInt8{"conv2d_int8", 8, 22, 2, check, run};
+const Operation kConv2dInt8{"conv2d_int8", 8, 24, 3, check, run};
 
 }  // namespace pocketfarm::cpu

@@ -19,7 +19,8 @@ struct Dense {
   uint8_t* values;  // (n, depth)
   float* dst;
   int64_t n, c, m, depth;
-  bool has_bias;
+  bool has_bias, steps_given;
+  Int8Steps steps;  // where they are given
   int32_t activation;
   float lo, hi;
 
@@ -31,6 +32,7 @@ struct Dense {
     n = call.ints[0], c = call.ints[1], m = call.ints[2], has_bias = call.ints[3] != 0, activation = call.ints[4];
     depth = (c + 3) / 4 * 4;
     lo = call.floats[0], hi = call.floats[1];
+    steps_given = call.ints[5] != 0, steps = given_steps(call.floats[2], call.ints[6]);
   }
 };
 
@@ -40,6 +42,8 @@ Status check(const Call& call) {
       .sizes({v.n, v.c, v.m})
       .range("c", v.c, 1, kInt8MostDepth)
       .range("activation", v.activation, 0, kLastActivation)
+      .that(!v.steps_given || v.steps.scale > 0, "a given scale must be positive")
+      .range("zero", v.steps.zero, 0, 255)
       .holds("src", 0, {v.n, v.c})
       .holds("weight", 1, {blocks_of(v.m), v.depth / 4, kBlock})
       .holds("scale", 2, {blocks_of(v.m), kBlock})
@@ -51,9 +55,12 @@ Status check(const Call& call) {
 }
 
 Int8Steps quantize_row(const Dense& v, const Int8Kernels& kernels, int64_t row) {
-  Int8Range range;
-  kernels.range(v.src + row * v.c, v.c, &range);
-  const Int8Steps steps = steps_of(range);
+  Int8Steps steps = v.steps;
+  if (!v.steps_given) {
+    Int8Range range;
+    kernels.range(v.src + row * v.c, v.c, &range);
+    steps = steps_of(range);
+  }
   uint8_t* to = v.values + row * v.depth;
   kernels.quantize(v.src + row * v.c, v.c, steps, to);
   std::fill(to + v.c, to + v.depth, uint8_t{0});
@@ -95,6 +102,6 @@ void run(const Call& call, ThreadPool& pool) {
 
 }  // namespace
 
-const Operation kDenseInt8{"dense_int8", 7, 5, 2, check, run};
+const Operation kDenseInt8{"dense_int8", 7, 7, 3, check, run};
 
 }  // namespace pocketfarm::cpu

@@ -23,10 +23,12 @@ struct Int8Range {
   bool finite = true;
 };
 
-// How values became whole numbers: x = scale * (q - zero).
+// How values became whole numbers: x = scale * (q - zero). Where the model gives the scale (`given`), they are divided by
+// it, as ONNX's QuantizeLinear does; else multiplied by its inverse.
 struct Int8Steps {
   float scale, inverse;
   int32_t zero;
+  bool given = false;
 };
 
 struct Int8Kernels {

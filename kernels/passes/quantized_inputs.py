@@ -1,0 +1,67 @@
+"""Layers that are computed in 8 bits take the scale and the zero point that a model's QDQ nodes give to their input.
+
+Method: ONNX's QuantizeLinear, q = saturate(round(x / scale) + zero), and DequantizeLinear, (q - zero) * scale.
+A tensor on such a grid stays on it where elements are only moved or the largest of some is taken, and being put there
+once more changes nothing: of two equal pairs with nothing but that between, the first goes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from kernels.ir.graph import Graph, Node
+from kernels.lower.cpu.algorithms import in_int8
+from kernels.options import Options
+
+from .prune import prune
+from .rewrite import producers, rebuilt, use_counts
+
+_LEVELS = 255
+"""From the least to the largest number of 8 bits."""
+_KEEP_GRID = frozenset({"concat", "max_pool", "relu", "reshape", "slice", "transpose"})
+Steps = tuple[float, int]
+"""Scale, and 0 as uint8."""
+
+
+def quantized_inputs(graph: Graph, options: Options) -> Graph:
+    """Such a layer reads what its QuantizeLinear read, with the attribute `input_steps`."""
+    by, uses = producers(graph), use_counts(graph)
+    for node in graph.nodes:
+        found = _pair(by, node.inputs[0]) if in_int8(options, graph, node) else None
+        if found:
+            source, steps = found
+            _skip_equal(by, uses, source, steps)
+            attributes = {**node.attributes, "input_steps": steps}
+            by[node.output] = replace(node, inputs=(source, *node.inputs[1:]), attributes=attributes)
+    return prune(rebuilt(graph, [by[node.output] for node in graph.nodes]))
+
+
+def _pair(by: dict[str, Node], tensor: str) -> tuple[str, Steps] | None:
+    """Where a tensor comes from a QDQ pair: what that read, and its steps."""
+    back = by.get(tensor)
+    there = by.get(back.inputs[0]) if back is not None and back.op == "map" and back.inputs else None
+    if back is None or there is None or there.op != "map":
+        return None
+    match there.attributes["expression"], back.attributes["expression"]:
+        case (
+            ("min", ("max", ("add", ("round", ("div", "a", float(scale))), float(zero)), float(low)), float(high)),
+            ("mul", ("sub", "a", float(same_zero)), float(same_scale)),
+        ) if (scale, zero) == (same_scale, same_zero) and scale > 0 and high - low == _LEVELS:
+            return there.inputs[0], (scale, int(zero - low))
+    return None
+
+
+def _skip_equal(by: dict[str, Node], uses: Counter[str], tensor: str, steps: Steps) -> None:
+    """What a tensor is made of by nodes that nobody else reads needs no pair of these steps."""
+    waiting = [tensor]
+    while waiting:
+        node = by.get(waiting.pop())
+        if node is None or node.op not in _KEEP_GRID or uses[node.output] > 1:
+            continue
+        pairs = [_pair(by, name) for name in node.inputs]
+        inputs = tuple(
+            pair[0] if pair and pair[1] == steps else name for name, pair in zip(node.inputs, pairs, strict=True)
+        )
+        by[node.output] = replace(node, inputs=inputs)
+        waiting += inputs

@@ -1,0 +1,152 @@
+"""Models with QDQ nodes under precision int8: the model's own whole numbers, near what onnxruntime computes."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+from onnxruntime import quantization
+
+from kernels.compile import compile_graph
+from kernels.frontend.examples import Examples
+from kernels.frontend.onnx import load_onnx
+from kernels.frontend.quantize import Quantizer, activations, ranges
+from kernels.ir.graph import Graph
+from kernels.options import Limits, Options
+from kernels.reference import evaluate
+from tests.contract.agent.driver import Agent
+from tests.unit.kernels.front.onnx_models import run_onnxruntime, save_model
+from tests.unit.kernels.front.test_quantized import SHAPE, Calibration, network
+
+LAYERS = {
+    "few channels": ((2, 3, 9, 8), (20, 3, 3, 3), {"pads": [1, 1, 0, 2]}),
+    "blocks": ((2, 35, 7, 6), (18, 35, 1, 1), {}),
+    "groups": ((1, 32, 7, 6), (32, 16, 3, 2), {"group": 2, "strides": [2, 1], "dilations": [1, 2]}),
+    "dense": ((3, 50), (17, 50), {"transB": 1}),
+}
+Array = np.ndarray[Any, Any]
+
+
+def on_cpu(agent: Agent, graph: Graph, x: Array, isa: str = "avx512f") -> tuple[Array, list[str]]:
+    """The output in 8 bits, and the operations that made it."""
+    bundle = compile_graph(graph, Options("cpu", "int8"), Limits())
+    ended = agent.run(bundle, {"x": x}, "--threads", 2, POCKETFARM_CPU_ISA=isa)
+    if ended.code and "this processor has" in ended.error.message:
+        pytest.skip(ended.error.message)
+    assert ended.code == 0, ended.events[-1]
+    return ended.output(0).reshape(graph.shapes[graph.outputs[0]]), [program.kernel for program in bundle.plan.programs]
+
+
+@pytest.mark.parametrize("isa", ["generic", "avx2", "avx512f"])
+@pytest.mark.parametrize("kind", [np.uint8, np.int8])
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_is_computed_in_the_models_own_numbers(
+    agent: Agent, tmp_path: Path, seed: int, layer: str, kind: Any, isa: str
+) -> None:
+    """To the last unit, also where inputs saturate, weights fill a part of their range and zero lies anywhere."""
+    shape, weight_shape, attributes = LAYERS[layer]
+    rng, least = np.random.default_rng([seed, 108]), np.iinfo(kind).min
+    zero, step = kind(rng.integers(256) + least), np.float32(rng.uniform(0.005, 0.02))
+    most = rng.integers(1, 129, (weight_shape[0], *[1] * (len(weight_shape) - 1)))
+    whole = np.clip(rng.integers(-most, most + 1, weight_shape), -128, 127).astype(np.int8)
+    steps = rng.uniform(1e-3, 1e-2, weight_shape[0]).astype(np.float32)
+    bias = rng.standard_normal(weight_shape[0]).astype(np.float32)
+    op = "Gemm" if layer == "dense" else "Conv"
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["wd"], axis=0),
+        helper.make_node(op, ["d", "wd", "b"], ["y"], **attributes),
+    ]
+    constants = {"s": step, "z": zero, "w": whole, "ws": steps, "wz": np.zeros(len(steps), np.int8), "b": bias}
+    graph = load_onnx(save_model(tmp_path / "m.onnx", nodes, {"x": shape}, ["y"], constants))
+    x = rng.standard_normal(shape).astype(np.float32)
+    found, operations = on_cpu(agent, graph, x, isa)
+    assert {"conv2d_int8", "dense_int8"} & {*operations}
+    assert "map" not in operations
+
+    given = np.clip(np.rint(x / step) + np.float32(zero), least, least + 255) - float(zero)
+    plain = save_model(tmp_path / "p.onnx", [helper.make_node(op, ["x", "w"], ["y"], **attributes)], {"x": shape},
+                       ["y"], {"w": whole.astype(np.float32)})  # fmt: skip
+    sums = evaluate(load_onnx(plain), {"x": given})["y"]
+    by = (step * steps.astype(np.float64)).reshape(-1, *[1] * (len(shape) - 2))
+    wide = found.astype(np.float64) - bias.reshape(by.shape)
+    assert np.array_equal(np.rint(wide / by), sums)
+    largest = np.abs(sums * by).max() + np.abs(bias).max()
+    assert np.abs(wide - sums * by).max() <= 3e-7 * largest
+
+
+@pytest.mark.parametrize("kind", [quantization.QuantType.QInt8, quantization.QuantType.QUInt8])
+@pytest.mark.parametrize("by_channel", [False, True])
+def test_a_network_that_onnxruntime_quantized(
+    agent: Agent, tmp_path: Path, seed: int, kind: Any, by_channel: bool
+) -> None:
+    rng = np.random.default_rng([seed, 109])
+    single, path = network(tmp_path / "m.onnx", rng, 21), tmp_path / "q.onnx"
+    logging.disable(logging.WARNING)  # its advice
+    try:
+        quantization.quantize_static(
+            single, path, Calibration(rng), quant_format=quantization.QuantFormat.QDQ, activation_type=kind,
+            weight_type=quantization.QuantType.QInt8, per_channel=by_channel,
+            op_types_to_quantize=["Conv", "MaxPool", "Gemm"],
+        )  # fmt: skip
+    finally:
+        logging.disable(logging.NOTSET)
+    x = rng.standard_normal(SHAPE).astype(np.float32)
+    ours, operations = on_cpu(agent, load_onnx(path), x)
+    assert {"conv2d_int8", "dense_int8"} <= {*operations}
+    theirs = run_onnxruntime(path, {"x": x})["y"]
+    step = np.diff(np.unique(theirs)).min()
+    # a sum that fp32 rounds past a half may be one step away; nothing is two
+    assert np.abs(ours - theirs).max() <= 1.01 * step
+    assert np.mean(np.abs(ours - theirs) > 1e-5) <= 0.2
+
+
+def test_of_two_equal_pairs_one_is_left(agent: Agent, tmp_path: Path, seed: int) -> None:
+    """Behind a pooling and a concat; a pair of other steps stays, and all is what onnxruntime computes."""
+    rng = np.random.default_rng([seed, 111])
+    nodes, constants = [], {"s0": np.float32(0.02), "s1": np.float32(0.05), "s2": np.float32(0.11), "z": np.uint8(120)}
+
+    def pair(source: str, scale: str, to: str) -> None:
+        nodes.append(helper.make_node("QuantizeLinear", [source, scale, "z"], [f"{to}.q"]))
+        nodes.append(helper.make_node("DequantizeLinear", [f"{to}.q", scale, "z"], [to]))
+
+    pair("x", "s0", "x0")
+    nodes.append(helper.make_node("Conv", ["x0", "w0"], ["c"]))
+    for scale in ("s1", "s2"):
+        pair("c", scale, f"c.{scale}")
+        nodes.append(helper.make_node("MaxPool", [f"c.{scale}"], [f"p.{scale}"], kernel_shape=[3, 3], pads=[1] * 4))
+    nodes.append(helper.make_node("Concat", ["p.s1", "p.s2"], ["j"], axis=1))
+    pair("j", "s1", "k")
+    nodes.append(helper.make_node("Conv", ["k", "w1"], ["y"]))
+    constants["w0"] = (rng.standard_normal((16, 3, 3, 3)) / 4).astype(np.float32)
+    constants["w1"] = (rng.standard_normal((16, 32, 1, 1)) / 4).astype(np.float32)
+    for name in ("w0", "w1"):
+        constants[name] = np.rint(constants[name] * 100).astype(np.float32) / np.float32(100)
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": SHAPE}, ["y"], constants)
+    x = rng.standard_normal(SHAPE).astype(np.float32)
+    ours, _ = on_cpu(agent, load_onnx(path), x)
+    bundle = compile_graph(load_onnx(path), Options("cpu", "int8"), Limits())
+    assert sum(getattr(step, "program", "") == "map" for step in bundle.plan.steps) == 1
+    theirs = run_onnxruntime(path, {"x": x})["y"]
+    # a sum that fp32 rounds past a half is a step away, and so is what its window gives
+    assert np.mean(np.abs(ours - theirs) > 1e-4) <= 0.1
+    assert np.abs(ours - theirs).max() <= 2 * 0.11 * np.abs(constants["w1"]).max()
+
+
+def test_a_network_that_the_farm_quantized(agent: Agent, tmp_path: Path, seed: int) -> None:
+    rng = np.random.default_rng([seed, 110])
+    path = network(tmp_path / "m.onnx", rng, 13)
+    np.save(tmp_path / "x.npy", rng.standard_normal((6, *SHAPE[1:])).astype(np.float32))
+    graph = load_onnx(path)
+    found = activations(graph, Examples(graph, tmp_path / "x.npy"), range(6))
+    Quantizer(path, ranges(found)).write(tmp_path / "q.onnx")
+    x = np.load(tmp_path / "x.npy")[:1]
+    ours, operations = on_cpu(agent, load_onnx(tmp_path / "q.onnx"), x)
+    assert {"conv2d_int8", "dense_int8"} <= {*operations}
+    theirs = run_onnxruntime(tmp_path / "q.onnx", {"x": x})["y"]
+    assert np.abs(ours - theirs).max() < 0.01 * np.abs(theirs).max()
