@@ -20,6 +20,7 @@ from device_agent.virtual.launch import read_phones
 from farm import endpoints, processes
 from orchestrator.coordination.client import connect
 from orchestrator.coordination.inventory import Inventory
+from orchestrator.errors import ServiceDown
 from orchestrator.ledger import Ledger
 from orchestrator.model.live import Progress
 from tests.waiting import eventually
@@ -118,8 +119,17 @@ class RunningFarm:
             return [record.model_dump(mode="json") for record in ledger.records(experiment)]
 
     def redis(self) -> Redis:
-        """The farm's own Redis."""
-        return connect(endpoints.settings_for(self.state))
+        """The farm's own Redis, once it answers: a fault may have ended it a moment ago."""
+
+        def answering() -> Redis | None:
+            try:
+                return connect(endpoints.settings_for(self.state))
+            except ServiceDown:
+                return None
+
+        found = eventually(answering, READY_S)
+        assert found is not None
+        return found
 
     def running(self) -> Progress | None:
         """A session that is measuring now, or None."""

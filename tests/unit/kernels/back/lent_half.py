@@ -18,7 +18,8 @@ typedef _Float16 lent{n} __attribute__((ext_vector_type({n}), aligned(2)));
 _LENT = "".join(
     [
         *(_VECTOR.format(n=n) for n in (4, 8, 16)),
-        "#define half _Float16\n#define convert_half(a) ((half)(a))\n#define mad(a, b, c) ((a) * (b) + (c))\n",
+        "#define half _Float16\n#define convert_half(a) ((half)(a))\n",
+        *(f"#define {name}(a, b, c) ((a) * (b) + (c))\n" for name in ("mad", "fma")),
     ]
 ).encode()
 
