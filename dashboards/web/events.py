@@ -38,7 +38,7 @@ class Events:
         return StreamingResponse(self._news(address, have, session), media_type="text/event-stream", headers=headers)
 
     async def _news(self, address: str, have: str, session: Session | None) -> AsyncIterator[str]:
-        shown, quiet_s = None, 0.0
+        shown, quiet_s = self._renderer.sent(have), 0.0
         yield "retry: 1000\n\n"
         while True:
             _, now, live = await self._now(address, session)

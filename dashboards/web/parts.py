@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 
-_PART = re.compile(r'<(tr|li|p) id="(l-[^"]+)"(?:(?!</\1>).)*</\1>', re.DOTALL)
+_PART = re.compile(r'<(tr|li|p|div) id="(l-[^"]+)"(?:(?!</\1>).)*</\1>', re.DOTALL)
 """An element with an id of the page's own; they do not lie in each other."""
 
 

@@ -27,6 +27,8 @@ from .page import Asked, Make, Page
 from .parts import hash_of
 
 log = logging.getLogger(__name__)
+REMEMBERED = 32
+"""Pages of which the inside is kept, so that an event tells what changed since."""
 FOLDER = Path(__file__).parent
 HOUSE_STYLE = Path(wording.__file__).with_name("report.css")
 ROOMS = (("fleet", "/", "Fleet"), ("queue", "/queue", "Queue"), ("experiments", "/experiments", "Experiments"),
@@ -48,6 +50,7 @@ class Renderer:
         self._pages = [(compile_path(path), make) for path, make in pages.items()]
         self._endings = Endings(ledger, watch)
         self._environment, self._prometheus = _environment(), prometheus
+        self._sent: dict[str, str] = {}
 
     async def shown(self, request: Request) -> Response:
         """A page in its frame."""
@@ -70,6 +73,10 @@ class Renderer:
         page = make(asked)
         return page, self._inside(page, session, address)
 
+    def sent(self, name: str) -> str | None:
+        """The inside of a page by its hash, where it was one of the last that were sent."""
+        return self._sent.get(name)
+
     def refused(self, request: Request, error: FarmError) -> Response:
         """What could not be shown or done, and where to go instead."""
         status = 404 if isinstance(error, UnknownName) else 503 if isinstance(error, TransientError) else 400
@@ -81,11 +88,12 @@ class Renderer:
 
     def framed(self, request: Request, page: Page, main: str, status: int = 200) -> Response:
         """A whole document. What was to be told is told once."""
-        said = shown.said(request)
+        said, name = shown.said(request), hash_of(main)
+        self._sent = dict([*self._sent.items(), (name, main)][-REMEMBERED:])
         text = self._environment.get_template("frame.html.j2").render(
             page=page,
             main=main,
-            hash=hash_of(main),
+            hash=name,
             rooms=ROOMS,
             session=self._access.session(request),
             said=said,

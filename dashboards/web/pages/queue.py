@@ -10,6 +10,8 @@ MOST = 100
 MOST_EXPERIMENTS = 12
 """Open experiments that are told one by one."""
 MOST_REASONS = 40
+MOST_RUNNING = 50
+"""The fleet tells of all."""
 
 
 def queue(asked: Asked) -> Page:
@@ -18,7 +20,7 @@ def queue(asked: Asked) -> Page:
     ids = ledger.listed.open_experiments()
     shown = [ledger.experiment(each) for each in ids[:MOST_EXPERIMENTS]]
     page = ledger.listed.waiting(asked.number("from"), MOST)
-    reasons = look.reasons_told
+    reasons, running = look.reasons_told, sorted(look.running.values(), key=lambda row: row.started_at)
     said = UNKNOWN if look.reasons is None else QUEUED
     data = {
         "counts": look.counts,
@@ -26,7 +28,8 @@ def queue(asked: Asked) -> Page:
         "more_experiments": len(ids) - len(shown),
         "reasons": reasons[:MOST_REASONS],
         "more_reasons": sum(each.jobs for each in reasons[MOST_REASONS:]),
-        "running": sorted(look.running.values(), key=lambda row: row.started_at),
+        "running": running[:MOST_RUNNING],
+        "more_running": len(running[MOST_RUNNING:]),
         "waiting": [(row, (look.reasons or {}).get(row.job_id, said)) for row in page.rows],
         "pager": Pager(asked.number("from"), page.total, MOST),
     }

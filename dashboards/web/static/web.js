@@ -73,6 +73,9 @@
     if (late && !isTyping()) { show(late); late = null; }
   }, 0));
 
+  // What is out of sight is laid out after the first picture, for screen readers and for who looks for a word.
+  new PerformanceObserver(() => document.body.classList.add("drawn")).observe({ type: "paint", buffered: true });
+
   tick();
   setInterval(tick, 1000);
   if (main.dataset.live !== undefined) listen();

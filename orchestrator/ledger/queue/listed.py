@@ -108,8 +108,8 @@ class Listed:
 
     def open_experiments(self) -> list[str]:
         """Ids of those with a job that is not over, the oldest first."""
-        mine = select(JOBS.c.experiment).where(JOBS.c.state.in_(OPEN)).distinct()
-        found = select(EXPERIMENTS.c.id).where(EXPERIMENTS.c.sequence.in_(mine)).order_by(EXPERIMENTS.c.sequence)
+        mine = select(JOBS.c.id).where(JOBS.c.experiment == EXPERIMENTS.c.sequence, JOBS.c.state.in_(OPEN))
+        found = select(EXPERIMENTS.c.id).where(mine.exists()).order_by(EXPERIMENTS.c.sequence)
         with self._database.read() as connection:
             return list(connection.scalars(found))
 
