@@ -28,6 +28,7 @@ import numpy as np
 import onnxruntime
 from onnxruntime import quantization
 
+from benchmarks.command_line import run_command
 from benchmarks.engine.agent_process import Agent
 from benchmarks.engine.case import Case, make_case
 from benchmarks.engine.machine import describe_machine
@@ -166,4 +167,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -16,8 +16,6 @@ from .look import Watch
 BELIEVED_S = 5.0
 """So long an estimate is shown before it is thought about again."""
 FORGOTTEN_S = 300.0
-REST_SHARE, LONGEST_REST_S = 2.0, 0.3
-"""After an estimate nothing is thought about for so many times as long as it took: pages are answered meanwhile."""
 NOT_YET = Ending(unknown="it is being estimated")
 
 
@@ -39,11 +37,9 @@ class Endings:
         return found
 
     def _think(self, experiment_id: str) -> None:
-        began = time.monotonic()
         with suppress(FarmError):
             found = when_it_ends(self._ledger(), experiment_id, self._watch.look().devices)
             old = time.monotonic() - FORGOTTEN_S
             known = {each: kept for each, kept in self._known.items() if kept[0] > old}
             self._known = {**known, experiment_id: (time.monotonic(), found)}
         self._asked.discard(experiment_id)
-        time.sleep(min(LONGEST_REST_S, REST_SHARE * (time.monotonic() - began)))
