@@ -10,11 +10,16 @@ from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.text import Text
 
+from .section import Section
+
 GAP, INDENT = 2, 2
+SHOWN_ROWS = 40
+DEVICE = "device"
+"""Name of the first column of a part whose rows are grouped by it in a narrow terminal."""
 MANY = 1000
 """Of more rows than this, those that need no wrapping are put together as plain strings: rich takes 0.5 ms for one."""
 Cell: TypeAlias = Text | str
@@ -165,6 +170,23 @@ class Listing:
             name.rstrip()
             yield _indented(name, indent)
         yield from _hanging(console, _indented(cell, indent + (INDENT if name.plain else 0)), room)
+
+
+def part(section: Section, most: int = SHOWN_ROWS) -> RenderableType:
+    """A part of the report; on a terminal long ones are cut."""
+    shown = [index for index, column in enumerate(section.columns) if not column.page_only]
+    heads = [Head(section.columns[index].name, section.columns[index].number) for index in shown]
+    rows = [
+        [Text(row[index], style="yellow" if number in section.bad else "") for index in shown]
+        for number, row in enumerate(section.rows[:most])
+    ]
+    parts: list[RenderableType] = [Text(section.title, style="italic")]
+    if section.terminal_note:
+        parts.append(Text(section.terminal_note, style="dim"))
+    parts.append(Listing(heads, rows, header_style="dim", by_first=section.columns[0].name == DEVICE))
+    if len(section.rows) > most:
+        parts.append(Text(f"... {len(section.rows) - most} more: farm report shows all"))
+    return Group(*parts)
 
 
 def _indented(text: Text, indent: int) -> Text:
