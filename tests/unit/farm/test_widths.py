@@ -121,7 +121,9 @@ def test_any_row_is_whole_at_any_width(rows: list[tuple[str, ...]], width: int, 
 
 
 @pytest.mark.parametrize("colours", [False, True])
-@pytest.mark.parametrize("odd", ["plain", "\u8868 wide  ", "two\nlines", "a\ttab", "a\x07bell", "[bold]marked[/bold]", "", "x" * 70])
+@pytest.mark.parametrize(
+    "odd", ["plain", "\u8868 wide  ", "two\nlines", "a\ttab", "a\x07bell", "[bold]marked[/bold]", "", "x" * 70]
+)
 def test_many_rows_look_as_few_do(monkeypatch: pytest.MonkeyPatch, odd: str, colours: bool) -> None:
     cells = [(odd, "1.5", "ab"), ("c", "10.25", odd)] * 2
     if colours:
