@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from contextlib import suppress
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel
@@ -75,13 +76,14 @@ def brief(row: AnyRow, known: dict[str, dict[str, str]]) -> Brief:
     text = row.brief
     if text is None:
         return brief_of(unpacked(row))
-    end = text.rfind(',{"') if text.endswith('"}]') else 0  # not within a string: there a quote has a backslash
-    if (provenance := known.get(text[end:])) is None:
-        found = Brief(*row[: len(COLUMNS)], *from_json(text, allow_inf_nan=False))
-        if end > 0:
-            known[text[end:]] = found.provenance
-        return found
-    return Brief(*(*row[: len(COLUMNS)], *from_json(f"{text[:end]}]", allow_inf_nan=False), provenance))
+    end = text.rfind(',{"') if text.endswith('"}]') else 0
+    if provenance := known.get(text[end:]):
+        with suppress(ValueError):  # a text that ends with `,{` was cut in two
+            return Brief(*(*row[: len(COLUMNS)], *from_json(f"{text[:end]}]", allow_inf_nan=False), provenance))
+    found = Brief(*row[: len(COLUMNS)], *from_json(text, allow_inf_nan=False))
+    if end > 0:
+        known[text[end:]] = found.provenance
+    return found
 
 
 def _body(figures: BlockFigures) -> bytes:
