@@ -71,7 +71,7 @@ def _no_set(experiment_id: str) -> NoData:
 
 
 def _show(row: ExperimentRow, found: tuple[Agreement, ...], most: int) -> None:
-    from orchestrator.report import console
+    from orchestrator.report import listing
     from orchestrator.report.parts import predictions
 
     names, changes = predictions.naming(found), predictions.changes(found)
@@ -83,7 +83,7 @@ def _show(row: ExperimentRow, found: tuple[Agreement, ...], most: int) -> None:
     parts = [*predictions.sections(found), predictions.changed(changes, most, names)]
     for part in parts:
         if part.rows:
-            out().print(Text(), console.part(part, most=max(most, console.SHOWN_ROWS)))
+            out().print(Text(), listing.part(part, most=max(most, listing.SHOWN_ROWS)))
     if not any(one.base for one in found):
         log().print("no block has gone well so far: there are no predictions to compare")
     elif not row.finished:

@@ -213,12 +213,12 @@ def _write(
 
 
 def _show(content: Content, *, every: bool) -> None:
-    from orchestrator.report import compared, console
+    from orchestrator.report import compared, listing
 
     told = len(content.rows) if every else sum(row.verdict != "same" for row in content.rows)
     shown = told if every else min(told, SHOWN_ROWS)
     if shown:
-        out().print(console.part(compared.table(content, shown), most=shown))
+        out().print(listing.part(compared.table(content, shown), most=shown))
     counts = ", ".join(f"{number} {name}" for name, number in compared.headline(content))
     out().print(Text(counts, style="bold"))
     if told > shown:

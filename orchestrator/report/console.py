@@ -18,20 +18,16 @@ from orchestrator.model.record import Outcome
 
 from . import wording
 from .content import Content, DoubtCount
-from .listing import Head, Listing, Row
-from .section import Section
+from .listing import Head, Listing, Row, part
 from .sections import SETUP, sections
 
 SHOWN_EXCLUSIONS = 12
-SHOWN_ROWS = 40
 COLUMNS = (
     Head(""), Head("median ms", True), Head("95 % interval", True), Head("p90", True), Head("memory", True),
     Head("blocks", True), Head("doubts"),
 )  # fmt: skip
 MEDIAN, BLOCKS = 1, 5
 SVG_COLUMNS = 112
-DEVICE = "device"
-"""Name of the first column of a part whose rows are grouped by it in a narrow terminal."""
 
 
 def render(content: Content, *, setup: bool = False) -> RenderableType:
@@ -143,23 +139,6 @@ def _row(summary: Summary, doubts: Sequence[int], names: wording.Naming) -> Sequ
     if summary.outcomes.get(Outcome.OK, 0) < summary.blocks:
         row[BLOCKS].stylize("red")
     return row
-
-
-def part(section: Section, most: int = SHOWN_ROWS) -> RenderableType:
-    """A part of the report; on a terminal long ones are cut."""
-    shown = [index for index, column in enumerate(section.columns) if not column.page_only]
-    heads = [Head(section.columns[index].name, section.columns[index].number) for index in shown]
-    rows = [
-        [Text(row[index], style="yellow" if number in section.bad else "") for index in shown]
-        for number, row in enumerate(section.rows[:most])
-    ]
-    parts: list[RenderableType] = [Text(section.title, style="italic")]
-    if section.terminal_note:
-        parts.append(Text(section.terminal_note, style="dim"))
-    parts.append(Listing(heads, rows, header_style="dim", by_first=section.columns[0].name == DEVICE))
-    if len(section.rows) > most:
-        parts.append(Text(f"... {len(section.rows) - most} more: farm report shows all"))
-    return Group(*parts)
 
 
 def exclusions(found: Iterable[Exclusion], known: Iterable[str]) -> RenderableType:

@@ -5,22 +5,42 @@ No line is longer than the terminal is wide, no figure is cut, and a word is bro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.segment import Segment
+from rich.style import StyleType
 from rich.text import Text
 
+from .section import Section
+
 GAP, INDENT = 2, 2
+SHOWN_ROWS = 40
+DEVICE = "device"
+"""Name of the first column of a part whose rows are grouped by it in a narrow terminal."""
 MANY = 1000
 """Of more rows than this, those that need no wrapping are put together as plain strings: rich takes 0.5 ms for one."""
 Cell: TypeAlias = Text | str
 """A string is markup of rich."""
-Row: TypeAlias = Sequence[Cell] | Text
+
+
+class Plain(NamedTuple):
+    """A row of strings without markup, in one style: of many such rows rich is asked nothing."""
+
+    cells: Sequence[str]
+    style: StyleType = ""
+
+    def texts(self) -> list[Text]:
+        return [Text(cell, style=self.style) for cell in self.cells]
+
+
+Row: TypeAlias = Sequence[Cell] | Text | Plain
 """A cell for each column; or a heading over the rows that follow."""
+_Row: TypeAlias = list[Text] | Text | Plain
+"""Plain ones only of printable characters: without tabs, ends of lines, or what would steer a terminal."""
 
 
 class Head(NamedTuple):
@@ -46,12 +66,10 @@ class Listing:
         """`indent`: of the rows, in columns of the terminal. `by_first`: where there is no room for all columns, the
         first becomes a heading over the rows in which it is the same."""
         heads = [Head(each) if isinstance(each, str) else each for each in columns]
-        cells = [row if isinstance(row, Text) else [_text(cell) for cell in row] for row in rows]
-        used = [i for i in range(len(heads)) if any(row[i].plain for row in cells if not isinstance(row, Text))]
+        cells = list(map(_row, rows))
+        used = [i for i in range(len(heads)) if any(_strings(row)[i] for row in cells if not isinstance(row, Text))]
         self._heads = [heads[i] for i in used]
-        self._rows: list[Text | list[Text]] = [
-            row if isinstance(row, Text) else [row[i] for i in used] for row in cells
-        ]
+        self._rows = cells if len(used) == len(heads) else [_columns(row, used) for row in cells]
         self._header = header and any(head.name for head in self._heads)
         self._header_style, self._indent = header_style, indent
         self._by_first = by_first and 0 in used
@@ -59,16 +77,19 @@ class Listing:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         room = options.max_width
         widths = self._widths(room)
-        if widths is None and self._by_first:
-            yield self._grouped()
-        elif len(self._rows) > MANY and (flat := self._flat(console, widths)):
+        if len(self._rows) > MANY and widths and (flat := self._flat(console, widths)):
             yield from flat
-        elif self._rows:
-            yield Text("\n").join(self._table(console, widths, room) if widths else self._records(console, room))
+            return
+        listed = [row.texts() if isinstance(row, Plain) else row for row in self._rows]
+        if widths is None and self._by_first:
+            yield self._grouped(listed)
+        elif listed:
+            lines = self._table(console, listed, widths, room) if widths else self._records(console, listed, room)
+            yield Text("\n").join(lines)
 
-    def _grouped(self) -> Listing:
+    def _grouped(self, listed: Iterable[Text | list[Text]]) -> Listing:
         """The same without the first column."""
-        plain = [row for row in self._rows if not isinstance(row, Text)]
+        plain = [row for row in listed if not isinstance(row, Text)]
         rows: list[Row] = []
         for title, own in groupby(plain, key=lambda row: row[0].plain):
             rows += [Text(title, style="bold"), *(row[1:] for row in own)]
@@ -77,11 +98,11 @@ class Listing:
 
     def _widths(self, room: int) -> list[int] | None:
         """The width of each column; None where not every word would be whole."""
-        columns = [
-            [row[i].plain for row in self._rows if not isinstance(row, Text)] + [head.name] * self._header
-            for i, head in enumerate(self._heads)
-        ]
-        natural = [max((_wide(line) for cell in own for line in cell.split("\n")), default=0) for own in columns]
+        table = [_strings(row) for row in self._rows if not isinstance(row, Text)]
+        if self._header or not table:
+            table.append([head.name * self._header for head in self._heads])
+        columns = list(zip(*table, strict=True))
+        natural = list(map(_widest, columns))
         if self._indent + sum(natural) + GAP * (len(natural) - 1) <= room:
             return natural
         least = [
@@ -97,30 +118,32 @@ class Listing:
             left -= 1
         return widths
 
-    def _flat(self, console: Console, widths: list[int] | None) -> list[Segment]:
+    def _flat(self, console: Console, widths: list[int]) -> list[Segment]:
         """The lines of a table in which each cell has one line, and each row one style; none of another table."""
-        heads = [Text(head.name, style=self._header_style) for head in self._heads]
+        heads: list[_Row] = [[Text(head.name, style=self._header_style) for head in self._heads]]
         found: list[Segment] = []
-        for row in ([heads] if self._header else []) + self._rows:
-            if widths is None or isinstance(row, Text) or any(map(_needs_rich, row)):
+        for row in (heads if self._header else []) + self._rows:
+            plain = _plain(row)
+            if plain is None:
                 return []
-            texts = [cell.plain.rstrip() for cell in row]
-            wide = list(map(_wide, texts))
-            if len({str(cell.style) for cell in row}) > 1 or any(a > b for a, b in zip(wide, widths, strict=True)):
-                return []
-            pieces = [
-                " " * (width - own) + text if head.figure else text + " " * (width - own)
-                for text, own, width, head in zip(texts, wide, widths, self._heads, strict=True)
-            ]
+            pieces = []
+            for cell, width, head in zip(plain.cells, widths, self._heads, strict=True):
+                text = cell.rstrip()
+                more = width - _wide(text)
+                if more < 0:
+                    return []
+                pieces.append(" " * more + text if head.figure else text + " " * more)
             line = " " * self._indent + (" " * GAP).join(pieces).rstrip()
-            found += [Segment(line, console.get_style(row[0].style)), Segment.line()]
+            found += [Segment(line, console.get_style(plain.style)), Segment.line()]
         return found
 
-    def _table(self, console: Console, widths: list[int], room: int) -> Iterator[Text]:
+    def _table(
+        self, console: Console, listed: Iterable[Text | list[Text]], widths: list[int], room: int
+    ) -> Iterator[Text]:
         if self._header:
             names = [Text(head.name, style=self._header_style) for head in self._heads]
             yield from self._lines(console, names, widths)
-        for row in self._rows:
+        for row in listed:
             if isinstance(row, Text):
                 yield from _hanging(console, row, room)
             else:
@@ -139,9 +162,9 @@ class Listing:
             line.rstrip()
             yield line
 
-    def _records(self, console: Console, room: int) -> Iterator[Text]:
+    def _records(self, console: Console, listed: Iterable[Text | list[Text]], room: int) -> Iterator[Text]:
         """A line for the first column, and one for each other that has something to say."""
-        for row in self._rows:
+        for row in listed:
             if isinstance(row, Text):
                 yield from _hanging(console, row, room)
                 continue
@@ -167,6 +190,23 @@ class Listing:
         yield from _hanging(console, _indented(cell, indent + (INDENT if name.plain else 0)), room)
 
 
+def part(section: Section, most: int = SHOWN_ROWS) -> RenderableType:
+    """A part of the report; on a terminal long ones are cut."""
+    shown = [index for index, column in enumerate(section.columns) if not column.page_only]
+    heads = [Head(section.columns[index].name, section.columns[index].number) for index in shown]
+    rows = [
+        Plain([row[index] for index in shown], "yellow" if number in section.bad else "")
+        for number, row in enumerate(section.rows[:most])
+    ]
+    parts: list[RenderableType] = [Text(section.title, style="italic")]
+    if section.terminal_note:
+        parts.append(Text(section.terminal_note, style="dim"))
+    parts.append(Listing(heads, rows, header_style="dim", by_first=section.columns[0].name == DEVICE))
+    if len(section.rows) > most:
+        parts.append(Text(f"... {len(section.rows) - most} more: farm report shows all"))
+    return Group(*parts)
+
+
 def _indented(text: Text, indent: int) -> Text:
     return Text(" " * indent).append_text(text)
 
@@ -183,8 +223,42 @@ def _wide(text: str) -> int:
     return len(text) if text.isascii() and text.isprintable() else cell_len(text)
 
 
+def _widest(cells: Sequence[str]) -> int:
+    joined = "".join(cells)
+    if joined.isascii() and joined.isprintable():
+        return max(map(len, cells))
+    return max(_wide(line) for cell in cells for line in cell.split("\n"))
+
+
 def _needs_rich(cell: Text) -> bool:
     return bool(cell.spans) or "\n" in cell.plain or "\t" in cell.plain
+
+
+def _row(row: Row) -> _Row:
+    if isinstance(row, Text):
+        return row
+    if isinstance(row, Plain):
+        return row if all(map(str.isprintable, row.cells)) else row.texts()
+    return list(map(_text, row))
+
+
+def _strings(row: list[Text] | Plain) -> Sequence[str]:
+    return row.cells if isinstance(row, Plain) else [cell.plain for cell in row]
+
+
+def _columns(row: _Row, used: Sequence[int]) -> _Row:
+    if isinstance(row, Plain):
+        return Plain([row.cells[i] for i in used], row.style)
+    return row if isinstance(row, Text) else [row[i] for i in used]
+
+
+def _plain(row: _Row) -> Plain | None:
+    """None of a row that needs rich."""
+    if isinstance(row, Plain):
+        return row
+    if isinstance(row, Text) or any(map(_needs_rich, row)) or len({str(cell.style) for cell in row}) > 1:
+        return None
+    return Plain(_strings(row), row[0].style if row else "")
 
 
 def _text(cell: Cell) -> Text:

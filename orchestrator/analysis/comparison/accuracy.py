@@ -54,8 +54,9 @@ def accuracies(a: Iterable[SideRow], b: Iterable[SideRow]) -> Accuracies | None:
 
 
 def _right(rows: Iterable[SideRow]) -> dict[int, bool]:
+    answered = [row for row in rows if row.right]
     return {
         row.first_example + place: letter == "1"
-        for row in sorted(rows, key=lambda row: row.started_at)
+        for row in sorted(answered, key=lambda row: row.started_at)
         for place, letter in enumerate(row.right)
     }

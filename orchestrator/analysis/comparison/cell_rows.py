@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import exp, fsum, log
+from operator import itemgetter
 from statistics import median
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from .accuracy import accuracies
 from .compared import Compared
 from .matching import Match, Pair
 from .metrics import METRICS, MIN_BLOCKS, Rules
-from .ratio import ROUNDING_MS, Block, Design, Estimate, design_of
+from .ratio import ROUNDING_MS, Design, Estimate, design_of
 from .rows import SideRow
 from .verdict import share_of
 
@@ -24,9 +25,9 @@ class Figures(NamedTuple):
     """What a ratio is estimated of."""
 
     design: Design
-    a: list[float]
+    a: tuple[float, ...]
     """Of the blocks, in the order of the design."""
-    b: list[float]
+    b: tuple[float, ...]
     between: float
     rounding: float
 
@@ -58,12 +59,16 @@ class _Blocks:
         one_phone = match == "device" and len({row.serial or row.device for row in every}) == 1
         self.energies_compare = one_phone or not any(row.relative_energy for row in every)
         self.whole_ms = all(row.whole_ms for row in every)
-        self.share = share_of(max((row.look for row in every), default=0))
+        self.share = share_of(max([row.look for row in every], default=0))
 
     @cached_property
     def design(self) -> Design | None:
-        a, b = ([Block(row.night, row.round, row.started_at, 0.0) for row in side] for side in self.sides)
-        return design_of(a, b)
+        return design_of(*self.sides)
+
+    @cached_property
+    def least(self) -> int:
+        """Blocks, or pairs of them, of the side that has fewer."""
+        return min(self.design.layout.blocks if self.design else self.blocks)
 
 
 class _Cell:
@@ -84,7 +89,7 @@ class _Cell:
 def rows_of_cell(pair: Pair, rules: Rules, match: Match) -> Iterator[Row]:
     """Each metric that a side has, in the order of `METRICS`."""
     cell, by_name = _Cell(pair, rules), _by_metric(pair, match)
-    for name in sorted(by_name, key=lambda name: (ORDER[name.partition("/")[0]], name)):
+    for name in sorted(by_name, key=_place):
         yield _of_metric(cell, name, by_name[name])
     found = accuracies(pair.a, pair.b)
     if found is not None:
@@ -95,12 +100,17 @@ def rows_of_cell(pair: Pair, rules: Rules, match: Match) -> Iterator[Row]:
         yield _missing(cell, "latency")
 
 
+@lru_cache(maxsize=1024)
+def _place(name: str) -> tuple[int, str]:
+    return ORDER[name.partition("/")[0]], name
+
+
 def _by_metric(pair: Pair, match: Match) -> dict[str, _Blocks]:
     """The blocks that have each metric."""
     a, b = ([row for row in side if row.values] for side in (pair.a, pair.b))
-    names = [row.values.keys() for side in (a, b) for row in side]
-    if all(own == names[0] for own in names):
-        return dict.fromkeys(names[0], _Blocks(a, b, match)) if names else {}
+    names = {tuple(row.values) for side in (a, b) for row in side}
+    if len(names) == 1:
+        return dict.fromkeys(names.pop(), _Blocks(a, b, match))
     return {
         name: _Blocks([row for row in a if name in row.values], [row for row in b if name in row.values], match)
         for name in set().union(*names)
@@ -120,15 +130,13 @@ def _of_metric(cell: _Cell, name: str, blocks: _Blocks) -> Row:
     if told.metric == "energy" and not blocks.energies_compare:
         told.reason = "the gain of a gauge is not known: energies of different phones do not compare"
         return Row(told)
-    design = blocks.design
-    least = min(design.layout.blocks if design else blocks.blocks)
-    if least < MIN_BLOCKS:
-        told.ratio, told.needs_blocks = told.b / told.a, max(1, MIN_BLOCKS - least)
+    if blocks.least < MIN_BLOCKS:
+        told.ratio, told.needs_blocks = told.b / told.a, max(1, MIN_BLOCKS - blocks.least)
         told.reason = f"needs {MIN_BLOCKS} blocks on each side"
-    if design is None:
+    if (design := blocks.design) is None:
         return Row(told)
     figures = Figures(
-        design, [a[place] for place in design.a], [b[place] for place in design.b],
+        design, itemgetter(*design.a)(a), itemgetter(*design.b)(b),
         cell.rules.between_nights(told.metric),
         ROUNDING_MS / median(a) if told.metric == "latency" and blocks.whole_ms else 0.0,
     )  # fmt: skip

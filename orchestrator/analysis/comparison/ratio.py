@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,12 +36,25 @@ INTERLEAVED = 0.8
 """Least part of neighbouring rounds that must not overlap in time."""
 
 
+class Ran(Protocol):
+    """When a block ran."""
+
+    @property
+    def night(self) -> str: ...
+
+    @property
+    def round(self) -> int: ...
+
+    @property
+    def started_at(self) -> float: ...
+
+
 class Block(NamedTuple):
     """One block's figure."""
 
     night: str
     round: int
-    at: float
+    started_at: float
     value: float
 
 
@@ -100,7 +113,7 @@ def estimate(a: Sequence[Block], b: Sequence[Block], between: float, rounding: f
     return estimate_all(design.layout, [first], [second], [between], [rounding])
 
 
-def design_of(a: Sequence[Block], b: Sequence[Block]) -> Design | None:
+def design_of(a: Sequence[Ran], b: Sequence[Ran]) -> Design | None:
     """By when blocks ran, not by what they found; None of fewer than two a side."""
     paired = _rounds(a, b)
     if len(paired) >= 2 and 2 * len(paired) >= min(len(a), len(b)):
@@ -127,7 +140,7 @@ def estimate_all(layout: Layout, a: ArrayLike, b: ArrayLike, between: ArrayLike,
     return _over_blocks(layout, *logs, np.asarray(between, np.float64), rounded)
 
 
-def _rounds(a: Iterable[Block], b: Iterable[Block]) -> list[tuple[int, int]]:
+def _rounds(a: Iterable[Ran], b: Iterable[Ran]) -> list[tuple[int, int]]:
     """Blocks of one round of one night, where rounds follow each other: otherwise there is nothing to pair by."""
     if not {block.night for block in a} & {block.night for block in b}:
         return []
@@ -135,7 +148,7 @@ def _rounds(a: Iterable[Block], b: Iterable[Block]) -> list[tuple[int, int]]:
     second = {(block.night, block.round): (place, block) for place, block in enumerate(b)}
     pairs = [(first[key], second[key]) for key in sorted(first.keys() & second.keys())]
     apart = [
-        max(x.at, y.at) <= min(after.at for after in (u, v))
+        max(x.started_at, y.started_at) <= min(u.started_at, v.started_at)
         for ((_, x), (_, y)), ((_, u), (_, v)) in pairwise(pairs)
         if x.night == u.night
     ]
@@ -143,10 +156,11 @@ def _rounds(a: Iterable[Block], b: Iterable[Block]) -> list[tuple[int, int]]:
     return [(x, y) for (x, _), (y, _) in pairs] if alternate else []
 
 
-def _by_night(blocks: Sequence[Block]) -> list[list[int]]:
+def _by_night(blocks: Sequence[Ran]) -> list[list[int]]:
     """Places of the blocks of each night, in order of time."""
     found: dict[str, list[int]] = {}
-    for place in sorted(range(len(blocks)), key=lambda place: blocks[place].at):
+    times = [block.started_at for block in blocks]
+    for place in sorted(range(len(times)), key=times.__getitem__):
         found.setdefault(blocks[place].night, []).append(place)
     return list(found.values())
 

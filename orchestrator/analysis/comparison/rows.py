@@ -21,10 +21,11 @@ NIGHT_GAP_S = 4 * 3600.0
 Value = int | float | str | bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class SideRow:
-    """One block of one cell on one device. No model, because a comparison makes a hundred thousand of them; those of a
-    file are checked like one."""
+    """One block of one cell on one device. No model, and not frozen, because a comparison makes a hundred thousand of
+    them, and a frozen one takes more than twice as long; nobody changes one. Those of a file are checked like a model.
+    """
 
     __pydantic_config__ = STRICT
 

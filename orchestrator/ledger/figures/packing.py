@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from contextlib import suppress
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel
@@ -68,12 +69,21 @@ def parts(figures: BlockFigures) -> dict[str, Any]:
     }
 
 
-def brief(row: AnyRow) -> Brief:
-    """Of a row with `COLUMNS` and `brief`, or with `body` where a ledger from before has no brief there. Raises
-    ValueError, TypeError, zlib.error."""
-    if row.brief is None:
+def brief(row: AnyRow, known: dict[str, dict[str, str]]) -> Brief:
+    """Of a row with `COLUMNS` and `brief`, or with `body` where a ledger from before has no brief there. `known`:
+    provenances by their JSON; most blocks have one in common, and then share it. Raises ValueError, TypeError,
+    zlib.error."""
+    text = row.brief
+    if text is None:
         return brief_of(unpacked(row))
-    return Brief(*row[: len(COLUMNS)], *from_json(row.brief, allow_inf_nan=False))
+    end = text.rfind(',{"') if text.endswith('"}]') else 0
+    if provenance := known.get(text[end:]):
+        with suppress(ValueError):  # a text that ends with `,{` was cut in two
+            return Brief(*(*row[: len(COLUMNS)], *from_json(f"{text[:end]}]", allow_inf_nan=False), provenance))
+    found = Brief(*row[: len(COLUMNS)], *from_json(text, allow_inf_nan=False))
+    if end > 0:
+        known[text[end:]] = found.provenance
+    return found
 
 
 def _body(figures: BlockFigures) -> bytes:

@@ -46,11 +46,12 @@ def briefs(connection: Connection, of: Selector) -> Iterator[Brief]:
     columns = [FIGURES.c[name] for name in (*COLUMNS, "attempt", "error", "brief")]
     body = case((FIGURES.c.brief.is_(None), FIGURES.c.body), else_=None).label("body")
     statement = select(*columns, body).where(matching(FIGURES, of), FIGURES.c.version == FIGURES_VERSION)
+    read = partial(packing.brief, known={})
     for row in chain.from_iterable(connection.execute(statement).partitions(AT_ONCE)):
         try:
-            yield packing.brief(row)
+            yield read(row)
         except UNREADABLE:
-            if (found := _found(row, packing.brief)) is not None:  # it says which row, and what is wrong with it
+            if (found := _found(row, read)) is not None:  # it says which row, and what is wrong with it
                 yield found
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 
 from .content import Content, headline, notes
 from .table import table
 
 
 def as_markdown(content: Content) -> str:
-    section = table(content)
+    section, cell = table(content), cache(plain)  # most texts of a table stand in many of its rows
     counts = ", ".join(f"{number} {name}" for name, number in headline(content))
     lines = [
         f"## Comparison of {plain(content.a)} (A) with {plain(content.b)} (B)",
@@ -18,7 +19,7 @@ def as_markdown(content: Content) -> str:
         "",
         _row(column.name for column in section.columns),
         _row("--:" if column.number else "---" for column in section.columns),
-        *(_row(_marked(tuple(map(plain, row)), number in section.bad)) for number, row in enumerate(section.rows)),
+        *(_row(_marked(tuple(map(cell, row)), number in section.bad)) for number, row in enumerate(section.rows)),
         "",
         *(f"- {plain(note)}" for note in notes(content)),
     ]

@@ -21,7 +21,7 @@ from kernels.options import Limits, Options
 from orchestrator.config import Settings
 from orchestrator.model.enrolment import NodeFact
 from orchestrator.report import console
-from orchestrator.report.listing import GAP, Head, Listing
+from orchestrator.report.listing import GAP, Head, Listing, Plain
 from tests.unit.orchestrator import make
 from tests.unit.report import everything
 from tests.unit.workers.test_enrolment_store import profile as enrolment
@@ -121,7 +121,9 @@ def test_any_row_is_whole_at_any_width(rows: list[tuple[str, ...]], width: int, 
 
 
 @pytest.mark.parametrize("colours", [False, True])
-@pytest.mark.parametrize("odd", ["plain", "\u8868 wide  ", "two\nlines", "a\ttab", "[bold]marked[/bold]", "", "x" * 70])
+@pytest.mark.parametrize(
+    "odd", ["plain", "\u8868 wide  ", "two\nlines", "a\ttab", "a\x07bell", "[bold]marked[/bold]", "", "x" * 70]
+)
 def test_many_rows_look_as_few_do(monkeypatch: pytest.MonkeyPatch, odd: str, colours: bool) -> None:
     cells = [(odd, "1.5", "ab"), ("c", "10.25", odd)] * 2
     if colours:
@@ -131,12 +133,15 @@ def test_many_rows_look_as_few_do(monkeypatch: pytest.MonkeyPatch, odd: str, col
         ]
     else:
         rows = [list(map(Text.from_markup, row)) for row in cells]
+    plain = [Plain(row, style) for row, style in zip(cells, ("", "yellow" if colours else "") * 2, strict=True)]
     for width in (20, 80, UNBOUNDED):
-        shown = []
-        for many in (0, len(rows)):
-            monkeypatch.setattr("orchestrator.report.listing.MANY", many)
-            shown.append(drawn(Listing(("one", Head("n", True), ""), rows, indent=1), width))
-        assert shown[0] == shown[1], f"at {width} columns"
+        for kind in (rows, plain) if "[" not in odd else (rows,):
+            shown = []
+            for many in (0, len(rows)):
+                monkeypatch.setattr("orchestrator.report.listing.MANY", many)
+                shown.append(drawn(Listing(("one", Head("n", True), ""), kind, indent=1), width))
+            assert shown[0] == shown[1], f"at {width} columns"
+        assert "[" in odd or shown[0] == drawn(Listing(("one", Head("n", True), ""), rows, indent=1), width)
 
 
 def test_figures_stand_below_each_other() -> None:

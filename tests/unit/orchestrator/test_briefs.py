@@ -1,0 +1,35 @@
+"""Briefs of a ledger's rows, whatever their provenance has in common."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.analysis.statistics import Brief
+from orchestrator.ledger.figures import packing
+
+MARKS = st.text('a{},:"[]\\', max_size=6)
+
+
+class Row(NamedTuple):
+    experiment_id: str
+    job_id: str
+    cell_id: str
+    serial: str
+    source: str
+    outcome: str
+    started_at: float
+    brief: str
+
+
+@given(st.lists(st.tuples(st.dictionaries(MARKS, st.floats(0, 9)), st.dictionaries(MARKS, MARKS)), max_size=6))
+def test_rows_share_a_provenance_only_where_it_is_the_same(told: list[tuple[dict[str, float], dict[str, str]]]) -> None:
+    known: dict[str, dict[str, str]] = {}
+    for values, provenance in told + told:
+        first = ("e", "j", "c", "s", "phone", "ok", 1.0)
+        rest: tuple[Any, ...] = (1, 2, "work", "m", 2.0, "", None, None, False, False, values, provenance)
+        row: Any = Row(*first, json.dumps(rest, separators=(",", ":")))
+        assert packing.brief(row, known) == Brief(*(*first, *rest))
