@@ -56,7 +56,8 @@ def one(found: list[Measured], axis: str = "g", per: Sequence[str] = ("device",)
 def row(of: Measured) -> SideRow:
     return SideRow(
         device="d", source=Source.PHONE, network="n", backend="b", precision="p", night=of.block.night,
-        round=of.block.round, started_at=of.block.at, ended_at=of.block.at, values={"latency": of.block.value},
+        round=of.block.round, started_at=of.block.started_at, ended_at=of.block.started_at,
+        values={"latency": of.block.value},
     )  # fmt: skip
 
 
