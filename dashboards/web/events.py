@@ -38,10 +38,11 @@ class Events:
         return StreamingResponse(self._news(address, have, session), media_type="text/event-stream", headers=headers)
 
     async def _news(self, address: str, have: str, session: Session | None) -> AsyncIterator[str]:
+        begun = asyncio.get_running_loop().time()
         shown, quiet_s = self._renderer.sent(have), 0.0
         yield "retry: 1000\n\n"
         while True:
-            _, now, live = await self._now(address, session)
+            _, now, live = await self._now(address, session, begun)
             if now is not None and (name := hash_of(now)) != have:
                 yield f"id: {name}\ndata: {news(shown, now)}\n\n"
                 have, quiet_s = name, 0.0
@@ -56,16 +57,18 @@ class Events:
                 yield ": still here\n\n"
                 quiet_s = 0.0
 
-    async def _now(self, address: str, session: Session | None) -> tuple[float, str | None, bool]:
-        """When it was made, the inside of the page (None where it is away), and whether it may change."""
+    async def _now(self, address: str, session: Session | None, begun: float) -> tuple[float, str | None, bool]:
+        """When it was made, the inside of the page (None where it is away), and whether it may change. Nothing that
+        was made before a stream had `begun`: that may be older than the page which the stream is to renew."""
         key = (address, session.form_token if session else "")
         async with self._making.setdefault(key, asyncio.Lock()):
             clock = asyncio.get_running_loop().time
             made = self._made.get(key)
-            if made is None or clock() >= made[0] + self._watch.pause_s / 2:
+            if made is None or made[0] < begun or clock() >= made[0] + self._watch.pause_s / 2:
+                start = clock()
                 main, live = await run_in_threadpool(self._make, address, session)
                 self._made = {each: kept for each, kept in self._made.items() if kept[0] > clock() - QUIET_S}
-                made = self._made[key] = (clock(), main, live)
+                made = self._made[key] = (start, main, live)
                 self._making = {each: lock for each, lock in self._making.items() if each in self._made}
         return made
 
