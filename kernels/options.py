@@ -38,9 +38,13 @@ BY_FOURS = ("direct", "window", "pointwise")
 """Convolutions that compute vectors of four channels."""
 
 
-def gpu_alone(backend: str, on_cpu: str) -> str:
-    """Why what is asked of the CPU backend makes no difference; empty where it computes at all."""
-    return f"means nothing on {backend} without `on_cpu`" if backend != "cpu" and on_cpu == "none" else ""
+def gpu_alone(backend: str, on_cpu: str, updates: str = "device") -> str:
+    """Why what is asked of the CPU backend makes no difference; empty where it computes at all.
+
+    `updates`: an axis of experiments that train, which no other compilation has.
+    """
+    alone = backend != "cpu" and on_cpu == "none" and updates == "device"
+    return f"means nothing on {backend} without `on_cpu`" if alone else ""
 
 
 def granularity_conflict(granularity: int, algorithm: str) -> str:
