@@ -95,6 +95,17 @@ def test_study_c(up: Up, cli: Cli) -> None:
     assert "a pipeline has at least two stages" in text
 
 
+def test_study_c_places_the_steps_of_convolutions_apart(up: Up, cli: Cli) -> None:
+    axes = {"network": ["lenet"], "backend": ["opencl"], "objects": ["kept"], "thread_life": ["kept"]}
+    placed = ["gemm+pooling+products", "im2col"]
+    status, data = run(up, cli, small(up, "study_c_mixed", {"frames": 4}, on_cpu=placed, **axes))
+    assert status == 0
+    all_verified(data, {"opencl"})
+    assert len(data["summaries"]) == 2 * len(placed) * 2  # devices, placements, with and without a pipeline
+    text = read(up, cli)
+    assert all(words in text for words in (*placed, "across"))
+
+
 def test_study_p(up: Up, cli: Cli) -> None:
     status, data = run(up, cli, small(up, "study_p", network=["matmul_16", "matmul_64"]))
     assert status == 0
