@@ -17,7 +17,7 @@ from kernels.lower.cpu.agent_operations import CPU_OPERATIONS
 from kernels.lower.draft import Draft, DraftProgram, Role, arguments
 from kernels.lower.gpu.context import GpuContext
 from kernels.options import Choice, Limits, Options
-from kernels.plan.model import BufferArgument, Dispatch, Dtype, Tensor
+from kernels.plan.model import BufferArgument, Dispatch, Dtype, Side, Tensor
 
 from .gpu_kernels import KERNELS
 from .variables import Shape, up
@@ -82,6 +82,8 @@ class Machine(ABC):
     """The draft of a plan that trains, and how a step gets into it."""
 
     draft: Draft
+    side: Side = ""
+    """In a plan of both: whose steps it writes."""
 
     def rows(self, name: str, n: int, c: int, h: int = 1, w: int = 1) -> Rows:
         """A new matrix that lives within a pass."""
@@ -91,7 +93,12 @@ class Machine(ABC):
         """A new buffer, with what is in it at the start."""
         size = prod(shape) * (1 if dtype == "u8" else 4)
         kept = None if content is None else content.tobytes()
-        return self.draft.add_buffer(name, size, role, Tensor(shape=shape, dtype=dtype), kept)
+        return self.draft.add_buffer(name, size, role, Tensor(shape=shape, dtype=dtype), kept, self.side)
+
+    def weight(self, name: str, content: Array) -> str:
+        """Constant content, kept once."""
+        tensor = Tensor(shape=content.shape, dtype="f32")
+        return self.draft.add_weight(name, content.tobytes(), tensor, self.side)
 
     @abstractmethod
     def product(
@@ -193,8 +200,8 @@ class GpuMachine(Machine):
 class CpuMachine(Machine):
     """Calls of the agent's operations on CPU threads."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.draft = Draft(graph.name)
+    def __init__(self, draft: Draft, side: Side = "") -> None:
+        self.draft, self.side = draft, side
 
     def product(
         self, layer: str, a: Rows, b: Rows, target: Rows, *, rows: int, bias: str = "", activation: Activation = ()
@@ -236,12 +243,13 @@ class CpuMachine(Machine):
         floats: Mapping[str, float],
     ) -> None:
         checkpoint()
-        self.draft.programs.setdefault(operation, DraftProgram(operation, operation, None))
+        program = f"{self.side} {operation}".lstrip()
+        self.draft.programs.setdefault(program, DraftProgram(program, operation, None, side=self.side))
         names = tuple(parameter.name for parameter in CPU_OPERATIONS[operation])
         places = {name: BufferArgument(buffer=buffer) for name, buffer in buffers.items()}
         self.draft.steps.append(
             Dispatch(
-                program=operation, layer=layer, work_items=(1, 1, 1), arguments=arguments(places, names, ints, floats)
+                program=program, layer=layer, work_items=(1, 1, 1), arguments=arguments(places, names, ints, floats)
             )
         )
 

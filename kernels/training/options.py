@@ -16,6 +16,9 @@ Steps = Literal["auto", "joined", "apart"]
 """joined: a product goes on with what follows it, on OpenCL and Vulkan, and is refused elsewhere; apart: every product,
 sum and step by itself; auto: joined on a GPU with memory of its own."""
 
+Updates = Literal["device", "host"]
+"""Who takes the steps of the weights: the device that found the gradients, or the CPU backend beside it (study A)."""
+
 
 @dataclass(frozen=True)
 class TrainingOptions:
@@ -37,6 +40,7 @@ class TrainingOptions:
     scale: float = 0.0
     """By which inputs are multiplied; 0: 1/255 of bytes, 1 of floats."""
     steps: Steps = "auto"
+    updates: Updates = "device"
 
     def __post_init__(self) -> None:
         """Raises OptionError for numbers that make no sense."""

@@ -52,6 +52,8 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     # the same with the matrix of windows (c/groups * kh * kw, oh * ow) written out in columns, which the threads share
     # out in strides; one element where the window is 1x1 and the input is that matrix
     "conv2d_im2col": _parameters("src weight bias residual columns* dst*", _CONV, "lo hi"),
+    # the first half alone: dst (n, c * kh * kw, oh, ow)
+    "im2col": _parameters("src dst*", f"n c {_WINDOW} dh dw"),
     # src (n, c), weight (c, m), bias (m), dst (n, m)
     "dense": _parameters("src weight bias dst*", "n c m has_bias activation", "lo hi"),
     "dense_sequential": _parameters("src weight bias dst*", "n c m has_bias activation", "lo hi"),

@@ -49,6 +49,19 @@ def lower_conv(context: CpuContext, node: Node) -> None:
         _row_major(context, node, conv, algorithm)
 
 
+def lower_im2col(context: CpuContext, node: Node) -> None:
+    """The windows of a convolution, whose product is on the other side."""
+    n, c, h, w = context.graph.shapes[node.inputs[0]]
+    oh, ow = context.graph.shapes[node.output][2:]
+    a = node.attributes
+    ints = {
+        "n": n, "c": c, "h": h, "w": w, "oh": oh, "ow": ow, "kh": a["kernel"][0], "kw": a["kernel"][1],
+        "sh": a["strides"][0], "sw": a["strides"][1], "pad_t": a["pads"][0], "pad_l": a["pads"][1],
+        "dh": a["dilations"][0], "dw": a["dilations"][1],
+    }  # fmt: skip
+    context.call("im2col", node, {"src": context.read(node.inputs[0]), "dst": context.write(node.output)}, ints)
+
+
 def _sizes(conv: Convolution) -> dict[str, int]:
     return {"n": conv.n, "c": conv.c, "dh": conv.dilations[0], "dw": conv.dilations[1], **conv.window}
 
