@@ -20,8 +20,12 @@ class Unsupported(Exception):
 class TorchGraph:
     """Constants on the device, once; `__call__` runs the nodes in order, as an exported module would."""
 
-    def __init__(self, graph: Graph, device: str, dtype: torch.dtype, stored: torch.dtype | None = None) -> None:
-        """`stored`: constants and activations are rounded to it, arithmetic and outputs are `dtype`'s.
+    def __init__(
+        self, graph: Graph, device: str, dtype: torch.dtype, stored: torch.dtype | None = None,
+        layout: torch.memory_format = torch.contiguous_format,
+    ) -> None:  # fmt: skip
+        """`stored`: constants and activations are rounded to it, arithmetic and outputs are `dtype`'s. `layout`: of
+        images and weights of convolutions.
 
         Raises Unsupported for an operation without counterpart.
         """
@@ -31,7 +35,10 @@ class TorchGraph:
         transposed = {node.inputs[1] for node in graph.nodes if node.op == "dense"}
         self._constants = {
             name: self._rounded(
-                torch.from_numpy(np.ascontiguousarray(array.T if name in transposed else array)).to(device, dtype)
+                in_layout(
+                    torch.from_numpy(np.ascontiguousarray(array.T if name in transposed else array)).to(device, dtype),
+                    layout,
+                )
             )
             for name, array in graph.constants.items()
         }
@@ -55,6 +62,11 @@ class TorchGraph:
 
     def _rounded(self, value: Tensor) -> Tensor:
         return value if self._stored is None else value.to(self._stored).to(self._dtype)
+
+
+def in_layout(value: Tensor, layout: torch.memory_format) -> Tensor:
+    """A tensor of four axes in this layout; others have but one."""
+    return value.contiguous(memory_format=layout) if value.ndim == 4 else value
 
 
 def evaluate_wide(graph: Graph, inputs: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
