@@ -11,6 +11,7 @@ from typing import Any
 from kernels.catalog.product import ALGORITHMS, PRODUCTS, Product
 from kernels.catalog.transposition import TRANSPOSITIONS, transpose_of
 from kernels.checkpoint import checkpoint
+from kernels.errors import OptionError
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Graph
 from kernels.lower.cpu.agent_operations import CPU_OPERATIONS
@@ -18,11 +19,13 @@ from kernels.lower.draft import Draft, DraftProgram, Role, arguments
 from kernels.lower.gpu.context import GpuContext
 from kernels.options import Choice, Limits, Options
 from kernels.plan.model import BufferArgument, Dispatch, Dtype, Side, Tensor
+from kernels.source.kernel import Kernel
 
 from .gpu_kernels import KERNELS
 from .variables import Shape, up
 
 Activation = tuple[Any, ...]
+_MOST_TURNS = 65_536
 _DEEP = 2048
 """From so deep on, a product of few outputs shares out its depth on a GPU."""
 
@@ -152,6 +155,21 @@ class GpuMachine(Machine):
             floats={"lo": lo, "hi": hi}, tile=call.tile, switches=call.switches, group=call.group, flops=sizes.flops,
             traffic=4 * (rows * a.stride + b.elements + rows * target.stride),
         )  # fmt: skip
+
+    def dispatch(
+        self, kernel: Kernel, layer: str, buffers: Mapping[str, str], ints: Mapping[str, int], items: tuple[int, int],
+        *, floats: Mapping[str, float] | None = None, switches: Mapping[str, int] | None = None,
+    ) -> None:  # fmt: skip
+        """Of a kernel by so many work-items across and down."""
+        self._context.dispatch(kernel, layer, buffers, ints, (*items, 1), floats=floats, switches=switches)
+
+    def check_turns(self, layer: str, turns: int) -> None:
+        """Raise OptionError where lavapipe would end a work-item's loops, all together, before so many turns."""
+        if turns > _MOST_TURNS and self._limits.cpu_device and self._options.backend == "vulkan":
+            raise OptionError(
+                f"{layer}: a work-item's loops have {turns} turns, and lavapipe ends them at {_MOST_TURNS} and says "
+                "nothing: give `auto` or OpenCL"
+            )
 
     def _choice(self, layer: str, sizes: Product) -> Choice:
         deep = sizes.depth >= max(_DEEP, 8 * sizes.rows, 8 * sizes.columns) and not self._limits.cpu_device

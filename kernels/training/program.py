@@ -26,6 +26,7 @@ from .gradients import Tape
 from .home import Home, Host
 from .machine import CpuMachine, GpuMachine, Machine, Rows
 from .options import TrainingOptions
+from .per_node import NodeTape
 from .shuffle import half_bits
 from .stages import TrainingStage, stages_of
 from .variables import Variable, variables_of
@@ -65,8 +66,10 @@ def _machine(graph: Graph, training: TrainingOptions, options: Options, limits: 
 def _check(graph: Graph, training: TrainingOptions, options: Options, limits: Limits) -> None:
     if options.half:
         raise OptionError(f"training computes in fp32 or relaxed, not in {options.precision}")
-    if training.steps == "joined" and options.backend == "cpu":
-        raise OptionError("steps are joined on OpenCL and Vulkan alone: give `auto` or `apart` for the CPU backend")
+    if training.steps in ("joined", "per_node") and options.backend == "cpu":
+        raise OptionError(
+            f"steps are {training.steps} on OpenCL and Vulkan alone: give `auto` or `apart` for the CPU backend"
+        )
     if training.updates == "host" and options.backend == "cpu":
         raise OptionError("the CPU backend is the host's own: give `device` for its updates")
     if training.updates == "host" and training.steps == "joined":
@@ -108,9 +111,7 @@ class _Program:
         descent = Descent(home, stage, self._training, self._buffers, counter, self._batches)
         lent = {name: home.lend(self._buffers[name]) for name in variables_of(graph)}
         counted = home.lend(counter)
-        tape = (FusedTape if isinstance(machine, FusedMachine) else Tape)(
-            machine, stage, self._variables, lent, descent
-        )
+        tape = self._tape_class()(machine, stage, self._variables, lent, descent)
         tape.values[graph.inputs[0]] = self._gather(graph, counted)
         for node in graph.nodes:
             tape.forward(node)
@@ -129,6 +130,11 @@ class _Program:
                 samples=self._batches * self._batch, counter=counter, report=report, classifies=classifies,
             )
         )  # fmt: skip
+
+    def _tape_class(self) -> type[Tape]:
+        if self._training.steps == "per_node":
+            return NodeTape
+        return FusedTape if isinstance(self.machine, FusedMachine) else Tape
 
     def _add_port(self, name: str, shape: tuple[int, ...], *, labels: bool = False) -> str:
         machine, whole = self.machine, (self._training.samples, *shape)

@@ -114,9 +114,10 @@ class Experiment(Model):
         }
         for field in (name for name, is_asked in unfit.items() if is_asked):
             raise ValueError(f"leave out `{field}`: with `workload.training` a sample is an epoch, and each counts")
-        if training.steps == "joined" and Api.CPU in self.matrix.backend:
+        if training.steps in ("joined", "per_node") and Api.CPU in self.matrix.backend:
             raise ValueError(
-                "workload.training.steps: joined is of opencl and vulkan: take `auto`, or cpu out of `matrix.backend`"
+                f"workload.training.steps: {training.steps} is of opencl and vulkan: take `auto`, or cpu out of "
+                "`matrix.backend`"
             )
         if training.steps == "joined" and "host" in updates:
             raise ValueError(

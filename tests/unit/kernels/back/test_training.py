@@ -278,6 +278,27 @@ def test_with_updates_on_the_host_nothing_lasts_on_the_device_but_the_data(unifi
     assert own == {"host_visible" if unified else "device"}
 
 
+def test_a_layer_is_one_kernel_on_either_way_per_node() -> None:
+    """Study A's three, its error and its steps; of anything but dense layers they are refused."""
+    training = TrainingOptions(SAMPLES, 1, pretrain_epochs=1, steps="per_node")
+    plan = compile_training(sigmoids(), training, Options("opencl"), LIMITS).plan
+    kernels = {program.id: program.kernel for program in plan.programs}
+    stage = plan.stages[-1]
+    ran = [kernels[step.program] for step in plan.steps[stage.begin : stage.end] if isinstance(step, Dispatch)]
+    around = {"gather_bytes", "cross_entropy", "gradient_step", "count_batch"}
+    assert [name for name in ran if name not in around] == ["feed_forward"] * 3 + ["back_propagate"] * 3
+    published, many = (load_workload(network="classifier_784", onnx=None, seed=1, batch=size) for size in (64, 260))
+    whole = replace(training, samples=300, pretrain_epochs=0)
+    compile_training(published, whole, Options("opencl"), LIMITS)
+    for graph, options, said in (
+        (pictures(), Options("opencl"), "of dense layers; conv1 is 'conv'"),
+        (many, Options("opencl"), "at most 256 samples"),
+        (published, Options("vulkan"), "lavapipe ends them"),
+    ):
+        with pytest.raises(OptionError, match=said):
+            compile_training(graph, whole, options, LIMITS)
+
+
 def test_kernels_and_operations_of_the_cpu_take_the_same() -> None:
     """But for `turn`: products of the CPU backend read what is turned where it lies."""
     for name in sorted(KERNELS.keys() - {"turn"}):
@@ -294,6 +315,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "no epoch": ({"epochs": 0}, {}, "at least one epoch"),
     "joined steps of the host": ({"updates": "host", "steps": "joined"}, {}, "joined steps update weights on the"),
     "the host's own updates": ({"updates": "host"}, {"backend": "cpu"}, "is the host's own"),
+    "per node on the CPU": ({"steps": "per_node"}, {"backend": "cpu"}, "steps are per_node on OpenCL and Vulkan alone"),
     "layers on the CPU": ({}, {"on_cpu": "products"}, "leave `on_cpu` out"),
 }
 
