@@ -19,7 +19,9 @@ from device_agent.virtual.simulation import Course, simulate
 from orchestrator.ledger import Ledger
 from orchestrator.model.event import Setup
 from orchestrator.model.record import InvalidCode, Invalidity, Outcome, Record
+from orchestrator.queueing.experiment import measure_runs, run_simulated
 from orchestrator.queueing.learnt import Body, fill_bodies, learn_body
+from orchestrator.queueing.measures import measure
 from orchestrator.queueing.requests import Column
 from orchestrator.queueing.spec import parse
 from tests.unit.energy.scenarios import record_of
@@ -117,6 +119,39 @@ def test_sustained_load_is_served_as_the_phone_serves_it(name: str, rate: float)
     assert float(simulated_s.mean()) == pytest.approx(float(truth_s.mean()), rel=0.05)
     assert float(np.quantile(simulated_s, 0.99)) == pytest.approx(float(np.quantile(truth_s, 0.99)), rel=0.05)
     assert found.doubts == ()
+
+
+def test_a_load_that_holds_the_phone_at_a_step_is_told_with_what_is_not_known() -> None:
+    """The block came to 45 C, where throttling held it: its last inferences alone show that step. The load holds the
+    phone there, where a tenth of a degree is a tenth of the sojourn."""
+    heat = learnt(block("pixel_7", 360.0, 60.0)).heat
+    assert heat is not None and [each.at for each in heat.steps] == pytest.approx([39, 42, 45], abs=0.1)
+    service = {"kind": "fixed", "mean": f"{INFERENCE_S} s"}
+    of = {"name": "a", "arrivals": {"kind": "poisson", "rate": 7.5}, "service": service}
+    spec = make([of], [{"name": "phone", "heat": heat.model_dump()}], duration="10 min", warm_up="none")
+    runs = run_simulated(spec)
+    truth_s, hottest_c = phone_serves(profile_of("pixel_7"), runs[0].requests.column("intended"))
+    found, alone = measure_runs(spec, runs), measure(spec, runs)
+    mean, narrower = found.total.sojourn_s.mean, alone.total.sojourn_s.mean
+    assert mean.low is not None and mean.high is not None and mean.low <= truth_s.mean() <= mean.high
+    assert narrower.low is not None and narrower.high is not None and mean.low < narrower.low
+    for name, truth in (("mean", truth_s.mean()), ("p99", np.quantile(truth_s, 0.99))):
+        told = next(each for each in found.doubts if f"open: {name} of the sojourn" in each)
+        low_s, high_s = map(float, re.findall(r"from ([0-9.]+) to ([0-9.]+) s", told)[0])
+        assert 0.99 * low_s <= truth <= 1.01 * high_s
+    assert max(temp_c for (temp_c,) in runs[0].course.temp_c if temp_c) <= max(hottest_c, 45.1)
+
+
+def test_where_heat_is_sure_figures_are_those_of_one_run() -> None:
+    """Of a cool phone, too: no step is near."""
+    heat = learnt(block("pixel_7", 360.0, 60.0)).heat
+    assert heat is not None and heat.unsure_c > 0 and len(heat.others()) == 4
+    sure = heat.model_copy(update={"unsure_c": 0.0, "time_constant_between": None})
+    assert sure.others() == ()
+    for each in (heat, sure):
+        spec = make(servers=[{"name": "phone", "heat": each.model_dump()}], duration="60 s")
+        runs = run_simulated(spec)
+        assert measure_runs(spec, runs) == measure(spec, runs)
 
 
 def test_a_run_that_is_hotter_than_any_block_says_so() -> None:
