@@ -273,7 +273,8 @@ class Limits:
     """Kernel -> most work-items of its work-group, where the driver refused more: it alone counts registers."""
     max_work_item_sizes: tuple[int, ...] = ()
     local_bytes: int = 0
-    offset_alignment: int = 256
+    offset_alignment: int = 512
+    """The default suits every device that was seen: NVIDIA's OpenCL asks for it, others for less."""
     precisions: tuple[str, ...] = PRECISIONS
     cpu_device: bool = False
     """The device is a CPU behind a GPU interface (PoCL, lavapipe): long vectors pay, local memory does not."""

@@ -27,6 +27,8 @@ class _Captured:
     """The whole network in one layout."""
 
     layout: str
+    module: TorchGraph
+    """Kept: the graph reads its weights where they lie."""
     graph: torch.cuda.CUDAGraph
     inputs: dict[str, torch.Tensor]
     outputs: dict[str, torch.Tensor]
@@ -86,7 +88,7 @@ def _captured(graph: Graph, dtype: torch.dtype, layout: str) -> _Captured:
     replayed = torch.cuda.CUDAGraph()
     with torch.cuda.graph(replayed):
         outputs = module(inputs)
-    return _Captured(layout, replayed, inputs, outputs)
+    return _Captured(layout, module, replayed, inputs, outputs)
 
 
 def load(model: Model, graph: Graph) -> _TorchCuda:
