@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -69,6 +69,9 @@ class ApiFacts(Model):
     offset_alignment: int = Field(default=256, ge=1)
     """Alignment of sub-buffer offsets, bytes."""
     subgroup_size: int = 0
+    matrix_units: tuple[Annotated[str, Field(pattern=r"^[0-9]{1,6}x[0-9]{1,6}x[0-9]{1,6}$")], ...] = ()
+    """Of Vulkan: products of matrices of halves, added up in single, that a subgroup computes at once, each as
+    `rows x columns x depth`, e.g. `16x16x16` (VK_KHR_cooperative_matrix)."""
     unified_memory: bool = False
     max_image_width: int = 0
     """Of 2-D images, in texels; 0: the device has none."""

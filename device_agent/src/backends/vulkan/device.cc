@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "matrix_units.h"
 #include "system/clock.h"
 
 namespace pocketfarm::vulkan {
@@ -54,9 +55,15 @@ Status Device::create() {
   timeline.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES;
   timeline.timelineSemaphore = VK_TRUE;
   timeline.pNext = fp16_ ? &storage : nullptr;
+  MatrixFeatures matrices;
+  const char* const extension = VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME;
+  const bool with_matrices = has_matrix_units();
   VkDeviceCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
   info.pNext = has_swap_queue() ? &timeline : timeline.pNext;
+  if (with_matrices) info.pNext = matrices.before(info.pNext);
+  info.enabledExtensionCount = with_matrices ? 1 : 0;
+  info.ppEnabledExtensionNames = &extension;
   info.queueCreateInfoCount = static_cast<uint32_t>(queues.size());
   info.pQueueCreateInfos = queues.data();
   if (const VkResult result = library_.vkCreateDevice(physical_.handle, &info, nullptr, &handle_))

@@ -36,6 +36,7 @@ class Device {
   VkDevice handle() const { return handle_; }
   const PhysicalDevice& physical() const { return physical_; }
   bool fp16() const { return fp16_; }
+  bool has_matrix_units() const { return fp16_ && !physical_.facts.matrix_units.empty(); }
 
   bool has_swap_queue() const { return swap_family_ >= 0; }
   VkQueue queue(Queue which) const { return queues_[static_cast<size_t>(which)]; }

@@ -4,6 +4,8 @@
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan.h>
 
+#include "cooperative_matrix_api.h"
+
 #include <string>
 #include <utility>
 
@@ -25,8 +27,10 @@ namespace pocketfarm::vulkan {
   F(vkCmdPipelineBarrier) F(vkCmdResetQueryPool) F(vkCmdWriteTimestamp) F(vkCreateQueryPool)                    \
   F(vkDestroyQueryPool) F(vkGetQueryPoolResults) F(vkCreateFence) F(vkDestroyFence) F(vkResetFences)            \
   F(vkCreateImage) F(vkDestroyImage) F(vkGetImageMemoryRequirements) F(vkBindImageMemory) F(vkCreateImageView) F(vkDestroyImageView) F(vkCreateSemaphore) F(vkDestroySemaphore) F(vkWaitForFences) F(vkGetFenceStatus) F(vkQueueSubmit) F(vkEnumerateDeviceExtensionProperties)
-// Absent from Vulkan 1.0.
-#define POCKETFARM_VULKAN_11_FUNCTIONS(F) F(vkGetPhysicalDeviceProperties2) F(vkGetPhysicalDeviceFeatures2)
+// Absent from Vulkan 1.0, and of an extension.
+#define POCKETFARM_VULKAN_11_FUNCTIONS(F)                                   \
+  F(vkGetPhysicalDeviceProperties2) F(vkGetPhysicalDeviceFeatures2)         \
+  F(vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR)
 
 // Function pointers under the names of the API, and the process's one instance; never unloaded.
 struct Library {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "matrix_units.h"
+
 namespace pocketfarm::vulkan {
 namespace {
 
@@ -148,7 +150,10 @@ void fill_extended_facts(const Library& library, PhysicalDevice& device) {
     facts.driver = std::string(extended.driver.driverName) + " " + extended.driver.driverInfo;
   if (!device.storage_16bit) return;
   facts.precisions.push_back(Precision::fp16);
-  if (device.shader_float16) facts.precisions.push_back(Precision::fp16_arithmetic);
+  if (!device.shader_float16) return;
+  facts.precisions.push_back(Precision::fp16_arithmetic);
+  if (device.version >= VK_API_VERSION_1_2 && offers(library, device.handle, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME))
+    facts.matrix_units = matrix_units(library, device.handle);
 }
 
 // Queues without graphics first: their barriers cost less on a desktop GPU (docs/decisions/0036).
