@@ -82,6 +82,13 @@ class Chain:
         size[:] = [-(-extent // strides[0]) for extent in size]
         return self.pair(c), out
 
+    def fire(self, source: str, channels: int) -> tuple[str, int]:
+        """Two layers side by side, each with a pair of its own or none, joined."""
+        first, second = 16 * int(self.rng.integers(1, 3)), int(self.rng.integers(1, 40))
+        parts = [self.conv(source, channels, first), self.conv(source, channels, second)]
+        parts = [self.pair(part) if self.rng.random() < 0.5 else part for part in parts]
+        return self.pair(self.then("Concat", parts, axis=1)), first + second
+
 
 @pytest.mark.parametrize("isa", ["generic", "avx2", "avx512f"])
 def test_whole_numbers_are_handed_on(agent: Agent, tmp_path: Path, seed: int, isa: str) -> None:
@@ -94,6 +101,7 @@ def test_whole_numbers_are_handed_on(agent: Agent, tmp_path: Path, seed: int, is
         at = chain.pair(chain.conv(chain.pair("x"), 3, channels, kernel_shape=[3, 3], pads=[1, 1, 1, 1]))
         for _ in range(3):
             at, channels = chain.block(at, channels, size)
+        at, channels = chain.fire(at, channels)
         out = chain.conv(at, channels, 5)
         x = rng.standard_normal(shape).astype(np.float32)
         found = {}

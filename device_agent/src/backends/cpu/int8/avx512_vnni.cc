@@ -7,6 +7,7 @@
 #define KERNELS kInt8Avx512Vnni
 #define PIXELS 12
 #define BLOCKS 2
+#define VECTOR_BYTES 64
 #define WINDOW window
 
 namespace pocketfarm::cpu {
