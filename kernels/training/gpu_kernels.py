@@ -49,7 +49,7 @@ _ALL = (
         ("share",),
     ),
     _kernel("column_sums", (Buffer("src"), result("dst")), ("rows", "columns4", "each")),
-    _kernel("turn", (Buffer("src"), result("dst")), ("columns4", "rows4")),
+    _kernel("turn", (Buffer("src"), result("dst")), ("columns4", "rows4", "each")),
     _kernel("accumulate", (Buffer("src"), changed("dst")), ("count",)),
     _kernel("gradient_step", _STEP, ("count", "batches", "epochs")),
     _kernel("momentum_step", (*_STEP, changed("velocity")), ("count", "batches", "epochs"), ("momentum",)),

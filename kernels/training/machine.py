@@ -26,8 +26,27 @@ from .variables import Shape, up
 
 Activation = tuple[Any, ...]
 _MOST_TURNS = 65_536
+_SQUARES = 16
+"""Below one another that a work-item turns: what it writes of a row then fills four cache lines."""
 _DEEP = 2048
 """From so deep on, a product of few outputs shares out its depth on a GPU."""
+
+FIXED = frozenset(
+    {
+        *("h", "w", "oh", "ow", "kh", "kw", "sh", "sw", "pad_t", "pad_l", "dh", "dw"),
+        *("channels", "src_stride", "stride", "hw", "columns"),
+    }
+)
+"""Scalars by which kernels divide: where they are compiled for them, they are constants."""
+_WHOLE = {
+    "unfold": "rows",
+    "fold": "src_stride",
+    "max_pool": "stride",
+    "max_pool_gradient": "stride",
+    "average_pool_gradient": "stride",
+}
+"""Kernels of which a work-item takes all channels of a pixel, through OpenCL on a CPU: the scalar that says how many
+numbers that is, or how many work-items."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +175,11 @@ class GpuMachine(Machine):
             traffic=4 * (rows * a.stride + b.elements + rows * target.stride),
         )  # fmt: skip
 
+    @property
+    def _is_pocl(self) -> bool:
+        """OpenCL on a CPU, where long loops pay; lavapipe cuts them short."""
+        return self._limits.cpu_device and self._options.backend == "opencl"
+
     def dispatch(
         self, kernel: Kernel, layer: str, buffers: Mapping[str, str], ints: Mapping[str, int], items: tuple[int, int],
         *, floats: Mapping[str, float] | None = None, switches: Mapping[str, int] | None = None,
@@ -183,8 +207,9 @@ class GpuMachine(Machine):
         target = self.rows(f"{source.buffer}:transposed", source.stride, source.rows)
         if self._limits.cpu_device and source.rows % 4 == 0 and TRANSPOSITIONS.is_open(self._options):
             columns4, rows4 = source.stride // 4, source.rows // 4
-            buffers, ints = {"src": source.buffer, "dst": target.buffer}, {"columns4": columns4, "rows4": rows4}
-            self.kernel("turn", layer, buffers, ints, (columns4, rows4))
+            buffers = {"src": source.buffer, "dst": target.buffer}
+            ints = {"columns4": columns4, "rows4": rows4, "each": _SQUARES}
+            self.kernel("turn", layer, buffers, ints, (columns4, -(-rows4 // _SQUARES)))
             return target
         sizes = transpose_of((source.rows, source.stride), (1, 0))
         choice = TRANSPOSITIONS.choose(self._options, self._limits, layer, sizes)
@@ -205,11 +230,20 @@ class GpuMachine(Machine):
         floats: Mapping[str, float] | None = None,
     ) -> None:
         """A dispatch."""
+        if name in _WHOLE and self._is_pocl:
+            each = ints[_WHOLE[name]]
+            fixed = {one: ints[one] for one in sorted(FIXED & set(ints))}
+            others = {one: value for one, value in ints.items() if one not in fixed}
+            count = each if name == "unfold" else ints["count"] // each
+            self._context.dispatch(
+                KERNELS[name].fixing(fixed), layer, buffers, others, (count, 1, 1), floats=floats,
+                switches={"WHOLE": 1, **fixed}, group=1,
+            )  # fmt: skip
+            return
         switches, group = {"BYTES": int(name == "gather_bytes")} if name.startswith("gather") else {}, 0
         if switches:
-            whole = self._limits.cpu_device and self._options.backend == "opencl"  # lavapipe cuts long loops short
-            switches["WHOLE"] = int(whole)
-            items, group = ((ints["batch"], 1), 1) if whole else (items, 0)
+            switches["WHOLE"] = int(self._is_pocl)
+            items, group = ((ints["batch"], 1), 1) if self._is_pocl else (items, 0)
         self._context.dispatch(
             KERNELS[name], layer, buffers, ints, (*items, 1), floats=floats, switches=switches, group=group
         )

@@ -8,35 +8,13 @@ from typing import Literal
 from kernels.catalog.product import PRODUCTS
 from kernels.options import Limits, Options
 from kernels.training.gpu_kernels import KERNELS
-from kernels.training.machine import Activation, GpuMachine, Rows, Source, Windows, activation_code
+from kernels.training.machine import FIXED, Activation, GpuMachine, Rows, Source, Windows, activation_code
 from kernels.training.options import TrainingOptions
 
 from .kernels import COLUMNS, COUNT, ENDS, Columns, End, product_kernel, squared_error, sum_step
 from .tiles import Shared, has_room, share
 
 Way = Literal["as it is", "transposed"]
-_FIXED = frozenset(
-    {
-        "h",
-        "w",
-        "oh",
-        "ow",
-        "kh",
-        "kw",
-        "sh",
-        "sw",
-        "pad_t",
-        "pad_l",
-        "dh",
-        "dw",
-        "channels",
-        "src_stride",
-        "stride",
-        "hw",
-        "columns",
-    }
-)
-"""Scalars by which kernels divide: they are compiled for them."""
 _WINDOWS = ("channels", "oh", "ow", "kw", "sh", "sw", "pad_t", "pad_l", "dh", "dw")
 _COUNTING = 64
 """Work-items that add up the losses."""
@@ -147,7 +125,7 @@ class FusedMachine(GpuMachine):
             self._context.dispatch(COUNT, layer, buffers, ints, (tile.shared, 1, 1), tile=tile, group=tile.shared)
             return
         kernel = KERNELS[name]
-        fixed = {one: ints[one] for one in sorted(_FIXED & set(ints))} if name in _DIVIDING else {}
+        fixed = {one: ints[one] for one in sorted(FIXED & set(ints))} if name in _DIVIDING else {}
         switches = {"BYTES": int(name == "gather_bytes"), "WHOLE": 0} if name.startswith("gather") else {}
         others = {one: value for one, value in ints.items() if one not in fixed}
         self._context.dispatch(

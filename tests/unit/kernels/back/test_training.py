@@ -17,7 +17,7 @@ from kernels.frontend.networks.builder import NetworkBuilder
 from kernels.frontend.networks.export import to_onnx
 from kernels.ir.graph import Graph
 from kernels.lower.cpu.agent_operations import CPU_OPERATIONS
-from kernels.options import Limits, Options
+from kernels.options import Backend, Limits, Options
 from kernels.plan.model import Dispatch, Plan, Stage, Transfer
 from kernels.plan.opencl_interpreter import train_opencl
 from kernels.plan.sides import TRANSFER, segments
@@ -256,6 +256,22 @@ def test_on_pocl_a_sample_is_drawn_once_and_matrices_are_turned_in_squares() -> 
     assert gathered(plan()) == 8 < gathered(plan(backend="vulkan")) == gathered(plan(Limits(unified_memory=True)))
     assert {"turn"} == {each.kernel for each in plan().programs} & {"turn", "transpose"}
     assert {"transpose"} == {each.kernel for each in plan(transpose="naive").programs} & {"turn", "transpose"}
+
+
+def test_on_pocl_a_work_item_takes_all_channels_of_a_pixel() -> None:
+    """Of windows and pools; not on lavapipe, and not on a GPU."""
+    training, graph = TrainingOptions(SAMPLES, 1), pictures()
+
+    def items(backend: Backend, limits: Limits) -> dict[str, int]:
+        plan = compile_training(graph, training, Options(backend), limits).plan
+        kernels = {program.id: program.kernel for program in plan.programs}
+        own = [step for step in plan.steps if isinstance(step, Dispatch)]
+        return {kernels[step.program]: step.work_items[0] for step in reversed(own)}
+
+    pocl, lavapipe, gpu = items("opencl", LIMITS), items("vulkan", LIMITS), items("opencl", Limits())
+    several = {"unfold": 28, "fold": 8, "max_pool": 8, "max_pool_gradient": 8, "average_pool_gradient": 8}
+    for name, numbers in several.items():
+        assert numbers * pocl[name] == lavapipe[name] == gpu[name], name
 
 
 @pytest.mark.parametrize("unified", [True, False])
