@@ -122,12 +122,7 @@ def _theory_row(line: Theory) -> tuple[str, ...]:
 
 
 def _text(figure: Figure, scale: float = 1.0, unit: str = "") -> str:
-    if figure.value is None:
-        return ""
-    value = f"{figure.value * scale:.4g}"
-    if figure.low is None or figure.high is None:
-        return value + unit
-    return f"{value} ± {(figure.high - figure.low) / 2 * scale:.2g}{unit}"
+    return figure.text(scale, unit)
 
 
 def _summary(measured: Measured) -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from orchestrator.model.base import Model
 
+MIDDLE = 0.02
+"""A figure that is farther from the middle of its interval, as a share of the half, is told with both ends."""
+
 
 class Figure(Model):
     """A figure, and its 95 % interval where there is enough to have one."""
@@ -11,6 +14,18 @@ class Figure(Model):
     value: float | None
     low: float | None = None
     high: float | None = None
+
+    def text(self, scale: float = 1.0, unit: str = "") -> str:
+        """For people, with its interval; empty where there is no figure."""
+        if self.value is None:
+            return ""
+        value = f"{self.value * scale:.4g}"
+        if self.low is None or self.high is None:
+            return value + unit
+        half = (self.high - self.low) / 2
+        if abs(self.low + half - self.value) > MIDDLE * half:
+            return f"{value} ({self.low * scale:.4g} to {self.high * scale:.4g}){unit}"
+        return f"{value} ± {half * scale:.2g}{unit}"
 
 
 class Quantiles(Model):
