@@ -20,8 +20,17 @@ class Unsupported(Exception):
 class TorchGraph:
     """Constants on the device, once; `__call__` runs the nodes in order, as an exported module would."""
 
-    def __init__(self, graph: Graph, device: str, dtype: torch.dtype, stored: torch.dtype | None = None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        device: str,
+        dtype: torch.dtype,
+        stored: torch.dtype | None = None,
+        weights_format: torch.memory_format = torch.contiguous_format,
+    ) -> None:
         """`stored`: constants and activations are rounded to it, arithmetic and outputs are `dtype`'s.
+
+        `weights_format`: of constants of four dimensions.
 
         Raises Unsupported for an operation without counterpart.
         """
@@ -34,6 +43,10 @@ class TorchGraph:
                 torch.from_numpy(np.ascontiguousarray(array.T if name in transposed else array)).to(device, dtype)
             )
             for name, array in graph.constants.items()
+        }
+        self._constants = {
+            name: value.contiguous(memory_format=weights_format) if value.ndim == 4 else value
+            for name, value in self._constants.items()
         }
         self._last_use = {name: i for i, node in enumerate(graph.nodes) for name in node.inputs}
 
