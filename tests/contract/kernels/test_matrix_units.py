@@ -70,7 +70,9 @@ def written_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def products() -> Graph:
-    return side_by_side({"odd": product("odd"), "whole": product("whole"), "dense": dense(9, 13, 22)})
+    return side_by_side(
+        {"odd": product("odd"), "whole": product("whole"), "dense": dense(9, 13, 22), "deep": dense(5, 256, 9)}
+    )
 
 
 def convolutions(names: Sequence[str]) -> Graph:
