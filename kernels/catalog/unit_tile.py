@@ -19,7 +19,7 @@ _AT_ONCE = 512
 """Work-items of a compute unit whose loads overlap."""
 _BEGIN, _FINISH, _ONE_SIDE, _READ = 8, 16, 2, 350
 """In loads of a work-item: stages that pass before the first sum, a matrix that is written, one more barrier; vectors
-that are read from local memory in the time of one. Fitted to 480 measurements on an H100."""
+that are read from local memory in the time of one. Fitted to 324 measurements on an H100."""
 _PAD = 1
 """Vectors of eight halves (16 bytes) more a row, against conflicts of banks."""
 
