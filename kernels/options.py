@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -288,11 +288,19 @@ class Limits:
     """Largest width and height of a 2-D image, in texels; zeros: the device has no images."""
     subgroup_size: int = 0
     """Vulkan: work-items that compute together; zero: unknown."""
+    matrix_units: tuple[tuple[int, int, int], ...] = ()
+    """Vulkan: rows, columns and depth of products that a subgroup computes at once: of halves, added up in single."""
 
     def within(self, kernel: str) -> Limits:
         """The limits as they are for one kernel."""
         most = self.kernel_groups.get(kernel, 0)
         return replace(self, max_work_group=min(most, self.max_work_group or most)) if most else self
+
+
+def matrix_units(words: Iterable[str]) -> tuple[tuple[int, int, int], ...]:
+    """`16x16x16` -> (16, 16, 16), as the agent tells them; those that no vectors of eight make up are left out."""
+    sizes = [tuple(map(int, each.split("x"))) for each in words]
+    return tuple((one[0], one[1], one[2]) for one in sizes if len(one) == 3 and not (one[1] % 8 or one[2] % 8))
 
 
 COMPILE_AXES = axes_of(Options)

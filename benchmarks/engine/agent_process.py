@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from kernels.errors import CompileError
-from kernels.options import Limits
+from kernels.options import Limits, matrix_units
 from kernels.plan.model import Bundle, Plan
 from kernels.tuning import Ran as TrialRan
 from kernels.tuning import Trial
@@ -166,4 +166,5 @@ def limits_of(facts: Mapping[str, Any]) -> Limits:
         compute_units=facts["compute_units"],
         image_size=(facts["max_image_width"], facts["max_image_height"]),
         subgroup_size=facts["subgroup_size"],
+        matrix_units=matrix_units(facts["matrix_units"]),
     )

@@ -14,6 +14,7 @@ from kernels.plan.model import OpenClSource, Parameter, Program, SpirvModule
 from kernels.source.dialects import opencl, vulkan
 from kernels.source.kernel import Kernel
 
+from .cooperative_matrices import as_khronos
 from .no_contraction import forbid_contraction
 from .spirv import compile_all
 
@@ -74,6 +75,7 @@ def _vulkan(
     for draft, kernel, text, binary in zip(drafts, kernels, texts, compile_all(texts, cache=cache), strict=True):
         stem = f"programs/{draft.id}_{_digest(text.encode())}"
         guarded = binary if options.precision in CONTRACTED else forbid_contraction(binary)
+        guarded = as_khronos(guarded) if kernel.matrix_units else guarded
         files[f"{stem}.comp"], files[f"{stem}.spv"] = text.encode(), guarded
         programs.append(
             Program(

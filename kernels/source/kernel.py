@@ -57,8 +57,9 @@ class LocalArray:
     size: str
     """Number of elements: the name of a constant of the tile."""
     lanes: Literal[1, 4] = 4
-    storage: Literal["computed", "f32"] = "f32"
-    """computed: vectors of what the kernel computes in, half where it does so; f32: always single (sums)."""
+    storage: Literal["computed", "f32", "raw8"] = "f32"
+    """computed: vectors of what the kernel computes in, half where it does so; f32: always single (sums); raw8:
+    vectors of eight halves as they lie in memory."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ class Kernel:
     locals: tuple[LocalArray, ...] = ()
     computes_in_half: bool = False
     """Whether products and short sums are half in a plan of `fp16_arithmetic`; else values are widened when read."""
+    matrix_units: bool = False
+    """Whether subgroups multiply matrices at once: on Vulkan, of halves (`kernels/catalog/unit_tile.py`)."""
     rewrite: Callable[[str, Mapping[str, int]], str] | None = None
     """Writes out what this body marks by words of its own, from the constants."""
 

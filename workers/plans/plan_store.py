@@ -22,7 +22,7 @@ from kernels.errors import PlanError
 from kernels.frontend.examples import Examples
 from kernels.frontend.load import load_inputs, load_workload, random_inputs
 from kernels.ir.graph import Graph
-from kernels.options import COMPILE_AXES, Limits, Options
+from kernels.options import COMPILE_AXES, Limits, Options, matrix_units
 from kernels.plan.model import Bundle, Plan
 from kernels.reference import evaluate
 from kernels.training import LABELS, TrainingOptions, compile_training
@@ -304,6 +304,7 @@ def limits_of(device: DeviceFacts, backend: Api, precision: Precision) -> Limits
         compute_units=api.compute_units,
         image_size=(api.max_image_width, api.max_image_height),
         subgroup_size=api.subgroup_size,
+        matrix_units=matrix_units(api.matrix_units),
     )
 
 

@@ -16,6 +16,7 @@ from .direct import Direct
 from .dot import Dot
 from .im2col import Im2col
 from .implicit_gemm import ImplicitGemm
+from .matrix_units import MatrixUnits
 from .pointwise import Pointwise
 from .scalar import Scalar
 from .sizes import Convolution, convolution_of
@@ -38,6 +39,7 @@ ALGORITHMS = registry(
     _LARGE,
     Winograd("winograd_2x2", "tiles of 2x2 outputs", {3: 2, 5: 2}),
     Winograd("winograd_4x4", "tiles of 4x4 outputs", {3: 4}),
+    MatrixUnits(),
     DOT,
     Scalar(),
 )
@@ -46,6 +48,8 @@ ALGORITHMS = registry(
 _WINOGRAD_CHANNELS = 32
 _WINOGRAD_PIXELS = 196
 """From so many channels and outputs on, tiles of 4x4 outputs paid on a desktop GPU (docs/decisions/0019)."""
+_UNIT, _UNIT_PIXELS = 16, 4
+"""Of matrix units: rows and columns of the usual matrix, and pixels from which on they paid (docs/decisions/0109)."""
 _LARGE_SAVES = 0.85
 """Part of the products up to which larger tiles are taken: measured from 90 x 124 outputs on, where it is 0.79."""
 _POCL_WINOGRAD_CHANNELS = 16
@@ -103,14 +107,22 @@ def _first(names: Iterable[str], conv: Convolution, options: Options, limits: Li
 
 
 def _for_desktop(options: Options, limits: Limits, conv: Convolution) -> str:
-    """Through local memory, except one filter a channel and groups; Winograd's large tiles where they save enough."""
+    """On matrix units, or through local memory, except one filter a channel and groups; Winograd where it pays."""
     least = min(conv.c, conv.k)
+    if _on_units(conv) and ALGORITHMS["matrix_units"].why_not(conv, options, limits) is None:
+        return "matrix_units"
     wide = least >= _WINOGRAD_CHANNELS and conv.oh * conv.ow >= _WINOGRAD_PIXELS and not options.half
     if wide and _LARGE.why_not(conv, options, limits) is None and _has_room(_LARGE, conv, options, limits):
         is_alone = _USUAL.why_not(conv, options, limits) is not None
         saves = is_alone or _LARGE.products(conv, options) < _LARGE_SAVES * _USUAL.products(conv, options)
         return _LARGE.name if saves else _USUAL.name
     return _first(("depthwise", "implicit_gemm", "direct"), conv, options, limits)
+
+
+def _on_units(conv: Convolution) -> bool:
+    """Whether matrix units pay: where pixels, channels and the depth of the product fill a matrix."""
+    depth = conv.c // conv.groups * conv.kernel[0] * conv.kernel[1]
+    return conv.n * conv.oh * conv.ow >= _UNIT_PIXELS and min(conv.k // conv.groups, depth) >= _UNIT
 
 
 def _for_pocl(options: Options, limits: Limits, conv: Convolution) -> str:

@@ -11,6 +11,7 @@ from kernels.ir.graph import Graph, Node
 from kernels.options import Choice, Limits, Options
 
 from .blocked import Blocked
+from .matrix_units import MatrixUnits
 from .naive import Naive
 from .panels import Panels
 from .registers import Registers
@@ -18,10 +19,12 @@ from .sizes import Product, product_of
 from .split_depth import SplitDepth
 from .tiled import Tiled
 
-ALGORITHMS = registry(Naive(), Blocked(), Tiled(), Registers(), SplitDepth(), Panels())
+ALGORITHMS = registry(Naive(), Blocked(), Tiled(), Registers(), SplitDepth(), Panels(), MatrixUnits())
 
 _FEW_ROWS, _FEW_ROWS_OF_A_DESKTOP = 4, 64
 """Up to so many rows, a product is a matter of reading the matrix (docs/decisions/0086)."""
+_UNIT = 16
+"""Rows and columns of the usual matrix of matrix units."""
 _TILED_SIZE = 32
 """From so many rows and columns on, a tile a work-group pays on a desktop GPU."""
 
@@ -45,6 +48,8 @@ class Products(GpuFamily[Product]):
 
         if limits.cpu_device:
             return "panels" if fits("panels") else "registers"
+        if not limits.unified_memory and _on_units(sizes) and fits("matrix_units"):
+            return "matrix_units"
         few = _FEW_ROWS if limits.unified_memory else _FEW_ROWS_OF_A_DESKTOP
         if sizes.rows <= few and fits("split_depth"):
             return "split_depth"
@@ -73,6 +78,11 @@ class Products(GpuFamily[Product]):
         }
         nodes = [Node(name, "matmul", ("x", "y"), (f"{name}:0",)) for name in names]
         return trial_graph(inputs, nodes, alike(nodes, (*batch, sizes.rows, sizes.columns)), {})
+
+
+def _on_units(sizes: Product) -> bool:
+    """Whether matrix units pay on a desktop GPU: from two rows on, where a matrix is filled (docs/decisions/0109)."""
+    return sizes.rows > 1 and min(sizes.columns, sizes.depth) >= _UNIT
 
 
 PRODUCTS = Products()

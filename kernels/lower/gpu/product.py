@@ -79,8 +79,8 @@ def _product(
     wanted = {parameter.name for parameter in call.kernel.parameters}
     context.dispatch(
         call.kernel, node.name, {"a": a, "b": b, "bias": bias, "dst": target},
-        {name: value for name, value in {**ints, "activation": code}.items() if name in wanted}, call.work_items,
-        floats={"lo": lo, "hi": hi}, tile=call.tile, switches=call.switches, group=call.group,
+        {name: value for name, value in {**ints, **call.ints, "activation": code}.items() if name in wanted},
+        call.work_items, floats={"lo": lo, "hi": hi}, tile=call.tile, switches=call.switches, group=call.group,
         flops=flops, traffic=context.traffic(node),
     )  # fmt: skip
 

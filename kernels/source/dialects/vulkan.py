@@ -130,6 +130,31 @@ _RAW = """\
 #define RAW_ZERO uvec2(0)
 #define FROM_RAW(v) vec4(unpackHalf2x16((v).x), unpackHalf2x16((v).y))
 """
+MATRICES = """\
+layout(constant_id = 3) const uint MATRIX_ROWS = UNIT_ROWS;
+layout(constant_id = 4) const uint MATRIX_COLUMNS = UNIT_COLUMNS;
+layout(constant_id = 5) const uint MATRIX_DEPTH = UNIT_DEPTH;
+#define MATRIX_LEFT fcoopmatNV<16, gl_ScopeSubgroup, MATRIX_ROWS, MATRIX_DEPTH>
+#define MATRIX_RIGHT fcoopmatNV<16, gl_ScopeSubgroup, MATRIX_DEPTH, MATRIX_COLUMNS>
+#define MATRIX_SUM fcoopmatNV<32, gl_ScopeSubgroup, MATRIX_ROWS, MATRIX_COLUMNS>
+#define NO_SUM MATRIX_SUM(0.0f)
+#define LOAD_LEFT(m, array, at, pitch) coopMatLoadNV((m), array, (at), (pitch), false)
+#define LOAD_RIGHT(m, array, at, pitch) coopMatLoadNV((m), array, (at), (pitch), TURNED != 0)
+#define STORE_MATRIX(m, array, at, pitch) coopMatStoreNV((m), array, (at), (pitch), false)
+#define MULTIPLY_ADD(a, b, sum) coopMatMulAddNV((a), (b), (sum))
+#define FROM_BITS(v) uintBitsToFloat(v)
+#define RAW8 uvec4
+#define RAW8_ZERO uvec4(0)
+#define SUBGROUP int(gl_SubgroupID)
+#define LANE int(gl_SubgroupInvocationID)
+#define SUBGROUP_BARRIER subgroupBarrier()
+"""
+"""Matrices of a subgroup, in elements of the arrays that they are loaded from. The three sizes are constants of their
+own, so that the types differ (`kernels/codegen/cooperative_matrices.py`)."""
+MATRIX_EXTENSIONS = "".join(
+    f"#extension GL_{name} : require\n"
+    for name in ("NV_cooperative_matrix", "KHR_memory_scope_semantics", "KHR_shader_subgroup_basic")
+)
 _STORAGE_EXTENSION = "#extension GL_EXT_shader_16bit_storage : require\n"
 _ARITHMETIC_EXTENSION = "#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require\n"
 
@@ -168,7 +193,10 @@ def render(
 ) -> str:
     """Text of the compute shader."""
     narrow = kernel.is_narrow(precision)
-    extensions = (_STORAGE_EXTENSION if precision in HALF else "") + (_ARITHMETIC_EXTENSION if narrow else "")
+    extensions = (_STORAGE_EXTENSION if precision in HALF else "") + (
+        _ARITHMETIC_EXTENSION if narrow or kernel.matrix_units else ""
+    )
+    extensions += MATRIX_EXTENSIONS if kernel.matrix_units else ""
     if any(buffer.image and buffer.access == "read" for buffer in kernel.buffers):
         extensions += _IMAGE_EXTENSION
     weights = _EACH_LOADS
@@ -179,7 +207,14 @@ def render(
     in_buffers = not reading.texels and not any(buffer.image for buffer in kernel.buffers)
     raw = kernel.loads_raw and precision in HALF and not narrow and in_buffers
     buffers = "\n".join(
-        _buffer(binding, buffer, precision, texel_of(buffer, reading, half=precision in HALF), raw)
+        _buffer(
+            binding,
+            buffer,
+            precision,
+            texel_of(buffer, reading, half=precision in HALF),
+            raw=raw,
+            eights=kernel.matrix_units,
+        )
         for binding, buffer in enumerate(kernel.buffers)
     )
     members = "".join(f"    int {name};\n" for name in kernel.ints) + "".join(
@@ -188,7 +223,7 @@ def render(
     computed = _COMPUTED.format(**(_NARROW if narrow else _SINGLE))
     computed += _CONTRACTED if precision in CONTRACTED else _FUSED
     computed += _IMPRECISE if precision == "imprecise" else _EXACT
-    types = {"computed": "FLOAT4", "f32": "vec4"}
+    types = {"computed": "FLOAT4", "f32": "vec4", "raw8": "uvec4"}
     arrays = "".join(
         f"shared {types[array.storage] if array.lanes == 4 else 'float'} {array.name}[{array.size}];\n"
         for array in kernel.locals
@@ -200,7 +235,8 @@ def render(
         body = f"{{\nif (GROUP_ID(2) >= GROUPS_Z) return;\n{body}}}\n"
     return (
         f"#version 450\n{extensions}{defines}{PRELUDE}{groups}{computed}{weights}"
-        f"{chunk_macros(kernel, constants, narrow=narrow)}{MACROS}{_RAW if raw else ''}{_functions(body, reading)}"
+        f"{chunk_macros(kernel, constants, narrow=narrow)}{MACROS}{_RAW if raw else ''}"
+        f"{MATRICES if kernel.matrix_units else ''}{_functions(body, reading)}"
         f"layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;\n"
         f"{buffers}\n{'' if raw else raw_as_computed(kernel)}{scalars}{arrays}\nvoid main()\n{body}"
     )
@@ -238,7 +274,17 @@ def _shared_weights(count: int, size: int) -> str:
     )
 
 
-def _buffer(binding: int, buffer: Buffer, precision: Precision, texel: Texel, raw: bool) -> str:
+def _by_eights(binding: int, buffer: Buffer) -> str:
+    """The same buffer again, in vectors of eight halves."""
+    return (
+        f"\nlayout(std430, set = 0, binding = {binding}) readonly buffer Eights_{buffer.name}"
+        f" {{ uvec4 eights_{buffer.name}[]; }};\n#define LOAD_RAW8_{buffer.name}(i) eights_{buffer.name}[i]"
+    )
+
+
+def _buffer(
+    binding: int, buffer: Buffer, precision: Precision, texel: Texel, *, raw: bool = False, eights: bool = False
+) -> str:
     """A buffer and its accessors; what is read is converted to what the kernel computes in, with `raw` later."""
     if buffer.image:
         return _image(binding, buffer, precision)
@@ -259,6 +305,7 @@ def _buffer(binding: int, buffer: Buffer, precision: Precision, texel: Texel, ra
             f"layout(std430, set = 0, binding = {binding}) readonly restrict buffer Buffer_{buffer.name}"
             f" {{ uvec2 {buffer.name}[]; }};\n#define LOAD_RAW_{buffer.name}(i) {buffer.name}[i]\n"
             f"#define LOAD_{buffer.name}(i) FROM_RAW({buffer.name}[i]){buffer_accessors_at(buffer)}"
+            f"{_by_eights(binding, buffer) if eights else ''}"
         )
     name, access = buffer.name, {"read": "readonly ", "write": "writeonly ", "readwrite": ""}[buffer.access]
     load = f"#define LOAD_{name}(i) ({computed}({name}[i]))"

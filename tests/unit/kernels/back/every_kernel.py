@@ -25,6 +25,7 @@ KERNELS = _declared()
 
 def small_tile(kernel: Kernel, size: int) -> Tile:
     """A tile of the kernel, of `size` where any number will do."""
-    fixed = {"lanes": 4, "kw": 3, "wide": int(kernel.name.endswith("_wide"))}
+    units = {"unit_rows": 16, "unit_columns": 16, "unit_depth": 16, "width": 32}
+    fixed = {"lanes": 4, "kw": 3, "wide": int(kernel.name.endswith("_wide")), **units}
     names = (name.lower() for name in kernel.tile.__dataclass_fields__)
     return kernel.tile(**{name: fixed.get(name, size) for name in names})

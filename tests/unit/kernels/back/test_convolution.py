@@ -45,6 +45,8 @@ SHAPES = {
     "pointwise_stride": ((1, 8, 7, 7), 8, (1, 1), (2, 2), (0, 0, 0, 0), (1, 1), 1),
 }
 
+OPENCL = [name for name in ALGORITHMS if name != "matrix_units"]
+"""Those that OpenCL has; `tests/contract/kernels/test_matrix_units.py` has the other."""
 WINOGRAD = {"fp32": 1e-4, "fp16": 1e-2}
 """Its transforms of more than 4x4 positions add and take away what is large: bounds of their own."""
 TOO_LARGE = {("winograd_large", "fp16"), ("winograd_large", "fp16_arithmetic"), ("winograd_4x4", "fp16_arithmetic")}
@@ -66,7 +68,7 @@ def why_not(algorithm: str, shape: str) -> str | None:
     [("fp32", True), ("fp16", True), ("fp32", False), pytest.param("fp16_arithmetic", False, marks=pytest.mark.slow)],
     ids=["fp32", "fp16", "gpu-tiles", "half"],
 )
-@pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name != "dot"])
+@pytest.mark.parametrize("algorithm", [name for name in OPENCL if name != "dot"])
 def test_algorithm_equals_the_reference(algorithm: str, precision: str, cpu_device: bool) -> None:
     fitting = {shape: convolution(shape) for shape in SHAPES if why_not(algorithm, shape) is None}
     if (algorithm, precision) in TOO_LARGE:
@@ -288,7 +290,7 @@ def test_long_sums_keep_their_bits_in_half(cpu_device: bool) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cpu_device", [True, False], ids=["cpu", "gpu"])
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", OPENCL)
 def test_every_tile_gives_the_same(algorithm: str, cpu_device: bool) -> None:
     shape = next(
         name for name in ("groups_aligned", "odd_channels", "depthwise", "pointwise") if not why_not(algorithm, name)
@@ -306,7 +308,7 @@ def test_every_tile_gives_the_same(algorithm: str, cpu_device: bool) -> None:
         assert relative_error(got, wanted) <= (1e-4 if algorithm.startswith("winograd") else 1e-5), tile
 
 
-@pytest.mark.parametrize("algorithm", [name for name, entry in ALGORITHMS.items() if not isinstance(entry, Untiled)])
+@pytest.mark.parametrize("algorithm", [name for name in OPENCL if not isinstance(ALGORITHMS[name], Untiled)])
 def test_a_tile_that_cannot_be_read_is_refused(algorithm: str) -> None:
     shape = next(name for name in ("odd_channels", "depthwise", "pointwise") if not why_not(algorithm, name))
     graph = convolution(shape)
@@ -325,7 +327,7 @@ MIRRORED = {
 }
 
 
-@pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name != "pointwise"])
+@pytest.mark.parametrize("algorithm", [name for name in OPENCL if name != "pointwise"])
 def test_padding_by_reflection_is_part_of_the_convolution(algorithm: str) -> None:
     """In one of the precisions that the algorithm bears: what is mirrored is the place that is read."""
     (precision,) = some([one for one in ("fp32", "fp16") if (algorithm, one) not in TOO_LARGE], 1, algorithm)

@@ -88,7 +88,7 @@ def test_every_operation() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if not name.startswith("winograd")])
+@pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if not name.startswith(("winograd", "matrix"))])
 def test_every_algorithm(algorithm: str) -> None:
     graph = convolutions(algorithm)
     assert found(graph, special(graph), algorithm=algorithm) == {}

@@ -45,7 +45,7 @@ def test_operations() -> None:
     check(side_by_side({name: _case(name) for name in CASES}), layout="image")
 
 
-@pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name not in ("scalar", "dot")])
+@pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name not in ("scalar", "dot", "matrix_units")])
 def test_convolutions_that_an_algorithm_fits(algorithm: str) -> None:
     """Four of them side by side, other ones in every run; `scalar` and `dot` write to buffers only."""
     graphs, options = {}, Options("opencl", layout="image")

@@ -13,7 +13,7 @@ from kernels.codegen.no_contraction import forbid_contraction
 from kernels.codegen.spirv import compile_all, compile_spirv
 from kernels.compile import compile_graph
 from kernels.errors import ToolError
-from kernels.options import GPU_PRECISIONS, Limits, Options
+from kernels.options import GPU_PRECISIONS, HALF, Limits, Options
 from kernels.plan.model import MAX_SCALARS
 from kernels.source.dialects import opencl, vulkan
 from kernels.source.kernel import Kernel
@@ -22,7 +22,7 @@ from kernels.source.tile import Tile
 from .every_kernel import KERNELS, small_tile
 from .graphs import Builder, some
 
-SWITCHES = {"TAIL": 1, "WHOLE": 0, "KIND": 0}
+SWITCHES = {"TAIL": 1, "WHOLE": 0, "KIND": 0, "EIGHTS_A": 0, "EIGHTS_B": 1, "AGAIN": 0}
 READINGS = (vulkan.Reading(), vulkan.Reading(texels=True), vulkan.Reading(texels=True, sharing=8))
 
 
@@ -44,6 +44,7 @@ def texts_of(reading: vulkan.Reading) -> list[str]:
         for kernel in KERNELS.values()
         for precision in ("fp32", "fp16", *some(sorted(set(GPU_PRECISIONS) - {"fp32", "fp16"}), 1, kernel.name))
         for size in _sizes(kernel, precision)
+        if not kernel.matrix_units or (precision in HALF and not reading.texels)
     ]
 
 

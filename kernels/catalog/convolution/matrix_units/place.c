@@ -1,0 +1,2 @@
+                const int row_at = at % TILE_ROWS;
+                const int depth_at = at / TILE_ROWS;

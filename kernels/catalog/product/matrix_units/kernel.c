@@ -1,0 +1,13 @@
+// Rows of both operands lie side by side. WHOLE: sizes are multiples of the tile; EIGHTS_A, EIGHTS_B: rows of the operand
+// begin at multiples of eight halves, and are read eight at a time; AGAIN: the depth is a multiple of the tile's, and the
+// last stage is fetched again, so that no load depends on where it is.
+{
+    const int me = LOCAL_ID(0);
+    const int first_row = GROUP_ID(1) * TILE_ROWS;
+    const int first_column = GROUP_ID(0) * (2 * TILE_COLUMNS8);
+    const int batch = GROUP_ID(2);
+    const int a_from = a_start + batch * a_batch;
+    const int b_from = batch * b_batch;
+    const int stages = (depth + TILE_DEPTH - 1) / TILE_DEPTH;
+    INCLUDE units_pipeline
+}

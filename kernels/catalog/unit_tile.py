@@ -1,0 +1,228 @@
+"""The tile of a work-group whose subgroups multiply matrices at once, on units that the device has for it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from kernels.catalog.tile_text import numbers
+from kernels.catalog.work_group import group_conflict
+from kernels.options import Limits, Options
+from kernels.source.kernel import LocalArray
+from kernels.source.tile import Tile, derived
+
+MEANING = "subgroups down x across x matrices down x across x steps x parts of the depth x sides"
+EXAMPLE = "2x2x4x4x2x1x2"
+_UNITS = 64
+"""Compute units where the device does not tell."""
+_AT_ONCE = 512
+"""Work-items of a compute unit whose loads overlap."""
+_BEGIN, _FINISH, _ONE_SIDE, _READ = 8, 16, 2, 350
+"""In loads of a work-item: stages that pass before the first sum, a matrix that is written, one more barrier; vectors
+that are read from local memory in the time of one. Fitted to 324 measurements on an H100."""
+_PAD = 1
+"""Vectors of eight halves (16 bytes) more a row, against conflicts of banks."""
+
+
+@dataclass(frozen=True)
+class UnitTile(Tile):
+    """`down` x `across` subgroups of `width` work-items, each `fr` x `fc` matrices; `parts` such sets of subgroups
+    share out the depth, each of them `steps` matrices deep a stage; `sides` of local memory: 2, of which one is read
+    while the other is filled, or 1.
+
+    `turned`: the right operand lies by columns. A matrix is `unit_rows` x `unit_columns`, a sum of products
+    `unit_depth` deep: a shape that the device multiplies.
+    """
+
+    down: int
+    across: int
+    fr: int
+    fc: int
+    steps: int
+    parts: int
+    sides: int
+    turned: int
+    unit_rows: int
+    unit_columns: int
+    unit_depth: int
+    width: int
+
+    @property
+    def words(self) -> str:
+        """As `--product 'matrix_units 2x2x4x4x2x1x2'` takes it."""
+        return "x".join(map(str, (self.down, self.across, self.fr, self.fc, self.steps, self.parts, self.sides)))
+
+    @property
+    def local_bytes(self) -> int:
+        """Of both operands, and later of the sums."""
+        return 16 * self.local
+
+    @derived
+    def group(self) -> int:
+        """Work-items of a work-group."""
+        return self.down * self.across * self.parts * self.width
+
+    @derived
+    def sums(self) -> int:
+        return self.fr * self.fc
+
+    @derived
+    def tile_rows(self) -> int:
+        return self.down * self.fr * self.unit_rows
+
+    @derived
+    def tile_columns8(self) -> int:
+        return self.across * self.fc * self.unit_columns // 8
+
+    @derived
+    def tile_depth(self) -> int:
+        return self.parts * self.steps * self.unit_depth
+
+    @derived
+    def tile_depth8(self) -> int:
+        return self.tile_depth // 8
+
+    @derived
+    def pitch_a(self) -> int:
+        return self.tile_depth8 + _PAD
+
+    @derived
+    def pitch_b(self) -> int:
+        return self.row_b + _PAD
+
+    @derived
+    def row_b(self) -> int:
+        """Vectors of a row of the right operand, or of a column where it lies by columns."""
+        return self.tile_depth8 if self.turned else self.tile_columns8
+
+    @derived
+    def right_columns(self) -> int:
+        """From one matrix of the right operand to the next one across."""
+        return self.unit_columns * self.pitch_b if self.turned else self.unit_columns // 8
+
+    @derived
+    def right_depth(self) -> int:
+        return self.unit_depth // 8 if self.turned else self.unit_depth * self.pitch_b
+
+    @derived
+    def vectors_a(self) -> int:
+        """Of a stage of the left operand."""
+        return self.tile_rows * self.tile_depth8
+
+    @derived
+    def vectors_b(self) -> int:
+        return self.tile_depth * self.tile_columns8
+
+    @derived
+    def loads_a(self) -> int:
+        return -(-self.vectors_a // self.group)
+
+    @derived
+    def loads_b(self) -> int:
+        return -(-self.vectors_b // self.group)
+
+    @derived
+    def even_a(self) -> int:
+        """Whether every work-item loads as many."""
+        return int(self.vectors_a % self.group == 0)
+
+    @derived
+    def even_b(self) -> int:
+        return int(self.vectors_b % self.group == 0)
+
+    @derived
+    def start_b(self) -> int:
+        """Where the right operand is in a side of local memory."""
+        return self.tile_rows * self.pitch_a
+
+    @derived
+    def side(self) -> int:
+        return self.start_b + self.vectors_b // self.row_b * self.pitch_b
+
+    @derived
+    def strip_columns4(self) -> int:
+        return self.fc * self.unit_columns // 4
+
+    @derived
+    def strip_vectors(self) -> int:
+        """Of a row of a subgroup's matrices, in singles."""
+        return self.unit_rows * self.strip_columns4
+
+    @derived
+    def pitch_strip(self) -> int:
+        return self.strip_columns4 + _PAD
+
+    @derived
+    def strip(self) -> int:
+        return self.unit_rows * self.pitch_strip
+
+    @derived
+    def part_strips(self) -> int:
+        """Of the strips of a part."""
+        return self.down * self.across * self.strip
+
+    @derived
+    def local(self) -> int:
+        """The sides; afterwards a strip of sums a subgroup."""
+        return max(self.sides * self.side, self.parts * self.part_strips)
+
+
+LOCAL = LocalArray("tile", "LOCAL", storage="raw8")
+
+TILES = (
+    "2x4x4x4x2x1x1", "4x2x4x4x2x1x1", "2x2x4x4x2x1x2", "2x2x4x4x4x1x1", "2x2x2x4x2x1x2", "2x2x4x2x2x1x2",
+    "2x2x2x2x4x1x2", "2x2x2x2x2x1x2", "2x2x2x1x4x1x2", "2x2x1x2x4x1x2", "1x2x2x2x4x1x2", "1x4x2x1x4x1x2",
+    "2x2x1x1x4x1x2", "1x2x1x1x4x1x2", "1x2x2x2x2x2x2", "1x2x2x2x2x4x1", "1x1x2x2x2x4x2", "1x1x2x2x2x8x1",
+    "1x2x2x1x2x4x2", "1x1x1x1x4x8x1", "1x1x1x1x2x8x2",
+)  # fmt: skip
+"""Large first."""
+
+
+def why_no_units(options: Options, limits: Limits) -> str | None:
+    """Why no tile fits; None where the device has units and the options can use them."""
+    if options.backend != "vulkan":
+        return f"matrix units are reached through Vulkan, not {options.backend}"
+    if not options.half:
+        return f"matrix units multiply halves; the precision is {options.precision}"
+    if options.layout == "image":
+        return "matrix units read buffers, not images"
+    if not limits.matrix_units or not limits.subgroup_size:
+        return "the device's Vulkan multiplies no matrices of halves at once (VK_KHR_cooperative_matrix)"
+    return None
+
+
+def unit_tile(words: str, limits: Limits, *, turned: bool) -> UnitTile:
+    """The tile in words. Raises OptionError."""
+    fields = (*numbers(words, MEANING, EXAMPLE), int(turned), *_unit(limits), limits.subgroup_size)
+    return UnitTile(*fields)
+
+
+def unit_tiles(limits: Limits, *, turned: bool) -> list[UnitTile]:
+    """Those that fit the device, large ones first."""
+    tiles = [unit_tile(words, limits, turned=turned) for words in TILES]
+    return [tile for tile in tiles if conflict(tile, limits) is None]
+
+
+def conflict(tile: UnitTile, limits: Limits) -> str | None:
+    """Why a tile does not fit the device; None where it does."""
+    return group_conflict(limits, group=tile.group, local_bytes=tile.local_bytes)
+
+
+def cost(tile: UnitTile, limits: Limits, *, rows: int, columns: int, depth: int, matrices: int) -> float:
+    """About the time of matrix products on a device, for comparing tiles (docs/decisions/0109).
+
+    Work-items of a compute unit wait for the loads of their stages; their subgroups take turns at local memory.
+    """
+    groups = -(-rows // tile.tile_rows) * -(-columns // (8 * tile.tile_columns8)) * matrices
+    rounds, stages = math.ceil(groups / (limits.compute_units or _UNITS)), -(-depth // tile.tile_depth)
+    turns = math.ceil(rounds / max(1, _AT_ONCE // tile.group))
+    loads = tile.loads_a + tile.loads_b + (_ONE_SIDE if tile.sides == 1 else 0)
+    matrix_rows = tile.fr * tile.unit_rows + tile.fc * tile.unit_columns
+    read = tile.down * tile.across * tile.tile_depth8 * matrix_rows
+    waits = ((stages + _BEGIN) * loads + _FINISH * tile.sums) * turns
+    return waits + (stages + 1) * rounds * read / _READ
+
+
+def _unit(limits: Limits) -> tuple[int, int, int]:
+    """Of the shapes that the device multiplies the one that is nearest to 16 x 16 x 16."""
+    return min(limits.matrix_units, key=lambda unit: abs(math.prod(unit) - 16**3))

@@ -1,0 +1,124 @@
+"""Products on matrix units.
+
+No driver of a CPU has them: their kernels run here with matrices that are written out, each work-item of a subgroup
+computing the whole; and as they are where a device is found that has units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from kernels.catalog.unit_tile import unit_tiles
+from kernels.ir.graph import Graph
+from kernels.options import Choice, Limits, Options, matrix_units
+from kernels.source.dialects import vulkan
+from orchestrator.model.device import ApiFacts
+from tests.contract.agent.driver import Agent
+from tests.unit.kernels.back.graphs import Builder, side_by_side, some
+from tests.unit.kernels.back.test_convolution import SHAPES
+from tests.unit.kernels.back.test_products import dense, product
+from tests.unit.kernels.back.test_products import every as every_product
+
+from .test_agreement import check
+
+pytestmark = pytest.mark.long
+
+WRITTEN_OUT = """
+struct Left { float at[UNIT_ROWS * UNIT_DEPTH]; };
+struct Right { float at[UNIT_DEPTH * UNIT_COLUMNS]; };
+struct Sum { float at[UNIT_ROWS * UNIT_COLUMNS]; };
+Sum no_sum() { Sum sum; for (int i = 0; i < UNIT_ROWS * UNIT_COLUMNS; ++i) sum.at[i] = 0.0f; return sum; }
+Sum multiply_add(Left a, Right b, Sum sum) {
+    for (int i = 0; i < UNIT_ROWS * UNIT_COLUMNS; ++i)
+        for (int k = 0; k < UNIT_DEPTH; ++k)
+            sum.at[i] += a.at[i / UNIT_COLUMNS * UNIT_DEPTH + k] * b.at[k * UNIT_COLUMNS + i % UNIT_COLUMNS];
+    return sum;
+}
+#define MATRIX_LEFT Left
+#define MATRIX_RIGHT Right
+#define MATRIX_SUM Sum
+#define NO_SUM no_sum()
+#define MULTIPLY_ADD(a, b, sum) multiply_add((a), (b), (sum))
+#define LOAD(m, array, from, pitch, line, place) \\
+    for (int e = 0; e < m.at.length(); ++e) \\
+        m.at[e] = unpackHalf2x16(array[(from) + (line) * (pitch) + (place) / 8][(place) % 8 / 2])[(place) % 2]
+#define LOAD_LEFT(m, array, from, pitch) LOAD(m, array, from, pitch, e / UNIT_DEPTH, e % UNIT_DEPTH)
+#if TURNED
+#define LOAD_RIGHT(m, array, from, pitch) LOAD(m, array, from, pitch, e % UNIT_COLUMNS, e / UNIT_COLUMNS)
+#else
+#define LOAD_RIGHT(m, array, from, pitch) LOAD(m, array, from, pitch, e / UNIT_COLUMNS, e % UNIT_COLUMNS)
+#endif
+#define STORE_MATRIX(m, array, from, pitch) \\
+    if (LANE == 0) for (int e = 0; e < m.at.length(); ++e) \\
+        array[(from) + e / UNIT_COLUMNS * (pitch) + e % UNIT_COLUMNS / 4][e % 4] = floatBitsToUint(m.at[e])
+#define FROM_BITS(v) uintBitsToFloat(v)
+#define RAW8 uvec4
+#define RAW8_ZERO uvec4(0)
+#define SUBGROUP int(gl_SubgroupID)
+#define LANE int(gl_SubgroupInvocationID)
+#define SUBGROUP_BARRIER subgroupBarrier()
+"""
+
+
+@pytest.fixture
+def written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vulkan, "MATRICES", WRITTEN_OUT)
+    monkeypatch.setattr(vulkan, "MATRIX_EXTENSIONS", "#extension GL_KHR_shader_subgroup_basic : require\n")
+
+
+def products() -> Graph:
+    return side_by_side(
+        {"odd": product("odd"), "whole": product("whole"), "dense": dense(9, 13, 22), "deep": dense(5, 256, 9)}
+    )
+
+
+def convolutions(names: Sequence[str]) -> Graph:
+    graphs = {}
+    for size, *rest in (SHAPES[name] for name in names):
+        build = Builder()
+        graphs[f"c{len(graphs)}"] = build.outputs(build.conv(build.input(*size), *rest, activation=("relu",)))
+    build = Builder()
+    x, other = build.input(2, 10, 6, 5), build.input(2, 10, 6, 5, name="other")
+    graphs["residual"] = build.outputs(build.conv(x, 10, (3, 3), (1, 1), (1, 1, 1, 1), residual=other))
+    return side_by_side(graphs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tile", some(["2x1x1x1x1x1x2", "1x1x1x2x1x2x2", "1x2x2x1x1x1x1"], 1))
+def test_kernels_compute_the_same_where_matrices_are_written_out(
+    agent: Agent, tile: str, written_out: None, tmp_path: Path
+) -> None:
+    limits = Limits(matrix_units=((4, 8, 8),), subgroup_size=_facts(agent).subgroup_size, max_work_group=1024)
+    words = f"matrix_units {tile}"
+    some_convolutions = convolutions(some(sorted(SHAPES), 3))
+    for graph, asked in ((products(), {"product": words}), (some_convolutions, {"algorithm": words})):
+        plan = check(agent, graph, Options("vulkan", "fp16", **asked), limits, tmp_path)  # type: ignore[arg-type]
+        assert words in plan.options.values()
+
+
+@pytest.mark.slow
+def test_a_device_with_matrix_units_agrees_with_the_reference(agent: Agent, tmp_path: Path) -> None:
+    facts = _facts(agent)
+    if not facts.matrix_units:
+        pytest.skip(f"{facts.device_name} has no cooperative matrices of halves (VK_KHR_cooperative_matrix)")
+    limits = Limits(
+        matrix_units=matrix_units(facts.matrix_units), subgroup_size=facts.subgroup_size,
+        local_bytes=facts.local_bytes, max_work_group=facts.max_work_group,
+    )  # fmt: skip
+    for words in (Choice("matrix_units", tile.words).words for tile in unit_tiles(limits, turned=False)):
+        for graph, asked in (
+            (every_product(), {"product": words}),
+            (convolutions(sorted(SHAPES)), {"algorithm": words}),
+        ):
+            plan = check(agent, graph, Options("vulkan", "fp16", **asked), limits, tmp_path)  # type: ignore[arg-type]
+            assert words in plan.options.values()
+
+
+def _facts(agent: Agent) -> ApiFacts:
+    """Of the Vulkan device that the agent takes by itself."""
+    probed = agent.call([str(agent.binary), "probe"]).all("probe")
+    facts: ApiFacts = next(event.facts for event in probed if event.facts.api == "vulkan")
+    return facts

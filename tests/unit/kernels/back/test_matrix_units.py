@@ -1,0 +1,106 @@
+"""Products on matrix units: which plans use them, and the SPIR-V of their shaders. They run where a device has them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kernels.catalog.convolution import ALGORITHMS as CONVOLUTIONS
+from kernels.catalog.convolution import Convolution
+from kernels.catalog.product import ALGORITHMS, Product
+from kernels.catalog.unit_tile import unit_tile, unit_tiles
+from kernels.codegen.cooperative_matrices import as_khronos
+from kernels.compile import compile_graph
+from kernels.errors import OptionError
+from kernels.ir.graph import Graph
+from kernels.options import Limits, Options, matrix_units
+
+from .graphs import Builder
+from .test_spirv import instructions
+
+DEVICE = Limits(
+    matrix_units=((16, 8, 8), (16, 16, 16)), subgroup_size=32, unified_memory=False, local_bytes=48 << 10,
+    max_work_group=1024, compute_units=132,
+)  # fmt: skip
+HALVES = Options("vulkan", "fp16")
+_CAPABILITY, _TYPE, _LOAD, _STORE, _PRODUCT = 17, 4456, 4457, 4458, 4459
+
+
+def dense(rows: int, depth: int, columns: int) -> Graph:
+    build = Builder()
+    inputs = [build.input(rows, depth), build.constant(depth, columns), build.constant(columns)]
+    return build.outputs(build.node("dense", inputs, (rows, columns), activation=("relu",)))
+
+
+def convolution() -> Graph:
+    build = Builder()
+    return build.outputs(build.conv(build.input(2, 20, 9, 9), 36, (3, 3), (1, 1), (1, 1, 1, 1)))
+
+
+def shaders(graph: Graph, options: Options, cache: Path) -> dict[str, bytes]:
+    files = compile_graph(graph, options, DEVICE, spirv_cache=cache).files
+    return {name: content for name, content in files.items() if name.endswith(".spv") and "_units" in name}
+
+
+@pytest.mark.parametrize(("option", "graph"), [("product", dense(70, 100, 50)), ("algorithm", convolution())])
+def test_a_shader_multiplies_matrices_as_khronos_has_it(option: str, graph: Graph, tmp_path: Path) -> None:
+    options = replace(HALVES, **{option: "matrix_units"})  # type: ignore[arg-type]
+    (module,) = shaders(graph, options, tmp_path).values()
+    listed = instructions(module)
+    numbers = {words[2]: words[3] for words in listed if words[0] == 43}  # constants
+    types = {words[1]: numbers[words[6]] for words in listed if words[0] == _TYPE}
+    assert sorted(types.values()) == [0, 1, 2]  # left operand, right operand, sum
+    loaded = {words[2]: words[1] for words in listed if words[0] in (61, _LOAD)}
+    products = [words for words in listed if words[0] == _PRODUCT]
+    assert products and all(
+        [types[loaded[each]] for each in words[3:6]] == [0, 1, 2] and types[words[1]] == 2 for words in products
+    )
+    # the left operand lies by rows, weights by columns
+    assert all(numbers[words[4]] == types[words[1]] for words in listed if words[0] == _LOAD)
+    assert {6022, 5345, 9, 4433} <= {words[1] for words in listed if words[0] == _CAPABILITY}
+    assert not [words for words in listed if 5357 <= words[0] <= 5362 or words[:2] == (_CAPABILITY, 5357)]
+    assert len({words[2] for words in listed if words[0] == 43}) == sum(words[0] == 43 for words in listed)
+
+
+def test_a_module_without_matrices_stays_as_it_is(tmp_path: Path) -> None:
+    files = compile_graph(dense(8, 8, 8), HALVES, Limits(), spirv_cache=tmp_path).files
+    module = next(content for name, content in files.items() if name.endswith(".spv"))
+    assert as_khronos(module) is module
+
+
+@pytest.mark.parametrize(
+    ("options", "limits", "why"),
+    [
+        (Options("opencl", "fp16"), DEVICE, "reached through Vulkan, not opencl"),
+        (Options("vulkan"), DEVICE, "multiply halves; the precision is fp32"),
+        (HALVES, Limits(subgroup_size=8), r"multiplies no matrices of halves at once \(VK_KHR_cooperative_matrix\)"),
+        (replace(HALVES, layout="image"), DEVICE, "read buffers, not images"),
+        (HALVES, replace(DEVICE, local_bytes=1024), "no tile fits"),
+        (HALVES, replace(DEVICE, kernel_groups={"matmul_units": 32, "conv_units": 32}), "no tile fits"),
+    ],
+)
+def test_where_there_are_none_it_says_why(options: Options, limits: Limits, why: str) -> None:
+    with pytest.raises(OptionError, match=why):
+        compile_graph(dense(70, 100, 50), replace(options, product="matrix_units"), limits)
+    with pytest.raises(OptionError, match=why):
+        compile_graph(convolution(), replace(options, algorithm="matrix_units"), limits)
+
+
+def test_tiles_worth_trying_fit_the_device() -> None:
+    conv = Convolution(2, 20, 9, 9, 36, 9, 9, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1)
+    both = (ALGORITHMS["matrix_units"], Product(1, 70, 100, 50)), (CONVOLUTIONS["matrix_units"], conv)
+    for limits in (DEVICE, replace(DEVICE, local_bytes=32 << 10, max_work_group=128, subgroup_size=64)):
+        for entry, sizes in both:
+            words = entry.tiles(sizes, HALVES, limits)
+            assert len(words) == len(set(words)) > 1
+            tiles = [unit_tile(each, limits, turned=True) for each in words]
+            assert all(tile.group <= limits.max_work_group and tile.local_bytes <= limits.local_bytes for tile in tiles)
+            assert not [each for each in words if entry.why_not(sizes, HALVES, limits, each)]
+    units = {(tile.unit_rows, tile.unit_columns, tile.unit_depth) for tile in unit_tiles(DEVICE, turned=False)}
+    assert units == {(16, 16, 16)}
+
+
+def test_shapes_that_vectors_do_not_make_up_are_left_out() -> None:
+    assert matrix_units(["16x16x16", "16x8x8", "8x4x16", "8x8x4"]) == ((16, 16, 16), (16, 8, 8))
