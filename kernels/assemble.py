@@ -70,6 +70,8 @@ def _place_buffers(draft: Draft, places: Mapping[str, Place]) -> tuple[list[Buff
 
 
 def _requires(pools: list[Pool], programs: list[Program], options: Options) -> Requires:
+    pools = [pool for pool in pools if not pool.api]
+    programs = [program for program in programs if not program.api]
     sizes = [pool.bytes for pool in pools]
     return Requires(
         total_bytes=sum(sizes),

@@ -105,7 +105,8 @@ def _ask(rule: Reason | None, backend: str, settings: Mapping[str, Any]) -> str:
     if rule is None:
         return ""
     given = {"backend": backend, **settings}
-    return rule(**{name: given[name] for name in inspect.signature(rule).parameters})
+    asked = inspect.signature(rule).parameters.values()
+    return rule(**{each.name: given[each.name] for each in asked if each.name in given or each.default is each.empty})
 
 
 def axis(default: Default, help: str, **facts: Any) -> Default:

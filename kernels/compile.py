@@ -20,7 +20,7 @@ from .options import COMPILE_AXES, CONTRACTED, CPU_PRECISIONS, GPU_PRECISIONS, L
 from .passes import prepare
 from .plan.model import Bundle
 from .plan.validate import validate
-from .segments import Segment, divide, join
+from .segments import Segment, divide, join, with_windows
 
 
 def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache: Path | None = None) -> Bundle:
@@ -54,13 +54,17 @@ def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache
 def _compile_mixed(graph: Graph, options: Options, limits: Limits, spirv_cache: Path | None) -> Bundle:
     """Each segment by itself, on its own backend; then one plan."""
     graph = _keep_all(graph) if options.keep_all else graph
-    segments = divide(graph, Placement.of(options.on_cpu).on_cpu(graph))
+    placement, asked = Placement.of(options.on_cpu), options
+    if placement.apart:
+        graph, asked = with_windows(graph), replace(options, algorithm="auto")
+    segments = divide(graph, placement.on_cpu(graph))
     bundles = [
-        compile_graph(each.graph, _of_segment(each, options), Limits() if each.cpu else limits, spirv_cache=spirv_cache)
+        compile_graph(each.graph, _of_segment(each, asked), Limits() if each.cpu else limits, spirv_cache=spirv_cache)
         for each in segments
     ]
     bundle = join(graph, bundles)
-    bundle.plan = bundle.plan.model_copy(update={"options": {**bundle.plan.options, "on_cpu": options.on_cpu}})
+    recorded = {**bundle.plan.options, "on_cpu": options.on_cpu, "algorithm": options.algorithm}
+    bundle.plan = bundle.plan.model_copy(update={"options": recorded})
     validate(bundle.plan, limits)
     return bundle
 
@@ -72,6 +76,8 @@ def _of_segment(segment: Segment, options: Options) -> Options:
     if not segment.cpu:
         return replace(options, on_cpu=NOTHING, layers=own)
     known = "auto" if options.algorithm not in ALGORITHMS else options.algorithm
+    if Placement.of(options.on_cpu).apart:
+        known = "im2col"  # of 1x1 convolutions it is the product alone
     precision: Precision = "relaxed" if options.precision in CONTRACTED else "fp32"
     return Options(
         "cpu", precision, known, threads=options.threads, fuse=options.fuse, keep_all=options.keep_all, layers=own

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from .axis import GPU, axes_of, axis
 from .ir.fusion import FUSIONS, fusion_words, fusions, why_no_fusions
-from .ir.placement import KINDS, placement_words, why_no_placement
+from .ir.placement import APART, KINDS, placement_words, why_no_placement
 
 Backend = Literal["opencl", "vulkan", "cpu"]
 Precision = Literal["fp32", "relaxed", "imprecise", "fp16", "fp16_arithmetic", "int8"]
@@ -38,9 +38,13 @@ BY_FOURS = ("direct", "window", "pointwise")
 """Convolutions that compute vectors of four channels."""
 
 
-def gpu_alone(backend: str, on_cpu: str) -> str:
-    """Why what is asked of the CPU backend makes no difference; empty where it computes at all."""
-    return f"means nothing on {backend} without `on_cpu`" if backend != "cpu" and on_cpu == "none" else ""
+def gpu_alone(backend: str, on_cpu: str, updates: str = "device") -> str:
+    """Why what is asked of the CPU backend makes no difference; empty where it computes at all.
+
+    `updates`: an axis of experiments that train, which no other compilation has.
+    """
+    alone = backend != "cpu" and on_cpu == "none" and updates == "device"
+    return f"means nothing on {backend} without `on_cpu`" if alone else ""
 
 
 def granularity_conflict(granularity: int, algorithm: str) -> str:
@@ -159,6 +163,11 @@ class Options:
         backends=GPU,
         parse=placement_words,
         refuse=why_no_placement,
+        conflict=lambda on_cpu, algorithm: (
+            f"`im2col` and `gemm` are steps of algorithm `im2col`, not of `{algorithm}`"
+            if algorithm not in ("auto", "im2col") and set(APART) & set(on_cpu.split("+"))
+            else ""
+        ),
         page="cpu-threads-and-streams.md",
     )
     keep_all: bool = False
@@ -264,7 +273,8 @@ class Limits:
     """Kernel -> most work-items of its work-group, where the driver refused more: it alone counts registers."""
     max_work_item_sizes: tuple[int, ...] = ()
     local_bytes: int = 0
-    offset_alignment: int = 256
+    offset_alignment: int = 512
+    """The default suits every device that was seen: NVIDIA's OpenCL asks for it, others for less."""
     precisions: tuple[str, ...] = PRECISIONS
     cpu_device: bool = False
     """The device is a CPU behind a GPU interface (PoCL, lavapipe): long vectors pay, local memory does not."""

@@ -30,9 +30,10 @@ from .ours import find_device
 from .progress import Progress
 from .registry import CONTENDERS, find
 from .results import Results, read
-from .rounds import Effort, measure, scratch
+from .rounds import TOLERANCE, Effort, measure, scratch
 from .table import render
 
+PRECISIONS = tuple(TOLERANCE)
 RESULTS = Path(__file__).parents[1] / "results"
 NETWORK_NAMES = "squeezenet_v1_1,mobilenet_v1,mobilenet_v2,alexnet,googlenet,resnet18,resnet50,inception_v3,vgg16,lenet"
 
@@ -54,6 +55,7 @@ def parser() -> argparse.ArgumentParser:
     add("--device", default="", help="words of the GPU's name; default: each engine's own, which must agree")
     add("--seed", type=int, default=1, help="seed of the weights")
     add("--batch", type=int, default=1)
+    add("--precision", choices=PRECISIONS, default="fp32", help="fp16: weights and activations stored in half, on GPUs")
     add("--tune", type=float, default=0, help="seconds of tuning ours for each network and API, a row of its own")
     add("--tuning", type=Path, help="file of what tuning found, read and added to; default: one of this run")
     add("--caches", type=Path, help="folder of the contenders' caches, kept; default: one of this run")
@@ -88,8 +90,9 @@ def main() -> int:
     left = [network for network in networks if network not in known]
     progress = Progress(len(left))
     effort = Effort(
-        arguments.rounds, arguments.seconds, arguments.samples, arguments.warmup, cold=not arguments.no_cold
-    )
+        arguments.rounds, arguments.seconds, arguments.samples, arguments.warmup, cold=not arguments.no_cold,
+        tolerance=TOLERANCE[arguments.precision],
+    )  # fmt: skip
     with scratch() as folder:
         setting = _setting(arguments, binary, folder)
         for index, network in enumerate(left):
@@ -131,6 +134,7 @@ def _setting(arguments: argparse.Namespace, binary: Path, folder: Path) -> Setti
         spirv_cache=arguments.spirv_cache or folder / "spirv",
         caches=arguments.caches or folder / "caches",
         database=Database(arguments.tuning),
+        precision=arguments.precision,
     )
 
 

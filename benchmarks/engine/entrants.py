@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kernels.options import Precision
 from kernels.tuning import Database
 
 from .agent_process import Agent
@@ -35,6 +36,7 @@ class Setting:
     """A folder for each contender's caches."""
     database: Database
     """Of tuning."""
+    precision: Precision = "fp32"
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,10 @@ def entrants(names: Sequence[str], setting: Setting, work: Path) -> Entrants:
             why = f"not installed: {', '.join(entry.missing)}"
             found.rows.append(Row(contender=name, status="absent", why=why))
             continue
+        if setting.precision not in entry.precisions:
+            why = f"computes in {', '.join(entry.precisions)} only"
+            found.rows.append(Row(contender=name, status="absent", why=why))
+            continue
         for count in setting.threads if entry.on_cpu else (setting.threads[-1],):
             title = f"{name} {count}T" if entry.on_cpu else name
             found.contenders.append(_contender(name, title, count, setting, work / title))
@@ -65,10 +71,13 @@ def _contender(name: str, title: str, threads: int, setting: Setting, folder: Pa
     if entry.kind == "ours":
         return Ours(
             title, BACKENDS[entry.module], setting.binary, folder, spirv_cache=setting.spirv_cache,
-            threads=threads if entry.on_cpu else 0, device=setting.device,
+            threads=threads if entry.on_cpu else 0, device=setting.device, precision=setting.precision,
         )  # fmt: skip
     variables = dict(entry.variables)
-    return Peer(title, entry.module, folder, threads=threads, device=setting.device, variables=variables)
+    return Peer(
+        title, entry.module, folder, threads=threads, device=setting.device, variables=variables,
+        precision=setting.precision,
+    )  # fmt: skip
 
 
 def with_tuned(found: Entrants, case: Case, setting: Setting, seconds: float, work: Path, report: Report) -> Entrants:
@@ -96,12 +105,12 @@ def _tuned(ours: Ours, case: Case, setting: Setting, seconds: float, work: Path,
     found = tune_network(
         case.graph, ours.backend, Agent(setting.binary, caches / "agent", cache_environment(caches)),
         device=setting.device, database=setting.database, seconds=seconds, spirv_cache=setting.spirv_cache,
-        report=show,
+        report=show, precision=setting.precision,
     )  # fmt: skip
     if not found.choices:
         raise ContenderError("nothing was faster than the compiler's own choices")
     remark = f"{len(found.choices)} convolutions tuned, {found.searched} searched in {found.seconds:.0f} s"
     return Ours(
         title, ours.backend, setting.binary, work / title, spirv_cache=setting.spirv_cache, device=setting.device,
-        tuned=found.choices, remarks=[remark],
+        tuned=found.choices, remarks=[remark], precision=setting.precision,
     )  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any
 
 from kernels.compile import compile_graph
 from kernels.errors import CompileError
-from kernels.options import Backend, Choice, Limits, Options
+from kernels.options import Backend, Choice, Limits, Options, Precision
 from kernels.plan.model import Bundle
 
 from .agent_process import Agent, Ran, limits_of
@@ -30,10 +30,11 @@ class Ours:
     def __init__(
         self, name: str, backend: Backend, binary: Path, folder: Path, *, spirv_cache: Path, threads: int = 0,
         device: str = "", tuned: Mapping[str, Choice] | None = None, remarks: Sequence[str] = (),
+        precision: Precision = "fp32",
     ) -> None:  # fmt: skip
         """`folder`: for the plan, the caller's to remove. `threads`: of the CPU backend. `tuned`: as in `Options`."""
         self.name, self._binary, self._spirv_cache = name, binary, spirv_cache
-        self._options = Options(backend, threads=threads if backend == "cpu" else 0, tuned=tuned or {})
+        self._options = Options(backend, precision, threads=threads if backend == "cpu" else 0, tuned=tuned or {})
         self._threads, self._device, self._remarks = threads, device, remarks
         self._folder = folder
         self._bundle: Bundle | None = None

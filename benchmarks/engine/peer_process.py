@@ -28,11 +28,20 @@ class Peer:
     """As `contender.Contender`."""
 
     def __init__(
-        self, name: str, module: str, folder: Path, *, threads: int, device: str, variables: dict[str, str]
+        self,
+        name: str,
+        module: str,
+        folder: Path,
+        *,
+        threads: int,
+        device: str,
+        variables: dict[str, str],
+        precision: str = "fp32",
     ) -> None:
         """`folder`: for files, the caller's to remove. `variables`: further ones of the environment."""
         self.name, self._module, self._folder = name, module, folder
         self._threads, self._device, self._variables = threads, device, variables
+        self._precision = precision
         self._process: subprocess.Popen[str] | None = None
         self._answers: queue.Queue[str] = queue.Queue()
         self._case: Case | None = None
@@ -54,6 +63,7 @@ class Peer:
         model = {
             "network": case.network, "seed": case.seed, "batch": case.batch, "onnx": str(case.onnx),
             "folder": str(self._folder), "threads": self._threads, "device": self._device,
+            "precision": self._precision,
         }  # fmt: skip
         answer = self._ask("open", model=model, inputs=str(case.files[0]), output=str(self._output))
         device, version, remarks, copies_inside, *ms = (answer[key] for key in _RESULTS)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Literal
 
-from kernels.options import Backend
+from kernels.options import Backend, Precision
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class Entry:
     """Of the environment."""
     onnx: bool = False
     """Whether it reads the network's ONNX file."""
+    precisions: tuple[Precision, ...] = ("fp32",)
 
     @property
     def on_cpu(self) -> bool:
@@ -34,9 +35,11 @@ class Entry:
         return [name for name in self.packages if find_spec(name) is None]
 
 
+HALVES: tuple[Precision, ...] = ("fp32", "fp16")
+
 CONTENDERS: dict[str, Entry] = {
-    "ours OpenCL": Entry("ours", "opencl"),
-    "ours Vulkan": Entry("ours", "vulkan"),
+    "ours OpenCL": Entry("ours", "opencl", precisions=HALVES),
+    "ours Vulkan": Entry("ours", "vulkan", precisions=HALVES),
     "ours CPU": Entry("ours", "cpu"),
     "ncnn Vulkan": Entry("gpu", "ncnn_vulkan", ("ncnn",)),
     "ncnn CPU": Entry("cpu", "ncnn_cpu", ("ncnn",)),
@@ -44,7 +47,7 @@ CONTENDERS: dict[str, Entry] = {
     "LiteRT CPU": Entry("cpu", "litert_cpu", ("ai_edge_litert",)),
     "tinygrad OpenCL": Entry("gpu", "tinygrad_cl", ("tinygrad",), (("DEV", "CL"),), onnx=True),
     "torch CPU": Entry("cpu", "torch_cpu", ("torch",)),
-    "torch CUDA": Entry("gpu", "torch_cuda", ("torch",)),
+    "torch CUDA": Entry("gpu", "torch_cuda", ("torch",), precisions=HALVES),
 }
 
 BACKENDS: dict[str, Backend] = {"opencl": "opencl", "vulkan": "vulkan", "cpu": "cpu"}

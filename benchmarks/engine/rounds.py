@@ -17,8 +17,8 @@ from .contender import Contender, ContenderError, Opened
 from .results import NetworkResult, Row, SetUp
 from .statistics import turns
 
-TOLERANCE = 1e-3
-"""Largest error of an output in fp32 that still gets a time: far above rounding, far below a wrong result."""
+TOLERANCE = {"fp32": 1e-3, "fp16": 1.5e-2}
+"""Largest error of an output that still gets a time: far above rounding, far below a wrong result."""
 PAUSE_S = 0.05
 """Between turns: threads of the last contender that spin come to rest."""
 
@@ -38,11 +38,13 @@ class Effort:
     warmup_s: float = 0.3
     cold: bool = True
     """Open everything with empty caches first."""
+    tolerance: float = TOLERANCE["fp32"]
 
 
 @dataclass
 class _State:
     contender: Contender
+    tolerance: float
     status: str = "ok"
     why: str = ""
     opened: Opened | None = None
@@ -55,8 +57,8 @@ class _State:
 
     def verify(self, error: float) -> None:
         self.errors.append(error)
-        if not error <= TOLERANCE:
-            self.status, self.why = "wrong", f"error {error:.2g}, allowed {TOLERANCE:g}"
+        if not error <= self.tolerance:
+            self.status, self.why = "wrong", f"error {error:.2g}, allowed {self.tolerance:g}"
 
     @contextlib.contextmanager
     def guarded(self) -> Iterator[None]:
@@ -84,7 +86,7 @@ class _State:
 def measure(case: Case, contenders: Sequence[Contender], effort: Effort, caches: Path, report: Report) -> NetworkResult:
     """Measure all on one network. `caches`: a folder for each contender's, kept between networks."""
     began = time.monotonic()
-    states = [_State(contender) for contender in contenders]
+    states = [_State(contender, effort.tolerance) for contender in contenders]
     total, done = len(states) * (1 + effort.rounds), 0
     for state in states:
         report(f"{state.contender.name}: set-up", done, total)

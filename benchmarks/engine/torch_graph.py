@@ -21,16 +21,11 @@ class TorchGraph:
     """Constants on the device, once; `__call__` runs the nodes in order, as an exported module would."""
 
     def __init__(
-        self,
-        graph: Graph,
-        device: str,
-        dtype: torch.dtype,
-        stored: torch.dtype | None = None,
-        weights_format: torch.memory_format = torch.contiguous_format,
-    ) -> None:
-        """`stored`: constants and activations are rounded to it, arithmetic and outputs are `dtype`'s.
-
-        `weights_format`: of constants of four dimensions.
+        self, graph: Graph, device: str, dtype: torch.dtype, stored: torch.dtype | None = None,
+        layout: torch.memory_format = torch.contiguous_format,
+    ) -> None:  # fmt: skip
+        """`stored`: constants and activations are rounded to it, arithmetic and outputs are `dtype`'s. `layout`: of
+        images and weights of convolutions.
 
         Raises Unsupported for an operation without counterpart.
         """
@@ -40,13 +35,12 @@ class TorchGraph:
         transposed = {node.inputs[1] for node in graph.nodes if node.op == "dense"}
         self._constants = {
             name: self._rounded(
-                torch.from_numpy(np.ascontiguousarray(array.T if name in transposed else array)).to(device, dtype)
+                in_layout(
+                    torch.from_numpy(np.ascontiguousarray(array.T if name in transposed else array)).to(device, dtype),
+                    layout,
+                )
             )
             for name, array in graph.constants.items()
-        }
-        self._constants = {
-            name: value.contiguous(memory_format=weights_format) if value.ndim == 4 else value
-            for name, value in self._constants.items()
         }
         self._last_use = {name: i for i, node in enumerate(graph.nodes) for name in node.inputs}
 
@@ -68,6 +62,11 @@ class TorchGraph:
 
     def _rounded(self, value: Tensor) -> Tensor:
         return value if self._stored is None else value.to(self._stored).to(self._dtype)
+
+
+def in_layout(value: Tensor, layout: torch.memory_format) -> Tensor:
+    """A tensor of four axes in this layout; others have but one."""
+    return value.contiguous(memory_format=layout) if value.ndim == 4 else value
 
 
 def evaluate_wide(graph: Graph, inputs: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:

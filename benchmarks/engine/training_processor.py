@@ -35,6 +35,7 @@ def ours(arguments: argparse.Namespace, epochs: int) -> float:
     """Of an agent that trains so many epochs of all layers together."""
     graph = NETWORKS[arguments.network](1, BATCH)
     training = replace(training_of(arguments.network, arguments.samples, epochs), pretrain_epochs=0)
+    training = replace(training, updates=arguments.updates, steps=arguments.steps)
     with tempfile.TemporaryDirectory(prefix="bench-cache-") as cache:
         agent = Agent(arguments.agent or binary(), Path(cache))
         facts = agent.devices(arguments.api)[0]
@@ -68,12 +69,14 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=6400)
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--threads", type=int, default=0, help="0: every core")
+    parser.add_argument("--updates", default="device", choices=("device", "host"), help="who takes the weights' steps")
+    parser.add_argument("--steps", default="auto", choices=("auto", "joined", "apart", "per_node"))
     parser.add_argument("--agent", type=Path, default=None, help="the native agent; default: the one built here")
     arguments = parser.parse_args()
     measure = torch_s if arguments.api == "torch" else ours
     one = measure(arguments, 1)
     epoch_s = (measure(arguments, arguments.epochs) - one) / (arguments.epochs - 1)
-    told = {"api": arguments.api, "network": arguments.network, "samples": arguments.samples}
+    told = {name: getattr(arguments, name) for name in ("api", "network", "samples", "updates", "steps")}
     print(json.dumps({**told, "threads": arguments.threads, "epoch_s": round(epoch_s, 4), "load": os.getloadavg()[0]}))
 
 

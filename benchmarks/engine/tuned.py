@@ -10,14 +10,12 @@ from pathlib import Path
 
 from kernels.errors import CompileError
 from kernels.ir.graph import Graph
-from kernels.options import Backend, Choice, Options
+from kernels.options import Backend, Choice, Options, Precision
 from kernels.tuning import Budgeted, Database, Progress, Ran, Trial, TrialFailed, applicable, device_key, tune
 
 from .agent_process import Agent, limits_of
 from .contender import ContenderError
 from .ours import find_device
-
-PRECISION = "fp32"
 
 
 @dataclass(frozen=True)
@@ -40,13 +38,14 @@ def tune_network(
     seconds: float,
     spirv_cache: Path,
     report: Callable[[str], None],
+    precision: Precision = "fp32",
 ) -> Tuned:
     """Search what is not known for about `seconds` altogether; each convolution has an equal share of what is left.
 
     Choices are used as found: that the whole network gains by them, the benchmark shows. Raises ContenderError.
     """
     facts = find_device(agent, backend, device)
-    limits, options = limits_of(facts), Options(backend)
+    limits, options = limits_of(facts), Options(backend, precision)
     key, began = device_key(backend, facts["device_name"], facts["driver"]), time.monotonic()
 
     def share(left: int) -> Budgeted:
@@ -70,6 +69,6 @@ def tune_network(
         )  # fmt: skip
     except CompileError as e:
         raise ContenderError(f"tuning: {e}") from e
-    known = database.tuned(key, PRECISION, proven=False)
+    known = database.tuned(key, precision, proven=False)
     choices = applicable(graph, options, limits, known)
     return Tuned(choices, len(searched), time.monotonic() - began)

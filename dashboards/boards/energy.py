@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from .board import Board, Row
 from .panel import Panel
-from .panels import BATTERY_TEMPERATURE, TEMPERATURES, THERMAL_STATUS
+from .panels import BATTERY_TEMPERATURE, TEMPERATURES, THERMAL_STATUS, one_stat
+
+ENERGY = "farm_results_energy_per_inference_joules"
+CHOSEN = ', serial=~"$serial", network=~"$network"'
 
 BOARD = Board(
     uid="pocketfarm-energy",
@@ -104,29 +107,11 @@ BOARD = Board(
                         "says whether the idle power is in it."
                     ),
                     (
-                        (
-                            (
-                                'farm_results_energy_per_inference_joules{source="$source", serial=~"$serial", '
-                                'network=~"$network", stat="median"}'
-                            ),
-                            "median",
-                        ),
-                        (
-                            (
-                                'farm_results_energy_per_inference_joules{source="$source", serial=~"$serial", '
-                                'network=~"$network", stat="interval_low"}'
-                            ),
-                            "low",
-                        ),
-                        (
-                            (
-                                'farm_results_energy_per_inference_joules{source="$source", serial=~"$serial", '
-                                'network=~"$network", stat="interval_high"}'
-                            ),
-                            "high",
-                        ),
+                        (one_stat(ENERGY, "median", CHOSEN), "median"),
+                        (one_stat(ENERGY, "interval_low", CHOSEN), "low"),
+                        (one_stat(ENERGY, "interval_high", CHOSEN), "high"),
                     ),
-                    hidden=("Time", "instance", "job", "__name__", "stat", "source"),
+                    hidden=("Time", "instance", "job", "__name__", "source"),
                     unit="joule",
                 ),
             ),

@@ -5,6 +5,12 @@ from __future__ import annotations
 from . import limits
 from .panel import Panel
 
+
+def one_stat(family: str, stat: str, more: str = "") -> str:
+    """A statistic of a family as a column of a table, whose rows are joined where all labels agree: without `stat`."""
+    return f'max without (stat) ({family}{{source="$source", stat="{stat}"{more}}})'
+
+
 ALERTS = Panel(
     "table",
     "Alerts",

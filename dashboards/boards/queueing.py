@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .board import Board, Row
 from .panel import Panel
+from .panels import one_stat
 
 OF_SOURCE = '{source="$source"}'
 NAME = "{{experiment}} {{policy}}"
@@ -29,12 +30,12 @@ BOARD = Board(
                     (
                         ("farm_queueing_offered_per_second" + OF_SOURCE, "offered /s"),
                         ("farm_queueing_throughput_per_second" + OF_SOURCE, "served /s"),
-                        ('farm_queueing_sojourn_seconds{source="$source", stat="p50"}', "sojourn p50, s"),
-                        ('farm_queueing_sojourn_seconds{source="$source", stat="p99"}', "sojourn p99, s"),
+                        (one_stat("farm_queueing_sojourn_seconds", "p50"), "sojourn p50, s"),
+                        (one_stat("farm_queueing_sojourn_seconds", "p99"), "sojourn p99, s"),
                         ("farm_queueing_utilisation_ratio" + OF_SOURCE, "utilisation"),
                         ("farm_queueing_dropped_ratio" + OF_SOURCE, "dropped"),
                         ("farm_queueing_energy_per_request_joules" + OF_SOURCE, "J a request"),
-                        ("time() - farm_queueing_timestamp_seconds" + OF_SOURCE, "age, s"),
+                        ("(time() - farm_queueing_timestamp_seconds" + OF_SOURCE + ") / 3600", "age, h"),
                     ),
                     width=24,
                     nothing="none",

@@ -43,13 +43,16 @@ def quantize(
     """Quantize a model: weights to int8 by channels, the layers' inputs to uint8.
 
     The model that is written has QuantizeLinear and DequantizeLinear nodes, which other engines run too. Both models
-    are computed on this machine by the reference, which takes its time; the answer is how many predictions agree.
+    are computed on this machine by the reference, which takes its time; the answer is how many predictions agree,
+    with its 95 % interval.
 
     Example: `farm quantize model.onnx --data validation.npy --labels validation.labels.txt -o model.int8.onnx`
     """
     from kernels.frontend.examples import Examples
     from kernels.frontend.onnx import load_onnx
     from kernels.frontend.quantize import Quantizer, activations, ranges
+    from orchestrator.analysis.agreement import proportion
+    from orchestrator.report.wording import percent, percent_interval
 
     graph = load_onnx(model)
     examples = Examples(graph, data, mean=mean or (0.0,), scale=scale or (1.0,))
@@ -73,6 +76,7 @@ def quantize(
         "bytes_after": output.stat().st_size,
         "examples": len(before),
         "agree": int((~changed).sum()),
+        "agreement": proportion(int((~changed).sum()), len(before)),
     }
     if wanted is not None:
         right, still = before == wanted[: len(before)], after == wanted[: len(before)]
@@ -81,7 +85,9 @@ def quantize(
     if as_json:
         print_json(found)
         return
-    out().print("\n".join(f"{name.replace('_', ' ')}: {value}" for name, value in found.items()), soft_wrap=True)
+    agreement = found["agreement"]
+    told = {**found, "agreement": f"{percent(agreement)} % {percent_interval(agreement)}"}
+    out().print("\n".join(f"{name.replace('_', ' ')}: {value}" for name, value in told.items()), soft_wrap=True)
 
 
 def _whole(count: int, batch: int) -> range:

@@ -133,14 +133,15 @@ def run(
 def _report(spec: QueueingSpec, names: list[str], loads: list[float], path: Path) -> None:
     """Of a simulation, with what was asked beside it."""
     from orchestrator.queueing.capacity import load_curve
-    from orchestrator.queueing.experiment import compare_policies, run_simulated
-    from orchestrator.queueing.measures import measure
+    from orchestrator.queueing.experiment import compare_policies, measure_runs, run_simulated
     from orchestrator.report.queueing import Told, queueing_page
 
     runs = run_simulated(spec)
     found = compare_policies(spec, names) if names else []
     under = [(name, each) for name, (_, each) in zip(names, found, strict=True)]
-    told = Told(spec, "simulated", measure(spec, runs), runs, list(load_curve(spec, loads)) if loads else [], under)
+    told = Told(
+        spec, "simulated", measure_runs(spec, runs), runs, list(load_curve(spec, loads)) if loads else [], under
+    )
     path.write_text(queueing_page(told))
     log().print(f"report: {path}", markup=False, soft_wrap=True)
 

@@ -24,15 +24,18 @@ def render_programs(
 ) -> tuple[list[Program], dict[str, bytes]]:
     """Programs of a plan with the files of its bundle. Raises ToolError where SPIR-V cannot be compiled."""
     listed = list(drafts)
-    if options.backend == "cpu":
-        return [_cpu(draft) for draft in listed], {}
-    if options.backend == "opencl":
-        return _opencl(listed, options, limits)
-    return _vulkan(listed, options, limits, cache)
+    kernels = [draft for draft in listed if draft.kernel is not None]
+    operations = [_cpu(draft) for draft in listed if draft.kernel is None]
+    if not kernels:
+        return operations, {}
+    programs, files = (
+        _opencl(kernels, options, limits) if options.backend == "opencl" else _vulkan(kernels, options, limits, cache)
+    )
+    return [*programs, *operations], files
 
 
 def _cpu(draft: DraftProgram) -> Program:
-    return Program(id=draft.id, kernel=draft.name, parameters=CPU_OPERATIONS[draft.name])
+    return Program(id=draft.id, kernel=draft.name, parameters=CPU_OPERATIONS[draft.name], api=draft.side)
 
 
 def _opencl(drafts: list[DraftProgram], options: Options, limits: Limits) -> tuple[list[Program], dict[str, bytes]]:

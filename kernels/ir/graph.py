@@ -6,6 +6,7 @@ Activations are NCHW or (N, features). `x` is an activation, the other inputs ma
 | op | inputs | attributes |
 |---|---|---|
 | conv | x, w (K,C/groups,kh,kw), [b (K)], [residual] | strides (h,w), pads (t,l,b,r), dilations, groups, activation |
+| im2col | x -> (N,C*kh*kw,oh,ow): what each window reads, by channel and tap | kernel, strides, pads, dilations |
 | dense | x (N,C), w (C,M), [b (M)] | activation |
 | matmul | a (..,M,K), b (..,K,N) or (K,N), both activations | |
 | relu, sigmoid | x | |

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 NOTHING = "none"
 KINDS: dict[str, tuple[str, ...]] = {
     "convolutions": ("conv",),
+    "im2col": ("im2col",),
+    "gemm": ("conv",),
     "products": ("dense", "matmul"),
     "pooling": ("max_pool", "average_pool", "global_average_pool"),
     "normalisation": ("lrn", "instance_norm"),
@@ -23,7 +25,9 @@ KINDS: dict[str, tuple[str, ...]] = {
     "joins": ("concat", "add", "mul"),
 }
 """Kind of layer -> its operations."""
-PLACED = ("convolutions", "products", "pooling")
+APART = ("im2col", "gemm")
+"""The two steps of a convolution by im2col, its windows and their product, where they are placed apart."""
+PLACED = ("convolutions", "im2col", "products", "pooling")
 """Kinds that are the GPU's where nothing is said. What is of no kind, or of another that is not named, stays where its
 first operand is made: it is not worth a transfer."""
 LAYERS = ("after", "until", "layers")
@@ -54,7 +58,14 @@ class Placement:
                 f"on_cpu: {words!r} places nothing; write `none`, `after LAYER`, `until LAYER`, `layers FIRST..LAST`, "
                 f"or some of {known}, joined by `+`"
             )
+        if len({"convolutions", *APART} & set(kinds)) > 1:
+            raise OptionError("on_cpu: `im2col` and `gemm` are the two steps of `convolutions`: name one of the three")
         return cls(kinds=() if words == NOTHING else kinds)
+
+    @property
+    def apart(self) -> bool:
+        """Whether the two steps of convolutions are on different sides."""
+        return bool(set(APART) & set(self.kinds))
 
     def on_cpu(self, graph: Graph) -> dict[str, bool]:
         """Tensor -> whether the CPU makes it. Raises OptionError where all or none would be."""

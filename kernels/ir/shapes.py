@@ -65,7 +65,7 @@ OPERANDS: dict[str, dict[str, str]] = {
     "dense": {"x": "N C", "weight": "C M", "bias?": "M"},
     "matmul": {"a": "i j ...", "b": "k l ..."},
     **dict.fromkeys((*ACTIVATIONS, "softmax", "reshape", "transpose", "slice"), _ANY),
-    **dict.fromkeys(("max_pool", "average_pool", "global_average_pool", "lrn", "pad", "resize"), _IMAGE),
+    **dict.fromkeys(("max_pool", "average_pool", "global_average_pool", "lrn", "pad", "resize", "im2col"), _IMAGE),
     "concat": {},
     "add": _PAIR,
     "mul": _PAIR,
@@ -154,6 +154,14 @@ def _conv(shapes: list[Shape], a: Attributes) -> Shape:
             f"{groups} {'group' if groups == 1 else 'groups'}"
         )
     return (n, k, *window_shape((h, w), (kh, kw), a["strides"], a["pads"], dilations=a["dilations"]))
+
+
+def _im2col(shapes: list[Shape], a: Attributes) -> Shape:
+    n, c, h, w = shapes[0]
+    _at_least(1, a, "kernel", "strides", "dilations")
+    _at_least(0, a, "pads")
+    oh, ow = window_shape((h, w), a["kernel"], a["strides"], a["pads"], dilations=a["dilations"])
+    return (n, c * prod(a["kernel"]), oh, ow)
 
 
 def _dense(shapes: list[Shape], _: Attributes) -> Shape:
@@ -287,6 +295,7 @@ def _reduce(shapes: list[Shape], a: Attributes) -> Shape:
 
 _RULES: dict[str, Callable[[list[Shape], Attributes], Shape]] = {
     "conv": _conv,
+    "im2col": _im2col,
     "dense": _dense,
     "matmul": _matmul,
     "max_pool": _pool,

@@ -14,6 +14,7 @@ from kernels.plan.model import (
     IntArgument,
     Parameter,
     Port,
+    Side,
     Stage,
     Step,
     Tensor,
@@ -35,6 +36,9 @@ class DraftBuffer:
     content: bytes | None = None
     """At the start; of weights and variables."""
     image: Image | None = None
+    side: Side = ""
+    shared: bool = False
+    """The host writes or reads it between steps: it lies where both see it, as ports do."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ class DraftProgram:
     kernel: Kernel | None
     constants: Mapping[str, int] = field(default_factory=dict)
     work_group: tuple[int, int, int] = (1, 1, 1)
+    side: Side = ""
 
 
 @dataclass
@@ -71,7 +76,7 @@ class Draft:
     in_buffers: dict[str, str] = field(default_factory=dict)
     """Tensor -> why it lies in a buffer although images were asked for."""
     _ids: dict[str, int] = field(default_factory=dict)
-    _weights: dict[tuple[Tensor, bytes], str] = field(default_factory=dict)
+    _weights: dict[tuple[Tensor, bytes, Side], str] = field(default_factory=dict)
 
     @property
     def parameters(self) -> dict[str, tuple[Parameter, ...]]:
@@ -83,14 +88,16 @@ class Draft:
         """Buffer -> role."""
         return {name: buffer.role for name, buffer in self.buffers.items()}
 
-    def add_buffer(self, wanted: str, size: int, role: Role, tensor: Tensor, content: bytes | None = None) -> str:
+    def add_buffer(
+        self, wanted: str, size: int, role: Role, tensor: Tensor, content: bytes | None = None, side: Side = ""
+    ) -> str:
         """Add a buffer under a free id made from `wanted`; its size is rounded up to whole vectors (16 bytes)."""
         count = self._ids.get(wanted, 0)
         self._ids[wanted] = count + 1
         name = wanted if count == 0 else f"{wanted}~{count}"
         if name in self.buffers:
-            return self.add_buffer(wanted, size, role, tensor, content)
-        self.buffers[name] = DraftBuffer(name, max(16, (size + 15) // 16 * 16), role, tensor, content)
+            return self.add_buffer(wanted, size, role, tensor, content, side)
+        self.buffers[name] = DraftBuffer(name, max(16, (size + 15) // 16 * 16), role, tensor, content, side=side)
         return name
 
     def add_image(self, wanted: str, image: Image, tensor: Tensor) -> str:
@@ -99,11 +106,15 @@ class Draft:
         self.buffers[name] = replace(self.buffers[name], size=image.bytes, image=image)
         return name
 
-    def add_weight(self, wanted: str, content: bytes, tensor: Tensor) -> str:
+    def share(self, name: str) -> None:
+        """The host writes or reads a buffer between steps."""
+        self.buffers[name] = replace(self.buffers[name], shared=True)
+
+    def add_weight(self, wanted: str, content: bytes, tensor: Tensor, side: Side = "") -> str:
         """Add constant content; the same content is kept once."""
-        key = tensor, content
+        key = tensor, content, side
         if key not in self._weights:
-            self._weights[key] = self.add_buffer(wanted, len(content), "weight", tensor, content)
+            self._weights[key] = self.add_buffer(wanted, len(content), "weight", tensor, content, side)
         return self._weights[key]
 
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +27,8 @@ POOLS = {
     "weight": "weights", "variable": "variables", "data": "data", "input": "ports", "output": "ports",
     "activation": "arena", "scratch": "arena", "offloaded": "arena",
 }  # fmt: skip
+HOST_ALIGNMENT = 256
+"""Of the CPU backend's buffers beside a device, which may ask for less."""
 
 
 @dataclass(frozen=True)
@@ -59,17 +63,24 @@ def plan_memory(
     lives = lives_of(draft)
     pools: list[Pool] = []
     places: dict[str, Place] = {}
-    for kind in ("weights", "variables", "data", "ports", "arena"):
-        listed = [b for name, b in draft.buffers.items() if name in lives and POOLS[b.role] == kind]
+    sides = sorted({buffer.side for buffer in draft.buffers.values()})
+    for side, kind in product(sides, ("weights", "variables", "data", "ports", "arena")):
+        listed = [b for name, b in draft.buffers.items() if name in lives and (b.side, _kind(b)) == (side, kind)]
         buffers = [buffer for buffer in listed if buffer.image is None]
-        layouts = _objects(buffers, lives) if objects else _layouts(buffers, lives, alignment, largest)
+        aligned, most = (max(alignment, HOST_ALIGNMENT), 0) if side else (alignment, largest)
+        layouts = _objects(buffers, lives) if objects else _layouts(buffers, lives, aligned, most)
         for index, layout in enumerate(layouts):
-            name = kind if index == 0 else f"{kind}{index}"
+            name = f"{side} {kind}".lstrip() if index == 0 else f"{side} {kind}{index}".lstrip()
             size = max(offset + draft.buffers[buffer].size for buffer, offset in layout.items())
-            pools.append(Pool(id=name, bytes=size, memory="host_visible" if kind in shared else "device"))
+            memory: Literal["host_visible", "device"] = "host_visible" if kind in shared and not side else "device"
+            pools.append(Pool(id=name, bytes=size, memory=memory, api=side))
             places.update({buffer: Place(name, offset) for buffer, offset in layout.items()})
     images = _images(draft, lives)
     return Layout([*pools, *images.pools], {**places, **images.places})
+
+
+def _kind(buffer: DraftBuffer) -> str:
+    return "ports" if buffer.shared else POOLS[buffer.role]
 
 
 def _images(draft: Draft, lives: Mapping[str, Span]) -> Layout:

@@ -20,6 +20,7 @@ from .nest_concats import nest_concats
 from .order import order
 from .prune import prune
 from .quantized_inputs import quantized_inputs
+from .rounded_outputs import rounded_outputs
 from .split_channels import split_channels
 from .transposes import fold_transposes
 
@@ -51,12 +52,20 @@ def prepare(graph: Graph, options: Options, *, split: bool = False, largest_byte
     if options.keep_all:
         return graph
     if options.precision == "int8":
-        graph = quantized_inputs(eliminate_identities(prune(graph)), options)
+        return _prepare_int8(graph, options)
     graph = optimise(graph, fuse=options.fusions, reflect=options.backend != "cpu")
     if options.backend == "cpu":
         return graph
     graph = split_channels(graph, concats=split, largest=largest_bytes // (2 if options.half else 4))
     return order(graph) if options.in_place else graph
+
+
+def _prepare_int8(graph: Graph, options: Options) -> Graph:
+    """Roundings become the layers' own before maps take them."""
+    graph = quantized_inputs(eliminate_identities(prune(graph)), options)
+    graph = optimise(graph, fuse=options.fusions - {"elementwise"})
+    graph = rounded_outputs(graph, options)
+    return fuse_maps(graph) if "elementwise" in options.fusions else graph
 
 
 def optimise(graph: Graph, *, fuse: AbstractSet[str] = ALL, reflect: bool = False) -> Graph:

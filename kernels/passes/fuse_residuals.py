@@ -17,7 +17,7 @@ def fuse_residuals(graph: Graph) -> Graph:
     for node in graph.nodes:
         candidates = [writers[name] for name in node.inputs if node.op == "add" and name in writers]
         free = [conv for conv in candidates if _is_free(conv) and counts[conv.output] == 1]
-        if free and _same_shapes(graph, node):
+        if free and same_shapes(graph, node):
             fused[node.output] = _with_residual(free[0], node)
             gone.add(free[0].output)
     return rebuilt(graph, [fused.get(node.output, node) for node in graph.nodes if node.output not in gone])
@@ -27,7 +27,8 @@ def _is_free(node: Node) -> bool:
     return node.op == "conv" and len(node.inputs) <= 3 and node.attributes.get("activation") is None
 
 
-def _same_shapes(graph: Graph, add: Node) -> bool:
+def same_shapes(graph: Graph, add: Node) -> bool:
+    """Whether a sum is of two activations of one shape."""
     a, b = add.inputs
     return graph.shapes[a] == graph.shapes[b] and not {a, b} & set(graph.constants)
 

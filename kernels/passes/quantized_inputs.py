@@ -8,6 +8,7 @@ once more changes nothing: of two equal pairs with nothing but that between, the
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
 from kernels.ir.graph import Graph, Node
@@ -28,7 +29,7 @@ def quantized_inputs(graph: Graph, options: Options) -> Graph:
     """Such a layer reads what its QuantizeLinear read, with the attribute `input_steps`."""
     by, uses = producers(graph), use_counts(graph)
     for node in graph.nodes:
-        found = _pair(by, node.inputs[0]) if in_int8(options, graph, node) else None
+        found = qdq_pair(by, node.inputs[0]) if in_int8(options, graph, node) else None
         if found:
             source, steps = found
             _skip_equal(by, uses, source, steps)
@@ -37,7 +38,7 @@ def quantized_inputs(graph: Graph, options: Options) -> Graph:
     return prune(rebuilt(graph, [by[node.output] for node in graph.nodes]))
 
 
-def _pair(by: dict[str, Node], tensor: str) -> tuple[str, Steps] | None:
+def qdq_pair(by: Mapping[str, Node], tensor: str) -> tuple[str, Steps] | None:
     """Where a tensor comes from a QDQ pair: what that read, and its steps."""
     back = by.get(tensor)
     there = by.get(back.inputs[0]) if back is not None and back.op == "map" and back.inputs else None
@@ -59,7 +60,7 @@ def _skip_equal(by: dict[str, Node], uses: Counter[str], tensor: str, steps: Ste
         node = by.get(waiting.pop())
         if node is None or node.op not in _KEEP_GRID or uses[node.output] > 1:
             continue
-        pairs = [_pair(by, name) for name in node.inputs]
+        pairs = [qdq_pair(by, name) for name in node.inputs]
         inputs = tuple(
             pair[0] if pair and pair[1] == steps else name for name, pair in zip(node.inputs, pairs, strict=True)
         )

@@ -17,7 +17,8 @@ Execution model
   are read and a storage image where they are written, at the binding that a buffer would have.
 - `dispatch.work_items` is the number of work-items wanted in x, y, z; the runner rounds it up to whole work-groups and
   the kernel checks its bounds.
-- A plan with `stages` trains (docs/decisions/0078): its steps run in loops, its variables are what it leaves.
+- A plan with `stages` trains (docs/decisions/0078): its steps run in loops, its variables are what it leaves. Where it
+  is mixed, its passes take transfers in the order of the steps (docs/decisions/0111).
 - A plan may be *mixed*: programs and pools with `api` "cpu" are the CPU backend's, all others those of the plan's own
   `api`, and a step touches buffers of one of them only. A *transfer* takes a buffer's content from one to the other,
   through host memory. Runs of steps of one API are the plan's segments (docs/decisions/0089).

@@ -23,9 +23,6 @@ def check_sides(plan: Plan) -> None:
     pools = {pool.id: side_of(plan, pool) for pool in plan.pools}
     buffers = {buffer.id: pools[buffer.pool] for buffer in plan.buffers}
     programs = {program.id: side_of(plan, program) for program in plan.programs}
-    mixed = set(pools.values()) | set(programs.values()) > {plan.api}
-    if mixed and plan.stages:
-        raise PlanError("a plan that trains has one API; this one has parts of the CPU's")
     for index, step in enumerate(plan.steps):
         if isinstance(step, Transfer):
             continue

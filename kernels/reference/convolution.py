@@ -35,6 +35,15 @@ def convolve(
     return out.reshape(n, k, oh, ow)
 
 
+def im2col(
+    x: AnyArray, kernel: Sequence[int], *, strides: Sequence[int], pads: Sequence[int], dilations: Sequence[int]
+) -> AnyArray:
+    """What each window of x (N,C,H,W) reads, zero pads (t,l,b,r) -> (N,C*kh*kw,OH,OW)."""
+    patches = _patches(pad(x, pads), kernel, strides, dilations)
+    n, c, kh, kw, oh, ow = patches.shape
+    return patches.reshape(n, c * kh * kw, oh, ow)
+
+
 def pad(x: AnyArray, pads: Sequence[int], value: float = 0.0) -> AnyArray:
     """Surround the last two axes with `value`; pads are (t, l, b, r)."""
     top, left, bottom, right = pads

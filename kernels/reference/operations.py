@@ -13,7 +13,7 @@ from kernels.ir.graph import Node
 from kernels.ir.taking import NOTHING, split_table
 
 from . import pooling, resampling
-from .convolution import convolve
+from .convolution import convolve, im2col
 from .expressions import compute
 
 AnyArray = npt.NDArray[np.floating[Any]]
@@ -55,6 +55,11 @@ def _conv(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
     if residual is not None:
         out = out + residual
     return activate(out, node.attributes.get("activation"))
+
+
+def _im2col(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+    a = node.attributes
+    return im2col(inputs[0], a["kernel"], strides=a["strides"], pads=a["pads"], dilations=a["dilations"])
 
 
 def _dense(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
@@ -198,6 +203,7 @@ _ARGUMENTS = ("argmax", "argmin", "last_argmax", "last_argmin")
 
 OPERATIONS: dict[str, Callable[[Node, Inputs, Shape], AnyArray]] = {
     "conv": _conv,
+    "im2col": _im2col,
     "dense": _dense,
     "matmul": _matmul,
     **dict.fromkeys(ACTIVATIONS, _activation),

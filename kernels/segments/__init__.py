@@ -2,5 +2,6 @@
 
 from .divide import Segment, divide
 from .join import join
+from .windows import with_windows
 
-__all__ = ["Segment", "divide", "join"]
+__all__ = ["Segment", "divide", "join", "with_windows"]

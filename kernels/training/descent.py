@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
-from kernels.plan.model import Tensor
-
-from .machine import Machine, Rows
+from .home import Home
+from .machine import Rows
 from .options import TrainingOptions
 from .stages import TrainingStage
 
@@ -17,10 +17,11 @@ class Descent:
     """Of one stage: what its steps read and write."""
 
     def __init__(
-        self, machine: Machine, stage: TrainingStage, training: TrainingOptions, buffers: Mapping[str, str],
-        counter: str, batches: int,
+        self, home: Home, stage: TrainingStage, training: TrainingOptions, buffers: Mapping[str, str], counter: str,
+        batches: int,
     ) -> None:  # fmt: skip
-        self._machine, self._stage, self._training, self._buffers = machine, stage, training, buffers
+        self._home, self._machine = home, home.machine
+        self._stage, self._training, self._buffers = stage, training, buffers
         self._counter = counter
         self._velocities: dict[str, str] = {}
         self.ints = {"batches": batches, "epochs": stage.epochs}
@@ -29,8 +30,7 @@ class Descent:
     def rate(self) -> dict[str, str]:
         """Buffers that say how far a step goes."""
         rates = np.array(self._training.rates(self._stage.epochs), np.float32)
-        tensor = Tensor(shape=rates.shape, dtype="f32")
-        return {"counter": self._counter, "rates": self._machine.draft.add_weight("rates", rates.tobytes(), tensor)}
+        return {"counter": self._counter, "rates": self._machine.weight("rates", rates)}
 
     def changed(self, name: str, elements: int, role: str = "") -> dict[str, str]:
         """Buffers that the step of a weight changes, as parameters of the role `weight`, or of `bias`."""
@@ -46,8 +46,12 @@ class Descent:
             self._velocities[name] = buffer
         return self._velocities[name]
 
+    def collect(self, gradient: Rows) -> Rows:
+        """A gradient as the steps read it."""
+        return replace(gradient, buffer=self._home.collect(gradient.buffer))
+
     def step(self, name: str, gradient: Rows) -> None:
-        """Append the step of one weight."""
+        """Append the step of one weight, by a gradient that was collected."""
         count = gradient.elements // 4
         kernel = "momentum_step" if self._training.momentum else "gradient_step"
         buffers = {**self.rate(), **self.changed(name, gradient.elements), "gradient": gradient.buffer}

@@ -162,8 +162,10 @@ class Tape:
 
     def steps(self) -> None:
         """Append the steps that are still to be taken."""
-        for name in sorted(self.trained & set(self.gradients)):
-            self.descent.step(name, self.gradients[name])
+        names = sorted(self.trained & set(self.gradients))
+        collected = [self.descent.collect(self.gradients[name]) for name in names]
+        for name, gradient in zip(names, collected, strict=True):
+            self.descent.step(name, gradient)
 
     def squared_error(self) -> tuple[str, int, Rows]:
         """The loss of a stage with a target: the buffer of the losses, their number, and the gradient of the output."""

@@ -11,18 +11,21 @@ from typing import Any
 from kernels.catalog.product import ALGORITHMS, PRODUCTS, Product
 from kernels.catalog.transposition import TRANSPOSITIONS, transpose_of
 from kernels.checkpoint import checkpoint
+from kernels.errors import OptionError
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Graph
 from kernels.lower.cpu.agent_operations import CPU_OPERATIONS
 from kernels.lower.draft import Draft, DraftProgram, Role, arguments
 from kernels.lower.gpu.context import GpuContext
 from kernels.options import Choice, Limits, Options
-from kernels.plan.model import BufferArgument, Dispatch, Dtype, Tensor
+from kernels.plan.model import BufferArgument, Dispatch, Dtype, Side, Tensor
+from kernels.source.kernel import Kernel
 
 from .gpu_kernels import KERNELS
 from .variables import Shape, up
 
 Activation = tuple[Any, ...]
+_MOST_TURNS = 65_536
 _DEEP = 2048
 """From so deep on, a product of few outputs shares out its depth on a GPU."""
 
@@ -82,6 +85,8 @@ class Machine(ABC):
     """The draft of a plan that trains, and how a step gets into it."""
 
     draft: Draft
+    side: Side = ""
+    """In a plan of both: whose steps it writes."""
 
     def rows(self, name: str, n: int, c: int, h: int = 1, w: int = 1) -> Rows:
         """A new matrix that lives within a pass."""
@@ -91,7 +96,12 @@ class Machine(ABC):
         """A new buffer, with what is in it at the start."""
         size = prod(shape) * (1 if dtype == "u8" else 4)
         kept = None if content is None else content.tobytes()
-        return self.draft.add_buffer(name, size, role, Tensor(shape=shape, dtype=dtype), kept)
+        return self.draft.add_buffer(name, size, role, Tensor(shape=shape, dtype=dtype), kept, self.side)
+
+    def weight(self, name: str, content: Array) -> str:
+        """Constant content, kept once."""
+        tensor = Tensor(shape=content.shape, dtype="f32")
+        return self.draft.add_weight(name, content.tobytes(), tensor, self.side)
 
     @abstractmethod
     def product(
@@ -146,6 +156,21 @@ class GpuMachine(Machine):
             traffic=4 * (rows * a.stride + b.elements + rows * target.stride),
         )  # fmt: skip
 
+    def dispatch(
+        self, kernel: Kernel, layer: str, buffers: Mapping[str, str], ints: Mapping[str, int], items: tuple[int, int],
+        *, floats: Mapping[str, float] | None = None, switches: Mapping[str, int] | None = None,
+    ) -> None:  # fmt: skip
+        """Of a kernel by so many work-items across and down."""
+        self._context.dispatch(kernel, layer, buffers, ints, (*items, 1), floats=floats, switches=switches)
+
+    def check_turns(self, layer: str, turns: int) -> None:
+        """Raise OptionError where lavapipe would end a work-item's loops, all together, before so many turns."""
+        if turns > _MOST_TURNS and self._limits.cpu_device and self._options.backend == "vulkan":
+            raise OptionError(
+                f"{layer}: a work-item's loops have {turns} turns, and lavapipe ends them at {_MOST_TURNS} and says "
+                "nothing: give `auto` or OpenCL"
+            )
+
     def _choice(self, layer: str, sizes: Product) -> Choice:
         deep = sizes.depth >= max(_DEEP, 8 * sizes.rows, 8 * sizes.columns) and not self._limits.cpu_device
         shared = deep and ALGORITHMS["split_depth"].why_not(sizes, self._options, self._limits) is None
@@ -193,8 +218,8 @@ class GpuMachine(Machine):
 class CpuMachine(Machine):
     """Calls of the agent's operations on CPU threads."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.draft = Draft(graph.name)
+    def __init__(self, draft: Draft, side: Side = "") -> None:
+        self.draft, self.side = draft, side
 
     def product(
         self, layer: str, a: Rows, b: Rows, target: Rows, *, rows: int, bias: str = "", activation: Activation = ()
@@ -236,12 +261,13 @@ class CpuMachine(Machine):
         floats: Mapping[str, float],
     ) -> None:
         checkpoint()
-        self.draft.programs.setdefault(operation, DraftProgram(operation, operation, None))
+        program = f"{self.side} {operation}".lstrip()
+        self.draft.programs.setdefault(program, DraftProgram(program, operation, None, side=self.side))
         names = tuple(parameter.name for parameter in CPU_OPERATIONS[operation])
         places = {name: BufferArgument(buffer=buffer) for name, buffer in buffers.items()}
         self.draft.steps.append(
             Dispatch(
-                program=operation, layer=layer, work_items=(1, 1, 1), arguments=arguments(places, names, ints, floats)
+                program=program, layer=layer, work_items=(1, 1, 1), arguments=arguments(places, names, ints, floats)
             )
         )
 

@@ -12,9 +12,13 @@ Loss = Literal["cross_entropy", "mean_squared_error"]
 """cross_entropy: of the softmax at the network's end with a label; mean_squared_error: half the sum over the outputs of
 the squared differences to the network's input. Both are means over the batch."""
 InputDtype = Literal["u8", "f32"]
-Steps = Literal["auto", "joined", "apart"]
+Steps = Literal["auto", "joined", "apart", "per_node"]
 """joined: a product goes on with what follows it, on OpenCL and Vulkan, and is refused elsewhere; apart: every product,
-sum and step by itself; auto: joined on a GPU with memory of its own."""
+sum and step by itself; auto: joined on a GPU with memory of its own; per_node: study A's three kernels, of dense
+layers on OpenCL and Vulkan."""
+
+Updates = Literal["device", "host"]
+"""Who takes the steps of the weights: the device that found the gradients, or the CPU backend beside it (study A)."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,7 @@ class TrainingOptions:
     scale: float = 0.0
     """By which inputs are multiplied; 0: 1/255 of bytes, 1 of floats."""
     steps: Steps = "auto"
+    updates: Updates = "device"
 
     def __post_init__(self) -> None:
         """Raises OptionError for numbers that make no sense."""

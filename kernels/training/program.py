@@ -12,6 +12,8 @@ from kernels.assemble import assemble
 from kernels.errors import OptionError
 from kernels.ir.check import check_graph
 from kernels.ir.graph import Graph
+from kernels.ir.placement import NOTHING
+from kernels.lower.draft import Draft
 from kernels.memory.choose_layout import place_memory
 from kernels.options import Limits, Options
 from kernels.plan.model import Bundle, Port, Stage
@@ -21,8 +23,10 @@ from .descent import Descent
 from .fused.machine import FusedMachine, is_fused
 from .fused.tape import FusedTape
 from .gradients import Tape
+from .home import Home, Host
 from .machine import CpuMachine, GpuMachine, Machine, Rows
 from .options import TrainingOptions
+from .per_node import NodeTape
 from .shuffle import half_bits
 from .stages import TrainingStage, stages_of
 from .variables import Variable, variables_of
@@ -53,7 +57,7 @@ def compile_training(
 
 def _machine(graph: Graph, training: TrainingOptions, options: Options, limits: Limits) -> Machine:
     if options.backend == "cpu":
-        return CpuMachine(graph)
+        return CpuMachine(Draft(graph.name))
     if is_fused(training, options, limits):
         return FusedMachine(graph, options, limits)
     return GpuMachine(graph, options, limits)
@@ -62,8 +66,16 @@ def _machine(graph: Graph, training: TrainingOptions, options: Options, limits: 
 def _check(graph: Graph, training: TrainingOptions, options: Options, limits: Limits) -> None:
     if options.half:
         raise OptionError(f"training computes in fp32 or relaxed, not in {options.precision}")
-    if training.steps == "joined" and options.backend == "cpu":
-        raise OptionError("steps are joined on OpenCL and Vulkan alone: give `auto` or `apart` for the CPU backend")
+    if training.steps in ("joined", "per_node") and options.backend == "cpu":
+        raise OptionError(
+            f"steps are {training.steps} on OpenCL and Vulkan alone: give `auto` or `apart` for the CPU backend"
+        )
+    if training.updates == "host" and options.backend == "cpu":
+        raise OptionError("the CPU backend is the host's own: give `device` for its updates")
+    if training.updates == "host" and training.steps == "joined":
+        raise OptionError("joined steps update weights on the device: give `auto` or `apart` with updates on the host")
+    if options.on_cpu != NOTHING:
+        raise OptionError("training places no layers on the CPU: leave `on_cpu` out")
     if training.steps == "joined" and not is_fused(training, options, limits):
         raise OptionError("no team of work-items for joined steps fits this device: give `auto` or `apart`")
     if options.layout != "buffer" or options.keep_all:
@@ -80,32 +92,35 @@ class _Program:
 
     def __init__(self, graph: Graph, training: TrainingOptions, machine: Machine) -> None:
         self._training, self.machine = training, machine
+        self._home = Host(machine.draft) if training.updates == "host" else Home(machine)
         self._batch = graph.shapes[graph.inputs[0]][0]
         self._batches = training.samples // self._batch
         self._variables: dict[str, Variable] = {}
         self._buffers: dict[str, str] = {}
+        """Of variables, at home."""
         self._data = self._add_port(graph.inputs[0], graph.shapes[graph.inputs[0]][1:])
         self._labels = ""
 
     def add(self, stage: TrainingStage) -> None:
         """A pass through a batch: gather, forward, loss, backward, step, count."""
-        machine, graph, steps = self.machine, stage.graph, self.machine.draft.steps
+        machine, home, graph, steps = self.machine, self._home, stage.graph, self.machine.draft.steps
         begin = len(steps)
         self._add_variables(graph)
-        counter = machine.buffer(f"{stage.name}:counter", (4,), "variable", np.zeros(4, np.int32), "i32")
-        report = machine.buffer(f"{stage.name}:report", (4,), "variable", np.zeros(4, np.float32))
-        descent = Descent(machine, stage, self._training, self._buffers, counter, self._batches)
-        tape = (FusedTape if isinstance(machine, FusedMachine) else Tape)(
-            machine, stage, self._variables, self._buffers, descent
-        )
-        tape.values[graph.inputs[0]] = self._gather(graph, counter)
+        counter = home.machine.buffer(f"{stage.name}:counter", (4,), "variable", np.zeros(4, np.int32), "i32")
+        report = home.machine.buffer(f"{stage.name}:report", (4,), "variable", np.zeros(4, np.float32))
+        descent = Descent(home, stage, self._training, self._buffers, counter, self._batches)
+        lent = {name: home.lend(self._buffers[name]) for name in variables_of(graph)}
+        counted = home.lend(counter)
+        tape = self._tape_class()(machine, stage, self._variables, lent, descent)
+        tape.values[graph.inputs[0]] = self._gather(graph, counted)
         for node in graph.nodes:
             tape.forward(node)
-        losses, count, gradient = self._loss(stage, tape, counter)
+        losses, count, gradient = self._loss(stage, tape, counted)
         tape.backward(stage.output, gradient)
+        losses = home.collect(losses)
         tape.steps()
         classifies = not stage.target
-        machine.kernel(
+        home.machine.kernel(
             "count_batch", f"{stage.name}:count", {"losses": losses, "report": report, "counter": counter},
             {"count": count, "batches": self._batches, "classifies": int(classifies)}, (1, 1),
         )  # fmt: skip
@@ -115,6 +130,11 @@ class _Program:
                 samples=self._batches * self._batch, counter=counter, report=report, classifies=classifies,
             )
         )  # fmt: skip
+
+    def _tape_class(self) -> type[Tape]:
+        if self._training.steps == "per_node":
+            return NodeTape
+        return FusedTape if isinstance(self.machine, FusedMachine) else Tape
 
     def _add_port(self, name: str, shape: tuple[int, ...], *, labels: bool = False) -> str:
         machine, whole = self.machine, (self._training.samples, *shape)
@@ -128,7 +148,7 @@ class _Program:
             if name not in self._variables:
                 self._variables[name] = variable
                 content = variable.lay(graph.constants[name])
-                self._buffers[name] = self.machine.buffer(name, content.shape, "variable", content)
+                self._buffers[name] = self._home.machine.buffer(name, content.shape, "variable", content)
 
     def _gather(self, graph: Graph, counter: str) -> Rows:
         batch, columns, *pixels = graph.shapes[graph.inputs[0]]

@@ -24,6 +24,7 @@ from pydantic import Field
 from orchestrator.model.base import Model
 
 from .autoregression import difference, last_column, resemblance
+from .step_place import likeliest_place
 
 LEVEL = 0.01
 """A series without any change has a change point at most as often."""
@@ -81,30 +82,43 @@ def change_points(
     raw = np.asarray(values, dtype=float)
     noise = _noise(raw)
     drawn_in = _without_spikes(raw, noise)
-    places, alike = _steps(drawn_in, noise, level, alike)
-    edges = [0, *places, len(raw)]
-    points = [
-        _point(raw, drawn_in, before, place, after, alike)
-        for before, place, after in zip(edges, edges[1:], edges[2:], strict=False)
-    ]
+    places, learnt = _steps(drawn_in, noise, level, alike)
+    sure = [_p(drawn_in, *each, learnt) for each in _neighbours(places, len(raw))]
+    moved = _neighbours(_likeliest(drawn_in, places, alike), len(raw))
+    points = [_point(raw, *each, p_value) for each, p_value in zip(moved, sure, strict=True)]
     return Changes(
         noise=noise,
         floor=FLOOR * noise,
-        alike=alike,
+        alike=learnt,
         points=tuple(each for each in points if each.magnitude is None or abs(each.magnitude) >= least),
     )
 
 
-def _point(raw: np.ndarray, drawn_in: np.ndarray, start: int, place: int, end: int, alike: float) -> ChangePoint:
+def _point(raw: np.ndarray, start: int, place: int, end: int, p_value: float) -> ChangePoint:
     before, after = float(np.median(raw[start:place])), float(np.median(raw[place:end]))
     change = after - before
     return ChangePoint(
         index=place,
         magnitude=change / abs(before) if before else None,
-        p_value=_p(drawn_in, start, place, end, alike),
+        p_value=p_value,
         before=before,
         after=after,
     )
+
+
+def _likeliest(values: np.ndarray, places: Sequence[int], alike: float | None) -> list[int]:
+    """Each put where it is likeliest between its neighbours, now that it is sure."""
+    moved = [0]
+    for _, _, end in _neighbours(places, len(values)):
+        between = values[moved[-1] : end]
+        moved.append(moved[-1] + likeliest_place(between - between.mean(), FEWEST, alike))
+    return moved[1:]
+
+
+def _neighbours(places: Sequence[int], count: int) -> list[_Split]:
+    """Each place, between the one before and the next."""
+    edges = [0, *places, count]
+    return [_Split(*each) for each in zip(edges, edges[1:], edges[2:], strict=False)]
 
 
 def _noise(values: np.ndarray) -> float:
@@ -206,19 +220,17 @@ def _p(values: np.ndarray, start: int, place: int, end: int, alike: float) -> fl
 def _settled(values: np.ndarray, places: list[int], noise: float, level: float, alike: float) -> list[int]:
     """Each put where it is best between its neighbours; what then is no change is left out, the least sure first."""
     for _ in range(ROUNDS):
-        edges = [0, *places, len(values)]
         moved = [
             a + _least_squares(values[a:c]) if c - a >= 2 * FEWEST else b
-            for a, b, c in zip(edges, edges[1:], edges[2:], strict=False)
+            for a, b, c in _neighbours(places, len(values))
         ]
         if moved == places:
             break
         places = sorted(set(moved))
     while places:
-        edges = [0, *places, len(values)]
         sure = [
-            _p(values, a, b, c, alike) if _differ(values, a, b, c, noise) else inf
-            for a, b, c in zip(edges, edges[1:], edges[2:], strict=False)
+            _p(values, *each, alike) if _differ(values, *each, noise) else inf
+            for each in _neighbours(places, len(values))
         ]
         worst = max(range(len(places)), key=sure.__getitem__)
         if sure[worst] <= level:

@@ -37,8 +37,9 @@ def news_of(t_s: NDArray[np.float64], shown: NDArray[np.int64], refresh_s: float
     return np.array(found)
 
 
-def even_times(t_s: NDArray[np.float64], refresh_s: float) -> NDArray[np.float64]:
-    """Times of refreshes, seen up to one reading late, as a clock that goes evenly would have them; rising."""
+def even_times(t_s: NDArray[np.float64], refresh_s: float, spacing_s: float) -> NDArray[np.float64]:
+    """Times of refreshes, seen up to one reading (`spacing_s`) late, as a clock that goes evenly would have them;
+    rising, and no more than a reading from when they were seen."""
     if len(t_s) < 3:
         return t_s
     steps = [max(1, round((later - earlier) / refresh_s)) for earlier, later in pairwise(t_s.tolist())]
@@ -48,5 +49,5 @@ def even_times(t_s: NDArray[np.float64], refresh_s: float) -> NDArray[np.float64
     width = min(SMOOTHED, len(t_s))
     kernel = np.ones(width)
     smooth_s = np.convolve(late_s, kernel, "same") / np.convolve(np.ones(len(t_s)), kernel, "same")
-    even = start + slope * place + smooth_s
+    even = np.clip(start + slope * place + smooth_s, t_s - spacing_s, t_s + spacing_s)
     return np.asarray(even if (np.diff(even) > 0).all() else t_s, dtype=np.float64)

@@ -81,8 +81,11 @@ def gauge_trace(record: Record, *, once: bool = False) -> Trace | None:
     usual_v, refresh_s = float(np.median(volts)), gauge.refresh_ns * NS
     t_s, shown = np.array([p.t_ns for p, _, _ in readings]) * NS, np.array(raw)
     news = news_of(t_s, shown, refresh_s) if once else np.arange(len(t_s))
+    is_seen_late = len(news) < len(t_s)
+    spacing_s = float(np.median(np.diff(t_s)))
     return Trace(
-        t_s=even_times(t_s[news], refresh_s) if len(news) < len(t_s) else t_s,
+        t_s=even_times(t_s[news], refresh_s, spacing_s) if is_seen_late else t_s,
+        clock_s=spacing_s if is_seen_late else 0.0,
         power_w=(shown * gauge.discharge_a_per_unit * volts)[news],
         gain_uncertainty=gauge.gain_uncertainty,
         noise_w=gauge.noise_a * usual_v,

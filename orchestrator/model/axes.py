@@ -19,8 +19,10 @@ def cores_conflict(affinity: str) -> str:
     return "allowed: `any`, `big`, `little`, or a list of cores such as `0-3,6`"
 
 
-def _thread_life_conflict(backend: str, on_cpu: str, thread_life: str, threads: int, pipeline: str) -> str:
-    if thread_life == "kept" or gpu_alone(backend, on_cpu):
+def _thread_life_conflict(
+    backend: str, on_cpu: str, updates: str, thread_life: str, threads: int, pipeline: str
+) -> str:
+    if thread_life == "kept" or gpu_alone(backend, on_cpu, updates):
         return ""
     if threads == 1:
         return "one thread is the caller's own: none is started"
@@ -108,6 +110,15 @@ RUN_AXES: dict[str, Axis] = {
             bounds=(1, 4096),
         ),
         Axis(
+            name="updates",
+            help="who takes the steps of the weights of a training: the `device` that finds the gradients, or the "
+            "`host`, the CPU backend beside it (study A); needs `workload.training`",
+            default="device",
+            words=("device", "host"),
+            backends=GPU,
+            page="training.md",
+        ),
+        Axis(
             name="tuned",
             help="whether layers use what `farm tune` found on the device, where their algorithm is `auto`",
             default=True,
@@ -135,7 +146,8 @@ RUN_AXES: dict[str, Axis] = {
         ),
     )
 }
-"""Those that say how the agent runs a plan, or what goes through it, not how it is compiled."""
+"""Those that say how the agent runs a plan, or what goes through it, not how it is compiled; `updates` is of trainings
+alone, and so no option of a command that compiles."""
 
 FRAMES = Axis(name="frames", help="frames of a sample", default=1, type=int, at_run=True)
 """`sampling.frames` as a cell keeps it: no axis of the matrix."""

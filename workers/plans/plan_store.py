@@ -150,6 +150,7 @@ class Plans:
                 "compiler": compiler_sha256(),
                 "workload": cell.workload.model_dump(mode="json"),
                 "batch": cell.batch,
+                "updates": cell.options.get("updates", "device"),
                 "options": asdict(options),
                 "limits": asdict(limits),
             }
@@ -179,10 +180,12 @@ class Plans:
             bundle = Bundle.read(folder)
         except PlanError:  # not there yet, or damaged
             graph, training = self.graph(cell.workload, cell.batch), cell.workload.training
+            updates = cell.options.get("updates")
             if training is None:
                 bundle = compile_graph(graph, options, limits, spirv_cache=self._shaders)
             else:
                 asked = training_options(training, self.training_set(cell.workload)[0].dtype)
+                asked = replace(asked, updates="host" if updates == "host" else "device")
                 bundle = compile_training(graph, asked, options, limits, spirv_cache=self._shaders)
             store(bundle, folder)
             _prune(self._folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -30,6 +30,8 @@ class Model:
     threads: int
     device: str
     """Words that the device's name must contain; empty: the engine's default."""
+    precision: Literal["fp32", "fp16"] = "fp32"
+    """Of weights and activations; an engine that has one only is asked for that one."""
 
 
 class Engine(Protocol):

@@ -15,7 +15,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +69,8 @@ def main() -> int:
     tasks = [(name, exporter) for exporter in options.exporters.split(",") for name in wanted]
     rows: list[dict[str, Any]] = []
     with ThreadPoolExecutor(1 if options.seconds else options.jobs) as pool:
-        for row in pool.map(lambda task: _in_a_process(*task, options, binary), tasks):
-            rows.append(row)
+        for done in as_completed([pool.submit(_in_a_process, *task, options, binary) for task in tasks]):
+            rows.append(row := done.result())
             print(_line(row), flush=True)
             if options.output:
                 options.output.write_text(json.dumps({"machine": describe_machine(), "rows": rows}, indent=1) + "\n")

@@ -74,9 +74,18 @@
   }, 0));
 
   // What is out of sight is laid out after the first picture, for screen readers and for who looks for a word.
-  new PerformanceObserver(() => document.body.classList.add("drawn")).observe({ type: "paint", buffered: true });
+  // The stream, too, begins after it, which it would hold up; a page in the background has no picture.
+  let begun = main.dataset.live === undefined;
+  const begin = () => {
+    if (!begun) listen();
+    begun = true;
+  };
+  new PerformanceObserver(() => {
+    document.body.classList.add("drawn");
+    begin();
+  }).observe({ type: "paint", buffered: true });
+  setTimeout(begin, 1000);
 
   tick();
   setInterval(tick, 1000);
-  if (main.dataset.live !== undefined) listen();
 })();

@@ -35,6 +35,8 @@ class Backend {
   virtual Status prepare(const Bundle& bundle, SetupLog& log) = 0;
   virtual Status write(const Buffer& buffer, const void* data, uint64_t bytes) = 0;
   virtual Status read(const Buffer& buffer, void* data, uint64_t bytes) = 0;
+  // Where the host itself reads and writes a buffer; null where it cannot.
+  virtual void* address(const Buffer&) { return nullptr; }
   // One inference, from submission to completion.
   virtual Status run() = 0;
   // Of a plan that trains: so many passes through a stage's steps, none of which waits for the host; waits for the last.

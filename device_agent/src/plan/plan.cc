@@ -134,7 +134,6 @@ Plan Parser::parse(const Reader& root) {
   for (const Reader& item : root.at("outputs").items(65536)) plan_.outputs.push_back(port(item));
   check_swaps(root.at("steps"), plan_);
   if (root.has("stages")) parse_stages(root.at("stages"), buffers_, plan_);
-  if (plan_.mixed() && !plan_.stages.empty()) root.at("stages").fail("a plan that trains has one API");
   return std::move(plan_);
 }
 

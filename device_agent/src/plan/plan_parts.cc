@@ -25,6 +25,10 @@ class Divider {
  private:
   void share_out();
   void add(const Step& step);
+  Status connect(const std::vector<size_t>& begun);
+  bool begins_stage(const Step& step) const {
+    return std::any_of(plan_.stages.begin(), plan_.stages.end(), [&](const Stage& stage) { return stage.begin == step.index; });
+  }
   bool side_of(const Step& step) const {
     return step.kind == Step::Kind::dispatch ? plan_.programs[step.program].beside : plan_.beside(step.source);
   }
@@ -69,6 +73,7 @@ void Divider::add(const Step& step) {
   const bool beside = side_of(step);
   Plan& side = out_.sides[beside];
   if (closed_ || out_.segments.back().beside != beside) {
+    out_.turns.push_back({false, out_.segments.size(), step.index});
     out_.segments.push_back({beside, side.stages.size()});
     Stage stage;
     stage.begin = side.steps.size();
@@ -97,19 +102,8 @@ size_t Divider::user_of(size_t buffer, size_t first) const {
   return out_.segments.size();
 }
 
-Result<PlanParts> Divider::divide() {
-  users_.resize(plan_.buffers.size());
-  share_out();
-  std::vector<size_t> begun;  // of each transfer: the segments before it
-  for (const Step& step : plan_.steps) {
-    if (is_transfer(step)) {
-      out_.transfers.push_back({step.index, step.source, step.target, step.bytes});
-      begun.push_back(out_.segments.size());
-      closed_ = true;
-    } else {
-      add(step);
-    }
-  }
+// From which segment to which each transfer leads. `begun`: the segments before it.
+Status Divider::connect(const std::vector<size_t>& begun) {
   for (size_t i = 0; i < begun.size(); ++i) {
     PlanTransfer& transfer = out_.transfers[i];
     const auto before = std::count_if(users_[transfer.source].begin(), users_[transfer.source].end(),
@@ -124,6 +118,26 @@ Result<PlanParts> Divider::divide() {
                                            plan_.buffers[transfer.target].id +
                                            "` does not lead from one segment to a later one"};
   }
+  return kOk;
+}
+
+Result<PlanParts> Divider::divide() {
+  users_.resize(plan_.buffers.size());
+  share_out();
+  std::vector<size_t> begun;  // of each transfer: the segments before it
+  for (const Step& step : plan_.steps) {
+    closed_ = closed_ || begins_stage(step);
+    if (is_transfer(step)) {
+      out_.turns.push_back({true, out_.transfers.size(), step.index});
+      out_.transfers.push_back({step.index, step.source, step.target, step.bytes});
+      begun.push_back(out_.segments.size());
+      closed_ = true;
+    } else {
+      add(step);
+    }
+  }
+  if (plan_.stages.empty())
+    if (auto error = connect(begun)) return *error;
   const size_t last = out_.segments.empty() ? 0 : out_.segments.size() - 1;
   for (const Port& port : plan_.inputs) out_.inputs.push_back(std::min(user_of(port.buffer, 0), last));
   for (const Port& port : plan_.outputs)

@@ -36,13 +36,14 @@ class Player:
             fresh.replace(self.folder / "slow.json")
 
     def power_w(self, at_ns: int) -> float | None:
-        """Recorded power at a CLOCK_BOOTTIME; None where nothing is replayed."""
+        """Recorded power at a CLOCK_BOOTTIME; between runs the recording's idle power, whatever this machine does. None
+        where none was recorded."""
         try:
             running = json.loads((self.folder / "running.json").read_text())
             since_ns, name, cell = int(running["since_ns"]), str(running["network"]), int(running.get("cell", -1))
             Path(f"/proc/{int(running['pid'])}").stat()
         except (OSError, ValueError, KeyError):  # nothing runs, or it ended without a word
-            return None
+            return self._recording.idle_w
         network = self._recording.networks[name]
         own = network.cells[cell].power if cell >= 0 else None
         return (own or network.power).at(max(0, at_ns - since_ns) / 1e9)

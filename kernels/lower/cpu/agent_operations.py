@@ -37,6 +37,13 @@ _SHUFFLED = "batch batches samples seed half_bits"
 _WINDOW = "h w oh ow kh kw sh sw pad_t pad_l"
 _CONV = "n c h w k oh ow kh kw sh sw pad_t pad_l dh dw groups has_bias has_residual activation dst_channels dst_offset"
 
+_INT8_BUFFERS = "src weight scale sums bias residual affine"
+_INT8_CONV = (
+    "n c h w k oh ow kh kw sh sw pad_t pad_l dh dw groups source has_bias has_residual activation dst_channels "
+    "dst_offset steps_given zero sums_rounded sums_zero scaled branch_rounded branch_zero residual_zero out_zero writes"
+)
+_INT8_SCALES = "lo hi step sums_step branch_step residual_step out_step"
+
 CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     # weight (k, c/groups, kh, kw); bias (k); residual of the result's shape (n, k, oh, ow), added before the activation
     "conv2d": _parameters("src weight bias residual dst*", _CONV, "lo hi"),
@@ -45,6 +52,8 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     # the same with the matrix of windows (c/groups * kh * kw, oh * ow) written out in columns, which the threads share
     # out in strides; one element where the window is 1x1 and the input is that matrix
     "conv2d_im2col": _parameters("src weight bias residual columns* dst*", _CONV, "lo hi"),
+    # the first half alone: dst (n, c * kh * kw, oh, ow)
+    "im2col": _parameters("src dst*", f"n c {_WINDOW} dh dw"),
     # src (n, c), weight (c, m), bias (m), dst (n, m)
     "dense": _parameters("src weight bias dst*", "n c m has_bias activation", "lo hi"),
     "dense_sequential": _parameters("src weight bias dst*", "n c m has_bias activation", "lo hi"),
@@ -104,13 +113,14 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     "dense_nc16": _parameters("src weight bias dst*", "n c m has_bias activation", "lo hi"),
     # as conv2d_nc16 and dense in 8 bits: weight int8 (k blocks, depth / 4, 16, 4), of a lane its `scale` and
     # its weights' sum (int32), (k blocks, 16) each; `values` holds the input in uint8, by its image's or row's range,
-    # or where `steps_given` by a scale and the whole number of 0
-    "conv2d_int8": _parameters(
-        "src weight scale sums bias residual values* dst*",
-        "n c h w k oh ow kh kw sh sw pad_t pad_l dh dw groups src_plain "
-        "has_bias has_residual activation dst_channels dst_offset steps_given zero",
-        "lo hi step",
-    ),
+    # or where `steps_given` by a scale and the whole number of 0. `source` 0 blocks, 1 row-major, 2 blocks of uint8 of
+    # the given steps, which are read in place where there are no pads; `has_residual` 1 floats, 2 uint8. Before the
+    # residual is added, sums with their bias are rounded to a grid (`sums_rounded`), scaled and shifted by `affine`
+    # (2, k blocks, 16) (`scaled`), and rounded to another grid (`branch_rounded`). `writes`: 1 floats to dst, 2 uint8
+    # to codes, 4 what that stands for to dst; a buffer that is absent is given as one that is written
+    "conv2d_int8": _parameters(f"{_INT8_BUFFERS} values* codes* dst*", _INT8_CONV, _INT8_SCALES),
+    # one input channel a group; weight int8 (k blocks, kh, kw, 16); k is a multiple of c
+    "depthwise_int8": _parameters(f"{_INT8_BUFFERS} codes* dst*", _INT8_CONV, _INT8_SCALES),
     "dense_int8": _parameters(
         "src weight scale sums bias values* dst*", "n c m has_bias activation steps_given zero", "lo hi step"
     ),

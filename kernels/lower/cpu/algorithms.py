@@ -87,10 +87,15 @@ INT8_DEPTH = 65536
 
 def int8_fits(conv: Convolution, weight: Array) -> bool:
     """Whether a convolution can be computed in 8 bits: by its groups, its depth, and finite weights."""
-    if _not_implicit_gemm(conv):
+    if _not_implicit_gemm(conv) and not has_own_filters(conv):
         return False
-    c = conv.c // conv.groups
-    return -(-c // BLOCK) * BLOCK * conv.kernel[0] * conv.kernel[1] <= INT8_DEPTH and bool(np.isfinite(weight).all())
+    c = 1 if has_own_filters(conv) else -(-(conv.c // conv.groups) // BLOCK) * BLOCK
+    return c * conv.kernel[0] * conv.kernel[1] <= INT8_DEPTH and bool(np.isfinite(weight).all())
+
+
+def has_own_filters(conv: Convolution) -> bool:
+    """Whether each input channel has filters of its own: one as in a depthwise layer, or more."""
+    return conv.groups > 1 and conv.groups == conv.c
 
 
 class CpuConvolutions(Family[Convolution]):

@@ -16,6 +16,7 @@ from kernels.options import Options
 from kernels.plan.model import BufferArgument, Dispatch, Tensor
 
 from .agent_operations import CPU_OPERATIONS
+from .codes import stored_as_codes
 from .layout import in_blocks
 from .packing import BLOCK, blocks
 
@@ -41,6 +42,8 @@ class CpuContext:
         self._in_blocks = in_blocks(graph, options)
         # parts of a concat are written straight into its result
         self._aliases = _placeable(graph, self._in_blocks) if "concat" in options.fusions else {}
+        self.codes = stored_as_codes(graph, options, self._aliases)
+        """Tensors in 8 bits."""
 
     def read(self, tensor: str) -> str:
         """The buffer that holds a tensor row-major; constants become weights."""
@@ -100,6 +103,14 @@ class CpuContext:
                 tensor, self.block_elements(tensor) * 4, "activation", described
             )
         return self._blocks[tensor]
+
+    def code_buffer(self, tensor: str) -> str:
+        """The buffer that holds a tensor in blocks of uint8."""
+        name = f"{tensor}:codes"
+        if name not in self.buffers:
+            described = Tensor(shape=self.graph.shapes[tensor], dtype="u8", layout="nc16hw16")
+            self.buffers[name] = self.draft.add_buffer(name, self.block_elements(tensor), "activation", described)
+        return self.buffers[name]
 
     def block_elements(self, tensor: str) -> int:
         """Elements of a tensor in blocks, with what fills the last block."""

@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from kernels.catalog.convolution import Convolution, convolution_of
 from kernels.ir.graph import Array, Node
 from kernels.lower.activation import activation_scalars
 from kernels.plan.model import Tensor
 
-from .algorithms import algorithm_of
+from .algorithms import algorithm_of, has_own_filters
 from .context import CpuContext
-from .packing import BLOCK, WINOGRAD_TILE, blocks, pack_bias, pack_depthwise, pack_int8, pack_product, pack_winograd
+from .packing import (
+    BLOCK,
+    WINOGRAD_TILE,
+    blocks,
+    pack_bias,
+    pack_depthwise,
+    pack_int8,
+    pack_int8_depthwise,
+    pack_product,
+    pack_winograd,
+)
 
 _POSITIONS = (WINOGRAD_TILE + 2) ** 2
 _WORKSPACE_FLOATS = 384 << 10
 """Of a band of Winograd's tiles: what two cores keep in their second-level caches."""
+RESIDUAL, SCALE = 3, 4
+"""Numbers of inputs; the latter, and a shift behind it, of layers in 8 bits only (`rounded_outputs`)."""
+_OPTIONAL = {"conv2d_int8": ("affine", "values", "codes"), "depthwise_int8": ("affine", "codes")}
+"""Buffers of the operations in 8 bits that are given as the result where there are none."""
+_NO_STEPS = (0.0, 0)
+_CODES, _RESIDUAL_CODES = 2, 2
+"""Of `source` and `has_residual`."""
+_FLOATS, _AS_CODES, _ROUNDED = 1, 2, 4
+"""Of `writes`."""
 
 
 def lower_conv(context: CpuContext, node: Node) -> None:
@@ -26,6 +47,19 @@ def lower_conv(context: CpuContext, node: Node) -> None:
         in_blocks[algorithm](context, node, conv)
     else:
         _row_major(context, node, conv, algorithm)
+
+
+def lower_im2col(context: CpuContext, node: Node) -> None:
+    """The windows of a convolution, whose product is on the other side."""
+    n, c, h, w = context.graph.shapes[node.inputs[0]]
+    oh, ow = context.graph.shapes[node.output][2:]
+    a = node.attributes
+    ints = {
+        "n": n, "c": c, "h": h, "w": w, "oh": oh, "ow": ow, "kh": a["kernel"][0], "kw": a["kernel"][1],
+        "sh": a["strides"][0], "sw": a["strides"][1], "pad_t": a["pads"][0], "pad_l": a["pads"][1],
+        "dh": a["dilations"][0], "dw": a["dilations"][1],
+    }  # fmt: skip
+    context.call("im2col", node, {"src": context.read(node.inputs[0]), "dst": context.write(node.output)}, ints)
 
 
 def _sizes(conv: Convolution) -> dict[str, int]:
@@ -41,22 +75,65 @@ def _product(context: CpuContext, node: Node, conv: Convolution) -> None:
 
 
 def _int8(context: CpuContext, node: Node, conv: Convolution) -> None:
-    plain = conv.c < BLOCK and context.is_plain(node.inputs[0])
-    src = context.read(node.inputs[0]) if plain else context.read_blocks(node.inputs[0])
+    depthwise, on_grid = has_own_filters(conv), "input_steps" in node.attributes
+    codes = context.codes.get(node.inputs[0])
+    in_codes = codes is not None and codes.steps == node.attributes.get("input_steps")
+    plain = not in_codes and not depthwise and conv.c < BLOCK and context.is_plain(node.inputs[0])
     weight = context.graph.constants[node.inputs[1]]
-    packed = pack_int8(weight, plain_source=plain, on_grid="input_steps" in node.attributes)
+    if depthwise:
+        packed = pack_int8_depthwise(weight, on_grid=on_grid)
+    else:
+        packed = pack_int8(weight, plain_source=plain, on_grid=on_grid)
     given, step = input_steps(node)
-    ints = {**_sizes(conv), "k": conv.k, "groups": conv.groups, "src_plain": int(plain), **given}
-    (kh, kw), (sh, sw), (dh, dw) = conv.kernel, conv.strides, conv.dilations
-    rows, columns = (conv.oh - 1) * sh + (kh - 1) * dh + 1, (conv.ow - 1) * sw + (kw - 1) * dw + 1
-    lanes = -(-conv.c // 4) * 4 if plain else blocks(conv.c) * BLOCK
+    ints = {**_sizes(conv), "k": conv.k, "groups": conv.groups, **given}
+    ints["source"] = _CODES if in_codes else int(plain)
     buffers = {
-        "src": src,
         "scale": context.weight(f"{node.name}:scale", packed.scale, "packed"),
         "sums": context.packed(f"{node.name}:sums", packed.sums),
-        "values": context.scratch(f"{node.name}:values", rows * columns * lanes // 4),
     }
-    _call(context, node, conv, "conv2d_int8", buffers, context.packed(f"{node.name}:weight", packed.weight), ints, step)
+    if in_codes:
+        buffers["src"] = context.code_buffer(node.inputs[0])
+    else:
+        buffers["src"] = context.read(node.inputs[0]) if plain else context.read_blocks(node.inputs[0])
+    if not depthwise:
+        buffers |= _values(context, node, conv, in_place=in_codes, plain=plain)
+    weights = context.packed(f"{node.name}:weight", packed.weight)
+    _call(context, node, conv, "depthwise_int8" if depthwise else "conv2d_int8", buffers, weights, ints, step)
+
+
+def _values(context: CpuContext, node: Node, conv: Convolution, *, in_place: bool, plain: bool) -> dict[str, str]:
+    """Memory for the input in whole numbers, with its edges; none where the layer before wrote just that."""
+    (kh, kw), (sh, sw), (dh, dw) = conv.kernel, conv.strides, conv.dilations
+    rows, columns = (conv.oh - 1) * sh + (kh - 1) * dh + 1, (conv.ow - 1) * sw + (kw - 1) * dw + 1
+    if in_place and conv.pads[:2] == (0, 0) and rows <= conv.h and columns <= conv.w:
+        return {}
+    lanes = -(-conv.c // 4) * 4 if plain else blocks(conv.c) * BLOCK
+    return {"values": context.scratch(f"{node.name}:values", rows * columns * lanes // 4)}
+
+
+def _int8_end(context: CpuContext, node: Node) -> tuple[dict[str, str], dict[str, int], dict[str, float]]:
+    """What a layer in 8 bits does beyond others at its end: grids, and whole numbers as residual and result."""
+    sums, branch = (node.attributes.get(name, _NO_STEPS) for name in ("sum_steps", "branch_steps"))
+    codes, rounds = context.codes.get(node.output), "output_steps" in node.attributes
+    out = codes.steps if codes is not None else node.attributes.get("output_steps", _NO_STEPS)
+    residual = context.codes.get(node.inputs[RESIDUAL]) if _has(node, RESIDUAL) else None
+    other = residual.steps if residual is not None and residual.on_grid else _NO_STEPS
+    buffers, writes = dict[str, str](), 0
+    if codes is None or codes.floats:
+        writes |= _ROUNDED if rounds else _FLOATS
+    if codes is not None:
+        writes |= _AS_CODES
+        buffers["codes"] = context.code_buffer(node.output)
+    ints = {"sums_rounded": int(sums[0] > 0), "branch_rounded": int(branch[0] > 0), "scaled": int(_has(node, SCALE))}
+    ints |= {"sums_zero": sums[1], "branch_zero": branch[1], "residual_zero": other[1], "out_zero": out[1]}
+    if other[0] > 0:
+        buffers["residual"] = context.code_buffer(node.inputs[RESIDUAL])
+        ints["has_residual"] = _RESIDUAL_CODES
+    if _has(node, SCALE):
+        both = [pack_bias(context.graph.constants[name].reshape(-1)) for name in node.inputs[SCALE : SCALE + 2]]
+        buffers["affine"] = context.weight(f"{node.name}:affine", np.stack(both), "packed")
+    floats = {"sums_step": sums[0], "branch_step": branch[0], "residual_step": other[0], "out_step": out[0]}
+    return buffers, {**ints, "writes": writes}, floats
 
 
 def input_steps(node: Node) -> tuple[dict[str, int], dict[str, float]]:
@@ -94,19 +171,24 @@ def _call(
 ) -> None:
     """A call on blocks of channels: weights in their own order, and what every such call takes."""
     code, lo, hi = activation_scalars(node)
-    dst, channels, offset = context.place_blocks(node.output)
+    own, more, steps = _int8_end(context, node) if operation in _OPTIONAL else ({}, {}, {})
+    if more.get("writes", _FLOATS) == _AS_CODES:
+        dst, channels, offset = own["codes"], conv.k, 0
+    else:
+        dst, channels, offset = context.place_blocks(node.output)
+    optional = _OPTIONAL.get(operation, ())
     bias = residual = dst
     if _has(node, 2):
         bias = context.weight(f"{node.name}:bias", pack_bias(context.graph.constants[node.inputs[2]]), "packed")
-    if _has(node, 3):
-        residual = context.read_blocks(node.inputs[3])
+    if _has(node, RESIDUAL) and "residual" not in own:
+        residual = context.read_blocks(node.inputs[RESIDUAL])
     if not isinstance(weight, str):
         weight = context.weight(f"{node.name}:weight", weight, "packed")
-    buffers |= {"weight": weight, "bias": bias}
-    buffers |= {"residual": residual, "dst": dst}
-    ints |= {"has_bias": int(_has(node, 2)), "has_residual": int(_has(node, 3)), "activation": code}
-    ints |= {"dst_channels": channels, "dst_offset": offset}
-    context.call(operation, node, buffers, ints, {"lo": lo, "hi": hi, **(floats or {})}, conv.flops)
+    buffers = {**dict.fromkeys(optional, dst), **buffers}
+    buffers |= {"weight": weight, "bias": bias, "residual": residual, "dst": dst, **own}
+    ints |= {"has_bias": int(_has(node, 2)), "has_residual": int(_has(node, RESIDUAL)), "activation": code}
+    ints |= {"dst_channels": channels, "dst_offset": offset, **more}
+    context.call(operation, node, buffers, ints, {"lo": lo, "hi": hi, **(floats or {}), **steps}, conv.flops)
 
 
 _ROW_MAJOR = {"direct": "conv2d", "im2col": "conv2d_im2col", "sequential": "conv2d_sequential"}

@@ -14,7 +14,7 @@ from kernels.lower.activation import activation_scalars
 
 from .algorithms import in_int8
 from .context import CpuContext
-from .convolution import input_steps, lower_conv
+from .convolution import input_steps, lower_conv, lower_im2col
 from .general import lower_gather, lower_map, lower_reduce, lower_take
 from .images import lower_instance_norm, lower_pad, lower_resize
 from .packing import BLOCK, blocks, pack_bias, pack_dense, pack_int8
@@ -243,6 +243,7 @@ def _transpose(context: CpuContext, node: Node) -> None:
 
 LOWERINGS: dict[str, Callable[[CpuContext, Node], None]] = {
     "conv": lower_conv,
+    "im2col": lower_im2col,
     "dense": _dense,
     "matmul": _matmul,
     **dict.fromkeys(ACTIVATIONS, _element),

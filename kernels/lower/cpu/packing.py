@@ -65,7 +65,7 @@ class Int8Weights:
     """Of a product in 8 bits: a weight is its whole number times its output channel's scale."""
 
     weight: npt.NDArray[np.int8]
-    """(k blocks, depth / 4, 16, 4)."""
+    """(k blocks, depth / 4, 16, 4), or (k blocks, taps, 16) of a depthwise one."""
     scale: Array
     """(k blocks, 16)."""
     sums: npt.NDArray[np.int32]
@@ -77,9 +77,26 @@ def pack_int8(weight: Array, *, plain_source: bool, on_grid: bool = False) -> In
 
     `on_grid`: the weights were whole numbers of 8 bits already, and become the same again.
     """
-    k, c, kh, kw = weight.shape
+    c, kh, kw = weight.shape[1:]
     lanes = -(-c // 4) * 4 if plain_source else BLOCK
-    padded = np.zeros((blocks(k) * BLOCK, -(-c // lanes) * lanes, kh, kw))
+    whole, scale, sums = _whole_numbers(weight, -(-c // lanes) * lanes, on_grid=on_grid)
+    rows = whole.reshape(len(whole), -1, lanes, kh, kw).transpose(0, 1, 3, 4, 2).reshape(len(sums), BLOCK, -1, 4)
+    return Int8Weights(np.ascontiguousarray(rows.transpose(0, 2, 1, 3)), scale, sums)
+
+
+def pack_int8_depthwise(weight: Array, *, on_grid: bool = False) -> Int8Weights:
+    """(k, 1, kh, kw) -> weight (k blocks, taps, 16)."""
+    whole, scale, sums = _whole_numbers(weight, 1, on_grid=on_grid)
+    taps = whole.reshape(len(sums), BLOCK, -1).transpose(0, 2, 1)
+    return Int8Weights(np.ascontiguousarray(taps), scale, sums)
+
+
+def _whole_numbers(
+    weight: Array, depth: int, *, on_grid: bool
+) -> tuple[npt.NDArray[np.int8], Array, npt.NDArray[np.int32]]:
+    """Weights with zeros up to whole blocks and so many input channels; of each output its scale and its sum."""
+    k, c, kh, kw = weight.shape
+    padded = np.zeros((blocks(k) * BLOCK, depth, kh, kw))
     padded[:k, :c] = weight
     most = np.abs(padded).max(axis=(1, 2, 3))
     scale = (np.where(most > 0, most, 1.0) / _INT8_MOST).astype(np.float32)
@@ -87,9 +104,8 @@ def pack_int8(weight: Array, *, plain_source: bool, on_grid: bool = False) -> In
     if on_grid:
         scale = _grid_scales(padded.reshape(len(padded), -1), scale)
     whole = np.clip(np.rint(padded / scale[:, None, None, None]), -_INT8_MOST - 1, _INT8_MOST).astype(np.int8)
-    rows = whole.reshape(blocks(k) * BLOCK, -1, lanes, kh, kw).transpose(0, 1, 3, 4, 2).reshape(blocks(k), BLOCK, -1, 4)
     sums = whole.sum(axis=(1, 2, 3), dtype=np.int32).reshape(-1, BLOCK)
-    return Int8Weights(np.ascontiguousarray(rows.transpose(0, 2, 1, 3)), scale.reshape(-1, BLOCK), sums)
+    return whole, scale.reshape(-1, BLOCK), sums
 
 
 def _grid_scales(rows: npt.NDArray[np.float64], scales: Array) -> Array:

@@ -28,9 +28,11 @@ from .reduction import lower_reduce
 from .resampling import lower_pad, lower_resize
 from .taking import lower_gather, lower_take
 from .values import Value
+from .windows import lower_im2col
 
 LOWERINGS: dict[str, Callable[[GpuContext, Node], None]] = {
     "conv": lower_conv,
+    "im2col": lower_im2col,
     "dense": lower_dense,
     "matmul": lower_matmul,
     **dict.fromkeys(ACTIVATIONS, lower_activation),

@@ -55,12 +55,12 @@ TEXTS: dict[str, tuple[str, str]] = {
     "add": ("", "{0} + {1}"),
     "sub": ("", "{0} - {1}"),
     "mul": ("", "{0} * {1}"),
-    "div": ("", "{0} / {1}"),
-    "min": ("", "({0} < {1} || {0} != {0}) ? {0} : {1}"),
-    "max": ("", "({0} > {1} || {0} != {0}) ? {0} : {1}"),
+    "div": ("", "DIVIDE({0}, {1})"),
+    "min": ("", "({0} < {1} || IS_NAN1({0})) ? {0} : {1}"),
+    "max": ("", "({0} > {1} || IS_NAN1({0})) ? {0} : {1}"),
     "pow": (
         _POWER,
-        "{0} >= 0.0f || {0} != {0} ? {r}_m : {1} != floor({1}) ? (LOWEST - LOWEST) : "
+        "{0} >= 0.0f || IS_NAN1({0}) ? {r}_m : {1} != floor({1}) ? (LOWEST - LOWEST) : "
         "{r}_w == floor({r}_w) ? {r}_m : -{r}_m",
     ),
     "less": ("", "{0} < {1} ? 1.0f : 0.0f"),
@@ -69,7 +69,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "neg": ("", "-{0}"),
     "abs": ("", "{0} < 0.0f ? -{0} : {0}"),
     "exp": ("", "EXP({0})"),
-    "log": ("", "log({0})"),
+    "log": ("", "LOG({0})"),
     "sqrt": ("", "SQRT({0})"),
     "floor": ("", "floor({0})"),
     "sin": ("", "sin({0})"),
@@ -82,6 +82,8 @@ TEXTS: dict[str, tuple[str, str]] = {
     "erf": _rational(4.0, _ERF_ABOVE, _ERF_BELOW),
     "round": ("", "ROUND({0})"),
 }
+_EQUAL_TO_ITSELF = ("", "IS_NAN1({0}) ? 0.0f : 1.0f")
+"""`a == a`, which a driver may take for true."""
 
 
 def statements(program: Program, suffix: str = "") -> tuple[str, str]:
@@ -97,6 +99,9 @@ def statements(program: Program, suffix: str = "") -> tuple[str, str]:
     lines = []
     for index, step in enumerate(program.instructions):
         result = name(FIRST_RESULT + index)
-        before, value = (text.format(*map(name, step.arguments), r=result) for text in TEXTS[step.function])
+        texts = TEXTS[step.function]
+        if step.function == "equal" and step.arguments[0] == step.arguments[1]:
+            texts = _EQUAL_TO_ITSELF
+        before, value = (text.format(*map(name, step.arguments), r=result) for text in texts)
         lines.append(f"{before}{' ' if before else ''}const float {result} = {value};")
     return "\n    ".join(lines), name(FIRST_RESULT + len(program.instructions) - 1)

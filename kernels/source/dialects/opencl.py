@@ -25,6 +25,8 @@ PRELUDE = """\
 #endif
 #define MAX(a, b) fmax((a), (b))
 #define LOWEST (-INFINITY)
+#define LOG(a) log(a)
+#define IS_NAN1(a) isnan(a)
 #define IMAX(a, b) max((a), (b))
 #define IMIN(a, b) min((a), (b))
 #define EXP(a) exp(a)
@@ -43,6 +45,17 @@ PRELUDE = """\
 #define WEIGHT(n) LOADV_weight(weights_at + (n))
 #define LOADV_weight(i) LOAD_weight(i)
 """
+_DIVISION = """\
+#if defined(FP_FAST_FMAF) || defined(__NV_CL_C_VERSION)
+float DIVIDE(float a, float b) {
+    const float q = a / b, better = fma(fma(-q, b, a), 1.0f / b, q);
+    return isfinite(better) ? better : q;
+}
+#else
+#define DIVIDE(a, b) ((a) / (b))
+#endif
+"""
+"""A device may be wrong by 2.5 units in the last place (docs/decisions/0114)."""
 _KEEPING_NAN = """\
 #define AT_LEAST(v, least) ((v) < (least) ? (least) : (v))
 #define AT_MOST(v, most) ((v) > (most) ? (most) : (v))
@@ -98,7 +111,7 @@ def render(kernel: Kernel, constants: Mapping[str, int], precision: Precision = 
     return (
         f"{_HALF_EXTENSION if narrow else ''}{defines}{PRELUDE}{clamps}{computed}"
         f"{_vectors(constants, precision, narrow)}{chunk_macros(kernel, constants, narrow=narrow)}{MACROS}"
-        f"{accessors}\n{raw_as_computed(kernel)}\n"
+        f"{accessors}\n{raw_as_computed(kernel)}\n{_DIVISION if 'DIVIDE(' in kernel.source(constants) else ''}"
         "__kernel __attribute__((reqd_work_group_size(GROUP_X, GROUP_Y, GROUP_Z)))\n"
         f"void {kernel.name}(\n    {joined})\n{_with_locals(kernel, constants)}"
     )
@@ -168,12 +181,15 @@ def _accessors(buffer: Buffer, precision: Precision, narrow: bool) -> str:
             load=f"read_imagef({name}, {{at}})", store=f"write_imagef({name}, {{at}}, {{value}})",
         )  # fmt: skip
     is_half = _is_half(buffer, precision)
-    value = f"vload_half{suffix}((i), {name})" if is_half and not narrow else f"{name}[i]"
+    loads = "vloada_half4" if suffix else "vload_half"  # four lie at a multiple of eight bytes: one load, not four
+    value = f"{loads}((i), {name})" if is_half and not narrow else f"{name}[i]"
     load = f"#define LOAD_{name}(i) ({value})"
     if buffer.access == "read":
         return f"{load}{buffer_accessors_at(buffer)}"
     store = f"{name}[i] = (v)"
     if is_half:
-        store = f"{name}[i] = convert_half{suffix}(v)" if narrow else f"vstore_half{suffix}((v), (i), {name})"
+        store = (
+            f"{name}[i] = convert_half{suffix}(v)" if narrow else f"{loads.replace('load', 'store')}((v), (i), {name})"
+        )
     both = f"{load}\n" if buffer.access == "readwrite" else ""
     return f"{both}#define STORE_{name}(i, v) {store}{buffer_accessors_at(buffer)}"

@@ -44,6 +44,8 @@ PRELUDE = """\
 #define LOADV_FROM_b(i) LOAD_b(i)
 #define LOADV_FROM_bias(i) LOAD_bias(i)
 #define PART(v, part) (v)
+#define IS_NAN(a) greaterThan(floatBitsToUint(a) & 0x7fffffffu, uvec4(0x7f800000u))
+#define IS_NAN1(a) ((floatBitsToUint(a) & 0x7fffffffu) > 0x7f800000u)
 """
 _GROUPS = """\
 #define GLOBAL_ID(d) int(gl_GlobalInvocationID[d])
@@ -74,13 +76,48 @@ _COMPUTED = """\
 _SINGLE, _NARROW = {"vector": "vec4", "scalar": "float"}, {"vector": "f16vec4", "scalar": "float16_t"}
 _FUSED, _CONTRACTED = "#define MAD(a, b, c) fma((a), (b), (c))\n", "#define MAD(a, b, c) ((a) * (b) + (c))\n"
 _EXACT = """\
-#define AT_LEAST(v, least) mix((v), (least), lessThan((v), (least)))
-#define AT_MOST(v, most) mix((v), (most), greaterThan((v), (most)))
-#define AT_LEAST1(v, least) ((v) < (least) ? (least) : (v))
-#define AT_MOST1(v, most) ((v) > (most) ? (most) : (v))
+#define AT_LEAST(v, least) mix(max((v), (least)), (v), IS_NAN(v))
+#define AT_MOST(v, most) mix(min((v), (most)), (v), IS_NAN(v))
+#define AT_LEAST1(v, least) (IS_NAN1(v) ? (v) : max((v), (least)))
+#define AT_MOST1(v, most) (IS_NAN1(v) ? (v) : min((v), (most)))
 #define LARGER(a, b) mix(mix((b), (a), greaterThan((a), (b))), (a), IS_NAN(a))
-#define IS_NAN(a) greaterThan(floatBitsToUint(a) & 0x7fffffffu, uvec4(0x7f800000u))
 """
+"""NVIDIA's driver makes `max` of `v < least ? least : v`, and so loses NaN; the bits it leaves alone."""
+_LOG = """\
+float LOG(float x) {
+    if (!(x >= 1.17549435e-38f && x < -LOWEST)) return log(x);
+    const uint bits = floatBitsToUint(x);
+    const float half_of = uintBitsToFloat((bits & 0x007fffffu) | 0x3f000000u);
+    const bool small = half_of < 0.707106781186547524f;
+    const float e = float(int(bits >> 23) - 126) - (small ? 1.0f : 0.0f);
+    const float m = (small ? half_of + half_of : half_of) - 1.0f;
+    const float z = m * m;
+    float sum = 7.0376836292e-2f;
+    sum = fma(sum, m, -1.1514610310e-1f);
+    sum = fma(sum, m, 1.1676998740e-1f);
+    sum = fma(sum, m, -1.2420140846e-1f);
+    sum = fma(sum, m, 1.4249322787e-1f);
+    sum = fma(sum, m, -1.6668057665e-1f);
+    sum = fma(sum, m, 2.0000714765e-1f);
+    sum = fma(sum, m, -2.4999993993e-1f);
+    sum = fma(sum, m, 3.3333331174e-1f) * m * z;
+    sum = fma(e, -2.12194440e-4f, sum);
+    sum = fma(-0.5f, z, sum);
+    return fma(e, 0.693359375f, m + sum);
+}
+"""
+"""Cephes' `logf`: Vulkan's own may be wrong by 2^-21 between 0.5 and 2, however little is left of the logarithm there
+(docs/decisions/0114). Zero, infinity, NaN, what is negative or denormal is the driver's."""
+_DIVISIONS = {
+    True: "#define DIVIDE(a, b) ((a) / (b))\n",
+    False: """\
+float DIVIDE(float a, float b) {
+    const float q = a / b, better = fma(fma(-q, b, a), 1.0f / b, q);
+    return IS_NAN1(better) || isinf(better) ? q : better;
+}
+""",
+}
+"""By whether the device is a CPU, which divides exactly. A GPU may be wrong by 2.5 units in the last place."""
 _IMPRECISE = """\
 #define AT_LEAST(v, least) max((v), (least))
 #define AT_MOST(v, most) min((v), (most))
@@ -198,11 +235,16 @@ def render(
         body = f"{{\nif (GROUP_ID(2) >= GROUPS_Z) return;\n{body}}}\n"
     return (
         f"#version 450\n{extensions}{defines}{PRELUDE}{groups}{computed}{weights}"
-        f"{chunk_macros(kernel, constants, narrow=narrow)}{MACROS}{_RAW if raw else ''}"
+        f"{chunk_macros(kernel, constants, narrow=narrow)}{MACROS}{_RAW if raw else ''}{_functions(body, reading)}"
         f"{MATRICES if kernel.matrix_units else ''}"
         f"layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;\n"
         f"{buffers}\n{'' if raw else raw_as_computed(kernel)}{scalars}{arrays}\nvoid main()\n{body}"
     )
+
+
+def _functions(body: str, reading: Reading) -> str:
+    """Those that are more than a macro, where the kernel calls them."""
+    return (_LOG if "LOG(" in body else "") + (_DIVISIONS[reading.texels] if "DIVIDE(" in body else "")
 
 
 def _image(binding: int, buffer: Buffer, precision: Precision) -> str:

@@ -24,7 +24,7 @@
         STORE_dst(at + column, gradient * share);
     }
     float loss = LOWEST - LOWEST;  // a label beyond the last class: not a number
-    if (label < columns) loss = log(sum) + largest - LOAD_src(at + label);
+    if (label < columns) loss = LOG(sum) + largest - LOAD_src(at + label);
     STORE_losses(row, loss);
     STORE_losses(batch + row, answer == label ? 0.0f : 1.0f);
 }

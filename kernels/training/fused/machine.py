@@ -46,7 +46,12 @@ def is_fused(training: TrainingOptions, options: Options, limits: Limits) -> boo
     """Whether a training's steps are joined."""
     wanted = training.steps == "joined"
     if training.steps == "auto":
-        wanted = not limits.cpu_device and not limits.unified_memory and PRODUCTS.is_open(options)
+        wanted = (
+            training.updates == "device"
+            and not limits.cpu_device
+            and not limits.unified_memory
+            and PRODUCTS.is_open(options)
+        )
     return wanted and has_room(limits.within("training_product"))
 
 

@@ -98,7 +98,10 @@ class Experiment(Model):
     @model_validator(mode="after")
     def _by_epochs(self) -> Experiment:
         training, sampling = self.workload.training, self.sampling
+        updates = self.matrix.updates or ("device",)
         if training is None:
+            if "host" in updates:
+                raise ValueError("matrix.updates: only an experiment with `workload.training` has weights to update")
             return self
         unfit = {
             "sampling.mode": sampling.mode != "steady",
@@ -111,9 +114,15 @@ class Experiment(Model):
         }
         for field in (name for name, is_asked in unfit.items() if is_asked):
             raise ValueError(f"leave out `{field}`: with `workload.training` a sample is an epoch, and each counts")
-        if training.steps == "joined" and Api.CPU in self.matrix.backend:
+        if training.steps in ("joined", "per_node") and Api.CPU in self.matrix.backend:
             raise ValueError(
-                "workload.training.steps: joined is of opencl and vulkan: take `auto`, or cpu out of `matrix.backend`"
+                f"workload.training.steps: {training.steps} is of opencl and vulkan: take `auto`, or cpu out of "
+                "`matrix.backend`"
+            )
+        if training.steps == "joined" and "host" in updates:
+            raise ValueError(
+                "workload.training.steps: joined steps update weights on the device: take `auto`, or host out of "
+                "`matrix.updates`"
             )
         for batch in self.matrix.batch or ():
             if batch % 4:

@@ -10,7 +10,7 @@ from orchestrator.model.base import Model
 from orchestrator.model.quantity import Share
 
 Loss = Literal["cross_entropy", "mean_squared_error"]
-Steps = Literal["auto", "joined", "apart"]
+Steps = Literal["auto", "joined", "apart", "per_node"]
 
 
 class TrainingSet(Model):
@@ -81,4 +81,5 @@ class Training(Model):
     """Epochs after which the device keeps the weights, from which another attempt goes on."""
     steps: Steps = "auto"
     """On OpenCL and Vulkan: a product goes on with what follows it (`joined`), or everything is a step of its own
-    (`apart`), as on the CPU always. `auto`: joined on GPUs with memory of their own."""
+    (`apart`), as on the CPU always. `auto`: joined on GPUs with memory of their own. `per_node`: study A's own three
+    kernels, of dense layers."""

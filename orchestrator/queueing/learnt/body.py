@@ -22,6 +22,8 @@ LEAST_RISE_C = 2.0
 WIDEST = 2.0
 """The time constants that fit nearly as well lie within such a factor of each other."""
 WORST_RMS_C = 1.0
+UNSURE = 3.0
+"""Temperatures may be off by so many times what the model misses of the blocks (rms): it misses neighbours alike."""
 REMEDY = "run a block of sustained load (`sampling: {load: 20 min, idle: 5 min}`), or state `heat`"
 
 
@@ -109,6 +111,7 @@ def learn_body(server: str, experiment: str, cell: str, records: Sequence[Record
     heat = Heat(
         ambient=round(warming.ambient_c, 2), rise_c=round(warming.rise_c, 2), steps=steps,
         time_constant=round(warming.time_constant_s, 1), slow_is_cooler=True, known_to=_hottest_c(histories),
+        unsure_c=round(UNSURE * warming.rms_c, 2), time_constant_between=warming.between_s,
     )  # fmt: skip
     return replace(body, heat=heat, rms_c=warming.rms_c, time_constants_s=warming.between_s)
 

@@ -1,13 +1,17 @@
 """How many times as long an inference takes at a temperature as on the cool phone, as steps.
 
 Medians by half a degree, made non-decreasing by isotonic regression (pool adjacent violators; Barlow, Bartholomew,
-Bremner and Brunk, 1972), because heat makes no phone faster. Levels that differ by less than `CHANGE` are one.
+Bremner and Brunk, 1972), because heat makes no phone faster. Levels that differ by less than `CHANGE` are one. A step
+is put where it tells the slower inferences from the faster ones best.
+
+A phone that throttles may be held at the step to its next level by just that, so that it is hardly ever slower. Such a
+step is seen in the hottest inferences alone, some of which are slower than those of a little less.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import numpy as np
 
@@ -18,6 +22,17 @@ from .history import Column, History
 
 BIN_C = 0.5
 FEWEST_IN_BIN = 10
+NEAR_C = 1.0
+"""A step lies at most so far from the edge of its bin."""
+TIP_C = 0.2
+"""Below the hottest reading."""
+FEWEST_SLOW = 5
+RARE = 0.99
+"""Quantile of what inferences take that are a little cooler than the hottest ones."""
+OFTEN = 5.0
+"""So many times as often as among the cooler ones slow inferences are no chance."""
+Level = tuple[float, float]
+"""From which temperature, time of an inference in seconds."""
 
 
 def throttle_steps(histories: Sequence[History]) -> tuple[float, tuple[ThrottleStep, ...]]:
@@ -27,19 +42,49 @@ def throttle_steps(histories: Sequence[History]) -> tuple[float, tuple[ThrottleS
     """
     temps_c = np.concatenate([each.temp_at(each.begun)[each.timed] for each in histories])
     each_s = np.concatenate([each.each_took[each.timed] for each in histories])
-    edges_c, medians_s, counts = _by_temperature(temps_c, each_s)
-    if not len(medians_s):
+    levels = _levels(temps_c, each_s)
+    if not levels:
         return float(np.median(each_s)), ()
-    level_s = _non_decreasing(medians_s, counts)
+    levels = [levels[0], *(_placed(temps_c, each_s, *pair) for pair in pairwise(levels))]
+    levels += _tip(temps_c, each_s, *levels[-1])
+    cool_s = levels[0][1]
+    return cool_s, tuple(ThrottleStep(at=round(at, 2), times=round(each / cool_s, 4)) for at, each in levels[1:])
+
+
+def _levels(temps_c: Column, each_s: Column) -> list[Level]:
+    """By the edges of bins."""
+    edges_c, medians_s, counts = _by_temperature(temps_c, each_s)
     levels: list[tuple[float, float, float]] = []  # from which temperature, time, weight
-    for edge_c, value_s, count in zip(edges_c, level_s, counts, strict=True):
+    for edge_c, value_s, count in zip(edges_c, _non_decreasing(medians_s, counts), counts, strict=True):
         if levels and value_s <= levels[-1][1] * (1 + CHANGE):
             first_c, known_s, weight = levels[-1]
             levels[-1] = (first_c, (known_s * weight + value_s * count) / (weight + count), weight + count)
         else:
             levels.append((edge_c, value_s, count))
-    cool_s = levels[0][1]
-    return cool_s, tuple(ThrottleStep(at=round(at, 2), times=round(each / cool_s, 4)) for at, each, _ in levels[1:])
+    return [level[:2] for level in levels]
+
+
+def _placed(temps_c: Column, each_s: Column, below: Level, above: Level) -> Level:
+    """The upper level, from the temperature at which fewest inferences are on the wrong side."""
+    near = np.abs(temps_c - above[0]) <= NEAR_C
+    order = np.argsort(temps_c[near], kind="stable")
+    at_c, slow = temps_c[near][order], each_s[near][order] ** 2 > below[1] * above[1]
+    wrong = np.concatenate([[0], np.cumsum(slow)]) + np.concatenate([np.cumsum(~slow[::-1])[::-1], [0]])
+    return float(np.append(at_c, above[0])[np.argmin(wrong)]), above[1]
+
+
+def _tip(temps_c: Column, each_s: Column, from_c: float, level_s: float) -> list[Level]:
+    """A step that holds the phone there, which is the hottest that it became; none where none is seen."""
+    tip = temps_c > max(from_c, float(temps_c.max()) - TIP_C)
+    cooler = each_s[~tip & (temps_c >= from_c)]
+    if not len(cooler):
+        return []
+    limit_s = max(level_s * (1 + CHANGE), float(np.quantile(cooler, RARE)))
+    slow = tip & (each_s > limit_s)
+    expected = np.count_nonzero(tip) * float(np.mean(cooler > limit_s))
+    if np.count_nonzero(slow) < max(FEWEST_SLOW, OFTEN * expected):
+        return []
+    return [(float(temps_c[slow].min()), float(np.quantile(each_s[slow], 0.9)))]
 
 
 def _by_temperature(temps_c: Column, each_s: Column) -> tuple[Column, Column, Column]:

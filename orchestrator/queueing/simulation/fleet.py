@@ -12,8 +12,8 @@ from orchestrator.queueing.spec import QueueingSpec
 
 from .heat import HeatModel
 
-BEYOND_C = 0.5
-"""A model that was fitted may exceed what it was fitted to by so much."""
+BEYOND_C = 0.1
+"""What a thermometer tells apart."""
 
 
 class SimulatedServer:

@@ -142,6 +142,20 @@ class QueueingSpec(Model):
     def server_count(self) -> int:
         return sum(group.count for group in self.servers)
 
+    def others(self) -> tuple[QueueingSpec, ...]:
+        """The spec with the heat of all servers as far off as it may be, to the same side; none where it is sure."""
+        heats = [(group.heat.others() or (group.heat,)) if group.heat else (None,) for group in self.servers]
+        most = max(map(len, heats))
+        if most == 1:
+            return ()
+        return tuple(
+            self.model_copy(update={"servers": tuple(
+                group.model_copy(update={"heat": own[number % len(own)]})
+                for group, own in zip(self.servers, heats, strict=True)
+            )})
+            for number in range(most)
+        )  # fmt: skip
+
     def mean_service_s(self, group: ServerGroup, of: RequestClass) -> float:
         """The mean time of one request alone on a cool, warm server."""
         chosen = group.service.get(of.name, of.service)

@@ -50,6 +50,22 @@ class Heat(Model):
     """A server that is so many times as slow heats itself as much less, as one does whose clock was lowered."""
     known_to: Celsius | None = None
     """The highest temperature of which this is known; a run that gets hotter says so."""
+    unsure_c: float = Field(default=0.0, ge=0, le=50)
+    """Its temperatures may be higher or lower by so much: figures span what that leaves open."""
+    time_constant_between: tuple[Seconds, Seconds] | None = None
+    """Likewise of the time constant."""
+
+    def others(self) -> tuple[Heat, ...]:
+        """As far from this as it may be; none where nothing is unsure."""
+        apart_c = {-self.unsure_c, self.unsure_c}
+        constants_s = set(self.time_constant_between or (self.time_constant,))
+        if apart_c == {0.0} and constants_s == {self.time_constant}:
+            return ()
+        return tuple(
+            self.model_copy(update={"ambient": self.ambient + by_c, "time_constant": constant_s})
+            for by_c in sorted(apart_c)
+            for constant_s in sorted(constants_s)
+        )
 
     @model_validator(mode="after")
     def _one_way_to_throttle(self) -> Heat:

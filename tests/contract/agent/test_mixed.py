@@ -89,6 +89,35 @@ def test_branches_on_both_sides(agent: Agent, gpu: Backend, pipeline: str, seed:
     assert (pipeline == "across") == any("segments on two" in event.detail for event in run.all("setup"))
 
 
+@cache
+def convolutions() -> Graph:
+    """What im2col may divide, or not: strides, pads and dilations apart by axis, 1x1, groups, an activation."""
+    build = Builder(np.random.default_rng(2))
+    x = build.input(2, 3, 13, 11)
+    x = build.conv(x, 6, (3, 2), strides=(2, 1), pads=(1, 0, 2, 1), activation=("relu",))
+    x = build.conv(x, 8, (1, 1))
+    x = build.conv(x, 8, (3, 3), pads=(1, 1, 1, 1), groups=4)
+    return build.outputs(build.conv(x, 5, (2, 3), dilations=(2, 1), pads=(0, 1, 0, 1)))
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize(("words", "first"), [("gemm", False), ("im2col", True)])
+def test_a_convolution_on_two_sides(agent: Agent, gpu: Backend, words: str, first: bool) -> None:
+    """Its windows on one, their product on the other; frames one after the other, and in a pipeline."""
+    graph = convolutions()
+    bundle = compile_graph(graph, Options(gpu, algorithm="im2col", on_cpu=words), Limits())
+    sides = [api for api, _ in segments(bundle.plan) if api != TRANSFER]
+    assert sides == (["cpu", gpu] * 2 if first else [gpu, "cpu"] * 2)
+    kernels = {program.kernel: program.api for program in bundle.plan.programs}
+    assert (("im2col" if first else "conv2d_im2col") in kernels) and (("windows" in kernels) != first)
+    x = inputs_of(graph, 3, FRAMES)
+    for pipeline in ("none", "across"):
+        run = agent.run(bundle, x, "--samples", 1, "--inferences", FRAMES, "--pipeline", pipeline, "--threads", 2)
+        assert run.code == 0, run.events[-1]
+        for frame, found in enumerate(run.output().reshape(FRAMES, -1)):
+            close(found, graph, {name: value[frame] for name, value in x.items()})
+
+
 @pytest.mark.parametrize("on_cpu", ["none", "products"])
 @pytest.mark.parametrize("gpu", GPUS)
 def test_everything_made_for_each_frame(agent: Agent, gpu: Backend, on_cpu: str, seed: int) -> None:

@@ -81,7 +81,9 @@ def test_swapped_buffer_comes_back(agent: Agent, api: str, seed: int, swap_queue
     run = agent.run(draft.bundle(), {"x": x}, "--samples", 2, POCKETFARM_SWAP_QUEUE=swap_queue)
     np.testing.assert_allclose(run.output(), (x + w) + (x * x + w), rtol=1e-5)
     buffers = next((event.detail for event in run.all("setup") if event.step == "record"), "")
-    assert ("1 command" in buffers) == (not swap_queue) or api != "vulkan"
+    one_queue = "llvmpipe" in run.one("device").facts.device_name  # others may have one for transfers
+    if api == "vulkan" and (swap_queue or one_queue):
+        assert ("1 command" in buffers) == (not swap_queue)
 
 
 @QUEUES
@@ -176,6 +178,8 @@ def test_another_device_of_the_driver_finds_no_program(agent: Agent, api: str, s
         return ended.one("device").facts.device_name, bool(event.cached)
 
     (name, first), (another, second) = run(), run(**other)
+    if not any(word in name for word in ("pthread", "llvmpipe")):
+        pytest.skip(f"{name} is not two devices by an environment variable")
     assert name != another
     assert [first, second, run()[1], run(**other)[1]] == [False, False, True, True]
     assert len(list(cache.glob("*.bin"))) == 2

@@ -15,6 +15,7 @@ from kernels.errors import PlanError
 from kernels.ir.graph import Graph
 from kernels.options import Limits, Options
 from kernels.plan.model import Bundle
+from kernels.plan.sides import TRANSFER
 from kernels.training import TrainingOptions, compile_training, read_checkpoint, trained
 from kernels.training.reference import train_reference
 from kernels.training.variables import variables_of
@@ -31,6 +32,7 @@ LIMITS = Limits(cpu_device=True, offset_alignment=4096, max_work_group=64)
 def compiled(graph: Graph, api: str, **changes: Any) -> tuple[TrainingOptions, Bundle]:
     if api == "cpu":
         changes.pop("steps", None)  # they are apart, and `joined` is refused
+        changes.pop("updates", None)
     training = TrainingOptions(**{"samples": SAMPLES, "epochs": 3, "seed": 9, **changes})
     return training, compile_training(graph, training, Options(api), LIMITS)  # type: ignore[arg-type]
 
@@ -44,7 +46,11 @@ def compiled(graph: Graph, api: str, **changes: Any) -> tuple[TrainingOptions, B
         ("stacks", {"epochs": 2, "learning_rate": 0.05, "steps": "joined"}),
         ("codes", {"epochs": 2, "learning_rate": 0.01, "loss": "mean_squared_error", "steps": "joined"}),
         ("shared", {"epochs": 2, "steps": "joined"}),
+        ("sigmoids", {"pretrain_epochs": 2, "momentum": 0.5, "steps": "per_node"}),
+        ("sigmoids", {"pretrain_epochs": 2, "steps": "per_node", "updates": "host"}),
+        ("shared", {"epochs": 2, "steps": "per_node"}),
         ("tangents", {"epochs": 2, "learning_rate": 0.1}),
+        ("pictures", {"momentum": 0.5, "learning_rate": 0.05, "decay": ((1, 0.5),), "updates": "host"}),
         ("tangents", {"epochs": 2, "momentum": 0.5, "learning_rate": 0.1, "steps": "joined"}),
     ],
 )
@@ -74,10 +80,52 @@ def test_a_training_equals_the_reference(agent: Agent, api: str, network: str, c
         np.testing.assert_allclose(got.constants[name], weights[name], atol=2e-5 * moved, rtol=2e-6, err_msg=name)
 
 
-def test_a_killed_training_goes_on_bit_for_bit(agent: Agent, api: str) -> None:
+@pytest.mark.parametrize("api", ["opencl", "vulkan"])
+@pytest.mark.parametrize("network", ["sigmoids", "pictures"])
+def test_updates_on_the_host_are_those_of_the_device(agent: Agent, api: str, network: str) -> None:
+    """Every epoch's loss, and all that lasts: the same gradients, and steps that differ by an ulp where OpenCL C or a
+    compiler joins a product with a sum."""
+    graph = NETWORKS[network](4)
+    data: Any = data_of(graph, 2)
+    changes = {"momentum": 0.5, "learning_rate": 0.05, "pretrain_epochs": 2 * (network == "sigmoids"), "epochs": 3}
+    losses, stored = [], []
+    for updates in ("device", "host"):
+        _, bundle = compiled(graph, api, updates=updates, steps="apart", **changes)
+        assert {pool.api for pool in bundle.plan.pools} == ({"", "cpu"} if updates == "host" else {""})
+        file = agent.folder / updates
+        run = agent.run(bundle, data, "--checkpoint", file)
+        losses.append([each.loss for each in run.all("sample")])
+        stored.append(read_checkpoint(file, plan=bundle.plan.plan_hash))
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-6)
+    assert stored[0].keys() == stored[1].keys()
+    for name in stored[0]:
+        if name.endswith(":counter"):
+            assert stored[0][name] == stored[1][name]
+            continue
+        of_device, of_host = (np.frombuffer(each[name], np.float32) for each in stored)
+        np.testing.assert_allclose(of_host, of_device, rtol=0, atol=2e-6 * np.abs(of_device).max(), err_msg=name)
+
+
+def test_layers_of_a_training_on_two_sides(agent: Agent) -> None:
+    """A pass with the time of each step: the transfers of all weights, gradients, losses and the counter among them."""
     graph = sigmoids()
     data: Any = data_of(graph, 2)
-    _, bundle = compiled(graph, api, epochs=400, pretrain_epochs=2, momentum=0.5)
+    _, bundle = compiled(graph, "opencl", updates="host", epochs=1)
+    run = agent.run(bundle, data, "--layer-passes", 1)
+    layers = run.all("layer")
+    assert [each.index for each in layers] == list(range(len(bundle.plan.steps)))
+    assert all(each.duration_ns > 0 for each in layers)
+    moved = [bundle.plan.steps[each.index] for each in layers if each.program == TRANSFER]
+    assert len(moved) == 2 * (len(variables_of(graph)) + 1)
+
+
+@pytest.mark.parametrize("updates", ["device", "host"])
+def test_a_killed_training_goes_on_bit_for_bit(agent: Agent, api: str, updates: str) -> None:
+    if api == "cpu" and updates == "host":
+        pytest.skip("the CPU backend is the host's own")
+    graph = sigmoids()
+    data: Any = data_of(graph, 2)
+    _, bundle = compiled(graph, api, epochs=400, pretrain_epochs=2, momentum=0.5, updates=updates)
     whole, parts = agent.folder / "whole", agent.folder / "parts"
     assert agent.run(bundle, data, "--checkpoint", whole).code == 0
     process = agent.start(bundle, data, "--checkpoint", parts, "--checkpoint-every", 3)

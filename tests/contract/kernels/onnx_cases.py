@@ -15,6 +15,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
@@ -26,6 +27,9 @@ import onnx
 from onnx.backend.test.case import node as node_cases
 from onnx.backend.test.loader import DATA_DIR
 
+from benchmarks.engine.agent_process import Agent as Probed
+from benchmarks.engine.agent_process import limits_of
+from benchmarks.engine.ours import find_device
 from kernels.compile import compile_graph
 from kernels.errors import ModelError
 from kernels.frontend.onnx import load_onnx
@@ -175,11 +179,17 @@ def imported(case: Case, path: Path) -> Found:
     return found
 
 
+@cache
+def limits_here(binary: Path, api: str) -> Limits:
+    """Of the device that the agent takes: a CPU and a GPU behind one interface are given other kernels."""
+    return limits_of(find_device(Probed(binary, Path()), api))
+
+
 def through_agent(some: Sequence[Found], agent: Agent, api: str) -> dict[str, str]:
     """Case -> what is wrong, of those that are; each case by its first variant that is taken, all in one plan."""
     taken = {found.case.name: found.graphs[0] for found in some if found.graphs}
     whole = side_by_side(taken)
-    bundle = compile_graph(whole, Options(api), Limits(cpu_device=True))  # type: ignore[arg-type]
+    bundle = compile_graph(whole, Options(api), limits_here(agent.binary, api))  # type: ignore[arg-type]
     cases = {found.case.name: found.case for found in some}
     given = {f"{name}.{port}": array for name, g in taken.items() for port, array in cases[name].given(g).items()}
     ended = agent.run(bundle, given, "--warmup", 0, "--samples", 1)

@@ -132,6 +132,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--cases", type=int, default=10**9, help="at most so many")
     parser.add_argument("--backends", default="cpu,opencl,vulkan")
+    parser.add_argument("--together", type=int, default=TOGETHER, help="cases of one plan")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--raw", type=Path, help="a JSON file that is kept up to date with what was counted")
     options = parser.parse_args()
@@ -141,8 +142,8 @@ def main() -> None:
     with suppress(KeyboardInterrupt):  # what was found until then is shown
         while time.monotonic() < end and number < options.cases:
             with TemporaryDirectory() as folder:
-                found = cases(rng, number, TOGETHER, Path(folder) / "m.onnx")
-                number += TOGETHER
+                found = cases(rng, number, options.together, Path(folder) / "m.onnx")
+                number += options.together
                 _count(found, counts, refused)
                 good = [one for one in found if one.graphs and not one.wrong]
                 for api in options.backends.split(","):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernels.compile import compile_graph
+from kernels.ir.compositions import clip, is_nan
 from kernels.ir.graph import Graph
 from kernels.options import Backend, Limits, Options
 from tests.contract.agent.driver import Agent
@@ -19,6 +20,12 @@ OPERATIONS = (
     "relu", "clip", "leaky_relu", "sigmoid", "max_pool", "average_pool", "add", "softmax_vector", "lrn",
     "global_average_pool", "instance_norm", "dense_no_bias", "resize_linear_half_pixel_3",
 )  # fmt: skip
+MAPS = {
+    "largest": ("max", "a", 0.0),
+    "least": ("min", "a", 0.0),
+    "is_nan": is_nan("a"),
+    "clipped": clip("a", -1.0, 1.0),
+}
 
 
 def _graph() -> Graph:
@@ -26,6 +33,9 @@ def _graph() -> Graph:
     for name in OPERATIONS:
         build = Builder()
         graphs[name] = build.outputs(CASES[name](build))
+    for name, expression in MAPS.items():
+        build = Builder()
+        graphs[name] = build.outputs(build.node("map", [build.input(3, 7)], (3, 7), expression=expression))
     for name in ("odd_channels", "pointwise_odd", "dilated"):
         build = Builder()
         size, *rest = SHAPES[name]

@@ -26,6 +26,8 @@ LAYERS = {
     "few channels": ((2, 3, 9, 8), (20, 3, 3, 3), {"pads": [1, 1, 0, 2]}),
     "blocks": ((2, 35, 7, 6), (18, 35, 1, 1), {}),
     "groups": ((1, 32, 7, 6), (32, 16, 3, 2), {"group": 2, "strides": [2, 1], "dilations": [1, 2]}),
+    "depthwise": ((2, 21, 9, 8), (21, 1, 3, 5), {"group": 21, "strides": [2, 1], "pads": [1, 2, 0, 2]}),
+    "filters": ((2, 7, 11, 9), (21, 1, 2, 3), {"group": 7, "dilations": [3, 2], "pads": [0, 3, 2, 0]}),
     "dense": ((3, 50), (17, 50), {"transB": 1}),
 }
 Array = np.ndarray[Any, Any]
@@ -66,7 +68,7 @@ def test_a_layer_is_computed_in_the_models_own_numbers(
     graph = load_onnx(save_model(tmp_path / "m.onnx", nodes, {"x": shape}, ["y"], constants))
     x = rng.standard_normal(shape).astype(np.float32)
     found, operations = on_cpu(agent, graph, x, isa)
-    assert {"conv2d_int8", "dense_int8"} & {*operations}
+    assert {"conv2d_int8", "depthwise_int8", "dense_int8"} & {*operations}
     assert "map" not in operations
 
     given = np.clip(np.rint(x / step) + np.float32(zero), least, least + 255) - float(zero)

@@ -11,12 +11,12 @@ import pytest
 
 from kernels.compile import compile_graph
 from kernels.frontend.onnx import load_onnx
-from kernels.options import Limits, Options
+from kernels.options import Options
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.front.onnx_models import run_onnxruntime
 from tests.unit.kernels.front.test_suppressing import detector, drawn, padded
 
-from .onnx_cases import REFUSED, Found, exported, imported, nodes, operators, through_agent
+from .onnx_cases import REFUSED, Found, exported, imported, limits_here, nodes, operators, through_agent
 
 MOST_REFUSED, FEWEST_MODELS = 120, 109
 """These only move towards each other's end: fewer are refused, more models are taken."""
@@ -79,6 +79,6 @@ def test_suppression_of_random_boxes_is_that_of_onnxruntime(tmp_path: Path, agen
     inputs = drawn(np.random.default_rng(seed), 2, 3, 40)
     path = detector(tmp_path, inputs, 10, least=0.25)
     graph = load_onnx(path)
-    ended = agent.run(compile_graph(graph, Options(api), Limits(cpu_device=True)), inputs, "--samples", 1)  # type: ignore[arg-type]
+    ended = agent.run(compile_graph(graph, Options(api), limits_here(agent.binary, api)), inputs, "--samples", 1)  # type: ignore[arg-type]
     assert not ended.code, ended.events[-1]
     assert np.array_equal(ended.output(0).reshape(60, 3), padded(run_onnxruntime(path, inputs)["rows"], 60))

@@ -17,6 +17,8 @@ from tests.unit.kernels.back.graphs import Builder
 from tests.unit.kernels.front.onnx_models import run_onnxruntime
 from tests.unit.kernels.front.test_quantized import SHAPE, network
 
+from .onnx_cases import limits_here
+
 
 @pytest.mark.parametrize("api", ["cpu", "opencl", "vulkan"])
 def test_a_quantized_model_computes_what_onnxruntime_does(tmp_path: Path, seed: int, agent: Agent, api: str) -> None:
@@ -28,7 +30,7 @@ def test_a_quantized_model_computes_what_onnxruntime_does(tmp_path: Path, seed: 
     Quantizer(single, ranges(found)).write(tmp_path / "q.onnx")
     x = {"x": np.load(tmp_path / "x.npy")[:1]}
     wanted = run_onnxruntime(tmp_path / "q.onnx", x)["y"]
-    bundle = compile_graph(load_onnx(tmp_path / "q.onnx"), Options(api), Limits(cpu_device=True))  # type: ignore[arg-type]
+    bundle = compile_graph(load_onnx(tmp_path / "q.onnx"), Options(api), limits_here(agent.binary, api))  # type: ignore[arg-type]
     ended = agent.run(bundle, x, "--warmup", 0, "--samples", 1)
     assert ended.code == 0
     # a sum that fp32 rounds past a half is a step, which is a hundredth of the output at most

@@ -95,6 +95,17 @@ def test_study_c(up: Up, cli: Cli) -> None:
     assert "a pipeline has at least two stages" in text
 
 
+def test_study_c_places_the_steps_of_convolutions_apart(up: Up, cli: Cli) -> None:
+    axes = {"network": ["lenet"], "backend": ["opencl"], "objects": ["kept"], "thread_life": ["kept"]}
+    placed = ["gemm+pooling+products", "im2col"]
+    status, data = run(up, cli, small(up, "study_c_mixed", {"frames": 4}, on_cpu=placed, **axes))
+    assert status == 0
+    all_verified(data, {"opencl"})
+    assert len(data["summaries"]) == 2 * len(placed) * 2  # devices, placements, with and without a pipeline
+    text = read(up, cli)
+    assert all(words in text for words in (*placed, "across"))
+
+
 def test_study_p(up: Up, cli: Cli) -> None:
     status, data = run(up, cli, small(up, "study_p", network=["matmul_16", "matmul_64"]))
     assert status == 0
@@ -199,23 +210,27 @@ def test_study_a_searches_the_limits_of_every_device(up: Up, cli: Cli) -> None:
         assert words in text
 
 
-def test_study_a_trains_on_every_device(up: Up, cli: Cli) -> None:
+@pytest.mark.parametrize(("name", "backend"), [("study_a", "opencl"), ("study_a_kernels", "vulkan")])
+def test_study_a_trains_on_every_device(up: Up, cli: Cli, name: str, backend: str) -> None:
+    """With products of matrices, and with the study's kernels; updates on the device and on the host."""
     if not os.environ.get("CI"):
         pytest.importorskip("sklearn")
-    asked = yaml.safe_load((ROOT / "experiments" / "study_a.yaml").read_text())
+    asked = yaml.safe_load((ROOT / "experiments" / f"{name}.yaml").read_text())
     asked["workload"]["training"] |= {"epochs": 8, "pretraining": 1}
     asked["workload"]["parameters"] |= {"hidden": [40, 20]}
     asked["sampling"] = {"deadline": "2 min"}
-    asked["matrix"]["backend"] = ["cpu"]
+    asked["workload"]["training"]["learning_rate"] = 0.1  # at the study's, rounding is magnified
+    asked["matrix"]["backend"] = [backend]
     asked["measure"]["quantities"] = ["latency"]
-    path = up.state / "study_a.yaml"
+    path = up.state / f"{name}.yaml"
     path.write_text(yaml.safe_dump(asked, sort_keys=False))
     _, data = run(up, cli, path)
     assert {one["outcome"] for one in data["records"]} <= {"ok", "invalid"}, [one["reasons"] for one in data["records"]]
     trained = data["trained"]
-    assert len(trained) == 2 and all(one["count"] == 10 and one["model"]["evaluated"] == 359 for one in trained)
+    assert len(trained) == 4 and all(one["count"] == 10 and one["model"]["evaluated"] == 359 for one in trained)
     losses = [[epoch["loss"] for epoch in one["epochs"] if epoch["stage"] == "train"] for one in trained]
     assert all(own[-1] < own[0] and own == pytest.approx(losses[0], rel=1e-3) for own in losses), "alike everywhere"
     text = read(up, cli)
-    for words in ("Training", "answers by right class", "Training: pretrain:encode1", "Published", "Falcao"):
+    told = ["Training", "answers by right class", "Training: pretrain:encode1", "updates", "host"]
+    for words in (*told, *(["Published", "Falcao"] if "published" in asked else [])):
         assert words in text

@@ -9,7 +9,8 @@ import pytest
 
 from kernels.frontend.load import load_workload
 from kernels.reference import evaluate
-from orchestrator.model.device import Api
+from orchestrator.analysis.agreement import Answer, compare
+from orchestrator.model.device import Api, Precision
 from orchestrator.model.experiment import Dataset, Sampling, Workload
 from orchestrator.model.record import Outcome, Record
 from workers.devices.workstation import CPU_SERIAL
@@ -42,8 +43,15 @@ def right_classes(raw: np.ndarray) -> list[list[int]]:
     return [np.argsort(-each)[:5].tolist() for each in scores]
 
 
-def ran(runner: Runner, workload: Workload, api: Api, block: int, **options: int | str) -> Record:
-    placed = assignment(CPU_SERIAL, api, sampling=ONCE, workload=workload, **options)
+def ran(
+    runner: Runner,
+    workload: Workload,
+    api: Api,
+    block: int,
+    precision: Precision = Precision.FP32,
+    **options: int | str,
+) -> Record:
+    placed = assignment(CPU_SERIAL, api, sampling=ONCE, workload=workload, precision=precision, **options)
     job = placed.job.model_copy(update={"block": block})
     record = runner(placed.model_copy(update={"job": job}))
     assert record.outcome is Outcome.OK, record.reasons
@@ -68,6 +76,22 @@ def test_each_block_predicts_its_shard(
         assert all(margin > 0 for margin in record.predictions.margins)
         found += record.predictions.top
     assert [list(top) for top in found] == right_classes(raw)
+
+
+def test_predictions_in_8_bits_are_compared_with_fp32(here: Runner, workload: Workload) -> None:
+    """What `farm agreement` says of a precision `int8`, from records that the agent made."""
+    found: dict[Precision, dict[int, Answer]] = {Precision.FP32: {}, Precision.INT8: {}}
+    for precision, answers in found.items():
+        for block in range(3):
+            predicted = ran(here, workload, Api.CPU, block, precision).predictions
+            assert predicted is not None
+            pairs = zip(predicted.top, predicted.margins, strict=True)
+            answers |= {predicted.first + place: Answer(top, margin) for place, (top, margin) in enumerate(pairs)}
+    compared = compare(found[Precision.FP32], found[Precision.INT8], None)
+    assert compared is not None
+    assert compared.same.of == EXAMPLES
+    assert compared.same.interval.low < compared.same.share <= compared.same.interval.high
+    assert found[Precision.FP32] != found[Precision.INT8]  # margins, at least
 
 
 def test_a_wrong_shard_is_a_wrong_output(here: Runner, workload: Workload, raw: np.ndarray, tmp_path: Path) -> None:

@@ -51,11 +51,12 @@ def assignment(
     conditions: Conditions | None = None,
     quantities: tuple[str, ...] = ("latency", "memory"),
     workload: Workload = LENET,
+    precision: Precision = Precision.FP32,
     **options: int | str | bool,
 ) -> Assignment:
     job = Job(
         experiment_id="e1",
-        cell=Cell(workload=workload, backend=api, precision=Precision.FP32, options=options),
+        cell=Cell(workload=workload, backend=api, precision=precision, options=options),
         block=0,
         candidates=(serial,),
         sampling=sampling or Sampling(warmup=1, samples=5),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,10 @@ def test_others_get_normalisation_and_activations_folded_but_nothing_of_ours() -
     assert not operations & {"affine"}
     assert {"conv", "add", "max_pool"} <= operations
     assert all(len([name for name in node.inputs if name]) <= 3 for node in graph.nodes if node.op == "conv")
+
+
+def test_in_halves_only_those_take_part_that_have_them(tmp_path: Path) -> None:
+    names = ["ours Vulkan", "ours CPU", "torch CPU"]
+    found = entrants(names, dataclasses.replace(SETTING, precision="fp16"), tmp_path)
+    assert [each.name for each in found.contenders] == ["ours Vulkan"]
+    assert "computes in fp32 only" in {row.contender: row.why for row in found.rows}["ours CPU"]

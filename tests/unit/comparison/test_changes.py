@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from orchestrator.analysis.change_points import FEWEST, Changes, _most_energy, change_points
+from orchestrator.analysis.change_points import FEWEST, Changes, _least_squares, _most_energy, change_points
 from orchestrator.analysis.statistics.serial import independent_shares
+from orchestrator.analysis.step_place import _weights, likeliest_place
 from tests.unit.imports.conftest import Farm
 
 pytestmark = pytest.mark.unit
@@ -102,6 +103,35 @@ def test_a_step_among_values_that_are_alike_is_found_all_the_same() -> None:
         values[30:] = [value + 10 for value in values[30:]]
         found.append(places(change_points(values)))
     assert sum(len(each) == 1 and abs(each[0] - 30) <= 1 for each in found) >= 8
+
+
+def likelihood(values: np.ndarray, place: int, r: float) -> float:
+    """Of a step of any size before a place, by least squares of values that are freed of r."""
+    step = np.column_stack([np.ones(len(values)), np.arange(len(values)) >= place])
+    freed = [np.concatenate([each[:1] * (1 - r**2) ** 0.5, each[1:] - r * each[:-1]]) for each in (values, *step.T)]
+    rest = freed[0] - np.column_stack(freed[1:]) @ np.linalg.lstsq(np.column_stack(freed[1:]), freed[0], rcond=None)[0]
+    return float((1 - r**2) ** 0.5 * (rest @ rest) ** (-len(values) / 2))
+
+
+@pytest.mark.parametrize("r", [-0.3, 0.0, 0.6])
+def test_the_likelihood_of_a_place_is_that_of_least_squares(r: float) -> None:
+    values = np.array(alike(25, 0.5, 3)) - 100
+    values[11:] += 3
+    found = _weights(values, np.array([r]))
+    expected = np.array([likelihood(values, place, r) for place in range(1, len(values))])
+    assert found == pytest.approx(expected / expected.max(), rel=1e-6)
+
+
+def test_a_step_is_put_where_it_is_likeliest() -> None:
+    """Among values that are alike more often at its place, or next to it, than by the least spread."""
+    by_spread = by_likelihood = 0
+    for seed in range(100):
+        values = np.array(alike(60, 0.6, seed))
+        values[30:] += 5
+        by_spread += abs(_least_squares(values) - 30) <= 1
+        by_likelihood += abs(likeliest_place(values - values.mean(), FEWEST) - 30) <= 1
+    assert by_likelihood > by_spread and by_likelihood >= 80
+    assert likeliest_place(np.array([0.0] * 4 + [1.0] * 9), FEWEST) == 4
 
 
 def test_three_values_are_a_level_and_two_are_not() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from orchestrator.model.device import DeviceFacts, Source
@@ -33,16 +33,17 @@ def readings(
     *,
     period_s: float = 0.1,
     refresh_s: float = 0.1,
+    refreshes_s: Sequence[float] = (),
     ampere_per_unit: float = 1e-6,
     sign: int = -1,
     end_s: float = 190.0,
     **more: Any,
 ) -> tuple[Power, ...]:
-    """A gauge without noise that takes the power once in `refresh_s` and holds it."""
+    """A gauge without noise that takes the power once in `refresh_s`, or at `refreshes_s`, and holds it."""
     found = []
     for index in range(round(end_s / period_s)):
         t_s = index * period_s
-        taken_s = int(t_s / refresh_s + 1e-9) * refresh_s
+        taken_s = max((at_s for at_s in refreshes_s if at_s <= t_s), default=int(t_s / refresh_s + 1e-9) * refresh_s)
         current = round(sign * power_w(taken_s) / VOLTS / ampere_per_unit)
         fields = {"current_ua": current, "voltage_uv": round(VOLTS * 1e6), "status": "Discharging", **more}
         found.append(Power(seq=index, t_ns=round(t_s * S), **fields))

@@ -58,6 +58,9 @@ def test_predictions_are_those_of_onnxruntime(tmp_path: Path, digits: Any, capsy
     assert abs(told["right_after"] - (whole == y).sum()) <= 2
     assert abs(told["agree"] - (single == whole).sum()) <= 2
     assert told["agree"] > 0.97 * len(y)
+    share = told["agreement"]
+    assert (share["count"], share["of"], share["interval"]["method"]) == (told["agree"], len(y), "exact")
+    assert share["interval"]["low"] < told["agree"] / len(y) <= share["interval"]["high"]
     changed = told["became_right"] - told["became_wrong"]
     assert told["right_after"] - told["right_before"] == changed
     assert told["bytes_after"] < 0.6 * told["bytes_before"]

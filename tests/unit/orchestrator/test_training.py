@@ -14,6 +14,7 @@ from pyarrow import parquet
 
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.errors import ModelFileError
+from orchestrator.model.axes import unused
 from orchestrator.model.experiment import Experiment, Training
 from orchestrator.submission.prepare import prepare
 from orchestrator.submission.training_sets import kept
@@ -139,6 +140,21 @@ def test_joined_steps_are_refused_with_the_cpu() -> None:
     assert Experiment.model_validate({**asked, "matrix": {"backend": ["opencl", "vulkan"]}}).workload.training
     with pytest.raises(ValueError, match=r"cpu out of `matrix\.backend`"):
         Experiment.model_validate({**asked, "matrix": {"backend": ["vulkan", "cpu"]}})
+
+
+def test_updates_are_of_trainings() -> None:
+    """And of steps that are apart; with those of the host the CPU backend's axes mean something."""
+    training = {"dataset": {"named": "digits"}, "epochs": 3}
+    workload: dict[str, object] = {"network": "classifier_784", "training": training}
+    both = {"updates": ["device", "host"], "backend": "vulkan"}
+    assert Experiment.model_validate({"name": "x", "workload": workload, "matrix": both}).matrix.updates
+    joined = {**workload, "training": {**training, "steps": "joined"}}
+    for wrong, complaint in ((joined, "joined steps update weights on the device"), ({"network": "lenet"}, "only an")):
+        with pytest.raises(ValueError, match=complaint):
+            Experiment.model_validate({"name": "x", "workload": wrong, "matrix": both})
+    assert unused("opencl", {"updates": "host", "threads": 1}) == {}
+    assert unused("opencl", {"updates": "device", "threads": 1}).keys() == {"threads"}
+    assert unused("cpu", {"updates": "host", "threads": 1}).keys() == {"updates"}
 
 
 def test_a_kept_model_is_named_by_its_hash(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from device_agent.virtual.physics import clock_cap, initial_state, step
+from benchmarks.farm.learnt_heat import INFERENCE_S, Phone, row
 from device_agent.virtual.profile import Profile, load_profile
 from device_agent.virtual.simulation import Course, simulate
 from orchestrator.ledger import Ledger
 from orchestrator.model.event import Setup
 from orchestrator.model.record import InvalidCode, Invalidity, Outcome, Record
+from orchestrator.queueing.experiment import measure_runs, run_simulated
 from orchestrator.queueing.learnt import Body, fill_bodies, learn_body
+from orchestrator.queueing.measures import measure
 from orchestrator.queueing.requests import Column
 from orchestrator.queueing.spec import parse
 from tests.unit.energy.scenarios import record_of
@@ -33,7 +34,6 @@ pytestmark = pytest.mark.unit
 
 LIGHTER = 0.2
 """Of their real heat capacities: what takes half an hour on a phone takes six minutes of simulated time."""
-INFERENCE_S = 0.1
 
 
 @cache
@@ -87,18 +87,10 @@ def test_what_is_learnt_is_what_the_phone_is(name: str) -> None:
 
 def phone_serves(profile: Profile, arrivals: Column) -> tuple[Column, float]:
     """Sojourns of requests that the phone's own physics serves in their order, and how hot its skin became."""
-    rested = step(profile, initial_state(profile), 0.0, 1800.0)
-    state, ended, hottest_c = replace(rested, time_s=0.0), [], 0.0
+    phone, ended, hottest_c = Phone(profile), [], 0.0
     for at in arrivals.tolist():
-        state = step(profile, state, 0.0, max(0.0, at - state.time_s))
-        left_s = INFERENCE_S
-        while left_s > 1e-9:
-            clock = clock_cap(profile.thermal, state.skin_c)
-            spent_s = min(left_s / clock, 0.05)
-            state = step(profile, state, 1.0, spent_s)
-            left_s -= spent_s * clock
-        ended.append(state.time_s)
-        hottest_c = max(hottest_c, state.skin_c)
+        ended.append(phone.serve(at))
+        hottest_c = max(hottest_c, phone.state.skin_c)
     return np.array(ended) - arrivals, hottest_c
 
 
@@ -117,6 +109,44 @@ def test_sustained_load_is_served_as_the_phone_serves_it(name: str, rate: float)
     assert float(simulated_s.mean()) == pytest.approx(float(truth_s.mean()), rel=0.05)
     assert float(np.quantile(simulated_s, 0.99)) == pytest.approx(float(np.quantile(truth_s, 0.99)), rel=0.05)
     assert found.doubts == ()
+
+
+def test_a_load_that_holds_the_phone_at_a_step_is_told_with_what_is_not_known() -> None:
+    """The block came to 45 C, where throttling held it: its last inferences alone show that step. The load holds the
+    phone there, where a tenth of a degree is a tenth of the sojourn."""
+    heat = learnt(block("pixel_7", 360.0, 60.0)).heat
+    assert heat is not None and [each.at for each in heat.steps] == pytest.approx([39, 42, 45], abs=0.1)
+    service = {"kind": "fixed", "mean": f"{INFERENCE_S} s"}
+    of = {"name": "a", "arrivals": {"kind": "poisson", "rate": 7.5}, "service": service}
+    spec = make([of], [{"name": "phone", "heat": heat.model_dump()}], duration="10 min", warm_up="none")
+    runs = run_simulated(spec)
+    truth_s, hottest_c = phone_serves(profile_of("pixel_7"), runs[0].requests.column("intended"))
+    found, alone = measure_runs(spec, runs), measure(spec, runs)
+    mean, narrower = found.total.sojourn_s.mean, alone.total.sojourn_s.mean
+    assert mean.low is not None and mean.high is not None and mean.low <= truth_s.mean() <= mean.high
+    assert narrower.low is not None and narrower.high is not None and mean.low < narrower.low
+    for name, truth in (("mean", truth_s.mean()), ("p99", np.quantile(truth_s, 0.99))):
+        told = next(each for each in found.doubts if f"open: {name} of the sojourn" in each)
+        low_s, high_s = map(float, re.findall(r"from ([0-9.]+) to ([0-9.]+) s", told)[0])
+        assert 0.99 * low_s <= truth <= 1.01 * high_s
+    assert max(temp_c for (temp_c,) in runs[0].course.temp_c if temp_c) <= max(hottest_c, 45.1)
+
+
+def test_a_phone_lives_in_real_time_beside_its_simulation() -> None:
+    told = row("live", "pixel_7", 0.0, 0.5, 1.5, 1800.0)
+    assert told["requests"] > 0 and told["mean"]["true_s"] >= INFERENCE_S and told["mean"]["simulated_s"] >= INFERENCE_S
+
+
+def test_where_heat_is_sure_figures_are_those_of_one_run() -> None:
+    """Of a cool phone, too: no step is near."""
+    heat = learnt(block("pixel_7", 360.0, 60.0)).heat
+    assert heat is not None and heat.unsure_c > 0 and len(heat.others()) == 4
+    sure = heat.model_copy(update={"unsure_c": 0.0, "time_constant_between": None})
+    assert sure.others() == ()
+    for each in (heat, sure):
+        spec = make(servers=[{"name": "phone", "heat": each.model_dump()}], duration="60 s")
+        runs = run_simulated(spec)
+        assert measure_runs(spec, runs) == measure(spec, runs)
 
 
 def test_a_run_that_is_hotter_than_any_block_says_so() -> None:

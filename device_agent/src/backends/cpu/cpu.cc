@@ -37,6 +37,7 @@ class CpuBackend final : public Backend {
     std::memcpy(data, instances_[last_]->address(buffer), bytes);
     return kOk;
   }
+  void* address(const Buffer& buffer) override { return instances_[last_]->address(buffer); }
   Status run() override {
     execute(0, 0, steps().size(), pool_);
     last_ = 0;

@@ -26,7 +26,7 @@ class MixedBackend final : public Backend {
     return side(index(buffer)).read(own(index(buffer)), data, bytes);
   }
   Status run() override { return run_stream(1, {}); }
-  Status run_batches(const Stage&, int64_t) override { return Error{Code::internal, "a mixed plan does not train"}; }
+  Status run_batches(const Stage& stage, int64_t count) override;
   Status prepare_stream(const Frames& frames, SetupLog& log) override;
   Status run_stream(int count, const Frames& frames) override;
   Status run_profiled(size_t begin, size_t end, std::vector<int64_t>& step_ns) override;
@@ -40,7 +40,10 @@ class MixedBackend final : public Backend {
   const Buffer& own(size_t buffer) const { return bundles_[plan_->beside(buffer)].plan.buffers[parts_.buffers[buffer]]; }
   Held held() const;
   Status move(const PlanTransfer& transfer, Held& held, bool out);
+  Status transfer(const PlanTransfer& transfer);
   Status execute(size_t segment);
+  // Steps [begin, end) one after the other, each transfer at its place among them.
+  Status in_order(size_t begin, size_t end);
   // All of a segment: what comes in, its steps, what goes out.
   Status visit(size_t segment, int64_t frame, Held& held, const Frames& frames);
   Status run_across(int count, const Frames& frames);
@@ -50,7 +53,8 @@ class MixedBackend final : public Backend {
   const Plan* plan_ = nullptr;
   PlanParts parts_;
   std::vector<Bundle> bundles_;
-  std::vector<Held> slots_;  // of a frame under way each; the first is that of single inferences
+  std::vector<Held> slots_;  // of a frame under way each; the first is that of streams without a pipeline
+  std::vector<std::byte> copy_;  // on the way from one buffer of the device to another
   std::unique_ptr<cpu::Pipeline> pipeline_;
   std::vector<int64_t>* profile_ = nullptr;  // time of each step, where it is asked for
 };
@@ -66,7 +70,7 @@ Status MixedBackend::prepare(const Bundle& bundle, SetupLog& log) {
   }
   for (const bool beside : {false, true})
     if (auto error = sides_[beside]->prepare(bundles_[beside], log)) return error;
-  slots_.push_back(held());
+  if (plan_->stages.empty()) slots_.push_back(held());
   return kOk;
 }
 
@@ -84,6 +88,38 @@ Status MixedBackend::move(const PlanTransfer& transfer, Held& held, bool out) {
                      : side(transfer.target).write(own(transfer.target), content.data(), transfer.bytes);
   if (profile_ != nullptr) (*profile_)[transfer.step] += boottime_ns() - start_ns;
   return error;
+}
+
+// At once: the side that is the host's is read and written where it lies.
+Status MixedBackend::transfer(const PlanTransfer& transfer) {
+  const int64_t start_ns = boottime_ns();
+  const Buffer &source = own(transfer.source), &target = own(transfer.target);
+  Backend &from = side(transfer.source), &to = side(transfer.target);
+  Status error;
+  if (void* there = to.address(target)) {
+    error = from.read(source, there, transfer.bytes);
+  } else if (const void* here = from.address(source)) {
+    error = to.write(target, here, transfer.bytes);
+  } else {
+    copy_.resize(transfer.bytes);
+    error = from.read(source, copy_.data(), transfer.bytes);
+    if (!error) error = to.write(target, copy_.data(), transfer.bytes);
+  }
+  if (profile_ != nullptr) (*profile_)[transfer.step] += boottime_ns() - start_ns;
+  return error;
+}
+
+Status MixedBackend::in_order(size_t begin, size_t end) {
+  for (const PlanTurn& turn : parts_.turns)
+    if (turn.step >= begin && turn.step < end)
+      if (auto error = turn.transfer ? transfer(parts_.transfers[turn.index]) : execute(turn.index)) return error;
+  return kOk;
+}
+
+Status MixedBackend::run_batches(const Stage& stage, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    if (auto error = in_order(stage.begin, stage.end)) return error;
+  return kOk;
 }
 
 Status MixedBackend::execute(size_t segment) {
@@ -152,15 +188,17 @@ Status MixedBackend::run_across(int count, const Frames& frames) {
 
 Status MixedBackend::run_stream(int count, const Frames& frames) {
   if (pipeline_ && count > 1) return run_across(count, frames);
-  for (int64_t frame = 0; frame < count; ++frame)
+  for (int64_t frame = 0; frame < count && !frames.moved; ++frame)
+    if (auto error = in_order(0, plan_->steps.size())) return error;
+  for (int64_t frame = 0; frame < count && frames.moved; ++frame)
     for (size_t segment = 0; segment < parts_.segments.size(); ++segment)
       if (auto error = visit(segment, frame, slots_.front(), frames)) return error;
   return kOk;
 }
 
-Status MixedBackend::run_profiled(size_t, size_t, std::vector<int64_t>& step_ns) {
+Status MixedBackend::run_profiled(size_t begin, size_t end, std::vector<int64_t>& step_ns) {
   profile_ = &step_ns;
-  Status error = run();
+  Status error = in_order(begin, end);
   profile_ = nullptr;
   return error;
 }

@@ -49,9 +49,12 @@ def _slice(b: Builder, *, axis: int, start: int, stop: int) -> str:
 
 
 _PADDED = {"kernel": (3, 3), "strides": (2, 2), "pads": (1, 1, 1, 1)}
+_WINDOWS = {"kernel": (2, 3), "strides": (2, 3), "pads": (1, 0, 1, 2), "dilations": (2, 1)}
 _CEIL = {"kernel": (2, 2), "strides": (2, 2), "pads": (0, 0, 0, 0)}  # 7x9 -> 4x5 only where the last window overhangs
 
 CASES: dict[str, Case] = {
+    "im2col": lambda b: b.node("im2col", [b.input(2, 6, 7, 9)], (2, 36, 4, 3), **_WINDOWS),
+    "im2col_of_one_channel": lambda b: b.node("im2col", [b.input(1, 1, 7, 9)], (1, 6, 4, 3), **_WINDOWS),
     "max_pool": _pool("max_pool", **_PADDED),
     "max_pool_ceil": _pool("max_pool", **_CEIL),
     "average_pool": _pool("average_pool", **_PADDED, count_include_pad=0),

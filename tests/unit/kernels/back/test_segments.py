@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from kernels.compile import compile_graph
@@ -15,7 +16,8 @@ from kernels.ir.placement import Placement, words_of
 from kernels.options import Limits, Options
 from kernels.plan.model import Transfer
 from kernels.plan.sides import TRANSFER, segments
-from kernels.segments import divide
+from kernels.reference import evaluate
+from kernels.segments import divide, with_windows
 from kernels.segments.cheapest import tensors
 
 from .graphs import generator
@@ -85,6 +87,8 @@ def test_cheap_layers_stay_with_their_operand() -> None:
         ("after prob", "none of the layers"),
         ("convolutions+products+pooling", "all of the layers"),
         ("joins", "none of the layers"),
+        ("im2col+gemm", "name one of the three"),
+        ("convolutions+gemm", "name one of the three"),
     ],
 )
 def test_placements_that_leave_nothing_are_refused(words: str, says: str) -> None:
@@ -100,3 +104,21 @@ def test_transfers_say_what_they_move() -> None:
     assert (step.layer, step.bytes) == ("pool1", 4 * 20 * 12 * 12)
     assert [api for api, _ in segments(plan)] == ["opencl", TRANSFER, "cpu"]
     assert {program.api for program in plan.programs} == {"", "cpu"}
+
+
+def test_a_convolution_is_its_windows_and_their_product() -> None:
+    """LeNet as study C places it: im2col on the GPU, all else on the CPU; of other algorithms it is no step."""
+    graph = load_workload(network="lenet", onnx=None, seed=1)
+    divided = with_windows(graph)
+    x = {"data": generator().standard_normal(graph.shapes["data"])}
+    (wanted,), (found,) = (evaluate(each, x).values() for each in (graph, divided))
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    placed = Placement.of("gemm+pooling+products").on_cpu(divided)
+    assert {name for name, cpu in placed.items() if not cpu} == {"conv1:windows", "conv2:windows"}
+    plan = compile_graph(graph, Options("opencl", algorithm="im2col", on_cpu="gemm+pooling+products"), Limits()).plan
+    assert [api for api, _ in segments(plan)] == ["opencl", TRANSFER, "cpu", TRANSFER, "opencl", TRANSFER, "cpu"]
+    moved = {step.layer: step.bytes for step in plan.steps if isinstance(step, Transfer)}
+    assert moved == {"conv1:windows": 4 * 25 * 24 * 24, "pool1": 4 * 20 * 12 * 12, "conv2:windows": 4 * 500 * 8 * 8}
+    assert (plan.options["algorithm"], plan.options["on_cpu"]) == ("im2col", "gemm+pooling+products")
+    with pytest.raises(OptionError, match="steps of algorithm `im2col`, not of `direct`"):
+        compile_graph(graph, Options("opencl", algorithm="direct", on_cpu="gemm"), Limits())

@@ -18,8 +18,9 @@ from kernels.frontend.networks.export import to_onnx
 from kernels.ir.graph import Graph
 from kernels.lower.cpu.agent_operations import CPU_OPERATIONS
 from kernels.options import Limits, Options
-from kernels.plan.model import Dispatch, Plan, Stage
+from kernels.plan.model import Dispatch, Plan, Stage, Transfer
 from kernels.plan.opencl_interpreter import train_opencl
+from kernels.plan.sides import TRANSFER, segments
 from kernels.plan.validate import validate
 from kernels.reference import evaluate
 from kernels.training import TrainingOptions, compile_training, trained
@@ -257,6 +258,47 @@ def test_on_pocl_a_sample_is_drawn_once_and_matrices_are_turned_in_squares() -> 
     assert {"transpose"} == {each.kernel for each in plan(transpose="naive").programs} & {"turn", "transpose"}
 
 
+@pytest.mark.parametrize("unified", [True, False])
+def test_with_updates_on_the_host_nothing_lasts_on_the_device_but_the_data(unified: bool) -> None:
+    """A pass is a segment on either side; what goes between them lies where both see it, where there is such memory."""
+    training = TrainingOptions(SAMPLES, 1, momentum=0.5, pretrain_epochs=1, updates="host")
+    limits = replace(LIMITS, unified_memory=unified, offset_alignment=16)  # less than the CPU backend's own
+    plan = compile_training(sigmoids(), training, Options("vulkan"), limits).plan
+    pools = {pool.id: pool for pool in plan.pools}
+    for buffer in plan.buffers:
+        assert buffer.offset % (64 if pools[buffer.pool].api else 16) == 0
+        if buffer.role in ("variable", "data"):
+            assert pools[buffer.pool].api == ("cpu" if buffer.role == "variable" else "")
+    sides = [api for api, _ in segments(plan)]
+    assert sides == [TRANSFER, "vulkan", TRANSFER, "cpu"] * len(plan.stages)
+    assert plan.requires.total_bytes == sum(pool.bytes for pool in plan.pools if not pool.api)
+    places = {buffer.id: buffer for buffer in plan.buffers}
+    ends = [places[name] for step in plan.steps if isinstance(step, Transfer) for name in (step.source, step.target)]
+    own = {pools[buffer.pool].memory for buffer in ends if not pools[buffer.pool].api}
+    assert own == {"host_visible" if unified else "device"}
+
+
+def test_a_layer_is_one_kernel_on_either_way_per_node() -> None:
+    """Study A's three, its error and its steps; of anything but dense layers they are refused."""
+    training = TrainingOptions(SAMPLES, 1, pretrain_epochs=1, steps="per_node")
+    plan = compile_training(sigmoids(), training, Options("opencl"), LIMITS).plan
+    kernels = {program.id: program.kernel for program in plan.programs}
+    stage = plan.stages[-1]
+    ran = [kernels[step.program] for step in plan.steps[stage.begin : stage.end] if isinstance(step, Dispatch)]
+    around = {"gather_bytes", "cross_entropy", "gradient_step", "count_batch"}
+    assert [name for name in ran if name not in around] == ["feed_forward"] * 3 + ["back_propagate"] * 3
+    published, many = (load_workload(network="classifier_784", onnx=None, seed=1, batch=size) for size in (64, 260))
+    whole = replace(training, samples=300, pretrain_epochs=0)
+    compile_training(published, whole, Options("opencl"), LIMITS)
+    for graph, options, said in (
+        (pictures(), Options("opencl"), "of dense layers; conv1 is 'conv'"),
+        (many, Options("opencl"), "at most 256 samples"),
+        (published, Options("vulkan"), "lavapipe ends them"),
+    ):
+        with pytest.raises(OptionError, match=said):
+            compile_training(graph, whole, options, LIMITS)
+
+
 def test_kernels_and_operations_of_the_cpu_take_the_same() -> None:
     """But for `turn`: products of the CPU backend read what is turned where it lies."""
     for name in sorted(KERNELS.keys() - {"turn"}):
@@ -271,6 +313,10 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "too few samples": ({"samples": 4}, {}, "a batch of 8"),
     "momentum": ({"momentum": 1.0}, {}, "momentum"),
     "no epoch": ({"epochs": 0}, {}, "at least one epoch"),
+    "joined steps of the host": ({"updates": "host", "steps": "joined"}, {}, "joined steps update weights on the"),
+    "the host's own updates": ({"updates": "host"}, {"backend": "cpu"}, "is the host's own"),
+    "per node on the CPU": ({"steps": "per_node"}, {"backend": "cpu"}, "steps are per_node on OpenCL and Vulkan alone"),
+    "layers on the CPU": ({}, {"on_cpu": "products"}, "leave `on_cpu` out"),
 }
 
 
@@ -279,7 +325,7 @@ def test_refused(name: str) -> None:
     changes, options, said = REFUSED[name]
     with pytest.raises(OptionError, match=said):
         training = TrainingOptions(**{"samples": SAMPLES, "epochs": 1, **changes})
-        compile_training(sigmoids(), training, Options("opencl", **options), LIMITS)
+        compile_training(sigmoids(), training, Options(**{"backend": "opencl", **options}), LIMITS)
 
 
 def test_what_has_no_gradient_is_refused() -> None:

@@ -7,6 +7,8 @@
 #define KERNELS kInt8Avx2
 #define PIXELS 2
 #define BLOCKS 1
+#define VECTOR_BYTES 32
+#define WINDOW each_tap
 
 namespace pocketfarm::cpu {
 namespace {

@@ -32,7 +32,8 @@ struct Dense {
     n = call.ints[0], c = call.ints[1], m = call.ints[2], has_bias = call.ints[3] != 0, activation = call.ints[4];
     depth = (c + 3) / 4 * 4;
     lo = call.floats[0], hi = call.floats[1];
-    steps_given = call.ints[5] != 0, steps = given_steps(call.floats[2], call.ints[6]);
+    steps_given = call.ints[5] != 0;
+    steps = steps_given ? given_steps(call.floats[2], call.ints[6]) : Int8Steps{};
   }
 };
 
@@ -42,8 +43,8 @@ Status check(const Call& call) {
       .sizes({v.n, v.c, v.m})
       .range("c", v.c, 1, kInt8MostDepth)
       .range("activation", v.activation, 0, kLastActivation)
-      .that(!v.steps_given || v.steps.scale > 0, "a given scale must be positive")
-      .range("zero", v.steps.zero, 0, 255)
+      .that(!v.steps_given || call.floats[2] > 0, "a given scale must be positive")
+      .range("zero", call.ints[6], 0, 255)
       .holds("src", 0, {v.n, v.c})
       .holds("weight", 1, {blocks_of(v.m), v.depth / 4, kBlock})
       .holds("scale", 2, {blocks_of(v.m), kBlock})
@@ -78,7 +79,9 @@ void multiply_tile(const Dense& v, const Int8Kernels& kernels, const Int8Steps* 
     const int64_t column = (block + b) * kBlock;
     for (int64_t r = 0; r < rows; ++r) {
       correct(steps[row + r], v.sums + column, v.scales + column, start, factor);
-      kernels.scale(sums + (b * rows + r) * kBlock, 1, start, factor, v.has_bias ? v.bias + column : nullptr, nullptr, tile);
+      Int8Finish how{};
+      how.start = start, how.factor = factor, how.bias = v.has_bias ? v.bias + column : nullptr, how.to.floats = tile;
+      kernels.finish(sums + (b * rows + r) * kBlock, 1, how);
       activate(tile, kBlock, v.activation, v.lo, v.hi);
       std::memcpy(v.dst + (row + r) * v.m + column, tile, static_cast<size_t>(std::min(kBlock, v.m - column)) * sizeof(float));
     }

@@ -4,6 +4,8 @@
 #define KERNELS kInt8Generic
 #define PIXELS 1
 #define BLOCKS 1
+#define VECTOR_BYTES 16
+#define WINDOW each_tap
 
 namespace pocketfarm::cpu {
 namespace {

@@ -18,32 +18,71 @@ struct Int8Product {
   int32_t* sums;
 };
 
+// sums[pixel][16] = sum over the taps of a window of value * weight[tap][16]: each lane by itself. Up to kInt8Ahead bytes
+// behind the last value may be read, whatever they are.
+struct Int8Window {
+  const uint8_t* values;
+  int64_t row_stride, tap_stride, pixel_stride;
+  int64_t kh, kw;
+  const int8_t* weight;
+  int pixels;
+  int32_t* sums;
+};
+
 struct Int8Range {
   float least = 0, most = 0;
   bool finite = true;
 };
 
-// How values became whole numbers: x = scale * (q - zero). Where the model gives the scale (`given`), they are divided by
-// it, as ONNX's QuantizeLinear does; else multiplied by its inverse.
+// How values become whole numbers: x = scale * (q - zero). Where the model gives the scale (`given`), they are divided by
+// it, as ONNX's QuantizeLinear does; else multiplied by its inverse. `rest` is 1 / scale - inverse; where one of these is
+// not finite or loses bits, `exact` is false, and the division is the processor's.
 struct Int8Steps {
   float scale, inverse;
   int32_t zero;
   bool given = false;
+  float rest = 0;
+  bool exact = false;
+};
+
+// Where finished values go: as they are, as whole numbers, as what the whole numbers stand for; null: not there.
+struct Int8Store {
+  Int8Steps steps;
+  float* floats;
+  uint8_t* codes;
+  float* rounded;
+};
+
+// What a layer does with the sums of a block: (sum - start) * factor + bias, rounded to a grid; times scale plus shift;
+// rounded to a grid; plus the residual; activated. What is null is left out.
+struct Int8Finish {
+  const int32_t* start;
+  const float *factor, *bias;  // 16 each
+  const Int8Steps* sums_grid;
+  const float *scale, *shift;  // 16 each
+  const Int8Steps* branch_grid;
+  const float* residual;  // like the output
+  const uint8_t* residual_codes;
+  Int8Steps residual_steps;
+  int32_t activation;  // none, relu, clip or leaky relu
+  float lo, hi;
+  Int8Store to;
 };
 
 struct Int8Kernels {
   int pixels, blocks;  // of a product, at most
   void (*product)(const Int8Product& product);
+  void (*window)(const Int8Window& window);  // of kInt8MostPixels at most
   // Widens a range by `count` values.
   void (*range)(const float* from, int64_t count, Int8Range* range);
   void (*quantize)(const float* from, int64_t count, const Int8Steps& steps, uint8_t* to);
-  // out[pixel][16] = (sums[pixel][16] - start[16]) * factor[16] + bias[16] + residual[pixel][16]; both may be null.
-  void (*scale)(const int32_t* sums, int64_t pixels, const int32_t* start, const float* factor, const float* bias,
-                const float* residual, float* out);
+  void (*finish)(const int32_t* sums, int64_t pixels, const Int8Finish& how);
+  void (*store)(const float* from, int64_t pixels, const Int8Store& to);
 };
 
 constexpr int kInt8MostPixels = 12, kInt8MostBlocks = 2;
 constexpr int64_t kInt8MostDepth = 65536;  // 255 * 128 * depth stays below 2^31
+constexpr int64_t kInt8Ahead = 64;
 
 extern const Int8Kernels kInt8Generic;
 #if defined(__x86_64__)

@@ -26,6 +26,13 @@ Int8Steps steps_of(const Int8Range& range) {
   return {scale, inverse, std::clamp(static_cast<int32_t>(std::nearbyint(-range.least * inverse)), 0, 255)};
 }
 
+Int8Steps given_steps(float scale, int32_t zero) {
+  constexpr float kLeast = 1e-25f, kMost = 1e25f;  // nothing that a quotient near 256 needs is denormal or infinite
+  const float inverse = 1 / scale;
+  const auto rest = static_cast<float>(1 / static_cast<double>(scale) - static_cast<double>(inverse));
+  return {scale, inverse, zero, true, rest, scale > kLeast && scale < kMost};
+}
+
 void correct(const Int8Steps& steps, const int32_t* weight_sums, const float* weight_scales, int32_t* start, float* factor) {
   for (int lane = 0; lane < 16; ++lane) {
     start[lane] = static_cast<int32_t>(static_cast<uint32_t>(steps.zero) * static_cast<uint32_t>(weight_sums[lane]));

@@ -9,8 +9,21 @@ namespace {
 
 constexpr size_t kColumns = 4;  // buffer
 
+// The windows alone, in the order of the arguments.
+struct Windows {
+  int64_t n, c, h, w, oh, ow, kh, kw, sh, sw, pad_t, pad_l, dh, dw;
+
+  explicit Windows(const Call& call) {
+    const int32_t* i = call.ints.data();
+    for (int64_t* field : {&n, &c, &h, &w, &oh, &ow, &kh, &kw, &sh, &sw, &pad_t, &pad_l, &dh, &dw}) *field = *i++;
+  }
+  int64_t group_inputs() const { return c; }
+  int64_t pixels() const { return oh * ow; }
+};
+
 // Column `pixel` of the (taps, pixels) matrix: what the window at that output reads, zero outside the input.
-void write_column(const ConvCall& v, const float* input, int64_t pixel, float* columns) {
+template <typename V>
+void write_column(const V& v, const float* input, int64_t pixel, float* columns) {
   const int64_t top = pixel / v.ow * v.sh - v.pad_t, left = pixel % v.ow * v.sw - v.pad_l;
   float* to = columns + pixel;
   for (int64_t channel = 0; channel < v.group_inputs(); ++channel, input += v.h * v.w)
@@ -23,12 +36,16 @@ void write_column(const ConvCall& v, const float* input, int64_t pixel, float* c
     }
 }
 
+template <typename V>
+void write_columns(const V& v, const float* input, float* columns, ThreadPool& pool) {
+  pool.each(pool.threads(), [&](int64_t start, int) {
+    for (int64_t pixel = start; pixel < v.pixels(); pixel += pool.threads()) write_column(v, input, pixel, columns);
+  });
+}
+
 void convolve(const ConvCall& v, int64_t image, int64_t group, float* columns, ThreadPool& pool) {
   const float* input = v.input(image, group * v.group_inputs());
-  if (!v.is_pointwise())
-    pool.each(pool.threads(), [&](int64_t start, int) {
-      for (int64_t pixel = start; pixel < v.pixels(); pixel += pool.threads()) write_column(v, input, pixel, columns);
-    });
+  if (!v.is_pointwise()) write_columns(v, input, columns, pool);
   const int64_t rows = v.group_outputs();
   Gemm gemm{rows, v.pixels(), v.taps(), v.weight + group * rows * v.taps(), v.taps(), v.output(image, group * rows), v.pixels(), {}, {}};
   gemm.pack = pack_rows(v.is_pointwise() ? input : columns, v.pixels());
@@ -51,8 +68,26 @@ void run(const Call& call, ThreadPool& pool) {
     for (int64_t group = 0; group < v.groups; ++group) convolve(v, image, group, call.buffers[kColumns].data, pool);
 }
 
+Status check_windows(const Call& call) {
+  const Windows v(call);
+  Check check(call);
+  check.sizes({v.n, v.c, v.h, v.w, v.oh, v.ow, v.kh, v.kw, v.sh, v.sw, v.dh, v.dw})
+      .range("pad_t", v.pad_t, 0, Check::kMaxSize)
+      .range("pad_l", v.pad_l, 0, Check::kMaxSize);
+  if (check.status()) return check.status();
+  return check.holds("src", 0, {v.n, v.c, v.h, v.w}).holds("dst", 1, {v.n, v.c, v.kh, v.kw, v.oh, v.ow}).status();
+}
+
+void run_windows(const Call& call, ThreadPool& pool) {
+  const Windows v(call);
+  for (int64_t image = 0; image < v.n; ++image)
+    write_columns(v, call.buffers[0].data + image * v.c * v.h * v.w,
+                  call.buffers[1].data + image * v.c * v.kh * v.kw * v.pixels(), pool);
+}
+
 }  // namespace
 
+const Operation kIm2col{"im2col", 2, 14, 0, check_windows, run_windows};
 const Operation kConv2dIm2col{"conv2d_im2col", 6, 21, 2, check, run};
 
 }  // namespace pocketfarm::cpu

@@ -1,0 +1,40 @@
+"""What the APIs let a device compute roughly, and a network may magnify: quotients, logarithms of numbers near one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernels.compile import compile_graph
+from kernels.ir.graph import Array
+from kernels.options import Backend, Options
+from tests.contract.agent.driver import Agent
+from tests.unit.kernels.back.graphs import Builder
+
+from .onnx_cases import limits_here
+
+SHAPE = (64, 129)
+SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 1e-30, 1e30, np.inf, -np.inf, np.nan], np.float32)
+
+
+def _numbers(rng: np.random.Generator) -> Array:
+    return (rng.standard_normal(SHAPE) * 10.0 ** rng.integers(-8, 8, SHAPE)).astype(np.float32)
+
+
+@pytest.mark.parametrize("api", ["opencl", "vulkan", "cpu"])
+def test_quotients_are_exact_and_logarithms_near_one_are_good(agent: Agent, api: Backend, seed: int) -> None:
+    build, rng = Builder(), np.random.default_rng(seed)
+    a, b, x = (build.input(*SHAPE, name=name) for name in "abx")
+    quotient = build.node("map", [a, b], SHAPE, expression=("div", "a", "b"))
+    graph = build.outputs(quotient, build.node("map", [x], SHAPE, expression=("log", "a")))
+    inputs = {"a": _numbers(rng), "b": _numbers(rng)}
+    inputs["a"][0, :81], inputs["b"][0, :81] = np.repeat(SPECIAL, 9), np.tile(SPECIAL, 9)
+    inputs["a"][1:9] = np.round(inputs["a"][1:9]) + 0.5  # as steps of quantisation are
+    inputs["x"] = (1 + rng.choice([-1, 1], SHAPE) * 10.0 ** rng.uniform(-6, -0.3, SHAPE)).astype(np.float32)
+    inputs["x"][0, : SPECIAL.size] = SPECIAL
+    ended = agent.run(compile_graph(graph, Options(api), limits_here(agent.binary, api)), inputs, "--samples", 1)
+    assert not ended.code, ended.events[-1]
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(ended.output(0).reshape(SHAPE), inputs["a"] / inputs["b"])
+        wanted = np.log(inputs["x"].astype(np.float64))
+    np.testing.assert_allclose(ended.output(1).reshape(SHAPE), wanted, rtol=1e-6)
