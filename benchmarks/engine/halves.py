@@ -27,7 +27,7 @@ from benchmarks.command_line import run_command
 from benchmarks.engine.agent_process import Agent, limits_of
 from benchmarks.engine.kept_rows import add_options, kept_rows
 from benchmarks.engine.machine import describe_machine
-from benchmarks.engine.torch_graph import TorchGraph, evaluate_wide
+from benchmarks.engine.torch_graph import TorchGraph, evaluate_wide, in_layout
 from kernels.compile import compile_graph
 from kernels.errors import CompileError
 from kernels.frontend.load import load_workload, random_inputs
@@ -82,8 +82,7 @@ def peers(graph: Graph, inputs: Mapping[str, Array], wanted: Mapping[str, Array]
 
 
 def _on_cuda(array: Array, layout: torch.memory_format) -> torch.Tensor:
-    value = torch.from_numpy(array).cuda().half()
-    return value.contiguous(memory_format=layout) if value.ndim == 4 else value
+    return in_layout(torch.from_numpy(array).cuda().half(), layout)
 
 
 def _graphed(call: Callable[[], dict[str, torch.Tensor]]) -> tuple[Callable[[], float], dict[str, torch.Tensor]]:
