@@ -30,7 +30,7 @@ from tests.unit.imports.conftest import ledger as ledger
 from tests.unit.orchestrator import make as orchestrated
 from tests.unit.queueing.make import make, run
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.slow]
 
 LIGHTER = 0.2
 """Of their real heat capacities: what takes half an hour on a phone takes six minutes of simulated time."""

@@ -166,6 +166,7 @@ def assert_sound(figure: Figure, name: str) -> None:
         assert axes.bbox.width > 0.3 * figure.bbox.width and axes.bbox.height > 15, f"{name}: no room for the curves"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MADE)
 def test_entries_of_a_legend_are_told_apart(name: str) -> None:
     for chart in drawn(name):
