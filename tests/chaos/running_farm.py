@@ -76,10 +76,16 @@ class RunningFarm:
             )
 
     def until_ready(self) -> None:
-        """Wait until every device can be given work."""
+        """Wait until every device could be given work, each at some moment: where jobs wait, they begin meanwhile."""
         eventually(lambda: endpoints.read(self.state) or self.process.poll() is not None, READY_S)
         assert self.process.poll() is None, self.state.with_name("up.log").read_text()
-        eventually(lambda: ready(self) == self._phones + 1, READY_S)
+        seen: set[str] = set()
+
+        def all_were_ready() -> bool:
+            seen.update(serial for serial, how in health(self).items() if how == "ready")
+            return len(seen) == self._phones + 1
+
+        eventually(all_were_ready, READY_S + self._phones, lambda: f"ready so far: {sorted(seen)}", every_s=0.2)
 
     def cut_power(self) -> None:
         """Kill the whole machine, leave of its files what was flushed, and start it again."""
@@ -198,11 +204,6 @@ def running_farm(
     finally:
         farm.process.terminate()
         farm.process.wait(60)
-
-
-def ready(farm: RunningFarm) -> int:
-    """How many devices can be given work."""
-    return sum(device["state"]["health"] == "ready" for device in farm.cli("devices"))
 
 
 def health(farm: RunningFarm) -> dict[str, str]:
