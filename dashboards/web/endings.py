@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 
 from orchestrator.answers import Ending, when_it_ends
 from orchestrator.errors import FarmError
@@ -14,9 +15,23 @@ from orchestrator.ledger import Ledger
 from .look import Watch
 
 BELIEVED_S = 5.0
-"""So long an estimate is shown before it is thought about again."""
+"""So long an estimate is shown, at the least, before it is thought about again."""
+SHARE = 20.0
+"""So many times as long as all of them took to think about, too: thinking takes no more than a twentieth of a core."""
 FORGOTTEN_S = 300.0
 NOT_YET = Ending(unknown="it is being estimated")
+
+
+@dataclass(frozen=True)
+class _Thought:
+    found: Ending = NOT_YET
+    at: float = float("-inf")
+    """By the monotonic clock."""
+    took_s: float = 0.0
+    """Of the processor."""
+
+
+_NO_THOUGHT = _Thought()
 
 
 class Endings:
@@ -24,22 +39,26 @@ class Endings:
 
     def __init__(self, ledger: Callable[[], Ledger], watch: Watch) -> None:
         self._ledger, self._watch = ledger, watch
-        self._known: dict[str, tuple[float, Ending]] = {}
+        self._known: dict[str, _Thought] = {}
         self._asked: set[str] = set()
         self._thinking = ThreadPoolExecutor(1, "ending")
 
     def of(self, experiment_id: str) -> Ending:
         """As it was last thought; a new thought begins where that is old."""
-        at, found = self._known.get(experiment_id, (float("-inf"), NOT_YET))
-        if time.monotonic() > at + BELIEVED_S and experiment_id not in self._asked:
+        known = self._known
+        thought = known.get(experiment_id, _NO_THOUGHT)
+        believed_s = max(BELIEVED_S, SHARE * sum(each.took_s for each in known.values()))
+        if time.monotonic() > thought.at + believed_s and experiment_id not in self._asked:
             self._asked.add(experiment_id)
             self._thinking.submit(self._think, experiment_id)
-        return found
+        return thought.found
 
     def _think(self, experiment_id: str) -> None:
         with suppress(FarmError):
+            began = time.thread_time()
             found = when_it_ends(self._ledger(), experiment_id, self._watch.look().devices)
+            thought = _Thought(found, time.monotonic(), time.thread_time() - began)
             old = time.monotonic() - FORGOTTEN_S
-            known = {each: kept for each, kept in self._known.items() if kept[0] > old}
-            self._known = {**known, experiment_id: (time.monotonic(), found)}
+            known = {each: kept for each, kept in self._known.items() if kept.at > old}
+            self._known = {**known, experiment_id: thought}
         self._asked.discard(experiment_id)

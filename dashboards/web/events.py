@@ -41,6 +41,8 @@ class Events:
         begun = asyncio.get_running_loop().time()
         shown, quiet_s = self._renderer.sent(have), 0.0
         yield "retry: 1000\n\n"
+        if shown is not None:  # it was just made, and the browser still draws it
+            await asyncio.sleep(self._watch.pause_s)
         while True:
             _, now, live = await self._now(address, session, begun)
             if now is not None and (name := hash_of(now)) != have:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from redis import Redis
 
-from orchestrator.answers import Wait, why_jobs_wait
+from orchestrator.answers import Wait, explain
 from orchestrator.answers.fleet import Lane, lanes_of
 from orchestrator.answers.hosts import HostView, views
 from orchestrator.coordination.inventory import Inventory
@@ -28,7 +28,7 @@ PERIOD_S = 0.35
 """Between two looks, where one costs little."""
 QUICK_S = 0.1
 """A queue that was counted in less is counted in every look."""
-QUEUE_SHARE = 4.0
+QUEUE_SHARE = 12.0
 """A longer one is not counted again for so many times as long as that took."""
 SHARE = 2.0
 """So many times as long as a look took, nobody looks again: watching takes no more than a third of a core."""
@@ -41,9 +41,8 @@ class Look:
     lanes: tuple[Lane, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     """Jobs by state or outcome."""
-    waits: tuple[Wait, ...] = ()
     reasons_told: Sequence[Reason] = ()
-    """What the waits have in common, what most jobs wait for first."""
+    """What jobs wait for, what most of them do first."""
     reasons: Mapping[str, WaitReason] | None = None
     """What the scheduler says; None where none does."""
     hosts: tuple[HostView, ...] = ()
@@ -138,7 +137,8 @@ class _Queue:
 
 def _queue(ledger: Ledger, reasons: Mapping[str, WaitReason] | None) -> _Queue:
     began = time.monotonic()
-    waits, counts, by_device = why_jobs_wait(ledger, reasons), ledger.counts(), ledger.device_counts()
+    waits = explain(ledger.waiting_in_brief(reasons or ()), reasons)
+    counts, by_device = ledger.counts(), ledger.device_counts()
     return _Queue(waits, reasons_of(waits), counts, by_device, time.monotonic() - began, time.monotonic())
 
 
@@ -168,7 +168,6 @@ def _with_ledger(ledger: Ledger, announced: _Announced, queue: _Queue) -> Look:
     return Look(
         lanes=lanes_of(devices, announced.leased, announced.progress, queue.waits, queue.by_device),
         counts=queue.counts,
-        waits=queue.waits,
         reasons_told=queue.reasons_told,
         reasons=announced.reasons,
         hosts=tuple(views(announced.hosts, ledger.hosts(), running)),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import logging
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -27,6 +29,8 @@ from .deeds import Deeds
 
 CONNECTIONS = 400
 REPLY_S = 2.0
+GIVES_WAY_S = 0.0005
+"""After so long a thread that computes gives way to a page's, which comes back from the database some thirty times."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +63,11 @@ def app_of(state: Path, listening: Listening) -> Starlette:
 def serve(state: Path, listening: Listening) -> None:
     """Until a signal ends it."""
     own = listening.certificate
+    app = app_of(state, listening)
+    sys.setswitchinterval(GIVES_WAY_S)
+    gc.freeze()  # what was imported stays: each full collection would look through it for some 60 ms
     uvicorn.run(
-        app_of(state, listening),
+        app,
         host=listening.address,
         port=listening.port,
         limit_concurrency=CONNECTIONS,

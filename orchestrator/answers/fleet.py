@@ -148,8 +148,12 @@ def lanes_of(
     """By serial. `counts`: device -> jobs that are over, and all, as `Ledger.device_counts` has them."""
     sessions = {one.serial: one for one in progress}
     own = {wait.devices[0]: wait.reason.text for wait in reversed(waits) if len(wait.devices) == 1}
+    rest = next((wait.reason.text for wait in waits if not wait.devices), "")
     known = counts or {}
-    return tuple(
-        Lane(d, sessions.get(d.serial), d.serial in leased, own.get(d.serial, ""), *known.get(d.serial, (0, 0)))
-        for d in sorted(devices, key=lambda device: device.serial)
-    )
+
+    def lane(d: Device) -> Lane:
+        done, total = known.get(d.serial, (0, 0))
+        why = own.get(d.serial, rest if done < total else "")
+        return Lane(d, sessions.get(d.serial), d.serial in leased, why, done, total)
+
+    return tuple(lane(d) for d in sorted(devices, key=lambda device: device.serial))

@@ -30,7 +30,7 @@ class Wait:
 
     experiment_id: str
     devices: tuple[str, ...]
-    """Any of them may run the jobs."""
+    """Any of them may run the jobs; empty: several choices of devices in one."""
     jobs: int
     reason: WaitReason
 

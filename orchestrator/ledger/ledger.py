@@ -26,7 +26,7 @@ from .dead_records import DeadRecords
 from .figures import Apart, Energies, Renewed, Selector
 from .imports import Imported
 from .queue import extension
-from .queue.groups import waiting_groups
+from .queue.groups import waiting_groups, waiting_in_brief
 from .queue.listed import Listed
 from .queue.news import News, NewsReader
 from .queue.outlook import Outlook, outlook
@@ -173,6 +173,11 @@ class Ledger:
         """Waiting jobs by experiment and choice of devices, with those of `looked_at` that still wait."""
         with self._database.read() as connection:
             return waiting_groups(connection, looked_at, experiment_id)
+
+    def waiting_in_brief(self, looked_at: Iterable[str]) -> list[WaitingGroup]:
+        """The same of all experiments; choices of devices without jobs of `looked_at` are one group an experiment."""
+        with self._database.read() as connection:
+            return waiting_in_brief(connection, looked_at)
 
     def outlook(self, experiment_id: str) -> Outlook:
         """What an experiment still has to do, and how long its blocks took so far."""

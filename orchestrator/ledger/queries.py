@@ -54,10 +54,11 @@ def counts(connection: Connection, experiment_id: str | None) -> dict[str, dict[
     statement = select(JOBS.c.experiment, JOBS.c.state, JOBS.c.outcome, func.count()).group_by(
         JOBS.c.experiment, JOBS.c.state, JOBS.c.outcome
     )
+    known = select(EXPERIMENTS.c.sequence, EXPERIMENTS.c.id)
     if experiment_id is not None:
         statement = statement.where(JOBS.c.experiment == number_of(experiment_id))
+        known = known.where(EXPERIMENTS.c.id == experiment_id)
     counted = connection.execute(statement).all()
-    known = select(EXPERIMENTS.c.sequence, EXPERIMENTS.c.id)
     names = {row.sequence: row.id for row in connection.execute(known)} if counted else {}
     found: dict[str, dict[str, int]] = {}
     for experiment, state, outcome, count in counted:

@@ -58,6 +58,7 @@ class WaitingGroup:
 
     experiment_id: str
     candidates: tuple[str, ...]
+    """Empty: several choices of devices in one group."""
     jobs: int
     looked_at: tuple[str, ...]
     """Ids of those that were asked for by id."""

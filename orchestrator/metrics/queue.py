@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from sqlalchemy import Connection, func, select
 
 from orchestrator.answers import Wait, explain
-from orchestrator.ledger.queue.groups import waiting_groups
+from orchestrator.ledger.queue.groups import waiting_in_brief
 from orchestrator.ledger.rows import OPEN, JobState, readable
 from orchestrator.ledger.tables import (
     ATTEMPTS,
@@ -34,7 +34,7 @@ MAX_EXPERIMENTS = 50
 def queue_families(connection: Connection, reasons: Mapping[str, WaitReason] | None) -> Iterator[Metric]:
     """What waits and why, runs and is done. `reasons`: what the scheduler says; None where it says nothing."""
     yield _jobs(connection)
-    yield _waiting(explain(waiting_groups(connection, reasons or ()), reasons))
+    yield _waiting(explain(waiting_in_brief(connection, reasons or ()), reasons))
     yield _oldest_waiting(connection)
     yield from _attempts(connection)
     yield _records(connection)

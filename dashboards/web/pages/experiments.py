@@ -8,7 +8,7 @@ from typing import Any
 
 from dashboards.web import shown
 from dashboards.web.page import Asked, Page, Pager
-from orchestrator.answers import problems_of, reason_lines
+from orchestrator.answers import problems_of, reason_lines, why_jobs_wait
 from orchestrator.errors import UnknownName
 from orchestrator.ledger import ExperimentRow, Ledger
 from orchestrator.report import wording
@@ -38,7 +38,7 @@ def experiment(asked: Asked) -> Page:
     data = {
         "row": row,
         "ends": None if row.finished else asked.ends(row.id),
-        "waits": reason_lines(wait for wait in look.waits if wait.experiment_id == row.id),
+        "waits": reason_lines(why_jobs_wait(ledger, look.reasons, row.id)),
         "stopped": ledger.stopped(row.id).get(row.id, ()),
         "problems": problems[:MOST_PROBLEMS],
         "more_problems": max(0, len(problems) - MOST_PROBLEMS),

@@ -12,6 +12,7 @@ from farm.cli import main
 from orchestrator.answers import story_of
 from orchestrator.errors import UnknownName
 from orchestrator.ledger import Ledger
+from orchestrator.ledger.rows import WaitingGroup
 from orchestrator.model.record import Doubt, DoubtCode, Outcome
 from orchestrator.model.waiting import WaitKind, WaitReason
 from tests.unit.orchestrator import make
@@ -62,6 +63,19 @@ def test_a_story_says_why_the_job_waits(ledger: Ledger) -> None:
     assert nobody is not None and nobody.kind is WaitKind.UNKNOWN
     with pytest.raises(UnknownName, match="no job 'nothing'"):
         story_of(ledger, "nothing", None)
+
+
+def test_what_waits_in_brief_is_what_waits(ledger: Ledger) -> None:
+    for name, blocks in (("first", 5), ("second", 3)):
+        jobs = [make.job(f"{name}-1", block=block) for block in range(blocks)]
+        ledger.submit(f"{name}-1", make.many(blocks, name=name), jobs)
+    running, _, waiting = ledger.jobs("first-1")[:3]
+    begun(ledger, running.job)
+    told = [waiting.job_id, running.job_id]
+    (looked_at,) = (group for group in ledger.waiting_groups(told) if group.looked_at)
+    assert looked_at.looked_at == (waiting.job_id,) and looked_at.jobs == 4, "the fifth runs"
+    assert ledger.waiting_in_brief(told) == [looked_at, WaitingGroup("second-1", (), 3, ())]
+    assert [(each.candidates, each.jobs) for each in ledger.waiting_in_brief(())] == [((), 4), ((), 3)]
 
 
 def test_jobs_are_listed_page_by_page(ledger: Ledger) -> None:
