@@ -15,6 +15,7 @@ values far outside it (a spike) are drawn in before anything is tested, and no c
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from math import inf, sqrt
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ from pydantic import Field
 from orchestrator.model.base import Model
 
 from .autoregression import difference, last_column, resemblance
+from .distances import distances
 from .step_place import likeliest_place
 
 LEVEL = 0.01
@@ -38,7 +40,6 @@ FLOOR = 1.0
 """Least change, in units of the noise."""
 NORMAL_MAD = 1.4826
 ROUNDS = 5
-ROWS = 256
 
 
 class ChangePoint(Model):
@@ -139,19 +140,17 @@ def _without_spikes(values: np.ndarray, noise: float) -> np.ndarray:
 
 def _steps(values: np.ndarray, noise: float, level: float, alike: float | None) -> tuple[list[int], float]:
     """The places of steps, and the correlation of a value with the next one. How alike neighbours are is seen between
-    the steps that there would be if they were not."""
+    the steps that there would be if they were not; of these those stay that stand out of it."""
     splits = [found for start, end in _intervals(len(values)) if (found := _split(values, start, end, noise))]
-
-    def places(alike: float) -> list[int]:
-        return _settled(values, _places(values, splits, level, alike), noise, level, alike)
-
-    alike = resemblance(np.split(values, places(0.0))) if alike is None else alike
-    return places(alike), alike
+    places = _between(values, _places(values, splits, level), noise, level)
+    places = _settled(values, places, noise, level, 0.0)
+    alike = resemblance(np.split(values, places)) if alike is None else alike
+    return (_settled(values, places, noise, level, alike) if alike else places), alike
 
 
-def _places(values: np.ndarray, splits: Sequence[_Split], level: float, alike: float) -> list[int]:
-    """The surest split first, then those of intervals that do not hold it."""
-    tested = [(_p(values, each.start, each.place, each.end, alike), each) for each in splits]
+def _places(values: np.ndarray, splits: Sequence[_Split], level: float) -> list[int]:
+    """Of values that are not alike: the surest split first, then those of intervals that do not hold it."""
+    tested = [(_p(values, each.start, each.place, each.end, 0.0), each) for each in splits]
     found = sorted((p, each.place, each.end - each.start, each) for p, each in tested if p <= level)
     places: list[int] = []
     for p, place, _, _ in found:
@@ -160,6 +159,19 @@ def _places(values: np.ndarray, splits: Sequence[_Split], level: float, alike: f
             if any(not any(each.start < known < each.end for known in places) for each in inside):
                 places.append(place)
     return sorted(places)
+
+
+def _between(values: np.ndarray, places: list[int], noise: float, level: float) -> list[int]:
+    """With those that show between places that are known: both ends of a change that is soon taken back are needed
+    before either stands out of the whole series."""
+    for _ in range(ROUNDS):
+        edges = [0, *places, len(values)]
+        splits = [_split(values, start, end, noise) for start, end in pairwise(edges)]
+        more = _places(values, [each for each in splits if each], level)
+        if not more:
+            break
+        places = sorted([*places, *more])
+    return places
 
 
 def _intervals(count: int) -> Iterator[tuple[int, int]]:
@@ -183,13 +195,7 @@ def _split(values: np.ndarray, start: int, end: int, noise: float) -> _Split | N
 def _most_energy(values: np.ndarray) -> int:
     """The split with the largest energy statistic of the two parts."""
     count = len(values)
-    left, right = np.empty(count), np.empty(count)
-    for first in range(0, count, ROWS):
-        rows = np.abs(values[first : first + ROWS, None] - values[None, :])
-        columns = np.arange(count)[None, :]
-        own = np.arange(first, first + len(rows))[:, None]
-        left[first : first + ROWS] = np.where(columns < own, rows, 0).sum(1)
-        right[first : first + ROWS] = np.where(columns > own, rows, 0).sum(1)
+    left, right = distances(values)
     within_left = np.concatenate([[0.0], np.cumsum(left)])
     within_right = np.concatenate([np.cumsum(right[::-1])[::-1], [0.0]])
     between = within_left[-1] - within_left - within_right

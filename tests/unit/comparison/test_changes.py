@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from orchestrator.analysis.change_points import FEWEST, Changes, _least_squares, _most_energy, change_points
+from orchestrator.analysis.distances import MANY, distances
 from orchestrator.analysis.statistics.serial import independent_shares
 from orchestrator.analysis.step_place import _weights, likeliest_place
 from tests.unit.imports.conftest import Farm
@@ -42,6 +43,8 @@ def test_a_step_is_found_within_a_night() -> None:
 
 def test_a_change_that_is_soon_taken_back_is_two() -> None:
     assert places(change_points(series((80, 100.0), (10, 110.0), (80, 100.0)))) == [80, 90]
+    few = [series((16, 100.0), (5, 130.0), (29, 100.0), noise=0.05, seed=seed) for seed in range(20)]
+    assert sum(places(change_points(values)) == [16, 21] for values in few) >= 17
 
 
 def test_many_steps_are_told_apart_with_their_levels() -> None:
@@ -159,6 +162,14 @@ def test_the_energy_statistic_is_that_of_the_paper() -> None:
         values = series((9, 100.0), (14, 101.0 + seed), seed=seed)
         best = max(range(FEWEST, len(values) - FEWEST + 1), key=lambda k: energy(values[:k], values[k:]))
         assert _most_energy(np.array(values)) == best
+
+
+@pytest.mark.parametrize("count", [3, MANY - 1, MANY, 700])
+def test_distances_of_many_values_are_those_of_all_pairs(count: int) -> None:
+    values = np.round(np.random.default_rng(count).normal(100, 2, count), 1)
+    earlier, later = distances(values)
+    assert earlier == pytest.approx([np.abs(values[:n] - values[n]).sum() for n in range(count)])
+    assert later == pytest.approx([np.abs(values[n:] - values[n]).sum() for n in range(count)])
 
 
 def test_p_is_that_of_students_t_for_all_places() -> None:
