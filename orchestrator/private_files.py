@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 UMASK = 0o077
@@ -32,9 +33,17 @@ def make_file(path: Path) -> None:
 
 def settle(partial: Path, path: Path) -> None:
     """Put a written file in the place of another, as a whole: after a crash there is the old content or the new one."""
-    _flush(partial)
-    partial.replace(path)
-    _flush(path.parent)
+    settle_all([(partial, path)])
+
+
+def settle_all(written: Sequence[tuple[Path, Path]]) -> None:
+    """The same of several files of one folder, whose names are flushed together."""
+    for partial, _ in written:
+        _flush(partial)
+    for partial, path in written:
+        partial.replace(path)
+    for folder in {path.parent for _, path in written}:
+        _flush(folder)
 
 
 def _flush(path: Path) -> None:

@@ -99,7 +99,7 @@ def _spent_s() -> dict[str, float]:
 
 def _work(farm: Settings, redis: Redis, running: list[RunningRow], like: Record) -> int:
     """All sessions, as many at once as a host has threads for; the bytes of their records."""
-    leases, spool = Leases(redis), Spool(farm.state, HOST)
+    leases, spool, size = Leases(redis), Spool(farm.state, HOST), len(like.model_dump_json())
     stop = threading.Event()
     sender = threading.Thread(target=spool.run, args=(redis, stop))
     sender.start()
@@ -107,7 +107,7 @@ def _work(farm: Settings, redis: Redis, running: list[RunningRow], like: Record)
     def session(row: RunningRow) -> int:
         assignment = leases.claim(row.serial, row.token, WORKER)
         assert assignment is not None
-        size = spool.add(_record(like, assignment)).stat().st_size
+        spool.add(_record(like, assignment))
         leases.release(assignment.serial, assignment.token)
         return size
 
