@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 PERIOD_S = 1.0
 ANSWER_S = 0.1
 """A new record's receipt is asked for after this."""
-FLUSH_S = 0.25
+FLUSH_S = 0.5
 """A record that has no receipt after this goes to the disk: until then it is part of the block under way."""
 PROBE_BYTES = 1 << 18
 DEAD_S, DEAD_BYTES = 365 * 86_400.0, 1 << 30
