@@ -12,7 +12,7 @@
 namespace pocketfarm {
 namespace {
 
-constexpr int kLingerMs = 25;
+constexpr int kLingerMs = 50;
 
 bool await_byte(const Descriptor& fd) {
   char byte;
